@@ -1,0 +1,109 @@
+//! Simulated time: integer picoseconds, so that no rounding depends on the order of additions.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+/// A point in simulated time or a span of it, in picoseconds. `u64` holds 213 days.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Time(pub u64);
+
+impl Time {
+    pub const ZERO: Time = Time(0);
+    pub const MAX: Time = Time(u64::MAX);
+
+    pub const fn ps(ps: u64) -> Time {
+        Time(ps)
+    }
+    pub const fn ns(ns: u64) -> Time {
+        Time(ns * 1_000)
+    }
+    pub const fn us(us: u64) -> Time {
+        Time(us * 1_000_000)
+    }
+    /// Rounds to the nearest picosecond; negative and non-finite spans become zero.
+    pub fn from_ns_f64(ns: f64) -> Time {
+        Time((ns * 1e3).round().max(0.0) as u64)
+    }
+    pub fn as_ns(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+    pub fn as_secs(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+    pub fn saturating_sub(self, other: Time) -> Time {
+        Time(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+    #[inline]
+    fn add(self, o: Time) -> Time {
+        Time(self.0 + o.0)
+    }
+}
+impl AddAssign for Time {
+    #[inline]
+    fn add_assign(&mut self, o: Time) {
+        self.0 += o.0
+    }
+}
+impl Sub for Time {
+    type Output = Time;
+    #[inline]
+    fn sub(self, o: Time) -> Time {
+        Time(self.0 - o.0)
+    }
+}
+impl Mul<u64> for Time {
+    type Output = Time;
+    #[inline]
+    fn mul(self, n: u64) -> Time {
+        Time(self.0 * n)
+    }
+}
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} ns", self.as_ns())
+    }
+}
+
+/// A clock domain. Cycle counts are converted once, from the exact frequency, so that
+/// 3.2 GHz (312.5 ps) does not drift: `span(n)` rounds the product, never the period.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Clock {
+    hz: u64,
+}
+
+impl Clock {
+    /// # Panics
+    /// When `hz` is zero; specs reject that before a clock is made.
+    pub fn from_hz(hz: u64) -> Clock {
+        assert!(hz > 0, "a clock needs a positive frequency");
+        Clock { hz }
+    }
+    /// The span of `cycles`, to the nearest picosecond.
+    #[inline]
+    pub fn span(self, cycles: u64) -> Time {
+        Time(((cycles as u128 * 1_000_000_000_000 + self.hz as u128 / 2) / self.hz as u128) as u64)
+    }
+    pub fn cycles(self, t: Time) -> f64 {
+        t.0 as f64 * self.hz as f64 / 1e12
+    }
+    pub fn hz(self) -> u64 {
+        self.hz
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_cycles_at_3_2_ghz_are_exactly_five_ns() {
+        let c = Clock::from_hz(3_200_000_000);
+        assert_eq!(c.span(16), Time::ns(5));
+        assert_eq!(c.span(1), Time(313));
+        assert_eq!(c.cycles(Time::ns(5)), 16.0);
+    }
+}

@@ -1,0 +1,1 @@
+//! Caches, the home agent and DRAM.
