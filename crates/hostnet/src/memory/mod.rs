@@ -1,1 +1,2 @@
 //! Caches, the home agent and DRAM.
+pub mod dram;
