@@ -10,13 +10,18 @@ pub(super) const NO_ROW: u32 = u32::MAX;
 pub(super) const NEVER: u64 = u64::MAX;
 pub(super) const READ: usize = 0;
 pub(super) const WRITE: usize = 1;
+/// Most banks a channel may have: masks of banks are `u64`.
+pub(super) const BANKS: usize = 64;
+/// Ages have this many bits and are renumbered when they run out.
+pub(super) const AGE_BITS: u32 = 28;
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub line: u64,
     pub arrive: u64,
-    pub seq: u64,
+    /// Order of arrival.
+    pub age: u32,
     pub token: u32,
     pub row: u32,
     pub next: u16,
@@ -43,14 +48,21 @@ pub(super) struct Bank {
     pub row: u32,
     /// Slot that the open row was activated for and that has not had its data yet.
     pub active: u16,
-    pub group: u8,
-    pub rank: u8,
     /// Column commands since the activate.
     pub accesses: u32,
-    pub act_at: u64,
-    pub pre_at: u64,
-    pub col_at: u64,
     pub q: [BankQueue; 2],
+}
+
+/// What the scheduler scans for each command, one array per quantity.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub act_at: [u64; BANKS],
+    pub pre_at: [u64; BANKS],
+    pub col_at: [u64; BANKS],
+    /// Ages of the candidates: `Slot::age` of the bank's active, hit and miss slots.
+    pub active_age: [u32; BANKS],
+    pub hit_age: [[u32; BANKS]; 2],
+    pub miss_age: [[u32; BANKS]; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +108,10 @@ pub struct Channel {
     pub(super) slots: Vec<Slot>,
     free: u16,
     pub(super) banks: Vec<Bank>,
+    pub(super) scan: Box<Scan>,
+    /// Bank to bank group, as a shift.
+    pub(super) group_shift: u32,
+    pub(super) rank_shift: u32,
     pub(super) groups: Vec<Group>,
     pub(super) groups_per_rank: usize,
     pub(super) ranks: Vec<Rank>,
@@ -117,7 +133,9 @@ pub struct Channel {
     pub(super) cmd_free: u64,
     pub(super) clock: u64,
     pub(super) wake: u64,
-    seq: u64,
+    /// The earliest refresh that is not under way.
+    pub(super) refresh_due: u64,
+    next_age: u32,
     metered: u64,
     pub stats: Stats,
 }
@@ -132,7 +150,7 @@ impl Channel {
             .map(|i| Slot {
                 line: 0,
                 arrive: 0,
-                seq: 0,
+                age: 0,
                 token: 0,
                 row: 0,
                 next: if i + 1 < n { i as u16 + 1 } else { NONE },
@@ -143,7 +161,7 @@ impl Channel {
             })
             .collect();
         let of_wpq = |f: f64| f * wpq as f64;
-        Channel {
+        let mut channel = Channel {
             p: Policy {
                 page: spec.page_policy,
                 scheduler: spec.scheduler,
@@ -162,18 +180,18 @@ impl Channel {
             slots,
             free: 0,
             banks: (0..nbanks)
-                .map(|b| Bank {
-                    row: NO_ROW,
-                    active: NONE,
-                    group: (b / shape.banks_per_group as usize) as u8,
-                    rank: (b / per_rank) as u8,
-                    accesses: 0,
-                    act_at: 0,
-                    pre_at: 0,
-                    col_at: 0,
-                    q: [EMPTY; 2],
-                })
+                .map(|_| Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] })
                 .collect(),
+            scan: Box::new(Scan {
+                act_at: [0; BANKS],
+                pre_at: [0; BANKS],
+                col_at: [0; BANKS],
+                active_age: [0; BANKS],
+                hit_age: [[0; BANKS]; 2],
+                miss_age: [[0; BANKS]; 2],
+            }),
+            group_shift: shape.banks_per_group.trailing_zeros(),
+            rank_shift: per_rank.trailing_zeros(),
             groups: vec![Group::default(); (shape.ranks * shape.bank_groups) as usize],
             groups_per_rank: shape.bank_groups as usize,
             ranks: (0..shape.ranks as usize)
@@ -201,10 +219,13 @@ impl Channel {
             cmd_free: 0,
             clock: 0,
             wake: NEVER,
-            seq: 0,
+            next_age: 0,
             metered: 0,
+            refresh_due: NEVER,
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
-        }
+        };
+        channel.refresh_due = channel.next_refresh();
+        channel
     }
 
     #[inline]
@@ -226,11 +247,10 @@ impl Channel {
         }
     }
 
-    /// Takes a request in at `now`. A completion comes back at once for a read that a
-    /// queued write answers.
-    pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded) -> Option<Completion> {
+    /// Takes a request in at `now`, when everything before `now` has been issued.
+    pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded, done: &mut Vec<Completion>) {
         debug_assert!(self.can_accept(req.write), "pushed into a full queue");
-        let now = if self.p.scheduler.aligned() { now.div_ceil(self.t.tck) * self.t.tck } else { now };
+        let now = now.div_ceil(self.t.tck) * self.t.tck;
         if self.wake == NEVER {
             self.catch_up(now);
         }
@@ -240,34 +260,38 @@ impl Channel {
         if self.has_write(b, req.line) {
             if req.write {
                 self.stats.writes_merged += 1;
-                return None;
+            } else {
+                self.stats.reads_forwarded += 1;
+                done.push(Completion {
+                    token: req.token,
+                    class: req.class,
+                    outcome: RowOutcome::Forwarded,
+                    at: Time(now + self.t.tck + self.p.static_latency),
+                });
             }
-            self.stats.reads_forwarded += 1;
-            return Some(Completion {
-                token: req.token,
-                class: req.class,
-                outcome: RowOutcome::Forwarded,
-                at: Time(now + self.t.tck + self.p.static_latency),
-            });
+            return;
+        }
+        if self.next_age >> AGE_BITS != 0 {
+            self.renumber();
         }
         let dir = req.write as usize;
         let i = self.free;
         let s = &mut self.slots[i as usize];
         self.free = s.next;
+        let q = &mut self.banks[b].q[dir];
         *s = Slot {
             line: req.line,
             arrive: now,
-            seq: self.seq,
+            age: self.next_age,
             token: req.token,
             row: d.row,
             next: NONE,
-            prev: self.banks[b].q[dir].tail,
+            prev: q.tail,
             dir: dir as u8,
             class: req.class,
             outcome: None,
         };
-        self.seq += 1;
-        let q = &mut self.banks[b].q[dir];
+        self.next_age += 1;
         match q.tail {
             NONE => q.head = i,
             tail => self.slots[tail as usize].next = i,
@@ -275,17 +299,64 @@ impl Channel {
         q.tail = i;
         if d.row == self.banks[b].row {
             if self.banks[b].q[dir].hit == NONE {
-                self.banks[b].q[dir].hit = i;
-                self.hits[dir] |= 1 << b;
+                self.set_hit(b, dir, i);
             }
         } else if self.banks[b].q[dir].miss == NONE {
-            self.banks[b].q[dir].miss = i;
-            self.misses[dir] |= 1 << b;
+            self.set_miss(b, dir, i);
         }
         self.used[dir] += 1;
         self.queued[dir] += 1;
         self.wake = self.wake.min(self.cmd_free.max(now));
-        None
+    }
+
+    /// Restarts the ages from zero in the order they have.
+    fn renumber(&mut self) {
+        let mut live: Vec<u16> = Vec::new();
+        for bank in &self.banks {
+            if bank.active != NONE {
+                live.push(bank.active);
+            }
+            for q in &bank.q {
+                let mut i = q.head;
+                while i != NONE {
+                    live.push(i);
+                    i = self.slots[i as usize].next;
+                }
+            }
+        }
+        live.sort_by_key(|&i| self.slots[i as usize].age);
+        self.next_age = live.len() as u32;
+        for (age, i) in live.into_iter().enumerate() {
+            self.slots[i as usize].age = age as u32;
+        }
+        for b in 0..self.banks.len() {
+            let Bank { active, q, .. } = self.banks[b];
+            if active != NONE {
+                self.scan.active_age[b] = self.slots[active as usize].age;
+            }
+            for dir in [READ, WRITE] {
+                self.set_hit(b, dir, q[dir].hit);
+                self.set_miss(b, dir, q[dir].miss);
+            }
+        }
+    }
+
+    #[inline]
+    fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
+        self.banks[b].q[dir].hit = i;
+        set(&mut self.hits[dir], b, i != NONE);
+        if i != NONE {
+            self.scan.hit_age[dir][b] = self.slots[i as usize].age;
+        }
+    }
+
+    #[inline]
+    fn set_miss(&mut self, b: usize, dir: usize, i: u16) {
+        self.banks[b].q[dir].miss = i;
+        set(&mut self.misses[dir], b, i != NONE);
+        if i != NONE {
+            self.scan.miss_age[dir][b] = self.slots[i as usize].age;
+        }
     }
 
     fn has_write(&self, b: usize, line: u64) -> bool {
@@ -340,8 +411,7 @@ impl Channel {
             NO_ROW => NONE,
             row => self.first(from, row, true),
         };
-        self.banks[b].q[dir].hit = hit;
-        set(&mut self.hits[dir], b, hit != NONE);
+        self.set_hit(b, dir, hit);
     }
 
     #[inline]
@@ -349,13 +419,23 @@ impl Channel {
         let row = self.banks[b].row;
         let head = self.banks[b].q[dir].head;
         let miss = if row == NO_ROW { head } else { self.first(head, row, false) };
-        self.banks[b].q[dir].miss = miss;
-        set(&mut self.misses[dir], b, miss != NONE);
+        self.set_miss(b, dir, miss);
     }
 
-    /// The row of bank `b` changed: sorts its queues into hits and misses anew.
-    pub(super) fn row_changed(&mut self, b: usize) {
-        set(&mut self.open, b, self.banks[b].row != NO_ROW);
+    /// Precharges bank `b` at `at`.
+    pub(super) fn close(&mut self, b: usize, at: u64) {
+        self.banks[b].row = NO_ROW;
+        self.scan.act_at[b] = self.scan.act_at[b].max(at + self.t.rp);
+        self.open &= !(1 << b);
+        for dir in [READ, WRITE] {
+            self.set_hit(b, dir, NONE);
+            self.set_miss(b, dir, self.banks[b].q[dir].head);
+        }
+    }
+
+    /// A row of bank `b` was opened: sorts its queues into hits and misses anew.
+    pub(super) fn opened(&mut self, b: usize) {
+        self.open |= 1 << b;
         for dir in [READ, WRITE] {
             self.find_hit(b, dir, self.banks[b].q[dir].head);
             self.find_miss(b, dir);
@@ -400,22 +480,19 @@ impl Channel {
             let mut at = last;
             let mask = self.ranks[r].mask;
             for b in bits(mask) {
-                let bank = &mut self.banks[b];
-                if bank.row != NO_ROW {
-                    let pre = due.max(bank.pre_at);
-                    bank.act_at = bank.act_at.max(pre + self.t.rp);
-                    bank.row = NO_ROW;
+                if self.banks[b].row != NO_ROW {
                     self.stats.precharges += 1;
-                    self.row_changed(b);
+                    self.close(b, due.max(self.scan.pre_at[b]));
                 }
-                at = at.max(self.banks[b].act_at);
+                at = at.max(self.scan.act_at[b]);
             }
             for b in bits(mask) {
-                self.banks[b].act_at = at + self.t.rfc;
+                self.scan.act_at[b] = at + self.t.rfc;
             }
             self.stats.refreshes += missed + 1;
             self.ranks[r].refresh_due = last + self.t.refi;
         }
+        self.refresh_due = self.next_refresh();
     }
 }
 

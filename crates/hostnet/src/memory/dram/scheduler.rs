@@ -4,52 +4,42 @@
 //! command is the one that the policy prefers among those possible at the smallest of
 //! these times.
 
-use super::channel::{bits, Channel, NEVER, NONE, NO_ROW, READ, WRITE};
+use super::channel::{bits, Channel, AGE_BITS, NEVER, NONE, READ, WRITE};
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
-use super::{Advance, Completion, PagePolicy, Release, RowOutcome, Scheduler};
+use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
 use crate::kernel::Time;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Command {
-    /// Column command for the slot that the bank's row was opened for.
-    Active,
-    /// Column command for a row hit, by direction.
-    Hit,
-    Activate,
-    Precharge,
-    PrechargeAll,
-    Refresh,
-}
+/// A candidate command as one number, so that the best one is a minimum without
+/// branches: `[time after the floor: 28][tier: 2][age: 28][bank: 6]`.
+type Key = u64;
 
-#[derive(Clone, Copy)]
-struct Best {
-    at: u64,
-    rank: u64,
-    bank: usize,
-    cmd: Command,
-}
+const BANK_BITS: u32 = 6;
+const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
+const TIME_SHIFT: u32 = TIER_SHIFT + 2;
+const NO_KEY: Key = u64::MAX;
 
-impl Best {
-    #[inline]
-    fn offer(&mut self, at: u64, rank: u64, bank: usize, cmd: Command) {
-        if (at, rank) < (self.at, self.rank) {
-            *self = Best { at, rank, bank, cmd };
-        }
-    }
-}
+/// Slots that a row was opened for come first, then refreshes; row hits and the other
+/// commands share the third tier or follow each other.
+const ACTIVE: u64 = 0;
+const REFRESH: u64 = 1;
+const QUEUE: u64 = 2;
+const BEHIND: u64 = 3;
 
-const TIER: u64 = 1 << 60;
+#[inline]
+fn key(floor: u64, at: u64, tier: u64, age: u32, bank: usize) -> Key {
+    (at.max(floor) - floor) << TIME_SHIFT | tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
+}
 
 impl Channel {
-    /// Issues every command possible up to `now` and says when to come back.
-    pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> Advance {
+    /// Issues every command possible up to `now`, and says whether entries became free.
+    pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
         let before = self.used;
         self.release(now);
         loop {
             self.choose_mode();
-            let best = self.choose();
-            let due = self.next_refresh();
-            if due <= best.at && (best.at != NEVER || self.queued != [0, 0] || self.active != 0) {
+            let (at, best) = self.choose();
+            let due = self.refresh_due;
+            if due <= at && (at != NEVER || self.queued != [0, 0]) {
                 if due > now {
                     self.wake = due;
                     break;
@@ -57,21 +47,18 @@ impl Channel {
                 self.start_refresh(due);
                 continue;
             }
-            if best.at > now {
-                self.wake = best.at;
+            if at > now {
+                self.wake = at;
                 break;
             }
-            self.clock = self.clock.max(best.at);
-            self.issue(best, done);
+            self.clock = self.clock.max(at);
+            self.issue(at, best, done);
         }
-        let next = self.wake.min(self.next_release());
-        Advance {
-            next: (next != NEVER).then_some(Time(next)),
-            freed: self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE],
-        }
+        self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE]
     }
 
-    fn next_refresh(&self) -> u64 {
+    /// The earliest refresh that is not under way.
+    pub(super) fn next_refresh(&self) -> u64 {
         let mut due = NEVER;
         for r in &self.ranks {
             if !r.refreshing {
@@ -88,6 +75,7 @@ impl Channel {
                 self.blocked |= r.mask;
             }
         }
+        self.refresh_due = self.next_refresh();
         self.clock = self.clock.max(due);
     }
 
@@ -113,45 +101,42 @@ impl Channel {
         }
     }
 
-    fn choose(&self) -> Best {
+    /// The preferred command and its time.
+    #[inline]
+    fn choose(&self) -> (u64, Key) {
         let floor = self.cmd_free.max(self.clock);
-        let mut best = Best { at: NEVER, rank: NEVER, bank: 0, cmd: Command::Refresh };
+        let scan = &*self.scan;
+        let shift = self.group_shift;
         let hit_first = self.p.scheduler == Scheduler::HitFirst;
-        let (hit_tier, row_tier) = if hit_first { (TIER, 2 * TIER) } else { (TIER, TIER) };
+        let row_tier = if hit_first { BEHIND } else { QUEUE };
+        let mut best = NO_KEY;
         for b in bits(self.active) {
-            let bank = &self.banks[b];
-            let s = &self.slots[bank.active as usize];
-            let at = bank.col_at.max(self.groups[bank.group as usize].col_at[s.dir as usize]);
-            best.offer(at.max(floor), s.seq, b, Command::Active);
+            let dir = self.slots[self.banks[b].active as usize].dir as usize;
+            let at = scan.col_at[b].max(self.groups[b >> shift].col_at[dir]);
+            best = best.min(key(floor, at, ACTIVE, scan.active_age[b], b));
         }
         if self.blocked != 0 {
-            self.choose_refresh(floor, &mut best);
+            best = best.min(self.choose_refresh(floor));
         }
         let dir = self.write_mode as usize;
-        let hits = self.hits[dir] & !self.active & !self.blocked;
-        let misses = self.misses[dir] & !self.active & !self.blocked;
-        for b in bits(hits) {
-            let bank = &self.banks[b];
-            let at = bank.col_at.max(self.groups[bank.group as usize].col_at[dir]);
-            let seq = self.slots[bank.q[dir].hit as usize].seq;
-            best.offer(at.max(floor), hit_tier | seq, b, Command::Hit);
+        let free = !self.active & !self.blocked;
+        let misses = self.misses[dir] & free;
+        for b in bits(self.hits[dir] & free) {
+            let at = scan.col_at[b].max(self.groups[b >> shift].col_at[dir]);
+            best = best.min(key(floor, at, QUEUE, scan.hit_age[dir][b], b));
         }
         for b in bits(misses & !self.open) {
-            let bank = &self.banks[b];
-            let at = bank.act_at.max(self.groups[bank.group as usize].act_at);
-            let seq = self.slots[bank.q[dir].miss as usize].seq;
-            best.offer(at.max(floor), row_tier | seq, b, Command::Activate);
+            let at = scan.act_at[b].max(self.groups[b >> shift].act_at);
+            best = best.min(key(floor, at, row_tier, scan.miss_age[dir][b], b));
         }
         let mut closing = misses & self.open;
         if hit_first {
             closing &= !self.hits[dir] | self.overdue(closing & self.hits[dir], dir);
         }
         for b in bits(closing) {
-            let bank = &self.banks[b];
-            let seq = self.slots[bank.q[dir].miss as usize].seq;
-            best.offer(bank.pre_at.max(floor), row_tier | seq, b, Command::Precharge);
+            best = best.min(key(floor, scan.pre_at[b], row_tier, scan.miss_age[dir][b], b));
         }
-        best
+        (if best == NO_KEY { NEVER } else { floor + (best >> TIME_SHIFT) }, best)
     }
 
     /// Banks among `mask` where a request waited past the age cap behind row hits.
@@ -167,72 +152,75 @@ impl Channel {
         m
     }
 
-    fn choose_refresh(&self, floor: u64, best: &mut Best) {
+    fn choose_refresh(&self, floor: u64) -> Key {
+        let mut best = NO_KEY;
         for (r, rank) in self.ranks.iter().enumerate() {
             if !rank.refreshing || self.active & rank.mask != 0 {
                 continue;
             }
             let open = self.open & rank.mask;
-            let (at, cmd) = if open != 0 {
-                let at = bits(open).map(|b| self.banks[b].pre_at).max().unwrap_or(0);
-                (at, Command::PrechargeAll)
-            } else {
-                let at = bits(rank.mask).map(|b| self.banks[b].act_at).max().unwrap_or(0);
-                (at, Command::Refresh)
-            };
-            best.offer(at.max(floor), 0, r, cmd);
+            let (mask, when) = if open != 0 { (open, &self.scan.pre_at) } else { (rank.mask, &self.scan.act_at) };
+            let at = bits(mask).map(|b| when[b]).max().unwrap_or(0);
+            best = best.min(key(floor, at, REFRESH, 0, r));
+        }
+        best
+    }
+
+    fn issue(&mut self, at: u64, key: Key, done: &mut Vec<Completion>) {
+        let b = (key & ((1 << BANK_BITS) - 1)) as usize;
+        let tier = key >> TIER_SHIFT & 3;
+        if tier == ACTIVE {
+            let i = self.banks[b].active;
+            self.banks[b].active = NONE;
+            self.active &= !(1 << b);
+            return self.column(b, i, at, done);
+        }
+        if tier == REFRESH {
+            return self.refresh(b, at);
+        }
+        let dir = self.write_mode as usize;
+        let age = (key >> BANK_BITS) as u32 & ((1 << AGE_BITS) - 1);
+        let hit = self.banks[b].q[dir].hit;
+        if hit != NONE && self.slots[hit as usize].age == age {
+            let next = self.slots[hit as usize].next;
+            self.unlink(b, hit);
+            self.find_hit(b, dir, next);
+            self.slots[hit as usize].outcome.get_or_insert(RowOutcome::Hit);
+            self.column(b, hit, at, done);
+            if self.p.release == Release::Activate {
+                self.free_entry(dir, at, at);
+            }
+        } else if self.open >> b & 1 == 0 {
+            self.activate(b, at);
+        } else {
+            let i = self.banks[b].q[dir].miss;
+            self.slots[i as usize].outcome.get_or_insert(RowOutcome::Conflict);
+            self.cmd_free = at + self.t.tck;
+            self.stats.precharges += 1;
+            self.close(b, at);
         }
     }
 
-    fn issue(&mut self, c: Best, done: &mut Vec<Completion>) {
-        let (b, at) = (c.bank, c.at);
-        match c.cmd {
-            Command::Active => {
-                let i = self.banks[b].active;
-                self.banks[b].active = NONE;
-                self.active &= !(1 << b);
-                self.column(b, i, at, done);
-            }
-            Command::Hit => {
-                let dir = self.write_mode as usize;
-                let i = self.banks[b].q[dir].hit;
-                let next = self.slots[i as usize].next;
-                self.unlink(b, i);
-                self.find_hit(b, dir, next);
-                self.slots[i as usize].outcome.get_or_insert(RowOutcome::Hit);
-                self.column(b, i, at, done);
-                if self.p.release == Release::Activate {
-                    self.free_entry(dir, at, at);
-                }
-            }
-            Command::Activate => self.activate(b, at),
-            Command::Precharge => {
-                let dir = self.write_mode as usize;
-                let i = self.banks[b].q[dir].miss;
-                self.slots[i as usize].outcome.get_or_insert(RowOutcome::Conflict);
-                self.cmd_free = at + self.t.tck;
+    /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
+    fn refresh(&mut self, r: usize, at: u64) {
+        self.cmd_free = at + self.t.tck;
+        let open = self.open & self.ranks[r].mask;
+        if open != 0 {
+            for b in bits(open) {
                 self.stats.precharges += 1;
                 self.close(b, at);
             }
-            Command::PrechargeAll => {
-                self.cmd_free = at + self.t.tck;
-                for b in bits(self.open & self.ranks[c.bank].mask) {
-                    self.stats.precharges += 1;
-                    self.close(b, at);
-                }
-            }
-            Command::Refresh => {
-                self.cmd_free = at + self.t.tck;
-                let rank = &mut self.ranks[c.bank];
-                rank.refreshing = false;
-                rank.refresh_due += self.t.refi;
-                self.blocked &= !rank.mask;
-                for b in bits(rank.mask) {
-                    self.banks[b].act_at = at + self.t.rfc;
-                }
-                self.stats.refreshes += 1;
-            }
+            return;
         }
+        let rank = &mut self.ranks[r];
+        rank.refreshing = false;
+        rank.refresh_due += self.t.refi;
+        self.blocked &= !rank.mask;
+        for b in bits(rank.mask) {
+            self.scan.act_at[b] = at + self.t.rfc;
+        }
+        self.refresh_due = self.next_refresh();
+        self.stats.refreshes += 1;
     }
 
     fn activate(&mut self, b: usize, at: u64) {
@@ -245,10 +233,11 @@ impl Channel {
         bank.row = self.slots[i as usize].row;
         bank.active = i;
         bank.accesses = 0;
-        bank.col_at = at + t.rcd;
-        bank.pre_at = at + t.ras;
-        bank.act_at = at + t.rc;
-        let (group, r) = (bank.group as usize, bank.rank as usize);
+        self.scan.col_at[b] = at + t.rcd;
+        self.scan.pre_at[b] = at + t.ras;
+        self.scan.act_at[b] = at + t.rc;
+        self.scan.active_age[b] = self.slots[i as usize].age;
+        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
         let rank = &mut self.ranks[r];
         rank.acts[rank.acts_next] = at;
         rank.acts_next = (rank.acts_next + 1) & 3;
@@ -262,17 +251,10 @@ impl Channel {
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
         self.unlink(b, i);
         self.active |= 1 << b;
-        self.row_changed(b);
+        self.opened(b);
         if self.p.release == Release::Activate {
             self.free_entry(dir, at, at);
         }
-    }
-
-    fn close(&mut self, b: usize, at: u64) {
-        let bank = &mut self.banks[b];
-        bank.row = NO_ROW;
-        bank.act_at = bank.act_at.max(at + self.t.rp);
-        self.row_changed(b);
     }
 
     /// The column command for slot `i`, its data, and what the page policy does then.
@@ -283,13 +265,14 @@ impl Channel {
         self.cmd_free = at + t.col_bus;
         let bank = &mut self.banks[b];
         bank.accesses += 1;
-        bank.pre_at = bank.pre_at.max(at + t.col_to_pre[dir]);
-        let (group, r) = (bank.group as usize, bank.rank as usize);
+        self.scan.pre_at[b] = self.scan.pre_at[b].max(at + t.col_to_pre[dir]);
+        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
+        let group_of_rank = self.rank_shift - self.group_shift;
         let table = &t.col_to_col[dir];
         for (g, state) in self.groups.iter_mut().enumerate() {
             let place = if g == group {
                 SAME_GROUP
-            } else if g / self.groups_per_rank == r {
+            } else if g >> group_of_rank == r {
                 SAME_RANK
             } else {
                 OTHER_RANK
@@ -321,7 +304,7 @@ impl Channel {
         self.recycle(i);
         if self.closes(b, dir) {
             self.stats.auto_precharges += 1;
-            let pre = self.banks[b].pre_at;
+            let pre = self.scan.pre_at[b];
             self.close(b, pre);
         }
     }
