@@ -63,7 +63,18 @@ pub(super) struct Scan {
     pub active_age: [u32; BANKS],
     pub hit_age: [[u32; BANKS]; 2],
     pub miss_age: [[u32; BANKS]; 2],
+    /// Earliest activate, read and write of each bank group.
+    pub group_act: [u64; BANKS],
+    pub group_col: [[u64; BANKS]; 2],
+    /// Earliest time of each class of candidates, exact unless the class is `stale`.
+    pub first: [u64; 3],
 }
+
+/// Classes of candidate commands.
+pub(super) const COLUMN: usize = 0;
+pub(super) const ACTIVATE: usize = 1;
+pub(super) const PRECHARGE: usize = 2;
+pub(super) const ALL_STALE: u8 = 7;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rank {
@@ -73,13 +84,6 @@ pub(super) struct Rank {
     pub refresh_due: u64,
     pub mask: u64,
     pub refreshing: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Group {
-    pub act_at: u64,
-    /// Earliest read and write command.
-    pub col_at: [u64; 2],
 }
 
 /// Policy numbers of the spec, as the hot loop wants them.
@@ -112,7 +116,7 @@ pub struct Channel {
     /// Bank to bank group, as a shift.
     pub(super) group_shift: u32,
     pub(super) rank_shift: u32,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: usize,
     pub(super) groups_per_rank: usize,
     pub(super) ranks: Vec<Rank>,
     /// Banks with a queued slot for the open row / for another row, by direction.
@@ -120,6 +124,7 @@ pub struct Channel {
     pub(super) misses: [u64; 2],
     pub(super) open: u64,
     pub(super) active: u64,
+    pub(super) active_writes: u64,
     /// Banks of ranks that wait for, or are in, a refresh.
     pub(super) blocked: u64,
     /// Entries that count against the queue's capacity, and entries waiting for a command.
@@ -133,6 +138,10 @@ pub struct Channel {
     pub(super) cmd_free: u64,
     pub(super) clock: u64,
     pub(super) wake: u64,
+    /// The command to issue at `wake`, while `chosen`.
+    pub(super) next: u64,
+    pub(super) chosen: bool,
+    pub(super) stale: u8,
     /// The earliest refresh that is not under way.
     pub(super) refresh_due: u64,
     next_age: u32,
@@ -189,10 +198,13 @@ impl Channel {
                 active_age: [0; BANKS],
                 hit_age: [[0; BANKS]; 2],
                 miss_age: [[0; BANKS]; 2],
+                group_act: [0; BANKS],
+                group_col: [[0; BANKS]; 2],
+                first: [NEVER; 3],
             }),
             group_shift: shape.banks_per_group.trailing_zeros(),
             rank_shift: per_rank.trailing_zeros(),
-            groups: vec![Group::default(); (shape.ranks * shape.bank_groups) as usize],
+            groups: (shape.ranks * shape.bank_groups) as usize,
             groups_per_rank: shape.bank_groups as usize,
             ranks: (0..shape.ranks as usize)
                 .map(|r| Rank {
@@ -209,6 +221,7 @@ impl Channel {
             misses: [0; 2],
             open: 0,
             active: 0,
+            active_writes: 0,
             blocked: 0,
             used: [0; 2],
             queued: [0; 2],
@@ -219,6 +232,9 @@ impl Channel {
             cmd_free: 0,
             clock: 0,
             wake: NEVER,
+            next: 0,
+            chosen: false,
+            stale: ALL_STALE,
             next_age: 0,
             metered: 0,
             refresh_due: NEVER,
@@ -250,7 +266,7 @@ impl Channel {
     /// Takes a request in at `now`, when everything before `now` has been issued.
     pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded, done: &mut Vec<Completion>) {
         debug_assert!(self.can_accept(req.write), "pushed into a full queue");
-        let now = now.div_ceil(self.t.tck) * self.t.tck;
+        let now = if self.t.whole { now.div_ceil(self.t.tck) * self.t.tck } else { now };
         if self.wake == NEVER {
             self.catch_up(now);
         }
@@ -297,16 +313,24 @@ impl Channel {
             tail => self.slots[tail as usize].next = i,
         }
         q.tail = i;
-        if d.row == self.banks[b].row {
-            if self.banks[b].q[dir].hit == NONE {
-                self.set_hit(b, dir, i);
-            }
-        } else if self.banks[b].q[dir].miss == NONE {
-            self.set_miss(b, dir, i);
-        }
         self.used[dir] += 1;
         self.queued[dir] += 1;
-        self.wake = self.wake.min(self.cmd_free.max(now));
+        let q = self.banks[b].q[dir];
+        if d.row == self.banks[b].row {
+            if q.hit == NONE {
+                self.set_hit(b, dir, i);
+                self.stale |= 1 << PRECHARGE;
+                self.chosen = false;
+                self.entered(b, COLUMN);
+            }
+        } else if q.miss == NONE {
+            self.set_miss(b, dir, i);
+            self.entered(b, if self.open >> b & 1 == 0 { ACTIVATE } else { PRECHARGE });
+        }
+        if self.mode_due() {
+            self.chosen = false;
+            self.wake = self.wake.min(self.cmd_free.max(self.clock));
+        }
     }
 
     /// Restarts the ages from zero in the order they have.

@@ -4,18 +4,19 @@
 //! command is the one that the policy prefers among those possible at the smallest of
 //! these times.
 
-use super::channel::{bits, Channel, AGE_BITS, NEVER, NONE, READ, WRITE};
+use super::channel::{
+    bits, Channel, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
+};
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
 use crate::kernel::Time;
 
-/// A candidate command as one number, so that the best one is a minimum without
-/// branches: `[time after the floor: 28][tier: 2][age: 28][bank: 6]`.
+/// A candidate command as one number, so that the preferred one is a minimum without
+/// branches: `[tier: 2][age: 28][bank: 6]`.
 type Key = u64;
 
 const BANK_BITS: u32 = 6;
 const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
-const TIME_SHIFT: u32 = TIER_SHIFT + 2;
 const NO_KEY: Key = u64::MAX;
 
 /// Slots that a row was opened for come first, then refreshes; row hits and the other
@@ -26,8 +27,9 @@ const QUEUE: u64 = 2;
 const BEHIND: u64 = 3;
 
 #[inline]
-fn key(floor: u64, at: u64, tier: u64, age: u32, bank: usize) -> Key {
-    (at.max(floor) - floor) << TIME_SHIFT | tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
+fn key(possible: bool, tier: u64, age: u32, bank: usize) -> Key {
+    let k = tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64;
+    k | u64::from(possible).wrapping_sub(1)
 }
 
 impl Channel {
@@ -36,11 +38,17 @@ impl Channel {
         let before = self.used;
         self.release(now);
         loop {
-            self.choose_mode();
-            let (at, best) = self.choose();
+            if !self.chosen {
+                if self.mode_due() {
+                    self.switch_mode();
+                }
+                (self.wake, self.next) = self.choose();
+            }
+            let (at, best) = (self.wake, self.next);
             let due = self.refresh_due;
             if due <= at && (at != NEVER || self.queued != [0, 0]) {
                 if due > now {
+                    self.chosen = false;
                     self.wake = due;
                     break;
                 }
@@ -48,9 +56,10 @@ impl Channel {
                 continue;
             }
             if at > now {
-                self.wake = at;
+                self.chosen = true;
                 break;
             }
+            self.chosen = false;
             self.clock = self.clock.max(at);
             self.issue(at, best, done);
         }
@@ -73,17 +82,19 @@ impl Channel {
             if !r.refreshing && r.refresh_due <= due {
                 r.refreshing = true;
                 self.blocked |= r.mask;
+                self.stale = ALL_STALE;
             }
         }
         self.refresh_due = self.next_refresh();
         self.clock = self.clock.max(due);
     }
 
-    /// Read mode or write mode, by the watermarks and burst lengths.
-    fn choose_mode(&mut self) {
+    /// Whether the watermarks and burst lengths ask for the other mode.
+    #[inline]
+    pub(super) fn mode_due(&self) -> bool {
         let [reads, writes] = self.queued;
         let p = &self.p;
-        let switch = if self.write_mode {
+        if self.write_mode {
             let long_enough = self.burst_writes >= p.min_writes;
             let low = writes < p.low && (reads > 0 || writes <= p.idle);
             let spent = p.max_writes > 0 && self.burst_writes >= p.max_writes && reads > 0;
@@ -91,52 +102,145 @@ impl Channel {
         } else {
             (writes > p.high && (self.burst_reads >= p.min_reads || reads == 0))
                 || (reads == 0 && writes > p.idle)
-        };
-        if switch {
-            self.meter(self.clock);
-            self.write_mode = !self.write_mode;
-            self.burst_reads = 0;
-            self.burst_writes = 0;
-            self.stats.mode_switches += 1;
         }
     }
 
-    /// The preferred command and its time.
+    fn switch_mode(&mut self) {
+        self.meter(self.clock);
+        self.write_mode = !self.write_mode;
+        self.burst_reads = 0;
+        self.burst_writes = 0;
+        self.stats.mode_switches += 1;
+        self.stale = ALL_STALE;
+    }
+
+    /// Bank `b` may have a new candidate of `class`.
     #[inline]
-    fn choose(&self) -> (u64, Key) {
-        let floor = self.cmd_free.max(self.clock);
-        let scan = &*self.scan;
-        let shift = self.group_shift;
-        let hit_first = self.p.scheduler == Scheduler::HitFirst;
-        let row_tier = if hit_first { BEHIND } else { QUEUE };
-        let mut best = NO_KEY;
-        for b in bits(self.active) {
-            let dir = self.slots[self.banks[b].active as usize].dir as usize;
-            let at = scan.col_at[b].max(self.groups[b >> shift].col_at[dir]);
-            best = best.min(key(floor, at, ACTIVE, scan.active_age[b], b));
+    pub(super) fn entered(&mut self, b: usize, class: usize) {
+        let (hits, acts, pres) = self.candidates();
+        let is_one = [self.active | hits, acts, pres][class] >> b & 1 == 1;
+        if !is_one {
+            return;
         }
-        if self.blocked != 0 {
-            best = best.min(self.choose_refresh(floor));
-        }
+        let at = match class {
+            COLUMN if self.active >> b & 1 == 1 => self.column_at(b, self.active_dir(b)),
+            COLUMN => self.column_at(b, self.write_mode as usize),
+            ACTIVATE => self.activate_at(b),
+            _ => self.scan.pre_at[b],
+        };
+        self.scan.first[class] = self.scan.first[class].min(at);
+        self.chosen = false;
+        self.wake = self.wake.min(at.max(self.cmd_free).max(self.clock));
+    }
+
+    /// Banks with candidates: active columns, row hits, activates, precharges.
+    #[inline]
+    fn candidates(&self) -> (u64, u64, u64) {
         let dir = self.write_mode as usize;
         let free = !self.active & !self.blocked;
         let misses = self.misses[dir] & free;
-        for b in bits(self.hits[dir] & free) {
-            let at = scan.col_at[b].max(self.groups[b >> shift].col_at[dir]);
-            best = best.min(key(floor, at, QUEUE, scan.hit_age[dir][b], b));
-        }
-        for b in bits(misses & !self.open) {
-            let at = scan.act_at[b].max(self.groups[b >> shift].act_at);
-            best = best.min(key(floor, at, row_tier, scan.miss_age[dir][b], b));
-        }
         let mut closing = misses & self.open;
-        if hit_first {
+        if self.p.scheduler == Scheduler::HitFirst {
             closing &= !self.hits[dir] | self.overdue(closing & self.hits[dir], dir);
         }
-        for b in bits(closing) {
-            best = best.min(key(floor, scan.pre_at[b], row_tier, scan.miss_age[dir][b], b));
+        (self.hits[dir] & free, misses & !self.open, closing)
+    }
+
+    #[inline]
+    fn column_at(&self, b: usize, dir: usize) -> u64 {
+        let g = (b >> self.group_shift) & (BANKS - 1);
+        self.scan.col_at[b].max(self.scan.group_col[dir][g])
+    }
+
+    #[inline]
+    fn activate_at(&self, b: usize) -> u64 {
+        let g = (b >> self.group_shift) & (BANKS - 1);
+        self.scan.act_at[b].max(self.scan.group_act[g])
+    }
+
+    #[inline]
+    fn earliest(&self, class: usize, hits: u64, acts: u64, pres: u64) -> u64 {
+        let mut t = NEVER;
+        match class {
+            COLUMN => {
+                for b in bits(self.active) {
+                    t = t.min(self.column_at(b, self.active_dir(b)));
+                }
+                for b in bits(hits) {
+                    t = t.min(self.column_at(b, self.write_mode as usize));
+                }
+            }
+            ACTIVATE => {
+                for b in bits(acts) {
+                    t = t.min(self.activate_at(b));
+                }
+            }
+            _ => {
+                for b in bits(pres) {
+                    t = t.min(self.scan.pre_at[b]);
+                }
+            }
         }
-        (if best == NO_KEY { NEVER } else { floor + (best >> TIME_SHIFT) }, best)
+        t
+    }
+
+    /// The preferred command and its time.
+    fn choose(&mut self) -> (u64, Key) {
+        let floor = self.cmd_free.max(self.clock);
+        let dir = self.write_mode as usize;
+        let (hits, acts, pres) = self.candidates();
+        if self.p.age_cap != NEVER {
+            self.stale |= 1 << PRECHARGE;
+        }
+        for class in [COLUMN, ACTIVATE, PRECHARGE] {
+            if self.stale >> class & 1 == 1 {
+                self.scan.first[class] = self.earliest(class, hits, acts, pres);
+            }
+            debug_assert_eq!(self.scan.first[class], self.earliest(class, hits, acts, pres));
+        }
+        self.stale = 0;
+        let first = self.scan.first;
+        let mut at = first[COLUMN].min(first[ACTIVATE]).min(first[PRECHARGE]).max(floor);
+        let mut best = NO_KEY;
+        if self.blocked != 0 {
+            let (when, r) = self.choose_refresh();
+            let when = when.max(floor);
+            if when <= at && when != NEVER {
+                at = when;
+                best = key(true, REFRESH, 0, r);
+            }
+        }
+        if at == NEVER {
+            return (NEVER, NO_KEY);
+        }
+        let scan = &*self.scan;
+        let row_tier = if self.p.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE };
+        if first[COLUMN] <= at {
+            for b in bits(self.active) {
+                let ok = self.column_at(b, self.active_dir(b)) <= at;
+                best = best.min(key(ok, ACTIVE, scan.active_age[b], b));
+            }
+            for b in bits(hits) {
+                best = best.min(key(self.column_at(b, dir) <= at, QUEUE, scan.hit_age[dir][b], b));
+            }
+        }
+        if first[ACTIVATE] <= at {
+            for b in bits(acts) {
+                best = best.min(key(self.activate_at(b) <= at, row_tier, scan.miss_age[dir][b], b));
+            }
+        }
+        if first[PRECHARGE] <= at {
+            for b in bits(pres) {
+                best = best.min(key(scan.pre_at[b] <= at, row_tier, scan.miss_age[dir][b], b));
+            }
+        }
+        debug_assert!(best != NO_KEY, "a class promised a command that it does not have");
+        (at, best)
+    }
+
+    #[inline]
+    fn active_dir(&self, b: usize) -> usize {
+        (self.active_writes >> b & 1) as usize
     }
 
     /// Banks among `mask` where a request waited past the age cap behind row hits.
@@ -152,8 +256,9 @@ impl Channel {
         m
     }
 
-    fn choose_refresh(&self, floor: u64) -> Key {
-        let mut best = NO_KEY;
+    /// The next step of a refresh and the rank it is for.
+    fn choose_refresh(&self) -> (u64, usize) {
+        let mut best = (NEVER, 0);
         for (r, rank) in self.ranks.iter().enumerate() {
             if !rank.refreshing || self.active & rank.mask != 0 {
                 continue;
@@ -161,18 +266,19 @@ impl Channel {
             let open = self.open & rank.mask;
             let (mask, when) = if open != 0 { (open, &self.scan.pre_at) } else { (rank.mask, &self.scan.act_at) };
             let at = bits(mask).map(|b| when[b]).max().unwrap_or(0);
-            best = best.min(key(floor, at, REFRESH, 0, r));
+            best = best.min((at, r));
         }
         best
     }
 
     fn issue(&mut self, at: u64, key: Key, done: &mut Vec<Completion>) {
         let b = (key & ((1 << BANK_BITS) - 1)) as usize;
-        let tier = key >> TIER_SHIFT & 3;
+        let tier = key >> TIER_SHIFT;
         if tier == ACTIVE {
             let i = self.banks[b].active;
             self.banks[b].active = NONE;
             self.active &= !(1 << b);
+            self.active_writes &= !(1 << b);
             return self.column(b, i, at, done);
         }
         if tier == REFRESH {
@@ -198,12 +304,16 @@ impl Channel {
             self.cmd_free = at + self.t.tck;
             self.stats.precharges += 1;
             self.close(b, at);
+            // Row hits may have been waiting.
+            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
+            self.entered(b, ACTIVATE);
         }
     }
 
     /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
     fn refresh(&mut self, r: usize, at: u64) {
         self.cmd_free = at + self.t.tck;
+        self.stale = ALL_STALE;
         let open = self.open & self.ranks[r].mask;
         if open != 0 {
             for b in bits(open) {
@@ -244,14 +354,17 @@ impl Channel {
         let oldest = rank.acts[rank.acts_next];
         let window = if oldest == NEVER { 0 } else { oldest + t.faw };
         let first = r * self.groups_per_rank;
-        for (k, g) in self.groups[first..first + self.groups_per_rank].iter_mut().enumerate() {
+        for (k, g) in self.scan.group_act[first..first + self.groups_per_rank].iter_mut().enumerate() {
             let rrd = if first + k == group { t.rrd_l } else { t.rrd_s };
-            g.act_at = g.act_at.max(at + rrd).max(window);
+            *g = (*g).max(at + rrd).max(window);
         }
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
         self.unlink(b, i);
         self.active |= 1 << b;
+        self.active_writes |= (dir as u64) << b;
         self.opened(b);
+        self.stale |= 1 << ACTIVATE;
+        self.entered(b, COLUMN);
         if self.p.release == Release::Activate {
             self.free_entry(dir, at, at);
         }
@@ -269,7 +382,7 @@ impl Channel {
         let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
         let group_of_rank = self.rank_shift - self.group_shift;
         let table = &t.col_to_col[dir];
-        for (g, state) in self.groups.iter_mut().enumerate() {
+        for g in 0..self.groups {
             let place = if g == group {
                 SAME_GROUP
             } else if g >> group_of_rank == r {
@@ -278,7 +391,8 @@ impl Channel {
                 OTHER_RANK
             };
             for next in [READ, WRITE] {
-                state.col_at[next] = state.col_at[next].max(at + table[place][next]);
+                let when = &mut self.scan.group_col[next][g];
+                *when = (*when).max(at + table[place][next]);
             }
         }
         let outcome = s.outcome.unwrap_or(RowOutcome::Hit);
@@ -307,6 +421,12 @@ impl Channel {
             let pre = self.scan.pre_at[b];
             self.close(b, pre);
         }
+        self.stale |= 1 << COLUMN;
+        if self.p.scheduler == Scheduler::FirstReady {
+            // The bank may have been a candidate for an earlier precharge already.
+            self.stale |= 1 << PRECHARGE;
+        }
+        self.entered(b, if self.open >> b & 1 == 0 { ACTIVATE } else { PRECHARGE });
     }
 
     fn closes(&self, b: usize, dir: usize) -> bool {
