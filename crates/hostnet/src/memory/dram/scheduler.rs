@@ -34,6 +34,7 @@ fn key(possible: bool, tier: u64, age: u32, bank: usize) -> Key {
 
 impl Channel {
     /// Issues every command possible up to `now`, and says whether entries became free.
+    #[inline(never)]
     pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
         let before = self.used;
         self.release(now);
@@ -185,6 +186,7 @@ impl Channel {
     }
 
     /// The preferred command and its time.
+    #[inline(never)]
     fn choose(&mut self) -> (u64, Key) {
         let floor = self.cmd_free.max(self.clock);
         let dir = self.write_mode as usize;
@@ -271,6 +273,7 @@ impl Channel {
         best
     }
 
+    #[inline(never)]
     fn issue(&mut self, at: u64, key: Key, done: &mut Vec<Completion>) {
         let b = (key & ((1 << BANK_BITS) - 1)) as usize;
         let tier = key >> TIER_SHIFT;
@@ -333,6 +336,7 @@ impl Channel {
         self.stats.refreshes += 1;
     }
 
+    #[inline(never)]
     fn activate(&mut self, b: usize, at: u64) {
         let dir = self.write_mode as usize;
         let t = &self.t;
