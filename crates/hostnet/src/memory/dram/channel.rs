@@ -1,6 +1,7 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
 use super::mapping::Decoded;
+use super::scheduler::{BEHIND, QUEUE};
 use super::timing::Timing;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
 use crate::kernel::Time;
@@ -63,11 +64,14 @@ pub(super) struct Scan {
     pub active_age: [u32; BANKS],
     pub hit_age: [[u32; BANKS]; 2],
     pub miss_age: [[u32; BANKS]; 2],
-    /// Earliest activate, read and write of each bank group.
+    /// Earliest activate, and by direction earliest column command, that the bank group
+    /// and the rank allow.
     pub group_act: [u64; BANKS],
     pub group_col: [[u64; BANKS]; 2],
-    /// Earliest time of each class of candidates, exact unless the class is `stale`.
-    pub first: [u64; 3],
+    pub rank_act: [u64; BANKS],
+    pub rank_col: [[u64; BANKS]; 2],
+    /// The preferred candidate of each class and its time, unless the class is `stale`.
+    pub best: [(u64, u64); 3],
 }
 
 /// Classes of candidate commands.
@@ -116,8 +120,8 @@ pub struct Channel {
     /// Bank to bank group, as a shift.
     pub(super) group_shift: u32,
     pub(super) rank_shift: u32,
-    pub(super) groups: usize,
-    pub(super) groups_per_rank: usize,
+    /// Tier of activates and precharges.
+    pub(super) row_tier: u64,
     pub(super) ranks: Vec<Rank>,
     /// Banks with a queued slot for the open row / for another row, by direction.
     pub(super) hits: [u64; 2],
@@ -145,8 +149,9 @@ pub struct Channel {
     /// The earliest refresh that is not under way.
     pub(super) refresh_due: u64,
     next_age: u32,
-    metered: u64,
-    pub stats: Stats,
+    /// When the present mode began.
+    pub(super) mode_since: u64,
+    pub(super) stats: Stats,
 }
 
 impl Channel {
@@ -200,12 +205,13 @@ impl Channel {
                 miss_age: [[0; BANKS]; 2],
                 group_act: [0; BANKS],
                 group_col: [[0; BANKS]; 2],
-                first: [NEVER; 3],
+                rank_act: [0; BANKS],
+                rank_col: [[0; BANKS]; 2],
+                best: [(NEVER, NEVER); 3],
             }),
             group_shift: shape.banks_per_group.trailing_zeros(),
             rank_shift: per_rank.trailing_zeros(),
-            groups: (shape.ranks * shape.bank_groups) as usize,
-            groups_per_rank: shape.bank_groups as usize,
+            row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
             ranks: (0..shape.ranks as usize)
                 .map(|r| Rank {
                     acts: [NEVER; 4],
@@ -236,7 +242,7 @@ impl Channel {
             chosen: false,
             stale: ALL_STALE,
             next_age: 0,
-            metered: 0,
+            mode_since: 0,
             refresh_due: NEVER,
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
         };
@@ -249,17 +255,24 @@ impl Channel {
         self.used[write as usize] < self.p.capacity[write as usize]
     }
 
-    /// Adds to the occupancy and mode meters up to `now`.
+    /// The counters as of `now`.
+    pub(super) fn stats(&self, now: u64) -> Stats {
+        let mut s = self.stats.clone();
+        s.rpq_entry_ps = s.rpq_entry_ps.wrapping_add(now.wrapping_mul(self.used[READ] as u64));
+        s.wpq_entry_ps = s.wpq_entry_ps.wrapping_add(now.wrapping_mul(self.used[WRITE] as u64));
+        if self.write_mode {
+            s.write_mode_ps += now.saturating_sub(self.mode_since);
+        }
+        s
+    }
+
+    /// An occupancy integral is the sum of the times entries left minus the times they came.
     #[inline]
-    pub(super) fn meter(&mut self, now: u64) {
-        if now > self.metered {
-            let dt = now - self.metered;
-            self.metered = now;
-            self.stats.rpq_entry_ps += dt as u128 * self.used[READ] as u128;
-            self.stats.wpq_entry_ps += dt as u128 * self.used[WRITE] as u128;
-            if self.write_mode {
-                self.stats.write_mode_ps += dt;
-            }
+    fn occupancy(&mut self, dir: usize) -> &mut u64 {
+        if dir == READ {
+            &mut self.stats.rpq_entry_ps
+        } else {
+            &mut self.stats.wpq_entry_ps
         }
     }
 
@@ -271,7 +284,6 @@ impl Channel {
             self.catch_up(now);
         }
         self.clock = self.clock.max(now);
-        self.meter(now);
         let b = d.bank as usize;
         if self.has_write(b, req.line) {
             if req.write {
@@ -315,6 +327,8 @@ impl Channel {
         q.tail = i;
         self.used[dir] += 1;
         self.queued[dir] += 1;
+        let sum = self.occupancy(dir);
+        *sum = sum.wrapping_sub(now);
         let q = self.banks[b].q[dir];
         if d.row == self.banks[b].row {
             if q.hit == NONE {
@@ -467,25 +481,23 @@ impl Channel {
     }
 
     /// Frees a queue entry at `at`, now or when its data has passed.
+    #[inline]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
+        let sum = self.occupancy(dir);
+        *sum = sum.wrapping_add(at);
         if at <= now {
-            self.meter(now);
             self.used[dir] -= 1;
         } else {
             self.releases.push_back(at);
         }
     }
 
-    /// Frees the read entries whose data has passed. True when there were any.
-    pub(super) fn release(&mut self, now: u64) -> bool {
-        let mut any = false;
+    /// Frees the read entries whose data has passed.
+    pub(super) fn release(&mut self, now: u64) {
         while self.releases.front().is_some_and(|&t| t <= now) {
-            let at = self.releases.pop_front().unwrap_or(now);
-            self.meter(at);
+            self.releases.pop_front();
             self.used[READ] -= 1;
-            any = true;
         }
-        any
     }
 
     pub(super) fn next_release(&self) -> u64 {

@@ -205,10 +205,10 @@ pub struct Stats {
     pub bus_busy_ps: u64,
     pub write_mode_ps: u64,
     /// Occupancy integrals: divided by time the mean occupancy, by arrivals the residence.
-    pub rpq_entry_ps: u128,
-    pub wpq_entry_ps: u128,
+    pub rpq_entry_ps: u64,
+    pub wpq_entry_ps: u64,
     /// Sum over reads from acceptance to the end of their data, static latency excluded.
-    pub read_latency_ps: u128,
+    pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,
 }
 
@@ -307,10 +307,9 @@ impl Controller {
         (t != channel::NEVER).then_some(Time(t))
     }
 
-    /// Counters of a channel, with its meters brought up to `now`.
-    pub fn stats(&mut self, now: Time, ch: usize) -> &Stats {
-        self.channels[ch].meter(now.0);
-        &self.channels[ch].stats
+    /// Counters of a channel as of `now`.
+    pub fn stats(&self, now: Time, ch: usize) -> Stats {
+        self.channels[ch].stats(now.0)
     }
 
     pub fn timing(&self) -> &Timing {

@@ -12,29 +12,34 @@ use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
 use crate::kernel::Time;
 
 /// A candidate command as one number, so that the preferred one is a minimum without
-/// branches: `[tier: 2][age: 28][bank: 6]`.
+/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in `timed`, 28 bits of time.
 type Key = u64;
 
 const BANK_BITS: u32 = 6;
 const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
+const TIME_SHIFT: u32 = TIER_SHIFT + 2;
 const NO_KEY: Key = u64::MAX;
 
 /// Slots that a row was opened for come first, then refreshes; row hits and the other
 /// commands share the third tier or follow each other.
 const ACTIVE: u64 = 0;
 const REFRESH: u64 = 1;
-const QUEUE: u64 = 2;
-const BEHIND: u64 = 3;
+pub(super) const QUEUE: u64 = 2;
+pub(super) const BEHIND: u64 = 3;
 
 #[inline]
-fn key(possible: bool, tier: u64, age: u32, bank: usize) -> Key {
-    let k = tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64;
-    k | u64::from(possible).wrapping_sub(1)
+fn key(tier: u64, age: u32, bank: usize) -> Key {
+    tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
+}
+
+/// A key with the time by which its command is later than the floor.
+#[inline]
+fn timed(floor: u64, at: u64, key: Key) -> Key {
+    (at.max(floor) - floor) << TIME_SHIFT | key
 }
 
 impl Channel {
     /// Issues every command possible up to `now`, and says whether entries became free.
-    #[inline(never)]
     pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
         let before = self.used;
         self.release(now);
@@ -107,7 +112,10 @@ impl Channel {
     }
 
     fn switch_mode(&mut self) {
-        self.meter(self.clock);
+        if self.write_mode {
+            self.stats.write_mode_ps += self.clock - self.mode_since;
+        }
+        self.mode_since = self.clock;
         self.write_mode = !self.write_mode;
         self.burst_reads = 0;
         self.burst_writes = 0;
@@ -123,15 +131,21 @@ impl Channel {
         if !is_one {
             return;
         }
-        let at = match class {
-            COLUMN if self.active >> b & 1 == 1 => self.column_at(b, self.active_dir(b)),
-            COLUMN => self.column_at(b, self.write_mode as usize),
-            ACTIVATE => self.activate_at(b),
-            _ => self.scan.pre_at[b],
+        let (at, k) = match class {
+            COLUMN if self.active >> b & 1 == 1 => self.active_column(b),
+            COLUMN => self.hit_column(b, self.write_mode as usize),
+            ACTIVATE => self.bank_activate(b),
+            _ => self.bank_precharge(b),
         };
-        self.scan.first[class] = self.scan.first[class].min(at);
+        let floor = self.cmd_free.max(self.clock);
+        let best = &mut self.scan.best[class];
+        if best.0 < floor {
+            self.stale |= 1 << class;
+        } else {
+            *best = (*best).min((at.max(floor), k));
+        }
         self.chosen = false;
-        self.wake = self.wake.min(at.max(self.cmd_free).max(self.clock));
+        self.wake = self.wake.min(at.max(floor));
     }
 
     /// Banks with candidates: active columns, row hits, activates, precharges.
@@ -149,100 +163,93 @@ impl Channel {
 
     #[inline]
     fn column_at(&self, b: usize, dir: usize) -> u64 {
-        let g = (b >> self.group_shift) & (BANKS - 1);
-        self.scan.col_at[b].max(self.scan.group_col[dir][g])
+        let (g, r) = (b >> self.group_shift & (BANKS - 1), b >> self.rank_shift & (BANKS - 1));
+        self.scan.col_at[b].max(self.scan.group_col[dir][g]).max(self.scan.rank_col[dir][r])
     }
 
     #[inline]
-    fn activate_at(&self, b: usize) -> u64 {
-        let g = (b >> self.group_shift) & (BANKS - 1);
-        self.scan.act_at[b].max(self.scan.group_act[g])
+    fn active_column(&self, b: usize) -> (u64, Key) {
+        let dir = (self.active_writes >> b & 1) as usize;
+        (self.column_at(b, dir), key(ACTIVE, self.scan.active_age[b], b))
     }
 
     #[inline]
-    fn earliest(&self, class: usize, hits: u64, acts: u64, pres: u64) -> u64 {
-        let mut t = NEVER;
+    fn hit_column(&self, b: usize, dir: usize) -> (u64, Key) {
+        (self.column_at(b, dir), key(QUEUE, self.scan.hit_age[dir][b], b))
+    }
+
+    #[inline]
+    fn bank_activate(&self, b: usize) -> (u64, Key) {
+        let (g, r) = (b >> self.group_shift & (BANKS - 1), b >> self.rank_shift & (BANKS - 1));
+        let scan = &*self.scan;
+        let at = scan.act_at[b].max(scan.group_act[g]).max(scan.rank_act[r]);
+        (at, key(self.row_tier, scan.miss_age[self.write_mode as usize][b], b))
+    }
+
+    #[inline]
+    fn bank_precharge(&self, b: usize) -> (u64, Key) {
+        let age = self.scan.miss_age[self.write_mode as usize][b];
+        (self.scan.pre_at[b], key(self.row_tier, age, b))
+    }
+
+    /// The preferred candidate of a class and its time, none before `floor`.
+    #[inline]
+    fn search(&self, class: usize, floor: u64, (hits, acts, pres): (u64, u64, u64)) -> (u64, Key) {
+        let mut best = NO_KEY;
         match class {
             COLUMN => {
                 for b in bits(self.active) {
-                    t = t.min(self.column_at(b, self.active_dir(b)));
+                    let (at, k) = self.active_column(b);
+                    best = best.min(timed(floor, at, k));
                 }
                 for b in bits(hits) {
-                    t = t.min(self.column_at(b, self.write_mode as usize));
+                    let (at, k) = self.hit_column(b, self.write_mode as usize);
+                    best = best.min(timed(floor, at, k));
                 }
             }
             ACTIVATE => {
                 for b in bits(acts) {
-                    t = t.min(self.activate_at(b));
+                    let (at, k) = self.bank_activate(b);
+                    best = best.min(timed(floor, at, k));
                 }
             }
             _ => {
                 for b in bits(pres) {
-                    t = t.min(self.scan.pre_at[b]);
+                    let (at, k) = self.bank_precharge(b);
+                    best = best.min(timed(floor, at, k));
                 }
             }
         }
-        t
+        if best == NO_KEY {
+            return (NEVER, NO_KEY);
+        }
+        (floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
     }
 
     /// The preferred command and its time.
-    #[inline(never)]
     fn choose(&mut self) -> (u64, Key) {
         let floor = self.cmd_free.max(self.clock);
+        let candidates = self.candidates();
         let dir = self.write_mode as usize;
-        let (hits, acts, pres) = self.candidates();
-        if self.p.age_cap != NEVER {
+        if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] != 0 {
             self.stale |= 1 << PRECHARGE;
         }
+        let mut best = (NEVER, NO_KEY);
         for class in [COLUMN, ACTIVATE, PRECHARGE] {
-            if self.stale >> class & 1 == 1 {
-                self.scan.first[class] = self.earliest(class, hits, acts, pres);
+            if self.stale >> class & 1 == 1 || self.scan.best[class].0 < floor {
+                self.scan.best[class] = self.search(class, floor, candidates);
             }
-            debug_assert_eq!(self.scan.first[class], self.earliest(class, hits, acts, pres));
+            debug_assert_eq!(self.scan.best[class], self.search(class, floor, candidates));
+            best = best.min(self.scan.best[class]);
         }
         self.stale = 0;
-        let first = self.scan.first;
-        let mut at = first[COLUMN].min(first[ACTIVATE]).min(first[PRECHARGE]).max(floor);
-        let mut best = NO_KEY;
         if self.blocked != 0 {
-            let (when, r) = self.choose_refresh();
-            let when = when.max(floor);
-            if when <= at && when != NEVER {
-                at = when;
-                best = key(true, REFRESH, 0, r);
+            let (at, r) = self.choose_refresh();
+            if at != NEVER {
+                best = best.min((at.max(floor), key(REFRESH, 0, r)));
             }
         }
-        if at == NEVER {
-            return (NEVER, NO_KEY);
-        }
-        let scan = &*self.scan;
-        let row_tier = if self.p.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE };
-        if first[COLUMN] <= at {
-            for b in bits(self.active) {
-                let ok = self.column_at(b, self.active_dir(b)) <= at;
-                best = best.min(key(ok, ACTIVE, scan.active_age[b], b));
-            }
-            for b in bits(hits) {
-                best = best.min(key(self.column_at(b, dir) <= at, QUEUE, scan.hit_age[dir][b], b));
-            }
-        }
-        if first[ACTIVATE] <= at {
-            for b in bits(acts) {
-                best = best.min(key(self.activate_at(b) <= at, row_tier, scan.miss_age[dir][b], b));
-            }
-        }
-        if first[PRECHARGE] <= at {
-            for b in bits(pres) {
-                best = best.min(key(scan.pre_at[b] <= at, row_tier, scan.miss_age[dir][b], b));
-            }
-        }
-        debug_assert!(best != NO_KEY, "a class promised a command that it does not have");
-        (at, best)
-    }
-
-    #[inline]
-    fn active_dir(&self, b: usize) -> usize {
-        (self.active_writes >> b & 1) as usize
+        best
     }
 
     /// Banks among `mask` where a request waited past the age cap behind row hits.
@@ -273,7 +280,6 @@ impl Channel {
         best
     }
 
-    #[inline(never)]
     fn issue(&mut self, at: u64, key: Key, done: &mut Vec<Completion>) {
         let b = (key & ((1 << BANK_BITS) - 1)) as usize;
         let tier = key >> TIER_SHIFT;
@@ -336,7 +342,6 @@ impl Channel {
         self.stats.refreshes += 1;
     }
 
-    #[inline(never)]
     fn activate(&mut self, b: usize, at: u64) {
         let dir = self.write_mode as usize;
         let t = &self.t;
@@ -357,11 +362,8 @@ impl Channel {
         rank.acts_next = (rank.acts_next + 1) & 3;
         let oldest = rank.acts[rank.acts_next];
         let window = if oldest == NEVER { 0 } else { oldest + t.faw };
-        let first = r * self.groups_per_rank;
-        for (k, g) in self.scan.group_act[first..first + self.groups_per_rank].iter_mut().enumerate() {
-            let rrd = if first + k == group { t.rrd_l } else { t.rrd_s };
-            *g = (*g).max(at + rrd).max(window);
-        }
+        self.scan.group_act[group] = at + t.rrd_l;
+        self.scan.rank_act[r] = window.max(at + t.rrd_s);
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
         self.unlink(b, i);
         self.active |= 1 << b;
@@ -384,18 +386,13 @@ impl Channel {
         bank.accesses += 1;
         self.scan.pre_at[b] = self.scan.pre_at[b].max(at + t.col_to_pre[dir]);
         let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
-        let group_of_rank = self.rank_shift - self.group_shift;
         let table = &t.col_to_col[dir];
-        for g in 0..self.groups {
-            let place = if g == group {
-                SAME_GROUP
-            } else if g >> group_of_rank == r {
-                SAME_RANK
-            } else {
-                OTHER_RANK
-            };
-            for next in [READ, WRITE] {
-                let when = &mut self.scan.group_col[next][g];
+        for next in [READ, WRITE] {
+            let scan = &mut *self.scan;
+            let when = &mut scan.group_col[next][group];
+            *when = (*when).max(at + table[SAME_GROUP][next]);
+            for (k, when) in scan.rank_col[next][..self.ranks.len()].iter_mut().enumerate() {
+                let place = if k == r { SAME_RANK } else { OTHER_RANK };
                 *when = (*when).max(at + table[place][next]);
             }
         }
@@ -404,7 +401,7 @@ impl Channel {
         self.stats.column(dir, outcome, t.burst, b);
         if dir == READ {
             self.burst_reads += 1;
-            self.stats.read_latency_ps += u128::from(data_end - s.arrive);
+            self.stats.read_latency_ps += data_end - s.arrive;
             done.push(Completion {
                 token: s.token,
                 class: s.class,
