@@ -1,7 +1,7 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
 use super::mapping::Decoded;
-use super::scheduler::{BEHIND, QUEUE};
+use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
 use super::timing::Timing;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
 use crate::kernel::Time;
@@ -60,10 +60,12 @@ pub(super) struct Scan {
     pub act_at: [u64; BANKS],
     pub pre_at: [u64; BANKS],
     pub col_at: [u64; BANKS],
-    /// Ages of the candidates: `Slot::age` of the bank's active, hit and miss slots.
-    pub active_age: [u32; BANKS],
-    pub hit_age: [[u32; BANKS]; 2],
-    pub miss_age: [[u32; BANKS]; 2],
+    /// Keys of the candidates: of the bank's active slot and, by direction, of its oldest
+    /// hit and of its oldest miss.
+    pub active_key: [u64; BANKS],
+    pub hit_key: [[u64; BANKS]; 2],
+    pub miss_key: [[u64; BANKS]; 2],
+    pub group: [u8; BANKS],
     /// Earliest activate, and by direction earliest column command, that the bank group
     /// and the rank allow.
     pub group_act: [u64; BANKS],
@@ -117,8 +119,6 @@ pub struct Channel {
     free: u16,
     pub(super) banks: Vec<Bank>,
     pub(super) scan: Box<Scan>,
-    /// Bank to bank group, as a shift.
-    pub(super) group_shift: u32,
     pub(super) rank_shift: u32,
     /// Tier of activates and precharges.
     pub(super) row_tier: u64,
@@ -200,16 +200,16 @@ impl Channel {
                 act_at: [0; BANKS],
                 pre_at: [0; BANKS],
                 col_at: [0; BANKS],
-                active_age: [0; BANKS],
-                hit_age: [[0; BANKS]; 2],
-                miss_age: [[0; BANKS]; 2],
+                active_key: [0; BANKS],
+                hit_key: [[0; BANKS]; 2],
+                miss_key: [[0; BANKS]; 2],
+                group: std::array::from_fn(|b| (b / shape.banks_per_group as usize) as u8),
                 group_act: [0; BANKS],
                 group_col: [[0; BANKS]; 2],
                 rank_act: [0; BANKS],
                 rank_col: [[0; BANKS]; 2],
                 best: [(NEVER, NEVER); 3],
             }),
-            group_shift: shape.banks_per_group.trailing_zeros(),
             rank_shift: per_rank.trailing_zeros(),
             row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
             ranks: (0..shape.ranks as usize)
@@ -330,16 +330,21 @@ impl Channel {
         let sum = self.occupancy(dir);
         *sum = sum.wrapping_sub(now);
         let q = self.banks[b].q[dir];
+        let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == self.write_mode as usize;
         if d.row == self.banks[b].row {
             if q.hit == NONE {
                 self.set_hit(b, dir, i);
-                self.stale |= 1 << PRECHARGE;
-                self.chosen = false;
-                self.entered(b, COLUMN);
+                if idle {
+                    // A precharge may no longer be wanted.
+                    self.stale |= 1 << PRECHARGE;
+                    self.offer(COLUMN, self.column_at(b, dir), self.scan.hit_key[dir][b]);
+                }
             }
         } else if q.miss == NONE {
             self.set_miss(b, dir, i);
-            self.entered(b, if self.open >> b & 1 == 0 { ACTIVATE } else { PRECHARGE });
+            if idle {
+                self.offer_row(b, dir);
+            }
         }
         if self.mode_due() {
             self.chosen = false;
@@ -370,7 +375,7 @@ impl Channel {
         for b in 0..self.banks.len() {
             let Bank { active, q, .. } = self.banks[b];
             if active != NONE {
-                self.scan.active_age[b] = self.slots[active as usize].age;
+                self.scan.active_key[b] = key(ACTIVE, self.slots[active as usize].age, b);
             }
             for dir in [READ, WRITE] {
                 self.set_hit(b, dir, q[dir].hit);
@@ -384,7 +389,7 @@ impl Channel {
         self.banks[b].q[dir].hit = i;
         set(&mut self.hits[dir], b, i != NONE);
         if i != NONE {
-            self.scan.hit_age[dir][b] = self.slots[i as usize].age;
+            self.scan.hit_key[dir][b] = key(QUEUE, self.slots[i as usize].age, b);
         }
     }
 
@@ -393,7 +398,7 @@ impl Channel {
         self.banks[b].q[dir].miss = i;
         set(&mut self.misses[dir], b, i != NONE);
         if i != NONE {
-            self.scan.miss_age[dir][b] = self.slots[i as usize].age;
+            self.scan.miss_key[dir][b] = key(self.row_tier, self.slots[i as usize].age, b);
         }
     }
 

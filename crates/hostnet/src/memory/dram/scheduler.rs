@@ -22,20 +22,28 @@ const NO_KEY: Key = u64::MAX;
 
 /// Slots that a row was opened for come first, then refreshes; row hits and the other
 /// commands share the third tier or follow each other.
-const ACTIVE: u64 = 0;
+pub(super) const ACTIVE: u64 = 0;
 const REFRESH: u64 = 1;
 pub(super) const QUEUE: u64 = 2;
 pub(super) const BEHIND: u64 = 3;
 
 #[inline]
-fn key(tier: u64, age: u32, bank: usize) -> Key {
+pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
     tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
 }
 
 /// A key with the time by which its command is later than the floor.
 #[inline]
 fn timed(floor: u64, at: u64, key: Key) -> Key {
-    (at.max(floor) - floor) << TIME_SHIFT | key
+    at.saturating_sub(floor) << TIME_SHIFT | key
+}
+
+#[inline]
+fn untimed(floor: u64, best: Key) -> (u64, Key) {
+    if best == NO_KEY {
+        return (NEVER, NO_KEY);
+    }
+    (floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
 }
 
 impl Channel {
@@ -123,29 +131,34 @@ impl Channel {
         self.stale = ALL_STALE;
     }
 
-    /// Bank `b` may have a new candidate of `class`.
+    /// A new candidate of `class`.
     #[inline]
-    pub(super) fn entered(&mut self, b: usize, class: usize) {
-        let (hits, acts, pres) = self.candidates();
-        let is_one = [self.active | hits, acts, pres][class] >> b & 1 == 1;
-        if !is_one {
-            return;
-        }
-        let (at, k) = match class {
-            COLUMN if self.active >> b & 1 == 1 => self.active_column(b),
-            COLUMN => self.hit_column(b, self.write_mode as usize),
-            ACTIVATE => self.bank_activate(b),
-            _ => self.bank_precharge(b),
-        };
+    pub(super) fn offer(&mut self, class: usize, at: u64, key: Key) {
         let floor = self.cmd_free.max(self.clock);
+        let at = at.max(floor);
         let best = &mut self.scan.best[class];
         if best.0 < floor {
             self.stale |= 1 << class;
-        } else {
-            *best = (*best).min((at.max(floor), k));
+        } else if (at, key) < *best {
+            *best = (at, key);
         }
         self.chosen = false;
-        self.wake = self.wake.min(at.max(floor));
+        self.wake = self.wake.min(at);
+    }
+
+    /// The oldest request of bank `b` for another row, if any, wants an activate or a
+    /// precharge.
+    #[inline]
+    pub(super) fn offer_row(&mut self, b: usize, dir: usize) {
+        if (self.misses[dir] & !self.blocked) >> b & 1 == 0 {
+            return;
+        }
+        let key = self.scan.miss_key[dir][b];
+        if self.open >> b & 1 == 0 {
+            self.offer(ACTIVATE, self.activate_at(b), key);
+        } else if self.p.scheduler == Scheduler::FirstReady || self.hits[dir] >> b & 1 == 0 {
+            self.offer(PRECHARGE, self.scan.pre_at[b], key);
+        }
     }
 
     /// Banks with candidates: active columns, row hits, activates, precharges.
@@ -162,68 +175,78 @@ impl Channel {
     }
 
     #[inline]
-    fn column_at(&self, b: usize, dir: usize) -> u64 {
-        let (g, r) = (b >> self.group_shift & (BANKS - 1), b >> self.rank_shift & (BANKS - 1));
-        self.scan.col_at[b].max(self.scan.group_col[dir][g]).max(self.scan.rank_col[dir][r])
+    pub(super) fn column_at(&self, b: usize, dir: usize) -> u64 {
+        let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        self.scan.col_at[b].max(self.scan.group_col[dir][g % BANKS]).max(self.scan.rank_col[dir][r % BANKS])
     }
 
     #[inline]
-    fn active_column(&self, b: usize) -> (u64, Key) {
-        let dir = (self.active_writes >> b & 1) as usize;
-        (self.column_at(b, dir), key(ACTIVE, self.scan.active_age[b], b))
-    }
-
-    #[inline]
-    fn hit_column(&self, b: usize, dir: usize) -> (u64, Key) {
-        (self.column_at(b, dir), key(QUEUE, self.scan.hit_age[dir][b], b))
-    }
-
-    #[inline]
-    fn bank_activate(&self, b: usize) -> (u64, Key) {
-        let (g, r) = (b >> self.group_shift & (BANKS - 1), b >> self.rank_shift & (BANKS - 1));
-        let scan = &*self.scan;
-        let at = scan.act_at[b].max(scan.group_act[g]).max(scan.rank_act[r]);
-        (at, key(self.row_tier, scan.miss_age[self.write_mode as usize][b], b))
-    }
-
-    #[inline]
-    fn bank_precharge(&self, b: usize) -> (u64, Key) {
-        let age = self.scan.miss_age[self.write_mode as usize][b];
-        (self.scan.pre_at[b], key(self.row_tier, age, b))
+    fn activate_at(&self, b: usize) -> u64 {
+        let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        self.scan.act_at[b].max(self.scan.group_act[g % BANKS]).max(self.scan.rank_act[r % BANKS])
     }
 
     /// The preferred candidate of a class and its time, none before `floor`.
     #[inline]
     fn search(&self, class: usize, floor: u64, (hits, acts, pres): (u64, u64, u64)) -> (u64, Key) {
-        let mut best = NO_KEY;
+        let scan = &*self.scan;
+        let dir = self.write_mode as usize;
         match class {
             COLUMN => {
-                for b in bits(self.active) {
-                    let (at, k) = self.active_column(b);
-                    best = best.min(timed(floor, at, k));
+                let reads = self.active & !self.active_writes;
+                let a = self.columns(reads, READ, &scan.active_key, floor);
+                let b = self.columns(hits, dir, &scan.hit_key[dir], floor);
+                let best = a.min(b);
+                if self.active_writes == 0 {
+                    return best;
                 }
-                for b in bits(hits) {
-                    let (at, k) = self.hit_column(b, self.write_mode as usize);
-                    best = best.min(timed(floor, at, k));
-                }
+                best.min(self.columns(self.active_writes, WRITE, &scan.active_key, floor))
             }
-            ACTIVATE => {
-                for b in bits(acts) {
-                    let (at, k) = self.bank_activate(b);
-                    best = best.min(timed(floor, at, k));
-                }
-            }
+            ACTIVATE => self.grouped(acts, &scan.act_at, &scan.group_act, &scan.rank_act, &scan.miss_key[dir], floor),
             _ => {
+                let mut best = NO_KEY;
                 for b in bits(pres) {
-                    let (at, k) = self.bank_precharge(b);
-                    best = best.min(timed(floor, at, k));
+                    best = best.min(timed(floor, scan.pre_at[b], scan.miss_key[dir][b]));
                 }
+                untimed(floor, best)
             }
         }
-        if best == NO_KEY {
-            return (NEVER, NO_KEY);
+    }
+
+    #[inline]
+    fn columns(&self, mask: u64, dir: usize, keys: &[Key; BANKS], floor: u64) -> (u64, Key) {
+        let scan = &*self.scan;
+        self.grouped(mask, &scan.col_at, &scan.group_col[dir], &scan.rank_col[dir], keys, floor)
+    }
+
+    /// The preferred candidate among the banks of `mask`, each bound by its bank, its
+    /// group and its rank.
+    #[inline]
+    fn grouped(
+        &self,
+        mask: u64,
+        bank: &[u64; BANKS],
+        group: &[u64; BANKS],
+        rank: &[u64; BANKS],
+        keys: &[Key; BANKS],
+        floor: u64,
+    ) -> (u64, Key) {
+        let mut all = (NEVER, NO_KEY);
+        let mut rest = mask;
+        while rest != 0 {
+            // The rank's bound is a floor for all its banks.
+            let r = (rest.trailing_zeros() >> self.rank_shift) as usize % BANKS;
+            let here = rest & self.ranks[r].mask;
+            rest ^= here;
+            let floor = floor.max(rank[r]);
+            let mut best = NO_KEY;
+            for b in bits(here) {
+                let at = bank[b].max(group[self.scan.group[b] as usize % BANKS]);
+                best = best.min(timed(floor, at, keys[b]));
+            }
+            all = all.min(untimed(floor, best));
         }
-        (floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
+        all
     }
 
     /// The preferred command and its time.
@@ -231,7 +254,7 @@ impl Channel {
         let floor = self.cmd_free.max(self.clock);
         let candidates = self.candidates();
         let dir = self.write_mode as usize;
-        if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] != 0 {
+        if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] & self.open != 0 {
             self.stale |= 1 << PRECHARGE;
         }
         let mut best = (NEVER, NO_KEY);
@@ -315,7 +338,7 @@ impl Channel {
             self.close(b, at);
             // Row hits may have been waiting.
             self.stale |= 1 << PRECHARGE | 1 << COLUMN;
-            self.entered(b, ACTIVATE);
+            self.offer_row(b, dir);
         }
     }
 
@@ -355,8 +378,8 @@ impl Channel {
         self.scan.col_at[b] = at + t.rcd;
         self.scan.pre_at[b] = at + t.ras;
         self.scan.act_at[b] = at + t.rc;
-        self.scan.active_age[b] = self.slots[i as usize].age;
-        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
+        self.scan.active_key[b] = key(ACTIVE, self.slots[i as usize].age, b);
+        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
         let rank = &mut self.ranks[r];
         rank.acts[rank.acts_next] = at;
         rank.acts_next = (rank.acts_next + 1) & 3;
@@ -370,7 +393,7 @@ impl Channel {
         self.active_writes |= (dir as u64) << b;
         self.opened(b);
         self.stale |= 1 << ACTIVATE;
-        self.entered(b, COLUMN);
+        self.offer(COLUMN, self.column_at(b, dir), self.scan.active_key[b]);
         if self.p.release == Release::Activate {
             self.free_entry(dir, at, at);
         }
@@ -385,7 +408,7 @@ impl Channel {
         let bank = &mut self.banks[b];
         bank.accesses += 1;
         self.scan.pre_at[b] = self.scan.pre_at[b].max(at + t.col_to_pre[dir]);
-        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
+        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
         let table = &t.col_to_col[dir];
         for next in [READ, WRITE] {
             let scan = &mut *self.scan;
@@ -427,7 +450,7 @@ impl Channel {
             // The bank may have been a candidate for an earlier precharge already.
             self.stale |= 1 << PRECHARGE;
         }
-        self.entered(b, if self.open >> b & 1 == 0 { ACTIVATE } else { PRECHARGE });
+        self.offer_row(b, self.write_mode as usize);
     }
 
     fn closes(&self, b: usize, dir: usize) -> bool {
