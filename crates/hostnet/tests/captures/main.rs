@@ -297,9 +297,21 @@ fn interfaces_of_pcapng_keep_their_own_clocks_and_links() {
 }
 
 #[test]
-fn a_second_section_may_change_the_byte_order() {
-    let one = |big| pcapng(big, &[ETHERNET], &whole([request(5000, 1, b"get k\r\n")]));
-    assert_eq!(loaded(&[one(false), one(true)].concat()).counts.gets, 2);
+fn a_second_section_has_its_own_byte_order_and_interfaces() {
+    let section = |big, tsresol, ticks| {
+        let mut records = whole([request(5000, 1, b"get k\r\n")]);
+        records[0].ticks = ticks;
+        pcapng(big, &[Interface { tsresol: Some(tsresol), ..ETHERNET }], &records)
+    };
+    let file = [section(false, 9, 7_000), section(true, 6, 9)].concat();
+    assert_eq!(loaded(&file).times(), [0, 2].map(Time::us));
+}
+
+/// The upper half of a pcap file's link type tells how long the frames' checksums are.
+#[test]
+fn the_link_type_may_carry_the_checksum_length() {
+    let file = pcap(false, false, 0x1400_0001, &whole([request(5000, 1, b"get k\r\n")]));
+    assert_eq!(loaded(&file).counts.gets, 1);
 }
 
 #[test]
