@@ -301,16 +301,37 @@ fn a_second_section_has_its_own_byte_order_and_interfaces() {
     let section = |big, tsresol, ticks| {
         let mut records = whole([request(5000, 1, b"get k\r\n")]);
         records[0].ticks = ticks;
-        pcapng(big, &[Interface { tsresol: Some(tsresol), ..ETHERNET }], &records)
+        pcapng(
+            big,
+            &[Interface {
+                tsresol: Some(tsresol),
+                ..ETHERNET
+            }],
+            &records,
+        )
     };
     let file = [section(false, 9, 7_000), section(true, 6, 9)].concat();
     assert_eq!(loaded(&file).times(), [0, 2].map(Time::us));
 }
 
+/// RFC 2675: a UDP length of zero means that it is for IP to say.
+#[test]
+fn a_udp_length_of_zero_is_that_of_the_packet() {
+    let mut answer = reply(5000, 1, 0, 1, b"VALUE k 0 3\r\nabc\r\nEND\r\n");
+    answer[14 + 20 + 4..][..2].copy_from_slice(&[0, 0]);
+    let capture = plain([request(5000, 1, b"get k\r\n"), answer]);
+    assert_eq!(values(&capture, 0), [(1, Some(3))]);
+}
+
 /// The upper half of a pcap file's link type tells how long the frames' checksums are.
 #[test]
 fn the_link_type_may_carry_the_checksum_length() {
-    let file = pcap(false, false, 0x1400_0001, &whole([request(5000, 1, b"get k\r\n")]));
+    let file = pcap(
+        false,
+        false,
+        0x1400_0001,
+        &whole([request(5000, 1, b"get k\r\n")]),
+    );
     assert_eq!(loaded(&file).counts.gets, 1);
 }
 
