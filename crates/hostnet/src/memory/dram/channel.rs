@@ -335,8 +335,11 @@ impl Channel {
             if q.hit == NONE {
                 self.set_hit(b, dir, i);
                 if idle {
-                    // A precharge may no longer be wanted.
-                    self.stale |= 1 << PRECHARGE;
+                    if q.miss != NONE {
+                        // The bank's precharge may no longer be wanted.
+                        self.stale |= 1 << PRECHARGE;
+                        self.chosen = false;
+                    }
                     self.offer(COLUMN, self.column_at(b, dir), self.scan.hit_key[dir][b]);
                 }
             }

@@ -142,8 +142,10 @@ impl Channel {
         } else if (at, key) < *best {
             *best = (at, key);
         }
-        self.chosen = false;
-        self.wake = self.wake.min(at);
+        if (at, key) < (self.wake, self.next) {
+            self.chosen = false;
+            self.wake = at;
+        }
     }
 
     /// The oldest request of bank `b` for another row, if any, wants an activate or a
@@ -186,31 +188,31 @@ impl Channel {
         self.scan.act_at[b].max(self.scan.group_act[g % BANKS]).max(self.scan.rank_act[r % BANKS])
     }
 
-    /// The preferred candidate of a class and its time, none before `floor`.
     #[inline]
-    fn search(&self, class: usize, floor: u64, (hits, acts, pres): (u64, u64, u64)) -> (u64, Key) {
+    fn search_columns(&self, hits: u64, floor: u64) -> (u64, Key) {
         let scan = &*self.scan;
         let dir = self.write_mode as usize;
-        match class {
-            COLUMN => {
-                let reads = self.active & !self.active_writes;
-                let a = self.columns(reads, READ, &scan.active_key, floor);
-                let b = self.columns(hits, dir, &scan.hit_key[dir], floor);
-                let best = a.min(b);
-                if self.active_writes == 0 {
-                    return best;
-                }
-                best.min(self.columns(self.active_writes, WRITE, &scan.active_key, floor))
-            }
-            ACTIVATE => self.grouped(acts, &scan.act_at, &scan.group_act, &scan.rank_act, &scan.miss_key[dir], floor),
-            _ => {
-                let mut best = NO_KEY;
-                for b in bits(pres) {
-                    best = best.min(timed(floor, scan.pre_at[b], scan.miss_key[dir][b]));
-                }
-                untimed(floor, best)
-            }
+        let reads = self.active & !self.active_writes;
+        let a = self.columns(reads, READ, &scan.active_key, floor);
+        let b = self.columns(hits, dir, &scan.hit_key[dir], floor);
+        a.min(b).min(self.columns(self.active_writes, WRITE, &scan.active_key, floor))
+    }
+
+    #[inline]
+    fn search_activates(&self, mask: u64, floor: u64) -> (u64, Key) {
+        let scan = &*self.scan;
+        let keys = &scan.miss_key[self.write_mode as usize];
+        self.grouped(mask, &scan.act_at, &scan.group_act, &scan.rank_act, keys, floor)
+    }
+
+    #[inline]
+    fn search_precharges(&self, mask: u64, floor: u64) -> (u64, Key) {
+        let keys = &self.scan.miss_key[self.write_mode as usize];
+        let mut best = NO_KEY;
+        for b in bits(mask) {
+            best = best.min(timed(floor, self.scan.pre_at[b], keys[b]));
         }
+        untimed(floor, best)
     }
 
     #[inline]
@@ -252,19 +254,27 @@ impl Channel {
     /// The preferred command and its time.
     fn choose(&mut self) -> (u64, Key) {
         let floor = self.cmd_free.max(self.clock);
-        let candidates = self.candidates();
+        let (hits, acts, pres) = self.candidates();
         let dir = self.write_mode as usize;
         if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] & self.open != 0 {
             self.stale |= 1 << PRECHARGE;
         }
-        let mut best = (NEVER, NO_KEY);
-        for class in [COLUMN, ACTIVATE, PRECHARGE] {
-            if self.stale >> class & 1 == 1 || self.scan.best[class].0 < floor {
-                self.scan.best[class] = self.search(class, floor, candidates);
-            }
-            debug_assert_eq!(self.scan.best[class], self.search(class, floor, candidates));
-            best = best.min(self.scan.best[class]);
+        let again = |class: usize| self.stale >> class & 1 == 1 || self.scan.best[class].0 < floor;
+        let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
+        if columns {
+            self.scan.best[COLUMN] = self.search_columns(hits, floor);
         }
+        if activates {
+            self.scan.best[ACTIVATE] = self.search_activates(acts, floor);
+        }
+        if precharges {
+            self.scan.best[PRECHARGE] = self.search_precharges(pres, floor);
+        }
+        let [c, a, p] = self.scan.best;
+        debug_assert_eq!(c, self.search_columns(hits, floor));
+        debug_assert_eq!(a, self.search_activates(acts, floor));
+        debug_assert_eq!(p, self.search_precharges(pres, floor));
+        let mut best = c.min(a).min(p);
         self.stale = 0;
         if self.blocked != 0 {
             let (at, r) = self.choose_refresh();
