@@ -51,6 +51,10 @@ impl Channel {
     pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
         let before = self.used;
         self.release(now);
+        if self.p.bank_queue > 0 {
+            self.advance_staged(now, done);
+            return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
+        }
         loop {
             if !self.chosen {
                 if self.mode_due() {
@@ -91,7 +95,7 @@ impl Channel {
         due
     }
 
-    fn start_refresh(&mut self, due: u64) {
+    pub(super) fn start_refresh(&mut self, due: u64) {
         for r in &mut self.ranks {
             if !r.refreshing && r.refresh_due <= due {
                 r.refreshing = true;
@@ -183,7 +187,7 @@ impl Channel {
     }
 
     #[inline]
-    fn activate_at(&self, b: usize) -> u64 {
+    pub(super) fn activate_at(&self, b: usize) -> u64 {
         let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
         self.scan.act_at[b].max(self.scan.group_act[g % BANKS]).max(self.scan.rank_act[r % BANKS])
     }
@@ -299,7 +303,7 @@ impl Channel {
     }
 
     /// The next step of a refresh and the rank it is for.
-    fn choose_refresh(&self) -> (u64, usize) {
+    pub(super) fn choose_refresh(&self) -> (u64, usize) {
         let mut best = (NEVER, 0);
         for (r, rank) in self.ranks.iter().enumerate() {
             if !rank.refreshing || self.active & rank.mask != 0 {
@@ -353,7 +357,7 @@ impl Channel {
     }
 
     /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
-    fn refresh(&mut self, r: usize, at: u64) {
+    pub(super) fn refresh(&mut self, r: usize, at: u64) {
         self.cmd_free = at + self.t.tck;
         self.stale = ALL_STALE;
         let open = self.open & self.ranks[r].mask;
@@ -377,27 +381,11 @@ impl Channel {
 
     fn activate(&mut self, b: usize, at: u64) {
         let dir = self.write_mode as usize;
-        let t = &self.t;
-        self.cmd_free = at + t.act_bus;
-        self.stats.activates += 1;
         let i = self.banks[b].q[dir].miss;
-        let bank = &mut self.banks[b];
-        bank.row = self.slots[i as usize].row;
-        bank.active = i;
-        bank.accesses = 0;
-        self.scan.col_at[b] = at + t.rcd;
-        self.scan.pre_at[b] = at + t.ras;
-        self.scan.act_at[b] = at + t.rc;
+        self.banks[b].active = i;
         self.scan.active_key[b] = key(ACTIVE, self.slots[i as usize].age, b);
-        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
-        let rank = &mut self.ranks[r];
-        rank.acts[rank.acts_next] = at;
-        rank.acts_next = (rank.acts_next + 1) & 3;
-        let oldest = rank.acts[rank.acts_next];
-        let window = if oldest == NEVER { 0 } else { oldest + t.faw };
-        self.scan.group_act[group] = at + t.rrd_l;
-        self.scan.rank_act[r] = window.max(at + t.rrd_s);
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
+        self.open_row(b, self.slots[i as usize].row, at);
         self.unlink(b, i);
         self.active |= 1 << b;
         self.active_writes |= (dir as u64) << b;
@@ -409,8 +397,28 @@ impl Channel {
         }
     }
 
+    /// The activate itself, and what it forbids.
+    pub(super) fn open_row(&mut self, b: usize, row: u32, at: u64) {
+        let t = &self.t;
+        self.cmd_free = at + t.act_bus;
+        self.stats.activates += 1;
+        self.banks[b].row = row;
+        self.banks[b].accesses = 0;
+        self.scan.col_at[b] = at + t.rcd;
+        self.scan.pre_at[b] = at + t.ras;
+        self.scan.act_at[b] = at + t.rc;
+        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        let rank = &mut self.ranks[r];
+        rank.acts[rank.acts_next] = at;
+        rank.acts_next = (rank.acts_next + 1) & 3;
+        let oldest = rank.acts[rank.acts_next];
+        let window = if oldest == NEVER { 0 } else { oldest + t.faw };
+        self.scan.group_act[group] = at + t.rrd_l;
+        self.scan.rank_act[r] = window.max(at + t.rrd_s);
+    }
+
     /// The column command for slot `i`, its data, and what the page policy does then.
-    fn column(&mut self, b: usize, i: u16, at: u64, done: &mut Vec<Completion>) {
+    pub(super) fn column(&mut self, b: usize, i: u16, at: u64, done: &mut Vec<Completion>) {
         let s = self.slots[i as usize];
         let dir = s.dir as usize;
         let t = &self.t;
@@ -445,6 +453,7 @@ impl Channel {
             self.burst_writes += 1;
         }
         match self.p.release {
+            _ if self.p.bank_queue > 0 => {}
             Release::Activate => {}
             Release::Column => self.free_entry(dir, at, at),
             Release::Data => self.free_entry(dir, if dir == READ { data_end } else { at }, at),
@@ -454,6 +463,9 @@ impl Channel {
             self.stats.auto_precharges += 1;
             let pre = self.scan.pre_at[b];
             self.close(b, pre);
+        }
+        if self.p.bank_queue > 0 {
+            return;
         }
         self.stale |= 1 << COLUMN;
         if self.p.scheduler == Scheduler::FirstReady {
