@@ -157,6 +157,18 @@ pub struct Channel {
     /// When the present mode began.
     pub(super) mode_since: u64,
     pub(super) stats: Stats,
+    #[cfg(test)]
+    pub(super) log: Vec<(u64, Command, usize)>,
+}
+
+/// Commands as tests see them; the place is a bank, for a refresh a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Act,
+    Pre,
+    Rd,
+    Wr,
+    Ref,
 }
 
 impl Channel {
@@ -254,9 +266,18 @@ impl Channel {
             mode_since: 0,
             refresh_due: NEVER,
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
+            #[cfg(test)]
+            log: Vec::new(),
         };
         channel.refresh_due = channel.next_refresh();
         channel
+    }
+
+    /// Records a command when tests watch.
+    #[inline]
+    pub(super) fn note(&mut self, _at: u64, _command: Command, _place: usize) {
+        #[cfg(test)]
+        self.log.push((_at, _command, _place));
     }
 
     #[inline]
@@ -505,6 +526,7 @@ impl Channel {
 
     /// Precharges bank `b` at `at`.
     pub(super) fn close(&mut self, b: usize, at: u64) {
+        self.note(at, Command::Pre, b);
         self.banks[b].row = NO_ROW;
         self.scan.act_at[b] = self.scan.act_at[b].max(at + self.t.rp);
         self.open &= !(1 << b);

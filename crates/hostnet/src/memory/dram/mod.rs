@@ -8,6 +8,8 @@ mod channel;
 pub mod mapping;
 mod scheduler;
 mod staged;
+#[cfg(test)]
+mod tests;
 pub mod standards;
 pub mod timing;
 

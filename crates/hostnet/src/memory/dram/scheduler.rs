@@ -5,7 +5,7 @@
 //! these times.
 
 use super::channel::{
-    bits, Channel, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
+    bits, Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
 };
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
@@ -173,11 +173,14 @@ impl Channel {
         let dir = self.write_mode as usize;
         let free = !self.active & !self.blocked;
         let misses = self.misses[dir] & free;
-        let mut closing = misses & self.open;
-        if self.p.scheduler == Scheduler::HitFirst {
-            closing &= !self.hits[dir] | self.overdue(closing & self.hits[dir], dir);
-        }
-        (self.hits[dir] & free, misses & !self.open, closing)
+        let closing = misses & self.open;
+        let hits = self.hits[dir] & free;
+        let over = self.overdue(closing & hits, dir);
+        let closing = match self.p.scheduler {
+            Scheduler::HitFirst => closing & (!hits | over),
+            Scheduler::FirstReady => closing,
+        };
+        (hits & !over, misses & !self.open, closing)
     }
 
     #[inline]
@@ -261,7 +264,7 @@ impl Channel {
         let (hits, acts, pres) = self.candidates();
         let dir = self.write_mode as usize;
         if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] & self.open != 0 {
-            self.stale |= 1 << PRECHARGE;
+            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
         }
         let again = |class: usize| self.stale >> class & 1 == 1 || self.scan.best[class].0 < floor;
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
@@ -368,6 +371,7 @@ impl Channel {
             }
             return;
         }
+        self.note(at, Command::Ref, r);
         let rank = &mut self.ranks[r];
         rank.refreshing = false;
         rank.refresh_due += self.t.refi;
@@ -399,6 +403,7 @@ impl Channel {
 
     /// The activate itself, and what it forbids.
     pub(super) fn open_row(&mut self, b: usize, row: u32, at: u64) {
+        self.note(at, Command::Act, b);
         let t = &self.t;
         self.cmd_free = at + t.act_bus;
         self.stats.activates += 1;
@@ -421,6 +426,7 @@ impl Channel {
     pub(super) fn column(&mut self, b: usize, i: u16, at: u64, done: &mut Vec<Completion>) {
         let s = self.slots[i as usize];
         let dir = s.dir as usize;
+        self.note(at, if dir == READ { Command::Rd } else { Command::Wr }, b);
         let t = &self.t;
         self.cmd_free = at + t.col_bus;
         let bank = &mut self.banks[b];
