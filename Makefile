@@ -26,7 +26,8 @@ $(VENV)/.installed: requirements.txt
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(rust_sources)
-	$(BIN)/maturin develop --release --quiet
+	@echo "building (a minute or two the first time) ..."
+	PIP_QUIET=1 $(BIN)/maturin develop --release
 	@touch $@
 
 .PHONY: demo
