@@ -5,14 +5,22 @@ from __future__ import annotations
 import fnmatch
 import os
 import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Callable, Iterable, Sequence
+from typing import Any
 
-from .claims import Claim, ClaimError, load, nearest, table_name
-from .evaluate import Result, StudySource, evaluate
-from .render import as_json, as_markdown, as_objects, to_terminal
+from .claims import WEIGHTS, Claim, ClaimError, load, nearest, table_name
+from .evaluate import Result, StudySource, connect, evaluate, tables_of
+from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
-__all__ = ["Claim", "ClaimError", "Result", "StudySource", "as_json", "as_markdown", "as_objects", "evaluate", "load", "main", "select"]
+__all__ = [
+    "Claim", "ClaimError", "Result", "StudySource", "as_json", "as_markdown", "as_objects", "evaluate", "load", "main",
+    "numbers_of", "select", "shipped",
+]  # fmt: skip
+
+CLAIMS = Path(__file__).parents[1] / "data" / "claims"
 
 
 def select(claims: Iterable[Claim], only: str | None) -> list[Claim]:
@@ -24,6 +32,44 @@ def select(claims: Iterable[Claim], only: str | None) -> list[Claim]:
     if not chosen:
         raise ValueError(f"--only {only}: no claim's id or experiment matches{nearest(only, [c.id for c in claims])}")
     return chosen
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[Claim, ...]:
+    """The claims that come with hostnet."""
+    return tuple(claim for file in sorted(CLAIMS.glob("*.toml")) for claim in load(file))
+
+
+def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """(statement, expected, measured) of the shipped claims about one number that the study `table` alone decides.
+
+    `others` are the study's further tables. Weightiest first; claims that these tables cannot decide are left out.
+    """
+    own = {name: other for name, other in others.items() if name.startswith(table + "_")}
+    source = _Given(table, {table: frame, **own})
+    con = connect()
+    chosen = [
+        c
+        for c in shipped()
+        if c.kind in ("value", "ratio", "share", "range") and tables_of(con, c) <= source.tables.keys()
+    ]
+    results = [r for r in evaluate(chosen, source) if r.verdict in ("reproduced", "off")]
+    results.sort(key=lambda r: WEIGHTS.index(r.claim.weight))
+    return [(r.claim.text.rstrip("."), expected_text(r.claim).split(" ± ")[0], measured_text(r)) for r in results]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A StudySource with one study, computed already."""
+
+    study: str
+    tables: Mapping[str, Any]
+
+    def studies(self) -> dict[str, tuple[str, str]]:
+        return {self.study: (self.study, "")}
+
+    def run(self, system: str, figure: str) -> Mapping[str, Any]:
+        return self.tables
 
 
 def main(
