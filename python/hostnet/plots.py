@@ -101,7 +101,7 @@ def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | N
     for column in (x, y, *hues):
         if column not in frame.columns:
             raise ValueError(f"the frame has no column `{column}`; it has {', '.join(frame.columns)}")
-    with _style():
+    with style():
         fig = _figure(6.4, 4.0)
         ax = fig.subplots()
         frame = frame.filter(pl.col(y).is_not_null())
@@ -119,7 +119,7 @@ def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | N
 
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Writes `<stem>.png` and `<stem>.svg`, byte-identical for equal figures; returns the paths."""
-    with _style():
+    with style():
         paths = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
         figure.savefig(paths[0], metadata={"Software": None})
         figure.savefig(paths[1], metadata={"Date": None})
@@ -133,13 +133,14 @@ def figure_of(
     metrics: Sequence[str] | None = None,
 ) -> Figure:
     """The figure of a study table, not yet written to a file."""
-    with _style():
+    with style():
         fig = _DRAWINGS[name](frame, tables or {}) if name in _DRAWINGS else metric_bars(name, frame, metrics)
         _compare(fig, name, frame, tables or {})
         return fig
 
 
-def _style() -> Any:
+def style() -> Any:
+    """A context in which figures are drawn and saved in hostnet's style."""
     import matplotlib
 
     return matplotlib.rc_context(_STYLE)
@@ -377,7 +378,8 @@ def _fig6(title: str, name: str) -> Callable[[pl.DataFrame, Mapping[str, pl.Data
         fig = _figure(7.6, 4.8)
         ax = fig.subplots()
         lines = []
-        for row in sorted(frame.to_dicts(), key=lambda r: _config_order(_config(r))):
+        rate = _paper_rate(frame)
+        for row in sorted(rate.to_dicts(), key=lambda r: _config_order(_config(r))):
             config = _config(row)
             lines.append((_config_name(config), row["dram_lat_avg_ns"], cdf_points(tables.get(f"{name}_dram_latency_cdf"), row)
                           or [(row["dram_lat_p50_ns"], 0.5), (row["dram_lat_p99_ns"], 0.99)], config))  # fmt: skip
@@ -391,6 +393,11 @@ def _fig6(title: str, name: str) -> Callable[[pl.DataFrame, Mapping[str, pl.Data
         return fig
 
     return draw
+
+
+def _paper_rate(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows at the rate that the paper names, where a study has several."""
+    return frame.filter(frame["rate_basis"] == "paper") if "rate_basis" in frame.columns and "paper" in frame["rate_basis"] else frame
 
 
 def cdf_points(table: pl.DataFrame | None, row: Mapping[str, Any] | None = None) -> list[tuple[float, float]]:
@@ -453,8 +460,9 @@ def _fig10a(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         ax.plot(list(line), list(line.values()), color=colour, marker=marker, linewidth=1.6, label=_SYSTEM_NAMES[system])
     factor = _paper("sweeper.c.fig10b.deep-over-shallow")
     if factor and 128 in ddio and 2048 in ddio:
-        ax.plot([1500, 2800], [factor * ddio[128]] * 2, color="#C00000", linestyle=(0, (2, 1)), linewidth=1.6)
-        ax.annotate(f"paper {factor:g}× of\n128 buffers", (1480, factor * ddio[128]), ha="right", va="center", fontsize=8, color="#C00000")
+        ax.plot([1600, 2600], [factor * ddio[128]] * 2, color="#C00000", linestyle=(0, (2, 1)), linewidth=1.6)
+        ax.annotate(f"paper: {factor:g}× of 128 buffers", (2600, factor * ddio[128]), (0, -4), textcoords="offset points",
+                    ha="right", va="top", fontsize=8, color="#C00000")  # fmt: skip
     ax.set_xscale("log", base=2)
     ax.set_xticks(list(ddio), [str(b) for b in ddio])
     ax.set(xlabel=axis_label("buf"), ylabel="drop-free peak throughput [Mrps]", title="Fig. 10a: throughput without drops, 2 DDIO ways")
@@ -466,7 +474,7 @@ def _fig10a(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
 def _fig10b(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     fig = _figure(7.0, 4.4)
     ax = fig.subplots()
-    rows = [r for r in frame.sort("rate_mrps").to_dicts() if r["drop_rate"] is not None]
+    rows = [r for r in frame.sort("rate_mrps").to_dicts() if r["rate_mrps"] is not None and r["drop_rate"] is not None]
     floor = 10 ** math.floor(math.log10(min((r["drop_rate"] for r in rows if r["drop_rate"] > 0), default=1e-6))) / 10
     for system, colour in (("ddio", "#0F5F92"), ("sweeper", "#E07B12")):
         for buf, dash, marker in ((128, "--", "^"), (2048, "-", "o")):
@@ -492,14 +500,15 @@ def _fig10b(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
 def _sizing(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     fig = _figure(7.2, 4.6)
     ax = fig.subplots()
-    for i, item in enumerate(sorted(frame["item_bytes"].drop_nulls().unique())):
-        part = frame.filter((frame["item_bytes"] == item)).unique("buf").sort("buf")
+    rings = frame.filter(frame["case"] == "ring") if "case" in frame.columns else frame
+    for i, item in enumerate(sorted(rings["item_bytes"].drop_nulls().unique())):
+        part = rings.filter(rings["item_bytes"] == item).unique("buf").sort("buf")
         ax.plot(part["buf"].to_list(), part["rx_footprint_mb"].to_list(), label=f"RX footprint, {item} B packets", **_line_style(i))
-    levels = {int(w): mb for w, mb in frame.select("ways", "ddio_capacity_mb").drop_nulls().unique().sort("ways").iter_rows()}
+    levels = {int(w): mb for w, mb in rings.select("ways", "ddio_capacity_mb").drop_nulls().unique().sort("ways").iter_rows()}
     for ways, mb in levels.items():
         ax.axhline(mb, color="#777777", linewidth=0.8, linestyle=":")
         ax.annotate(f"{ways} DDIO ways, {mb:g} MB", (1.0, mb), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7.5)
-    buffers = sorted(frame["buf"].drop_nulls().unique())
+    buffers = sorted(rings["buf"].drop_nulls().unique())
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.set_xticks(buffers, [str(b) for b in buffers])
@@ -541,6 +550,76 @@ def _bar_label(column: str, value: Any) -> str:
     if column in ("item_bytes", "packet_bytes"):
         return f"{value} B"
     return f"{column} {value}"
+
+
+# ---- parts of the HTML report ------------------------------------------------------------------------------------
+
+
+def horizontal_bars(names: Sequence[str], panels: Mapping[str, Sequence[float | None]]) -> Figure:
+    """One panel per metric, one bar per name; a missing value leaves its row empty."""
+    with style():
+        fig = _figure(9.6, 0.9 + 0.3 * len(names))
+        for ax, (metric, values) in zip(fig.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items()):
+            bars = ax.barh(range(len(names)), [v or 0.0 for v in values], 0.7, color="#3A93CE")
+            ax.bar_label(bars, ["" if v is None else f"{v:.4g}" for v in values], padding=3, fontsize=8)
+            ax.set_xlabel(axis_label(metric))
+            _rows_of(ax, names)
+            ax.margins(x=0.14)
+        return fig
+
+
+def horizontal_stack(names: Sequence[str], classes: Mapping[str, Sequence[float]]) -> Figure:
+    """DRAM accesses by class, one bar per name."""
+    with style():
+        fig = _figure(9.6, 1.3 + 0.34 * len(names))
+        ax = fig.subplots()
+        base = [0.0] * len(names)
+        for column, values in classes.items():
+            label, colour = CLASS_COLOURS[column]
+            if any(values):
+                ax.barh(range(len(names)), values, 0.7, left=base, color=colour, label=label, edgecolor="white", linewidth=0.4)
+            base = [b + v for b, v in zip(base, values)]
+        for i, total in enumerate(base):
+            ax.annotate(f"{total:.4g}", (total, i), (4, 0), textcoords="offset points", va="center", fontsize=8)
+        ax.set_xlabel("DRAM accesses per request [64 B]")
+        _rows_of(ax, names)
+        ax.margins(x=0.06)
+        fig.legend(loc="outside upper center", ncols=8)
+        return fig
+
+
+def _rows_of(ax: Axes, names: Sequence[str]) -> None:
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="y", visible=False)
+
+
+def lines(
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], x: str, log: bool = False, cdf: bool = False
+) -> Figure:
+    """Curves, one panel below the other: panel label -> curve name -> points. A `cdf` has its label on the x axis."""
+    with style():
+        fig = _figure(9.6, 3.4 if cdf else 0.5 + 1.7 * len(panels))
+        axes = fig.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        for ax, (label, curves) in zip(axes, panels.items()):
+            for i, (name, points) in enumerate(curves.items()):
+                plain = {k: v for k, v in _line_style(i).items() if k != "marker"}
+                ax.plot(*zip(*points), label=name, **plain)
+            if cdf:
+                ax.set(xlabel=label, ylabel=x, ylim=(0, 1.01))
+                if log:
+                    ax.set_xscale("log")
+                    ax.xaxis.set_major_formatter(lambda v, _: f"{v:g}")
+                else:
+                    ax.set_xlim(0, 1.05 * max((a for c in curves.values() for a, f in c if f <= 0.999), default=1.0))
+            else:
+                ax.set_ylabel(label)
+                ax.set_ylim(bottom=0)
+        if not cdf:
+            axes[-1].set_xlabel(x)
+        axes[0].legend(loc="lower right" if cdf else "upper right", ncols=1 if cdf else 4)
+        return fig
 
 
 _DRAWINGS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .claims import WEIGHTS, Claim, ClaimError, load, nearest, table_name
+from ..errors import HostnetError
+from ..output import check_writable, write_text
+from ..paths import CLAIMS, nearest
+from .claims import WEIGHTS, Claim, ClaimError, load
 from .evaluate import Result, StudySource, connect, evaluate, tables_of
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
@@ -20,24 +22,101 @@ __all__ = [
     "numbers_of", "select", "shipped",
 ]  # fmt: skip
 
-CLAIMS = Path(__file__).parents[1] / "data" / "claims"
 
-
-def select(claims: Iterable[Claim], only: str | None) -> list[Claim]:
-    """Claims whose id or experiment matches the glob `only`; all of them for None. Raises ValueError when none does."""
-    claims = list(claims)
-    if only is None:
-        return claims
-    chosen = [c for c in claims if fnmatch.fnmatchcase(c.id, only) or fnmatch.fnmatchcase(c.experiment, only)]
-    if not chosen:
-        raise ValueError(f"--only {only}: no claim's id or experiment matches{nearest(only, [c.id for c in claims])}")
-    return chosen
+def shipped_files() -> list[Path]:
+    """The claims files that come with hostnet."""
+    return sorted(CLAIMS.glob("*.toml"))
 
 
 @lru_cache(maxsize=1)
 def shipped() -> tuple[Claim, ...]:
     """The claims that come with hostnet."""
-    return tuple(claim for file in sorted(CLAIMS.glob("*.toml")) for claim in load(file))
+    return tuple(claim for file in shipped_files() for claim in load(file))
+
+
+def select(claims: Iterable[Claim], only: str | None) -> list[Claim]:
+    """Claims whose id or experiment matches the glob `only`; all for None. Raises HostnetError when none does."""
+    claims = list(claims)
+    if only is None:
+        return claims
+    chosen = [c for c in claims if fnmatch.fnmatchcase(c.id, only) or fnmatch.fnmatchcase(c.experiment, only)]
+    if not chosen:
+        names = [name for c in claims for name in (c.id, c.experiment)]
+        raise HostnetError(f"--only {only}: no claim's id or experiment matches; {_hint(only, names)}")
+    return chosen
+
+
+def _hint(word: str, names: list[str]) -> str:
+    # All of a hundred claims would not be a hint.
+    near = nearest(word, names)
+    return near if near.startswith("did you mean") else f"ids look like {names[0]!r}."
+
+
+def main(
+    files: Sequence[str | Path] | None = None,
+    only: str | None = None,
+    quick: bool = False,
+    json_file: Path | None = None,
+    markdown_file: Path | None = None,
+    jobs: int | None = None,
+    strict: bool = False,
+    source: StudySource | None = None,
+    console: Any = None,
+) -> int:
+    """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
+
+    Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
+    be evaluated. Raises HostnetError for malformed input, before anything runs.
+    """
+    claims = select([claim for file in files or shipped_files() for claim in load(file)], only)
+    for path in (json_file, markdown_file):
+        if path is not None:
+            check_writable(Path(path).resolve().parent)
+    results = evaluate(claims, source or BuiltStudies(jobs, quick))
+    if console is None:
+        from .. import show
+
+        console = show.console()
+    to_terminal(results, console)
+    if json_file is not None:
+        write_text(Path(json_file), as_json(results))
+    if markdown_file is not None:
+        write_text(Path(markdown_file), as_markdown(results, _engine_version()))
+    errors = [r for r in results if r.verdict == "error"]
+    for r in errors:
+        print(f"error: {r.reason}", file=sys.stderr)
+    if errors:
+        return 2
+    return 1 if strict and any(r.verdict == "off" for r in results) else 0
+
+
+class BuiltStudies:
+    """The studies of `hostnet.studies`, run or taken from the cache."""
+
+    def __init__(self, jobs: int | None = None, quick: bool = False):
+        from ..studies import all_studies
+
+        self._jobs, self._quick = jobs, quick
+        self._all = {(s.system, s.figure): s for s in all_studies()}
+
+    def studies(self) -> dict[str, tuple[str, str]]:
+        """SQL table name -> (system, figure)."""
+        return {s.table: key for key, s in self._all.items()}
+
+    def run(self, system: str, figure: str) -> dict[str, Any]:
+        """The study's table and its further tables, by SQL name."""
+        from ..progress import Progress
+        from ..studies import run
+
+        study = self._all[system, figure]
+        done = run(study, quick=self._quick, jobs=self._jobs, progress=Progress())
+        return {study.table: done.frame, **done.side_frames()}
+
+
+def _engine_version() -> str:
+    from .. import _core
+
+    return _core.version()
 
 
 def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -70,87 +149,3 @@ class _Given:
 
     def run(self, system: str, figure: str) -> Mapping[str, Any]:
         return self.tables
-
-
-def main(
-    files: Sequence[str | Path],
-    only: str | None = None,
-    json_file: str | Path | None = None,
-    markdown_file: str | Path | None = None,
-    strict: bool = False,
-    quick: bool = False,
-    jobs: int | None = None,
-    source: StudySource | None = None,
-    console: Any = None,
-) -> int:
-    """Evaluates the claims of `files`, prints the board and writes it where asked.
-
-    Returns the exit code: 0 when everything was evaluated; 1 when `strict` and a claim is off; 2 when an input is
-    malformed (one sentence on stderr, nothing run or written) or a claim could not be evaluated.
-    """
-    try:
-        claims = select([claim for file in files for claim in load(file)], only)
-        for option, path in (("--json", json_file), ("--md", markdown_file)):
-            _check_writable(option, path)
-        if source is None:
-            source = BuiltStudies(jobs=jobs, quick=quick)
-        if console is None:
-            from rich.console import Console
-
-            console = Console()
-        results = evaluate(claims, source)
-    except ValueError as e:
-        print(f"error: {e}", file=sys.stderr)
-        return 2
-    to_terminal(results, console)
-    if json_file is not None:
-        _write(json_file, as_json(results))
-    if markdown_file is not None:
-        _write(markdown_file, as_markdown(results, _engine_version()))
-    errors = [r for r in results if r.verdict == "error"]
-    for r in errors:
-        print(f"error: {r.reason}", file=sys.stderr)
-    if errors:
-        return 2
-    return 1 if strict and any(r.verdict == "off" for r in results) else 0
-
-
-class BuiltStudies:
-    """The studies of `hostnet.studies`, run or taken from the cache."""
-
-    def __init__(self, jobs: int | None = None, quick: bool = False):
-        self._jobs, self._quick = jobs, quick
-
-    def studies(self) -> dict[str, tuple[str, str]]:
-        from hostnet import studies
-
-        return {table_name(system, figure): (system, figure) for system, figure in studies.names()}
-
-    def run(self, system: str, figure: str) -> dict[str, Any]:
-        from hostnet import studies
-
-        frame = studies.run_study(system, figure, jobs=self._jobs, quick=self._quick)
-        return {table_name(system, figure): frame}
-
-
-def _engine_version() -> str:
-    from hostnet import _core
-
-    return _core.version()
-
-
-def _check_writable(option: str, path: str | Path | None) -> None:
-    if path is None:
-        return
-    folder = Path(path).resolve().parent
-    if not folder.is_dir():
-        raise ValueError(f"{option} {path}: the folder {folder} does not exist")
-    if Path(path).is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"{option} {path}: cannot be written")
-
-
-def _write(path: str | Path, text: str) -> None:
-    # Whole or not at all: an interrupted run leaves the previous board.
-    temporary = Path(f"{path}.part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)

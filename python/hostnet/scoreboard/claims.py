@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ..errors import HostnetError
+from ..paths import nearest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,7 +24,7 @@ _REQUIRED = ("id", "text", "experiment", "kind", "expected", "tolerance", "unit"
 _OPTIONAL = ("where", "metric", "at", "weight", "real_hw", "note", "disputed")
 
 
-class ClaimError(ValueError):
+class ClaimError(HostnetError):
     """A claims file cannot be used; str() is one sentence that names file, claim and key."""
 
     def __init__(self, file: str, claim: str | None, key: str | None, message: str):
@@ -76,15 +78,6 @@ def table_name(system: str, figure: str) -> str:
     return f"{system}_{figure}".replace("-", "_")
 
 
-def nearest(word: str, choices: Any) -> str:
-    """`; nearest is X` for a misspelt `word`, or the list of choices when none is near."""
-    names = [str(c) for c in choices]
-    found = difflib.get_close_matches(str(word), names, n=1, cutoff=0.5)
-    if found:
-        return f"; nearest is `{found[0]}`"
-    return f"; choices are {', '.join(names)}" if names else ""
-
-
 def load(path: str | Path) -> list[Claim]:
     """All claims of one TOML file, in its order. Raises ClaimError for anything malformed."""
     file = str(path)
@@ -98,7 +91,7 @@ def load(path: str | Path) -> list[Claim]:
         raise ClaimError(file, None, None, f"is not valid TOML ({e})") from None
     for key in document:
         if key != "claim":
-            raise ClaimError(file, None, key, f"unknown key{nearest(key, ['claim'])}")
+            raise ClaimError(file, None, key, f"unknown key; {nearest(key, ['claim'])}")
     entries = document.get("claim")
     if not isinstance(entries, list) or not entries or not all(isinstance(e, dict) for e in entries):
         raise ClaimError(file, None, "claim", "the file needs at least one [[claim]] table")
@@ -119,7 +112,7 @@ def _claim(entry: dict[str, Any], position: int, file: str) -> Claim:
 
     for key in entry:
         if key not in _REQUIRED + _OPTIONAL:
-            raise fail(key, f"unknown key{nearest(key, _REQUIRED + _OPTIONAL)}")
+            raise fail(key, f"unknown key; {nearest(key, [*_REQUIRED, *_OPTIONAL])}")
     for key in _REQUIRED:
         if key not in entry:
             raise fail(key, "is missing")
@@ -133,7 +126,7 @@ def _claim(entry: dict[str, Any], position: int, file: str) -> Claim:
             raise fail(key, f"must be a non-empty string, not {value!r}")
     for key, choices in (("kind", KINDS), ("weight", WEIGHTS)):
         if key in entry and entry[key] not in choices:
-            raise fail(key, f"unknown {key} `{entry[key]}`{nearest(entry[key], choices)}")
+            raise fail(key, f"unknown {key} {entry[key]!r}; {nearest(entry[key], list(choices))}")
     tolerance = entry["tolerance"]
     if not _is_number(tolerance) or tolerance < 0:
         raise fail("tolerance", f"must be a number of at least 0, not {tolerance!r}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Mapping, Protocol
+from typing import Any, Protocol
 
-from .claims import Claim, ClaimError, nearest
+from ..paths import nearest
+from .claims import Claim, ClaimError
 from .judge import judge
 
 VERDICTS = ("reproduced", "off", "disputed", "not built yet", "error")
@@ -50,6 +52,16 @@ def connect() -> Any:
     con.execute("SET python_enable_replacements = false")
     con.execute("SET lock_configuration = true")
     return con
+
+
+class _Stream:
+    """A data frame reduced to the Arrow stream interface, which DuckDB reads without needing pyarrow."""
+
+    def __init__(self, frame: Any):
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._frame.__arrow_c_stream__(requested_schema)
 
 
 def tables_of(con: Any, claim: Claim) -> set[str]:
@@ -106,7 +118,7 @@ def evaluate(
             elif table == claim.table or table.startswith(claim.table + "_"):
                 break
             else:
-                raise claim.error("eval", f"no study makes the table `{table}`{nearest(table, studies)}")
+                raise claim.error("eval", f"no study makes the table `{table}`; {nearest(table, list(studies))}")
         else:
             if not owners:
                 raise claim.error("eval", "the query reads no study table, so it measures nothing")
@@ -118,7 +130,7 @@ def evaluate(
             on_study(study, i, len(wanted))
         try:
             for name, frame in source.run(*studies[study]).items():
-                con.register(name, frame)
+                con.register(name, _Stream(frame))
         except Exception as e:  # one study that fails must not hide the verdicts of the others
             failures[study] = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
     return [_result(con, claim, needs.get(_key(claim)), failures) for claim in claims]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any
 
-from .claims import Claim, nearest
+from ..paths import nearest
+from .claims import Claim
 
 # Rounding of the arithmetic itself, so that `tolerance = 0.0` accepts 24 / 6 == 4.
 _ROUNDING = 1e-9
@@ -156,9 +158,13 @@ def _order(claim: Claim, groups: list[_Group]) -> Judgement:
         for row in group.rows:
             name = row["name"]
             if name not in claim.expected:
-                raise claim.error("eval", f"name `{name}`{_at(group.label)} is not in `expected`{nearest(name, claim.expected)}")
+                raise claim.error(
+                    "eval", f"name `{name}`{_at(group.label)} is not in `expected`; {nearest(name, claim.expected)}"
+                )
             if name in values:
-                raise claim.error("eval", f"two rows named `{name}`{_at(group.label)}; add the column that tells them apart")
+                raise claim.error(
+                    "eval", f"two rows named `{name}`{_at(group.label)}; add the column that tells them apart"
+                )
             values[name] = row["value"]
         for name in claim.expected:
             if name not in values:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, Iterator, Sequence
+from typing import Any
 
 from .claims import WEIGHTS, Claim
 from .evaluate import VERDICTS, Result
