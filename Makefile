@@ -49,6 +49,10 @@ lint: build ## check formatting and common mistakes
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check python
 
+.PHONY: stubs
+stubs: build ## rewrite the typed face of scenarios after the schema has changed
+	$(BIN)/python -m hostnet._stubs
+
 .PHONY: scoreboard
 scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md
 	$(BIN)/hostnet scoreboard --md docs/scoreboard.md

@@ -116,13 +116,14 @@ def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")]
 def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", help="Claims file; repeatable.")] = None,
                only: Annotated[str | None, typer.Option("--only", metavar="GLOB", help="Claims to check.")] = None,
                quick: Quick = False,
-               json_path: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
-               md_path: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
+               json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
+               md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
+               strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
                jobs: Jobs = None) -> None:
     """Check claims about the studies and print expected and measured side by side."""
     from .scoreboard import main as board
 
-    raise typer.Exit(board(claims, only, quick, json_path, md_path, jobs) or 0)
+    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict))
 
 
 @app.command()
