@@ -167,6 +167,9 @@ def demo(out: Annotated[Path, typer.Option("--out", "-o", help="Directory for th
     demo_main(out, jobs, quiet)
 
 
+INTERRUPTED = 130  # what Ctrl-C gives in a shell, and what typer turns it into
+
+
 def main() -> None:
     """Entry point: mistakes end in one sentence on standard error and exit code 2, never in a traceback."""
     from typer.exceptions import TyperException
@@ -182,10 +185,12 @@ def main() -> None:
     except TyperException as e:
         code = _fail(" ".join(e.format_message().split()), 2)
     except (KeyboardInterrupt, typer.Abort):
-        code = _fail("interrupted; finished points are saved and the same command resumes.", 130)
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as `head`, has gone
         sys.stderr.close()
         code = 0
+    if code == INTERRUPTED:
+        _fail("interrupted; finished points are saved and the same command resumes.", code)
     sys.exit(code)
 
 

@@ -6,11 +6,11 @@ import json
 import re
 from pathlib import Path
 
+import paperworld
 import polars as pl
 import pytest
 from rich.console import Console
 
-import paperworld
 from hostnet import HostnetError, scoreboard
 from hostnet.scoreboard import ClaimError, Result, evaluate, load
 from hostnet.scoreboard.evaluate import connect, tables_of
