@@ -130,15 +130,11 @@ def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", hel
 def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform.")] = None) -> None:
     """List the hardware descriptions, or every value of one with where it comes from."""
     from . import api, show
-    from .paths import nearest
 
-    known = api.platforms()
     if name is None:
-        show.platform_list(known)
-    elif name in known:
-        show.platform(name, known[name])
+        show.platform_list(api.platforms())
     else:
-        raise HostnetError(f"there is no platform {name!r}; {nearest(name, list(known))}")
+        show.platform(name, api.platform(name))
 
 
 @app.command()
