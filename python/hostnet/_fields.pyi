@@ -4,7 +4,6 @@ from typing import Literal
 
 from .specs import Section
 
-
 class CacheSpec(Section):
     """One level of private cache."""
     latency_cycles: int
