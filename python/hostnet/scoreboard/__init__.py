@@ -18,9 +18,20 @@ from .evaluate import Result, StudySource, connect, evaluate, tables_of
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
 __all__ = [
-    "Claim", "ClaimError", "Result", "StudySource", "as_json", "as_markdown", "as_objects", "evaluate", "load", "main",
-    "numbers_of", "select", "shipped",
-]  # fmt: skip
+    "Claim",
+    "ClaimError",
+    "Result",
+    "StudySource",
+    "as_json",
+    "as_markdown",
+    "as_objects",
+    "evaluate",
+    "load",
+    "main",
+    "numbers_of",
+    "select",
+    "shipped",
+]
 
 
 def shipped_files() -> list[Path]:
