@@ -103,12 +103,11 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
             Offer::Every(period) => now = now.max(i as u64 * period),
         }
         let (ch, place) = c.route(line);
-        // What the channel does before this instant does not know of this request.
-        if c.wake(ch).is_some_and(|w| w.0 < now) {
-            c.advance(Time(now - 1), ch, &mut done);
+        if !c.can_accept(ch, write) {
+            c.advance(Time(now), ch, &mut done);
         }
         while !c.can_accept(ch, write) {
-            let at = c.wake(ch).ok_or("a full queue that nothing will drain")?;
+            let at = c.wake(ch, true).ok_or("a full queue that nothing will drain")?;
             c.advance(at, ch, &mut done);
             if c.can_accept(ch, write) {
                 let at = match offer {
@@ -121,15 +120,10 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
                 }
             }
         }
-        if c.wake(ch).is_some_and(|w| w.0 < now) {
-            c.advance(Time(now - 1), ch, &mut done);
-        }
         in_cycle += 1;
         arrived[i] = now;
         let req = Request { token: i as u32, line, write, class: 0 };
-        if let Some(f) = c.push(Time(now), ch, req, place) {
-            done.push(f);
-        }
+        c.push(Time(now), ch, req, place, &mut done);
         for d in done.drain(..) {
             latency += u128::from(d.at.0 - arrived[d.token as usize]);
             reads += 1;

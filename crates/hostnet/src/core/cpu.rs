@@ -405,7 +405,7 @@ impl Cpu {
 
     fn sq_room(&mut self) -> bool {
         loop {
-            let Some(e) = self.sq.front() else { return true };
+            let Some(e) = self.sq.front().copied() else { return true };
             let rec = &self.recs[e.rec as usize];
             let gone = rec.generation != e.generation;
             if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != State::Done {

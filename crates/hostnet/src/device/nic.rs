@@ -54,9 +54,13 @@ pub struct Packet {
     /// The reply leaves from the receive buffer.
     pub zero_copy: bool,
     /// Lines the NIC has yet to read.
-    left: u16,
-    next: u16,
-    data_at: Time,
+    pub left: u16,
+    /// When the last line read so far has come.
+    pub data_at: Time,
+    /// Uses that have not ended: receive buffer, reply.
+    pub uses: u8,
+    /// Its service has ended: sent, or consumed for good.
+    pub done: bool,
     pub sent_at: Time,
 }
 
@@ -64,7 +68,9 @@ pub struct Packet {
 struct Queue {
     base: u64,
     buffer_lines: u64,
+    slots: usize,
     free: VecDeque<u32>,
+    full: bool,
     waiting: VecDeque<u32>,
     /// Accepted, not yet visible to the core.
     arriving: u32,
@@ -92,16 +98,12 @@ pub struct NicCounts {
     pub accepted: u64,
     pub ring_full: u64,
     pub proactive: u64,
+    /// Times that a ring ran full after at least half of it had been free: a sender that is paused
+    /// instead of losing packets would have been paused as often.
+    pub pauses: u64,
     pub sent: u64,
     pub delivered: u64,
     pub rx_lines: u64,
-}
-
-/// What a transmit job asks its host to do next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TxStep {
-    Waiting,
-    Sent,
 }
 
 #[derive(Clone)]
@@ -145,16 +147,19 @@ impl Nic {
         }
     }
 
-    /// Gives `queue` its rings: `rx` buffers of `rx_lines` lines from line `rx_base` on, and the same for
-    /// transmission.
-    pub fn attach(&mut self, queue: usize, rx: (u64, u32, u64), tx: (u64, u32, u64)) {
+    /// Gives `queue` a ring of `slots` buffers of `lines` lines from line `base` on.
+    pub fn attach(&mut self, queue: usize, receive: bool, base: u64, slots: u32, lines: u64) {
         let q = &mut self.queues[queue];
-        q.base = rx.0;
-        q.free = (0..rx.1).collect();
-        q.buffer_lines = rx.2;
-        q.tx_base = tx.0;
-        q.tx_slots = tx.1;
-        q.tx_buffer_lines = tx.2;
+        if receive {
+            q.base = base;
+            q.slots = slots as usize;
+            q.free = (0..slots).collect();
+            q.buffer_lines = lines;
+        } else {
+            q.tx_base = base;
+            q.tx_slots = slots;
+            q.tx_buffer_lines = lines;
+        }
     }
 
     pub fn packet(&mut self, id: u32) -> &mut Packet {
@@ -179,6 +184,8 @@ impl Nic {
         }
         let Some(buffer) = q.free.pop_front() else {
             self.counts.ring_full += 1;
+            self.counts.pauses += u64::from(!q.full);
+            q.full = true;
             return Err(Drop::RingFull);
         };
         self.counts.accepted += 1;
@@ -186,19 +193,23 @@ impl Nic {
         p.arrived = now;
         p.buffer = buffer;
         p.line = q.base + u64::from(buffer) * q.buffer_lines;
-        let id = if let Some(id) = self.spare.pop() {
-            self.packets[id as usize] = p;
-            id
-        } else {
-            self.packets.push(p);
-            (self.packets.len() - 1) as u32
-        };
+        let id = self.adopt(p);
         self.rx.push_back(id);
         if !self.rx_scheduled {
             self.rx_scheduled = true;
             cal.push((now + self.pipeline).max(self.rx_free_at), Event::NicRx);
         }
         Ok(())
+    }
+
+    /// Gives packet `p` a record.
+    pub fn adopt(&mut self, p: Packet) -> u32 {
+        if let Some(id) = self.spare.pop() {
+            self.packets[id as usize] = p;
+            return id;
+        }
+        self.packets.push(p);
+        (self.packets.len() - 1) as u32
     }
 
     /// `Event::NicRx`: writes the oldest packet, as far as the home agent admits.
@@ -249,42 +260,52 @@ impl Nic {
         q.waiting.pop_front()
     }
 
-    /// Reserves the next transmit buffer of the ring; returns its first line.
-    pub fn reserve_tx(&mut self, queue: usize) -> u64 {
+    /// First line of the next transmit buffer of the ring.
+    pub fn next_tx(&self, queue: usize) -> u64 {
+        let q = &self.queues[queue];
+        q.tx_base + u64::from(q.tx_next) * q.tx_buffer_lines
+    }
+
+    /// Takes the next transmit buffer of the ring.
+    pub fn reserve_tx(&mut self, queue: usize) {
         let q = &mut self.queues[queue];
-        let line = q.tx_base + u64::from(q.tx_next) * q.tx_buffer_lines;
         q.tx_next = (q.tx_next + 1) % q.tx_slots;
         q.tx_used += 1;
-        line
     }
 
     /// The core is done with the receive buffer: it goes back to the end of the ring.
     pub fn free_rx(&mut self, id: u32) {
         let p = self.packets[id as usize];
-        self.queues[p.queue as usize].free.push_back(p.buffer);
+        let q = &mut self.queues[p.queue as usize];
+        q.free.push_back(p.buffer);
+        q.full &= q.free.len() < q.slots / 2;
+        self.end_use(id);
     }
 
-    /// The packet's record is no longer needed.
-    pub fn forget(&mut self, id: u32) {
-        self.spare.push(id);
+    /// One use of the packet has ended; with the last its record is recycled.
+    pub fn end_use(&mut self, id: u32) {
+        let p = &mut self.packets[id as usize];
+        p.uses -= 1;
+        if p.uses == 0 {
+            self.spare.push(id);
+        }
     }
 
     /// The core has written a work queue entry for packet `id`'s reply.
     pub fn post(&mut self, cal: &mut Events, id: u32, now: Time) {
         let p = &mut self.packets[id as usize];
         p.left = p.tx_lines;
-        p.next = 0;
         p.data_at = Time::ZERO;
         cal.push(now + self.notify, Event::NicTx(id));
     }
 
-    /// `Event::NicTx`: reads the buffer, or finds that all of it has come and sends.
-    pub fn on_tx(&mut self, mem: &mut Memory, cal: &mut Events, id: u32, now: Time) -> TxStep {
+    /// `Event::NicTx`: reads the buffer, or finds that all of it has come and sends. True once it is sent.
+    pub fn on_tx(&mut self, mem: &mut Memory, cal: &mut Events, id: u32, now: Time) -> bool {
         let p = self.packets[id as usize];
         if p.left == 0 {
             self.packets[id as usize].sent_at = now;
             self.counts.sent += 1;
-            return TxStep::Sent;
+            return true;
         }
         for i in 0..p.tx_lines {
             let line = p.tx_line + u64::from(i);
@@ -296,7 +317,7 @@ impl Nic {
             }
         }
         self.try_send(cal, id);
-        TxStep::Waiting
+        false
     }
 
     /// `Event::Fill` of a line that DRAM delivered.
@@ -340,9 +361,9 @@ impl Nic {
         self.queues[queue].hints.pop_front()
     }
 
-    /// Packets accepted and not yet forgotten.
-    pub fn in_flight(&self) -> u64 {
-        (self.packets.len() - self.spare.len()) as u64
+    /// Packets accepted whose service has not ended.
+    pub fn unfinished(&self) -> u64 {
+        self.packets.iter().filter(|p| !p.done).count() as u64
     }
     pub fn waiting(&self, queue: usize) -> usize {
         self.queues[queue].waiting.len()

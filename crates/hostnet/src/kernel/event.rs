@@ -19,6 +19,8 @@ pub enum Event {
     NicRx,
     /// A received packet is visible to its core.
     Delivered(u32),
+    /// A receive buffer's return reaches the NIC.
+    Freed(u32),
     /// A transmit job of the NIC continues.
     NicTx(u32),
     /// `count` sweep (or flush) messages from `line` on reach the home agent.

@@ -56,6 +56,7 @@ pub struct Array {
     tree: Vec<u32>,
     clock: u32,
     dice: u64,
+    held: usize,
 }
 
 impl Array {
@@ -93,11 +94,16 @@ impl Array {
             tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
             clock: 0,
             dice: 0x5eed,
+            held: 0,
         })
     }
 
     pub fn lines(&self) -> usize {
         self.tags.len()
+    }
+    /// Lines held now.
+    pub fn held(&self) -> usize {
+        self.held
     }
     pub fn ways(&self) -> u32 {
         self.ways as u32
@@ -196,6 +202,7 @@ impl Array {
         let old = self.tags[slot];
         let victim = (old != EMPTY)
             .then(|| Victim { line: self.line_of(slot), dirty: self.flags[slot] & DIRTY != 0 });
+        self.held += usize::from(old == EMPTY);
         self.tags[slot] = tag;
         self.flags[slot] = flags;
         if self.policy == Replacement::Srrip {
@@ -259,6 +266,7 @@ impl Array {
     #[inline]
     pub fn remove(&mut self, slot: usize) -> bool {
         let dirty = self.flags[slot] & DIRTY != 0;
+        self.held -= 1;
         self.tags[slot] = EMPTY;
         self.flags[slot] = 0;
         self.age[slot] = 0;

@@ -93,8 +93,22 @@ impl Memory {
     fn core_read(&mut self, cal: &mut Events, id: u32, t: Txn, now: Time) {
         let region = self.map.of(t.line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
-        if let Sharing::Core(c) = region.sharing {
-            assert_eq!(u32::from(c), t.who, "a core touched another core's region");
+        let mut snoop = Time::ZERO;
+        match region.sharing {
+            Sharing::Core(c) => {
+                assert_eq!(u32::from(c), t.who, "a core touched another core's region");
+            }
+            Sharing::Shared => {
+                let own = t.op == Op::Own;
+                let (asked, dirty) = self.snoop(t.who as usize, t.line, own);
+                if asked && (own || dirty) {
+                    snoop = self.lat.noc + self.lat.l2 + self.lat.noc;
+                }
+                if dirty {
+                    // the data goes through the home agent, which keeps it
+                    self.into_llc(cal, t.who as usize, t.line, true, now);
+                }
+            }
         }
         if kind == Kind::Rx {
             let life = self.life(t.line);
@@ -104,7 +118,7 @@ impl Memory {
             }
             self.stats.stale_reads += u64::from(stale);
         }
-        let hit_at = now + self.lat.llc + self.lat.noc;
+        let hit_at = now + self.lat.llc + snoop + self.lat.noc;
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == Kind::App);
         if self.apart(kind) {
@@ -166,6 +180,27 @@ impl Memory {
         self.write_dram(cal, line, Class::of_eviction(kind), now);
     }
 
+    /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
+    /// when the line is not there.
+    pub fn force_out(&mut self, cal: &mut Events, line: u64, now: Time) -> Option<bool> {
+        let slot = self.llc.find(line)?;
+        let dirty = self.llc.remove(slot);
+        if dirty {
+            self.evict(cal, line, now);
+        }
+        Some(dirty)
+    }
+
+    /// Moves `line` from its owner's private caches to the LLC, as evictions would.
+    pub fn push_out(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let Sharing::Core(c) = self.sharing(line) else { return };
+        let dirty = self.invalidate_in(c as usize, line);
+        self.stats.ledger.merged += u64::from(dirty > 1);
+        if dirty > 0 {
+            self.into_llc(cal, c as usize, line, true, now);
+        }
+    }
+
     fn drop_llc(&mut self, line: u64) -> u64 {
         self.llc.find(line).map_or(0, |s| u64::from(self.llc.remove(s)))
     }
@@ -196,6 +231,7 @@ impl Memory {
                     self.llc.set_dirty(s, true);
                     self.llc.touch(s);
                 } else {
+                    self.stats.nic_allocations += 1;
                     self.llc_insert(cal, line, true, ways, now);
                 }
             }
@@ -244,7 +280,7 @@ impl Memory {
 
     /// Writes a dirty line back wherever it lies, leaving clean copies.
     fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let (_, mut dirty) = self.clean_private(line);
+        let mut dirty = self.clean_private(line);
         if let Some(s) = self.llc.find(line) {
             let here = self.llc.is_dirty(s);
             self.stats.ledger.merged += u64::from(here && dirty);

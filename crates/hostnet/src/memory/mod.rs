@@ -5,7 +5,7 @@
 
 pub mod array;
 pub mod dram;
-mod home;
+pub mod home;
 mod private;
 pub mod region;
 pub mod spec;
@@ -17,7 +17,7 @@ pub use private::Probe;
 use crate::flow::Domain;
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
-use dram::{Controller, DramSpec};
+use dram::{mapping::Decoded, Controller, DramSpec, Request};
 use region::{AddressMap, Kind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, ReadHit};
 use stats::{Class, MemStats};
@@ -25,6 +25,9 @@ use std::collections::VecDeque;
 
 /// Bytes of a cache line, everywhere.
 pub const LINE: u64 = 64;
+
+/// Token of a DRAM write: nobody waits for one.
+const WRITE: u32 = u32::MAX;
 
 /// What a transaction does at the home agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,6 +189,11 @@ impl Memory {
         })
     }
 
+    /// Lines that the LLC and the private caches hold.
+    pub fn lines_held(&self) -> u64 {
+        let arrays = self.l2.iter().chain([&self.llc]);
+        arrays.map(|a| a.held() as u64).sum()
+    }
     pub fn llc_ways(&self) -> u32 {
         self.llc.ways()
     }
@@ -240,11 +248,11 @@ impl Memory {
         let line = self.txns[id as usize].line;
         self.txns[id as usize].at_mc = now;
         self.stats.count(class);
-        let ch = self.dram.route(line);
+        let (ch, at) = self.dram.route(line);
         let c = &mut self.channels[ch];
         if c.reads.is_empty() && self.dram.can_accept(ch, false) {
-            self.dram.push(now, ch, line, id, false);
-            self.kick(cal, ch, now);
+            self.enqueue(ch, line, id, at, now);
+            self.arm(cal, ch, now);
         } else {
             c.reads.push_back(id);
         }
@@ -257,20 +265,30 @@ impl Memory {
         if let Some(s) = &mut self.shadow {
             s.write_back(line);
         }
-        let ch = self.dram.route(line);
+        let (ch, at) = self.dram.route(line);
         let c = &mut self.channels[ch];
         if c.writes.is_empty() && self.dram.can_accept(ch, true) {
-            self.dram.push(now, ch, line, u32::MAX, true);
-            self.kick(cal, ch, now);
+            self.enqueue(ch, line, WRITE, at, now);
+            self.arm(cal, ch, now);
         } else {
             c.writes.push_back((line, now));
             self.cha_writes.force(now);
         }
     }
 
-    /// Lets channel `ch` work at `now`, and asks for an event when it next has something to do.
-    fn kick(&mut self, cal: &mut Events, ch: usize, now: Time) {
-        if let Some(next) = self.dram.advance(now, ch, &mut self.done) {
+    #[inline]
+    fn enqueue(&mut self, ch: usize, line: u64, token: u32, at: Decoded, now: Time) {
+        let req = Request { token, line, write: token == WRITE, class: 0 };
+        if let Some(forwarded) = self.dram.push(now, ch, req, at) {
+            self.done.push(forwarded);
+        }
+    }
+
+    /// Delivers what is done, and asks for an event when channel `ch` next has something to do.
+    #[inline]
+    fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
+        if let Some(next) = self.dram.wake(ch) {
+            let next = next.max(now);
             if next < self.channels[ch].next {
                 self.channels[ch].next = next;
                 cal.push(next, Event::Dram(ch as u8));
@@ -279,8 +297,9 @@ impl Memory {
         for i in 0..self.done.len() {
             let d = self.done[i];
             let t = &self.txns[d.token as usize];
-            self.stats.dram_latency(d.at - t.at_mc);
-            cal.push(d.at + self.lat.llc + self.lat.noc, Event::Fill(d.token));
+            let at = d.at.max(now);
+            self.stats.dram_latency(at - t.at_mc);
+            cal.push(at + self.lat.llc + self.lat.noc, Event::Fill(d.token));
         }
         self.done.clear();
     }
@@ -291,23 +310,24 @@ impl Memory {
             return; // an earlier event took this one's place
         }
         self.channels[ch].next = Time::MAX;
-        self.kick(cal, ch, now);
-        let mut entered = false;
-        while !self.channels[ch].writes.is_empty() && self.dram.can_accept(ch, true) {
-            let (line, since) = self.channels[ch].writes.pop_front().expect("not empty");
-            self.cha_writes.give(now, since);
-            self.dram.push(now, ch, line, u32::MAX, true);
-            entered = true;
+        let mut done = std::mem::take(&mut self.done);
+        let freed = self.dram.advance(now, ch, &mut done).freed;
+        self.done = done;
+        if freed {
+            while !self.channels[ch].writes.is_empty() && self.dram.can_accept(ch, true) {
+                let (line, since) = self.channels[ch].writes.pop_front().expect("not empty");
+                self.cha_writes.give(now, since);
+                let (_, at) = self.dram.route(line);
+                self.enqueue(ch, line, WRITE, at, now);
+            }
+            while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
+                let id = self.channels[ch].reads.pop_front().expect("not empty");
+                let line = self.txns[id as usize].line;
+                let (_, at) = self.dram.route(line);
+                self.enqueue(ch, line, id, at, now);
+            }
         }
-        while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
-            let id = self.channels[ch].reads.pop_front().expect("not empty");
-            let line = self.txns[id as usize].line;
-            self.dram.push(now, ch, line, id, false);
-            entered = true;
-        }
-        if entered {
-            self.kick(cal, ch, now);
-        }
+        self.arm(cal, ch, now);
         while self.cha_writes.free() > 0 {
             let Some(id) = self.admission.pop_front() else { break };
             self.admit(cal, id, now);
@@ -318,7 +338,6 @@ impl Memory {
     pub fn restart_meters(&mut self, now: Time) {
         self.stats.restart();
         self.cha_writes.restart(now);
-        self.dram.restart_meters(now);
     }
 
     /// LLC lines that hold receive buffers: (all of them, those outside `ways`).

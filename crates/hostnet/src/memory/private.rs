@@ -20,6 +20,9 @@ impl Memory {
     #[inline]
     pub fn probe(&mut self, cal: &mut Events, core: usize, line: u64, write: bool, now: Time) -> Probe {
         if let Some(s) = self.l1[core].find(line) {
+            if write && self.others_hold(core, line, self.l1[core].is_dirty(s)) {
+                return Probe::Miss;
+            }
             self.l1[core].touch(s);
             if write {
                 self.mark_dirty_l1(core, s, line);
@@ -27,6 +30,9 @@ impl Memory {
             return Probe::L1;
         }
         if let Some(s) = self.l2[core].find(line) {
+            if write && self.others_hold(core, line, self.l2[core].is_dirty(s)) {
+                return Probe::Miss;
+            }
             self.l2[core].touch(s);
             self.into_l1(cal, core, line, false, now);
             if write {
@@ -36,6 +42,35 @@ impl Memory {
             return Probe::L2;
         }
         Probe::Miss
+    }
+
+    /// A store to a clean copy of a line that other cores may hold must ask for ownership.
+    #[inline]
+    fn others_hold(&self, core: usize, line: u64, dirty: bool) -> bool {
+        !dirty
+            && self.sharing(line) == Sharing::Shared
+            && self.shared.holders(line) & !(1 << core) != 0
+    }
+
+    /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
+    /// Returns whether somebody was asked, and whether dirty data came of it.
+    pub(super) fn snoop(&mut self, core: usize, line: u64, own: bool) -> (bool, bool) {
+        let others = self.shared.holders(line) & !(1 << core);
+        let mut dirty = false;
+        let mut left = others;
+        while left != 0 {
+            let c = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if own {
+                let n = self.invalidate_in(c, line);
+                self.stats.ledger.merged += u64::from(n > 1);
+                dirty |= n > 0;
+                self.shared.drop_holder(line, c);
+            } else {
+                dirty |= self.clean_in(c, line);
+            }
+        }
+        (others != 0, dirty)
     }
 
     fn mark_dirty_l1(&mut self, core: usize, slot: usize, line: u64) {
@@ -61,12 +96,17 @@ impl Memory {
     }
 
     fn into_l2(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
-        if let Sharing::ReadShared = self.sharing(line) {
+        if let Sharing::Shared = self.sharing(line) {
             self.shared.add(line, core);
         }
         let mask = u32::MAX >> (32 - self.l2[core].ways());
         let (_, victim) = self.l2[core].insert(line, if dirty { DIRTY } else { 0 }, mask);
         if let Some(mut v) = victim {
+            if self.sharing(v.line) == Sharing::Shared
+                && (self.l2_inclusive || self.l1[core].find(v.line).is_none())
+            {
+                self.shared.drop_holder(v.line, core);
+            }
             if self.l2_inclusive {
                 if let Some(s) = self.l1[core].find(v.line) {
                     let above = self.l1[core].remove(s);
@@ -104,7 +144,7 @@ impl Memory {
     pub(super) fn invalidate_private(&mut self, line: u64) -> u64 {
         match self.sharing(line) {
             Sharing::Core(c) => self.invalidate_in(c as usize, line),
-            Sharing::ReadShared => {
+            Sharing::Shared => {
                 let holders = self.shared.take(line);
                 (0..64).filter(|c| holders >> c & 1 == 1).map(|c| self.invalidate_in(c, line)).sum()
             }
@@ -123,18 +163,27 @@ impl Memory {
     }
 
     /// Makes every private copy of `line` clean; returns whether one was dirty.
-    pub(super) fn clean_private(&mut self, line: u64) -> (bool, bool) {
-        let Sharing::Core(c) = self.sharing(line) else { return (false, false) };
-        let (mut present, mut dirty) = (false, 0);
-        for a in [&mut self.l1[c as usize], &mut self.l2[c as usize]] {
+    pub(super) fn clean_private(&mut self, line: u64) -> bool {
+        match self.sharing(line) {
+            Sharing::Core(c) => self.clean_in(c as usize, line),
+            Sharing::Shared => {
+                let holders = self.shared.holders(line);
+                let cores = (0..64).filter(|c| holders >> c & 1 == 1);
+                cores.fold(false, |dirty, c| dirty | self.clean_in(c, line))
+            }
+        }
+    }
+
+    fn clean_in(&mut self, core: usize, line: u64) -> bool {
+        let mut dirty = 0;
+        for a in [&mut self.l1[core], &mut self.l2[core]] {
             if let Some(s) = a.find(line) {
-                present = true;
                 dirty += u64::from(a.is_dirty(s));
                 a.set_dirty(s, false);
             }
         }
         self.stats.ledger.merged += u64::from(dirty > 1);
-        (present, dirty > 0)
+        dirty > 0
     }
 
     /// Copies of `line` that are valid anywhere: (count, dirty ones in the LLC).
@@ -194,6 +243,13 @@ impl SharedFilter {
             self.used += 1;
         }
         self.masks[i] |= 1 << core;
+    }
+    fn holders(&self, line: u64) -> u64 {
+        self.masks[self.slot(line)]
+    }
+    fn drop_holder(&mut self, line: u64, core: usize) {
+        let i = self.slot(line);
+        self.masks[i] &= !(1 << core);
     }
     /// The possible holders, who are about to lose the line.
     fn take(&mut self, line: u64) -> u64 {

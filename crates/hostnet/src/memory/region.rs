@@ -21,8 +21,8 @@ pub enum Kind {
 pub enum Sharing {
     /// One core only: the snoop filter is exact without an entry per line.
     Core(u16),
-    /// Any core, for reading.
-    ReadShared,
+    /// Any core; a snoop filter tracks who.
+    Shared,
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ mod tests {
     fn every_line_of_a_region_maps_back_to_it() {
         let mut m = AddressMap::default();
         let a = m.add(10, Kind::Rx, Sharing::Core(0), 0);
-        let b = m.add(40_000, Kind::App, Sharing::ReadShared, 1);
+        let b = m.add(40_000, Kind::App, Sharing::Shared, 1);
         assert_eq!(m.of(m.get(a).base + 9).kind, Kind::Rx);
         let r = m.get(b);
         assert_eq!(m.of(r.base + 39_999).tenant, 1);

@@ -89,6 +89,8 @@ pub struct MemStats {
     pub sweep_messages: u64,
     /// LLC accesses by the NIC.
     pub nic_llc: u64,
+    /// NIC writes that missed the LLC and allocated.
+    pub nic_allocations: u64,
     /// Reads of a line between its sweep and its next overwrite.
     pub stale_reads: u64,
     /// Sweeps that hit a buffer instance nobody had read yet.
@@ -107,6 +109,7 @@ impl MemStats {
             clsweeps: 0,
             sweep_messages: 0,
             nic_llc: 0,
+            nic_allocations: 0,
             stale_reads: 0,
             sweep_races: 0,
             ledger: Ledger::default(),

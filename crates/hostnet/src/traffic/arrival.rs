@@ -53,7 +53,7 @@ impl Arrivals {
             "a burst needs a length and a period"
         );
         let gap_ps = gap_ps(rate);
-        let lasts = Time((gap_ps * length as f64).round() as u64);
+        let lasts = nearest(gap_ps * length as f64);
         Arrivals::Bursts(Bursts {
             period: period.max(lasts),
             length,
@@ -104,7 +104,7 @@ impl Arrivals {
             return Err(NoRate);
         }
         let own_gap_ps = last.0 as f64 / (times.len() - 1) as f64;
-        let period = last + Time(own_gap_ps.round() as u64);
+        let period = last + nearest(own_gap_ps);
         let stretch = rate.map_or(1.0, |rate| {
             gap_ps(rate) / (period.0 as f64 / times.len() as f64)
         });
@@ -186,7 +186,7 @@ impl Fixed {
     #[inline]
     fn next(&mut self) -> Time {
         self.n += 1;
-        Time((self.n as f64 * self.gap_ps).round() as u64)
+        nearest(self.n as f64 * self.gap_ps)
     }
 }
 
@@ -205,7 +205,7 @@ impl Bursts {
             self.n = 0;
             self.start += self.period;
         }
-        let at = self.start + Time((self.n as f64 * self.gap_ps).round() as u64);
+        let at = self.start + nearest(self.n as f64 * self.gap_ps);
         self.n += 1;
         at
     }
@@ -243,7 +243,7 @@ impl Trace {
         if self.stretch == 1.0 {
             at
         } else {
-            Time((at.0 as f64 * self.stretch).round() as u64)
+            nearest(at.0 as f64 * self.stretch)
         }
     }
 }
@@ -256,10 +256,16 @@ fn gap_ps(rate: f64) -> f64 {
     SECOND_PS / rate
 }
 
+/// To the nearest picosecond; `f64::round` is a call on the x86-64 baseline, this is not.
+#[inline]
+fn nearest(ps: f64) -> Time {
+    Time((ps + 0.5) as u64)
+}
+
 #[inline]
 fn exponential(mean_ps: f64, stream: &mut Stream) -> Time {
     let unit: f64 = Exp1.sample(stream);
-    Time((unit * mean_ps).round() as u64)
+    nearest(unit * mean_ps)
 }
 
 #[cfg(test)]

@@ -417,8 +417,7 @@ impl Loader {
         // memcached 1.6 answers a multi-key get with one datagram per value, each numbered as if
         // it were a whole reply, although its protocol.txt has one message of several datagrams.
         let alone = header.count == 1;
-        let in_order = header.sequence == pending.sequence || alone && pending.skip == 0;
-        let end = if in_order {
+        let end = if header.sequence == pending.sequence {
             memcached::reply(body, d.payload_len - 8, pending.skip, |key, len| {
                 let hash = key_hash(key);
                 if *first == hash && value_len.is_none() {

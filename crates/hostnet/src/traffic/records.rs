@@ -225,7 +225,7 @@ pub fn link_name(link: Linktype) -> String {
         239 => "NFLOG",
         249 => "USBPcap",
         276 => "Linux cooked v2 (interface \"any\")",
-        n => return format!("link type {n}"),
+        n => return n.to_string(),
     };
     name.into()
 }

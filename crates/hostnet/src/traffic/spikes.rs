@@ -76,5 +76,8 @@ mod tests {
         assert!((0..1_000).all(|_| spikes(0.0, Time::us(1), Time::us(2)).draw() == Time::ZERO));
         let mut always = spikes(1.0, Time::us(3), Time::us(3));
         assert!((0..1_000).all(|_| always.draw() == Time::us(3)));
+        let mut either = spikes(1.0, Time(4), Time(5));
+        let drawn: Vec<Time> = (0..1_000).map(|_| either.draw()).collect();
+        assert!(drawn.contains(&Time(4)) && drawn.contains(&Time(5)));
     }
 }

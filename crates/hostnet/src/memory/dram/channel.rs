@@ -1,6 +1,7 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
 use super::mapping::Decoded;
+use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
 use super::timing::Timing;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
 use crate::kernel::Time;
@@ -10,13 +11,18 @@ pub(super) const NO_ROW: u32 = u32::MAX;
 pub(super) const NEVER: u64 = u64::MAX;
 pub(super) const READ: usize = 0;
 pub(super) const WRITE: usize = 1;
+/// Most banks a channel may have: masks of banks are `u64`.
+pub(super) const BANKS: usize = 64;
+/// Ages have this many bits and are renumbered when they run out.
+pub(super) const AGE_BITS: u32 = 28;
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub line: u64,
     pub arrive: u64,
-    pub seq: u64,
+    /// Order of arrival.
+    pub age: u32,
     pub token: u32,
     pub row: u32,
     pub next: u16,
@@ -43,15 +49,38 @@ pub(super) struct Bank {
     pub row: u32,
     /// Slot that the open row was activated for and that has not had its data yet.
     pub active: u16,
-    pub group: u8,
-    pub rank: u8,
     /// Column commands since the activate.
     pub accesses: u32,
-    pub act_at: u64,
-    pub pre_at: u64,
-    pub col_at: u64,
     pub q: [BankQueue; 2],
 }
+
+/// What the scheduler scans for each command, one array per quantity.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub act_at: [u64; BANKS],
+    pub pre_at: [u64; BANKS],
+    pub col_at: [u64; BANKS],
+    /// Keys of the candidates: of the bank's active slot and, by direction, of its oldest
+    /// hit and of its oldest miss.
+    pub active_key: [u64; BANKS],
+    pub hit_key: [[u64; BANKS]; 2],
+    pub miss_key: [[u64; BANKS]; 2],
+    pub group: [u8; BANKS],
+    /// Earliest activate, and by direction earliest column command, that the bank group
+    /// and the rank allow.
+    pub group_act: [u64; BANKS],
+    pub group_col: [[u64; BANKS]; 2],
+    pub rank_act: [u64; BANKS],
+    pub rank_col: [[u64; BANKS]; 2],
+    /// The preferred candidate of each class and its time, unless the class is `stale`.
+    pub best: [(u64, u64); 3],
+}
+
+/// Classes of candidate commands.
+pub(super) const COLUMN: usize = 0;
+pub(super) const ACTIVATE: usize = 1;
+pub(super) const PRECHARGE: usize = 2;
+pub(super) const ALL_STALE: u8 = 7;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rank {
@@ -61,13 +90,6 @@ pub(super) struct Rank {
     pub refresh_due: u64,
     pub mask: u64,
     pub refreshing: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Group {
-    pub act_at: u64,
-    /// Earliest read and write command.
-    pub col_at: [u64; 2],
 }
 
 /// Policy numbers of the spec, as the hot loop wants them.
@@ -96,14 +118,17 @@ pub struct Channel {
     pub(super) slots: Vec<Slot>,
     free: u16,
     pub(super) banks: Vec<Bank>,
-    pub(super) groups: Vec<Group>,
-    pub(super) groups_per_rank: usize,
+    pub(super) scan: Box<Scan>,
+    pub(super) rank_shift: u32,
+    /// Tier of activates and precharges.
+    pub(super) row_tier: u64,
     pub(super) ranks: Vec<Rank>,
     /// Banks with a queued slot for the open row / for another row, by direction.
     pub(super) hits: [u64; 2],
     pub(super) misses: [u64; 2],
     pub(super) open: u64,
     pub(super) active: u64,
+    pub(super) active_writes: u64,
     /// Banks of ranks that wait for, or are in, a refresh.
     pub(super) blocked: u64,
     /// Entries that count against the queue's capacity, and entries waiting for a command.
@@ -117,9 +142,16 @@ pub struct Channel {
     pub(super) cmd_free: u64,
     pub(super) clock: u64,
     pub(super) wake: u64,
-    seq: u64,
-    metered: u64,
-    pub stats: Stats,
+    /// The command to issue at `wake`, while `chosen`.
+    pub(super) next: u64,
+    pub(super) chosen: bool,
+    pub(super) stale: u8,
+    /// The earliest refresh that is not under way.
+    pub(super) refresh_due: u64,
+    next_age: u32,
+    /// When the present mode began.
+    pub(super) mode_since: u64,
+    pub(super) stats: Stats,
 }
 
 impl Channel {
@@ -132,7 +164,7 @@ impl Channel {
             .map(|i| Slot {
                 line: 0,
                 arrive: 0,
-                seq: 0,
+                age: 0,
                 token: 0,
                 row: 0,
                 next: if i + 1 < n { i as u16 + 1 } else { NONE },
@@ -143,7 +175,7 @@ impl Channel {
             })
             .collect();
         let of_wpq = |f: f64| f * wpq as f64;
-        Channel {
+        let mut channel = Channel {
             p: Policy {
                 page: spec.page_policy,
                 scheduler: spec.scheduler,
@@ -162,20 +194,24 @@ impl Channel {
             slots,
             free: 0,
             banks: (0..nbanks)
-                .map(|b| Bank {
-                    row: NO_ROW,
-                    active: NONE,
-                    group: (b / shape.banks_per_group as usize) as u8,
-                    rank: (b / per_rank) as u8,
-                    accesses: 0,
-                    act_at: 0,
-                    pre_at: 0,
-                    col_at: 0,
-                    q: [EMPTY; 2],
-                })
+                .map(|_| Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] })
                 .collect(),
-            groups: vec![Group::default(); (shape.ranks * shape.bank_groups) as usize],
-            groups_per_rank: shape.bank_groups as usize,
+            scan: Box::new(Scan {
+                act_at: [0; BANKS],
+                pre_at: [0; BANKS],
+                col_at: [0; BANKS],
+                active_key: [0; BANKS],
+                hit_key: [[0; BANKS]; 2],
+                miss_key: [[0; BANKS]; 2],
+                group: std::array::from_fn(|b| (b / shape.banks_per_group as usize) as u8),
+                group_act: [0; BANKS],
+                group_col: [[0; BANKS]; 2],
+                rank_act: [0; BANKS],
+                rank_col: [[0; BANKS]; 2],
+                best: [(NEVER, NEVER); 3],
+            }),
+            rank_shift: per_rank.trailing_zeros(),
+            row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
             ranks: (0..shape.ranks as usize)
                 .map(|r| Rank {
                     acts: [NEVER; 4],
@@ -191,6 +227,7 @@ impl Channel {
             misses: [0; 2],
             open: 0,
             active: 0,
+            active_writes: 0,
             blocked: 0,
             used: [0; 2],
             queued: [0; 2],
@@ -201,10 +238,16 @@ impl Channel {
             cmd_free: 0,
             clock: 0,
             wake: NEVER,
-            seq: 0,
-            metered: 0,
+            next: 0,
+            chosen: false,
+            stale: ALL_STALE,
+            next_age: 0,
+            mode_since: 0,
+            refresh_due: NEVER,
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
-        }
+        };
+        channel.refresh_due = channel.next_refresh();
+        channel
     }
 
     #[inline]
@@ -212,80 +255,151 @@ impl Channel {
         self.used[write as usize] < self.p.capacity[write as usize]
     }
 
-    /// Adds to the occupancy and mode meters up to `now`.
+    /// The counters as of `now`.
+    pub(super) fn stats(&self, now: u64) -> Stats {
+        let mut s = self.stats.clone();
+        s.rpq_entry_ps = s.rpq_entry_ps.wrapping_add(now.wrapping_mul(self.used[READ] as u64));
+        s.wpq_entry_ps = s.wpq_entry_ps.wrapping_add(now.wrapping_mul(self.used[WRITE] as u64));
+        if self.write_mode {
+            s.write_mode_ps += now.saturating_sub(self.mode_since);
+        }
+        s
+    }
+
+    /// An occupancy integral is the sum of the times entries left minus the times they came.
     #[inline]
-    pub(super) fn meter(&mut self, now: u64) {
-        if now > self.metered {
-            let dt = now - self.metered;
-            self.metered = now;
-            self.stats.rpq_entry_ps += dt as u128 * self.used[READ] as u128;
-            self.stats.wpq_entry_ps += dt as u128 * self.used[WRITE] as u128;
-            if self.write_mode {
-                self.stats.write_mode_ps += dt;
-            }
+    fn occupancy(&mut self, dir: usize) -> &mut u64 {
+        if dir == READ {
+            &mut self.stats.rpq_entry_ps
+        } else {
+            &mut self.stats.wpq_entry_ps
         }
     }
 
-    /// Takes a request in at `now`. A completion comes back at once for a read that a
-    /// queued write answers.
-    pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded) -> Option<Completion> {
+    /// Takes a request in at `now`, when everything before `now` has been issued.
+    pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded, done: &mut Vec<Completion>) {
         debug_assert!(self.can_accept(req.write), "pushed into a full queue");
-        let now = if self.p.scheduler.aligned() { now.div_ceil(self.t.tck) * self.t.tck } else { now };
+        let now = if self.t.whole { now.div_ceil(self.t.tck) * self.t.tck } else { now };
         if self.wake == NEVER {
             self.catch_up(now);
         }
         self.clock = self.clock.max(now);
-        self.meter(now);
         let b = d.bank as usize;
         if self.has_write(b, req.line) {
             if req.write {
                 self.stats.writes_merged += 1;
-                return None;
+            } else {
+                self.stats.reads_forwarded += 1;
+                done.push(Completion {
+                    token: req.token,
+                    class: req.class,
+                    outcome: RowOutcome::Forwarded,
+                    at: Time(now + self.t.tck + self.p.static_latency),
+                });
             }
-            self.stats.reads_forwarded += 1;
-            return Some(Completion {
-                token: req.token,
-                class: req.class,
-                outcome: RowOutcome::Forwarded,
-                at: Time(now + self.t.tck + self.p.static_latency),
-            });
+            return;
+        }
+        if self.next_age >> AGE_BITS != 0 {
+            self.renumber();
         }
         let dir = req.write as usize;
         let i = self.free;
         let s = &mut self.slots[i as usize];
         self.free = s.next;
+        let q = &mut self.banks[b].q[dir];
         *s = Slot {
             line: req.line,
             arrive: now,
-            seq: self.seq,
+            age: self.next_age,
             token: req.token,
             row: d.row,
             next: NONE,
-            prev: self.banks[b].q[dir].tail,
+            prev: q.tail,
             dir: dir as u8,
             class: req.class,
             outcome: None,
         };
-        self.seq += 1;
-        let q = &mut self.banks[b].q[dir];
+        self.next_age += 1;
         match q.tail {
             NONE => q.head = i,
             tail => self.slots[tail as usize].next = i,
         }
         q.tail = i;
-        if d.row == self.banks[b].row {
-            if self.banks[b].q[dir].hit == NONE {
-                self.banks[b].q[dir].hit = i;
-                self.hits[dir] |= 1 << b;
-            }
-        } else if self.banks[b].q[dir].miss == NONE {
-            self.banks[b].q[dir].miss = i;
-            self.misses[dir] |= 1 << b;
-        }
         self.used[dir] += 1;
         self.queued[dir] += 1;
-        self.wake = self.wake.min(self.cmd_free.max(now));
-        None
+        let sum = self.occupancy(dir);
+        *sum = sum.wrapping_sub(now);
+        let q = self.banks[b].q[dir];
+        let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == self.write_mode as usize;
+        if d.row == self.banks[b].row {
+            if q.hit == NONE {
+                self.set_hit(b, dir, i);
+                if idle {
+                    // A precharge may no longer be wanted.
+                    self.stale |= 1 << PRECHARGE;
+                    self.offer(COLUMN, self.column_at(b, dir), self.scan.hit_key[dir][b]);
+                }
+            }
+        } else if q.miss == NONE {
+            self.set_miss(b, dir, i);
+            if idle {
+                self.offer_row(b, dir);
+            }
+        }
+        if self.mode_due() {
+            self.chosen = false;
+            self.wake = self.wake.min(self.cmd_free.max(self.clock));
+        }
+    }
+
+    /// Restarts the ages from zero in the order they have.
+    fn renumber(&mut self) {
+        let mut live: Vec<u16> = Vec::new();
+        for bank in &self.banks {
+            if bank.active != NONE {
+                live.push(bank.active);
+            }
+            for q in &bank.q {
+                let mut i = q.head;
+                while i != NONE {
+                    live.push(i);
+                    i = self.slots[i as usize].next;
+                }
+            }
+        }
+        live.sort_by_key(|&i| self.slots[i as usize].age);
+        self.next_age = live.len() as u32;
+        for (age, i) in live.into_iter().enumerate() {
+            self.slots[i as usize].age = age as u32;
+        }
+        for b in 0..self.banks.len() {
+            let Bank { active, q, .. } = self.banks[b];
+            if active != NONE {
+                self.scan.active_key[b] = key(ACTIVE, self.slots[active as usize].age, b);
+            }
+            for dir in [READ, WRITE] {
+                self.set_hit(b, dir, q[dir].hit);
+                self.set_miss(b, dir, q[dir].miss);
+            }
+        }
+    }
+
+    #[inline]
+    fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
+        self.banks[b].q[dir].hit = i;
+        set(&mut self.hits[dir], b, i != NONE);
+        if i != NONE {
+            self.scan.hit_key[dir][b] = key(QUEUE, self.slots[i as usize].age, b);
+        }
+    }
+
+    #[inline]
+    fn set_miss(&mut self, b: usize, dir: usize, i: u16) {
+        self.banks[b].q[dir].miss = i;
+        set(&mut self.misses[dir], b, i != NONE);
+        if i != NONE {
+            self.scan.miss_key[dir][b] = key(self.row_tier, self.slots[i as usize].age, b);
+        }
     }
 
     fn has_write(&self, b: usize, line: u64) -> bool {
@@ -340,8 +454,7 @@ impl Channel {
             NO_ROW => NONE,
             row => self.first(from, row, true),
         };
-        self.banks[b].q[dir].hit = hit;
-        set(&mut self.hits[dir], b, hit != NONE);
+        self.set_hit(b, dir, hit);
     }
 
     #[inline]
@@ -349,13 +462,23 @@ impl Channel {
         let row = self.banks[b].row;
         let head = self.banks[b].q[dir].head;
         let miss = if row == NO_ROW { head } else { self.first(head, row, false) };
-        self.banks[b].q[dir].miss = miss;
-        set(&mut self.misses[dir], b, miss != NONE);
+        self.set_miss(b, dir, miss);
     }
 
-    /// The row of bank `b` changed: sorts its queues into hits and misses anew.
-    pub(super) fn row_changed(&mut self, b: usize) {
-        set(&mut self.open, b, self.banks[b].row != NO_ROW);
+    /// Precharges bank `b` at `at`.
+    pub(super) fn close(&mut self, b: usize, at: u64) {
+        self.banks[b].row = NO_ROW;
+        self.scan.act_at[b] = self.scan.act_at[b].max(at + self.t.rp);
+        self.open &= !(1 << b);
+        for dir in [READ, WRITE] {
+            self.set_hit(b, dir, NONE);
+            self.set_miss(b, dir, self.banks[b].q[dir].head);
+        }
+    }
+
+    /// A row of bank `b` was opened: sorts its queues into hits and misses anew.
+    pub(super) fn opened(&mut self, b: usize) {
+        self.open |= 1 << b;
         for dir in [READ, WRITE] {
             self.find_hit(b, dir, self.banks[b].q[dir].head);
             self.find_miss(b, dir);
@@ -363,25 +486,23 @@ impl Channel {
     }
 
     /// Frees a queue entry at `at`, now or when its data has passed.
+    #[inline]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
+        let sum = self.occupancy(dir);
+        *sum = sum.wrapping_add(at);
         if at <= now {
-            self.meter(now);
             self.used[dir] -= 1;
         } else {
             self.releases.push_back(at);
         }
     }
 
-    /// Frees the read entries whose data has passed. True when there were any.
-    pub(super) fn release(&mut self, now: u64) -> bool {
-        let mut any = false;
+    /// Frees the read entries whose data has passed.
+    pub(super) fn release(&mut self, now: u64) {
         while self.releases.front().is_some_and(|&t| t <= now) {
-            let at = self.releases.pop_front().unwrap_or(now);
-            self.meter(at);
+            self.releases.pop_front();
             self.used[READ] -= 1;
-            any = true;
         }
-        any
     }
 
     pub(super) fn next_release(&self) -> u64 {
@@ -400,22 +521,19 @@ impl Channel {
             let mut at = last;
             let mask = self.ranks[r].mask;
             for b in bits(mask) {
-                let bank = &mut self.banks[b];
-                if bank.row != NO_ROW {
-                    let pre = due.max(bank.pre_at);
-                    bank.act_at = bank.act_at.max(pre + self.t.rp);
-                    bank.row = NO_ROW;
+                if self.banks[b].row != NO_ROW {
                     self.stats.precharges += 1;
-                    self.row_changed(b);
+                    self.close(b, due.max(self.scan.pre_at[b]));
                 }
-                at = at.max(self.banks[b].act_at);
+                at = at.max(self.scan.act_at[b]);
             }
             for b in bits(mask) {
-                self.banks[b].act_at = at + self.t.rfc;
+                self.scan.act_at[b] = at + self.t.rfc;
             }
             self.stats.refreshes += missed + 1;
             self.ranks[r].refresh_due = last + self.t.refi;
         }
+        self.refresh_due = self.next_refresh();
     }
 }
 

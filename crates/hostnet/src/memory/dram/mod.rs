@@ -45,12 +45,6 @@ pub enum Scheduler {
     FirstReady,
 }
 
-impl Scheduler {
-    fn aligned(self) -> bool {
-        true
-    }
-}
-
 /// When a request's queue entry becomes free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -194,15 +188,6 @@ pub struct Completion {
     pub at: Time,
 }
 
-/// What [`Controller::advance`] leaves behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Advance {
-    /// When to call again; nothing to do until a push when absent.
-    pub next: Option<Time>,
-    /// Queue entries became free: waiting requests may enter.
-    pub freed: bool,
-}
-
 /// Counters of one channel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
@@ -220,10 +205,10 @@ pub struct Stats {
     pub bus_busy_ps: u64,
     pub write_mode_ps: u64,
     /// Occupancy integrals: divided by time the mean occupancy, by arrivals the residence.
-    pub rpq_entry_ps: u128,
-    pub wpq_entry_ps: u128,
+    pub rpq_entry_ps: u64,
+    pub wpq_entry_ps: u64,
     /// Sum over reads from acceptance to the end of their data, static latency excluded.
-    pub read_latency_ps: u128,
+    pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,
 }
 
@@ -280,36 +265,51 @@ impl Controller {
         (ch, self.mapper.decode(inner))
     }
 
+    /// Whether the queue has room, as of the last `push` or `advance` of the channel: when
+    /// it has not, `advance` to the present before believing it.
     #[inline]
     pub fn can_accept(&self, ch: usize, write: bool) -> bool {
         self.channels[ch].can_accept(write)
     }
 
     /// Takes a request in; the caller has checked [`Controller::can_accept`]. A write is
-    /// acknowledged by this. A read of a line that a queued write holds completes at
-    /// once. Afterwards [`Controller::wake`] says when to call [`Controller::advance`].
+    /// acknowledged by this; a read of a line that a queued write holds completes at once.
+    /// Whatever the channel had to do before `now` is done first, in ignorance of the
+    /// request.
     #[inline]
-    pub fn push(&mut self, now: Time, ch: usize, req: Request, at: Decoded) -> Option<Completion> {
-        self.channels[ch].push(now.0, req, at)
+    pub fn push(&mut self, now: Time, ch: usize, req: Request, at: Decoded, done: &mut Vec<Completion>) {
+        let c = &mut self.channels[ch];
+        if c.wake.min(c.next_release()) < now.0 {
+            c.advance(now.0 - 1, done);
+        }
+        c.push(now.0, req, at, done);
     }
 
-    /// When the channel has something to do next.
+    /// Issues every command possible up to `now`; completions of reads go to `done`, none
+    /// earlier than `now` if [`Controller::wake`] was heeded. True when queue entries
+    /// became free.
+    pub fn advance(&mut self, now: Time, ch: usize, done: &mut Vec<Completion>) -> bool {
+        let c = &mut self.channels[ch];
+        c.wake.min(c.next_release()) <= now.0 && c.advance(now.0, done)
+    }
+
+    /// When to call [`Controller::advance`] at the latest: for a caller that waits for a
+    /// queue entry (`waiting`) the time of the next command, for any other the earliest
+    /// time at which data not yet announced can arrive, several commands later.
     #[inline]
-    pub fn wake(&self, ch: usize) -> Option<Time> {
+    pub fn wake(&self, ch: usize, waiting: bool) -> Option<Time> {
         let c = &self.channels[ch];
-        let t = c.wake.min(c.next_release());
+        let t = if waiting {
+            c.wake.min(c.next_release())
+        } else {
+            c.wake.saturating_add(c.t.cl + c.t.burst)
+        };
         (t != channel::NEVER).then_some(Time(t))
     }
 
-    /// Issues every command possible up to `now`; completions of reads go to `done`.
-    pub fn advance(&mut self, now: Time, ch: usize, done: &mut Vec<Completion>) -> Advance {
-        self.channels[ch].advance(now.0, done)
-    }
-
-    /// Counters of a channel, with its meters brought up to `now`.
-    pub fn stats(&mut self, now: Time, ch: usize) -> &Stats {
-        self.channels[ch].meter(now.0);
-        &self.channels[ch].stats
+    /// Counters of a channel as of `now`.
+    pub fn stats(&self, now: Time, ch: usize) -> Stats {
+        self.channels[ch].stats(now.0)
     }
 
     pub fn timing(&self) -> &Timing {
@@ -318,6 +318,13 @@ impl Controller {
 }
 
 impl DramSpec {
+    /// Peak bandwidth of all channels, in GB/s (10^9 bytes per second).
+    pub fn peak_gbs(&self) -> f64 {
+        let d = self.standard.device(self.device_width);
+        let per_line_ns = (d.burst * d.tck_ps) as f64 / 1e3;
+        f64::from(self.channels * d.subchannels) * 64.0 / per_line_ns
+    }
+
     fn shape(&self, d: &Device) -> Result<Shape, String> {
         let or = |v: u32, d: u32| if v == 0 { d } else { v };
         let s = Shape {

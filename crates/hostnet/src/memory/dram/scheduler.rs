@@ -4,74 +4,84 @@
 //! command is the one that the policy prefers among those possible at the smallest of
 //! these times.
 
-use super::channel::{bits, Channel, NEVER, NONE, NO_ROW, READ, WRITE};
+use super::channel::{
+    bits, Channel, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
+};
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
-use super::{Advance, Completion, PagePolicy, Release, RowOutcome, Scheduler};
+use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
 use crate::kernel::Time;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Command {
-    /// Column command for the slot that the bank's row was opened for.
-    Active,
-    /// Column command for a row hit, by direction.
-    Hit,
-    Activate,
-    Precharge,
-    PrechargeAll,
-    Refresh,
+/// A candidate command as one number, so that the preferred one is a minimum without
+/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in `timed`, 28 bits of time.
+type Key = u64;
+
+const BANK_BITS: u32 = 6;
+const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
+const TIME_SHIFT: u32 = TIER_SHIFT + 2;
+const NO_KEY: Key = u64::MAX;
+
+/// Slots that a row was opened for come first, then refreshes; row hits and the other
+/// commands share the third tier or follow each other.
+pub(super) const ACTIVE: u64 = 0;
+const REFRESH: u64 = 1;
+pub(super) const QUEUE: u64 = 2;
+pub(super) const BEHIND: u64 = 3;
+
+#[inline]
+pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
+    tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
 }
 
-#[derive(Clone, Copy)]
-struct Best {
-    at: u64,
-    rank: u64,
-    bank: usize,
-    cmd: Command,
+/// A key with the time by which its command is later than the floor.
+#[inline]
+fn timed(floor: u64, at: u64, key: Key) -> Key {
+    at.saturating_sub(floor) << TIME_SHIFT | key
 }
 
-impl Best {
-    #[inline]
-    fn offer(&mut self, at: u64, rank: u64, bank: usize, cmd: Command) {
-        if (at, rank) < (self.at, self.rank) {
-            *self = Best { at, rank, bank, cmd };
-        }
+#[inline]
+fn untimed(floor: u64, best: Key) -> (u64, Key) {
+    if best == NO_KEY {
+        return (NEVER, NO_KEY);
     }
+    (floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
 }
-
-const TIER: u64 = 1 << 60;
 
 impl Channel {
-    /// Issues every command possible up to `now` and says when to come back.
-    pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> Advance {
+    /// Issues every command possible up to `now`, and says whether entries became free.
+    pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
         let before = self.used;
         self.release(now);
         loop {
-            self.choose_mode();
-            let best = self.choose();
-            let due = self.next_refresh();
-            if due <= best.at && (best.at != NEVER || self.queued != [0, 0] || self.active != 0) {
+            if !self.chosen {
+                if self.mode_due() {
+                    self.switch_mode();
+                }
+                (self.wake, self.next) = self.choose();
+            }
+            let (at, best) = (self.wake, self.next);
+            let due = self.refresh_due;
+            if due <= at && (at != NEVER || self.queued != [0, 0]) {
                 if due > now {
+                    self.chosen = false;
                     self.wake = due;
                     break;
                 }
                 self.start_refresh(due);
                 continue;
             }
-            if best.at > now {
-                self.wake = best.at;
+            if at > now {
+                self.chosen = true;
                 break;
             }
-            self.clock = self.clock.max(best.at);
-            self.issue(best, done);
+            self.chosen = false;
+            self.clock = self.clock.max(at);
+            self.issue(at, best, done);
         }
-        let next = self.wake.min(self.next_release());
-        Advance {
-            next: (next != NEVER).then_some(Time(next)),
-            freed: self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE],
-        }
+        self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE]
     }
 
-    fn next_refresh(&self) -> u64 {
+    /// The earliest refresh that is not under way.
+    pub(super) fn next_refresh(&self) -> u64 {
         let mut due = NEVER;
         for r in &self.ranks {
             if !r.refreshing {
@@ -86,16 +96,19 @@ impl Channel {
             if !r.refreshing && r.refresh_due <= due {
                 r.refreshing = true;
                 self.blocked |= r.mask;
+                self.stale = ALL_STALE;
             }
         }
+        self.refresh_due = self.next_refresh();
         self.clock = self.clock.max(due);
     }
 
-    /// Read mode or write mode, by the watermarks and burst lengths.
-    fn choose_mode(&mut self) {
+    /// Whether the watermarks and burst lengths ask for the other mode.
+    #[inline]
+    pub(super) fn mode_due(&self) -> bool {
         let [reads, writes] = self.queued;
         let p = &self.p;
-        let switch = if self.write_mode {
+        if self.write_mode {
             let long_enough = self.burst_writes >= p.min_writes;
             let low = writes < p.low && (reads > 0 || writes <= p.idle);
             let spent = p.max_writes > 0 && self.burst_writes >= p.max_writes && reads > 0;
@@ -103,53 +116,161 @@ impl Channel {
         } else {
             (writes > p.high && (self.burst_reads >= p.min_reads || reads == 0))
                 || (reads == 0 && writes > p.idle)
-        };
-        if switch {
-            self.meter(self.clock);
-            self.write_mode = !self.write_mode;
-            self.burst_reads = 0;
-            self.burst_writes = 0;
-            self.stats.mode_switches += 1;
         }
     }
 
-    fn choose(&self) -> Best {
+    fn switch_mode(&mut self) {
+        if self.write_mode {
+            self.stats.write_mode_ps += self.clock - self.mode_since;
+        }
+        self.mode_since = self.clock;
+        self.write_mode = !self.write_mode;
+        self.burst_reads = 0;
+        self.burst_writes = 0;
+        self.stats.mode_switches += 1;
+        self.stale = ALL_STALE;
+    }
+
+    /// A new candidate of `class`.
+    #[inline]
+    pub(super) fn offer(&mut self, class: usize, at: u64, key: Key) {
         let floor = self.cmd_free.max(self.clock);
-        let mut best = Best { at: NEVER, rank: NEVER, bank: 0, cmd: Command::Refresh };
-        let hit_first = self.p.scheduler == Scheduler::HitFirst;
-        let (hit_tier, row_tier) = if hit_first { (TIER, 2 * TIER) } else { (TIER, TIER) };
-        for b in bits(self.active) {
-            let bank = &self.banks[b];
-            let s = &self.slots[bank.active as usize];
-            let at = bank.col_at.max(self.groups[bank.group as usize].col_at[s.dir as usize]);
-            best.offer(at.max(floor), s.seq, b, Command::Active);
+        let at = at.max(floor);
+        let best = &mut self.scan.best[class];
+        if best.0 < floor {
+            self.stale |= 1 << class;
+        } else if (at, key) < *best {
+            *best = (at, key);
         }
-        if self.blocked != 0 {
-            self.choose_refresh(floor, &mut best);
+        self.chosen = false;
+        self.wake = self.wake.min(at);
+    }
+
+    /// The oldest request of bank `b` for another row, if any, wants an activate or a
+    /// precharge.
+    #[inline]
+    pub(super) fn offer_row(&mut self, b: usize, dir: usize) {
+        if (self.misses[dir] & !self.blocked) >> b & 1 == 0 {
+            return;
         }
+        let key = self.scan.miss_key[dir][b];
+        if self.open >> b & 1 == 0 {
+            self.offer(ACTIVATE, self.activate_at(b), key);
+        } else if self.p.scheduler == Scheduler::FirstReady || self.hits[dir] >> b & 1 == 0 {
+            self.offer(PRECHARGE, self.scan.pre_at[b], key);
+        }
+    }
+
+    /// Banks with candidates: active columns, row hits, activates, precharges.
+    #[inline]
+    fn candidates(&self) -> (u64, u64, u64) {
         let dir = self.write_mode as usize;
-        let hits = self.hits[dir] & !self.active & !self.blocked;
-        let misses = self.misses[dir] & !self.active & !self.blocked;
-        for b in bits(hits) {
-            let bank = &self.banks[b];
-            let at = bank.col_at.max(self.groups[bank.group as usize].col_at[dir]);
-            let seq = self.slots[bank.q[dir].hit as usize].seq;
-            best.offer(at.max(floor), hit_tier | seq, b, Command::Hit);
-        }
-        for b in bits(misses & !self.open) {
-            let bank = &self.banks[b];
-            let at = bank.act_at.max(self.groups[bank.group as usize].act_at);
-            let seq = self.slots[bank.q[dir].miss as usize].seq;
-            best.offer(at.max(floor), row_tier | seq, b, Command::Activate);
-        }
+        let free = !self.active & !self.blocked;
+        let misses = self.misses[dir] & free;
         let mut closing = misses & self.open;
-        if hit_first {
+        if self.p.scheduler == Scheduler::HitFirst {
             closing &= !self.hits[dir] | self.overdue(closing & self.hits[dir], dir);
         }
-        for b in bits(closing) {
-            let bank = &self.banks[b];
-            let seq = self.slots[bank.q[dir].miss as usize].seq;
-            best.offer(bank.pre_at.max(floor), row_tier | seq, b, Command::Precharge);
+        (self.hits[dir] & free, misses & !self.open, closing)
+    }
+
+    #[inline]
+    pub(super) fn column_at(&self, b: usize, dir: usize) -> u64 {
+        let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        self.scan.col_at[b].max(self.scan.group_col[dir][g % BANKS]).max(self.scan.rank_col[dir][r % BANKS])
+    }
+
+    #[inline]
+    fn activate_at(&self, b: usize) -> u64 {
+        let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        self.scan.act_at[b].max(self.scan.group_act[g % BANKS]).max(self.scan.rank_act[r % BANKS])
+    }
+
+    /// The preferred candidate of a class and its time, none before `floor`.
+    #[inline]
+    fn search(&self, class: usize, floor: u64, (hits, acts, pres): (u64, u64, u64)) -> (u64, Key) {
+        let scan = &*self.scan;
+        let dir = self.write_mode as usize;
+        match class {
+            COLUMN => {
+                let reads = self.active & !self.active_writes;
+                let a = self.columns(reads, READ, &scan.active_key, floor);
+                let b = self.columns(hits, dir, &scan.hit_key[dir], floor);
+                let best = a.min(b);
+                if self.active_writes == 0 {
+                    return best;
+                }
+                best.min(self.columns(self.active_writes, WRITE, &scan.active_key, floor))
+            }
+            ACTIVATE => self.grouped(acts, &scan.act_at, &scan.group_act, &scan.rank_act, &scan.miss_key[dir], floor),
+            _ => {
+                let mut best = NO_KEY;
+                for b in bits(pres) {
+                    best = best.min(timed(floor, scan.pre_at[b], scan.miss_key[dir][b]));
+                }
+                untimed(floor, best)
+            }
+        }
+    }
+
+    #[inline]
+    fn columns(&self, mask: u64, dir: usize, keys: &[Key; BANKS], floor: u64) -> (u64, Key) {
+        let scan = &*self.scan;
+        self.grouped(mask, &scan.col_at, &scan.group_col[dir], &scan.rank_col[dir], keys, floor)
+    }
+
+    /// The preferred candidate among the banks of `mask`, each bound by its bank, its
+    /// group and its rank.
+    #[inline]
+    fn grouped(
+        &self,
+        mask: u64,
+        bank: &[u64; BANKS],
+        group: &[u64; BANKS],
+        rank: &[u64; BANKS],
+        keys: &[Key; BANKS],
+        floor: u64,
+    ) -> (u64, Key) {
+        let mut all = (NEVER, NO_KEY);
+        let mut rest = mask;
+        while rest != 0 {
+            // The rank's bound is a floor for all its banks.
+            let r = (rest.trailing_zeros() >> self.rank_shift) as usize % BANKS;
+            let here = rest & self.ranks[r].mask;
+            rest ^= here;
+            let floor = floor.max(rank[r]);
+            let mut best = NO_KEY;
+            for b in bits(here) {
+                let at = bank[b].max(group[self.scan.group[b] as usize % BANKS]);
+                best = best.min(timed(floor, at, keys[b]));
+            }
+            all = all.min(untimed(floor, best));
+        }
+        all
+    }
+
+    /// The preferred command and its time.
+    fn choose(&mut self) -> (u64, Key) {
+        let floor = self.cmd_free.max(self.clock);
+        let candidates = self.candidates();
+        let dir = self.write_mode as usize;
+        if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] & self.open != 0 {
+            self.stale |= 1 << PRECHARGE;
+        }
+        let mut best = (NEVER, NO_KEY);
+        for class in [COLUMN, ACTIVATE, PRECHARGE] {
+            if self.stale >> class & 1 == 1 || self.scan.best[class].0 < floor {
+                self.scan.best[class] = self.search(class, floor, candidates);
+            }
+            debug_assert_eq!(self.scan.best[class], self.search(class, floor, candidates));
+            best = best.min(self.scan.best[class]);
+        }
+        self.stale = 0;
+        if self.blocked != 0 {
+            let (at, r) = self.choose_refresh();
+            if at != NEVER {
+                best = best.min((at.max(floor), key(REFRESH, 0, r)));
+            }
         }
         best
     }
@@ -167,72 +288,81 @@ impl Channel {
         m
     }
 
-    fn choose_refresh(&self, floor: u64, best: &mut Best) {
+    /// The next step of a refresh and the rank it is for.
+    fn choose_refresh(&self) -> (u64, usize) {
+        let mut best = (NEVER, 0);
         for (r, rank) in self.ranks.iter().enumerate() {
             if !rank.refreshing || self.active & rank.mask != 0 {
                 continue;
             }
             let open = self.open & rank.mask;
-            let (at, cmd) = if open != 0 {
-                let at = bits(open).map(|b| self.banks[b].pre_at).max().unwrap_or(0);
-                (at, Command::PrechargeAll)
-            } else {
-                let at = bits(rank.mask).map(|b| self.banks[b].act_at).max().unwrap_or(0);
-                (at, Command::Refresh)
-            };
-            best.offer(at.max(floor), 0, r, cmd);
+            let (mask, when) = if open != 0 { (open, &self.scan.pre_at) } else { (rank.mask, &self.scan.act_at) };
+            let at = bits(mask).map(|b| when[b]).max().unwrap_or(0);
+            best = best.min((at, r));
+        }
+        best
+    }
+
+    fn issue(&mut self, at: u64, key: Key, done: &mut Vec<Completion>) {
+        let b = (key & ((1 << BANK_BITS) - 1)) as usize;
+        let tier = key >> TIER_SHIFT;
+        if tier == ACTIVE {
+            let i = self.banks[b].active;
+            self.banks[b].active = NONE;
+            self.active &= !(1 << b);
+            self.active_writes &= !(1 << b);
+            return self.column(b, i, at, done);
+        }
+        if tier == REFRESH {
+            return self.refresh(b, at);
+        }
+        let dir = self.write_mode as usize;
+        let age = (key >> BANK_BITS) as u32 & ((1 << AGE_BITS) - 1);
+        let hit = self.banks[b].q[dir].hit;
+        if hit != NONE && self.slots[hit as usize].age == age {
+            let next = self.slots[hit as usize].next;
+            self.unlink(b, hit);
+            self.find_hit(b, dir, next);
+            self.slots[hit as usize].outcome.get_or_insert(RowOutcome::Hit);
+            self.column(b, hit, at, done);
+            if self.p.release == Release::Activate {
+                self.free_entry(dir, at, at);
+            }
+        } else if self.open >> b & 1 == 0 {
+            self.activate(b, at);
+        } else {
+            let i = self.banks[b].q[dir].miss;
+            self.slots[i as usize].outcome.get_or_insert(RowOutcome::Conflict);
+            self.cmd_free = at + self.t.tck;
+            self.stats.precharges += 1;
+            self.close(b, at);
+            // Row hits may have been waiting.
+            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
+            self.offer_row(b, dir);
         }
     }
 
-    fn issue(&mut self, c: Best, done: &mut Vec<Completion>) {
-        let (b, at) = (c.bank, c.at);
-        match c.cmd {
-            Command::Active => {
-                let i = self.banks[b].active;
-                self.banks[b].active = NONE;
-                self.active &= !(1 << b);
-                self.column(b, i, at, done);
-            }
-            Command::Hit => {
-                let dir = self.write_mode as usize;
-                let i = self.banks[b].q[dir].hit;
-                let next = self.slots[i as usize].next;
-                self.unlink(b, i);
-                self.find_hit(b, dir, next);
-                self.slots[i as usize].outcome.get_or_insert(RowOutcome::Hit);
-                self.column(b, i, at, done);
-                if self.p.release == Release::Activate {
-                    self.free_entry(dir, at, at);
-                }
-            }
-            Command::Activate => self.activate(b, at),
-            Command::Precharge => {
-                let dir = self.write_mode as usize;
-                let i = self.banks[b].q[dir].miss;
-                self.slots[i as usize].outcome.get_or_insert(RowOutcome::Conflict);
-                self.cmd_free = at + self.t.tck;
+    /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
+    fn refresh(&mut self, r: usize, at: u64) {
+        self.cmd_free = at + self.t.tck;
+        self.stale = ALL_STALE;
+        let open = self.open & self.ranks[r].mask;
+        if open != 0 {
+            for b in bits(open) {
                 self.stats.precharges += 1;
                 self.close(b, at);
             }
-            Command::PrechargeAll => {
-                self.cmd_free = at + self.t.tck;
-                for b in bits(self.open & self.ranks[c.bank].mask) {
-                    self.stats.precharges += 1;
-                    self.close(b, at);
-                }
-            }
-            Command::Refresh => {
-                self.cmd_free = at + self.t.tck;
-                let rank = &mut self.ranks[c.bank];
-                rank.refreshing = false;
-                rank.refresh_due += self.t.refi;
-                self.blocked &= !rank.mask;
-                for b in bits(rank.mask) {
-                    self.banks[b].act_at = at + self.t.rfc;
-                }
-                self.stats.refreshes += 1;
-            }
+            return;
         }
+        let rank = &mut self.ranks[r];
+        rank.refreshing = false;
+        rank.refresh_due += self.t.refi;
+        self.blocked &= !rank.mask;
+        for b in bits(rank.mask) {
+            self.scan.act_at[b] = at + self.t.rfc;
+        }
+        self.refresh_due = self.next_refresh();
+        self.stats.refreshes += 1;
     }
 
     fn activate(&mut self, b: usize, at: u64) {
@@ -245,34 +375,28 @@ impl Channel {
         bank.row = self.slots[i as usize].row;
         bank.active = i;
         bank.accesses = 0;
-        bank.col_at = at + t.rcd;
-        bank.pre_at = at + t.ras;
-        bank.act_at = at + t.rc;
-        let (group, r) = (bank.group as usize, bank.rank as usize);
+        self.scan.col_at[b] = at + t.rcd;
+        self.scan.pre_at[b] = at + t.ras;
+        self.scan.act_at[b] = at + t.rc;
+        self.scan.active_key[b] = key(ACTIVE, self.slots[i as usize].age, b);
+        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
         let rank = &mut self.ranks[r];
         rank.acts[rank.acts_next] = at;
         rank.acts_next = (rank.acts_next + 1) & 3;
         let oldest = rank.acts[rank.acts_next];
         let window = if oldest == NEVER { 0 } else { oldest + t.faw };
-        let first = r * self.groups_per_rank;
-        for (k, g) in self.groups[first..first + self.groups_per_rank].iter_mut().enumerate() {
-            let rrd = if first + k == group { t.rrd_l } else { t.rrd_s };
-            g.act_at = g.act_at.max(at + rrd).max(window);
-        }
+        self.scan.group_act[group] = at + t.rrd_l;
+        self.scan.rank_act[r] = window.max(at + t.rrd_s);
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
         self.unlink(b, i);
         self.active |= 1 << b;
-        self.row_changed(b);
+        self.active_writes |= (dir as u64) << b;
+        self.opened(b);
+        self.stale |= 1 << ACTIVATE;
+        self.offer(COLUMN, self.column_at(b, dir), self.scan.active_key[b]);
         if self.p.release == Release::Activate {
             self.free_entry(dir, at, at);
         }
-    }
-
-    fn close(&mut self, b: usize, at: u64) {
-        let bank = &mut self.banks[b];
-        bank.row = NO_ROW;
-        bank.act_at = bank.act_at.max(at + self.t.rp);
-        self.row_changed(b);
     }
 
     /// The column command for slot `i`, its data, and what the page policy does then.
@@ -283,19 +407,16 @@ impl Channel {
         self.cmd_free = at + t.col_bus;
         let bank = &mut self.banks[b];
         bank.accesses += 1;
-        bank.pre_at = bank.pre_at.max(at + t.col_to_pre[dir]);
-        let (group, r) = (bank.group as usize, bank.rank as usize);
+        self.scan.pre_at[b] = self.scan.pre_at[b].max(at + t.col_to_pre[dir]);
+        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
         let table = &t.col_to_col[dir];
-        for (g, state) in self.groups.iter_mut().enumerate() {
-            let place = if g == group {
-                SAME_GROUP
-            } else if g / self.groups_per_rank == r {
-                SAME_RANK
-            } else {
-                OTHER_RANK
-            };
-            for next in [READ, WRITE] {
-                state.col_at[next] = state.col_at[next].max(at + table[place][next]);
+        for next in [READ, WRITE] {
+            let scan = &mut *self.scan;
+            let when = &mut scan.group_col[next][group];
+            *when = (*when).max(at + table[SAME_GROUP][next]);
+            for (k, when) in scan.rank_col[next][..self.ranks.len()].iter_mut().enumerate() {
+                let place = if k == r { SAME_RANK } else { OTHER_RANK };
+                *when = (*when).max(at + table[place][next]);
             }
         }
         let outcome = s.outcome.unwrap_or(RowOutcome::Hit);
@@ -303,7 +424,7 @@ impl Channel {
         self.stats.column(dir, outcome, t.burst, b);
         if dir == READ {
             self.burst_reads += 1;
-            self.stats.read_latency_ps += u128::from(data_end - s.arrive);
+            self.stats.read_latency_ps += data_end - s.arrive;
             done.push(Completion {
                 token: s.token,
                 class: s.class,
@@ -321,9 +442,15 @@ impl Channel {
         self.recycle(i);
         if self.closes(b, dir) {
             self.stats.auto_precharges += 1;
-            let pre = self.banks[b].pre_at;
+            let pre = self.scan.pre_at[b];
             self.close(b, pre);
         }
+        self.stale |= 1 << COLUMN;
+        if self.p.scheduler == Scheduler::FirstReady {
+            // The bank may have been a candidate for an earlier precharge already.
+            self.stale |= 1 << PRECHARGE;
+        }
+        self.offer_row(b, self.write_mode as usize);
     }
 
     fn closes(&self, b: usize, dir: usize) -> bool {

@@ -56,6 +56,8 @@ pub(super) const OTHER_RANK: usize = 2;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {
     pub tck: u64,
+    /// Whether all timings are whole clocks, so that commands keep to clock edges.
+    pub whole: bool,
     pub cl: u64,
     pub cwl: u64,
     pub burst: u64,
@@ -91,8 +93,9 @@ impl Timing {
         let (wtr_s, wtr_l) = (or(o.wtr_s_ps, d.wtr_s), or(o.wtr_l_ps, d.wtr_l));
         let cs = or(o.cs_ps, d.cs);
         let (rp, ras) = (or(o.rp_ps, d.rp), or(o.ras_ps, d.ras));
-        Timing {
+        let mut t = Timing {
             tck,
+            whole: false,
             cl,
             cwl,
             burst,
@@ -116,6 +119,10 @@ impl Timing {
             refi: o.refi_ps.unwrap_or_else(|| clocks_of(d.refi_ns)),
             act_bus: d.act_cycles * tck,
             col_bus: d.col_cycles * tck,
-        }
+        };
+        let singles = [t.rcd, t.rp, t.ras, t.rrd_s, t.rrd_l, t.faw, t.rfc, t.refi];
+        let all = singles.iter().chain(&t.col_to_pre).chain(t.col_to_col.iter().flatten().flatten());
+        t.whole = all.into_iter().all(|v| v % tck == 0);
+        t
     }
 }
