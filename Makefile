@@ -26,7 +26,8 @@ $(VENV)/.installed: requirements.txt
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(rust_sources)
-	$(BIN)/maturin develop --release --quiet
+	@echo "building (a minute or two the first time) ..."
+	PIP_QUIET=1 $(BIN)/maturin develop --release
 	@touch $@
 
 .PHONY: demo
@@ -47,6 +48,10 @@ lint: build ## check formatting and common mistakes
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check python
+
+.PHONY: stubs
+stubs: build ## rewrite the typed face of scenarios after the schema has changed
+	$(BIN)/python -m hostnet._stubs
 
 .PHONY: scoreboard
 scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md

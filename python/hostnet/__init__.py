@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .api import platforms, run, study, sweep
+    from .api import platform, platforms, run, study, sweep
     from .errors import HostnetError, NotBuiltYet, RunFailed
     from .results import Result
     from .specs import Scenario, SpecError, schema
@@ -22,10 +22,10 @@ _HOME = {
     "Scenario": "specs", "SpecError": "specs", "schema": "specs",
     "Result": "results",
     "HostnetError": "errors", "NotBuiltYet": "errors", "RunFailed": "errors",
-    "run": "api", "sweep": "api", "study": "api", "platforms": "api",
+    "run": "api", "sweep": "api", "study": "api", "platform": "api", "platforms": "api",
 }
 __all__ = ["HostnetError", "NotBuiltYet", "Result", "RunFailed", "Scenario", "SpecError",
-           "platforms", "run", "schema", "study", "sweep"]
+           "platform", "platforms", "run", "schema", "study", "sweep"]
 
 
 def __getattr__(name: str):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cache import Cache
 from .errors import HostnetError
-from .paths import PLATFORMS
+from .paths import PLATFORMS, nearest
 from .progress import Progress
 from .results import Result, tidy
 from .runner import run_many
@@ -61,6 +62,15 @@ def study(system: str, figure: str, *, quick: bool = False, jobs: int | None = N
     return studies.run(studies.get(system, figure), quick=quick, jobs=jobs, cache=cache, progress=Progress(quiet))
 
 
-def platforms() -> dict[str, dict[str, Any]]:
-    """The hardware descriptions that come with hostnet, by name, as their files hold them."""
-    return {f.stem: tomllib.loads(f.read_text(encoding="utf-8")) for f in sorted(PLATFORMS.glob("*.toml"))}
+def platforms() -> dict[str, str]:
+    """The hardware descriptions that come with hostnet: name to one-line description."""
+    tables = {f.stem: tomllib.loads(f.read_text(encoding="utf-8")) for f in sorted(PLATFORMS.glob("*.toml"))}
+    return {name: t.get("description", "") for name, t in tables.items()}
+
+
+def platform(name: str) -> dict[str, Any]:
+    """Every value of one platform, defaults filled in. Raises HostnetError for a name that does not exist."""
+    known = platforms()
+    if name not in known:
+        raise HostnetError(f"there is no platform {name!r}; {nearest(name, list(known))}")
+    return json.loads(Scenario.load("directed-rx").with_(platform=name).resolve())["platform"]

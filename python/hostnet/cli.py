@@ -116,28 +116,25 @@ def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")]
 def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", help="Claims file; repeatable.")] = None,
                only: Annotated[str | None, typer.Option("--only", metavar="GLOB", help="Claims to check.")] = None,
                quick: Quick = False,
-               json_path: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
-               md_path: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
+               json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
+               md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
+               strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
                jobs: Jobs = None) -> None:
     """Check claims about the studies and print expected and measured side by side."""
     from .scoreboard import main as board
 
-    raise typer.Exit(board(claims, only, quick, json_path, md_path, jobs) or 0)
+    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict))
 
 
 @app.command()
 def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform.")] = None) -> None:
     """List the hardware descriptions, or every value of one with where it comes from."""
     from . import api, show
-    from .paths import nearest
 
-    known = api.platforms()
     if name is None:
-        show.platform_list(known)
-    elif name in known:
-        show.platform(name, known[name])
+        show.platform_list(api.platforms())
     else:
-        raise HostnetError(f"there is no platform {name!r}; {nearest(name, list(known))}")
+        show.platform(name, api.platform(name))
 
 
 @app.command()
@@ -166,6 +163,9 @@ def demo(out: Annotated[Path, typer.Option("--out", "-o", help="Directory for th
     demo_main(out, jobs, quiet)
 
 
+INTERRUPTED = 130  # what Ctrl-C gives in a shell, and what typer turns it into
+
+
 def main() -> None:
     """Entry point: mistakes end in one sentence on standard error and exit code 2, never in a traceback."""
     from typer.exceptions import TyperException
@@ -181,10 +181,12 @@ def main() -> None:
     except TyperException as e:
         code = _fail(" ".join(e.format_message().split()), 2)
     except (KeyboardInterrupt, typer.Abort):
-        code = _fail("interrupted; finished points are saved and the same command resumes.", 130)
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as `head`, has gone
         sys.stderr.close()
         code = 0
+    if code == INTERRUPTED:
+        _fail("interrupted; finished points are saved and the same command resumes.", code)
     sys.exit(code)
 
 

@@ -15,6 +15,7 @@ from .show import console, number
 from .specs import Scenario
 
 SYSTEMS = {"DMA": "demo-dma", "DDIO": "demo-ddio", "DDIO + Sweeper": "demo-sweeper"}
+TITLE = "memcached capture replayed into a 24-core server"
 ROWS = ("throughput_mrps", "lat_p50_us", "lat_p99_us", "drops", "mem_bw_gbs")
 
 
@@ -30,10 +31,11 @@ def main(out: Path, jobs: int | None, quiet: bool) -> None:
         frame.write_parquet(tmp / "demo.parquet")
         for name, r in zip(SYSTEMS.values(), results, strict=True):
             r.save(tmp / f"{name}.json")
-    report = write_report(out, None)
+        labelled = [{**r.data, "label": system} for system, r in zip(SYSTEMS, results, strict=True)]
+        write_report(labelled, tmp / "report.html", title=TITLE)
 
     info = metric_info()
-    table = Table(title="memcached capture replayed into a 24-core server", box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title=TITLE, box=box.SIMPLE_HEAD, title_justify="left")
     table.add_column("")
     table.add_column("unit", style="dim")
     for system in SYSTEMS:
@@ -45,4 +47,4 @@ def main(out: Path, jobs: int | None, quiet: bool) -> None:
         if any(r[name] for r in results):
             table.add_row(name, info[name]["unit"], *(number(r[name]) for r in results))
     console().print(table)
-    print(f"report: {report}")
+    print(f"report: {out / 'report.html'}")

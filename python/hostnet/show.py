@@ -89,25 +89,32 @@ def studies(known: Sequence[Study]) -> None:
     _print(table)
 
 
-def platform_list(known: Mapping[str, Mapping[str, Any]]) -> None:
+def platform_list(known: Mapping[str, str]) -> None:
     """The platforms with their descriptions."""
     table = _table()
     table.add_column("platform")
     table.add_column("description", overflow="fold")
-    for name, spec in known.items():
-        table.add_row(name, str(spec.get("description", "")))
+    for name, description in known.items():
+        table.add_row(name, description)
     _print(table)
 
 
 def platform(name: str, spec: Mapping[str, Any]) -> None:
-    """Every value of a platform with its provenance."""
-    sources = spec.get("provenance", {})
-    table = _table(name)
+    """Every value of a platform, defaults included, with its provenance."""
+    sources = dict(_leaves(spec.get("provenance") or {}))
+    table = _table(f"{name}: {spec.get('description', '')}")
     for heading in ("key", "value", "provenance"):
         table.add_column(heading, overflow="fold")
-    for path, value in _leaves({k: v for k, v in spec.items() if k != "provenance"}):
-        table.add_row(path, str(value), str(_lookup(sources, path)))
+    for path, value in _leaves({k: v for k, v in spec.items() if k not in ("name", "description", "provenance")}):
+        table.add_row(path, str(value), provenance(sources, path))
     _print(table)
+
+
+def provenance(sources: Mapping[str, str], path: str) -> str:
+    """Where a value comes from: the entry of its own key, or of the nearest table around it."""
+    while path and path not in sources:
+        path = path.rpartition(".")[0]
+    return sources.get(path, "")
 
 
 def _leaves(node: Mapping[str, Any], path: str = ""):
@@ -117,10 +124,3 @@ def _leaves(node: Mapping[str, Any], path: str = ""):
             yield from _leaves(value, here)
         else:
             yield here, value
-
-
-def _lookup(sources: Mapping[str, Any], path: str) -> str:
-    node: Any = sources
-    for part in path.split("."):
-        node = node.get(part, "") if isinstance(node, Mapping) else ""
-    return node if isinstance(node, str) else ""

@@ -1,7 +1,11 @@
 """The command line as a user meets it: exit codes, one sentence per mistake, nothing half-written."""
 
 import json
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -89,3 +93,22 @@ def _timed(cli):
     began = time.monotonic()
     assert "scoreboard" in cli("--help", check=0).stdout
     return time.monotonic() - began
+
+
+def test_ctrl_c_is_one_sentence_and_leaves_no_output(tiny_file, tmp_path):
+    """The first Ctrl-C ends a long sweep: exit code 130, no files, no workers left behind."""
+    out = tmp_path / "out"
+    args = ["sweep", tiny_file, "--set", "run.requests=500000000", "--vary", "seed=1,2,3", "--out", out, "--jobs", 2]
+    process = subprocess.Popen([sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + 20
+    while len(workers := children.read_text().split()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130 and stdout == ""
+    assert "resumes" in stderr and len(stderr.strip().splitlines()) == 1
+    assert not out.exists()
+    assert len(workers) == 2 and not any(Path(f"/proc/{w}").exists() for w in workers)

@@ -96,10 +96,14 @@ class StudyRun:
         """The study's further tables (such as latency CDFs) by name, with the swept columns in front."""
         return {f"{self.study.table}_{t}": tidy_table(t, self.results, self.columns) for t in self.study.side_tables}
 
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Every table of the study by its SQL name."""
+        return {self.study.table: self.frame, **self.side_frames()}
+
     def save(self, out: Path, *, plot: bool = True) -> list[str]:
         """Write tables, resolved specs and the plot into ``out``; returns the names of the files."""
         with staged(out) as tmp:
-            for name, frame in {self.study.table: self.frame, **self.side_frames()}.items():
+            for name, frame in self.tables().items():
                 frame.write_csv(tmp / f"{name}.csv")
                 frame.write_parquet(tmp / f"{name}.parquet")
             with (tmp / "specs.json").open("w", encoding="utf-8") as f:
@@ -109,7 +113,7 @@ class StudyRun:
             if plot:
                 from ..plots import plot_study
 
-                plot_study(self.study, self.frame, tmp)
+                plot_study(self.study, self.frame, tmp, self.side_frames())
             return sorted(f.name for f in tmp.iterdir())
 
     def about(self) -> dict[str, Any]:
@@ -130,6 +134,11 @@ class StudyRun:
 def all_studies() -> list[Study]:
     """Every study of every system built so far."""
     return [s for system in BUILT for s in import_module(f".{system}", __name__).STUDIES]
+
+
+def names() -> list[tuple[str, str]]:
+    """(system, figure) of every study."""
+    return [(s.system, s.figure) for s in all_studies()]
 
 
 def get(system: str, figure: str) -> Study:

@@ -35,7 +35,7 @@ def loaded(quick: bool, load: str, rate_mrps: float | None = None) -> dict[str, 
     """The changes that set the load rule, and the offered rate where the rule needs one."""
     changes: dict[str, Any] = {"run.load": load}
     if rate_mrps is not None:
-        changes["traffic.rate"] = f"{rate_mrps:g} Mrps"
+        changes["traffic.rate"] = f"{round(rate_mrps * 1e6)} rps"
     if quick:
         changes["run.requests"] = QUICK_REQUESTS
     return changes
@@ -71,24 +71,23 @@ def peak_of(rows: Rows, **wanted: Any) -> float:
 # --- Sizing: computed from the configuration alone ------------------------------------------------------------------
 
 def sizing(quick: bool) -> list[Point]:
-    def point(case: str, buf: int, item: int, ways: int, cores: int, endpoints: int = 1, **changes: Any) -> Point:
-        columns = {"case": case, "system": "ddio", "ways": ways, "buf": buf, "item_bytes": item, "load": "none",
-                   "endpoints": endpoints}
-        return Point(KVS, columns, {
-            **placement("ddio", ways), "run.load": "none", "tenant.0.cores": cores, "rings.rx_buffers": buf * endpoints,
-            "rings.buffer_size": f"{item} B", "traffic.packet": f"{item} B", **changes,
+    def point(case: str, buf: int, item: int, ways: int, cores: int, endpoints: int = 1) -> Point:
+        return Point(KVS, {
+            "case": case, "system": "ddio", "ways": ways, "buf": buf, "item_bytes": item, "endpoints": endpoints,
+            "load": "none",
+        }, {
+            **placement("ddio", ways), "run.load": "none", "tenant.0.cores": cores, "rings.rx_buffers": buf,
+            "rings.buffer_size": f"{item} B", "traffic.packet": f"{item} B", "tenant.0.app.item_size": f"{item} B",
         })
 
     rings = [point("ring", buf, item, ways, 24)
              for buf in (128, 256, 512, 1024, 2048) for item in (512, 1024, 1536) for ways in (2, 4, 6, 12)]
-    # 20 cores with a ring each of the depth DPDK installs by default, in MTU-sized buffers.
+    # 20 cores with rings of the depth that DPDK installs by default, in MTU-sized buffers.
     dpdk = [point("dpdk-20-cores", 1024, 1536, 2, 20)]
-    # Rings per remote endpoint (RDMA, VIA): N rings of depth M are provisioned like one of depth N x M.
-    via = [point("per-endpoint", 128, 1024, 2, 24, endpoints=n) for n in (1, 4, 16, 64)]
-    # 1024 receive entries shared by 256 clients.
-    shared = [point("shared-by-256-clients", 4, 1024, 2, 1, endpoints=256)]
-    channels = [point(f"{n}-channels", 1024, 1024, 2, 24, **{"override.memory.channels": n}) for n in (3, 8)]
-    return rings + dpdk + via + shared + channels
+    # A ring per remote endpoint (RDMA, VIA): N rings of depth M occupy what one of depth N x M does.
+    via = [point("ring-of-128-per-endpoint", 128 * n, 1024, 2, 24, endpoints=n) for n in (4, 16, 64)]
+    shared = [point("shared-by-endpoints", 1024, 1024, 2, 1, endpoints=256)]
+    return rings + dpdk + via + shared
 
 
 # --- Directed tests -------------------------------------------------------------------------------------------------
@@ -97,8 +96,9 @@ def sec2b(quick: bool) -> list[Point]:
     return [
         Point(DIRECTED_RX, {"system": system, "injection": system, "ways": ways, "eviction": evict, "item_bytes": 128,
                             "load": "none"},
-              {**placement(system, ways), "tenant.0.app.evict": evict})
-        for system, ways in (("dma", None), ("ddio", 2)) for evict in ("none", "before", "after")
+              {**placement(system, ways), "tenant.0.app.evict": how})
+        for system, ways in (("dma", None), ("ddio", 2))
+        for evict, how in (("none", "none"), ("before", "before_use"), ("after", "after_use"))
     ]
 
 
@@ -106,7 +106,7 @@ def fig3(quick: bool) -> list[Point]:
     # The paper draws a packet of two blocks; a 512 B and a 1 KB packet show that the counts scale.
     return [
         Point(DIRECTED_RX, {"system": system, "ways": 2, "item_bytes": size, "load": "none"},
-              {**placement(system, 2), "traffic.packet": f"{size} B"})
+              {**placement(system, 2), "tenant.0.app.blocks": size // 64})
         for system in ("ddio", "sweeper") for size in (128, 512, 1024)
     ]
 
@@ -209,22 +209,27 @@ def fig7(quick: bool) -> list[Point]:
 
 # --- Two tenants ----------------------------------------------------------------------------------------------------
 
-SPLITS = (2, 4, 6, 8, 10, 12)  # the paper names (2, 10) and (4, 8) of six; the even steps make six
+# (DDIO, X-Mem) ways: the paper names (2, 10) and (4, 8) of six splits. Even steps, and one way as the
+# least a neighbour can be left with, make six.
+SPLITS = ((2, 10), (4, 8), (6, 6), (8, 4), (10, 2), (11, 1))
 
 
 def colocated(quick: bool, system: str, ddio_ways: int, xmem_ways: int, mode: str) -> Point:
+    # Partitioned, the forwarder's own fills keep to the DDIO ways; the paper does not say.
+    forwarder = f"0-{ddio_ways - 1}" if mode == "partition" else None
     return Point(COLO, {
         "system": system, "mode": mode, "ways": ddio_ways, "split_a": ddio_ways, "split_b": xmem_ways,
         "buf": 2048, "item_bytes": 1024, "load": "peak_slo",
-    }, {**placement(system, ddio_ways), **loaded(quick, "peak_slo"), "tenant.1.llc_ways": xmem_ways})
+    }, {**placement(system, ddio_ways), **loaded(quick, "peak_slo"), "tenant.0.llc_ways": forwarder,
+        "tenant.1.llc_ways": xmem_ways})
 
 
 def fig9a(quick: bool) -> list[Point]:
-    return [colocated(quick, system, a, 12 - a, "partition") for system in ("ddio", "sweeper") for a in SPLITS]
+    return [colocated(quick, system, a, b, "partition") for system in ("ddio", "sweeper") for a, b in SPLITS]
 
 
 def fig9b(quick: bool) -> list[Point]:
-    return [colocated(quick, system, a, 12, "overlap") for system in ("ddio", "sweeper") for a in SPLITS]
+    return [colocated(quick, system, a, 12, "overlap") for system in ("ddio", "sweeper") for a in (2, 4, 6, 8, 10, 12)]
 
 
 # --- Spiky service times --------------------------------------------------------------------------------------------
@@ -253,9 +258,8 @@ def fig10b(rows: Rows, quick: bool) -> list[Point]:
 # --- Cited measurement ----------------------------------------------------------------------------------------------
 
 def sec6f_cited(quick: bool) -> list[Point]:
-    return [Point("l3fwd-l1", {"system": "ddio", "ways": 2, "buf": 1024, "item_bytes": 1024, "load": "fixed"},
-                  {**placement("ddio", 2), "run.load": "fixed", "rings.rx_buffers": 1024, "tenant.0.cores": 1,
-                   "traffic.arrivals": "fixed", "traffic.rate": "100 Gbps"})]
+    return [Point("l3fwd-100g", {"system": "ddio", "ways": 2, "buf": 1024, "item_bytes": 1024, "load": "fixed"},
+                  loaded(quick, "fixed"))]
 
 
 def packets_per_pause(row: Mapping[str, Any]) -> float | None:
