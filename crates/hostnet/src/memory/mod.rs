@@ -213,7 +213,9 @@ impl Memory {
     pub fn finish(&mut self, id: u32) -> Txn {
         self.live_txns -= 1;
         self.free_txns.push(id);
-        self.txns[id as usize]
+        let t = self.txns[id as usize];
+        self.txns[id as usize].dirty = false;
+        t
     }
 
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
@@ -249,13 +251,13 @@ impl Memory {
         self.txns[id as usize].at_mc = now;
         self.stats.count(class);
         let (ch, at) = self.dram.route(line);
-        let c = &mut self.channels[ch];
-        if c.reads.is_empty() && self.dram.can_accept(ch, false) {
+        let c = &self.channels[ch];
+        if c.reads.is_empty() && self.accepts(ch, false, now) {
             self.enqueue(ch, line, id, at, now);
-            self.arm(cal, ch, now);
         } else {
-            c.reads.push_back(id);
+            self.channels[ch].reads.push_back(id);
         }
+        self.arm(cal, ch, now);
     }
 
     /// Puts a write at the memory controller's door; nobody waits for it.
@@ -266,28 +268,37 @@ impl Memory {
             s.write_back(line);
         }
         let (ch, at) = self.dram.route(line);
-        let c = &mut self.channels[ch];
-        if c.writes.is_empty() && self.dram.can_accept(ch, true) {
+        let c = &self.channels[ch];
+        if c.writes.is_empty() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
-            self.arm(cal, ch, now);
         } else {
-            c.writes.push_back((line, now));
+            self.channels[ch].writes.push_back((line, now));
             self.cha_writes.force(now);
         }
+        self.arm(cal, ch, now);
     }
 
     #[inline]
     fn enqueue(&mut self, ch: usize, line: u64, token: u32, at: Decoded, now: Time) {
         let req = Request { token, line, write: token == WRITE, class: 0 };
-        if let Some(forwarded) = self.dram.push(now, ch, req, at) {
-            self.done.push(forwarded);
+        self.dram.push(now, ch, req, at, &mut self.done);
+    }
+
+    /// Whether channel `ch` has room now.
+    #[inline]
+    fn accepts(&mut self, ch: usize, write: bool, now: Time) -> bool {
+        self.dram.can_accept(ch, write) || {
+            self.dram.advance(now, ch, &mut self.done);
+            self.dram.can_accept(ch, write)
         }
     }
 
     /// Delivers what is done, and asks for an event when channel `ch` next has something to do.
     #[inline]
     fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
-        if let Some(next) = self.dram.wake(ch) {
+        let c = &self.channels[ch];
+        let waiting = !c.reads.is_empty() || !c.writes.is_empty();
+        if let Some(next) = self.dram.wake(ch, waiting) {
             let next = next.max(now);
             if next < self.channels[ch].next {
                 self.channels[ch].next = next;
@@ -310,10 +321,7 @@ impl Memory {
             return; // an earlier event took this one's place
         }
         self.channels[ch].next = Time::MAX;
-        let mut done = std::mem::take(&mut self.done);
-        let freed = self.dram.advance(now, ch, &mut done).freed;
-        self.done = done;
-        if freed {
+        if self.dram.advance(now, ch, &mut self.done) {
             while !self.channels[ch].writes.is_empty() && self.dram.can_accept(ch, true) {
                 let (line, since) = self.channels[ch].writes.pop_front().expect("not empty");
                 self.cha_writes.give(now, since);
@@ -359,7 +367,9 @@ impl Memory {
     pub fn check(&self) -> Result<(), String> {
         let arrays = self.l1.iter().chain(&self.l2).chain([&self.llc]);
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
-        self.stats.ledger.check(resident)
+        // Ownership that is on its way to a core.
+        let moving = self.txns.iter().filter(|t| t.dirty).count() as u64;
+        self.stats.ledger.check(resident + moving)
     }
 
     /// Requests of cores and devices that are under way.
