@@ -102,11 +102,7 @@ def _system(flat: Mapping[str, Any]) -> str:
 
 def _flatten(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, Mapping):
-        return {
-            k: v
-            for key, child in value.items()
-            for k, v in _flatten(child, f"{path}.{key}" if path else str(key)).items()
-        }
+        return {k: v for key, child in value.items() for k, v in _flatten(child, f"{path}.{key}" if path else str(key)).items()}
     if isinstance(value, list):
         return {k: v for i, child in enumerate(value) for k, v in _flatten(child, f"{path}.{i}").items()}
     return {path: value}
@@ -127,12 +123,8 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
         _section("Throughput and bandwidth", _bars(results, names)),
     ]
     parts.append(_section("DRAM accesses per request, by who caused them", _breakdown(results, names)))
-    parts.append(
-        _section("Request latency", _cdf(results, names, "request_latency_cdf", "request latency [µs]", log=True))
-    )
-    parts.append(
-        _section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False))
-    )
+    parts.append(_section("Request latency", _cdf(results, names, "request_latency_cdf", "request latency [µs]", log=True)))
+    parts.append(_section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False)))
     parts.append(_section("Over time", _timeline(results, names)))
     for heading, table in (
         ("Domains: who holds how many credits for how long", "domains"),
@@ -179,9 +171,7 @@ def _bars(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     panels = {m: v for m, v in panels.items() if any(x is not None for x in v)}
     if not panels:
         return ""
-    return _figure(
-        horizontal_bars(names, panels), "Bars: throughput in Mrps and DRAM bandwidth in GB/s of " + ", ".join(names)
-    )
+    return _figure(horizontal_bars(names, panels), "Bars: throughput in Mrps and DRAM bandwidth in GB/s of " + ", ".join(names))
 
 
 def _breakdown(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
@@ -247,8 +237,7 @@ def _tables(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: s
         found = (r.get("tables") or {}).get(table)
         if found and found["rows"]:
             head = [
-                escape(c["name"]) + (f" <small>[{escape(c['unit'])}]</small>" if c.get("unit") else "")
-                for c in found["columns"]
+                escape(c["name"]) + (f" <small>[{escape(c['unit'])}]</small>" if c.get("unit") else "") for c in found["columns"]
             ]
             out += _details(
                 f"{n}: {len(found['rows'])} rows",
@@ -327,10 +316,7 @@ def _study(folder: Path) -> tuple[str, str]:
     body += _section("Every point", _table([head(c) for c in swept + metrics], rows))
     body += _section(
         "Resolved specifications",
-        "".join(
-            _details(", ".join(f"{k} {v}" for k, v in s["point"].items() if v is not None), _json(s["spec"]))
-            for s in specs
-        ),
+        "".join(_details(", ".join(f"{k} {v}" for k, v in s["point"].items() if v is not None), _json(s["spec"])) for s in specs),
     )
     body += _section("Provenance", _table(["", ""], [[escape(k), _number(v)] for k, v in facts]))
     return body, f"{about['system']} {about['figure']}: {about['title']}"
@@ -395,9 +381,7 @@ def _details(summary: str, content: str, opened: bool = False) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of cells that are HTML already."""
     top = "".join(f'<th scope="col">{c}</th>' for c in head)
-    body = "".join(
-        f'<tr><th scope="row">{row[0]}</th>' + "".join(f"<td>{c}</td>" for c in row[1:]) + "</tr>" for row in rows
-    )
+    body = "".join(f'<tr><th scope="row">{row[0]}</th>' + "".join(f"<td>{c}</td>" for c in row[1:]) + "</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

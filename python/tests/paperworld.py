@@ -114,7 +114,7 @@ def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Rows as a study table: every swept variable and every metric, null where a row does not say."""
     text = {"case", "system", "injection", "agent", "eviction", "guard", "mode", "rate_basis", "load"}
     schema = {c: pl.String if c in text else pl.Float64 for c in SWEPT + METRICS}
-    schema |= {c: pl.Int64 for c in ("ways", "buf", "item_bytes", "depth", "channels", "split_a", "split_b")}
+    schema |= {c: pl.Int64 for c in ("ways", "buf", "item_bytes", "depth", "endpoints", "channels", "split_a", "split_b")}
     unknown = {k for row in rows for k in row} - schema.keys()
     assert not unknown, unknown
     return pl.DataFrame([{c: row.get(c) for c in schema} for row in rows], schema=schema)
@@ -161,9 +161,7 @@ def fig5() -> pl.DataFrame:
     rows = []
     for item, buf in CLUSTERS:
         top = SWEEPER_MRPS[item]
-        rows.append(
-            point("ideal", None, top * 1.0212, {"cpu_other_rd": 16, "other_evct": 15}, buf=buf, item_bytes=item)
-        )
+        rows.append(point("ideal", None, top * 1.0212, {"cpu_other_rd": 16, "other_evct": 15}, buf=buf, item_bytes=item))
         for ways in WAYS:
             g = gain(item, buf, ways)
             rows.append(point("ddio", ways, top / g, ddio_acc(item, g), buf=buf, item_bytes=item))
@@ -308,19 +306,11 @@ def sizing() -> pl.DataFrame:
                         "total_rx_entries": 24.0 * buf,
                     }
                 )
-    # 64 endpoints with a ring of 128 each, and one ring of 1024 entries shared by 256 clients
-    for case, buf, cores, entries in (
-        ("per-endpoint", 128, 24.0, 64 * 24 * 128.0),
-        ("shared-by-256-clients", 4, 1.0, 1024.0),
-    ):
-        other = {
-            "case": case,
-            "buf": buf,
-            "cores": cores,
-            "total_rx_entries": entries,
-            "rx_footprint_mb": entries / 1024,
-        }
-        rows.append(rows[0] | {"item_bytes": 1024} | other)
+    # A ring of 128 for each of 64 endpoints, and one ring of 1024 that 256 endpoints share.
+    for case, buf, endpoints, cores in (("ring-of-128-per-endpoint", 8192, 64, 24), ("shared-by-endpoints", 1024, 256, 1)):
+        entries = float(buf * cores)
+        other = {"case": case, "buf": buf, "endpoints": endpoints, "cores": float(cores), "total_rx_entries": entries}
+        rows.append(rows[0] | {"item_bytes": 1024, "rx_footprint_mb": entries / 1024} | other)
     return frame(rows)
 
 
@@ -370,7 +360,7 @@ def directed() -> dict[str, pl.DataFrame]:
         "sweeper_fig4": frame(fig4),
         "sweeper_fig4_events": events,
         "sweeper_sec5b": frame(sec5b),
-        "sweeper_sec6f_cited": frame([none | {"system": "ddio", "packets_per_pause": 480.0}]),
+        "sweeper_sec6f_cited": frame([none | {"system": "ddio", "packets_per_pause": 480.0, "drop_rate": 0.5}]),
     }
 
 

@@ -40,9 +40,7 @@ def claims_file(folder: Path, *claims: dict[str, object]) -> Path:
     return path
 
 
-def verdict(
-    folder: Path, rows: dict[str, list[object]], query: str = "SELECT * FROM mine_fig1", **fields: object
-) -> Result:
+def verdict(folder: Path, rows: dict[str, list[object]], query: str = "SELECT * FROM mine_fig1", **fields: object) -> Result:
     path = claims_file(folder, GOOD | {"eval": query} | fields)
     source = paperworld.Source({"mine_fig1": pl.DataFrame(rows, strict=False)})
     (result,) = evaluate(load(path), source)
@@ -398,9 +396,7 @@ def test_a_wrong_column_is_duckdbs_own_first_line(tmp_path, capsys):
 
 
 def test_outputs_exit_codes_and_shapes(tmp_path):
-    path = claims_file(
-        tmp_path, GOOD, GOOD | {"id": "t.two", "expected": 20.0, "weight": "headline", "note": "Read | so."}
-    )
+    path = claims_file(tmp_path, GOOD, GOOD | {"id": "t.two", "expected": 20.0, "weight": "headline", "note": "Read | so."})
     source = paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})})
     results = evaluate(load(path), source)
     assert as_objects(results)[0] == {
@@ -427,9 +423,7 @@ def test_outputs_exit_codes_and_shapes(tmp_path):
 
 
 def test_a_glob_that_matches_nothing_says_so(tmp_path):
-    with pytest.raises(
-        HostnetError, match=r"--only t\.onne: no claim's id or experiment matches; did you mean 't\.one'\?"
-    ):
+    with pytest.raises(HostnetError, match=r"--only t\.onne: no claim's id or experiment matches; did you mean 't\.one'\?"):
         scoreboard.select(load(claims_file(tmp_path, GOOD)), "t.onne")
 
 

@@ -77,12 +77,8 @@ _DIRECTED = [
 
 def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = None) -> Figure:
     """Horizontal bars, one panel per metric and one bar per row, for studies without a drawing of their own."""
-    chosen = [
-        m for m in (metrics or _DIRECTED) if m in frame.columns and frame[m].dtype.is_numeric() and frame[m].count()
-    ]
-    chosen = chosen or [
-        c for c in frame.columns if c not in _VARIABLES and frame[c].dtype.is_numeric() and frame[c].count()
-    ]
+    chosen = [m for m in (metrics or _DIRECTED) if m in frame.columns and frame[m].dtype.is_numeric() and frame[m].count()]
+    chosen = chosen or [c for c in frame.columns if c not in _VARIABLES and frame[c].dtype.is_numeric() and frame[c].count()]
     chosen = chosen[:6]
     varying = [c for c in _VARIABLES if c in frame.columns and frame[c].drop_nulls().n_unique() > 1] or [
         c for c in _VARIABLES if c in frame.columns

@@ -94,8 +94,8 @@ def main(
     if markdown_file is not None:
         write_text(Path(markdown_file), as_markdown(results, _engine_version()))
     errors = [r for r in results if r.verdict == "error"]
-    for r in errors:
-        print(f"error: {r.reason}", file=sys.stderr)
+    for reason in dict.fromkeys(r.reason for r in errors):
+        print(f"error: {reason}", file=sys.stderr)
     if errors:
         return 2
     return 1 if strict and any(r.verdict == "off" for r in results) else 0
@@ -139,9 +139,7 @@ def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[
     source = _Given(table, {table: frame, **own})
     con = connect()
     chosen = [
-        c
-        for c in shipped()
-        if c.kind in ("value", "ratio", "share", "range") and tables_of(con, c) <= source.tables.keys()
+        c for c in shipped() if c.kind in ("value", "ratio", "share", "range") and tables_of(con, c) <= source.tables.keys()
     ]
     results = [r for r in evaluate(chosen, source) if r.verdict in ("reproduced", "off")]
     results.sort(key=lambda r: WEIGHTS.index(r.claim.weight))

@@ -21,16 +21,16 @@ def expected_text(claim: Claim) -> str:
     unit = _unit(claim)
     if claim.kind == "range":
         low, high = claim.expected
-        return f"{show(low)} to {show(high)}{unit} ± {percent(claim.tolerance)}"
+        return f"{show(low)} to {show(high)}{unit}" + (f" ± {percent(claim.tolerance)}" if claim.tolerance else "")
     if claim.kind == "zero":
-        return f"0{unit} (at most {show(claim.tolerance)})"
+        return f"0{unit}" + (f" (at most {show(claim.tolerance)})" if claim.tolerance else "")
     slack = f" (slack {percent(claim.tolerance)})" if claim.tolerance else ""
     if claim.kind == "order":
         return " > ".join(claim.expected) + slack
     if claim.kind == "trend":
         name = claim.expected[0]
         return (_TRENDS[name] if name in _TRENDS else f"crosses at {show(claim.expected[1])}") + slack
-    return f"{show(claim.expected)}{unit} ± {percent(claim.tolerance)}"
+    return f"{show(claim.expected)}{unit}" + (f" ± {percent(claim.tolerance)}" if claim.tolerance else "")
 
 
 def grouped(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
@@ -134,9 +134,7 @@ def to_terminal(results: Sequence[Result], console: Any) -> None:
             claim = Text(r.claim.text)
             claim.append(f"\n{r.claim.id}  {r.claim.weight}", style="dim")
             note = "" if r.verdict == "reproduced" else r.note
-            table.add_row(
-                Text(r.verdict, style=_STYLES[r.verdict]), claim, expected_text(r.claim), measured_text(r), Text(note)
-            )
+            table.add_row(Text(r.verdict, style=_STYLES[r.verdict]), claim, expected_text(r.claim), measured_text(r), Text(note))
         console.print(table)
     total = Table(title="Summary", title_justify="left", title_style="bold")
     total.add_column("weight")
