@@ -102,7 +102,11 @@ def _system(flat: Mapping[str, Any]) -> str:
 
 def _flatten(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, Mapping):
-        return {k: v for key, child in value.items() for k, v in _flatten(child, f"{path}.{key}" if path else str(key)).items()}
+        return {
+            k: v
+            for key, child in value.items()
+            for k, v in _flatten(child, f"{path}.{key}" if path else str(key)).items()
+        }
     if isinstance(value, list):
         return {k: v for i, child in enumerate(value) for k, v in _flatten(child, f"{path}.{i}").items()}
     return {path: value}
@@ -117,14 +121,18 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     names = labels(results)
     shown = [m for m in HEADLINE if any(r["metrics"].get(m) is not None for r in results)]
     every = list(dict.fromkeys(m for r in results for m in r["metrics"] if r["metrics"][m] is not None))
-    tenants = [m for m in every if re.fullmatch(r"t\d+_\w+", m)]
+    tenants = [m for m in every if re.fullmatch(r"t\d+_\w+", m)] if any(m.startswith("t1_") for m in every) else []
     parts = [
         _section("Comparison", _comparison(results, names, shown + tenants)),
         _section("Throughput and bandwidth", _bars(results, names)),
     ]
     parts.append(_section("DRAM accesses per request, by who caused them", _breakdown(results, names)))
-    parts.append(_section("Request latency", _cdf(results, names, "request_latency_cdf", "request latency [µs]", log=True)))
-    parts.append(_section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False)))
+    parts.append(
+        _section("Request latency", _cdf(results, names, "request_latency_cdf", "request latency [µs]", log=True))
+    )
+    parts.append(
+        _section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False))
+    )
     parts.append(_section("Over time", _timeline(results, names)))
     for heading, table in (
         ("Domains: who holds how many credits for how long", "domains"),
@@ -171,7 +179,9 @@ def _bars(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     panels = {m: v for m, v in panels.items() if any(x is not None for x in v)}
     if not panels:
         return ""
-    return _figure(horizontal_bars(names, panels), "Bars: throughput in Mrps and DRAM bandwidth in GB/s of " + ", ".join(names))
+    return _figure(
+        horizontal_bars(names, panels), "Bars: throughput in Mrps and DRAM bandwidth in GB/s of " + ", ".join(names)
+    )
 
 
 def _breakdown(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
@@ -237,7 +247,8 @@ def _tables(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: s
         found = (r.get("tables") or {}).get(table)
         if found and found["rows"]:
             head = [
-                escape(c["name"]) + (f" <small>[{escape(c['unit'])}]</small>" if c.get("unit") else "") for c in found["columns"]
+                escape(c["name"]) + (f" <small>[{escape(c['unit'])}]</small>" if c.get("unit") else "")
+                for c in found["columns"]
             ]
             out += _details(
                 f"{n}: {len(found['rows'])} rows",
@@ -272,28 +283,23 @@ def _provenance(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> s
 def _study(folder: Path) -> tuple[str, str]:
     import polars as pl
 
-    about = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    about = json.loads(_text(folder / "study.json"))
     name = about["table"]
     try:
         tables = {f.stem: pl.read_parquet(f) for f in sorted(folder.glob(f"{name}*.parquet"))}
         frame = tables.pop(name)
     except (KeyError, OSError):
         raise HostnetError(f"{folder}: {name}.parquet is missing or cannot be read.") from None
+    specs = [json.loads(line) for line in _text(folder / "specs.json").splitlines()]
     figure = figure_of(name, frame, tables, about["metrics"])
-    metrics = [m for m in about["metrics"] if m in frame.columns]
-    others = set(_metric_info()) | set(metrics)
-    swept = [c for c in frame.columns if c in about["units"] and c not in others and frame[c].count()]
+    swept = [c for c in specs[0]["point"] if c in frame.columns and frame[c].count()]
+    metrics = [m for m in about["metrics"] if m in frame.columns and m not in swept]
     units = about["units"]
 
     def head(column: str) -> str:
         return escape(column) + (f" <small>[{escape(units[column])}]</small>" if units.get(column) else "")
 
     rows = [[_number(v) for v in row] for row in frame.select(swept + metrics).iter_rows()]
-    specs = (
-        [json.loads(line) for line in (folder / "specs.json").read_text(encoding="utf-8").splitlines()]
-        if (folder / "specs.json").is_file()
-        else []
-    )
     facts = [
         ("points", about["points"]),
         ("from the cache", about["cached"]),
@@ -316,10 +322,20 @@ def _study(folder: Path) -> tuple[str, str]:
     body += _section("Every point", _table([head(c) for c in swept + metrics], rows))
     body += _section(
         "Resolved specifications",
-        "".join(_details(", ".join(f"{k} {v}" for k, v in s["point"].items() if v is not None), _json(s["spec"])) for s in specs),
+        "".join(
+            _details(", ".join(f"{k} {v}" for k, v in s["point"].items() if v is not None), _json(s["spec"]))
+            for s in specs
+        ),
     )
     body += _section("Provenance", _table(["", ""], [[escape(k), _number(v)] for k, v in facts]))
     return body, f"{about['system']} {about['figure']}: {about['title']}"
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as e:
+        raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
 
 
 # ---- HTML --------------------------------------------------------------------------------------------------------
@@ -334,7 +350,7 @@ p.lead { color: #555; margin: 0 0 1rem; }
 nav a { margin-right: 1rem; color: #0F5F92; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #e4e4e4; text-align: right; white-space: nowrap; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid #e4e4e4; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 thead th { border-bottom: 2px solid #999; background: #fff; }
 tbody th { font-weight: 500; }
@@ -381,7 +397,9 @@ def _details(summary: str, content: str, opened: bool = False) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of cells that are HTML already."""
     top = "".join(f'<th scope="col">{c}</th>' for c in head)
-    body = "".join(f'<tr><th scope="row">{row[0]}</th>' + "".join(f"<td>{c}</td>" for c in row[1:]) + "</tr>" for row in rows)
+    body = "".join(
+        f'<tr><th scope="row">{row[0]}</th>' + "".join(f"<td>{c}</td>" for c in row[1:]) + "</tr>" for row in rows
+    )
     return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

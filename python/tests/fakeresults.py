@@ -50,7 +50,8 @@ def result(key: str) -> dict[str, Any]:
     cdf = [[40 + 8 * i, 1 - math.exp(-8 * i / (dram - 40))] for i in range(90)]
     latency = [[0.3 * 1.06**i, 1 - math.exp(-(0.3 * 1.06**i) / (20 / mrps))] for i in range(90)]
     timeline = [
-        [10.0 * i, mrps * (1 + 0.05 * math.sin(i / 3)), mrps * 2 + math.cos(i / 5), 4000 - 40 * i % 700] for i in range(120)
+        [10.0 * i, mrps * (1 + 0.05 * math.sin(i / 3)), mrps * 2 + math.cos(i / 5), 4000 - 40 * i % 700]
+        for i in range(120)
     ]
     domains = [
         ["LFB", 10, 3.2, 10, 41.0, 78.1, 78.0],

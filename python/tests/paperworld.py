@@ -70,7 +70,7 @@ METRICS = [
     "sweep_messages_per_req",
     "t0_mops",
     "t0_llc_miss_ratio",
-    "t0_llc_app_share",
+    "llc_app_share",
     "t1_mops",
     "t1_llc_miss_ratio",
     "rx_footprint_mb",
@@ -114,7 +114,9 @@ def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Rows as a study table: every swept variable and every metric, null where a row does not say."""
     text = {"case", "system", "injection", "agent", "eviction", "guard", "mode", "rate_basis", "load"}
     schema = {c: pl.String if c in text else pl.Float64 for c in SWEPT + METRICS}
-    schema |= {c: pl.Int64 for c in ("ways", "buf", "item_bytes", "depth", "endpoints", "channels", "split_a", "split_b")}
+    schema |= {
+        c: pl.Int64 for c in ("ways", "buf", "item_bytes", "depth", "endpoints", "channels", "split_a", "split_b")
+    }
     unknown = {k for row in rows for k in row} - schema.keys()
     assert not unknown, unknown
     return pl.DataFrame([{c: row.get(c) for c in schema} for row in rows], schema=schema)
@@ -161,7 +163,9 @@ def fig5() -> pl.DataFrame:
     rows = []
     for item, buf in CLUSTERS:
         top = SWEEPER_MRPS[item]
-        rows.append(point("ideal", None, top * 1.0212, {"cpu_other_rd": 16, "other_evct": 15}, buf=buf, item_bytes=item))
+        rows.append(
+            point("ideal", None, top * 1.0212, {"cpu_other_rd": 16, "other_evct": 15}, buf=buf, item_bytes=item)
+        )
         for ways in WAYS:
             g = gain(item, buf, ways)
             rows.append(point("ddio", ways, top / g, ddio_acc(item, g), buf=buf, item_bytes=item))
@@ -257,7 +261,7 @@ def fig9(letter: str) -> pl.DataFrame:
             swept = system == "sweeper"
             fwd = 30.0 if swept else (16.0, 20.0, 23.0, 25.0, 27.0, 28.0)[i]
             mem = 100.0 * (1 - 0.07 * i) * (1.05 if swept else 1.0)
-            more = {"t0_mops": fwd, "t1_mops": mem, "t0_llc_app_share": 0.01, "t1_llc_miss_ratio": 0.2 + 0.1 * i}
+            more = {"t0_mops": fwd, "t1_mops": mem, "llc_app_share": 0.01, "t1_llc_miss_ratio": 0.2 + 0.1 * i}
             if letter == "a":
                 more |= {"split_a": a, "split_b": 12 - a}
             rows.append(point(system, a, fwd, {"cpu_other_rd": 4}, **more))
@@ -307,7 +311,10 @@ def sizing() -> pl.DataFrame:
                     }
                 )
     # A ring of 128 for each of 64 endpoints, and one ring of 1024 that 256 endpoints share.
-    for case, buf, endpoints, cores in (("ring-of-128-per-endpoint", 8192, 64, 24), ("shared-by-endpoints", 1024, 256, 1)):
+    for case, buf, endpoints, cores in (
+        ("ring-of-128-per-endpoint", 8192, 64, 24),
+        ("shared-by-endpoints", 1024, 256, 1),
+    ):
         entries = float(buf * cores)
         other = {"case": case, "buf": buf, "endpoints": endpoints, "cores": float(cores), "total_rx_entries": entries}
         rows.append(rows[0] | {"item_bytes": 1024, "rx_footprint_mb": entries / 1024} | other)

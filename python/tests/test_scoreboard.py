@@ -7,15 +7,17 @@ import json
 import re
 from pathlib import Path
 
-import paperworld
 import polars as pl
 import pytest
 from rich.console import Console
 
-from hostnet import HostnetError, scoreboard
+from hostnet import HostnetError, scoreboard, studies
+from hostnet.results import metric_info
 from hostnet.scoreboard import ClaimError, Result, evaluate, load
 from hostnet.scoreboard.evaluate import connect, tables_of
 from hostnet.scoreboard.render import as_objects
+
+from . import paperworld
 
 CLAIMS = Path(__file__).resolve().parents[2] / "claims" / "sweeper.toml"
 
@@ -40,7 +42,9 @@ def claims_file(folder: Path, *claims: dict[str, object]) -> Path:
     return path
 
 
-def verdict(folder: Path, rows: dict[str, list[object]], query: str = "SELECT * FROM mine_fig1", **fields: object) -> Result:
+def verdict(
+    folder: Path, rows: dict[str, list[object]], query: str = "SELECT * FROM mine_fig1", **fields: object
+) -> Result:
     path = claims_file(folder, GOOD | {"eval": query} | fields)
     source = paperworld.Source({"mine_fig1": pl.DataFrame(rows, strict=False)})
     (result,) = evaluate(load(path), source)
@@ -293,6 +297,15 @@ def test_missing_points_are_errors_never_passes(figure):
     assert {r.verdict for r in evaluate(chosen, paperworld.Source(tables))} == {"error"}
 
 
+def test_the_invented_tables_have_the_columns_of_the_real_ones():
+    assert set(paperworld.SWEPT) == set(studies.COLUMN_ORDER) - {"quick"}
+    for study in studies.all_studies():
+        columns = set(metric_info()) | set(study.derived) | set(paperworld.SWEPT)
+        used = {c for c, values in paperworld.tables()[study.table].to_dict(as_series=False).items() if any(values)}
+        assert used <= columns, study.table
+    assert {s.table for s in studies.all_studies()} | {"sweeper_fig4_events"} == set(paperworld.tables())
+
+
 def test_every_study_table_is_used_by_a_claim():
     con = connect()
     used = set().union(*(tables_of(con, claim) for claim in load(CLAIMS)))
@@ -396,7 +409,9 @@ def test_a_wrong_column_is_duckdbs_own_first_line(tmp_path, capsys):
 
 
 def test_outputs_exit_codes_and_shapes(tmp_path):
-    path = claims_file(tmp_path, GOOD, GOOD | {"id": "t.two", "expected": 20.0, "weight": "headline", "note": "Read | so."})
+    path = claims_file(
+        tmp_path, GOOD, GOOD | {"id": "t.two", "expected": 20.0, "weight": "headline", "note": "Read | so."}
+    )
     source = paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})})
     results = evaluate(load(path), source)
     assert as_objects(results)[0] == {
@@ -423,7 +438,9 @@ def test_outputs_exit_codes_and_shapes(tmp_path):
 
 
 def test_a_glob_that_matches_nothing_says_so(tmp_path):
-    with pytest.raises(HostnetError, match=r"--only t\.onne: no claim's id or experiment matches; did you mean 't\.one'\?"):
+    with pytest.raises(
+        HostnetError, match=r"--only t\.onne: no claim's id or experiment matches; did you mean 't\.one'\?"
+    ):
         scoreboard.select(load(claims_file(tmp_path, GOOD)), "t.onne")
 
 

@@ -53,7 +53,11 @@ def figure_of(
 ) -> Figure:
     """The figure of a study table, not yet written to a file."""
     with style():
-        fig = sweeper.DRAWINGS[name](frame, tables or {}) if name in sweeper.DRAWINGS else metric_bars(name, frame, metrics)
+        fig = (
+            sweeper.DRAWINGS[name](frame, tables or {})
+            if name in sweeper.DRAWINGS
+            else metric_bars(name, frame, metrics)
+        )
         _compare(fig, name, frame, tables or {})
         return fig
 
@@ -62,6 +66,8 @@ def _compare(fig: Figure, name: str, frame: pl.DataFrame, tables: Mapping[str, p
     """A line below the figure for each numeric claim that this table alone decides: the paper's number and ours."""
     from ..scoreboard import numbers_of
 
-    lines = [f"{text}  —  paper {expected}, here {measured}" for text, expected, measured in numbers_of(name, frame, tables)]
+    lines = [
+        f"{text}  —  paper {expected}, here {measured}" for text, expected, measured in numbers_of(name, frame, tables)
+    ]
     if lines:
         fig.supxlabel("\n".join(lines[:6]), x=0.01, ha="left", fontsize=7.5, color="#444444", linespacing=1.5)

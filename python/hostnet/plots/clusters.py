@@ -83,7 +83,9 @@ class Clusters:
         for column, (name, colour) in CLASS_COLOURS.items():
             heights = [r[column] or 0.0 for r in self.rows]
             if any(heights):
-                ax.bar(self.position, heights, 0.9, bottom=base, label=name, color=colour, edgecolor="white", linewidth=0.3)
+                ax.bar(
+                    self.position, heights, 0.9, bottom=base, label=name, color=colour, edgecolor="white", linewidth=0.3
+                )
             base = [b + h for b, h in zip(base, heights, strict=False)]
         self._finish(ax, label)
 
@@ -96,7 +98,9 @@ class Clusters:
 
     def name_bars(self, ax: Axes) -> None:
         """Each bar's configuration below it, the cluster's name below that."""
-        ax.set_xticks(self.position, [config_name(config_of(r), short=True) for r in self.rows], rotation=90, fontsize=6.5)
+        ax.set_xticks(
+            self.position, [config_name(config_of(r), short=True) for r in self.rows], rotation=90, fontsize=6.5
+        )
         ax.tick_params(axis="x", length=0)
         for x, g in zip(self.centres, self.groups, strict=False):
             ax.annotate(

@@ -77,8 +77,12 @@ _DIRECTED = [
 
 def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = None) -> Figure:
     """Horizontal bars, one panel per metric and one bar per row, for studies without a drawing of their own."""
-    chosen = [m for m in (metrics or _DIRECTED) if m in frame.columns and frame[m].dtype.is_numeric() and frame[m].count()]
-    chosen = chosen or [c for c in frame.columns if c not in _VARIABLES and frame[c].dtype.is_numeric() and frame[c].count()]
+    chosen = [
+        m for m in (metrics or _DIRECTED) if m in frame.columns and frame[m].dtype.is_numeric() and frame[m].count()
+    ]
+    chosen = chosen or [
+        c for c in frame.columns if c not in _VARIABLES and frame[c].dtype.is_numeric() and frame[c].count()
+    ]
     chosen = chosen[:6]
     varying = [c for c in _VARIABLES if c in frame.columns and frame[c].drop_nulls().n_unique() > 1] or [
         c for c in _VARIABLES if c in frame.columns
@@ -178,7 +182,8 @@ def lines(
                     ax.set_xlim(0, 1.05 * max((a for c in curves.values() for a, f in c if f <= 0.999), default=1.0))
             else:
                 ax.set_ylabel(label)
-                ax.set_ylim(bottom=0)
+                top = max((y for points in curves.values() for _, y in points), default=0)
+                ax.set_ylim(0, 1.1 * top if top > 0 else 1)
         if not cdf:
             axes[-1].set_xlabel(x)
         if cdf:

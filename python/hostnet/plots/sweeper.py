@@ -24,7 +24,9 @@ def _paper(claim: str) -> float | None:
     return next((c.expected for c in shipped() if c.id == claim), None)
 
 
-def _paper_mark(ax: Axes, clusters: Clusters, claim: str, group: str, of: tuple[str, int], over: tuple[str, int]) -> None:
+def _paper_mark(
+    ax: Axes, clusters: Clusters, claim: str, group: str, of: tuple[str, int], over: tuple[str, int]
+) -> None:
     """A dashed mark where the paper's factor puts bar `of`: `claim` times the measured bar `over`."""
     factor, bar, base = _paper(claim), clusters.of(group, *of), clusters.of(group, *over)
     if factor is None or bar is None or base is None or not base[1]["throughput_mrps"]:
@@ -333,7 +335,9 @@ def _sizing(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
             label=f"RX footprint, {item} B packets",
             **line_style(i),
         )
-    levels = {int(w): mb for w, mb in rings.select("ways", "ddio_capacity_mb").drop_nulls().unique().sort("ways").iter_rows()}
+    levels = {
+        int(w): mb for w, mb in rings.select("ways", "ddio_capacity_mb").drop_nulls().unique().sort("ways").iter_rows()
+    }
     for ways, mb in levels.items():
         ax.axhline(mb, color="#777777", linewidth=0.8, linestyle=":")
         ax.annotate(

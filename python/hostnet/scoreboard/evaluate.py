@@ -158,5 +158,9 @@ def _result(con: Any, claim: Claim, needs: set[str] | None, failures: Mapping[st
         return Result(claim, "error", reason=str(e))
     if claim.disputed:
         state = "would be reproduced" if judgement.reproduced else f"would be {judgement.reason}"
-        return Result(claim, "disputed", judgement.measured, judgement.shown, f"{claim.disputed}; as read here it {state}")
-    return Result(claim, "reproduced" if judgement.reproduced else "off", judgement.measured, judgement.shown, judgement.reason)
+        return Result(
+            claim, "disputed", judgement.measured, judgement.shown, f"{claim.disputed}; as read here it {state}"
+        )
+    return Result(
+        claim, "reproduced" if judgement.reproduced else "off", judgement.measured, judgement.shown, judgement.reason
+    )

@@ -39,7 +39,9 @@ def judge(claim: Claim, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -
         columns = ["value"]
     for column in needed:
         if list(columns).count(column) != 1:
-            raise claim.error("eval", f"kind `{claim.kind}` needs one column `{column}`, the query returned {', '.join(columns)}")
+            raise claim.error(
+                "eval", f"kind `{claim.kind}` needs one column `{column}`, the query returned {', '.join(columns)}"
+            )
     records = [dict(zip(columns, row, strict=False)) for row in rows]
     labels = [c for c in columns if c not in needed]
     for record in records:
@@ -115,7 +117,9 @@ def _number(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
     signed = (worst[0] - claim.expected) / abs(claim.expected)
     reason = ""
     if off:
-        reason = f"off by {'+' if signed > 0 else ''}{percent(signed)}{_at(worst[1])}, tolerance {percent(claim.tolerance)}"
+        reason = (
+            f"off by {'+' if signed > 0 else ''}{percent(signed)}{_at(worst[1])}, tolerance {percent(claim.tolerance)}"
+        )
     shown = show(worst[0])
     if len(points) > 1:
         low, high = show(min(points)[0]), show(max(points)[0])
@@ -160,7 +164,9 @@ def _order(claim: Claim, groups: list[_Group]) -> Judgement:
                     "eval", f"name `{name}`{_at(group.label)} is not in `expected`; {nearest(name, claim.expected)}"
                 )
             if name in values:
-                raise claim.error("eval", f"two rows named `{name}`{_at(group.label)}; add the column that tells them apart")
+                raise claim.error(
+                    "eval", f"two rows named `{name}`{_at(group.label)}; add the column that tells them apart"
+                )
             values[name] = row["value"]
         for name in claim.expected:
             if name not in values:
@@ -209,7 +215,9 @@ def _trend(claim: Claim, groups: list[_Group]) -> Judgement:
             raise claim.error("eval", f"a trend needs at least two rows, there is one{_at(group.label)}")
         for (x, _), (following, _) in zip(line, line[1:], strict=False):
             if x == following:
-                raise claim.error("eval", f"two rows with x = {show(x)}{_at(group.label)}; add the column that tells them apart")
+                raise claim.error(
+                    "eval", f"two rows with x = {show(x)}{_at(group.label)}; add the column that tells them apart"
+                )
         miss, reason = _crossover(claim, line) if claim.expected[0] == "crossover" else _steps(claim, line)
         good = reason == ""
         failed += not good
@@ -252,11 +260,15 @@ def _crossover(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, st
     """Where the difference y changes sign, by linear interpolation, against the expected x."""
     expected = claim.expected[1]
     crossings = [
-        x + (z - x) * a / (a - b) for (x, a), (z, b) in zip(line, line[1:], strict=False) if (a < 0 <= b) or (a > 0 >= b)
+        x + (z - x) * a / (a - b)
+        for (x, a), (z, b) in zip(line, line[1:], strict=False)
+        if (a < 0 <= b) or (a > 0 >= b)
     ]
     if len(crossings) != 1:
         return math.inf, f"y changes sign {len(crossings)} times, not once"
     error = (crossings[0] - expected) / abs(expected)
     if abs(error) > claim.tolerance + _ROUNDING:
-        return abs(error), f"crosses at x = {show(crossings[0])}, off by {percent(error)}, tolerance {percent(claim.tolerance)}"
+        return abs(
+            error
+        ), f"crosses at x = {show(crossings[0])}, off by {percent(error)}, tolerance {percent(claim.tolerance)}"
     return abs(error), ""

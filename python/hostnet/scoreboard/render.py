@@ -134,7 +134,9 @@ def to_terminal(results: Sequence[Result], console: Any) -> None:
             claim = Text(r.claim.text)
             claim.append(f"\n{r.claim.id}  {r.claim.weight}", style="dim")
             note = "" if r.verdict == "reproduced" else r.note
-            table.add_row(Text(r.verdict, style=_STYLES[r.verdict]), claim, expected_text(r.claim), measured_text(r), Text(note))
+            table.add_row(
+                Text(r.verdict, style=_STYLES[r.verdict]), claim, expected_text(r.claim), measured_text(r), Text(note)
+            )
         console.print(table)
     total = Table(title="Summary", title_justify="left", title_style="bold")
     total.add_column("weight")
