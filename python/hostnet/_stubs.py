@@ -23,65 +23,44 @@ SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 def render(schema: Mapping[str, Any]) -> str:
     """The text of the stub file for a schema."""
-    tables = {name: d for name, d in schema.get("$defs", {}).items() if "properties" in d or _variants(d)}
-    parts = [HEADER]
-    for name, d in sorted(tables.items()):
-        if "properties" in d:
-            parts.append(_class(name, d, tables))
-    parts.append(_class("Fields", schema, tables))
-    return "\n\n".join(parts)
+    defs = schema["$defs"]
+    classes = {name: d for name, d in defs.items() if "properties" in d}
+    for name, d in defs.items():
+        classes.update((_variant(name, o), o) for o in d.get("oneOf", ()) if "properties" in o)
+    classes = dict(sorted(classes.items())) | {"Fields": schema}
+    return "\n\n".join([HEADER, *(_class(name, d, defs) for name, d in classes.items())])
 
 
-def _class(name: str, node: Mapping[str, Any], tables: Mapping[str, Any]) -> str:
-    lines = [f"class {name}(Section):"]
-    if node.get("description"):
-        lines += _doc(node["description"])
+def _variant(name: str, option: Mapping[str, Any]) -> str:
+    return option["properties"]["kind"]["const"].title().replace("_", "") + name
+
+
+def _class(name: str, node: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
+    lines = [f"class {name}(Section):", *_doc(node.get("description"))]
     for key, prop in node["properties"].items():
-        lines.append(f"    {key}: {_type(prop, tables)}")
-        doc = prop.get("description") or ""
-        if doc:
-            lines += _doc(doc)
+        lines += [f"    {key}: {_type(prop, defs)}", *_doc(prop.get("description"))]
     return "\n".join(lines) + "\n"
 
 
-def _doc(text: str) -> list[str]:
-    flat = " ".join(text.split()).replace("\\", "\\\\").replace('"""', "'''")
-    if flat.endswith('"'):
-        flat += " "
-    return textwrap.wrap(f'"""{flat}"""', 116, initial_indent="    ", subsequent_indent="    ")
+def _doc(text: str | None) -> list[str]:
+    flat = " ".join((text or "").split()).replace("\\", "\\\\").replace('"', "'")
+    return textwrap.wrap(f'"""{flat}"""', 116, initial_indent="    ", subsequent_indent="    ") if flat else []
 
 
-def _variants(node: Mapping[str, Any]) -> list[str]:
-    """The tables among which a key such as ``kind`` chooses."""
-    return [o["$ref"].rsplit("/", 1)[-1] for o in node.get("oneOf", ()) if "$ref" in o and "properties" in o]
-
-
-def _type(node: Mapping[str, Any], tables: Mapping[str, Any]) -> str:
+def _type(node: Mapping[str, Any], defs: Mapping[str, Any], name: str = "") -> str:
     if "$ref" in node:
         name = node["$ref"].rsplit("/", 1)[-1]
-        if name in tables:
-            return " | ".join(_variants(tables[name])) or name
-        return _type(_defs(name), tables)
+        return name if "properties" in defs[name] else _type(defs[name], defs, name)
     if "const" in node:
         return f"Literal[{node['const']!r}]"
     if "enum" in node:
         return f"Literal[{', '.join(repr(v) for v in node['enum'])}]"
-    for union in ("oneOf", "anyOf", "allOf"):
-        if union in node:
-            return " | ".join(dict.fromkeys(_type(o, tables) for o in node[union]))
-    kind = node.get("type")
-    if isinstance(kind, list):
-        return " | ".join(SCALARS.get(k, k) if k not in ("array", "object") else _type({**node, "type": k}, tables)
-                          for k in kind)
-    if kind == "array":
-        return f"list[{_type(node.get('items', {}), tables)}]"
-    return SCALARS.get(kind or "", "Section" if kind == "object" else "object")
-
-
-def _defs(name: str) -> Mapping[str, Any]:
-    from .specs import schema
-
-    return schema()["$defs"][name]
+    options = node.get("oneOf") or node.get("anyOf")
+    if options:
+        return " | ".join(dict.fromkeys(_variant(name, o) if "properties" in o else _type(o, defs) for o in options))
+    kinds = node.get("type", "object")
+    return " | ".join(f"list[{_type(node.get('items', {}), defs)}]" if k == "array" else SCALARS.get(k, "Section")
+                      for k in ([kinds] if isinstance(kinds, str) else kinds))
 
 
 def main() -> None:

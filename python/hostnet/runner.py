@@ -67,7 +67,7 @@ class _Worker:
             elif message["kind"] == "user":
                 raise SpecError(message["error"])
             else:
-                raise RunFailed(f"the engine stopped on a point: {message['error']}")
+                raise RunFailed(f"the engine failed on a point: {message['error']}")
         code = self.process.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         raise RunFailed(f"a worker process {how}")
@@ -145,5 +145,5 @@ def _drain(order: Sequence[str], todo: dict[str, str], jobs: int, cache: Cache,
         saved = sum(cache.path(k).is_file() for k in todo)
         first = failures[0]
         if isinstance(first, RunFailed):
-            raise RunFailed(f"{first}; {saved} of {len(todo)} points are saved, the same command resumes.") from None
+            raise RunFailed(f"{first}; {saved} of {len(todo)} points are saved and the same command resumes.") from None
         raise first

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
@@ -31,20 +31,28 @@ SpecError = _core.SpecError
 
 @lru_cache(maxsize=1)
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario: every key with its type, unit, default and one sentence."""
-    return json.loads(_core.schema())
+    """The JSON Schema of a scenario as written in a file: every key with type, unit, default and one sentence.
+
+    The engine describes the expanded form. A file names its platform, and may override parts of it.
+    """
+    full = json.loads(_core.schema())
+    platform = full["properties"]["platform"]
+    full["properties"]["platform"] = {"type": "string", "description": "Name or path of a platform file."}
+    full["properties"]["override"] = {**platform, "description": "Values that replace the platform's."}
+    return full
 
 
-def _deref(node: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Follow references and optional wrappers to the table that describes a section's keys."""
+def _table(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema node that lists a section's keys; among several kinds, the one that ``data`` names."""
     while node:
         if "$ref" in node:
             node = schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]]
         elif "properties" in node:
             return node
         else:
-            options = [o for o in (*node.get("anyOf", ()), *node.get("allOf", ())) if o.get("type") != "null"]
-            node = options[0] if len(options) == 1 else None
+            options = [o for union in ("oneOf", "anyOf") for o in node.get(union, ()) if o.get("type") != "null"]
+            chosen = [o for o in options if o.get("properties", {}).get("kind", {}).get("const") == data.get("kind", "")]
+            node = next(iter(chosen or (options if len(options) == 1 else ())), None)
     return {}
 
 
@@ -52,7 +60,7 @@ class Section:
     """One table of a scenario; keys are attributes. Unknown keys raise :class:`SpecError` at once."""
 
     def __init__(self, data: dict[str, Any], node: Mapping[str, Any], path: str, file: str):
-        self.__dict__.update(_data=data, _node=_deref(node), _path=path, _file=file)
+        self.__dict__.update(_data=data, _node=_table(node, data), _path=path, _file=file)
 
     def _keys(self) -> list[str]:
         return list(self._node.get("properties", {}))
@@ -73,7 +81,7 @@ class Section:
             return self._child(key, self._data[key], self._node.get("properties", {}).get(key, {}))
         self._check(key)
         node = self._node["properties"][key] if key in self._keys() else {}
-        if _deref(node):  # a section not written yet: attributes set on it create it
+        if _table(node, {}):  # a section not written yet: assigning to its attributes creates it
             return self._child(key, self._data.setdefault(key, {}), node)
         return node.get("default")
 
@@ -104,15 +112,16 @@ class Section:
     def help(self) -> str:
         """The keys of this section with the engine's sentence for each."""
         props = self._node.get("properties", {})
-        return "\n".join(f"{k}: {_deref_doc(v)}" for k, v in props.items())
+        return "\n".join(f"{key}: {' '.join(node.get('description', '').split())}" for key, node in props.items())
 
 
-def _deref_doc(node: Mapping[str, Any]) -> str:
-    text = node.get("description") or _deref(node).get("description") or ""
-    return " ".join(text.split())
+if TYPE_CHECKING:
+    from ._fields import Fields
+else:
+    Fields = Section
 
 
-class Scenario(Section):
+class Scenario(Fields):
     """A host, its tenants, its traffic and what to run: one simulated point.
 
     ``Scenario.load("scenarios/kvs.toml")`` reads a file; ``Scenario({...})`` takes the same

@@ -17,10 +17,11 @@ policy = "ddio"
 ways = 2
 [rings]
 rx_buffers = 64
+buffer_size = "1 KiB"
 [[tenant]]
 name = "kvs"
 cores = 2
-app = { kind = "mica", item_size = "1 KiB", pairs = 20000 }
+app = { kind = "mica", item_size = "1 KiB", get_fraction = 0.05, pairs = 20000, buckets = 8192, log_size = "16 MiB", zipf = 0.99 }
 [traffic]
 arrivals = "poisson"
 rate = "1 Mrps"

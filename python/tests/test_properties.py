@@ -2,13 +2,12 @@
 
 import copy
 
+from conftest import TINY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hostnet as hn
 from hostnet.specs import parse_value, tomllib
-
-from .conftest import TINY
 
 KEYS = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=8).filter(lambda k: not k.isdigit())
 PLAIN = (st.booleans() | st.integers(-2**63, 2**63 - 1) | st.floats(allow_nan=False)

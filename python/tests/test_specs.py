@@ -89,3 +89,24 @@ def test_a_wrong_value_names_file_and_key_in_one_sentence(tiny, changes, key):
     with pytest.raises(hn.SpecError) as e:
         tiny.with_(changes).resolve()
     assert "tiny.toml" in str(e.value) and key in str(e.value) and "\n" not in str(e.value)
+
+
+def test_sections_of_several_kinds_know_their_own_keys(tiny):
+    assert "get_fraction" in dir(tiny.tenant[0].app)
+    with pytest.raises(hn.SpecError, match="item_size"):
+        tiny.tenant[0].app.item_sise = "512 B"
+
+
+def test_the_platform_can_be_overridden_by_attribute(tiny):
+    import json
+
+    tiny.override.memory.channels = 8
+    assert json.loads(tiny.resolve())["platform"]["memory"]["channels"] == 8
+    with pytest.raises(hn.SpecError, match=r"\[override.memory\].*'channels'"):
+        tiny.override.memory.chanels = 8
+
+
+def test_the_typed_face_matches_the_schema():
+    from hostnet import _stubs
+
+    assert _stubs.FILE.read_text() == _stubs.render(hn.schema()), "run `make stubs`"

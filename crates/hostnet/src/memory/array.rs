@@ -1,6 +1,7 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
 use crate::kernel::rng::mix;
+use bytemuck::{Pod, Zeroable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +32,8 @@ pub enum Indexing {
 }
 
 const EMPTY: u32 = u32::MAX;
-/// The line was written and memory has an older version.
-pub const DIRTY: u8 = 1;
+/// The oldest a line can be before its set is renumbered.
+const OLD: u8 = u8::MAX;
 
 /// What was in a way that a new line displaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,22 +42,35 @@ pub struct Victim {
     pub dirty: bool,
 }
 
-/// Tags, recency and flags of one cache. Holds no data and no time.
-#[derive(Clone, Debug)]
+/// A host cache line: a set of up to 12 ways lies in one, so that a look-up and the replacement
+/// that follows touch the host's memory once.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Zeroable, Pod)]
+struct Block([u32; 16]);
+
+/// Tags, recency and dirtiness of one cache. Holds no data and no time.
+///
+/// A set is `ways` tags, then `ways` bytes of age, then a word: dirty bits, and above them the set's
+/// clock of uses (LRU) or its tree (PLRU).
+#[derive(Clone)]
 pub struct Array {
     ways: usize,
     sets: u32,
     slices: u32,
     set_bits: u32,
     policy: Replacement,
-    tags: Vec<u32>,
-    /// LRU: time of last touch. SRRIP: the prediction. PLRU: unused but for emptiness.
-    age: Vec<u32>,
-    flags: Vec<u8>,
+    blocks: Vec<Block>,
+    stride: usize,
     tree: Vec<u32>,
-    clock: u32,
     dice: u64,
     held: usize,
+}
+
+/// Where a line lies: its set's first word, and its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    base: u32,
+    way: u32,
 }
 
 impl Array {
@@ -73,34 +87,56 @@ impl Array {
         slices: u32,
     ) -> Result<Array, String> {
         let slices = if indexing == Indexing::Modulo { 1 } else { slices.max(1) };
-        if ways == 0 || ways > 32 || sets == 0 {
-            return Err(format!("{sets} sets of {ways} ways is not a cache (1 to 32 ways)"));
+        if ways == 0 || ways > 24 || sets == 0 {
+            return Err(format!("{sets} sets of {ways} ways is not a cache (1 to 24 ways)"));
         }
         if sets % slices != 0 || !(sets / slices).is_power_of_two() {
             return Err(format!(
                 "{sets} sets in {slices} slices: the sets of a slice must be a power of two"
             ));
         }
-        let lines = sets as usize * ways as usize;
-        Ok(Array {
-            ways: ways as usize,
+        let ways = ways as usize;
+        let stride = (ways + ways.div_ceil(4) + 1).next_multiple_of(16);
+        let mut a = Array {
+            ways,
             sets,
             slices,
             set_bits: (sets / slices).trailing_zeros(),
             policy,
-            tags: vec![EMPTY; lines],
-            age: vec![0; lines],
-            flags: vec![0; lines],
+            blocks: vec![Block([0; 16]); sets as usize * stride / 16],
+            stride,
             tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
-            clock: 0,
             dice: 0x5eed,
             held: 0,
-        })
+        };
+        for set in 0..sets as usize {
+            a.words_mut()[set * stride..][..ways].fill(EMPTY);
+        }
+        Ok(a)
     }
 
-    pub fn lines(&self) -> usize {
-        self.tags.len()
+    #[inline]
+    fn words(&self) -> &[u32] {
+        bytemuck::cast_slice(&self.blocks)
     }
+    #[inline]
+    fn words_mut(&mut self) -> &mut [u32] {
+        bytemuck::cast_slice_mut(&mut self.blocks)
+    }
+
+    /// Tags, ages and the last word of the set at `base`.
+    #[inline]
+    fn set_mut(&mut self, base: usize) -> (&mut [u32], &mut [u8], &mut u32) {
+        let (ways, stride) = (self.ways, self.stride);
+        let (tags, rest) = self.words_mut()[base..base + stride].split_at_mut(ways);
+        let (ages, rest) = rest.split_at_mut(ways.div_ceil(4));
+        (tags, &mut bytemuck::cast_slice_mut(ages)[..ways], &mut rest[0])
+    }
+    #[inline]
+    fn last(&self, base: usize) -> u32 {
+        self.words()[base + self.ways + self.ways.div_ceil(4)]
+    }
+
     /// Lines held now.
     pub fn held(&self) -> usize {
         self.held
@@ -109,7 +145,7 @@ impl Array {
         self.ways as u32
     }
 
-    /// First slot of the line's set, and its tag.
+    /// First word of the line's set, and its tag.
     #[inline]
     fn home(&self, line: u64) -> (usize, u32) {
         let inner = line & ((1 << self.set_bits) - 1);
@@ -120,54 +156,43 @@ impl Array {
             let slice = (mix(line) >> 32) * u64::from(self.slices) >> 32;
             (slice << self.set_bits) | inner
         };
-        (set as usize * self.ways, tag)
+        (set as usize * self.stride, tag)
     }
 
     /// The slot that holds `line`, if any. Does not count as a use.
     #[inline]
-    pub fn find(&self, line: u64) -> Option<usize> {
+    pub fn find(&self, line: u64) -> Option<Slot> {
         let (base, tag) = self.home(line);
         let mut at = usize::MAX;
-        for (w, t) in self.tags[base..base + self.ways].iter().enumerate() {
+        for (w, t) in self.words()[base..base + self.ways].iter().enumerate() {
             if *t == tag {
-                at = base + w;
+                at = w;
             }
         }
-        (at != usize::MAX).then_some(at)
+        (at != usize::MAX).then_some(Slot { base: base as u32, way: at as u32 })
     }
 
     /// Counts a use of `slot`.
     #[inline]
-    pub fn touch(&mut self, slot: usize) {
+    pub fn touch(&mut self, slot: Slot) {
+        let (base, way) = (slot.base as usize, slot.way as usize);
         match self.policy {
             Replacement::Lru => {
-                self.clock = self.clock.wrapping_add(1);
-                if self.clock == 0 {
-                    self.rebase();
+                let (tags, ages, last) = self.set_mut(base);
+                let clock = (*last >> 24) as u8;
+                if clock == OLD {
+                    renumber(tags, ages, last);
                 }
-                self.age[slot] = self.clock;
+                *last += 1 << 24;
+                ages[way] = (*last >> 24) as u8;
             }
-            Replacement::Srrip => self.age[slot] = 0,
-            Replacement::TreePlru => self.point_away(slot),
+            Replacement::Srrip => self.set_mut(base).1[way] = 0,
+            Replacement::TreePlru => self.point_away(base / self.stride, way),
             Replacement::Random => {}
         }
     }
 
-    /// The touch counter wrapped after 2^32 uses: keep the order within each set.
-    #[cold]
-    fn rebase(&mut self) {
-        for base in (0..self.tags.len()).step_by(self.ways) {
-            let mut order: Vec<usize> = (base..base + self.ways).collect();
-            order.sort_by_key(|s| self.age[*s]);
-            for (rank, slot) in order.into_iter().enumerate() {
-                self.age[slot] = if self.tags[slot] == EMPTY { 0 } else { rank as u32 + 1 };
-            }
-        }
-        self.clock = self.ways as u32 + 1;
-    }
-
-    fn point_away(&mut self, slot: usize) {
-        let (set, way) = (slot / self.ways, slot % self.ways);
+    fn point_away(&mut self, set: usize, way: usize) {
         let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
         while hi - lo > 1 {
             let mid = (lo + hi) / 2;
@@ -196,18 +221,23 @@ impl Array {
 
     /// Puts `line`, which must be absent, into a way of `mask`; returns its slot and who had to go.
     #[inline]
-    pub fn insert(&mut self, line: u64, flags: u8, mask: u32) -> (usize, Option<Victim>) {
+    pub fn insert(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+        debug_assert!(mask != 0 && mask >> self.ways == 0);
         let (base, tag) = self.home(line);
-        let slot = self.choose(base, mask);
-        let old = self.tags[slot];
+        let way = self.choose(base, mask);
+        let set = (base / self.stride) as u64;
+        let (set_bits, srrip) = (self.set_bits, self.policy == Replacement::Srrip);
+        let (tags, ages, last) = self.set_mut(base);
+        let old = std::mem::replace(&mut tags[way], tag);
         let victim = (old != EMPTY)
-            .then(|| Victim { line: self.line_of(slot), dirty: self.flags[slot] & DIRTY != 0 });
-        self.held += usize::from(old == EMPTY);
-        self.tags[slot] = tag;
-        self.flags[slot] = flags;
-        if self.policy == Replacement::Srrip {
-            self.age[slot] = 2; // "long re-reference interval" on insertion
-        } else {
+            .then(|| Victim { line: join(old, set, set_bits), dirty: *last >> way & 1 == 1 });
+        *last = *last & !(1 << way) | u32::from(dirty) << way;
+        if srrip {
+            ages[way] = 2; // "long re-reference interval" on insertion
+        }
+        self.held += usize::from(victim.is_none());
+        let slot = Slot { base: base as u32, way: way as u32 };
+        if !srrip {
             self.touch(slot);
         }
         (slot, victim)
@@ -215,85 +245,88 @@ impl Array {
 
     #[inline]
     fn choose(&mut self, base: usize, mask: u32) -> usize {
-        debug_assert!(mask != 0 && (mask >> self.ways == 0 || self.ways == 32));
-        match self.policy {
-            Replacement::Lru => {
-                let (mut best, mut at) = (u32::MAX, base);
-                for w in 0..self.ways {
-                    let age = self.age[base + w];
-                    if mask >> w & 1 == 1 && age < best {
-                        best = age;
-                        at = base + w;
-                    }
-                }
-                return at;
+        if self.policy == Replacement::Lru {
+            // Empty ways are of age zero.
+            let (_, ages, _) = self.set_mut(base);
+            let mut best = u32::MAX;
+            for (w, age) in ages.iter().enumerate() {
+                let barred = (mask >> w & 1).wrapping_sub(1);
+                best = best.min(u32::from(*age) << 8 | w as u32 | barred);
             }
-            _ => {
-                if let Some(w) =
-                    (0..self.ways).find(|w| mask >> w & 1 == 1 && self.tags[base + w] == EMPTY)
-                {
-                    return base + w;
-                }
-            }
+            return (best & 0xff) as usize;
+        }
+        let ways = self.ways;
+        let open = move |w: &usize| mask >> w & 1 == 1;
+        let tags = &self.words()[base..base + ways];
+        if let Some(w) = (0..ways).filter(open).find(|w| tags[*w] == EMPTY) {
+            return w;
         }
         match self.policy {
             Replacement::Random => {
                 self.dice = mix(self.dice);
                 let nth = (self.dice >> 32) * u64::from(mask.count_ones()) >> 32;
-                let way = (0..self.ways).filter(|w| mask >> w & 1 == 1).nth(nth as usize);
-                base + way.expect("the mask is not empty")
+                (0..ways).filter(open).nth(nth as usize).expect("the mask is not empty")
             }
-            Replacement::TreePlru => base + self.plru_way(base / self.ways, mask),
+            Replacement::TreePlru => self.plru_way(base / self.stride, mask),
             _ => loop {
-                if let Some(w) =
-                    (0..self.ways).find(|w| mask >> w & 1 == 1 && self.age[base + w] >= 3)
-                {
-                    return base + w;
+                let (_, ages, _) = self.set_mut(base);
+                if let Some(w) = (0..ways).filter(open).find(|w| ages[*w] >= 3) {
+                    return w;
                 }
-                for w in 0..self.ways {
-                    self.age[base + w] = (self.age[base + w] + 1).min(3);
-                }
+                ages.iter_mut().for_each(|a| *a = (*a + 1).min(3));
             },
         }
     }
 
-    fn line_of(&self, slot: usize) -> u64 {
-        let set = (slot / self.ways) as u64;
-        u64::from(self.tags[slot]) << self.set_bits | set & ((1 << self.set_bits) - 1)
-    }
-
     /// Empties `slot`; returns whether it was dirty.
     #[inline]
-    pub fn remove(&mut self, slot: usize) -> bool {
-        let dirty = self.flags[slot] & DIRTY != 0;
+    pub fn remove(&mut self, slot: Slot) -> bool {
+        let way = slot.way as usize;
+        let (tags, ages, last) = self.set_mut(slot.base as usize);
+        let dirty = *last >> way & 1 == 1;
+        tags[way] = EMPTY;
+        ages[way] = 0;
+        *last &= !(1 << way);
         self.held -= 1;
-        self.tags[slot] = EMPTY;
-        self.flags[slot] = 0;
-        self.age[slot] = 0;
         dirty
     }
 
     #[inline]
-    pub fn is_dirty(&self, slot: usize) -> bool {
-        self.flags[slot] & DIRTY != 0
+    pub fn is_dirty(&self, slot: Slot) -> bool {
+        self.last(slot.base as usize) >> slot.way & 1 == 1
     }
     #[inline]
-    pub fn set_dirty(&mut self, slot: usize, dirty: bool) {
-        self.flags[slot] = self.flags[slot] & !DIRTY | u8::from(dirty);
-    }
-    #[inline]
-    pub fn way_of(&self, slot: usize) -> u32 {
-        (slot % self.ways) as u32
+    pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
+        let (_, _, last) = self.set_mut(slot.base as usize);
+        *last = *last & !(1 << slot.way) | u32::from(dirty) << slot.way;
     }
     /// Every line held, with its way and whether it is dirty.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
-        (0..self.tags.len())
-            .filter(|s| self.tags[*s] != EMPTY)
-            .map(|s| (self.line_of(s), self.way_of(s), self.is_dirty(s)))
+        (0..self.sets as usize).flat_map(move |set| {
+            let base = set * self.stride;
+            let last = self.last(base);
+            let tags = self.words()[base..base + self.ways].iter().enumerate();
+            tags.filter(|(_, t)| **t != EMPTY).map(move |(w, t)| {
+                (join(*t, set as u64, self.set_bits), w as u32, last >> w & 1 == 1)
+            })
+        })
     }
-    pub fn sets(&self) -> u32 {
-        self.sets
+}
+
+fn join(tag: u32, set: u64, set_bits: u32) -> u64 {
+    u64::from(tag) << set_bits | set & ((1 << set_bits) - 1)
+}
+
+/// The set's clock is about to wrap: keep the order of its ages, from one up.
+#[cold]
+fn renumber(tags: &[u32], ages: &mut [u8], last: &mut u32) {
+    let mut order: Vec<usize> = (0..tags.len()).filter(|w| tags[*w] != EMPTY).collect();
+    order.sort_by_key(|w| ages[*w]);
+    ages.fill(0);
+    for (rank, way) in order.iter().enumerate() {
+        ages[*way] = rank as u8 + 1;
     }
+    *last = *last & 0x00ff_ffff | (order.len() as u32) << 24;
 }
 
 #[cfg(test)]
@@ -306,7 +339,7 @@ mod tests {
     fn fill(a: &mut Array, lines: impl IntoIterator<Item = u64>) {
         let mask = (1u32 << a.ways()) - 1;
         for l in lines {
-            a.insert(l, 0, mask);
+            a.insert(l, false, mask);
         }
     }
 
@@ -316,7 +349,7 @@ mod tests {
         fill(&mut a, 0..4);
         let s = a.find(0).unwrap();
         a.touch(s);
-        assert_eq!(a.insert(9, 0, 0b1111).1, Some(Victim { line: 1, dirty: false }));
+        assert_eq!(a.insert(9, false, 0b1111).1, Some(Victim { line: 1, dirty: false }));
     }
 
     #[test]
@@ -324,8 +357,8 @@ mod tests {
         let mut a = one_set(4, Replacement::Lru);
         fill(&mut a, 0..4);
         for line in 10..20 {
-            let (slot, v) = a.insert(line, DIRTY, 0b0011);
-            assert!(a.way_of(slot) < 2);
+            let (slot, v) = a.insert(line, true, 0b0011);
+            assert!(slot.way < 2);
             assert!(v.unwrap().line != 2 && v.unwrap().line != 3);
         }
         assert!(a.find(2).is_some() && a.find(3).is_some());
@@ -350,20 +383,20 @@ mod tests {
         let mut a = one_set(4, Replacement::TreePlru);
         fill(&mut a, 0..4); // touched 0 1 2 3: root points left, left pair at way 0
         let mask = 0b1111;
-        assert_eq!(a.insert(10, 0, mask).1.unwrap().line, 0);
-        assert_eq!(a.insert(11, 0, mask).1.unwrap().line, 2);
-        assert_eq!(a.insert(12, 0, mask).1.unwrap().line, 1);
-        assert_eq!(a.insert(13, 0, mask).1.unwrap().line, 3);
+        assert_eq!(a.insert(10, false, mask).1.unwrap().line, 0);
+        assert_eq!(a.insert(11, false, mask).1.unwrap().line, 2);
+        assert_eq!(a.insert(12, false, mask).1.unwrap().line, 1);
+        assert_eq!(a.insert(13, false, mask).1.unwrap().line, 3);
     }
 
     #[test]
     fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
         let mut a =
             Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
-        for line in (0..1_000_000u64).step_by(97) {
-            let (slot, _) = a.insert(line, DIRTY, 0xfff);
-            assert_eq!(a.line_of(slot), line);
+        for line in (0..200_000u64).step_by(97) {
+            let (slot, _) = a.insert(line, true, 0xfff);
             assert_eq!(a.find(line), Some(slot));
+            assert!(line % 9_700 != 0 || a.iter().any(|l| l == (line, slot.way, true)));
         }
     }
 
@@ -372,17 +405,22 @@ mod tests {
         let a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
         let mut per = vec![0u32; 24];
         for line in 0..240_000u64 {
-            per[a.home(line).0 / 12 / 2048] += 1;
+            per[a.home(line).0 / a.stride / 2048] += 1;
         }
         assert!(per.iter().all(|n| (9_500..10_500).contains(n)), "{per:?}"); // 5 sigma
     }
 
     #[test]
-    fn recency_survives_the_wrap_of_the_touch_counter() {
+    fn recency_survives_the_wrap_of_a_set_s_clock() {
         let mut a = one_set(4, Replacement::Lru);
-        a.clock = u32::MAX - 2;
         fill(&mut a, 0..4);
-        assert_eq!(a.insert(9, 0, 0b1111).1.unwrap().line, 0);
-        assert_eq!(a.insert(10, 0, 0b1111).1.unwrap().line, 1);
+        for n in 0..1000u64 {
+            let s = a.find(n % 3).unwrap(); // 0, 1 and 2 in turn; 3 is never used again
+            a.touch(s);
+        }
+        // 999 was a use of line 0; the order of last use is 3, 1, 2, 0
+        for gone in [3, 1, 2, 0] {
+            assert_eq!(a.insert(100 + gone, false, 0b1111).1.unwrap().line, gone);
+        }
     }
 }

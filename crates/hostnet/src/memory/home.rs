@@ -1,7 +1,7 @@
 //! The caching and home agent: LLC look-ups, NIC accesses, sweeps, and admission under
 //! backpressure.
 
-use super::array::{Victim, DIRTY};
+use super::array::Victim;
 use super::region::{Kind, Sharing};
 use super::spec::{LlcRole, ReadHit};
 use super::stats::Class;
@@ -162,7 +162,7 @@ impl Memory {
     }
 
     fn llc_insert(&mut self, cal: &mut Events, line: u64, dirty: bool, mask: u32, now: Time) {
-        let (_, victim) = self.llc.insert(line, if dirty { DIRTY } else { 0 }, mask);
+        let (_, victim) = self.llc.insert(line, dirty, mask);
         if let Some(Victim { line, dirty: true }) = victim {
             self.evict(cal, line, now);
         }

@@ -1,7 +1,7 @@
 //! What happens inside a core's own caches. Resolved at once, without events: a core runs ahead in
 //! them until something misses beyond the L2.
 
-use super::array::{Victim, DIRTY};
+use super::array::{Slot, Victim};
 use super::region::Sharing;
 use super::{home, CleanVictim, Memory};
 use crate::kernel::{rng::mix, Events, Time};
@@ -73,7 +73,7 @@ impl Memory {
         (others != 0, dirty)
     }
 
-    fn mark_dirty_l1(&mut self, core: usize, slot: usize, line: u64) {
+    fn mark_dirty_l1(&mut self, core: usize, slot: Slot, line: u64) {
         if !self.l1[core].is_dirty(slot) {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
@@ -85,7 +85,7 @@ impl Memory {
 
     fn into_l1(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
-        let (_, victim) = self.l1[core].insert(line, if dirty { DIRTY } else { 0 }, mask);
+        let (_, victim) = self.l1[core].insert(line, dirty, mask);
         if let Some(Victim { line, dirty: true }) = victim {
             match self.l2[core].find(line) {
                 Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
@@ -100,7 +100,7 @@ impl Memory {
             self.shared.add(line, core);
         }
         let mask = u32::MAX >> (32 - self.l2[core].ways());
-        let (_, victim) = self.l2[core].insert(line, if dirty { DIRTY } else { 0 }, mask);
+        let (_, victim) = self.l2[core].insert(line, dirty, mask);
         if let Some(mut v) = victim {
             if self.sharing(v.line) == Sharing::Shared
                 && (self.l2_inclusive || self.l1[core].find(v.line).is_none())
