@@ -6,13 +6,13 @@ import json
 import re
 from html.parser import HTMLParser
 
+import fakeresults
+import paperworld
 import polars as pl
 import pytest
 
 from hostnet import HostnetError
 from hostnet.report import labels, write_report
-
-from . import fakeresults, paperworld
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
