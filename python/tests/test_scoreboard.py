@@ -305,6 +305,13 @@ def test_every_study_table_is_used_by_a_claim():
     assert used == set(paperworld.tables())
 
 
+def test_the_example_in_the_documentation_works(tmp_path):
+    page = (CLAIMS.parents[1] / "docs" / "claims.md").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(re.search(r"```toml\n(.*?)```", page, re.DOTALL).group(1), encoding="utf-8")
+    (found,) = evaluate(load(tmp_path / "mine.toml"), paperworld.Source(paperworld.tables()))
+    assert (found.verdict, found.measured) == ("off", pytest.approx(1.79))
+
+
 def test_only_the_studies_of_the_chosen_claims_run():
     source = paperworld.Source(paperworld.tables())
     evaluate(scoreboard.select(load(CLAIMS), "sweeper.c.fig7*"), source)
