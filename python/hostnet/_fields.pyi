@@ -4,6 +4,7 @@ from typing import Literal
 
 from .specs import Section
 
+
 class CacheSpec(Section):
     """One level of private cache."""
     latency_cycles: int

@@ -29,6 +29,7 @@ packet = "1 KiB"
 [run]
 load = "fixed"
 requests = 2000
+warmup_requests = 500
 """
 
 
