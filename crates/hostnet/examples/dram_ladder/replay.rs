@@ -252,6 +252,7 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
             mapping: "RoRaBaCoCh".into(),
             rpq: 64,
             wpq: 128,
+            scheduler: Scheduler::Transaction,
             entry_release: Release::Data,
             page_policy: PagePolicy::OpenAdaptive,
             row_access_limit: 16,

@@ -4,6 +4,7 @@ use super::mapping::Decoded;
 use super::staged::Staged;
 use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
 use super::timing::Timing;
+use super::transaction::Pipeline;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
 use crate::kernel::Time;
 
@@ -141,6 +142,7 @@ pub struct Channel {
     /// Times at which read entries leave the queue when they leave with their data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
+    pub(super) pipeline: Pipeline,
     pub(super) write_mode: bool,
     pub(super) burst_reads: u32,
     pub(super) burst_writes: u32,
@@ -253,6 +255,7 @@ impl Channel {
             queued: [0; 2],
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
+            pipeline: Pipeline::default(),
             write_mode: false,
             burst_reads: 0,
             burst_writes: 0,
@@ -357,6 +360,11 @@ impl Channel {
             return self.stage(i, dir, now);
         }
         self.link(i, b, dir);
+        if self.p.scheduler == Scheduler::Transaction {
+            self.sort_in(i, b, dir);
+            self.wake = self.wake.min(now);
+            return;
+        }
         let q = self.banks[b].q[dir];
         let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == self.write_mode as usize;
         if d.row == self.banks[b].row {
@@ -395,6 +403,19 @@ impl Channel {
         }
         q.tail = i;
         self.queued[dir] += 1;
+    }
+
+    /// Makes slot `i` its bank's hit or miss if it has none.
+    #[inline]
+    pub(super) fn sort_in(&mut self, i: u16, b: usize, dir: usize) {
+        let q = self.banks[b].q[dir];
+        if self.slots[i as usize].row == self.banks[b].row {
+            if q.hit == NONE {
+                self.set_hit(b, dir, i);
+            }
+        } else if q.miss == NONE {
+            self.set_miss(b, dir, i);
+        }
     }
 
     /// Restarts the ages from zero in the order they have.

@@ -55,6 +55,10 @@ impl Channel {
             self.advance_staged(now, done);
             return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
         }
+        if self.p.scheduler == Scheduler::Transaction {
+            self.advance_transactions(now, done);
+            return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
+        }
         loop {
             if !self.chosen {
                 if self.mode_due() {
@@ -123,7 +127,7 @@ impl Channel {
         }
     }
 
-    fn switch_mode(&mut self) {
+    pub(super) fn switch_mode(&mut self) {
         if self.write_mode {
             self.stats.write_mode_ps += self.clock - self.mode_since;
         }
@@ -178,7 +182,7 @@ impl Channel {
         let over = self.overdue(closing & hits, dir);
         let closing = match self.p.scheduler {
             Scheduler::HitFirst => closing & (!hits | over),
-            Scheduler::FirstReady => closing,
+            Scheduler::FirstReady | Scheduler::Transaction => closing,
         };
         (hits & !over, misses & !self.open, closing)
     }
@@ -470,7 +474,7 @@ impl Channel {
             let pre = self.scan.pre_at[b];
             self.close(b, pre);
         }
-        if self.p.bank_queue > 0 {
+        if self.p.bank_queue > 0 || self.p.scheduler == Scheduler::Transaction {
             return;
         }
         self.stale |= 1 << COLUMN;

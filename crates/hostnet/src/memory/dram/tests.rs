@@ -358,7 +358,7 @@ fn c01_a_long_random_run_keeps_every_constraint() {
         (Standard::Ddr5_4800, DeviceWidth::X8, 2),
         (Standard::Lpddr5_6400, DeviceWidth::X16, 1),
     ] {
-        for (bank_queue, scheduler) in [(0, Scheduler::HitFirst), (0, Scheduler::FirstReady), (8, Scheduler::HitFirst)] {
+        for (bank_queue, scheduler) in [(0, Scheduler::HitFirst), (0, Scheduler::FirstReady), (8, Scheduler::HitFirst), (0, Scheduler::Transaction)] {
             let spec = DramSpec { standard, device_width: width, ranks, bank_queue, scheduler, refresh: true, ..quiet() };
             let d = standard.device(width);
             let shape = spec.shape(&d).unwrap();
