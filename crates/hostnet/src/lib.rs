@@ -5,5 +5,14 @@
 //! (docs/architecture.md).
 
 pub mod kernel;
+pub mod meter;
+pub mod flow;
 pub mod memory;
+pub mod core;
+pub mod device;
+pub mod placement;
+pub mod stack;
 pub mod traffic;
+pub mod app;
+pub mod config;
+pub mod host;

@@ -336,6 +336,13 @@ impl Controller {
 }
 
 impl DramSpec {
+    /// Peak bandwidth of all channels, in GB/s (10^9 bytes per second).
+    pub fn peak_gbs(&self) -> f64 {
+        let d = self.standard.device(self.device_width);
+        let per_line_ns = (d.burst * d.tck_ps) as f64 / 1e3;
+        f64::from(self.channels * d.subchannels) * 64.0 / per_line_ns
+    }
+
     fn shape(&self, d: &Device) -> Result<Shape, String> {
         let or = |v: u32, d: u32| if v == 0 { d } else { v };
         let s = Shape {
