@@ -222,9 +222,9 @@ pub struct Stats {
     /// Time the data bus carried data.
     pub bus_busy_ps: u64,
     pub write_mode_ps: u64,
-    /// Occupancy integrals: divided by time the mean occupancy, by arrivals the residence.
-    pub rpq_entry_ps: u64,
-    pub wpq_entry_ps: u64,
+    /// Occupancy integrals of the read and the write queue: divided by time the mean
+    /// occupancy, by arrivals the mean residence.
+    pub entry_ps: [u64; 2],
     /// Sum over reads from acceptance to the end of their data, static latency excluded.
     pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,

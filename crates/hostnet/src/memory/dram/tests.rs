@@ -264,7 +264,7 @@ fn q03_occupancy_integral_is_arrivals_times_residence() {
     b.read(0, 0, 7).read(100, 0, 7);
     b.run(1000);
     // Entries leave with their column commands, at 17 and at 100.
-    assert_eq!(b.ch.stats(1000 * 833).rpq_entry_ps, 17 * 833);
+    assert_eq!(b.ch.stats(1000 * 833).entry_ps[0], 17 * 833);
 }
 
 #[test]
