@@ -125,6 +125,8 @@ pub struct Channel {
     pub(super) banks: Vec<Bank>,
     pub(super) scan: Box<Scan>,
     pub(super) rank_shift: u32,
+    /// Banks of rank 0.
+    pub(super) rank_mask: u64,
     /// Tier of activates and precharges.
     pub(super) row_tier: u64,
     pub(super) ranks: Vec<Rank>,
@@ -233,6 +235,7 @@ impl Channel {
                 best: [u128::MAX; 3],
             }),
             rank_shift: per_rank.trailing_zeros(),
+            rank_mask: ((1u128 << per_rank) - 1) as u64,
             row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
             ranks: (0..shape.ranks as usize)
                 .map(|r| Rank {

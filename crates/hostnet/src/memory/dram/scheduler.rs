@@ -218,10 +218,15 @@ impl Channel {
     fn search_columns(&self, hits: u64, floor: u64) -> Choice {
         let scan = &*self.scan;
         let dir = self.write_mode as usize;
-        let reads = self.active & !self.active_writes;
-        let a = self.columns(reads, READ, &scan.active_key, floor);
-        let b = self.columns(hits, dir, &scan.hit_key[dir], floor);
-        a.min(b).min(self.columns(self.active_writes, WRITE, &scan.active_key, floor))
+        let mut best = self.columns(hits, dir, &scan.hit_key[dir], floor);
+        if self.active != 0 {
+            let reads = self.active & !self.active_writes;
+            best = best.min(self.columns(reads, READ, &scan.active_key, floor));
+        }
+        if self.active_writes != 0 {
+            best = best.min(self.columns(self.active_writes, WRITE, &scan.active_key, floor));
+        }
+        best
     }
 
     #[inline]
@@ -264,7 +269,7 @@ impl Channel {
         while rest != 0 {
             // The rank's bound is a floor for all its banks.
             let r = (rest.trailing_zeros() >> self.rank_shift) as usize % BANKS;
-            let here = rest & self.ranks[r].mask;
+            let here = rest & (self.rank_mask << (r << self.rank_shift));
             rest ^= here;
             let floor = floor.max(rank[r]);
             let mut best = NO_KEY;

@@ -407,7 +407,7 @@ fn c01_a_long_random_run_keeps_every_constraint() {
 
 #[test]
 fn s01_a_wrong_spec_is_one_sentence_with_key_value_and_remedy() {
-    let message = |spec: DramSpec| Controller::new(&spec).err().expect("an error");
+    let message = |spec: DramSpec| Controller::new(&spec).expect_err("an error");
     let ranks = message(DramSpec { ranks: 3, ..quiet() });
     assert!(ranks.contains("ranks = 3") && ranks.contains('4'), "{ranks}");
     for bad in [
