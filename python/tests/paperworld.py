@@ -10,17 +10,91 @@ from typing import Any
 
 import polars as pl
 
-SWEPT = """case system injection agent eviction guard mode item_bytes buf ways depth channels split_a split_b rate_mrps
-rate_basis load""".split()
-METRICS = """throughput_mrps offered_mrps net_gbps drop_rate drops lat_mean_us lat_p50_us lat_p90_us lat_p99_us
-lat_p999_us lat_max_us service_mean_us cores_busy mem_bw_gbs mem_read_gbs mem_write_gbs mem_utilisation acc_nic_rx_wr
-acc_nic_tx_rd acc_cpu_rx_rd acc_cpu_tx_rdwr acc_cpu_other_rd acc_rx_evct acc_tx_evct acc_other_evct acc_total
-rx_evct_premature rx_evct_consumed dram_lat_avg_ns dram_lat_p50_ns dram_lat_p99_ns dram_row_hit_ratio amat_cycles
-llc_miss_ratio llc_rx_lines llc_rx_lines_outside_ddio clsweeps_per_req sweep_messages_per_req t0_mops t0_llc_miss_ratio
-t0_llc_app_share t1_mops t1_llc_miss_ratio rx_footprint_mb rx_footprint_per_llc ddio_capacity_mb total_rx_entries llc_mb l1l2_kb
-cores mem_peak_gbs dram_reads_per_block dram_writes_per_block first_read_cycles evct_dirty_fraction copies_left
-llc_dirty_blocks tx_writes_per_block sweep_delay_ns stale_blocks_readable clsweeps sweep_messages unloaded_dram_ns
-packets_per_pause""".split()
+SWEPT = [
+    "case",
+    "system",
+    "injection",
+    "agent",
+    "eviction",
+    "guard",
+    "mode",
+    "item_bytes",
+    "buf",
+    "ways",
+    "depth",
+    "channels",
+    "split_a",
+    "split_b",
+    "rate_mrps",
+    "rate_basis",
+    "load",
+]
+METRICS = [
+    "throughput_mrps",
+    "offered_mrps",
+    "net_gbps",
+    "drop_rate",
+    "drops",
+    "lat_mean_us",
+    "lat_p50_us",
+    "lat_p90_us",
+    "lat_p99_us",
+    "lat_p999_us",
+    "lat_max_us",
+    "service_mean_us",
+    "cores_busy",
+    "mem_bw_gbs",
+    "mem_read_gbs",
+    "mem_write_gbs",
+    "mem_utilisation",
+    "acc_nic_rx_wr",
+    "acc_nic_tx_rd",
+    "acc_cpu_rx_rd",
+    "acc_cpu_tx_rdwr",
+    "acc_cpu_other_rd",
+    "acc_rx_evct",
+    "acc_tx_evct",
+    "acc_other_evct",
+    "acc_total",
+    "rx_evct_premature",
+    "rx_evct_consumed",
+    "dram_lat_avg_ns",
+    "dram_lat_p50_ns",
+    "dram_lat_p99_ns",
+    "dram_row_hit_ratio",
+    "amat_cycles",
+    "llc_miss_ratio",
+    "llc_rx_lines",
+    "llc_rx_lines_outside_ddio",
+    "clsweeps_per_req",
+    "sweep_messages_per_req",
+    "t0_mops",
+    "t0_llc_miss_ratio",
+    "llc_app_share",
+    "t1_mops",
+    "t1_llc_miss_ratio",
+    "rx_footprint_mb",
+    "rx_footprint_per_llc",
+    "ddio_capacity_mb",
+    "total_rx_entries",
+    "llc_mb",
+    "l1l2_kb",
+    "cores",
+    "mem_peak_gbs",
+    "dram_reads_per_block",
+    "dram_writes_per_block",
+    "first_read_cycles",
+    "evct_dirty_fraction",
+    "copies_left",
+    "llc_dirty_blocks",
+    "tx_writes_per_block",
+    "sweep_delay_ns",
+    "stale_blocks_readable",
+    "clsweeps",
+    "sweep_messages",
+    "unloaded_dram_ns",
+    "packets_per_pause",
+]
 CLASSES = [m for m in METRICS if m.startswith("acc_") and m != "acc_total"]
 
 WAYS = (2, 4, 6, 12)
@@ -40,7 +114,9 @@ def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Rows as a study table: every swept variable and every metric, null where a row does not say."""
     text = {"case", "system", "injection", "agent", "eviction", "guard", "mode", "rate_basis", "load"}
     schema = {c: pl.String if c in text else pl.Float64 for c in SWEPT + METRICS}
-    schema |= {c: pl.Int64 for c in ("ways", "buf", "item_bytes", "depth", "channels", "split_a", "split_b")}
+    schema |= {
+        c: pl.Int64 for c in ("ways", "buf", "item_bytes", "depth", "endpoints", "channels", "split_a", "split_b")
+    }
     unknown = {k for row in rows for k in row} - schema.keys()
     assert not unknown, unknown
     return pl.DataFrame([{c: row.get(c) for c in schema} for row in rows], schema=schema)
@@ -48,10 +124,28 @@ def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 def point(system: str, ways: int | None, mrps: float, acc: dict[str, float], **more: Any) -> dict[str, Any]:
     """A loaded point: throughput, accesses per request by class, and what follows from them."""
-    classes = {f"acc_{c}": 0.0 for c in "nic_rx_wr nic_tx_rd cpu_rx_rd cpu_tx_rdwr cpu_other_rd rx_evct tx_evct other_evct".split()}
+    classes = {
+        f"acc_{c}": 0.0
+        for c in [
+            "nic_rx_wr",
+            "nic_tx_rd",
+            "cpu_rx_rd",
+            "cpu_tx_rdwr",
+            "cpu_other_rd",
+            "rx_evct",
+            "tx_evct",
+            "other_evct",
+        ]
+    }
     classes |= {f"acc_{c}": float(n) for c, n in acc.items()}
     total = sum(classes.values())
-    row = {"system": system, "ways": ways, "throughput_mrps": mrps, "acc_total": total, "mem_bw_gbs": mrps * total * 64 / 1000}
+    row = {
+        "system": system,
+        "ways": ways,
+        "throughput_mrps": mrps,
+        "acc_total": total,
+        "mem_bw_gbs": mrps * total * 64 / 1000,
+    }
     return {"load": "peak_slo", "buf": 2048, "item_bytes": 1024, "channels": 4} | row | classes | more
 
 
@@ -69,7 +163,9 @@ def fig5() -> pl.DataFrame:
     rows = []
     for item, buf in CLUSTERS:
         top = SWEEPER_MRPS[item]
-        rows.append(point("ideal", None, top * 1.0212, {"cpu_other_rd": 16, "other_evct": 15}, buf=buf, item_bytes=item))
+        rows.append(
+            point("ideal", None, top * 1.0212, {"cpu_other_rd": 16, "other_evct": 15}, buf=buf, item_bytes=item)
+        )
         for ways in WAYS:
             g = gain(item, buf, ways)
             rows.append(point("ddio", ways, top / g, ddio_acc(item, g), buf=buf, item_bytes=item))
@@ -120,10 +216,13 @@ def fig2_7(figure: str) -> pl.DataFrame:
 def fig8() -> pl.DataFrame:
     # (channels, large cluster?) -> (gain of 2 ways, gain of 12 ways, ideal Mrps)
     gains = {
-        (3, False): (1.4, 1.1, 55.0), (3, True): (2.7, 2.2, 38.0),
-        (4, False): (1.25, 1.05, 70.0), (4, True): (2.6, 2.1, 47.0),
-        (8, False): (1.1, 1.01, 90.0), (8, True): (2.0, 1.6, 70.0),
-    }  # fmt: skip
+        (3, False): (1.4, 1.1, 55.0),
+        (3, True): (2.7, 2.2, 38.0),
+        (4, False): (1.25, 1.05, 70.0),
+        (4, True): (2.6, 2.1, 47.0),
+        (8, False): (1.1, 1.01, 90.0),
+        (8, True): (2.0, 1.6, 70.0),
+    }
     rows = []
     for (channels, large), (low, high, ideal) in gains.items():
         more = {"channels": channels, "buf": 2048 if large else 512, "item_bytes": 1024 if large else 512}
@@ -137,9 +236,11 @@ def fig8() -> pl.DataFrame:
 def fig6(side: str) -> pl.DataFrame:
     load = {"load": "fixed", "rate_mrps": 26.0, "rate_basis": "paper"} if side == "right" else {"load": "peak_slo"}
     cells = [  # system, ways, Mrps, mean and p99 DRAM latency at own peak, then at 26 Mrps
-        ("ddio", 2, 26.0, 100.0, 400.0, 100.0, 400.0), ("sweeper", 2, 46.5, 88.0, 370.0, 53.0, 150.0),
-        ("ddio", 12, 41.0, 95.0, 380.0, 70.0, 220.0), ("sweeper", 12, 46.5, 90.0, 357.0, 53.0, 150.0),
-    ]  # fmt: skip
+        ("ddio", 2, 26.0, 100.0, 400.0, 100.0, 400.0),
+        ("sweeper", 2, 46.5, 88.0, 370.0, 53.0, 150.0),
+        ("ddio", 12, 41.0, 95.0, 380.0, 70.0, 220.0),
+        ("sweeper", 12, 46.5, 90.0, 357.0, 53.0, 150.0),
+    ]
     rows = []
     for system, ways, mrps, mean, p99, mean26, p99at26 in cells:
         right = side == "right"
@@ -160,7 +261,7 @@ def fig9(letter: str) -> pl.DataFrame:
             swept = system == "sweeper"
             fwd = 30.0 if swept else (16.0, 20.0, 23.0, 25.0, 27.0, 28.0)[i]
             mem = 100.0 * (1 - 0.07 * i) * (1.05 if swept else 1.0)
-            more = {"t0_mops": fwd, "t1_mops": mem, "t0_llc_app_share": 0.01, "t1_llc_miss_ratio": 0.2 + 0.1 * i}
+            more = {"t0_mops": fwd, "t1_mops": mem, "llc_app_share": 0.01, "t1_llc_miss_ratio": 0.2 + 0.1 * i}
             if letter == "a":
                 more |= {"split_a": a, "split_b": 12 - a}
             rows.append(point(system, a, fwd, {"cpu_other_rd": 4}, **more))
@@ -190,15 +291,33 @@ def sizing() -> pl.DataFrame:
         for item in (512, 1024, 1536):
             for ways in WAYS:
                 footprint = 24 * buf * item / 2**20
-                rows.append({
-                    "case": "ring", "system": "ddio", "ways": ways, "buf": buf, "item_bytes": item, "load": "none", "cores": 24.0,
-                    "channels": 4, "mem_peak_gbs": 102.4, "llc_mb": 36.0, "l1l2_kb": 1328.0, "rx_footprint_mb": footprint,
-                    "rx_footprint_per_llc": footprint / 36, "ddio_capacity_mb": 36 * ways / 12, "total_rx_entries": 24.0 * buf,
-                })  # fmt: skip
-    # 64 endpoints with a ring of 128 each, and one ring of 1024 entries shared by 256 clients
-    for case, buf, cores, entries in (("per-endpoint", 128, 24.0, 64 * 24 * 128.0), ("shared-by-256-clients", 4, 1.0, 1024.0)):
-        other = {"case": case, "buf": buf, "cores": cores, "total_rx_entries": entries, "rx_footprint_mb": entries / 1024}
-        rows.append(rows[0] | {"item_bytes": 1024} | other)
+                rows.append(
+                    {
+                        "case": "ring",
+                        "system": "ddio",
+                        "ways": ways,
+                        "buf": buf,
+                        "item_bytes": item,
+                        "load": "none",
+                        "cores": 24.0,
+                        "channels": 4,
+                        "mem_peak_gbs": 102.4,
+                        "llc_mb": 36.0,
+                        "l1l2_kb": 1328.0,
+                        "rx_footprint_mb": footprint,
+                        "rx_footprint_per_llc": footprint / 36,
+                        "ddio_capacity_mb": 36 * ways / 12,
+                        "total_rx_entries": 24.0 * buf,
+                    }
+                )
+    # A ring of 128 for each of 64 endpoints, and one ring of 1024 that 256 endpoints share.
+    for case, buf, endpoints, cores in (
+        ("ring-of-128-per-endpoint", 8192, 64, 24),
+        ("shared-by-endpoints", 1024, 256, 1),
+    ):
+        entries = float(buf * cores)
+        other = {"case": case, "buf": buf, "endpoints": endpoints, "cores": float(cores), "total_rx_entries": entries}
+        rows.append(rows[0] | {"item_bytes": 1024, "rx_footprint_mb": entries / 1024} | other)
     return frame(rows)
 
 
@@ -206,37 +325,68 @@ def directed() -> dict[str, pl.DataFrame]:
     none = {"load": "none", "ways": 2, "unloaded_dram_ns": 80.0}
     rx = {"dma": (None, 310.0), "ddio": (2, 57.0)}
     sec2b = [
-        none | {"system": s, "injection": s, "ways": w, "eviction": e, "dram_reads_per_block": float(e == "before" or s == "dma"),
-                "first_read_cycles": lat + (256 if e == "before" and s == "ddio" else 0), "evct_dirty_fraction": 1.0}
-        for s, (w, lat) in rx.items() for e in ("none", "before", "after")
-    ]  # fmt: skip
+        none
+        | {
+            "system": s,
+            "injection": s,
+            "ways": w,
+            "eviction": e,
+            "dram_reads_per_block": float(e == "before" or s == "dma"),
+            "first_read_cycles": lat + (256 if e == "before" and s == "ddio" else 0),
+            "evct_dirty_fraction": 1.0,
+        }
+        for s, (w, lat) in rx.items()
+        for e in ("none", "before", "after")
+    ]
     fig3 = [
-        none | {"system": s, "item_bytes": size, "llc_dirty_blocks": size / 64, "copies_left": 0.0 if s == "sweeper" else 6.0,
-                "dram_writes_per_block": 0.0 if s == "sweeper" else 1.0, "clsweeps": size / 64 if s == "sweeper" else 0.0}
-        for s in ("ddio", "sweeper") for size in (128, 512, 1024)
-    ]  # fmt: skip
+        none
+        | {
+            "system": s,
+            "item_bytes": size,
+            "llc_dirty_blocks": size / 64,
+            "copies_left": 0.0 if s == "sweeper" else 6.0,
+            "dram_writes_per_block": 0.0 if s == "sweeper" else 1.0,
+            "clsweeps": size / 64 if s == "sweeper" else 0.0,
+        }
+        for s in ("ddio", "sweeper")
+        for size in (128, 512, 1024)
+    ]
     agents = (("none", 1.0, None), ("nic", 0.0, 20.0), ("cpu", 0.0, 900.0))
-    fig4 = [none | {"case": "directed", "system": "ddio", "agent": a, "tx_writes_per_block": n, "sweep_delay_ns": d} for a, n, d in agents]
+    fig4 = [
+        none | {"case": "directed", "system": "ddio", "agent": a, "tx_writes_per_block": n, "sweep_delay_ns": d}
+        for a, n, d in agents
+    ]
     fig4.append(point("sweeper", 2, 60.0, {"cpu_rx_rd": 1}, case="zero-copy", agent="nic", load="saturate"))
     steps = ("WQ entry written", "WQ entry read", "transmission complete", "sweep messages", "buffer released")
     events = pl.DataFrame({"agent": "nic", "event": list(steps), "t_ns": [0.0, 30.0, 120.0, 130.0, 150.0]})
     guards = (("none", 64.0), ("clwb", 0.0), ("dma", 0.0))
     sec5b = [none | {"system": "sweeper", "guard": g, "stale_blocks_readable": n} for g, n in guards]
     return {
-        "sweeper_sec2b": frame(sec2b), "sweeper_fig3": frame(fig3), "sweeper_fig4": frame(fig4),
-        "sweeper_fig4_events": events, "sweeper_sec5b": frame(sec5b),
-        "sweeper_sec6f_cited": frame([none | {"system": "ddio", "packets_per_pause": 480.0}]),
-    }  # fmt: skip
+        "sweeper_sec2b": frame(sec2b),
+        "sweeper_fig3": frame(fig3),
+        "sweeper_fig4": frame(fig4),
+        "sweeper_fig4_events": events,
+        "sweeper_sec5b": frame(sec5b),
+        "sweeper_sec6f_cited": frame([none | {"system": "ddio", "packets_per_pause": 480.0, "drop_rate": 0.5}]),
+    }
 
 
 def tables() -> dict[str, pl.DataFrame]:
     """Every study table by SQL name."""
     return directed() | {
-        "sweeper_sizing": sizing(), "sweeper_fig1": fig1(), "sweeper_fig2": fig2_7("fig2"), "sweeper_fig5": fig5(),
-        "sweeper_fig6_left": fig6("left"), "sweeper_fig6_right": fig6("right"), "sweeper_fig7": fig2_7("fig7"),
-        "sweeper_fig8": fig8(), "sweeper_fig9a": fig9("a"), "sweeper_fig9b": fig9("b"),
-        "sweeper_fig10a": fig10("a"), "sweeper_fig10b": fig10("b"),
-    }  # fmt: skip
+        "sweeper_sizing": sizing(),
+        "sweeper_fig1": fig1(),
+        "sweeper_fig2": fig2_7("fig2"),
+        "sweeper_fig5": fig5(),
+        "sweeper_fig6_left": fig6("left"),
+        "sweeper_fig6_right": fig6("right"),
+        "sweeper_fig7": fig2_7("fig7"),
+        "sweeper_fig8": fig8(),
+        "sweeper_fig9a": fig9("a"),
+        "sweeper_fig9b": fig9("b"),
+        "sweeper_fig10a": fig10("a"),
+        "sweeper_fig10b": fig10("b"),
+    }
 
 
 class Source:

@@ -1,27 +1,36 @@
-"""The scoreboard: verdict rules by hand-made rows, the shipped claims by an invented machine, bad files by their sentence."""
+"""The scoreboard: verdicts on hand-made rows, shipped claims on an invented machine, bad files by their sentence."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
 
-import paperworld
 import polars as pl
 import pytest
 from rich.console import Console
 
-from hostnet import HostnetError, scoreboard
+from hostnet import HostnetError, scoreboard, studies
+from hostnet.results import metric_info
 from hostnet.scoreboard import ClaimError, Result, evaluate, load
 from hostnet.scoreboard.evaluate import connect, tables_of
 from hostnet.scoreboard.render import as_objects
 
+from . import paperworld
+
 CLAIMS = Path(__file__).resolve().parents[2] / "claims" / "sweeper.toml"
 
 GOOD = {
-    "id": "t.one", "text": "It holds.", "experiment": "mine.e.fig1", "kind": "value", "expected": 10.0,
-    "tolerance": 0.1, "unit": "x", "eval": "SELECT value FROM mine_fig1",
-}  # fmt: skip
+    "id": "t.one",
+    "text": "It holds.",
+    "experiment": "mine.e.fig1",
+    "kind": "value",
+    "expected": 10.0,
+    "tolerance": 0.1,
+    "unit": "x",
+    "eval": "SELECT value FROM mine_fig1",
+}
 
 
 def claims_file(folder: Path, *claims: dict[str, object]) -> Path:
@@ -33,7 +42,9 @@ def claims_file(folder: Path, *claims: dict[str, object]) -> Path:
     return path
 
 
-def verdict(folder: Path, rows: dict[str, list[object]], query: str = "SELECT * FROM mine_fig1", **fields: object) -> Result:
+def verdict(
+    folder: Path, rows: dict[str, list[object]], query: str = "SELECT * FROM mine_fig1", **fields: object
+) -> Result:
     path = claims_file(folder, GOOD | {"eval": query} | fields)
     source = paperworld.Source({"mine_fig1": pl.DataFrame(rows, strict=False)})
     (result,) = evaluate(load(path), source)
@@ -118,7 +129,9 @@ def test_a_result_that_cannot_decide_is_an_error(tmp_path, kind, expected, rows,
     assert sentence in found.reason and "claim t.one" in found.reason and "`eval`" in found.reason
 
 
-@pytest.mark.parametrize("kind, expected", [("value", 1.0), ("zero", 0), ("range", [1, 2]), ("order", ["a", "b"]), ("trend", ["up"])])
+@pytest.mark.parametrize(
+    "kind, expected", [("value", 1.0), ("zero", 0), ("range", [1, 2]), ("order", ["a", "b"]), ("trend", ["up"])]
+)
 def test_no_row_is_an_error_for_every_kind(tmp_path, kind, expected):
     rows = {c: [1.0] for c in ("name", "value", "x", "y")}
     found = verdict(tmp_path, rows, query="SELECT * FROM mine_fig1 WHERE value > 5", kind=kind, expected=expected)
@@ -185,28 +198,72 @@ def test_every_shipped_claim_is_decided_as_the_invented_machine_was_made(board):
 
 # figure, condition that picks rows, column, factor, claims that must turn from reproduced to off
 DOCTORED = [
-    ("fig5", "system = 'sweeper'", "throughput_mrps", 0.5,
-     ["abs.peak-gain", "fig5a.sweeper-gain-range", "fig5a.sweeper-gain-min", "fig5a.never-hurts"]),
+    (
+        "fig5",
+        "system = 'sweeper'",
+        "throughput_mrps",
+        0.5,
+        ["abs.peak-gain", "fig5a.sweeper-gain-range", "fig5a.sweeper-gain-min", "fig5a.never-hurts"],
+    ),
     ("fig5", "system = 'sweeper'", "acc_rx_evct", 100.0, ["fig5c.sweeper-no-rx-evct"]),
-    ("fig5", "system = 'sweeper' AND ways = 4 AND buf = 1024", "acc_total", 1.2, ["fig5c.sweeper-matches-ideal-accesses"]),
-    ("fig5", "system = 'ddio' AND ways = 4", "throughput_mrps", 1.3, ["fig5a.more-ways-faster", "fig5.evct-throughput-link"]),
-    ("fig5", "system = 'ddio' AND ways = 12", "throughput_mrps", 1.5, ["fig5a.12way-over-2way", "fig5a.12way-near-ideal-smallest"]),
+    (
+        "fig5",
+        "system = 'sweeper' AND ways = 4 AND buf = 1024",
+        "acc_total",
+        1.2,
+        ["fig5c.sweeper-matches-ideal-accesses"],
+    ),
+    (
+        "fig5",
+        "system = 'ddio' AND ways = 4",
+        "throughput_mrps",
+        1.3,
+        ["fig5a.more-ways-faster", "fig5.evct-throughput-link"],
+    ),
+    (
+        "fig5",
+        "system = 'ddio' AND ways = 12",
+        "throughput_mrps",
+        1.5,
+        ["fig5a.12way-over-2way", "fig5a.12way-near-ideal-smallest"],
+    ),
     ("fig1", "system = 'dma'", "throughput_mrps", 2.0, ["fig1a.system-order", "fig1a.ddio-over-dma"]),
     ("fig1", "system = 'ideal'", "throughput_mrps", 0.7, ["fig1a.gap-to-ideal"]),
     ("fig1", "system = 'dma' AND load = 'fixed'", "dram_lat_avg_ns", 0.5, ["fig1a.dram-less-loaded"]),
     ("fig1", "system = 'ddio'", "acc_cpu_rx_rd", 10.0, ["fig1c.leaks-are-consumed"]),
-    ("fig2", "system = 'ddio' AND ways = 2", "acc_cpu_rx_rd", 2.2,
-     ["fig2c.consumed-dominates", "fig2c.premature-below-consumed-2way"]),
+    (
+        "fig2",
+        "system = 'ddio' AND ways = 2",
+        "acc_cpu_rx_rd",
+        2.2,
+        ["fig2c.consumed-dominates", "fig2c.premature-below-consumed-2way"],
+    ),
     ("fig3", "system = 'sweeper'", "clsweeps", 2.0, ["fig3.one-clsweep-per-block"]),
     ("fig4", "agent = 'cpu'", "sweep_delay_ns", 0.001, ["fig4.cpu-hint-slower"]),
-    ("fig6_left", "system = 'ddio'", "throughput_mrps", 2.0,
-     ["fig6.2way-peak-mrps", "fig6l.lower-latency-at-higher-load", "fig6l.gain-hi"]),
+    (
+        "fig6_left",
+        "system = 'ddio'",
+        "throughput_mrps",
+        2.0,
+        ["fig6.2way-peak-mrps", "fig6l.lower-latency-at-higher-load", "fig6l.gain-hi"],
+    ),
     ("fig6_right", "system = 'sweeper'", "dram_lat_avg_ns", 2.0, ["fig6r.avg", "fig6r.sweeper-below-ddio"]),
     ("fig7", "system = 'sweeper'", "acc_rx_evct", 1.5, ["fig7b.evct-equals-cpu-miss", "fig7b.no-consumed-evictions"]),
     ("fig7", "system = 'sweeper'", "llc_rx_lines_outside_ddio", 100.0, ["fig7.ddio-spillover"]),
-    ("fig8", "system = 'sweeper' AND channels = 8", "throughput_mrps", 2.0,
-     ["fig8.gain-falls-with-channels", "fig8.gain-8ch-lo"]),
-    ("fig9a", "system = 'sweeper' AND split_a = 4", "t0_mops", 0.6, ["fig9a.balanced-l3fwd", "fig9a.frontier-dominates"]),
+    (
+        "fig8",
+        "system = 'sweeper' AND channels = 8",
+        "throughput_mrps",
+        2.0,
+        ["fig8.gain-falls-with-channels", "fig8.gain-8ch-lo"],
+    ),
+    (
+        "fig9a",
+        "system = 'sweeper' AND split_a = 4",
+        "t0_mops",
+        0.6,
+        ["fig9a.balanced-l3fwd", "fig9a.frontier-dominates"],
+    ),
     ("fig9b", "system = 'sweeper' AND ways = 2", "t0_mops", 0.9, ["fig9b.l3fwd-flat", "fig9b.two-ways-suffice"]),
     ("fig10a", "system = 'sweeper' AND buf = 2048", "throughput_mrps", 0.5, ["fig10a.sweeper-removes-drop"]),
     ("fig10b", "system = 'ddio' AND buf = 2048", "throughput_mrps", 0.5, ["fig10b.deep-over-shallow"]),
@@ -214,7 +271,7 @@ DOCTORED = [
     ("sizing", "true", "rx_footprint_mb", 1.1, ["sec4a.footprint-512", "sec4a.share-1024", "sec6f.shallow-fits-ddio"]),
     ("sizing", "true", "l1l2_kb", 2.0, ["sec6e.xmem-exceeds-private"]),
     ("sizing", "true", "mem_peak_gbs", 1.2, ["sec2a.nic-vs-channels"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("figure, rows, column, factor, ids", DOCTORED)
@@ -238,6 +295,15 @@ def test_missing_points_are_errors_never_passes(figure):
     con = connect()
     chosen = [c for c in load(CLAIMS) if f"sweeper_{figure}" in tables_of(con, c)]
     assert {r.verdict for r in evaluate(chosen, paperworld.Source(tables))} == {"error"}
+
+
+def test_the_invented_tables_have_the_columns_of_the_real_ones():
+    assert set(paperworld.SWEPT) == set(studies.COLUMN_ORDER) - {"quick"}
+    for study in studies.all_studies():
+        columns = set(metric_info()) | set(study.derived) | set(paperworld.SWEPT)
+        used = {c for c, values in paperworld.tables()[study.table].to_dict(as_series=False).items() if any(values)}
+        assert used <= columns, study.table
+    assert {s.table for s in studies.all_studies()} | {"sweeper_fig4_events"} == set(paperworld.tables())
 
 
 def test_every_study_table_is_used_by_a_claim():
@@ -268,12 +334,18 @@ BAD = [
     ({"kind": "order", "expected": ["a", "a"]}, "key `expected`: kind `order` needs"),
     ({"kind": "trend", "expected": ["upward"]}, "key `expected`: kind `trend` needs"),
     ({"kind": "trend", "expected": ["crossover"]}, "key `expected`: trend `crossover` needs"),
-    ({"eval": "SELEC value FROM mine_fig1"}, 'key `eval`: DuckDB cannot read the query: syntax error at or near "SELEC"'),
+    (
+        {"eval": "SELEC value FROM mine_fig1"},
+        'key `eval`: DuckDB cannot read the query: syntax error at or near "SELEC"',
+    ),
     ({"eval": "DROP TABLE mine_fig1"}, "key `eval`: DuckDB cannot read the query: "),
     ({"eval": "SELECT 1; SELECT 2"}, "key `eval`: must be one SELECT, not 2 statements"),
-    ({"eval": "SELECT value FROM mine_fgi1"}, "key `eval`: no study makes the table `mine_fgi1`; did you mean 'mine_fig1'?"),
+    (
+        {"eval": "SELECT value FROM mine_fgi1"},
+        "key `eval`: no study makes the table `mine_fgi1`; did you mean 'mine_fig1'?",
+    ),
     ({"eval": "SELECT 10 AS value"}, "key `eval`: the query reads no study table"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("change, sentence", BAD)
@@ -316,7 +388,8 @@ def test_an_id_stands_once_in_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "query", ["SELECT * FROM read_csv('/etc/hostname')", "SELECT content AS value FROM read_text('/etc/hostname'), mine_fig1"]
+    "query",
+    ["SELECT * FROM read_csv('/etc/hostname')", "SELECT content AS value FROM read_text('/etc/hostname'), mine_fig1"],
 )
 def test_a_query_reaches_no_file(tmp_path, query):
     try:
@@ -336,13 +409,21 @@ def test_a_wrong_column_is_duckdbs_own_first_line(tmp_path, capsys):
 
 
 def test_outputs_exit_codes_and_shapes(tmp_path):
-    path = claims_file(tmp_path, GOOD, GOOD | {"id": "t.two", "expected": 20.0, "weight": "headline", "note": "Read | so."})
+    path = claims_file(
+        tmp_path, GOOD, GOOD | {"id": "t.two", "expected": 20.0, "weight": "headline", "note": "Read | so."}
+    )
     source = paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})})
     results = evaluate(load(path), source)
     assert as_objects(results)[0] == {
-        "id": "t.one", "experiment": "mine.e.fig1", "weight": "detail", "verdict": "reproduced", "expected": 10.0,
-        "measured": 10.0, "unit": "x", "note": "",
-    }  # fmt: skip
+        "id": "t.one",
+        "experiment": "mine.e.fig1",
+        "weight": "detail",
+        "verdict": "reproduced",
+        "expected": 10.0,
+        "measured": 10.0,
+        "unit": "x",
+        "note": "",
+    }
     out = tmp_path / "board.json"
     options = {"source": source, "console": Console(quiet=True), "json_file": out}
     assert scoreboard.main([path], **options) == 0
@@ -357,13 +438,15 @@ def test_outputs_exit_codes_and_shapes(tmp_path):
 
 
 def test_a_glob_that_matches_nothing_says_so(tmp_path):
-    with pytest.raises(HostnetError, match=r"--only t\.onne: no claim's id or experiment matches; did you mean 't\.one'\?"):
+    with pytest.raises(
+        HostnetError, match=r"--only t\.onne: no claim's id or experiment matches; did you mean 't\.one'\?"
+    ):
         scoreboard.select(load(claims_file(tmp_path, GOOD)), "t.onne")
 
 
 def test_expected_and_measured_stand_side_by_side_in_the_terminal(tmp_path):
     path = claims_file(tmp_path, GOOD | {"expected": 20.0})
-    console = Console(width=140, record=True, quiet=False, file=open(tmp_path / "screen", "w"))
+    console = Console(width=140, record=True, file=io.StringIO())
     scoreboard.main([path], source=paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})}), console=console)
     (line,) = [row for row in console.export_text().splitlines() if "It holds." in row]
     assert re.search(r"off .*It holds\. .*20x ± 10 % .*10x .*off by -50 %", line)

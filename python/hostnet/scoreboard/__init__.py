@@ -18,9 +18,20 @@ from .evaluate import Result, StudySource, connect, evaluate, tables_of
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
 
 __all__ = [
-    "Claim", "ClaimError", "Result", "StudySource", "as_json", "as_markdown", "as_objects", "evaluate", "load", "main",
-    "numbers_of", "select", "shipped",
-]  # fmt: skip
+    "Claim",
+    "ClaimError",
+    "Result",
+    "StudySource",
+    "as_json",
+    "as_markdown",
+    "as_objects",
+    "evaluate",
+    "load",
+    "main",
+    "numbers_of",
+    "select",
+    "shipped",
+]
 
 
 def shipped_files() -> list[Path]:
@@ -83,8 +94,8 @@ def main(
     if markdown_file is not None:
         write_text(Path(markdown_file), as_markdown(results, _engine_version()))
     errors = [r for r in results if r.verdict == "error"]
-    for r in errors:
-        print(f"error: {r.reason}", file=sys.stderr)
+    for reason in dict.fromkeys(r.reason for r in errors):
+        print(f"error: {reason}", file=sys.stderr)
     if errors:
         return 2
     return 1 if strict and any(r.verdict == "off" for r in results) else 0

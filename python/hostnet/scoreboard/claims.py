@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HostnetError
-from ..paths import nearest
+from ..paths import CLAIMS, nearest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -80,7 +80,8 @@ def table_name(system: str, figure: str) -> str:
 
 def load(path: str | Path) -> list[Claim]:
     """All claims of one TOML file, in its order. Raises ClaimError for anything malformed."""
-    file = str(path)
+    # Those that come with hostnet are named as in the repository, wherever they are installed.
+    file = f"claims/{Path(path).name}" if Path(path).parent == CLAIMS else str(path)
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as e:

@@ -146,7 +146,7 @@ def _result(con: Any, claim: Claim, needs: set[str] | None, failures: Mapping[st
     if needs is None:
         return Result(claim, "not built yet", reason=f"no study `{claim.system} {claim.figure}`")
     for study in sorted(needs & failures.keys()):
-        return Result(claim, "error", reason=f"{claim.file}: claim {claim.id}: study {study} failed: {failures[study]}")
+        return Result(claim, "error", reason=f"study {study} failed: {failures[study]}")
     try:
         found = con.execute(claim.eval)
         columns = [d[0] for d in found.description]
@@ -158,7 +158,9 @@ def _result(con: Any, claim: Claim, needs: set[str] | None, failures: Mapping[st
         return Result(claim, "error", reason=str(e))
     if claim.disputed:
         state = "would be reproduced" if judgement.reproduced else f"would be {judgement.reason}"
-        return Result(claim, "disputed", judgement.measured, judgement.shown, f"{claim.disputed}; as read here it {state}")
+        return Result(
+            claim, "disputed", judgement.measured, judgement.shown, f"{claim.disputed}; as read here it {state}"
+        )
     return Result(
         claim, "reproduced" if judgement.reproduced else "off", judgement.measured, judgement.shown, judgement.reason
     )

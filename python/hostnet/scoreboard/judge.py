@@ -42,7 +42,7 @@ def judge(claim: Claim, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -
             raise claim.error(
                 "eval", f"kind `{claim.kind}` needs one column `{column}`, the query returned {', '.join(columns)}"
             )
-    records = [dict(zip(columns, row)) for row in rows]
+    records = [dict(zip(columns, row, strict=False)) for row in rows]
     labels = [c for c in columns if c not in needed]
     for record in records:
         for column in needed:
@@ -117,7 +117,9 @@ def _number(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
     signed = (worst[0] - claim.expected) / abs(claim.expected)
     reason = ""
     if off:
-        reason = f"off by {'+' if signed > 0 else ''}{percent(signed)}{_at(worst[1])}, tolerance {percent(claim.tolerance)}"
+        reason = (
+            f"off by {'+' if signed > 0 else ''}{percent(signed)}{_at(worst[1])}, tolerance {percent(claim.tolerance)}"
+        )
     shown = show(worst[0])
     if len(points) > 1:
         low, high = show(min(points)[0]), show(max(points)[0])
@@ -138,7 +140,7 @@ def _range(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
         raise claim.error("eval", "kind `range` needs at least two rows, the query returned one")
     ends = (min(points), max(points))
     reasons = []
-    for name, (value, label), bound in zip(("minimum", "maximum"), ends, claim.expected):
+    for name, (value, label), bound in zip(("minimum", "maximum"), ends, claim.expected, strict=False):
         # A bound of 0 has no relative error of its own: the width of the interval stands in.
         scale = abs(bound) or claim.expected[1] - claim.expected[0]
         error = (value - bound) / scale
@@ -172,7 +174,7 @@ def _order(claim: Claim, groups: list[_Group]) -> Judgement:
         chain = {name: values[name] for name in claim.expected}
         # (how far the pair misses, its two names) of the pair that misses most
         shortfall, large, small = max(
-            (_shortfall(chain[a], chain[b]), a, b) for a, b in zip(claim.expected, claim.expected[1:])
+            (_shortfall(chain[a], chain[b]), a, b) for a, b in zip(claim.expected, claim.expected[1:], strict=False)
         )
         # Strict: with no slack, equal values do not show that one is larger.
         good = shortfall < claim.tolerance
@@ -211,9 +213,11 @@ def _trend(claim: Claim, groups: list[_Group]) -> Judgement:
         line = sorted((row["x"], row["y"]) for row in group.rows)
         if len(line) < 2:
             raise claim.error("eval", f"a trend needs at least two rows, there is one{_at(group.label)}")
-        for (x, _), (following, _) in zip(line, line[1:]):
+        for (x, _), (following, _) in zip(line, line[1:], strict=False):
             if x == following:
-                raise claim.error("eval", f"two rows with x = {show(x)}{_at(group.label)}; add the column that tells them apart")
+                raise claim.error(
+                    "eval", f"two rows with x = {show(x)}{_at(group.label)}; add the column that tells them apart"
+                )
         miss, reason = _crossover(claim, line) if claim.expected[0] == "crossover" else _steps(claim, line)
         good = reason == ""
         failed += not good
@@ -236,15 +240,17 @@ def _steps(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
         change = (after - before) / abs(before) if before else math.copysign(math.inf, after) if after else 0.0
         return abs(change) if sign == 0 else -sign * change
 
-    steps = [(miss(a, b), x, a, z, b) for (x, a), (z, b) in zip(line, line[1:])]
+    steps = [(miss(a, b), x, a, z, b) for (x, a), (z, b) in zip(line, line[1:], strict=False)]
     largest, x, a, z, b = max(steps)
+    slack = f"slack {percent(claim.tolerance)}"
     if largest > claim.tolerance + _ROUNDING:
-        return largest, f"{show(a)} → {show(b)} from x = {show(x)} to {show(z)} misses by {percent(largest)}, slack {percent(claim.tolerance)} a step"
+        step = f"{show(a)} → {show(b)} from x = {show(x)} to {show(z)}"
+        return largest, f"{step} misses by {percent(largest)}, {slack} a step"
     first, last = line[0][1], line[-1][1]
     overall = miss(first, last)
     if sign == 0:
         if overall > claim.tolerance + _ROUNDING:
-            return overall, f"drifts by {percent(overall)} from {show(first)} to {show(last)}, slack {percent(claim.tolerance)}"
+            return overall, f"drifts by {percent(overall)} from {show(first)} to {show(last)}, {slack}"
     elif sign * (last - first) <= 0:
         return overall, f"no overall {'rise' if sign > 0 else 'fall'}: {show(first)} to {show(last)}"
     return largest, ""
@@ -254,11 +260,15 @@ def _crossover(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, st
     """Where the difference y changes sign, by linear interpolation, against the expected x."""
     expected = claim.expected[1]
     crossings = [
-        x + (z - x) * a / (a - b) for (x, a), (z, b) in zip(line, line[1:]) if (a < 0 <= b) or (a > 0 >= b)
+        x + (z - x) * a / (a - b)
+        for (x, a), (z, b) in zip(line, line[1:], strict=False)
+        if (a < 0 <= b) or (a > 0 >= b)
     ]
     if len(crossings) != 1:
         return math.inf, f"y changes sign {len(crossings)} times, not once"
     error = (crossings[0] - expected) / abs(expected)
     if abs(error) > claim.tolerance + _ROUNDING:
-        return abs(error), f"crosses at x = {show(crossings[0])}, off by {percent(error)}, tolerance {percent(claim.tolerance)}"
+        return abs(
+            error
+        ), f"crosses at x = {show(crossings[0])}, off by {percent(error)}, tolerance {percent(claim.tolerance)}"
     return abs(error), ""
