@@ -167,11 +167,8 @@ def _change(value: float | None, base: float | None) -> str:
     if not value or not base or value == base:
         return ' <small class="change"></small>'
     change = 100 * (value / base - 1)
-    return (
-        f' <small class="change">{change:+.3g} %</small>'
-        if abs(change) < 1000
-        else f' <small class="change">×{value / base:.3g}</small>'
-    )
+    text = f"{change:+.1f} %" if abs(change) < 1000 else f"×{value / base:.3g}"
+    return f' <small class="change">{text}</small>'
 
 
 def _bars(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:

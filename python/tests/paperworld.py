@@ -10,91 +10,11 @@ from typing import Any
 
 import polars as pl
 
-SWEPT = [
-    "case",
-    "system",
-    "injection",
-    "agent",
-    "eviction",
-    "guard",
-    "mode",
-    "item_bytes",
-    "buf",
-    "ways",
-    "depth",
-    "channels",
-    "split_a",
-    "split_b",
-    "rate_mrps",
-    "rate_basis",
-    "load",
-]
-METRICS = [
-    "throughput_mrps",
-    "offered_mrps",
-    "net_gbps",
-    "drop_rate",
-    "drops",
-    "lat_mean_us",
-    "lat_p50_us",
-    "lat_p90_us",
-    "lat_p99_us",
-    "lat_p999_us",
-    "lat_max_us",
-    "service_mean_us",
-    "cores_busy",
-    "mem_bw_gbs",
-    "mem_read_gbs",
-    "mem_write_gbs",
-    "mem_utilisation",
-    "acc_nic_rx_wr",
-    "acc_nic_tx_rd",
-    "acc_cpu_rx_rd",
-    "acc_cpu_tx_rdwr",
-    "acc_cpu_other_rd",
-    "acc_rx_evct",
-    "acc_tx_evct",
-    "acc_other_evct",
-    "acc_total",
-    "rx_evct_premature",
-    "rx_evct_consumed",
-    "dram_lat_avg_ns",
-    "dram_lat_p50_ns",
-    "dram_lat_p99_ns",
-    "dram_row_hit_ratio",
-    "amat_cycles",
-    "llc_miss_ratio",
-    "llc_rx_lines",
-    "llc_rx_lines_outside_ddio",
-    "clsweeps_per_req",
-    "sweep_messages_per_req",
-    "t0_mops",
-    "t0_llc_miss_ratio",
-    "llc_app_share",
-    "t1_mops",
-    "t1_llc_miss_ratio",
-    "rx_footprint_mb",
-    "rx_footprint_per_llc",
-    "ddio_capacity_mb",
-    "total_rx_entries",
-    "llc_mb",
-    "l1l2_kb",
-    "cores",
-    "mem_peak_gbs",
-    "dram_reads_per_block",
-    "dram_writes_per_block",
-    "first_read_cycles",
-    "evct_dirty_fraction",
-    "copies_left",
-    "llc_dirty_blocks",
-    "tx_writes_per_block",
-    "sweep_delay_ns",
-    "stale_blocks_readable",
-    "clsweeps",
-    "sweep_messages",
-    "unloaded_dram_ns",
-    "packets_per_pause",
-]
+from hostnet import studies
+from hostnet.results import metric_info
+
+SWEPT = [c for c in studies.COLUMN_ORDER if c != "quick"]
+METRICS = list(dict.fromkeys([*metric_info(), *(d for s in studies.all_studies() for d in s.derived)]))
 CLASSES = [m for m in METRICS if m.startswith("acc_") and m != "acc_total"]
 
 WAYS = (2, 4, 6, 12)
@@ -124,19 +44,7 @@ def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 def point(system: str, ways: int | None, mrps: float, acc: dict[str, float], **more: Any) -> dict[str, Any]:
     """A loaded point: throughput, accesses per request by class, and what follows from them."""
-    classes = {
-        f"acc_{c}": 0.0
-        for c in [
-            "nic_rx_wr",
-            "nic_tx_rd",
-            "cpu_rx_rd",
-            "cpu_tx_rdwr",
-            "cpu_other_rd",
-            "rx_evct",
-            "tx_evct",
-            "other_evct",
-        ]
-    }
+    classes = dict.fromkeys(CLASSES, 0.0)
     classes |= {f"acc_{c}": float(n) for c, n in acc.items()}
     total = sum(classes.values())
     row = {

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 
+import paperworld
 import polars as pl
 import pytest
 from matplotlib.colors import to_rgb
 
 from hostnet import plots
-
-from . import paperworld
 
 TABLES = paperworld.tables()
 STUDIES = sorted(t for t in TABLES if not t.endswith("_events"))

@@ -6,13 +6,13 @@ import json
 import re
 from html.parser import HTMLParser
 
+import fakeresults
+import paperworld
 import polars as pl
 import pytest
 
 from hostnet import HostnetError
 from hostnet.report import labels, write_report
-
-from . import fakeresults, paperworld
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -89,7 +89,7 @@ def test_the_comparison_shows_values_and_changes(demo):
     (head,) = Outline(demo).rows("metric")[:1]
     assert head == ["metric", "unit", "DMA", "DDIO, ways 2", "DDIO + Sweeper, ways 2"]
     row = Outline(demo).rows("throughput_mrps")[0]
-    assert row[2:] == ["14.9", "22.4 +50.3 %", "29.8 +100 %"]
+    assert row[2:] == ["14.9", "22.4 +50.3 %", "29.8 +100.0 %"]
 
 
 def test_the_breakdown_lists_each_class_that_occurs(demo):

@@ -117,9 +117,8 @@ def _number(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
     signed = (worst[0] - claim.expected) / abs(claim.expected)
     reason = ""
     if off:
-        reason = (
-            f"off by {'+' if signed > 0 else ''}{percent(signed)}{_at(worst[1])}, tolerance {percent(claim.tolerance)}"
-        )
+        by = f"{'+' if signed > 0 else ''}{percent(signed)}" if abs(signed) < 10 else f"{show(abs(signed))} times the claim"
+        reason = f"off by {by}{_at(worst[1])}, tolerance {percent(claim.tolerance)}"
     shown = show(worst[0])
     if len(points) > 1:
         low, high = show(min(points)[0]), show(max(points)[0])
