@@ -14,7 +14,7 @@ create_exception!(_core, SpecError, PyValueError, "A scenario that cannot be run
 /// The engine's version; part of every cached result's key.
 #[pyfunction]
 fn version() -> &'static str {
-    env!("CARGO_PKG_VERSION")
+    hostnet::VERSION
 }
 
 /// JSON Schema of a scenario.

@@ -16,3 +16,6 @@ pub mod traffic;
 pub mod app;
 pub mod config;
 pub mod host;
+
+/// The engine's version: the package's, and a hash of the sources that decide results.
+pub const VERSION: &str = env!("HOSTNET_ENGINE");

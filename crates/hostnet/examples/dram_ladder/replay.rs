@@ -218,7 +218,16 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
             refi_ps: Some(if fast { 12480 * 630 } else { 9360 * 830 }),
             ..TimingOverride::default()
         };
-        (DramSpec { timing, ..base }, Offer::PerClock)
+        let spec = DramSpec {
+            bank_queue: 8,
+            row_hit_limit: 4,
+            // Drains when all 32 entries are taken, or more than 8 with all bank queues empty.
+            write_high: 0.97,
+            write_idle: 0.25,
+            timing,
+            ..base
+        };
+        (spec, Offer::PerClock)
     } else {
         let timing = TimingOverride {
             cl_ps: Some(14_160),

@@ -18,8 +18,14 @@ impl fmt::Display for SpecError {
 }
 impl std::error::Error for SpecError {}
 
+/// One line, whatever the values that it quotes hold.
+fn sentence(text: String) -> SpecError {
+    let escape = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
+    SpecError(text.chars().map(escape).collect())
+}
+
 fn err<T>(file: &str, why: impl fmt::Display) -> Result<T, SpecError> {
-    Err(SpecError(format!("{file}: {why}.")))
+    Err(sentence(format!("{file}: {why}.")))
 }
 
 /// Parses `text` (TOML, or JSON when `file` ends in .json), inlines its platform, applies `[override]`,
@@ -127,7 +133,7 @@ fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
         let path = e.path().to_string();
         let why = e.inner().to_string();
         let at = if path == "." { String::new() } else { format!("{path}: ") };
-        SpecError(format!("{file}: {at}{}.", explain(&path, &v, &why)))
+        sentence(format!("{file}: {at}{}.", explain(&path, &v, &why)))
     })
 }
 

@@ -69,7 +69,8 @@ impl Host {
     /// Posts the first events. Free-running cores start; traffic begins.
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
-            if self.apps[self.cores[c].tenant as usize].is_free_running() {
+            let app = self.apps.get(self.cores[c].tenant as usize);
+            if app.is_some_and(App::is_free_running) {
                 self.cores[c].idle = false;
                 self.cal.push(self.now, Event::Core(c as u16));
             }

@@ -243,8 +243,11 @@ impl Memory {
     pub fn nic_read(&mut self, cal: &mut Events, line: u64, from_dram: bool, job: u32, now: Time) -> Option<Time> {
         self.stats.nic_llc += 1;
         let kind = self.map.of(line).kind;
-        if kind == Kind::Rx && *self.life(line) == rx::SWEPT {
-            self.stats.stale_reads += 1;
+        if kind == Kind::Rx {
+            let life = self.life(line);
+            let stale = *life == rx::SWEPT;
+            *life = if stale { rx::SWEPT } else { rx::CONSUMED };
+            self.stats.stale_reads += u64::from(stale);
         }
         if self.apart(kind) {
             return Some(now + self.lat.noc + self.lat.llc + self.lat.noc);

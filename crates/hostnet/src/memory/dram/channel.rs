@@ -1,6 +1,7 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
 use super::mapping::Decoded;
+use super::staged::Staged;
 use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
 use super::timing::Timing;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
@@ -28,6 +29,7 @@ pub(super) struct Slot {
     pub next: u16,
     pub prev: u16,
     pub dir: u8,
+    pub bank: u8,
     pub class: u8,
     /// What the request met, settled by the first command issued for it.
     pub outcome: Option<RowOutcome>,
@@ -107,6 +109,8 @@ pub(super) struct Policy {
     pub min_writes: u32,
     pub max_writes: u32,
     pub capacity: [usize; 2],
+    pub bank_queue: u32,
+    pub row_hit_limit: u32,
     pub static_latency: u64,
 }
 
@@ -136,6 +140,7 @@ pub struct Channel {
     pub(super) queued: [usize; 2],
     /// Times at which read entries leave the queue when they leave with their data.
     releases: std::collections::VecDeque<u64>,
+    pub(super) staged: Staged,
     pub(super) write_mode: bool,
     pub(super) burst_reads: u32,
     pub(super) burst_writes: u32,
@@ -152,6 +157,18 @@ pub struct Channel {
     /// When the present mode began.
     pub(super) mode_since: u64,
     pub(super) stats: Stats,
+    #[cfg(test)]
+    pub(super) log: Vec<(u64, Command, usize)>,
+}
+
+/// Commands as tests see them; the place is a bank, for a refresh a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Act,
+    Pre,
+    Rd,
+    Wr,
+    Ref,
 }
 
 impl Channel {
@@ -159,7 +176,7 @@ impl Channel {
         let nbanks = (shape.ranks * shape.bank_groups * shape.banks_per_group) as usize;
         let per_rank = nbanks / shape.ranks as usize;
         let (rpq, wpq) = (spec.rpq as usize, spec.wpq as usize);
-        let n = rpq + wpq + nbanks;
+        let n = rpq + wpq + nbanks * (1 + spec.bank_queue as usize);
         let slots = (0..n)
             .map(|i| Slot {
                 line: 0,
@@ -170,6 +187,7 @@ impl Channel {
                 next: if i + 1 < n { i as u16 + 1 } else { NONE },
                 prev: NONE,
                 dir: 0,
+                bank: 0,
                 class: 0,
                 outcome: None,
             })
@@ -189,6 +207,8 @@ impl Channel {
                 min_writes: spec.min_write_burst,
                 max_writes: spec.max_write_burst,
                 capacity: [rpq, wpq],
+                bank_queue: spec.bank_queue,
+                row_hit_limit: spec.row_hit_limit,
                 static_latency: (spec.static_latency_ns * 1000.0).round() as u64,
             },
             slots,
@@ -232,6 +252,7 @@ impl Channel {
             used: [0; 2],
             queued: [0; 2],
             releases: std::collections::VecDeque::with_capacity(rpq),
+            staged: Staged::new(nbanks),
             write_mode: false,
             burst_reads: 0,
             burst_writes: 0,
@@ -245,9 +266,18 @@ impl Channel {
             mode_since: 0,
             refresh_due: NEVER,
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
+            #[cfg(test)]
+            log: Vec::new(),
         };
         channel.refresh_due = channel.next_refresh();
         channel
+    }
+
+    /// Records a command when tests watch.
+    #[inline]
+    pub(super) fn note(&mut self, _at: u64, _command: Command, _place: usize) {
+        #[cfg(test)]
+        self.log.push((_at, _command, _place));
     }
 
     #[inline]
@@ -306,7 +336,6 @@ impl Channel {
         let i = self.free;
         let s = &mut self.slots[i as usize];
         self.free = s.next;
-        let q = &mut self.banks[b].q[dir];
         *s = Slot {
             line: req.line,
             arrive: now,
@@ -314,29 +343,31 @@ impl Channel {
             token: req.token,
             row: d.row,
             next: NONE,
-            prev: q.tail,
+            prev: NONE,
             dir: dir as u8,
+            bank: d.bank,
             class: req.class,
             outcome: None,
         };
         self.next_age += 1;
-        match q.tail {
-            NONE => q.head = i,
-            tail => self.slots[tail as usize].next = i,
-        }
-        q.tail = i;
         self.used[dir] += 1;
-        self.queued[dir] += 1;
         let sum = self.occupancy(dir);
         *sum = sum.wrapping_sub(now);
+        if self.p.bank_queue > 0 {
+            return self.stage(i, dir, now);
+        }
+        self.link(i, b, dir);
         let q = self.banks[b].q[dir];
         let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == self.write_mode as usize;
         if d.row == self.banks[b].row {
             if q.hit == NONE {
                 self.set_hit(b, dir, i);
                 if idle {
-                    // A precharge may no longer be wanted.
-                    self.stale |= 1 << PRECHARGE;
+                    if q.miss != NONE {
+                        // The bank's precharge may no longer be wanted.
+                        self.stale |= 1 << PRECHARGE;
+                        self.chosen = false;
+                    }
                     self.offer(COLUMN, self.column_at(b, dir), self.scan.hit_key[dir][b]);
                 }
             }
@@ -352,9 +383,29 @@ impl Channel {
         }
     }
 
+    /// Appends slot `i` to its bank's list.
+    #[inline]
+    pub(super) fn link(&mut self, i: u16, b: usize, dir: usize) {
+        let q = &mut self.banks[b].q[dir];
+        self.slots[i as usize].prev = q.tail;
+        self.slots[i as usize].next = NONE;
+        match q.tail {
+            NONE => q.head = i,
+            tail => self.slots[tail as usize].next = i,
+        }
+        q.tail = i;
+        self.queued[dir] += 1;
+    }
+
     /// Restarts the ages from zero in the order they have.
     fn renumber(&mut self) {
         let mut live: Vec<u16> = Vec::new();
+        for mut i in self.staged.head {
+            while i != NONE {
+                live.push(i);
+                i = self.slots[i as usize].next;
+            }
+        }
         for bank in &self.banks {
             if bank.active != NONE {
                 live.push(bank.active);
@@ -385,7 +436,7 @@ impl Channel {
     }
 
     #[inline]
-    fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
+    pub(super) fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
         self.banks[b].q[dir].hit = i;
         set(&mut self.hits[dir], b, i != NONE);
         if i != NONE {
@@ -394,7 +445,7 @@ impl Channel {
     }
 
     #[inline]
-    fn set_miss(&mut self, b: usize, dir: usize, i: u16) {
+    pub(super) fn set_miss(&mut self, b: usize, dir: usize, i: u16) {
         self.banks[b].q[dir].miss = i;
         set(&mut self.misses[dir], b, i != NONE);
         if i != NONE {
@@ -405,6 +456,14 @@ impl Channel {
     fn has_write(&self, b: usize, line: u64) -> bool {
         let bank = &self.banks[b];
         let mut i = bank.q[WRITE].head;
+        while i != NONE {
+            let s = &self.slots[i as usize];
+            if s.line == line {
+                return true;
+            }
+            i = s.next;
+        }
+        let mut i = self.staged.head[WRITE];
         while i != NONE {
             let s = &self.slots[i as usize];
             if s.line == line {
@@ -467,6 +526,7 @@ impl Channel {
 
     /// Precharges bank `b` at `at`.
     pub(super) fn close(&mut self, b: usize, at: u64) {
+        self.note(at, Command::Pre, b);
         self.banks[b].row = NO_ROW;
         self.scan.act_at[b] = self.scan.act_at[b].max(at + self.t.rp);
         self.open &= !(1 << b);

@@ -7,6 +7,9 @@
 mod channel;
 pub mod mapping;
 mod scheduler;
+mod staged;
+#[cfg(test)]
+mod tests;
 pub mod standards;
 pub mod timing;
 
@@ -91,6 +94,14 @@ pub struct DramSpec {
     pub rpq: u32,
     /// Write queue entries per channel.
     pub wpq: u32,
+    /// Entries of a command queue per bank behind these two (DRAMsim3 has 8); 0 is none, and
+    /// the controller picks from the read or write queue itself. With it, bank queues take
+    /// turns, write mode is the handover of as many writes as waited when it began, and
+    /// `scheduler`, `entry_release`, `age_cap_ns` and the burst lengths have no effect.
+    pub bank_queue: u32,
+    /// Row accesses after which the oldest request of a bank queue may close the row although
+    /// younger hits wait (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`.
+    pub row_hit_limit: u32,
     /// When an entry of these queues becomes free.
     pub entry_release: Release,
     /// Write mode begins when the write queue holds more than this fraction.
@@ -131,6 +142,8 @@ impl Default for DramSpec {
             age_cap_ns: 2000,
             rpq: 32,
             wpq: 32,
+            bank_queue: 0,
+            row_hit_limit: 0,
             entry_release: Release::Column,
             write_high: 0.8,
             write_low: 0.2,

@@ -5,7 +5,7 @@
 //! these times.
 
 use super::channel::{
-    bits, Channel, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
+    bits, Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
 };
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
@@ -51,6 +51,10 @@ impl Channel {
     pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
         let before = self.used;
         self.release(now);
+        if self.p.bank_queue > 0 {
+            self.advance_staged(now, done);
+            return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
+        }
         loop {
             if !self.chosen {
                 if self.mode_due() {
@@ -91,7 +95,7 @@ impl Channel {
         due
     }
 
-    fn start_refresh(&mut self, due: u64) {
+    pub(super) fn start_refresh(&mut self, due: u64) {
         for r in &mut self.ranks {
             if !r.refreshing && r.refresh_due <= due {
                 r.refreshing = true;
@@ -142,8 +146,10 @@ impl Channel {
         } else if (at, key) < *best {
             *best = (at, key);
         }
-        self.chosen = false;
-        self.wake = self.wake.min(at);
+        if (at, key) < (self.wake, self.next) {
+            self.chosen = false;
+            self.wake = at;
+        }
     }
 
     /// The oldest request of bank `b` for another row, if any, wants an activate or a
@@ -167,11 +173,14 @@ impl Channel {
         let dir = self.write_mode as usize;
         let free = !self.active & !self.blocked;
         let misses = self.misses[dir] & free;
-        let mut closing = misses & self.open;
-        if self.p.scheduler == Scheduler::HitFirst {
-            closing &= !self.hits[dir] | self.overdue(closing & self.hits[dir], dir);
-        }
-        (self.hits[dir] & free, misses & !self.open, closing)
+        let closing = misses & self.open;
+        let hits = self.hits[dir] & free;
+        let over = self.overdue(closing & hits, dir);
+        let closing = match self.p.scheduler {
+            Scheduler::HitFirst => closing & (!hits | over),
+            Scheduler::FirstReady => closing,
+        };
+        (hits & !over, misses & !self.open, closing)
     }
 
     #[inline]
@@ -181,36 +190,36 @@ impl Channel {
     }
 
     #[inline]
-    fn activate_at(&self, b: usize) -> u64 {
+    pub(super) fn activate_at(&self, b: usize) -> u64 {
         let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
         self.scan.act_at[b].max(self.scan.group_act[g % BANKS]).max(self.scan.rank_act[r % BANKS])
     }
 
-    /// The preferred candidate of a class and its time, none before `floor`.
     #[inline]
-    fn search(&self, class: usize, floor: u64, (hits, acts, pres): (u64, u64, u64)) -> (u64, Key) {
+    fn search_columns(&self, hits: u64, floor: u64) -> (u64, Key) {
         let scan = &*self.scan;
         let dir = self.write_mode as usize;
-        match class {
-            COLUMN => {
-                let reads = self.active & !self.active_writes;
-                let a = self.columns(reads, READ, &scan.active_key, floor);
-                let b = self.columns(hits, dir, &scan.hit_key[dir], floor);
-                let best = a.min(b);
-                if self.active_writes == 0 {
-                    return best;
-                }
-                best.min(self.columns(self.active_writes, WRITE, &scan.active_key, floor))
-            }
-            ACTIVATE => self.grouped(acts, &scan.act_at, &scan.group_act, &scan.rank_act, &scan.miss_key[dir], floor),
-            _ => {
-                let mut best = NO_KEY;
-                for b in bits(pres) {
-                    best = best.min(timed(floor, scan.pre_at[b], scan.miss_key[dir][b]));
-                }
-                untimed(floor, best)
-            }
+        let reads = self.active & !self.active_writes;
+        let a = self.columns(reads, READ, &scan.active_key, floor);
+        let b = self.columns(hits, dir, &scan.hit_key[dir], floor);
+        a.min(b).min(self.columns(self.active_writes, WRITE, &scan.active_key, floor))
+    }
+
+    #[inline]
+    fn search_activates(&self, mask: u64, floor: u64) -> (u64, Key) {
+        let scan = &*self.scan;
+        let keys = &scan.miss_key[self.write_mode as usize];
+        self.grouped(mask, &scan.act_at, &scan.group_act, &scan.rank_act, keys, floor)
+    }
+
+    #[inline]
+    fn search_precharges(&self, mask: u64, floor: u64) -> (u64, Key) {
+        let keys = &self.scan.miss_key[self.write_mode as usize];
+        let mut best = NO_KEY;
+        for b in bits(mask) {
+            best = best.min(timed(floor, self.scan.pre_at[b], keys[b]));
         }
+        untimed(floor, best)
     }
 
     #[inline]
@@ -252,19 +261,27 @@ impl Channel {
     /// The preferred command and its time.
     fn choose(&mut self) -> (u64, Key) {
         let floor = self.cmd_free.max(self.clock);
-        let candidates = self.candidates();
+        let (hits, acts, pres) = self.candidates();
         let dir = self.write_mode as usize;
         if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] & self.open != 0 {
-            self.stale |= 1 << PRECHARGE;
+            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
         }
-        let mut best = (NEVER, NO_KEY);
-        for class in [COLUMN, ACTIVATE, PRECHARGE] {
-            if self.stale >> class & 1 == 1 || self.scan.best[class].0 < floor {
-                self.scan.best[class] = self.search(class, floor, candidates);
-            }
-            debug_assert_eq!(self.scan.best[class], self.search(class, floor, candidates));
-            best = best.min(self.scan.best[class]);
+        let again = |class: usize| self.stale >> class & 1 == 1 || self.scan.best[class].0 < floor;
+        let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
+        if columns {
+            self.scan.best[COLUMN] = self.search_columns(hits, floor);
         }
+        if activates {
+            self.scan.best[ACTIVATE] = self.search_activates(acts, floor);
+        }
+        if precharges {
+            self.scan.best[PRECHARGE] = self.search_precharges(pres, floor);
+        }
+        let [c, a, p] = self.scan.best;
+        debug_assert_eq!(c, self.search_columns(hits, floor));
+        debug_assert_eq!(a, self.search_activates(acts, floor));
+        debug_assert_eq!(p, self.search_precharges(pres, floor));
+        let mut best = c.min(a).min(p);
         self.stale = 0;
         if self.blocked != 0 {
             let (at, r) = self.choose_refresh();
@@ -289,7 +306,7 @@ impl Channel {
     }
 
     /// The next step of a refresh and the rank it is for.
-    fn choose_refresh(&self) -> (u64, usize) {
+    pub(super) fn choose_refresh(&self) -> (u64, usize) {
         let mut best = (NEVER, 0);
         for (r, rank) in self.ranks.iter().enumerate() {
             if !rank.refreshing || self.active & rank.mask != 0 {
@@ -343,7 +360,7 @@ impl Channel {
     }
 
     /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
-    fn refresh(&mut self, r: usize, at: u64) {
+    pub(super) fn refresh(&mut self, r: usize, at: u64) {
         self.cmd_free = at + self.t.tck;
         self.stale = ALL_STALE;
         let open = self.open & self.ranks[r].mask;
@@ -354,6 +371,7 @@ impl Channel {
             }
             return;
         }
+        self.note(at, Command::Ref, r);
         let rank = &mut self.ranks[r];
         rank.refreshing = false;
         rank.refresh_due += self.t.refi;
@@ -367,27 +385,11 @@ impl Channel {
 
     fn activate(&mut self, b: usize, at: u64) {
         let dir = self.write_mode as usize;
-        let t = &self.t;
-        self.cmd_free = at + t.act_bus;
-        self.stats.activates += 1;
         let i = self.banks[b].q[dir].miss;
-        let bank = &mut self.banks[b];
-        bank.row = self.slots[i as usize].row;
-        bank.active = i;
-        bank.accesses = 0;
-        self.scan.col_at[b] = at + t.rcd;
-        self.scan.pre_at[b] = at + t.ras;
-        self.scan.act_at[b] = at + t.rc;
+        self.banks[b].active = i;
         self.scan.active_key[b] = key(ACTIVE, self.slots[i as usize].age, b);
-        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
-        let rank = &mut self.ranks[r];
-        rank.acts[rank.acts_next] = at;
-        rank.acts_next = (rank.acts_next + 1) & 3;
-        let oldest = rank.acts[rank.acts_next];
-        let window = if oldest == NEVER { 0 } else { oldest + t.faw };
-        self.scan.group_act[group] = at + t.rrd_l;
-        self.scan.rank_act[r] = window.max(at + t.rrd_s);
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
+        self.open_row(b, self.slots[i as usize].row, at);
         self.unlink(b, i);
         self.active |= 1 << b;
         self.active_writes |= (dir as u64) << b;
@@ -399,10 +401,32 @@ impl Channel {
         }
     }
 
+    /// The activate itself, and what it forbids.
+    pub(super) fn open_row(&mut self, b: usize, row: u32, at: u64) {
+        self.note(at, Command::Act, b);
+        let t = &self.t;
+        self.cmd_free = at + t.act_bus;
+        self.stats.activates += 1;
+        self.banks[b].row = row;
+        self.banks[b].accesses = 0;
+        self.scan.col_at[b] = at + t.rcd;
+        self.scan.pre_at[b] = at + t.ras;
+        self.scan.act_at[b] = at + t.rc;
+        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        let rank = &mut self.ranks[r];
+        rank.acts[rank.acts_next] = at;
+        rank.acts_next = (rank.acts_next + 1) & 3;
+        let oldest = rank.acts[rank.acts_next];
+        let window = if oldest == NEVER { 0 } else { oldest + t.faw };
+        self.scan.group_act[group] = at + t.rrd_l;
+        self.scan.rank_act[r] = window.max(at + t.rrd_s);
+    }
+
     /// The column command for slot `i`, its data, and what the page policy does then.
-    fn column(&mut self, b: usize, i: u16, at: u64, done: &mut Vec<Completion>) {
+    pub(super) fn column(&mut self, b: usize, i: u16, at: u64, done: &mut Vec<Completion>) {
         let s = self.slots[i as usize];
         let dir = s.dir as usize;
+        self.note(at, if dir == READ { Command::Rd } else { Command::Wr }, b);
         let t = &self.t;
         self.cmd_free = at + t.col_bus;
         let bank = &mut self.banks[b];
@@ -435,6 +459,7 @@ impl Channel {
             self.burst_writes += 1;
         }
         match self.p.release {
+            _ if self.p.bank_queue > 0 => {}
             Release::Activate => {}
             Release::Column => self.free_entry(dir, at, at),
             Release::Data => self.free_entry(dir, if dir == READ { data_end } else { at }, at),
@@ -444,6 +469,9 @@ impl Channel {
             self.stats.auto_precharges += 1;
             let pre = self.scan.pre_at[b];
             self.close(b, pre);
+        }
+        if self.p.bank_queue > 0 {
+            return;
         }
         self.stale |= 1 << COLUMN;
         if self.p.scheduler == Scheduler::FirstReady {
