@@ -215,6 +215,10 @@ impl Consumer {
             if word & READY == 0 {
                 return if word == 0 { Ok(0) } else { Err(Fault::Signal) };
             }
+            // A lap ahead of what was given back lie this side's own uncleared lines.
+            if self.next - self.released >= s.units as u64 {
+                return Ok(0);
+            }
             word & !READY
         };
         let at = s.at(self.next);
@@ -240,7 +244,7 @@ impl Consumer {
         while out[n - 1].more() {
             let index = self.next + n as u64;
             let at = s.at(index);
-            if n == MAX_SEGMENTS {
+            if n == MAX_SEGMENTS || index - self.released >= s.units as u64 {
                 return Err(Fault::Chain);
             }
             let meta = if s.register {

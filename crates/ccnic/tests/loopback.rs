@@ -163,6 +163,14 @@ proptest! {
     }
 }
 
+struct StopOnDrop<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
 /// Two threads at full speed with random pauses, checked in order.
 #[test]
 fn threads_with_pauses_keep_order() {
@@ -177,6 +185,8 @@ fn threads_with_pauses_keep_order() {
         let mut nic_port = port.local_nic().expect("first");
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
+            // Also when an assertion below fails, or the scope would wait for ever.
+            let _stop = StopOnDrop(&stop);
             scope.spawn(|| {
                 let mut q = nic_port.queue(0).expect("first");
                 let mut turn = 0u64;
@@ -209,7 +219,6 @@ fn threads_with_pauses_keep_order() {
                     std::thread::yield_now();
                 }
             }
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
         });
     }
 }
