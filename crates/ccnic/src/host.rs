@@ -343,11 +343,14 @@ impl HostQueue {
     /// transmission (retransmission, several receivers). While it has several references
     /// the NIC does not recycle it. Its payload must not change before the send completes.
     pub fn retain(&mut self, buf: &Buf) -> Result<Buf, Error> {
-        if self.side.shared.ledger.retain(0, buf.0.index) {
-            Ok(Buf(buf.0))
-        } else {
-            Err(Error::Usage("the buffer has too many references"))
+        self.retain_index(buf.0.index).map(|()| Buf(buf.0))
+    }
+
+    pub(crate) fn retain_index(&mut self, index: u32) -> Result<(), Error> {
+        if self.side.shared.ledger.retain(0, index) {
+            return Ok(());
         }
+        Err(Error::Usage("the buffer is not owned or has too many references"))
     }
 
     /// Sends as many packets from the front of `bufs` as the ring takes, and removes them.
@@ -620,9 +623,14 @@ impl HostQueue {
         self.region.checksum(buf.0.addr as usize, buf.len())
     }
 
-    pub(crate) fn data_ptr(&self, raw: &RawBuf) -> Option<*mut u8> {
+    /// Address of the payload and the bytes from there to the end of the buffer.
+    pub(crate) fn data_ptr(&self, raw: &RawBuf) -> Option<(*mut u8, usize)> {
         let room = self.side.shared.layout.locate(raw.addr)?.room;
-        Some(self.region.ptr(raw.addr as usize, room))
+        Some((self.region.ptr(raw.addr as usize, room), room))
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// `MPOL_BIND` of a page-aligned span to one NUMA node.
 pub(super) fn mbind(start: *mut c_void, len: usize, node: u32) -> io::Result<()> {
@@ -31,4 +31,51 @@ pub(crate) fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, val
         )
     };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A raw packet socket on interface `index` that sees every frame others send there, with
+/// no ring yet.
+pub(crate) fn packet_socket(index: u32) -> io::Result<OwnedFd> {
+    let protocol = (libc::ETH_P_ALL as u16).to_be();
+    // SAFETY: no pointers; the result is checked before it is owned.
+    let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    if raw < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+    const PACKET_IGNORE_OUTGOING: i32 = 23;
+    set_option(fd.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
+    let member = libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &member)?;
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol,
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: the kernel reads one `sockaddr_ll`.
+    let rc = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&address as *const libc::sockaddr_ll).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if rc == 0 { Ok(fd) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Tells the kernel to transmit the frames marked in the socket's TX ring.
+pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: a null buffer of length zero.
+    let rc = unsafe { libc::send(fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
+    if rc >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
