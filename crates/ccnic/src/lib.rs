@@ -60,7 +60,7 @@ pub use error::{Error, Fault};
 pub use host::{Audit, HostPort, HostQueue};
 pub use layout::Class;
 pub use nic::{NicPort, NicQueue};
-pub use raw::Region;
+pub use raw::{timestamp, Region};
 pub use side::Stats;
 
 /// Restricts the calling thread to one CPU.

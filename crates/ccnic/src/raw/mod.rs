@@ -16,4 +16,4 @@
 mod region;
 pub(crate) mod sys;
 
-pub use region::Region;
+pub use region::{timestamp, Region};
