@@ -1,5 +1,6 @@
 //! Microbenchmarks below the packet interface: cache-line ping-pong and streaming.
 
+use std::sync::Barrier;
 use std::time::Instant;
 
 use ccnic::mem::Mem;
@@ -11,15 +12,18 @@ pub fn ping_pong(cpus: (usize, usize), together: bool, rounds: u64) -> Result<f6
     let region = Region::memfd(4096, false)?;
     let (ping, pong) = (0, if together { 1 } else { 16 });
     ccnic::pin_to_cpu(cpus.0)?;
+    let moved = Barrier::new(2);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // Without pinning both threads may share a CPU, which only slows the probe.
             let _ = ccnic::pin_to_cpu(cpus.1);
+            moved.wait();
             for i in 1..=rounds {
                 wait_for(&region, ping, i);
                 region.put_release(pong, i);
             }
         });
+        moved.wait();
         let mut start = Instant::now();
         for i in 1..=rounds {
             if i == rounds / 10 {
@@ -49,17 +53,20 @@ pub fn stream(cpus: (usize, usize), chunk: usize, non_temporal: bool, chunks: u6
     let region = Region::memfd(4096 + 2 * chunk, false)?;
     let (ready, done) = (0, 16);
     ccnic::pin_to_cpu(cpus.0)?;
+    let moved = Barrier::new(2);
     let data = vec![0x5a; 4096];
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // As above.
             let _ = ccnic::pin_to_cpu(cpus.1);
+            moved.wait();
             for i in 1..=chunks {
                 wait_at_least(&region, ready, i);
                 std::hint::black_box(region.checksum(4096 + (i as usize % 2) * chunk, chunk));
                 region.put_release(done, i);
             }
         });
+        moved.wait();
         let start = Instant::now();
         for i in 1..=chunks {
             wait_at_least(&region, done, i.saturating_sub(2));

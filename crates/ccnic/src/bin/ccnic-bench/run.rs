@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use ccnic::{timestamp, Buf, Config, Error, HostPort, HostQueue};
@@ -118,13 +119,17 @@ pub fn run(spec: &Spec) -> Result<Point, Error> {
     let mut nic = port.local_nic()?;
     let mut queues = vec![nic.queue(0)?];
     let stop = AtomicBool::new(false);
+    // The NIC thread starts on this CPU and must have left it before this one spins.
+    let moved = Barrier::new(2);
     std::thread::scope(|scope| {
         let _nic = Nic::Thread(&stop);
         scope.spawn(|| {
             // Unpinned would still be correct; the result would only be noisier.
             let _ = ccnic::pin_to_cpu(spec.nic_cpu);
+            moved.wait();
             nic.serve_loopback(&mut queues, &stop);
         });
+        moved.wait();
         Load::new(spec).drive(&mut queue)
     })
 }
