@@ -339,6 +339,7 @@ impl Generator {
                     who: 0,
                     record: slot,
                     dirty: false,
+                    copied: false,
                     transient: false,
                     issued: now,
                     at_mc: now,

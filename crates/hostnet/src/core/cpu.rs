@@ -205,7 +205,7 @@ impl Cpu {
         self.lfb.give(now, t.issued);
         if t.op != memory::Op::StreamWrite {
             if !t.transient {
-                mem.fill(cal, self.id as usize, t.line, rec.write, t.dirty, now);
+                mem.fill(cal, self.id as usize, t, rec.write, now);
             }
             self.amat.accesses += 1;
             self.amat.ps += u128::from((now - rec.ready.min(now)).0);
@@ -342,6 +342,7 @@ impl Cpu {
             who: self.id.into(),
             record: r,
             dirty: false,
+            copied: false,
             transient: false,
             issued: at,
             at_mc: at,

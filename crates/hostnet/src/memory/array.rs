@@ -40,6 +40,8 @@ const OLD: u8 = u8::MAX;
 pub struct Victim {
     pub line: u64,
     pub dirty: bool,
+    /// Its mark, see [`Array::mark`].
+    pub marked: bool,
 }
 
 /// A host cache line: a set of up to 12 ways lies in one, so that a look-up and the replacement
@@ -62,6 +64,8 @@ pub struct Array {
     blocks: Vec<Block>,
     stride: usize,
     tree: Vec<u32>,
+    /// A bit per way that the cache's owner may use; empty until the first mark.
+    marks: Vec<u32>,
     dice: u64,
     held: usize,
 }
@@ -106,6 +110,7 @@ impl Array {
             blocks: vec![Block([0; 16]); sets as usize * stride / 16],
             stride,
             tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
+            marks: Vec::new(),
             dice: 0x5eed,
             held: 0,
         };
@@ -229,12 +234,21 @@ impl Array {
         let (set_bits, srrip) = (self.set_bits, self.policy == Replacement::Srrip);
         let (tags, ages, last) = self.set_mut(base);
         let old = std::mem::replace(&mut tags[way], tag);
-        let victim = (old != EMPTY)
-            .then(|| Victim { line: join(old, set, set_bits), dirty: *last >> way & 1 == 1 });
+        let dirty_before = *last >> way & 1 == 1;
         *last = *last & !(1 << way) | u32::from(dirty) << way;
         if srrip {
             ages[way] = 2; // "long re-reference interval" on insertion
         }
+        let marked = match self.marks.get_mut(set as usize) {
+            Some(m) => {
+                let was = *m >> way & 1 == 1;
+                *m &= !(1 << way);
+                was
+            }
+            None => false,
+        };
+        let victim = (old != EMPTY)
+            .then(|| Victim { line: join(old, set, set_bits), dirty: dirty_before, marked });
         self.held += usize::from(victim.is_none());
         let slot = Slot { base: base as u32, way: way as u32 };
         if !srrip {
@@ -289,6 +303,15 @@ impl Array {
         *last &= !(1 << way);
         self.held -= 1;
         dirty
+    }
+
+    /// Marks a line until it leaves; its victim record will say so.
+    #[inline]
+    pub fn mark(&mut self, slot: Slot) {
+        if self.marks.is_empty() {
+            self.marks = vec![0; self.sets as usize];
+        }
+        self.marks[slot.base as usize / self.stride] |= 1 << slot.way;
     }
 
     #[inline]
@@ -349,7 +372,7 @@ mod tests {
         fill(&mut a, 0..4);
         let s = a.find(0).unwrap();
         a.touch(s);
-        assert_eq!(a.insert(9, false, 0b1111).1, Some(Victim { line: 1, dirty: false }));
+        assert_eq!(a.insert(9, false, 0b1111).1, Some(Victim { line: 1, dirty: false, marked: false }));
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl Memory {
             who: 0,
             record: 0,
             dirty: false,
+            copied: false,
             transient: false,
             issued: now,
             at_mc: now,
@@ -142,6 +143,8 @@ impl Memory {
             && (t.op == Op::Own || self.read_hit == ReadHit::Migrate);
         if gives_up {
             self.txns[id as usize].dirty = self.llc.remove(slot);
+        } else {
+            self.txns[id as usize].copied = true;
         }
         cal.push(hit_at, Event::Fill(id));
     }
@@ -163,7 +166,7 @@ impl Memory {
 
     fn llc_insert(&mut self, cal: &mut Events, line: u64, dirty: bool, mask: u32, now: Time) {
         let (_, victim) = self.llc.insert(line, dirty, mask);
-        if let Some(Victim { line, dirty: true }) = victim {
+        if let Some(Victim { line, dirty: true, .. }) = victim {
             self.evict(cal, line, now);
         }
     }
@@ -273,6 +276,7 @@ impl Memory {
             who: job,
             record: 0,
             dirty: false,
+            copied: false,
             transient: true,
             issued: now,
             at_mc: now,

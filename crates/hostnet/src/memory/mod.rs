@@ -55,6 +55,8 @@ pub struct Txn {
     pub record: u8,
     /// The line comes with the duty to write it back.
     pub dirty: bool,
+    /// The LLC keeps the line that this is a copy of.
+    pub copied: bool,
     /// Does not enter the private caches.
     pub transient: bool,
     pub issued: Time,

@@ -3,7 +3,7 @@
 
 use super::array::{Slot, Victim};
 use super::region::Sharing;
-use super::{home, CleanVictim, Memory};
+use super::{home, CleanVictim, Memory, Txn};
 use crate::kernel::{rng::mix, Events, Time};
 
 /// Where a core found a line.
@@ -87,21 +87,25 @@ impl Memory {
     fn into_l1(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
         let (_, victim) = self.l1[core].insert(line, dirty, mask);
-        if let Some(Victim { line, dirty: true }) = victim {
+        if let Some(Victim { line, dirty: true, .. }) = victim {
             match self.l2[core].find(line) {
                 Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
                 Some(s) => self.l2[core].set_dirty(s, true),
-                None => self.into_l2(cal, core, line, true, now),
+                None => self.into_l2(cal, core, line, true, false, now),
             }
         }
     }
 
-    fn into_l2(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
+    /// `copied` marks a clean copy of a line that the LLC holds.
+    fn into_l2(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, copied: bool, now: Time) {
         if let Sharing::Shared = self.sharing(line) {
             self.shared.add(line, core);
         }
         let mask = u32::MAX >> (32 - self.l2[core].ways());
-        let (_, victim) = self.l2[core].insert(line, dirty, mask);
+        let (slot, victim) = self.l2[core].insert(line, dirty, mask);
+        if copied && self.clean_victim == CleanVictim::AllocateFetched {
+            self.l2[core].mark(slot);
+        }
         if let Some(mut v) = victim {
             if self.sharing(v.line) == Sharing::Shared
                 && (self.l2_inclusive || self.l1[core].find(v.line).is_none())
@@ -115,21 +119,27 @@ impl Memory {
                     v.dirty |= above;
                 }
             }
-            if v.dirty || self.clean_victim == CleanVictim::Allocate {
+            let keep = match self.clean_victim {
+                CleanVictim::Allocate => true,
+                CleanVictim::AllocateFetched => !v.marked,
+                CleanVictim::Drop => false,
+            };
+            if v.dirty || keep {
                 self.into_llc(cal, core, v.line, v.dirty, now);
             }
         }
     }
 
     /// Data for a core's miss has come: fills L2 and L1. `write` leaves the line dirty in the L1;
-    /// `dirty` says that the duty to write it back came along.
-    pub fn fill(&mut self, cal: &mut Events, core: usize, line: u64, write: bool, dirty: bool, now: Time) {
+    /// `t.dirty` says that the duty to write it back came along.
+    pub fn fill(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
+        let (line, dirty) = (t.line, t.dirty);
         // The line may have come by an eviction path while this request was under way.
         match self.l2[core].find(line) {
             Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) if dirty => self.l2[core].set_dirty(s, true),
             Some(_) => {}
-            None => self.into_l2(cal, core, line, dirty, now),
+            None => self.into_l2(cal, core, line, dirty, t.copied, now),
         }
         if self.l1[core].find(line).is_none() {
             self.into_l1(cal, core, line, false, now);

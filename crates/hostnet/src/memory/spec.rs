@@ -38,6 +38,8 @@ pub enum CleanVictim {
     /// Into the LLC, as dirty ones do.
     #[default]
     Allocate,
+    /// Into the LLC when it was fetched from DRAM; the copy of a line that the LLC had is dropped.
+    AllocateFetched,
     /// Nowhere.
     Drop,
 }

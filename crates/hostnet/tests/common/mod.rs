@@ -109,6 +109,7 @@ impl Rig {
             who: core,
             record: 0,
             dirty: false,
+            copied: false,
             transient: false,
             issued: self.now,
             at_mc: self.now,
