@@ -37,7 +37,7 @@ demo: build ## replay a memcached capture under DMA, DDIO and DDIO + Sweeper, wr
 .PHONY: test
 test: build ## run every test, Rust and Python
 	cargo test --release --workspace --exclude hostnet-python
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 .PHONY: bench
 bench: ## measure the simulator's speed (medians over runs)

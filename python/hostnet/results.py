@@ -98,7 +98,7 @@ def tidy(results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None 
 
     columns = columns if columns is not None else [{} for _ in results]
     swept = list(dict.fromkeys(name for c in columns for name in c))
-    out = {name: pl.Series(name, [c.get(name) for c in columns], strict=False) for name in swept}
+    out = {name: _swept(name, columns) for name in swept}
     for name in metric_info():
         if name not in out:
             out[name] = pl.Series(name, [r.metrics.get(name) for r in results], dtype=pl.Float64, strict=False)
@@ -107,11 +107,18 @@ def tidy(results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None 
     return pl.DataFrame(list(out.values()))
 
 
+def _swept(name: str, columns: Sequence[Mapping[str, Any]]) -> pl.Series:
+    import polars as pl
+
+    series = pl.Series(name, [c.get(name) for c in columns], strict=False)
+    return series.cast(pl.Float64) if series.dtype == pl.Null else series  # a column nobody set is an unknown number
+
+
 def tidy_table(name: str, results: Sequence[Result], columns: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The table ``name`` of every result that has it, stacked, with the swept columns in front."""
     import polars as pl
 
     swept = list(dict.fromkeys(n for c in columns for n in c))
-    typed = pl.DataFrame([pl.Series(n, [c.get(n) for c in columns], strict=False) for n in swept])
+    typed = pl.DataFrame([_swept(n, columns) for n in swept])
     parts = [typed[i].join(r.table(name), how="cross") for i, r in enumerate(results) if name in r.tables]
     return pl.concat(parts, how="vertical_relaxed") if parts else typed.clear()

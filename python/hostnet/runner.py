@@ -39,6 +39,10 @@ def estimated_cost(spec: dict[str, Any]) -> float:
     return 1.0 + float(run.get("requests") or 0) * SEARCH_WEIGHT.get(str(run.get("load")), 1.0)
 
 
+class _WorkerDied(RunFailed):
+    """A worker process ended before its point did."""
+
+
 class _Worker:
     """One worker process and the pipe to it."""
 
@@ -52,7 +56,7 @@ class _Worker:
             text=True, encoding="utf-8", env=env, start_new_session=True)
 
     def run(self, task: dict[str, str], on_progress: Callable[[float], None]) -> None:
-        """Run one point to its end. Raises RunFailed when the process dies, SpecError when the point is refused."""
+        """Run one point to its end. Raises RunFailed when the engine or the process dies, SpecError on refusal."""
         try:
             self.process.stdin.write(json.dumps(task) + "\n")
             self.process.stdin.flush()
@@ -67,10 +71,10 @@ class _Worker:
             elif message["kind"] == "user":
                 raise SpecError(message["error"])
             else:
-                raise RunFailed(f"the engine failed on a point: {message['error']}")
+                raise RunFailed(f"the engine failed on a point, which is a defect of hostnet: {message['error']}.")
         code = self.process.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        raise RunFailed(f"a worker process {how}")
+        raise _WorkerDied(f"a worker process {how}")
 
     def close(self) -> None:
         self.process.wait()
@@ -141,9 +145,8 @@ def _drain(order: Sequence[str], todo: dict[str, str], jobs: int, cache: Cache,
             t.join()
         for w in workers:
             w.close()
-    if failures:
+    if failures and isinstance(failures[0], _WorkerDied):
         saved = sum(cache.path(k).is_file() for k in todo)
-        first = failures[0]
-        if isinstance(first, RunFailed):
-            raise RunFailed(f"{first}; {saved} of {len(todo)} points are saved and the same command resumes.") from None
-        raise first
+        raise RunFailed(f"{failures[0]}; {saved} of {len(todo)} points are saved and the same command resumes.")
+    if failures:
+        raise failures[0]

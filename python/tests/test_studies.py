@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from hostnet import studies
+from hostnet.cache import Cache
 from hostnet.specs import Scenario
 from hostnet.studies import sweeper
 
@@ -64,6 +65,18 @@ def test_figures_that_show_the_same_point_share_it():
 def test_the_platform_is_the_same_in_every_study():
     bases = {p.base for s in studies.all_studies() for p in all_points(s, False)}
     assert {Scenario.load(b).platform for b in bases} == {"sim24"}
+
+
+@pytest.mark.parametrize("figure", ["sizing", "sec6f-cited"])
+def test_a_study_writes_the_same_bytes_with_one_and_two_workers(figure, tmp_path):
+    written = []
+    for jobs in (1, 2):
+        out = tmp_path / f"out{jobs}"
+        studies.run(studies.get("sweeper", figure), quick=True, jobs=jobs, cache=Cache(tmp_path / f"cache{jobs}"), out=out)
+        written.append({f.name: f.read_bytes() for f in out.iterdir() if f.name != "study.json"})
+    assert written[0] == written[1]
+    stem = f"sweeper_{figure.replace('-', '_')}"
+    assert {f"{stem}.csv", f"{stem}.parquet", f"{stem}.png", f"{stem}.svg", "specs.json"} <= set(written[0])
 
 
 def test_packets_per_pause_is_ring_over_loss():

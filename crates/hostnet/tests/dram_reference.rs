@@ -17,10 +17,11 @@ const LATENCY: f64 = 0.10;
 const HITS: f64 = 0.02;
 
 fn deviations(r: &Reference) -> (f64, f64, f64) {
-    let requests = trace(&r.trace, 1 << 20).expect("a known trace");
+    // A quarter of the recorded length, so that all rows take seconds.
+    let requests = trace(&r.trace, 1 << 18).expect("a known trace");
     let (spec, offer) = profile(r);
     let m: Measured = replay::replay(&spec, &requests, offer).expect("a valid spec");
-    let hits = (m.row_hits as f64 - r.row_hits) / requests.len() as f64;
+    let hits = m.row_hits as f64 / requests.len() as f64 - r.row_hits / f64::from(1 << 20);
     (m.gbps / r.gbps - 1.0, m.latency_ns / r.latency_ns - 1.0, hits)
 }
 
@@ -62,7 +63,8 @@ fn agrees_with_dramsim3() {
 
 #[test]
 fn agrees_with_gem5() {
-    compare("gem5", &[]);
+    // validation/DEVIATIONS.md, D1.
+    compare("gem5", &[(4, "e_8str")]);
 }
 
 fn quiet(channels: u32) -> DramSpec {
@@ -135,7 +137,8 @@ fn unloaded_latency_agrees_with_gem5() {
         };
         let (spec, _) = profile(&r);
         let lines = trace(&r.trace, 20_000).unwrap();
-        let m = replay::replay(&spec, &lines, Offer::Every(200_000)).unwrap();
+        // Not 200 ns, of which tREFI is a multiple: gem5's requests met refresh in all phases.
+        let m = replay::replay(&spec, &lines, Offer::Every(200_401)).unwrap();
         let off = m.latency_ns / expected - 1.0;
         assert!(off.abs() < 0.03, "{pattern} x{channels}: {} against {expected}", m.latency_ns);
     }

@@ -66,8 +66,6 @@ pub fn trace(name: &str, n: usize) -> Option<Vec<(u64, bool)>> {
 pub struct Measured {
     pub gbps: f64,
     pub latency_ns: f64,
-    pub reads: u64,
-    pub writes: u64,
     pub row_hits: u64,
     pub row_misses: u64,
     pub row_conflicts: u64,
@@ -139,8 +137,6 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
     let mut m = Measured {
         gbps: 0.0,
         latency_ns: latency as f64 / reads.max(1) as f64 / 1e3,
-        reads,
-        writes: 0,
         row_hits: 0,
         row_misses: 0,
         row_conflicts: 0,
@@ -150,7 +146,6 @@ pub fn replay(spec: &DramSpec, requests: &[(u64, bool)], offer: Offer) -> Result
     for ch in 0..n {
         let s = c.stats(Time(now), ch);
         bytes += s.bytes() + 64 * (s.reads_forwarded + s.writes_merged);
-        m.writes += s.writes();
         for dir in s.rows {
             m.row_hits += dir[0];
             m.row_misses += dir[1];
@@ -252,6 +247,7 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
             mapping: "RoRaBaCoCh".into(),
             rpq: 64,
             wpq: 128,
+            scheduler: Scheduler::Transaction,
             entry_release: Release::Data,
             page_policy: PagePolicy::OpenAdaptive,
             row_access_limit: 16,

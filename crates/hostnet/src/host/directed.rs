@@ -15,6 +15,9 @@ use crate::meter::Values;
 use crate::stack::qp::Effect;
 use serde_json::{json, Map};
 
+/// Longer than any queue of an idle host takes to drain.
+const SETTLE: Time = Time::us(10);
+
 /// What happened while the host ran dry.
 #[derive(Default)]
 struct Log {
@@ -118,6 +121,11 @@ impl Host {
         (log.core_end.saturating_sub(start), log)
     }
 
+    /// Lets the queues of the memory controllers drain.
+    fn settle(&mut self) {
+        self.execute(&[Op::Stall(SETTLE.0)]);
+    }
+
     fn force_out(&mut self, base: u64, blocks: u64) -> (u64, u64) {
         let (mut out, mut dirty) = (0, 0);
         for l in base..base + blocks {
@@ -126,7 +134,7 @@ impl Host {
                 dirty += u64::from(d);
             }
         }
-        self.dry();
+        self.settle();
         (out, dirty)
     }
 
@@ -144,6 +152,7 @@ impl Host {
         assert!(accepted.is_ok(), "an empty ring takes a packet");
         let id = self.dry().delivered.expect("nothing stops a lone packet");
         let line = self.nic.packet(id).line;
+        self.settle();
         let mut evicted = (0, 0);
         if evict == EvictAt::BeforeUse {
             evicted = self.force_out(line, n);

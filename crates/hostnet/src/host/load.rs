@@ -185,7 +185,7 @@ impl Run<'_> {
         let capacity = w.completed as f64 / (self.host.now - w.start).as_secs();
         let warmed = self.host.clone();
         let nodrop = self.spec.run.load == Load::PeakNodrop;
-        let (lo, hi) = if nodrop { (0.4, 0.95) } else { (0.86, 1.0) };
+        let (lo, hi) = if nodrop { (0.4, 0.95) } else { (0.92, 1.0) };
         const MOST: usize = 10;
         let mut at = 0;
         let found = search::peak(

@@ -40,7 +40,7 @@ pub struct Peak<M> {
 /// The highest rate at which `run` passes, to within `rel_tol` of the failing rate next to it.
 ///
 /// `lo` and `hi` are where the search expects passing and failing: if `lo` fails, or `hi` passes,
-/// it moves on by factors of two until both ends are known, then bisects geometrically.
+/// it moves on by twice the width of the bracket until both ends are known, then bisects geometrically.
 /// Where passing is not monotone (noise near the edge) the answer still lies between a rate
 /// that passed and one that failed, and no failing run lies below it. Deterministic if `run` is.
 ///
@@ -66,9 +66,9 @@ pub fn peak<M, E>(
     while evaluations.len() < max_evals {
         let rate = match (passed, failed) {
             (None, None) => lo,
-            (None, Some(f)) => f / 2.0,
+            (None, Some(f)) => f * (lo / hi).powi(2),
             (Some(p), None) if p < hi => hi,
-            (Some(p), None) => p * 2.0,
+            (Some(p), None) => p * (hi / lo).powi(2),
             (Some(p), Some(f)) if f - p <= rel_tol * f => {
                 end = End::Converged;
                 break;

@@ -4,6 +4,7 @@ use super::mapping::Decoded;
 use super::staged::Staged;
 use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
 use super::timing::Timing;
+use super::transaction::Pipeline;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
 use crate::kernel::Time;
 
@@ -75,7 +76,7 @@ pub(super) struct Scan {
     pub rank_act: [u64; BANKS],
     pub rank_col: [[u64; BANKS]; 2],
     /// The preferred candidate of each class and its time, unless the class is `stale`.
-    pub best: [(u64, u64); 3],
+    pub best: [u128; 3],
 }
 
 /// Classes of candidate commands.
@@ -124,6 +125,8 @@ pub struct Channel {
     pub(super) banks: Vec<Bank>,
     pub(super) scan: Box<Scan>,
     pub(super) rank_shift: u32,
+    /// Banks of rank 0.
+    pub(super) rank_mask: u64,
     /// Tier of activates and precharges.
     pub(super) row_tier: u64,
     pub(super) ranks: Vec<Rank>,
@@ -141,6 +144,7 @@ pub struct Channel {
     /// Times at which read entries leave the queue when they leave with their data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
+    pub(super) pipeline: Pipeline,
     pub(super) write_mode: bool,
     pub(super) burst_reads: u32,
     pub(super) burst_writes: u32,
@@ -228,9 +232,10 @@ impl Channel {
                 group_col: [[0; BANKS]; 2],
                 rank_act: [0; BANKS],
                 rank_col: [[0; BANKS]; 2],
-                best: [(NEVER, NEVER); 3],
+                best: [u128::MAX; 3],
             }),
             rank_shift: per_rank.trailing_zeros(),
+            rank_mask: ((1u128 << per_rank) - 1) as u64,
             row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
             ranks: (0..shape.ranks as usize)
                 .map(|r| Rank {
@@ -253,6 +258,7 @@ impl Channel {
             queued: [0; 2],
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
+            pipeline: Pipeline::default(),
             write_mode: false,
             burst_reads: 0,
             burst_writes: 0,
@@ -288,22 +294,17 @@ impl Channel {
     /// The counters as of `now`.
     pub(super) fn stats(&self, now: u64) -> Stats {
         let mut s = self.stats.clone();
-        s.rpq_entry_ps = s.rpq_entry_ps.wrapping_add(now.wrapping_mul(self.used[READ] as u64));
-        s.wpq_entry_ps = s.wpq_entry_ps.wrapping_add(now.wrapping_mul(self.used[WRITE] as u64));
+        for dir in [READ, WRITE] {
+            let present = now.wrapping_mul(self.used[dir] as u64);
+            s.entry_ps[dir] = s.entry_ps[dir].wrapping_add(present);
+        }
+        // Entries that leave at a known later time were counted up to then.
+        let later: u64 = self.releases.iter().map(|t| t.max(&now)).sum();
+        s.entry_ps[READ] = s.entry_ps[READ].wrapping_sub(later);
         if self.write_mode {
             s.write_mode_ps += now.saturating_sub(self.mode_since);
         }
         s
-    }
-
-    /// An occupancy integral is the sum of the times entries left minus the times they came.
-    #[inline]
-    fn occupancy(&mut self, dir: usize) -> &mut u64 {
-        if dir == READ {
-            &mut self.stats.rpq_entry_ps
-        } else {
-            &mut self.stats.wpq_entry_ps
-        }
     }
 
     /// Takes a request in at `now`, when everything before `now` has been issued.
@@ -351,12 +352,17 @@ impl Channel {
         };
         self.next_age += 1;
         self.used[dir] += 1;
-        let sum = self.occupancy(dir);
-        *sum = sum.wrapping_sub(now);
+        // The occupancy integral: times at which entries left minus times they came.
+        self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_sub(now);
         if self.p.bank_queue > 0 {
             return self.stage(i, dir, now);
         }
         self.link(i, b, dir);
+        if self.p.scheduler == Scheduler::Transaction {
+            self.sort_in(i, b, dir);
+            self.wake = self.wake.min(now);
+            return;
+        }
         let q = self.banks[b].q[dir];
         let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == self.write_mode as usize;
         if d.row == self.banks[b].row {
@@ -395,6 +401,19 @@ impl Channel {
         }
         q.tail = i;
         self.queued[dir] += 1;
+    }
+
+    /// Makes slot `i` its bank's hit or miss if it has none.
+    #[inline]
+    pub(super) fn sort_in(&mut self, i: u16, b: usize, dir: usize) {
+        let q = self.banks[b].q[dir];
+        if self.slots[i as usize].row == self.banks[b].row {
+            if q.hit == NONE {
+                self.set_hit(b, dir, i);
+            }
+        } else if q.miss == NONE {
+            self.set_miss(b, dir, i);
+        }
     }
 
     /// Restarts the ages from zero in the order they have.
@@ -531,25 +550,41 @@ impl Channel {
         self.scan.act_at[b] = self.scan.act_at[b].max(at + self.t.rp);
         self.open &= !(1 << b);
         for dir in [READ, WRITE] {
-            self.set_hit(b, dir, NONE);
-            self.set_miss(b, dir, self.banks[b].q[dir].head);
+            let head = self.banks[b].q[dir].head;
+            if head != NONE {
+                self.set_hit(b, dir, NONE);
+                self.set_miss(b, dir, head);
+            } else {
+                self.empty(b, dir);
+            }
         }
+    }
+
+    #[inline]
+    fn empty(&mut self, b: usize, dir: usize) {
+        self.banks[b].q[dir] = EMPTY;
+        self.hits[dir] &= !(1 << b);
+        self.misses[dir] &= !(1 << b);
     }
 
     /// A row of bank `b` was opened: sorts its queues into hits and misses anew.
     pub(super) fn opened(&mut self, b: usize) {
         self.open |= 1 << b;
         for dir in [READ, WRITE] {
-            self.find_hit(b, dir, self.banks[b].q[dir].head);
-            self.find_miss(b, dir);
+            let head = self.banks[b].q[dir].head;
+            if head != NONE {
+                self.find_hit(b, dir, head);
+                self.find_miss(b, dir);
+            } else {
+                self.empty(b, dir);
+            }
         }
     }
 
     /// Frees a queue entry at `at`, now or when its data has passed.
     #[inline]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
-        let sum = self.occupancy(dir);
-        *sum = sum.wrapping_add(at);
+        self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_add(at);
         if at <= now {
             self.used[dir] -= 1;
         } else {

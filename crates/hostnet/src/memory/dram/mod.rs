@@ -8,6 +8,7 @@ mod channel;
 pub mod mapping;
 mod scheduler;
 mod staged;
+mod transaction;
 #[cfg(test)]
 mod tests;
 pub mod standards;
@@ -46,6 +47,10 @@ pub enum Scheduler {
     /// The oldest request whose next command is possible, whatever the command: a
     /// conflict may close a row whose hits wait for the bus. Ramulator 2's FR-FCFS.
     FirstReady,
+    /// One request at a time, all its commands at once, data in the order of these
+    /// decisions: seamless row hits, rows that open behind the running burst, other hits,
+    /// the earliest bank. gem5's FR-FCFS. The age cap has no effect.
+    Transaction,
 }
 
 /// When a request's queue entry becomes free.
@@ -217,9 +222,9 @@ pub struct Stats {
     /// Time the data bus carried data.
     pub bus_busy_ps: u64,
     pub write_mode_ps: u64,
-    /// Occupancy integrals: divided by time the mean occupancy, by arrivals the residence.
-    pub rpq_entry_ps: u64,
-    pub wpq_entry_ps: u64,
+    /// Occupancy integrals of the read and the write queue: divided by time the mean
+    /// occupancy, by arrivals the mean residence.
+    pub entry_ps: [u64; 2],
     /// Sum over reads from acceptance to the end of their data, static latency excluded.
     pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,

@@ -38,12 +38,27 @@ fn timed(floor: u64, at: u64, key: Key) -> Key {
     at.saturating_sub(floor) << TIME_SHIFT | key
 }
 
+/// A command with its absolute time: `[time: 64][key: 64]`.
+type Choice = u128;
+
+const NO_CHOICE: Choice = Choice::MAX;
+
 #[inline]
-fn untimed(floor: u64, best: Key) -> (u64, Key) {
+fn choice(at: u64, key: Key) -> Choice {
+    Choice::from(at) << 64 | Choice::from(key)
+}
+
+#[inline]
+fn time_of(c: Choice) -> u64 {
+    (c >> 64) as u64
+}
+
+#[inline]
+fn untimed(floor: u64, best: Key) -> Choice {
     if best == NO_KEY {
-        return (NEVER, NO_KEY);
+        return NO_CHOICE;
     }
-    (floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
+    choice(floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
 }
 
 impl Channel {
@@ -53,6 +68,10 @@ impl Channel {
         self.release(now);
         if self.p.bank_queue > 0 {
             self.advance_staged(now, done);
+            return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
+        }
+        if self.p.scheduler == Scheduler::Transaction {
+            self.advance_transactions(now, done);
             return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
         }
         loop {
@@ -123,7 +142,7 @@ impl Channel {
         }
     }
 
-    fn switch_mode(&mut self) {
+    pub(super) fn switch_mode(&mut self) {
         if self.write_mode {
             self.stats.write_mode_ps += self.clock - self.mode_since;
         }
@@ -141,10 +160,10 @@ impl Channel {
         let floor = self.cmd_free.max(self.clock);
         let at = at.max(floor);
         let best = &mut self.scan.best[class];
-        if best.0 < floor {
+        if time_of(*best) < floor {
             self.stale |= 1 << class;
-        } else if (at, key) < *best {
-            *best = (at, key);
+        } else {
+            *best = choice(at, key).min(*best);
         }
         if (at, key) < (self.wake, self.next) {
             self.chosen = false;
@@ -178,7 +197,7 @@ impl Channel {
         let over = self.overdue(closing & hits, dir);
         let closing = match self.p.scheduler {
             Scheduler::HitFirst => closing & (!hits | over),
-            Scheduler::FirstReady => closing,
+            Scheduler::FirstReady | Scheduler::Transaction => closing,
         };
         (hits & !over, misses & !self.open, closing)
     }
@@ -196,24 +215,29 @@ impl Channel {
     }
 
     #[inline]
-    fn search_columns(&self, hits: u64, floor: u64) -> (u64, Key) {
+    fn search_columns(&self, hits: u64, floor: u64) -> Choice {
         let scan = &*self.scan;
         let dir = self.write_mode as usize;
-        let reads = self.active & !self.active_writes;
-        let a = self.columns(reads, READ, &scan.active_key, floor);
-        let b = self.columns(hits, dir, &scan.hit_key[dir], floor);
-        a.min(b).min(self.columns(self.active_writes, WRITE, &scan.active_key, floor))
+        let mut best = self.columns(hits, dir, &scan.hit_key[dir], floor);
+        if self.active != 0 {
+            let reads = self.active & !self.active_writes;
+            best = best.min(self.columns(reads, READ, &scan.active_key, floor));
+        }
+        if self.active_writes != 0 {
+            best = best.min(self.columns(self.active_writes, WRITE, &scan.active_key, floor));
+        }
+        best
     }
 
     #[inline]
-    fn search_activates(&self, mask: u64, floor: u64) -> (u64, Key) {
+    fn search_activates(&self, mask: u64, floor: u64) -> Choice {
         let scan = &*self.scan;
         let keys = &scan.miss_key[self.write_mode as usize];
         self.grouped(mask, &scan.act_at, &scan.group_act, &scan.rank_act, keys, floor)
     }
 
     #[inline]
-    fn search_precharges(&self, mask: u64, floor: u64) -> (u64, Key) {
+    fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
         let keys = &self.scan.miss_key[self.write_mode as usize];
         let mut best = NO_KEY;
         for b in bits(mask) {
@@ -223,7 +247,7 @@ impl Channel {
     }
 
     #[inline]
-    fn columns(&self, mask: u64, dir: usize, keys: &[Key; BANKS], floor: u64) -> (u64, Key) {
+    fn columns(&self, mask: u64, dir: usize, keys: &[Key; BANKS], floor: u64) -> Choice {
         let scan = &*self.scan;
         self.grouped(mask, &scan.col_at, &scan.group_col[dir], &scan.rank_col[dir], keys, floor)
     }
@@ -239,13 +263,13 @@ impl Channel {
         rank: &[u64; BANKS],
         keys: &[Key; BANKS],
         floor: u64,
-    ) -> (u64, Key) {
-        let mut all = (NEVER, NO_KEY);
+    ) -> Choice {
+        let mut all = NO_CHOICE;
         let mut rest = mask;
         while rest != 0 {
             // The rank's bound is a floor for all its banks.
             let r = (rest.trailing_zeros() >> self.rank_shift) as usize % BANKS;
-            let here = rest & self.ranks[r].mask;
+            let here = rest & (self.rank_mask << (r << self.rank_shift));
             rest ^= here;
             let floor = floor.max(rank[r]);
             let mut best = NO_KEY;
@@ -266,7 +290,7 @@ impl Channel {
         if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] & self.open != 0 {
             self.stale |= 1 << PRECHARGE | 1 << COLUMN;
         }
-        let again = |class: usize| self.stale >> class & 1 == 1 || self.scan.best[class].0 < floor;
+        let again = |class: usize| self.stale >> class & 1 == 1 || time_of(self.scan.best[class]) < floor;
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
         if columns {
             self.scan.best[COLUMN] = self.search_columns(hits, floor);
@@ -286,10 +310,10 @@ impl Channel {
         if self.blocked != 0 {
             let (at, r) = self.choose_refresh();
             if at != NEVER {
-                best = best.min((at.max(floor), key(REFRESH, 0, r)));
+                best = best.min(choice(at.max(floor), key(REFRESH, 0, r)));
             }
         }
-        best
+        (time_of(best), best as Key)
     }
 
     /// Banks among `mask` where a request waited past the age cap behind row hits.
@@ -438,9 +462,14 @@ impl Channel {
             let scan = &mut *self.scan;
             let when = &mut scan.group_col[next][group];
             *when = (*when).max(at + table[SAME_GROUP][next]);
-            for (k, when) in scan.rank_col[next][..self.ranks.len()].iter_mut().enumerate() {
-                let place = if k == r { SAME_RANK } else { OTHER_RANK };
-                *when = (*when).max(at + table[place][next]);
+            let own = &mut scan.rank_col[next][r % BANKS];
+            *own = (*own).max(at + table[SAME_RANK][next]);
+            if self.ranks.len() > 1 {
+                let kept = *own;
+                for when in &mut scan.rank_col[next][..self.ranks.len()] {
+                    *when = (*when).max(at + table[OTHER_RANK][next]);
+                }
+                scan.rank_col[next][r % BANKS] = kept;
             }
         }
         let outcome = s.outcome.unwrap_or(RowOutcome::Hit);
@@ -470,7 +499,7 @@ impl Channel {
             let pre = self.scan.pre_at[b];
             self.close(b, pre);
         }
-        if self.p.bank_queue > 0 {
+        if self.p.bank_queue > 0 || self.p.scheduler == Scheduler::Transaction {
             return;
         }
         self.stale |= 1 << COLUMN;

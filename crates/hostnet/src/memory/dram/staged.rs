@@ -92,14 +92,7 @@ impl Channel {
         st.fill[b] += 1;
         st.free_at = at + self.t.tck;
         self.link(i, b, dir);
-        let q = self.banks[b].q[dir];
-        if s.row == self.banks[b].row {
-            if q.hit == NONE {
-                self.set_hit(b, dir, i);
-            }
-        } else if q.miss == NONE {
-            self.set_miss(b, dir, i);
-        }
+        self.sort_in(i, b, dir);
         self.free_entry(dir, at, at);
         // The bank queue shows the request to the command step of the next clock.
         self.clock = self.clock.max(at + self.t.tck);

@@ -264,7 +264,7 @@ fn q03_occupancy_integral_is_arrivals_times_residence() {
     b.read(0, 0, 7).read(100, 0, 7);
     b.run(1000);
     // Entries leave with their column commands, at 17 and at 100.
-    assert_eq!(b.ch.stats(1000 * 833).rpq_entry_ps, 17 * 833);
+    assert_eq!(b.ch.stats(1000 * 833).entry_ps[0], 17 * 833);
 }
 
 #[test]
@@ -358,8 +358,28 @@ fn c01_a_long_random_run_keeps_every_constraint() {
         (Standard::Ddr5_4800, DeviceWidth::X8, 2),
         (Standard::Lpddr5_6400, DeviceWidth::X16, 1),
     ] {
-        for (bank_queue, scheduler) in [(0, Scheduler::HitFirst), (0, Scheduler::FirstReady), (8, Scheduler::HitFirst)] {
-            let spec = DramSpec { standard, device_width: width, ranks, bank_queue, scheduler, refresh: true, ..quiet() };
+        use PagePolicy::{Closed, ClosedAdaptive, Open, OpenAdaptive};
+        use Scheduler::{FirstReady, HitFirst, Transaction};
+        for (bank_queue, scheduler, page_policy, age_cap_ns) in [
+            (0, HitFirst, Open, 0),
+            (0, HitFirst, OpenAdaptive, 300),
+            (0, FirstReady, Open, 300),
+            (0, FirstReady, ClosedAdaptive, 0),
+            (0, Transaction, Closed, 0),
+            (0, Transaction, OpenAdaptive, 0),
+            (8, HitFirst, Open, 0),
+        ] {
+            let spec = DramSpec {
+                standard,
+                device_width: width,
+                ranks,
+                bank_queue,
+                scheduler,
+                page_policy,
+                age_cap_ns,
+                refresh: true,
+                ..quiet()
+            };
             let d = standard.device(width);
             let shape = spec.shape(&d).unwrap();
             let banks = u64::from(ranks * shape.bank_groups * shape.banks_per_group);
@@ -382,5 +402,43 @@ fn c01_a_long_random_run_keeps_every_constraint() {
             assert!(log.iter().filter(|c| c.1 == Ref).count() > 2);
             check(&log, &d, &shape);
         }
+    }
+}
+
+#[test]
+fn s01_a_wrong_spec_is_one_sentence_with_key_value_and_remedy() {
+    let message = |spec: DramSpec| Controller::new(&spec).expect_err("an error");
+    let ranks = message(DramSpec { ranks: 3, ..quiet() });
+    assert!(ranks.contains("ranks = 3") && ranks.contains('4'), "{ranks}");
+    for bad in [
+        DramSpec { channels: 0, ..quiet() },
+        DramSpec { channels: 17, ..quiet() },
+        DramSpec { ranks: 8, ..quiet() }, // 128 banks
+        DramSpec { rpq: 0, ..quiet() },
+        DramSpec { write_low: 0.9, write_high: 0.8, ..quiet() },
+        DramSpec { mapping: "roba".into(), ..quiet() },
+    ] {
+        let m = message(bad);
+        assert!(!m.is_empty() && !m.contains('\n'), "{m}");
+    }
+}
+
+#[test]
+fn s02_peak_bandwidth_of_each_standard_is_its_data_rate() {
+    use Standard::*;
+    for (standard, mega_transfers, bytes_wide) in [
+        (Ddr4_2400, 2400.0, 8.0),
+        (Ddr4_2666, 2666.0, 8.0),
+        (Ddr4_2933, 2933.0, 8.0),
+        (Ddr4_3200, 3200.0, 8.0),
+        (Ddr5_4800, 4800.0, 8.0), // both sub-channels
+        (Ddr5_5600, 5600.0, 8.0),
+        (Hbm2e3200, 3200.0, 16.0), // both pseudo-channels
+        (Lpddr5_6400, 6400.0, 2.0),
+    ] {
+        let d = standard.device(DeviceWidth::X8);
+        let gbps = 64e3 * f64::from(d.subchannels) / (d.burst * d.tck_ps) as f64;
+        let rate = mega_transfers * bytes_wide / 1e3;
+        assert!((gbps / rate - 1.0).abs() < 0.003, "{standard:?}: {gbps} against {rate}");
     }
 }

@@ -72,6 +72,8 @@ pub struct Timing {
     pub col_to_pre: [u64; 2],
     /// Column to column: `[direction of the first][where][direction of the second]`.
     pub col_to_col: [[[u64; 2]; 3]; 2],
+    /// Burst of one rank to burst of another.
+    pub rank_switch: u64,
     pub rfc: u64,
     pub refi: u64,
     pub act_bus: u64,
@@ -115,6 +117,7 @@ impl Timing {
                     [(cwl + burst + cs).saturating_sub(cl), burst + cs],
                 ],
             ],
+            rank_switch: burst + cs,
             rfc: o.rfc_ps.unwrap_or_else(|| clocks_of(d.rfc_ns)),
             refi: o.refi_ps.unwrap_or_else(|| clocks_of(d.refi_ns)),
             act_bus: d.act_cycles * tck,

@@ -1,0 +1,151 @@
+/* ccnic: a host-NIC packet interface over cache-coherent shared memory.
+ *
+ * Order of calls: ccnic_config_init, ccnic_port_create, ccnic_queue_open (once per queue),
+ * ccnic_port_connect (NIC process) or ccnic_port_start_loopback (NIC thread), then bursts;
+ * at the end ccnic_queue_close for every queue, then ccnic_port_destroy.
+ *
+ * Threads: a port and each queue are used by one thread at a time; different queues of one
+ * port may be used by different threads, and a buffer may be sent or freed on any queue of
+ * its port. No burst call blocks or makes a system call.
+ *
+ * Results: counts are >= 0; failures are the negative codes below, with a sentence in
+ * ccnic_last_error(). After CCNIC_EFAULT the queue stays stopped until ccnic_port_recover.
+ */
+#ifndef CCNIC_H
+#define CCNIC_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CCNIC_ECONFIG (-1) /* a configuration value is out of range */
+#define CCNIC_EFAULT (-2)  /* the shared memory is corrupt */
+#define CCNIC_EUSAGE (-3)  /* the caller broke this header's contract */
+#define CCNIC_EPEER (-4)   /* the NIC did not answer or refused */
+#define CCNIC_EIO (-5)     /* the operating system refused */
+
+#define CCNIC_MORE 1u        /* the next buffer of the burst belongs to the same packet */
+#define CCNIC_MAX_SEGMENTS 4 /* buffers per packet */
+
+typedef struct ccnic_port ccnic_port;
+typedef struct ccnic_queue ccnic_queue;
+
+/* A buffer handle: 16 bytes of plain data, alignment 8. The payload starts `addr` bytes after
+ * ccnic_base(). Set `len` (and CCNIC_MORE in `flags`) before sending; `addr` may be moved
+ * forward inside the buffer to strip a header. A handle is dead once its buffer was sent or
+ * freed; using it again is reported (CCNIC_EUSAGE) and does no harm. */
+typedef struct ccnic_buf {
+  uint64_t addr;
+  uint32_t index;
+  uint16_t len;
+  uint16_t flags;
+} ccnic_buf;
+
+/* Configuration; fill it with ccnic_config_init, then change fields. 96 bytes. */
+typedef struct ccnic_config {
+  uint32_t queues;        /* queue pairs, 1 to 64 */
+  uint32_t slots;         /* descriptors per ring, a power of two, 16 to 65536 */
+  uint32_t layout;        /* 0 grouped, 1 packed, 2 padded */
+  uint32_t signal;        /* 0 inline, 1 registers */
+  uint32_t shared_pool;   /* 1: the NIC allocates and frees buffers */
+  uint32_t recycle;       /* 1: recycle stacks on both sides */
+  uint32_t nonseq;        /* 1: successive buffers are not adjacent */
+  uint32_t small;         /* 1: small buffers for small packets */
+  uint32_t nt_stores;     /* 1: non-temporal payload stores (Rust writers and the NIC) */
+  uint32_t buffers;       /* large buffers before the split, 64 to 2^20 */
+  uint32_t large_bytes;   /* a power of two, 1024 to 32768 */
+  uint32_t small_bytes;   /* a power of two, 64 to 1024 */
+  uint32_t small_percent; /* share of the large buffers that is split, 0 to 90 */
+  uint32_t objects;       /* objects outside the pool */
+  uint32_t object_bytes;  /* a power of two, 64 to 32768 */
+  uint32_t stack;         /* buffers per recycle stack */
+  uint32_t bulk;          /* buffers per pool access, 1 to 256 */
+  uint32_t rx_lazy;       /* RX lines the host keeps before clearing them */
+  uint32_t tx_lazy;       /* TX lines the NIC keeps before clearing them */
+  uint32_t huge;          /* 1: 2 MiB pages */
+  uint32_t host_node;     /* NUMA node of the host, UINT32_MAX: do not place */
+  uint32_t nic_node;      /* NUMA node of the NIC, UINT32_MAX: do not place */
+  uint32_t ring_home;     /* 0 writer, 1 reader, 2 host, 3 NIC */
+  uint32_t pool_home;     /* 2 host, 3 NIC */
+} ccnic_config;
+
+/* Counters of one queue since it was opened. */
+typedef struct ccnic_stats {
+  uint64_t tx, tx_bytes, rx, rx_bytes;
+  uint64_t units;                 /* ring lines (or slots) published */
+  uint64_t pool_takes, pool_puts; /* buffers moved from and to the shared pool */
+  uint64_t posts, sweeps;         /* host-only buffer management */
+  uint64_t misuse;                /* buffers passed in that the caller did not own */
+  uint64_t faults;                /* faults of the peer */
+} ccnic_stats;
+
+/* Version of the library; never freed. */
+const char *ccnic_version(void);
+/* Sentence of this thread's last failure; valid until its next one. */
+const char *ccnic_last_error(void);
+
+/* Defaults: CC-NIC with every feature, or the E810-style interface. */
+void ccnic_config_init(ccnic_config *config, int unoptimised);
+
+/* Creates the shared region and fills its pool. */
+int ccnic_port_create(const ccnic_config *config, ccnic_port **out);
+/* Stops the NIC thread, if any, and frees the port. Queues still open keep the memory alive
+ * until they are closed. */
+void ccnic_port_destroy(ccnic_port *port);
+/* Hands the region to the NIC process listening on the Unix socket `path`. */
+int ccnic_port_connect(ccnic_port *port, const char *path);
+/* Starts a loopback NIC thread on CPU `cpu` (negative: unpinned). */
+int ccnic_port_start_loopback(ccnic_port *port, int cpu);
+/* Stops the NIC thread; call ccnic_port_recover before the next NIC. */
+void ccnic_port_stop_nic(ccnic_port *port);
+/* 1 while the NIC lives. One system call when it is a process. */
+int ccnic_port_peer_alive(const ccnic_port *port);
+/* Resets the port after a fault or after the NIC died. `queues` are all open queues, none in
+ * use by any thread. Packets in flight are lost; buffers the application holds stay valid.
+ * Waits at most two seconds for a live NIC. */
+int ccnic_port_recover(ccnic_port *port, ccnic_queue *const *queues, uint32_t n);
+/* Times the port was reset. */
+uint64_t ccnic_port_resets(const ccnic_port *port);
+
+/* Opens queue pair `id`, once per port. */
+int ccnic_queue_open(ccnic_port *port, uint32_t id, ccnic_queue **out);
+/* Frees the handle; buffers in its recycle stacks are out of use from then on. */
+void ccnic_queue_close(ccnic_queue *queue);
+
+/* Allocates up to `n` buffers for packets of `size_hint` bytes (0: unknown). May return
+ * fewer. New buffers have len 0 and flags 0. */
+int ccnic_alloc(ccnic_queue *queue, ccnic_buf *bufs, uint32_t n, uint32_t size_hint);
+/* Drops one reference of each buffer. Returns how many were really the caller's. */
+int ccnic_free(ccnic_queue *queue, const ccnic_buf *bufs, uint32_t n);
+/* Adds a reference: the buffer survives one more send or free. Its payload must not change
+ * while it is in flight. */
+int ccnic_retain(ccnic_queue *queue, const ccnic_buf *buf);
+/* Sends packets from the front of `bufs`; returns how many buffers were taken (whole packets
+ * only). The rest still belong to the caller. */
+int ccnic_tx(ccnic_queue *queue, const ccnic_buf *bufs, uint32_t n);
+/* Receives up to `n` buffers. A packet may continue in the next call (CCNIC_MORE). */
+int ccnic_rx(ccnic_queue *queue, ccnic_buf *bufs, uint32_t n);
+/* Frees retained buffers whose transmission completed; returns how many. Optional. */
+int ccnic_sweep(ccnic_queue *queue);
+
+/* Payload of a buffer and, if `room` is not null, the bytes to the buffer's end; null for a
+ * handle that points outside the port. The NIC may write there only while it owns the
+ * buffer, unless it is hostile: copy what you check. */
+void *ccnic_data(const ccnic_queue *queue, const ccnic_buf *buf, uint32_t *room);
+/* Start of the region, for ccnic_payload(). Constant for the life of the port. */
+void *ccnic_base(const ccnic_queue *queue);
+/* Copies the queue's counters. */
+void ccnic_queue_stats(const ccnic_queue *queue, ccnic_stats *out);
+
+/* As ccnic_data without the check, for handles that came from this library. */
+static inline void *ccnic_payload(void *base, const ccnic_buf *buf) {
+  return (char *)base + buf->addr;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,289 @@
+//! Measurements of the CC-NIC data plane on this machine, as tidy CSV on standard output:
+//! one row per repetition, medians per series on standard error.
+
+mod probe;
+mod run;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ccnic::{Config, Error, Layout, Signal};
+use clap::{Args, Parser, Subcommand};
+use run::{Point, Spec};
+
+/// Measure CC-NIC and its ablations between two CPUs of this machine.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Args, Clone)]
+struct Common {
+    /// CPU of the application thread.
+    #[arg(long, default_value_t = 0, global = true)]
+    host_cpu: usize,
+    /// CPU of the NIC.
+    #[arg(long, default_value_t = 1, global = true)]
+    nic_cpu: usize,
+    /// Repetitions; series are interleaved, so that noise hits all of them.
+    #[arg(long, default_value_t = 5, global = true)]
+    reps: usize,
+    /// Measured milliseconds per repetition.
+    #[arg(long, default_value_t = 200, global = true)]
+    ms: u64,
+    /// Run the NIC as a process of its own instead of a thread.
+    #[arg(long, global = true)]
+    process: bool,
+    /// 2 MiB pages (reserve them first: /proc/sys/vm/nr_hugepages).
+    #[arg(long, global = true)]
+    huge: bool,
+}
+
+#[derive(Subcommand, Clone, Copy, PartialEq)]
+enum What {
+    /// Throughput and latency against the packets in flight, 64 B to 9000 B, CC-NIC and
+    /// unoptimised.
+    Loopback,
+    /// One feature at a time: signalling, layout (Fig. 14), buffer management (Fig. 15),
+    /// non-temporal stores.
+    Ablation,
+    /// TX and RX burst sizes (Fig. 16).
+    Batch,
+    /// Latency at 80 % of each interface's own peak rate.
+    Loaded,
+    /// Cache-line ping-pong (Fig. 8) and streaming (Fig. 9).
+    Probe,
+    /// Checksummed packets until a number is reached; fails on the first altered one.
+    Soak {
+        /// Packets to exchange.
+        #[arg(long, default_value_t = 1_000_000_000)]
+        packets: u64,
+    },
+}
+
+/// One line of a plot: what is varied and the measurement.
+struct Series {
+    experiment: &'static str,
+    variant: String,
+    spec: Spec,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match measure(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("ccnic-bench: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn measure(cli: &Cli) -> Result<(), Error> {
+    let c = &cli.common;
+    match cli.what {
+        What::Loopback => report(c, loopback(c)).map(|_| ()),
+        What::Ablation => report(c, ablation(c)).map(|_| ()),
+        What::Batch => report(c, batch(c)).map(|_| ()),
+        What::Loaded => loaded(c),
+        What::Probe => probes(c),
+        What::Soak { packets } => soak(c, packets),
+    }
+}
+
+fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
+    Spec {
+        config: Config { huge: c.huge, ..config },
+        size,
+        tx_batch: 32,
+        rx_batch: 32,
+        window,
+        rate: None,
+        warmup: Duration::from_millis(c.ms / 4),
+        measure: Duration::from_millis(c.ms),
+        packets: None,
+        host_cpu: c.host_cpu,
+        nic_cpu: c.nic_cpu,
+        process: c.process,
+    }
+}
+
+fn interfaces() -> [(&'static str, Config); 2] {
+    [("ccnic", Config::default()), ("unopt", Config::unoptimised())]
+}
+
+fn loopback(c: &Common) -> Vec<Series> {
+    let mut all = Vec::new();
+    for size in [64, 256, 1500, 4096, 9000] {
+        for window in [1, 8, 32, 128, 512] {
+            for (name, config) in interfaces() {
+                all.push(Series { experiment: "loopback", variant: name.into(), spec: spec(c, config, size, window) });
+            }
+        }
+    }
+    all
+}
+
+fn ablation(c: &Common) -> Vec<Series> {
+    let full = Config::default();
+    let mut all = Vec::new();
+    let mut add = |experiment, variant: &str, config: &Config| {
+        for window in [1, 256] {
+            all.push(Series { experiment, variant: variant.into(), spec: spec(c, config.clone(), 64, window) });
+        }
+    };
+    add("fig14a", "inline", &full);
+    add("fig14a", "register", &Config { signal: Signal::Register, ..full.clone() });
+    add("fig14b", "opt", &full);
+    add("fig14b", "pack", &Config { layout: Layout::Packed, ..full.clone() });
+    add("fig14b", "pad", &Config { layout: Layout::Padded, ..full.clone() });
+    // Fig. 15 removes one feature after another.
+    let no_recycle = Config { recycle: false, nonseq: false, ..full.clone() };
+    let no_small = Config { small: false, ..no_recycle.clone() };
+    let host_only = Config { shared_pool: false, ..no_small.clone() };
+    add("fig15", "full", &full);
+    add("fig15", "no_recycle_nonseq", &no_recycle);
+    add("fig15", "no_small", &no_small);
+    add("fig15", "no_shared_pool", &host_only);
+    add("single", "sequential_fill", &Config { nonseq: false, ..full.clone() });
+    add("single", "no_small", &Config { small: false, ..full.clone() });
+    add("single", "host_only", &Config { shared_pool: false, ..full.clone() });
+    add("single", "nt_stores", &Config { nt_stores: true, ..full.clone() });
+    add("single", "eager_rx_release", &Config { rx_lazy: 1, ..full.clone() });
+    add("whole", "ccnic", &full);
+    add("whole", "unopt", &Config::unoptimised());
+    add("whole", "unopt_with_host_cache", &Config { recycle: true, ..Config::unoptimised() });
+    all
+}
+
+fn batch(c: &Common) -> Vec<Series> {
+    let mut all = Vec::new();
+    for n in [1, 2, 4, 8, 16, 32] {
+        for (name, config) in interfaces() {
+            let base = spec(c, config, 64, 256);
+            all.push(Series {
+                experiment: "fig16a",
+                variant: name.into(),
+                spec: Spec { tx_batch: n, ..base.clone() },
+            });
+            all.push(Series { experiment: "fig16b", variant: name.into(), spec: Spec { rx_batch: n, ..base } });
+        }
+    }
+    all
+}
+
+/// First the peak of each interface, then its latency at 80 % of that.
+fn loaded(c: &Common) -> Result<(), Error> {
+    for size in [64, 1500] {
+        let peaks: Vec<Series> = interfaces()
+            .into_iter()
+            .map(|(name, config)| Series { experiment: "peak", variant: name.into(), spec: spec(c, config, size, 256) })
+            .collect();
+        let peak = report(c, peaks)?;
+        let at80 = interfaces().into_iter().zip(peak).map(|((name, config), p)| Series {
+            experiment: "load80",
+            variant: name.into(),
+            spec: Spec { rate: Some(0.8 * p.mpps), ..spec(c, config, size, 512) },
+        });
+        report(c, at80.collect())?;
+    }
+    Ok(())
+}
+
+fn header() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        println!(
+            "experiment,variant,size_bytes,tx_batch,rx_batch,window,rate_mpps,rep,packets,mpps,gbps,\
+             lat_min_ns,lat_p50_ns,lat_p99_ns,units_per_packet,pool_per_packet,corrupt"
+        );
+    });
+}
+
+/// Runs all series, repetition by repetition, and returns the median of each.
+fn report(c: &Common, series: Vec<Series>) -> Result<Vec<Point>, Error> {
+    header();
+    let mut points: Vec<Vec<Point>> = vec![Vec::new(); series.len()];
+    for rep in 0..c.reps.max(1) {
+        for (s, points) in series.iter().zip(&mut points) {
+            let p = run::run(&s.spec)?;
+            println!(
+                "{},{},{},{},{},{},{},{rep},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},{}",
+                s.experiment,
+                s.variant,
+                s.spec.size,
+                s.spec.tx_batch,
+                s.spec.rx_batch,
+                s.spec.window,
+                s.spec.rate.map_or(String::new(), |r| format!("{r:.3}")),
+                p.packets,
+                p.mpps,
+                p.gbps,
+                p.lat_min_ns,
+                p.lat_p50_ns,
+                p.lat_p99_ns,
+                p.units_per_packet,
+                p.pool_per_packet,
+                p.corrupt
+            );
+            if p.corrupt > 0 {
+                return Err(Error::Peer(format!("{} packets came back altered", p.corrupt)));
+            }
+            points.push(p);
+        }
+    }
+    let mut medians = Vec::new();
+    for (s, p) in series.iter().zip(&points) {
+        let of = |f: fn(&Point) -> f64| {
+            let mut v: Vec<f64> = p.iter().map(f).collect();
+            v.sort_by(f64::total_cmp);
+            v[v.len() / 2]
+        };
+        let m = Point {
+            mpps: of(|p| p.mpps),
+            gbps: of(|p| p.gbps),
+            lat_min_ns: of(|p| p.lat_min_ns),
+            lat_p50_ns: of(|p| p.lat_p50_ns),
+            lat_p99_ns: of(|p| p.lat_p99_ns),
+            ..Point::default()
+        };
+        eprintln!(
+            "{:9} {:22} {:5} B  tx {:2} rx {:2} window {:4}  {:7.3} Mpps {:7.2} Gb/s  min {:6.0} p50 {:7.0} p99 {:7.0} ns",
+            s.experiment, s.variant, s.spec.size, s.spec.tx_batch, s.spec.rx_batch, s.spec.window,
+            m.mpps, m.gbps, m.lat_min_ns, m.lat_p50_ns, m.lat_p99_ns
+        );
+        medians.push(m);
+    }
+    Ok(medians)
+}
+
+fn probes(c: &Common) -> Result<(), Error> {
+    println!("experiment,variant,size_bytes,rep,value,unit");
+    let cpus = (c.host_cpu, c.nic_cpu);
+    for rep in 0..c.reps.max(1) {
+        for (variant, together) in [("one_line", true), ("two_lines", false)] {
+            let ns = probe::ping_pong(cpus, together, 200_000)?;
+            println!("pingpong,{variant},64,{rep},{ns:.1},ns");
+        }
+        for (variant, nt) in [("cached", false), ("non_temporal", true)] {
+            for chunk in [64 << 10, 1 << 20] {
+                let gbps = probe::stream(cpus, chunk, nt, (256 << 20) / chunk as u64)?;
+                println!("stream,{variant},{chunk},{rep},{gbps:.2},Gb/s");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn soak(c: &Common, packets: u64) -> Result<(), Error> {
+    let series = Series {
+        experiment: "soak",
+        variant: "ccnic".into(),
+        spec: Spec { packets: Some(packets), warmup: Duration::ZERO, ..spec(c, Config::default(), 64, 256) },
+    };
+    report(&Common { reps: 1, ..c.clone() }, vec![series]).map(|_| ())
+}

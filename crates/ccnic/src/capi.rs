@@ -1,0 +1,349 @@
+//! The C ABI declared in `include/ccnic.h`, where each function's contract is written.
+//!
+//! Every function checks its pointers for null and reports failures as negative codes; the
+//! sentence is kept per thread for `ccnic_last_error`. Pointers that are not null must be
+//! what the header says they are; that is the only thing taken on trust.
+#![allow(clippy::missing_safety_doc)] // the header states each contract once
+
+use std::cell::RefCell;
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crate::buf::RawBuf;
+use crate::config::Config;
+use crate::error::Error;
+use crate::host::{HostPort, HostQueue};
+use crate::side::Stats;
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// `ccnic_port`.
+pub struct CPort {
+    port: HostPort,
+    nic: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+}
+
+/// `ccnic_config`: the message form of [`Config`], one word per field.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CConfig {
+    words: [u32; Config::WORDS],
+}
+
+fn code(e: &Error) -> c_int {
+    LAST.with(|l| *l.borrow_mut() = CString::new(e.to_string()).unwrap_or_default());
+    match e {
+        Error::Config(_) => -1,
+        Error::Fault(_) => -2,
+        Error::Usage(_) => -3,
+        Error::Peer(_) => -4,
+        Error::Io(_) => -5,
+    }
+}
+
+fn null() -> c_int {
+    code(&Error::Usage("a pointer argument is null"))
+}
+
+fn done(result: Result<(), Error>) -> c_int {
+    result.map_or_else(|e| code(&e), |()| 0)
+}
+
+fn count(result: Result<usize, Error>) -> c_int {
+    result.map_or_else(|e| code(&e), |n| n as c_int)
+}
+
+/// A burst array; null is allowed when empty.
+unsafe fn slice<'a>(bufs: *const RawBuf, n: u32) -> &'a [RawBuf] {
+    if bufs.is_null() || n == 0 {
+        return &[];
+    }
+    // SAFETY: the caller passed `n` buffers, as the header demands.
+    unsafe { std::slice::from_raw_parts(bufs, n as usize) }
+}
+
+unsafe fn slice_mut<'a>(bufs: *mut RawBuf, n: u32) -> &'a mut [RawBuf] {
+    if bufs.is_null() || n == 0 {
+        return &mut [];
+    }
+    // SAFETY: as in `slice`.
+    unsafe { std::slice::from_raw_parts_mut(bufs, n as usize) }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub extern "C" fn ccnic_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub extern "C" fn ccnic_last_error() -> *const c_char {
+    LAST.with(|l| l.borrow().as_ptr())
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_config_init(config: *mut CConfig, unoptimised: c_int) {
+    if config.is_null() {
+        return;
+    }
+    let c = if unoptimised != 0 { Config::unoptimised() } else { Config::default() };
+    // SAFETY: a valid `ccnic_config` to fill.
+    unsafe { config.write(CConfig { words: c.to_words() }) };
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_create(config: *const CConfig, out: *mut *mut CPort) -> c_int {
+    if config.is_null() || out.is_null() {
+        return null();
+    }
+    // SAFETY: a valid `ccnic_config`.
+    let words = unsafe { (*config).words };
+    match Config::from_words(&words).and_then(HostPort::create) {
+        Ok(port) => {
+            // SAFETY: a valid place for a pointer.
+            unsafe { out.write(Box::into_raw(Box::new(CPort { port, nic: None }))) };
+            0
+        }
+        Err(e) => code(&e),
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_destroy(port: *mut CPort) {
+    if !port.is_null() {
+        // SAFETY: made by `ccnic_port_create` and not used again.
+        let mut port = unsafe { Box::from_raw(port) };
+        stop_nic(&mut port);
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_connect(port: *mut CPort, path: *const c_char) -> c_int {
+    if port.is_null() || path.is_null() {
+        return null();
+    }
+    // SAFETY: a live port, and a terminated string.
+    let (port, path) = unsafe { (&mut *port, CStr::from_ptr(path)) };
+    done(match path.to_str() {
+        Ok(path) => port.port.connect(path),
+        Err(_) => Err(Error::Usage("the socket path is not UTF-8")),
+    })
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_start_loopback(port: *mut CPort, cpu: c_int) -> c_int {
+    if port.is_null() {
+        return null();
+    }
+    // SAFETY: a live port.
+    done(start_loopback(unsafe { &mut *port }, cpu))
+}
+
+fn start_loopback(port: &mut CPort, cpu: c_int) -> Result<(), Error> {
+    stop_nic(port);
+    let mut nic = port.port.local_nic()?;
+    let queues: Result<Vec<_>, Error> = (0..nic.config().queues).map(|q| nic.queue(q)).collect();
+    let mut queues = queues?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    let thread = std::thread::Builder::new().name("ccnic-nic".into()).spawn(move || {
+        if cpu >= 0 {
+            // Unpinned is slower, not wrong.
+            let _ = crate::pin_to_cpu(cpu as usize);
+        }
+        nic.serve_loopback(&mut queues, &flag);
+    })?;
+    port.nic = Some((stop, thread));
+    Ok(())
+}
+
+fn stop_nic(port: &mut CPort) {
+    if let Some((stop, thread)) = port.nic.take() {
+        stop.store(true, Ordering::Relaxed);
+        // A panic of the NIC thread is the same to the host as its end.
+        let _ = thread.join();
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_stop_nic(port: *mut CPort) {
+    if !port.is_null() {
+        // SAFETY: a live port.
+        stop_nic(unsafe { &mut *port });
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_peer_alive(port: *const CPort) -> c_int {
+    if port.is_null() {
+        return 0;
+    }
+    // SAFETY: a live port.
+    c_int::from(unsafe { &*port }.port.peer_alive())
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_recover(port: *mut CPort, queues: *const *mut HostQueue, n: u32) -> c_int {
+    if port.is_null() || (queues.is_null() && n > 0) {
+        return null();
+    }
+    let mut open = Vec::with_capacity(n as usize);
+    for i in 0..n as usize {
+        // SAFETY: `n` pointers to distinct open queues that no thread is using.
+        match unsafe { (*queues.add(i)).as_mut() } {
+            Some(q) => open.push(q),
+            None => return null(),
+        }
+    }
+    // SAFETY: a live port.
+    done(unsafe { &mut *port }.port.recover(&mut open))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_resets(port: *const CPort) -> u64 {
+    if port.is_null() {
+        return 0;
+    }
+    // SAFETY: a live port.
+    unsafe { &*port }.port.resets()
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_queue_open(port: *mut CPort, id: u32, out: *mut *mut HostQueue) -> c_int {
+    if port.is_null() || out.is_null() {
+        return null();
+    }
+    // SAFETY: a live port.
+    match unsafe { &mut *port }.port.queue(id) {
+        Ok(queue) => {
+            // SAFETY: a valid place for a pointer.
+            unsafe { out.write(Box::into_raw(Box::new(queue))) };
+            0
+        }
+        Err(e) => code(&e),
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_queue_close(queue: *mut HostQueue) {
+    if !queue.is_null() {
+        // SAFETY: made by `ccnic_queue_open` and not used again.
+        drop(unsafe { Box::from_raw(queue) });
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_alloc(queue: *mut HostQueue, bufs: *mut RawBuf, n: u32, size_hint: u32) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread, and `n` buffers.
+    let (queue, bufs) = unsafe { (&mut *queue, slice_mut(bufs, n)) };
+    queue.alloc_raw(bufs, size_hint as usize) as c_int
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_free(queue: *mut HostQueue, bufs: *const RawBuf, n: u32) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread, and `n` buffers.
+    let (queue, bufs) = unsafe { (&mut *queue, slice(bufs, n)) };
+    queue.free_raw(bufs) as c_int
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_retain(queue: *mut HostQueue, buf: *const RawBuf) -> c_int {
+    if queue.is_null() || buf.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread, and a buffer.
+    let (queue, index) = unsafe { (&mut *queue, (*buf).index) };
+    done(queue.retain_index(index))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_tx(queue: *mut HostQueue, bufs: *const RawBuf, n: u32) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread, and `n` buffers.
+    let (queue, bufs) = unsafe { (&mut *queue, slice(bufs, n)) };
+    count(queue.tx_raw(bufs))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_rx(queue: *mut HostQueue, bufs: *mut RawBuf, n: u32) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread, and `n` buffers.
+    let (queue, bufs) = unsafe { (&mut *queue, slice_mut(bufs, n)) };
+    count(queue.rx_raw(bufs))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_sweep(queue: *mut HostQueue) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread.
+    count(unsafe { &mut *queue }.sweep())
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_data(queue: *const HostQueue, buf: *const RawBuf, room: *mut u32) -> *mut c_void {
+    if queue.is_null() || buf.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: a live queue, and a buffer.
+    let (queue, buf) = unsafe { (&*queue, &*buf) };
+    let Some((data, size)) = queue.data_ptr(buf) else { return std::ptr::null_mut() };
+    if !room.is_null() {
+        // SAFETY: a valid place for a number.
+        unsafe { room.write(size as u32) };
+    }
+    data.cast()
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_base(queue: *const HostQueue) -> *mut c_void {
+    if queue.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: a live queue.
+    unsafe { &*queue }.region().ptr(0, 0).cast()
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_queue_stats(queue: *const HostQueue, out: *mut Stats) {
+    if !queue.is_null() && !out.is_null() {
+        // SAFETY: a live queue, and a valid place for the counters.
+        unsafe { out.write((*queue).stats()) };
+    }
+}

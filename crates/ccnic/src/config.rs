@@ -1,0 +1,287 @@
+//! What a port is made of; every feature of the interface is a switch here.
+
+use crate::error::Error;
+
+/// How descriptors share cache lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Layout {
+    /// Up to four descriptors per 64-byte line with one signal.
+    Grouped = 0,
+    /// Four independent descriptors per line, each with its own signal (E810 format).
+    Packed = 1,
+    /// One descriptor per line.
+    Padded = 2,
+}
+
+/// How the consumer learns of new descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Signal {
+    /// A flag in the descriptor line itself.
+    Inline = 0,
+    /// Tail and head registers, each on its own line.
+    Register = 1,
+}
+
+/// Where the pages of an object are placed on a machine with several NUMA nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Home {
+    /// On the node of the side that writes the descriptors.
+    Writer = 0,
+    /// On the node of the side that reads them.
+    Reader = 1,
+    /// On the host's node.
+    Host = 2,
+    /// On the NIC's node.
+    Nic = 3,
+}
+
+/// Configuration of a port. `Default` is CC-NIC with every feature on;
+/// [`Config::unoptimised`] is the E810-style interface.
+///
+/// ```
+/// use ccnic::{Config, Layout};
+/// let config = Config { layout: Layout::Padded, ..Config::default() };
+/// assert!(config.check().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Queue pairs, 1 to 64; each belongs to one thread on either side.
+    pub queues: u32,
+    /// Descriptors per ring, a power of two, 16 to 65536.
+    pub slots: u32,
+    /// Descriptor layout of both rings.
+    pub layout: Layout,
+    /// Signalling of both rings.
+    pub signal: Signal,
+    /// The NIC allocates and frees buffers itself; otherwise the host posts blank RX buffers
+    /// and sweeps TX completions, as for a PCIe NIC.
+    pub shared_pool: bool,
+    /// Recently freed buffers are reused first, from per-queue stacks on both sides.
+    pub recycle: bool,
+    /// Successive allocations from the pool are never adjacent in memory.
+    pub nonseq: bool,
+    /// Packets up to `small_bytes` use small buffers when the size is known.
+    pub small: bool,
+    /// Payload stores bypass the caches (ablation).
+    pub nt_stores: bool,
+    /// Large buffers before the split into small ones, 64 to 2^20.
+    pub buffers: u32,
+    /// Bytes of a large buffer, a power of two, 1024 to 32768.
+    pub large_bytes: u32,
+    /// Bytes of a small buffer, a power of two, 64 to 1024.
+    pub small_bytes: u32,
+    /// Share of the large buffers that is split into small ones, in percent, 0 to 90.
+    pub small_percent: u32,
+    /// Objects outside the pool that TX segments may point to (see `HostPort::object`).
+    pub objects: u32,
+    /// Bytes per object, a power of two, 64 to 32768.
+    pub object_bytes: u32,
+    /// Buffers a recycle stack holds before its coldest half goes to the pool.
+    pub stack: u32,
+    /// Buffers moved from the pool to a stack at once, 1 to 256.
+    pub bulk: u32,
+    /// Consumed RX lines the host keeps before it clears them.
+    pub rx_lazy: u32,
+    /// Consumed TX lines the NIC keeps before it clears them.
+    pub tx_lazy: u32,
+    /// Back the region with 2 MiB huge pages, which must be reserved.
+    pub huge: bool,
+    /// NUMA node of the host threads, if pages are to be placed.
+    pub host_node: Option<u32>,
+    /// NUMA node of the NIC threads, if pages are to be placed.
+    pub nic_node: Option<u32>,
+    /// Placement of the rings.
+    pub ring_home: Home,
+    /// Placement of the buffers.
+    pub pool_home: Home,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            queues: 1,
+            slots: 1024,
+            layout: Layout::Grouped,
+            signal: Signal::Inline,
+            shared_pool: true,
+            recycle: true,
+            nonseq: true,
+            small: true,
+            nt_stores: false,
+            buffers: 2048,
+            large_bytes: 4096,
+            small_bytes: 128,
+            small_percent: 25,
+            objects: 0,
+            object_bytes: 4096,
+            stack: 512,
+            bulk: 32,
+            rx_lazy: 8,
+            tx_lazy: 1,
+            huge: false,
+            host_node: None,
+            nic_node: None,
+            ring_home: Home::Writer,
+            pool_home: Home::Host,
+        }
+    }
+}
+
+impl Config {
+    /// The E810-style interface over the same memory: packed descriptors, head and tail
+    /// registers, one size of buffer in a pool that only the host touches.
+    pub fn unoptimised() -> Config {
+        Config {
+            layout: Layout::Packed,
+            signal: Signal::Register,
+            shared_pool: false,
+            recycle: false,
+            nonseq: false,
+            small: false,
+            ..Config::default()
+        }
+    }
+
+    /// Checks every value; the error is one sentence with the key, the value and the range.
+    pub fn check(&self) -> Result<(), Error> {
+        range("queues", self.queues, 1, 64)?;
+        range("slots", self.slots, 16, 65536)?;
+        power("slots", self.slots)?;
+        range("buffers", self.buffers, 64, 1 << 20)?;
+        range("large_bytes", self.large_bytes, 1024, 32768)?;
+        power("large_bytes", self.large_bytes)?;
+        range("small_bytes", self.small_bytes, 64, 1024)?;
+        power("small_bytes", self.small_bytes)?;
+        range("small_percent", self.small_percent, 0, 90)?;
+        range("objects", self.objects, 0, 1 << 20)?;
+        range("object_bytes", self.object_bytes, 64, 32768)?;
+        power("object_bytes", self.object_bytes)?;
+        range("stack", self.stack, 1, 1 << 16)?;
+        range("bulk", self.bulk, 1, 256)?;
+        range("rx_lazy", self.rx_lazy, 1, self.slots)?;
+        range("tx_lazy", self.tx_lazy, 1, self.slots)
+    }
+
+    /// Number of large buffers that are split.
+    pub(crate) fn split(&self) -> u32 {
+        if self.small {
+            (u64::from(self.buffers) * u64::from(self.small_percent) / 100) as u32
+        } else {
+            0
+        }
+    }
+
+    pub(crate) const WORDS: usize = 24;
+
+    /// The message form, one little-endian word per field.
+    pub(crate) fn to_words(&self) -> [u32; Config::WORDS] {
+        let node = |n: Option<u32>| n.map_or(u32::MAX, |n| n);
+        [
+            self.queues,
+            self.slots,
+            self.layout as u32,
+            self.signal as u32,
+            self.shared_pool.into(),
+            self.recycle.into(),
+            self.nonseq.into(),
+            self.small.into(),
+            self.nt_stores.into(),
+            self.buffers,
+            self.large_bytes,
+            self.small_bytes,
+            self.small_percent,
+            self.objects,
+            self.object_bytes,
+            self.stack,
+            self.bulk,
+            self.rx_lazy,
+            self.tx_lazy,
+            self.huge.into(),
+            node(self.host_node),
+            node(self.nic_node),
+            self.ring_home as u32,
+            self.pool_home as u32,
+        ]
+    }
+
+    /// Reads a peer's message; every value is checked.
+    pub(crate) fn from_words(w: &[u32; Config::WORDS]) -> Result<Config, Error> {
+        let flag = |v: u32| v != 0;
+        let node = |v: u32| (v != u32::MAX).then_some(v);
+        let config = Config {
+            queues: w[0],
+            slots: w[1],
+            layout: match w[2] {
+                0 => Layout::Grouped,
+                1 => Layout::Packed,
+                2 => Layout::Padded,
+                v => return Err(unknown("layout", v)),
+            },
+            signal: match w[3] {
+                0 => Signal::Inline,
+                1 => Signal::Register,
+                v => return Err(unknown("signal", v)),
+            },
+            shared_pool: flag(w[4]),
+            recycle: flag(w[5]),
+            nonseq: flag(w[6]),
+            small: flag(w[7]),
+            nt_stores: flag(w[8]),
+            buffers: w[9],
+            large_bytes: w[10],
+            small_bytes: w[11],
+            small_percent: w[12],
+            objects: w[13],
+            object_bytes: w[14],
+            stack: w[15],
+            bulk: w[16],
+            rx_lazy: w[17],
+            tx_lazy: w[18],
+            huge: flag(w[19]),
+            host_node: node(w[20]),
+            nic_node: node(w[21]),
+            ring_home: home(w[22])?,
+            pool_home: home(w[23])?,
+        };
+        config.check()?;
+        Ok(config)
+    }
+}
+
+fn home(v: u32) -> Result<Home, Error> {
+    match v {
+        0 => Ok(Home::Writer),
+        1 => Ok(Home::Reader),
+        2 => Ok(Home::Host),
+        3 => Ok(Home::Nic),
+        v => Err(unknown("home", v)),
+    }
+}
+
+fn unknown(key: &str, value: u32) -> Error {
+    Error::Config(format!("{key}: the peer sent the unknown code {value}; use the same library version on both sides"))
+}
+
+fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::Config(format!(
+        "{key} = {value} is outside {low}..={high}; the nearest valid value is {}",
+        value.clamp(low, high)
+    )))
+}
+
+fn power(key: &str, value: u32) -> Result<(), Error> {
+    if value.is_power_of_two() {
+        return Ok(());
+    }
+    let above = value.next_power_of_two();
+    let nearest = if above - value <= value - above / 2 { above } else { above / 2 };
+    Err(Error::Config(format!(
+        "{key} = {value} is not a power of two; the nearest valid value is {nearest}"
+    )))
+}

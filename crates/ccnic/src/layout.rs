@@ -1,0 +1,267 @@
+//! Where everything lies in the region. Both sides compute this from the configuration, so
+//! no offset is ever read from shared memory.
+
+use crate::config::{Config, Layout as Lines, Signal};
+use crate::desc::Desc;
+use crate::error::Fault;
+use crate::pool::FreeRing;
+use crate::ring::Shape;
+
+pub(crate) const MAGIC: u64 = 0x0031_4349_4e43_4343;
+const PAGE: usize = 4096;
+const LINE_WORDS: usize = 8;
+
+/// Word of the region's magic number.
+pub(crate) const W_MAGIC: usize = 0;
+/// Words written by the host: the epoch it asks for and the epoch that may run.
+pub(crate) const W_EPOCH_ASK: usize = LINE_WORDS;
+pub(crate) const W_EPOCH_GO: usize = LINE_WORDS + 1;
+/// Per queue, written by the NIC: the epoch it has stopped for, and its fault.
+pub(crate) fn w_ack(queue: usize) -> usize {
+    (2 + queue) * LINE_WORDS
+}
+pub(crate) fn w_fault(queue: usize) -> usize {
+    w_ack(queue) + 1
+}
+
+/// Size class of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Split from a large buffer.
+    Small = 0,
+    /// MTU-sized.
+    Large = 1,
+    /// Application object outside the pool; only ever lent to the NIC.
+    Object = 2,
+}
+
+/// One array of equal buffers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub class: Class,
+    base: usize,
+    count: u32,
+    shift: u32,
+    first: u32,
+}
+
+impl Span {
+    fn bytes(&self) -> usize {
+        (self.count as usize) << self.shift
+    }
+    pub fn size(&self) -> usize {
+        1 << self.shift
+    }
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+}
+
+/// The buffer that an address lies in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub index: u32,
+    pub class: Class,
+    /// Bytes from the address to the end of the buffer.
+    pub room: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct QueueLayout {
+    pub tx: Shape,
+    pub rx: Shape,
+}
+
+/// Offsets of all parts of the region, in bytes unless a name says words.
+#[derive(Clone, Debug)]
+pub(crate) struct RegionLayout {
+    pub queues: Vec<QueueLayout>,
+    pub spans: [Span; 3],
+    /// Free rings of the small and the large class.
+    pub pools: [FreeRing; 2],
+    /// Bytes from the start of the region to the end of the rings and pools.
+    pub control_bytes: usize,
+    pub rings_start: usize,
+    pub bytes: usize,
+}
+
+impl RegionLayout {
+    pub fn new(config: &Config) -> RegionLayout {
+        let mut at = PAGE.max((2 + config.queues as usize) * 64).next_multiple_of(PAGE);
+        let mut take = |bytes: usize| {
+            let start = at;
+            at = (at + bytes).next_multiple_of(PAGE);
+            start
+        };
+        let rings_start = PAGE.max((2 + config.queues as usize) * 64).next_multiple_of(PAGE);
+        let slots = config.slots as usize;
+        // With inline signals the host-only RX ring is a ring of single slots, because the
+        // host fixed each slot's buffer before it knew the packets.
+        let group_rx = config.shared_pool;
+        let mut ring = |grouped: bool| {
+            let (unit_words, group) = match config.layout {
+                Lines::Grouped if grouped => (8, 4),
+                Lines::Grouped | Lines::Packed => (2, 1),
+                Lines::Padded => (8, 1),
+            };
+            let units = slots / group;
+            let base = take(units * unit_words * 8);
+            let registers = take(128);
+            Shape {
+                base: base / 8,
+                units,
+                unit_words,
+                group,
+                register: config.signal == Signal::Register,
+                tail: registers / 8,
+                head: registers / 8 + LINE_WORDS,
+            }
+        };
+        let queues = (0..config.queues)
+            .map(|_| QueueLayout { tx: ring(true), rx: ring(group_rx) })
+            .collect();
+        let split = config.split();
+        let small = split * (config.large_bytes / config.small_bytes);
+        let large = config.buffers - split;
+        let mut pool = |count: u32| {
+            let slots = (count.max(1) as usize).next_power_of_two();
+            FreeRing::new(take(128 + slots * 8) / 8, slots)
+        };
+        let pools = [pool(small), pool(large)];
+        let control_bytes = take(0);
+        let mut first = 0;
+        let mut span = |class, count: u32, size: u32| {
+            let s = Span {
+                class,
+                base: take(count as usize * size as usize),
+                count,
+                shift: size.trailing_zeros(),
+                first,
+            };
+            first += count;
+            s
+        };
+        let spans = [
+            span(Class::Small, small, config.small_bytes),
+            span(Class::Large, large, config.large_bytes),
+            span(Class::Object, config.objects, config.object_bytes),
+        ];
+        RegionLayout { queues, spans, pools, control_bytes, rings_start, bytes: at }
+    }
+
+    /// Buffers and objects together.
+    pub fn total(&self) -> usize {
+        let last = &self.spans[2];
+        (last.first + last.count) as usize
+    }
+
+    /// Buffers that live in the pool.
+    pub fn pooled(&self) -> usize {
+        self.spans[2].first as usize
+    }
+
+    pub fn span_of(&self, index: u32) -> &Span {
+        self.spans.iter().rev().find(|s| index >= s.first).unwrap_or(&self.spans[0])
+    }
+
+    /// Payload start of a buffer by its index, which must be valid.
+    #[inline]
+    pub fn addr(&self, index: u32) -> u64 {
+        let s = if index < self.spans[1].first {
+            &self.spans[0]
+        } else if index < self.spans[2].first {
+            &self.spans[1]
+        } else {
+            &self.spans[2]
+        };
+        (s.base + (((index - s.first) as usize) << s.shift)) as u64
+    }
+
+    /// The buffer an untrusted address lies in.
+    #[inline]
+    pub fn locate(&self, addr: u64) -> Option<Place> {
+        for s in &self.spans {
+            let off = (addr as usize).wrapping_sub(s.base);
+            if off < s.bytes() {
+                let within = off & (s.size() - 1);
+                return Some(Place {
+                    index: s.first + (off >> s.shift) as u32,
+                    class: s.class,
+                    room: s.size() - within,
+                });
+            }
+        }
+        None
+    }
+
+    /// Validates an untrusted descriptor.
+    #[inline]
+    pub fn check(&self, d: Desc) -> Result<Place, Fault> {
+        let place = self.locate(d.addr).ok_or(Fault::Address)?;
+        let len = d.len() as usize;
+        if len == 0 || len > place.room {
+            return Err(Fault::Length);
+        }
+        Ok(place)
+    }
+}
+
+/// The order in which a pool of `count` buffers of `size` bytes is filled: stride through it
+/// so that neighbours lie in different pages (prefetchers stop at a page), or in sequence.
+pub(crate) fn fill_order(count: u32, size: usize, nonseq: bool) -> impl Iterator<Item = u32> {
+    let stride = if nonseq { coprime_stride(count, size) } else { 1 };
+    (0..u64::from(count)).map(move |i| (i * u64::from(stride) % u64::from(count)) as u32)
+}
+
+fn coprime_stride(count: u32, size: usize) -> u32 {
+    let gcd = |mut a: u32, mut b: u32| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let least = (PAGE / size + 1).max(2) as u32;
+    // Too small a pool has no such stride; any order then has neighbours in one page.
+    (least..count.saturating_sub(least)).find(|&s| gcd(s, count) == 1).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fill_order_visits_each_buffer_once_and_never_neighbours() {
+        for (count, size) in [(16384u32, 128usize), (1536, 4096), (1000, 2048), (97, 256)] {
+            let order: Vec<u32> = fill_order(count, size, true).collect();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..count), "{count} x {size} is a permutation");
+            for pair in order.windows(2) {
+                let apart = (i64::from(pair[1]) - i64::from(pair[0])).unsigned_abs() as usize * size;
+                assert!(apart >= PAGE && pair[0].abs_diff(pair[1]) > 1, "{count} x {size}: {pair:?}");
+            }
+        }
+        assert!(fill_order(8, 128, false).eq(0..8));
+    }
+
+    #[test]
+    fn locate_finds_exactly_the_bytes_of_the_buffers() {
+        let config = Config { objects: 3, ..Config::default() };
+        let lay = RegionLayout::new(&config);
+        for index in [0, lay.pooled() as u32 - 1, lay.pooled() as u32, lay.total() as u32 - 1] {
+            let addr = lay.addr(index);
+            let size = lay.span_of(index).size();
+            let first = lay.locate(addr).expect("start of a buffer");
+            let last = lay.locate(addr + size as u64 - 1).expect("end of a buffer");
+            assert_eq!((first.index, first.room), (index, size));
+            assert_eq!((last.index, last.room), (index, 1));
+        }
+        let end = lay.spans[2].base + lay.spans[2].bytes();
+        for addr in [0, 64, lay.control_bytes as u64 - 1, end as u64, u64::MAX] {
+            assert!(lay.locate(addr).is_none(), "{addr:#x}");
+        }
+    }
+}

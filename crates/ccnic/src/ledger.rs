@@ -1,0 +1,100 @@
+//! A side's private record of which buffers it owns.
+//!
+//! The record is what makes a lying peer harmless: a buffer enters this side only if the
+//! record says it is away, and after a reset everything that is away returns to the pool.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+const STATE: u32 = 3;
+const REF: u32 = 4;
+const REFS: u32 = 0xfffc;
+const EPOCH: u32 = 16;
+
+/// Owner of a buffer, as this side knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// Not this side: in the pool, in a ring, or with the peer.
+    Away = 0,
+    /// The application (on the NIC: the forwarding code).
+    User = 1,
+    /// One of this side's recycle stacks.
+    Stack = 2,
+}
+
+/// Entries are plain loads and stores, not read-modify-writes, except where references are
+/// counted: a buffer is with one thread at a time unless a peer forges it, and then the
+/// second of two racing frees is caught.
+pub(crate) struct Ledger {
+    entries: Box<[AtomicU32]>,
+}
+
+impl Ledger {
+    pub fn new(total: usize) -> Ledger {
+        Ledger { entries: (0..total).map(|_| AtomicU32::new(0)).collect() }
+    }
+
+    /// Moves a buffer from one owner to another; false when the record disagrees. Records of
+    /// another epoch count as away.
+    #[inline]
+    pub fn shift(&self, epoch: u32, index: u32, from: Owner, to: Owner) -> bool {
+        let Some(entry) = self.entries.get(index as usize) else { return false };
+        let now = entry.load(Relaxed);
+        let tag = epoch << EPOCH;
+        let fits = if from == Owner::Away {
+            now & STATE == 0 || now >> EPOCH != epoch & 0xffff
+        } else {
+            now == tag | from as u32
+        };
+        if fits {
+            entry.store(tag | to as u32, Relaxed);
+        }
+        fits
+    }
+
+    /// True when the application owns the buffer, with or without further references.
+    #[inline]
+    pub fn is_user(&self, epoch: u32, index: u32) -> bool {
+        self.entries.get(index as usize).is_some_and(|e| {
+            let now = e.load(Relaxed);
+            now & STATE == Owner::User as u32 && now >> EPOCH == epoch & 0xffff
+        })
+    }
+
+    /// True when the buffer has more than one reference.
+    #[inline]
+    pub fn shared(&self, index: u32) -> bool {
+        self.entries.get(index as usize).is_some_and(|e| e.load(Relaxed) & REFS != 0)
+    }
+
+    /// Adds a reference to a buffer of the application; false if it is not, or has 2^14.
+    pub fn retain(&self, epoch: u32, index: u32) -> bool {
+        let Some(entry) = self.entries.get(index as usize) else { return false };
+        entry
+            .fetch_update(Relaxed, Relaxed, |now| {
+                let user = now & STATE == Owner::User as u32 && now >> EPOCH == epoch & 0xffff;
+                (user && now & REFS != REFS).then(|| now + REF)
+            })
+            .is_ok()
+    }
+
+    /// Drops one of several references; false when there is only one.
+    pub fn drop_ref(&self, index: u32) -> bool {
+        let Some(entry) = self.entries.get(index as usize) else { return false };
+        entry
+            .fetch_update(Relaxed, Relaxed, |now| (now & REFS != 0).then(|| now - REF))
+            .is_ok()
+    }
+
+    /// Owner of a buffer in the given epoch.
+    pub fn owner(&self, epoch: u32, index: u32) -> Owner {
+        let now = self.entries[index as usize].load(Relaxed);
+        if now >> EPOCH != epoch & 0xffff {
+            return Owner::Away;
+        }
+        match now & STATE {
+            1 => Owner::User,
+            2 => Owner::Stack,
+            _ => Owner::Away,
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! The NIC's side: consumes TX packets, produces RX packets, never trusts the host.
+
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use crate::buf::{Buf, RawBuf};
+use crate::channel;
+use crate::config::Config;
+use crate::desc::{Desc, MAX_SEGMENTS, MORE, NO_RECYCLE};
+use crate::error::{Error, Fault};
+use crate::layout::{self, Class, RegionLayout};
+use crate::ledger::Owner;
+use crate::mem::Mem;
+use crate::post::PostNic;
+use crate::raw::Region;
+use crate::ring::{Consumer, Producer};
+use crate::side::{next_chunk, Shared, Side, Stats};
+
+/// Idle polls between looks at the stop flag and the host's socket.
+const IDLE: u32 = 1024;
+
+/// NIC end of a port; dropping it tells the host that the NIC is gone.
+pub struct NicPort {
+    shared: Arc<Shared>,
+    host: Option<UnixStream>,
+    pub(crate) token: Arc<()>,
+    opened: Vec<bool>,
+}
+
+impl NicPort {
+    pub(crate) fn new(region: Region, config: Config, host: Option<UnixStream>) -> NicPort {
+        let lay = RegionLayout::new(&config);
+        let opened = vec![false; config.queues as usize];
+        let shared = Shared::new(region, config, lay);
+        NicPort { shared, host, token: Arc::new(()), opened }
+    }
+
+    /// The configuration the host chose.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// False once the host process closed its end or died (threads: always true).
+    pub fn host_alive(&self) -> bool {
+        self.host.as_ref().is_none_or(channel::is_open)
+    }
+
+    /// Opens queue pair `id`, once; the handle belongs to the thread that polls it. A reset
+    /// waits for all queues, so open and poll every one.
+    pub fn queue(&mut self, id: u32) -> Result<NicQueue, Error> {
+        match self.opened.get_mut(id as usize) {
+            None => Err(Error::Config(format!(
+                "queue {id} does not exist; the last one is {}",
+                self.shared.config.queues - 1
+            ))),
+            Some(true) => Err(Error::Usage("the queue is already open")),
+            Some(open) => {
+                *open = true;
+                Ok(NicQueue::new(self.shared.clone(), id as usize))
+            }
+        }
+    }
+
+    /// Loops packets of `queues` back until `stop` is set or the host is gone. Faults are
+    /// reported to the host, whose reset restarts the queues.
+    pub fn serve_loopback(&self, queues: &mut [NicQueue], stop: &AtomicBool) {
+        let mut idle = 0;
+        loop {
+            let mut moved = 0;
+            for q in queues.iter_mut() {
+                // A fault is already counted and signalled; only the host can clear it.
+                moved += q.loopback(32).unwrap_or(0);
+            }
+            if moved > 0 {
+                idle = 0;
+                continue;
+            }
+            idle += 1;
+            std::hint::spin_loop();
+            if idle % IDLE == 0 {
+                if stop.load(Ordering::Relaxed) || !self.host_alive() {
+                    return;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// NIC end of one queue pair. Used by one thread at a time; no call blocks.
+pub struct NicQueue {
+    side: Side,
+    region: Region,
+    id: usize,
+    tx: Consumer,
+    rx: Rx,
+    epoch: u64,
+    running: bool,
+    fault: Option<Fault>,
+    /// TX segments polled and not yet looped back, from `pending_at` on.
+    pending: Vec<RawBuf>,
+    pending_at: usize,
+    /// RX segments filled and not yet published.
+    filled: Vec<RawBuf>,
+    drops: u64,
+}
+
+enum Rx {
+    Lines(Producer),
+    Slots(PostNic),
+}
+
+impl NicQueue {
+    fn new(shared: Arc<Shared>, id: usize) -> NicQueue {
+        let (tx, rx) = rings(&shared, id);
+        let region = shared.region.clone();
+        NicQueue {
+            side: Side::new(shared, 0),
+            region,
+            id,
+            tx,
+            rx,
+            epoch: 0,
+            running: false,
+            fault: None,
+            pending: Vec::with_capacity(256),
+            pending_at: 0,
+            filled: Vec::with_capacity(256),
+            drops: 0,
+        }
+    }
+
+    /// Follows the host's resets; true when the queue may run.
+    #[inline]
+    fn ready(&mut self) -> Result<bool, Error> {
+        let ask = self.region.get_acquire(layout::W_EPOCH_ASK);
+        if ask == self.epoch && self.running {
+            return self.fault.map_or(Ok(true), |f| Err(Error::Fault(f)));
+        }
+        Ok(self.follow(ask))
+    }
+
+    #[cold]
+    fn follow(&mut self, ask: u64) -> bool {
+        if ask != self.epoch {
+            self.epoch = ask;
+            self.running = false;
+            self.fault = None;
+            self.pending.clear();
+            self.pending_at = 0;
+            self.filled.clear();
+            self.side.forget((ask & 0xffff) as u32);
+            self.region.put_release(layout::w_ack(self.id), ask);
+        }
+        if self.region.get_acquire(layout::W_EPOCH_GO) == ask && ask != 0 {
+            (self.tx, self.rx) = rings(&self.side.shared, self.id);
+            self.running = true;
+        }
+        self.running
+    }
+
+    fn fail(&mut self, fault: Fault) -> Error {
+        self.fault = Some(fault);
+        self.side.stats.faults += 1;
+        self.region.put_release(layout::w_fault(self.id), fault as u64);
+        Error::Fault(fault)
+    }
+
+    /// Takes TX segments into `out` while there is room for a whole line.
+    fn poll_lines(&mut self, out: &mut Vec<RawBuf>, max: usize) -> Result<(), Fault> {
+        let start = out.len();
+        let mut line = [Desc::default(); 4];
+        while out.len() - start + MAX_SEGMENTS <= max.max(MAX_SEGMENTS) {
+            let n = self.tx.poll(&self.region, &mut line)?;
+            if n == 0 {
+                break;
+            }
+            for &d in &line[..n] {
+                let lent = d.flags() & NO_RECYCLE != 0 || !self.side.shared.config.shared_pool;
+                let mut b = self.side.accept(d, lent)?;
+                self.region.prefetch_byte(b.addr as usize);
+                if lent {
+                    b.flags |= NO_RECYCLE;
+                }
+                out.push(b);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes TX segments the host has sent and appends them to `out`, about `max` (whole
+    /// lines, at least one). Call [`tx_done`](Self::tx_done) once their payload was read.
+    pub fn tx_poll(&mut self, out: &mut Vec<Buf>, max: usize) -> Result<usize, Error> {
+        if !self.ready()? {
+            return Ok(0);
+        }
+        let mut raw = std::mem::take(&mut self.pending);
+        raw.clear();
+        let outcome = self.poll_lines(&mut raw, max);
+        let n = raw.len();
+        out.extend(raw.drain(..).map(Buf));
+        self.pending = raw;
+        match outcome {
+            Ok(()) => Ok(n),
+            Err(fault) => {
+                let error = self.fail(fault);
+                if n > 0 { Ok(n) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Gives the lines of all polled packets back to the host. Their payload must have been
+    /// read: this completes buffers that the host only lent.
+    pub fn tx_done(&mut self) {
+        self.tx.release(&self.region);
+    }
+
+    /// Frees TX buffers (or unused RX buffers). Lent buffers stay with the host.
+    pub fn free(&mut self, bufs: &mut Vec<Buf>) {
+        for b in bufs.drain(..) {
+            self.free_one(b.0);
+        }
+        self.side.free_done();
+    }
+
+    #[inline]
+    fn free_one(&mut self, b: RawBuf) {
+        if b.flags & NO_RECYCLE == 0 && self.side.shared.config.shared_pool {
+            self.side.free(b.index);
+        }
+    }
+
+    /// Allocates the buffers for one received packet of `bytes`: one small, or as many large
+    /// ones as it needs, chained. None when too few are free or it needs more than four.
+    pub fn alloc_packet(&mut self, bytes: usize) -> Result<Option<Vec<Buf>>, Error> {
+        if !self.ready()? {
+            return Ok(None);
+        }
+        let mut raw = [RawBuf::default(); MAX_SEGMENTS];
+        let n = self.blank(bytes, &mut raw)?;
+        Ok((n > 0).then(|| raw[..n].iter().map(|&r| Buf(r)).collect()))
+    }
+
+    /// Fills `out` with empty buffers for `bytes`, lengths and chain set; zero: none free.
+    fn blank(&mut self, bytes: usize, out: &mut [RawBuf; MAX_SEGMENTS]) -> Result<usize, Error> {
+        let large = self.side.shared.config.large_bytes as usize;
+        let need = match self.side.class_for(bytes) {
+            Class::Small if self.side.shared.config.shared_pool => 1,
+            _ => bytes.div_ceil(large),
+        };
+        if need == 0 || need > MAX_SEGMENTS {
+            return Ok(0);
+        }
+        if !self.take_blanks(bytes, &mut out[..need])? {
+            return Ok(0);
+        }
+        let mut left = bytes;
+        for (i, b) in out[..need].iter_mut().enumerate() {
+            b.len = left.min(large) as u16;
+            b.flags = if i + 1 < need { MORE } else { 0 };
+            left -= b.len as usize;
+        }
+        Ok(need)
+    }
+
+    fn take_blanks(&mut self, bytes: usize, out: &mut [RawBuf]) -> Result<bool, Error> {
+        let Rx::Slots(ring) = &mut self.rx else {
+            let n = self.side.alloc(bytes, out);
+            if n < out.len() {
+                for b in &out[..n] {
+                    self.side.free(b.index);
+                }
+                self.side.free_done();
+            }
+            return Ok(n == out.len());
+        };
+        let large = self.side.shared.config.large_bytes as usize;
+        for i in 0..out.len() {
+            match ring.take(&self.region) {
+                Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
+                    Some(p) if p.room == large && p.class == Class::Large => {
+                        out[i] = RawBuf { addr, index: p.index, len: 0, flags: 0 };
+                    }
+                    _ => return Err(self.fail(Fault::Address)),
+                },
+                Ok(None) => {
+                    (0..i).for_each(|_| ring.untake());
+                    return Ok(false);
+                }
+                Err(fault) => return Err(self.fail(fault)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Copies `payload` over the packet's buffers, which [`alloc_packet`](Self::alloc_packet)
+    /// made for it.
+    pub fn write_packet(&mut self, packet: &[Buf], payload: &[u8]) {
+        let mut rest = payload;
+        for b in packet {
+            let (now, later) = rest.split_at(b.len().min(rest.len()));
+            self.region.copy_in(b.0.addr as usize, now);
+            rest = later;
+        }
+    }
+
+    /// Copies a span of another region (a packet socket's ring) over the packet's buffers.
+    pub(crate) fn write_packet_from(&mut self, packet: &[Buf], from: &Region, mut at: usize) {
+        for b in packet {
+            self.region.copy_between(b.0.addr as usize, from, at, b.len());
+            at += b.len();
+        }
+    }
+
+    /// Appends the buffer's payload to `to`.
+    pub fn read(&self, buf: &Buf, to: &mut Vec<u8>) {
+        let at = to.len();
+        to.resize(at + buf.len(), 0);
+        self.region.copy_out(buf.0.addr as usize, &mut to[at..]);
+    }
+
+    /// Publishes received packets in the order they were allocated; packets the ring has no
+    /// room for stay queued here and go out with a later call. Returns the number queued.
+    pub fn rx_post(&mut self, bufs: &mut Vec<Buf>) -> Result<usize, Error> {
+        if !self.ready()? {
+            bufs.clear();
+            return Ok(0);
+        }
+        self.filled.extend(bufs.drain(..).map(|b| b.0));
+        self.publish()?;
+        Ok(self.filled.len())
+    }
+
+    fn publish(&mut self) -> Result<(), Error> {
+        let mut done = 0;
+        let outcome = loop {
+            if done == self.filled.len() {
+                break Ok(());
+            }
+            let group = match &self.rx {
+                Rx::Lines(ring) => ring.group(),
+                Rx::Slots(_) => 1,
+            };
+            let n = next_chunk(&self.filled[done..], group)?;
+            let mut descs = [Desc::default(); 4];
+            for (d, b) in descs.iter_mut().zip(&self.filled[done..done + n]) {
+                *d = b.desc(false);
+            }
+            match &mut self.rx {
+                Rx::Slots(ring) => ring.fill(&self.region, &descs[..n]),
+                Rx::Lines(ring) => {
+                    match ring.ensure(&self.region, if group == 1 { n } else { 1 }) {
+                        Ok(true) => {}
+                        Ok(false) => break Ok(()),
+                        Err(fault) => break Err(fault),
+                    }
+                    for b in &self.filled[done..done + n] {
+                        self.side.shared.ledger.shift(self.side.epoch, b.index, Owner::User, Owner::Away);
+                    }
+                    ring.publish(&self.region, &descs[..n]);
+                }
+            }
+            done += n;
+            self.side.stats.tx += n as u64;
+            self.side.stats.units += 1;
+        };
+        match &mut self.rx {
+            Rx::Lines(ring) => ring.commit(&self.region),
+            Rx::Slots(ring) => ring.commit(&self.region),
+        }
+        self.filled.drain(..done);
+        outcome.map_err(|fault| self.fail(fault))
+    }
+
+    /// One loopback round: copies up to about `budget` TX segments into fresh RX buffers,
+    /// frees them, and publishes the copies. Never drops: without RX buffers or ring space
+    /// the packets wait. Returns the number of TX segments handled.
+    pub fn loopback(&mut self, budget: usize) -> Result<usize, Error> {
+        if !self.ready()? {
+            return Ok(0);
+        }
+        if !self.filled.is_empty() {
+            self.publish()?;
+            if !self.filled.is_empty() {
+                return Ok(0);
+            }
+        }
+        if self.pending_at == self.pending.len() {
+            let mut pending = std::mem::take(&mut self.pending);
+            pending.clear();
+            self.pending_at = 0;
+            let outcome = self.poll_lines(&mut pending, budget);
+            self.pending = pending;
+            if let Err(fault) = outcome {
+                return Err(self.fail(fault));
+            }
+            if self.pending.is_empty() {
+                return Ok(0);
+            }
+        }
+        let start = self.pending_at;
+        while self.pending_at < self.pending.len() {
+            if !self.loop_packet()? {
+                break;
+            }
+        }
+        self.side.free_done();
+        let moved = self.pending_at - start;
+        if self.pending_at == self.pending.len() {
+            self.tx.release(&self.region);
+        }
+        self.publish()?;
+        Ok(moved)
+    }
+
+    /// Copies the packet at `pending_at`; false when it must wait for buffers.
+    #[inline]
+    fn loop_packet(&mut self) -> Result<bool, Error> {
+        let mut segments = 0;
+        let mut bytes = 0;
+        loop {
+            let b = self.pending[self.pending_at + segments];
+            segments += 1;
+            bytes += b.len as usize;
+            if b.flags & MORE == 0 {
+                break;
+            }
+        }
+        let mut to = [RawBuf::default(); MAX_SEGMENTS];
+        let large = self.side.shared.config.large_bytes as usize;
+        if bytes > large * MAX_SEGMENTS {
+            self.drops += 1;
+        } else {
+            let n = self.blank(bytes, &mut to)?;
+            if n == 0 {
+                return Ok(false);
+            }
+            self.copy(self.pending_at, &to[..n]);
+            self.filled.extend_from_slice(&to[..n]);
+        }
+        for i in 0..segments {
+            self.free_one(self.pending[self.pending_at + i]);
+        }
+        self.pending_at += segments;
+        Ok(true)
+    }
+
+    #[inline]
+    fn copy(&self, mut segment: usize, to: &[RawBuf]) {
+        let mut from_at = 0;
+        for b in to {
+            let mut to_at = 0;
+            while to_at < b.len as usize {
+                let from = self.pending[segment];
+                let n = (from.len as usize - from_at).min(b.len as usize - to_at);
+                self.copy_span(from.addr as usize + from_at, b.addr as usize + to_at, n);
+                from_at += n;
+                to_at += n;
+                if from_at == from.len as usize {
+                    segment += 1;
+                    from_at = 0;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn copy_span(&self, from: usize, to: usize, len: usize) {
+        if !self.side.shared.config.nt_stores {
+            return self.region.copy_within(from, to, len);
+        }
+        let mut at = 0;
+        let mut through = [0u8; 256];
+        while at < len {
+            let n = (len - at).min(through.len());
+            self.region.copy_out(from + at, &mut through[..n]);
+            self.region.copy_in_nt(to + at, &through[..n]);
+            at += n;
+        }
+    }
+
+    /// Packets dropped because they need more than four buffers.
+    pub fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    /// Counters since the queue was opened; `rx` counts TX segments taken from the host and
+    /// `tx` RX segments given to it.
+    pub fn stats(&self) -> Stats {
+        self.side.stats
+    }
+
+    /// Returns the recycle stacks to the shared pool, before an orderly exit.
+    pub fn drain(&mut self) {
+        if self.running && self.fault.is_none() {
+            self.tx.flush(&self.region);
+            self.side.spill_all();
+        }
+    }
+}
+
+fn rings(shared: &Shared, id: usize) -> (Consumer, Rx) {
+    let q = &shared.layout.queues[id];
+    let lazy = shared.config.tx_lazy as usize;
+    let rx = if shared.config.shared_pool {
+        Rx::Lines(Producer::new(q.rx.clone()))
+    } else {
+        Rx::Slots(PostNic::new(q.rx.clone()))
+    };
+    (Consumer::new(q.tx.clone(), lazy), rx)
+}

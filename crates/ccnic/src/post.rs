@@ -1,0 +1,151 @@
+//! The RX ring of host-only buffer management: the host posts blank buffers slot by slot and
+//! the NIC overwrites each with the packet it put there, in order, as a PCIe NIC does.
+
+use crate::desc::{Desc, POSTED, READY};
+use crate::error::Fault;
+use crate::mem::Mem;
+use crate::ring::Shape;
+
+/// Host side: posts blanks and takes packets.
+#[derive(Debug)]
+pub struct PostHost {
+    shape: Shape,
+    posted: u64,
+    next: u64,
+    told: u64,
+    ready_to: u64,
+}
+
+impl PostHost {
+    /// Over a ring of single-slot units whose words are all zero. `shape.head` is the
+    /// register the host writes, `shape.tail` the one the NIC writes.
+    pub fn new(shape: Shape) -> PostHost {
+        PostHost { shape, posted: 0, next: 0, told: 0, ready_to: 0 }
+    }
+
+    /// Slots that may be posted. One line's worth stays empty, so that the host never
+    /// writes the line the NIC is at.
+    pub fn vacant(&self) -> usize {
+        self.shape.units - 4 - (self.posted - self.next) as usize
+    }
+
+    /// Posts one blank buffer; the caller checked [`vacant`](Self::vacant).
+    pub fn post<M: Mem>(&mut self, mem: &M, addr: u64) {
+        let at = self.shape.at(self.posted);
+        mem.put(at, addr);
+        mem.put_release(at + 1, if self.shape.register { 0 } else { POSTED });
+        self.posted += 1;
+    }
+
+    /// Ends a run of posts.
+    pub fn commit<M: Mem>(&mut self, mem: &M) {
+        if self.shape.register && self.told != self.posted {
+            mem.put_release(self.shape.head, self.posted);
+            self.told = self.posted;
+        }
+    }
+
+    /// Takes the next packet segment, if one is ready. The values are untrusted.
+    #[inline]
+    pub fn poll<M: Mem>(&mut self, mem: &M) -> Result<Option<Desc>, Fault> {
+        if self.next == self.posted {
+            return Ok(None);
+        }
+        let at = self.shape.at(self.next);
+        let meta = if self.shape.register {
+            if self.next == self.ready_to {
+                let tail = mem.get_acquire(self.shape.tail);
+                if tail < self.ready_to || tail > self.posted {
+                    return Err(Fault::Index);
+                }
+                self.ready_to = tail;
+                if tail == self.next {
+                    return Ok(None);
+                }
+            }
+            mem.get(at + 1)
+        } else {
+            let word = mem.get_acquire(at + 1);
+            if word & READY == 0 {
+                return if word == POSTED { Ok(None) } else { Err(Fault::Signal) };
+            }
+            word & !READY
+        };
+        self.next += 1;
+        Ok(Some(Desc { addr: mem.get(at), meta }))
+    }
+}
+
+/// NIC side: takes blanks and returns them filled.
+#[derive(Debug)]
+pub struct PostNic {
+    shape: Shape,
+    taken: u64,
+    next: u64,
+    told: u64,
+    posted_to: u64,
+}
+
+impl PostNic {
+    /// The other side of the same ring.
+    pub fn new(shape: Shape) -> PostNic {
+        PostNic { shape, taken: 0, next: 0, told: 0, posted_to: 0 }
+    }
+
+    /// Address of the next blank buffer, if the host has posted one. Untrusted.
+    #[inline]
+    pub fn take<M: Mem>(&mut self, mem: &M) -> Result<Option<u64>, Fault> {
+        // One lap ahead of what was returned, the slots are this side's own packets.
+        if self.taken - self.next >= self.shape.units as u64 {
+            return Ok(None);
+        }
+        let at = self.shape.at(self.taken);
+        if self.shape.register {
+            if self.taken == self.posted_to {
+                let posted = mem.get_acquire(self.shape.head);
+                if posted < self.posted_to || posted - self.next > self.shape.units as u64 {
+                    return Err(Fault::Index);
+                }
+                self.posted_to = posted;
+                if posted == self.taken {
+                    return Ok(None);
+                }
+            }
+        } else {
+            match mem.get_acquire(at + 1) {
+                POSTED => {}
+                // Never posted, or a packet the host has not taken yet.
+                word if word == 0 || word & READY != 0 => return Ok(None),
+                _ => return Err(Fault::Signal),
+            }
+        }
+        self.taken += 1;
+        Ok(Some(mem.get(at)))
+    }
+
+    /// Gives back the blank taken last, unused.
+    pub fn untake(&mut self) {
+        debug_assert!(self.taken > self.next);
+        self.taken -= 1;
+    }
+
+    /// Returns one packet (its segments in order), in the blanks taken for it.
+    #[inline]
+    pub fn fill<M: Mem>(&mut self, mem: &M, descs: &[Desc]) {
+        let ready = if self.shape.register { 0 } else { READY };
+        for (i, d) in descs.iter().enumerate().rev() {
+            let at = self.shape.at(self.next + i as u64);
+            mem.put(at, d.addr);
+            mem.put_release(at + 1, d.meta | ready);
+        }
+        self.next += descs.len() as u64;
+    }
+
+    /// Ends a burst.
+    pub fn commit<M: Mem>(&mut self, mem: &M) {
+        if self.shape.register && self.told != self.next {
+            mem.put_release(self.shape.tail, self.next);
+            self.told = self.next;
+        }
+    }
+}

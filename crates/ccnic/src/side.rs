@@ -1,0 +1,268 @@
+//! What host and NIC have in common: the region, the ledger, and the allocator of one thread.
+
+use std::sync::Arc;
+
+use crate::buf::RawBuf;
+use crate::config::Config;
+use crate::desc::{Desc, MAX_SEGMENTS, MORE};
+use crate::error::{Error, Fault};
+use crate::layout::{Class, RegionLayout};
+use crate::ledger::{Ledger, Owner};
+use crate::raw::Region;
+
+/// Everything the threads of one side share.
+pub(crate) struct Shared {
+    pub region: Region,
+    pub config: Config,
+    pub layout: RegionLayout,
+    pub ledger: Ledger,
+}
+
+impl Shared {
+    pub fn new(region: Region, config: Config, layout: RegionLayout) -> Arc<Shared> {
+        let ledger = Ledger::new(layout.total());
+        Arc::new(Shared { region, config, layout, ledger })
+    }
+}
+
+/// Counters of one queue; plain numbers, read with [`stats`](crate::HostQueue::stats).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stats {
+    /// Descriptors sent.
+    pub tx: u64,
+    /// Payload bytes sent.
+    pub tx_bytes: u64,
+    /// Descriptors received.
+    pub rx: u64,
+    /// Payload bytes received.
+    pub rx_bytes: u64,
+    /// Ring units (lines) published.
+    pub units: u64,
+    /// Buffers taken from the shared pool.
+    pub pool_takes: u64,
+    /// Buffers put back to the shared pool.
+    pub pool_puts: u64,
+    /// Blank RX buffers posted by the host.
+    pub posts: u64,
+    /// TX buffers the host freed after completion.
+    pub sweeps: u64,
+    /// Buffers handed over by the caller that it did not own.
+    pub misuse: u64,
+    /// Faults met.
+    pub faults: u64,
+}
+
+/// Number of buffers at the start of `bufs` that go into the next line (grouped rings: as
+/// many whole packets as fit four slots) or are the next packet (single-slot rings).
+#[inline]
+pub(crate) fn next_chunk(bufs: &[RawBuf], group: usize) -> Result<usize, Error> {
+    let mut n = 0;
+    loop {
+        let mut end = n;
+        loop {
+            match bufs.get(end) {
+                None if end == n => return Ok(n),
+                None => return Err(Error::Usage("the last buffer of a burst is marked as having a successor")),
+                Some(b) => {
+                    end += 1;
+                    if b.flags & MORE == 0 {
+                        break;
+                    }
+                }
+            }
+            if end - n == MAX_SEGMENTS {
+                return Err(Error::Usage("a packet has more than four segments"));
+            }
+        }
+        if end > MAX_SEGMENTS {
+            return Ok(n);
+        }
+        n = end;
+        if group == 1 || n == MAX_SEGMENTS {
+            return Ok(n);
+        }
+    }
+}
+
+/// One thread's endpoint: its recycle stacks in front of the pool.
+pub(crate) struct Side {
+    pub shared: Arc<Shared>,
+    pub epoch: u32,
+    pub stats: Stats,
+    /// Free buffers of the small and large class, the hottest on top.
+    stacks: [Vec<u32>; 2],
+    scratch: Box<[u64]>,
+}
+
+impl Side {
+    pub fn new(shared: Arc<Shared>, epoch: u32) -> Side {
+        let room = shared.config.stack as usize + 256;
+        let scratch = vec![0; 256].into_boxed_slice();
+        Side {
+            shared,
+            epoch,
+            stats: Stats::default(),
+            stacks: [Vec::with_capacity(room), Vec::with_capacity(room)],
+            scratch,
+        }
+    }
+
+    /// Forgets the stacks; only after the host took their buffers back.
+    pub fn forget(&mut self, epoch: u32) {
+        self.epoch = epoch;
+        self.stacks.iter_mut().for_each(Vec::clear);
+    }
+
+    pub fn stacked(&self) -> usize {
+        self.stacks.iter().map(Vec::len).sum()
+    }
+
+    /// The class that serves a packet of `hint` bytes (0: unknown).
+    #[inline]
+    pub fn class_for(&self, hint: usize) -> Class {
+        let config = &self.shared.config;
+        if config.small && hint != 0 && hint <= config.small_bytes as usize {
+            Class::Small
+        } else {
+            Class::Large
+        }
+    }
+
+    /// Allocates up to `out.len()` buffers of one class; small falls back to large.
+    pub fn alloc(&mut self, hint: usize, out: &mut [RawBuf]) -> usize {
+        let class = self.class_for(hint);
+        let mut n = self.alloc_class(class, out);
+        if class == Class::Small && n < out.len() {
+            n += self.alloc_class(Class::Large, &mut out[n..]);
+        }
+        n
+    }
+
+    fn alloc_class(&mut self, class: Class, out: &mut [RawBuf]) -> usize {
+        let mut n = 0;
+        while n < out.len() {
+            let Some(index) = self.stacks[class as usize].pop() else {
+                if self.refill(class, out.len() - n) == 0 {
+                    break;
+                }
+                continue;
+            };
+            let ok = self.shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::User);
+            debug_assert!(ok, "a stacked buffer is recorded as stacked");
+            out[n] = RawBuf { addr: self.shared.layout.addr(index), index, len: 0, flags: 0 };
+            n += 1;
+        }
+        n
+    }
+
+    /// Moves buffers from the pool to the (empty) stack.
+    fn refill(&mut self, class: Class, want: usize) -> usize {
+        let shared = &self.shared;
+        let bulk = if shared.config.recycle { shared.config.bulk as usize } else { want };
+        let most = bulk.min(self.scratch.len());
+        let got = shared.layout.pools[class as usize].take(&shared.region, &mut self.scratch[..most]);
+        let mut kept = 0;
+        // Reversed, so that the stack pops them in the pool's order.
+        for &addr in self.scratch[..got].iter().rev() {
+            // A value that is not a free buffer of this class is dropped; if the peer forged
+            // it, the buffer it should have been is found again at the next reset.
+            let place = shared.layout.locate(addr).filter(|p| p.class == class);
+            match place {
+                Some(p) if shared.ledger.shift(self.epoch, p.index, Owner::Away, Owner::Stack) => {
+                    self.stacks[class as usize].push(p.index);
+                    kept += 1;
+                }
+                _ => self.stats.faults += 1,
+            }
+        }
+        self.stats.pool_takes += kept as u64;
+        kept
+    }
+
+    /// Frees one buffer of the application: drops a reference, and recycles it at the last.
+    #[inline]
+    pub fn free(&mut self, index: u32) -> bool {
+        let shared = &self.shared;
+        if index as usize >= shared.layout.pooled() {
+            // Objects belong to the application; only their references are counted.
+            return shared.ledger.drop_ref(index)
+                || shared.ledger.shift(self.epoch, index, Owner::User, Owner::Away);
+        }
+        if !shared.ledger.shift(self.epoch, index, Owner::User, Owner::Stack) {
+            let dropped = shared.ledger.drop_ref(index);
+            self.stats.misuse += u64::from(!dropped);
+            return dropped;
+        }
+        let class = if index < shared.layout.spans[1].first() { 0 } else { 1 };
+        self.stacks[class].push(index);
+        if shared.config.recycle && self.stacks[class].len() > shared.config.stack as usize {
+            self.spill(class, self.stacks[class].len() / 2);
+        }
+        true
+    }
+
+    /// Ends a burst of frees: without recycling everything goes to the pool at once.
+    #[inline]
+    pub fn free_done(&mut self) {
+        if !self.shared.config.recycle {
+            for class in [0, 1] {
+                let n = self.stacks[class].len();
+                if n > 0 {
+                    self.spill(class, n);
+                }
+            }
+        }
+    }
+
+    /// Moves the coldest `n` buffers of a stack to the pool.
+    fn spill(&mut self, class: usize, n: usize) {
+        let shared = &self.shared;
+        for &index in &self.stacks[class][..n] {
+            shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::Away);
+        }
+        let addrs = self.stacks[class][..n].iter().map(|&i| shared.layout.addr(i));
+        shared.layout.pools[class].put(&shared.region, addrs);
+        self.stacks[class].drain(..n);
+        self.stats.pool_puts += n as u64;
+    }
+
+    /// Empties the stacks into the pool.
+    pub fn spill_all(&mut self) {
+        for class in [0, 1] {
+            let n = self.stacks[class].len();
+            if n > 0 {
+                self.spill(class, n);
+            }
+        }
+    }
+
+    /// Validates an incoming descriptor and takes its buffer, unless it is only lent.
+    #[inline]
+    pub fn accept(&mut self, d: Desc, lent: bool) -> Result<RawBuf, Fault> {
+        let place = self.shared.layout.check(d)?;
+        let flags = d.flags();
+        if !lent {
+            if place.class == Class::Object {
+                return Err(Fault::Address);
+            }
+            if !self.shared.ledger.shift(self.epoch, place.index, Owner::Away, Owner::User) {
+                return Err(Fault::Owner);
+            }
+        }
+        self.stats.rx += 1;
+        self.stats.rx_bytes += u64::from(d.len());
+        Ok(RawBuf { addr: d.addr, index: place.index, len: d.len(), flags })
+    }
+
+    /// Checks a buffer the caller wants to send: it owns it, and the span is inside it.
+    #[inline]
+    pub fn may_send(&mut self, b: &RawBuf) -> bool {
+        let ok = matches!(
+            self.shared.layout.check(b.desc(false)),
+            Ok(p) if p.index == b.index && self.shared.ledger.is_user(self.epoch, b.index)
+        );
+        self.stats.misuse += u64::from(!ok);
+        ok
+    }
+}

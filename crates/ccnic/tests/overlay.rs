@@ -1,0 +1,161 @@
+//! An application behind CC-NIC pings a kernel in another network namespace over a veth pair.
+//! Needs root and `ip`; skipped, with a line on stderr, where either is missing.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ccnic::{Config, HostPort, HostQueue};
+
+const MAC: [u8; 6] = [0x02, 0xcc, 0x01, 0, 0, 0x01];
+const OUR_IP: [u8; 4] = [10, 231, 77, 1];
+const PEER_IP: [u8; 4] = [10, 231, 77, 2];
+
+/// The namespace and the veth pair, removed on drop.
+struct Net {
+    ns: String,
+    near: String,
+}
+
+fn ip(args: &str) -> bool {
+    Command::new("ip").args(args.split(' ')).output().is_ok_and(|o| o.status.success())
+}
+
+impl Net {
+    fn create() -> Option<Net> {
+        let id = std::process::id() % 100_000;
+        let net = Net { ns: format!("ccnic{id}"), near: format!("ccn{id}") };
+        let (ns, near) = (&net.ns, &net.near);
+        let made = ip(&format!("netns add {ns}"))
+            && ip(&format!("link add {near} type veth peer name far netns {ns}"))
+            && ip(&format!("link set {near} up"))
+            && ip(&format!("-n {ns} addr add 10.231.77.2/24 dev far"))
+            && ip(&format!("-n {ns} link set far up"));
+        made.then_some(net)
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        ip(&format!("link del {}", self.near));
+        ip(&format!("netns del {}", self.ns));
+    }
+}
+
+fn ethernet(to: [u8; 6], kind: u16, body: &[u8]) -> Vec<u8> {
+    [&to[..], &MAC, &kind.to_be_bytes(), body].concat()
+}
+
+fn sum16(bytes: &[u8]) -> u16 {
+    let mut sum: u32 = bytes.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+fn arp(op: u8, to: [u8; 6]) -> Vec<u8> {
+    ethernet(
+        to,
+        0x0806,
+        &[&[0, 1, 8, 0, 6, 4, 0, op][..], &MAC, &OUR_IP, &to, &PEER_IP].concat(),
+    )
+}
+
+fn echo_request(to: [u8; 6], sequence: u16, data: usize) -> Vec<u8> {
+    let mut icmp = vec![8, 0, 0, 0, 0xcc, 0x01];
+    icmp.extend(sequence.to_be_bytes());
+    icmp.extend((0..data).map(|i| i as u8 ^ sequence as u8));
+    let check = sum16(&icmp).to_be_bytes();
+    icmp[2..4].copy_from_slice(&check);
+    let total = (20 + icmp.len()) as u16;
+    let mut head = vec![0x45, 0];
+    head.extend(total.to_be_bytes());
+    head.extend([0, 0, 0, 0, 64, 1, 0, 0]);
+    head.extend(OUR_IP);
+    head.extend(PEER_IP);
+    let check = sum16(&head).to_be_bytes();
+    head[10..12].copy_from_slice(&check);
+    ethernet(to, 0x0800, &[head, icmp].concat())
+}
+
+/// Sends one frame, over several segments when `split`.
+fn send(queue: &mut HostQueue, frame: &[u8], split: bool) {
+    let mut bufs = Vec::new();
+    let parts: Vec<&[u8]> = if split { frame.chunks(frame.len().div_ceil(3)).collect() } else { vec![frame] };
+    for (i, part) in parts.iter().enumerate() {
+        assert_eq!(queue.alloc(&mut bufs, 1, part.len()), 1);
+        let b = bufs.last_mut().expect("one");
+        queue.write(b, part);
+        b.set_more(i + 1 < parts.len());
+    }
+    queue.tx(&mut bufs).expect("an honest NIC");
+    assert!(bufs.is_empty());
+}
+
+fn receive(queue: &mut HostQueue, mut wanted: impl FnMut(&[u8]) -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < deadline {
+        let mut bufs = Vec::new();
+        queue.rx(&mut bufs, 32).expect("an honest NIC");
+        let hit = bufs.iter().any(|b| wanted(&queue.to_vec(b)));
+        queue.free(&mut bufs);
+        if hit {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+#[test]
+fn a_kernel_across_a_veth_pair_answers_through_ccnic() {
+    let Some(net) = Net::create() else {
+        return eprintln!("skipped: network namespaces need root and the ip program");
+    };
+    let socket = std::env::temp_dir().join(format!("{}.sock", net.ns));
+    let mut nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
+        .args(["--mode", "overlay", "--iface", &net.near, "--hosts", "1", "--socket"])
+        .arg(&socket)
+        .spawn()
+        .expect("the NIC program starts");
+    let mut port = HostPort::create(Config::default()).expect("region");
+    let mut queue = port.queue(0).expect("first");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while port.connect(&socket).is_err() {
+        assert!(Instant::now() < deadline, "the NIC does not listen");
+        std::thread::yield_now();
+    }
+
+    // The interface may take a moment to come up, so ask more than once.
+    let mut peer = None;
+    for _ in 0..5 {
+        send(&mut queue, &arp(1, [0xff; 6]), false);
+        if receive(&mut queue, |f| {
+            let reply = f.len() >= 42 && f[12..14] == [8, 6] && f[21] == 2 && f[28..32] == PEER_IP;
+            if reply {
+                peer = f[22..28].try_into().ok();
+            }
+            reply
+        }) {
+            break;
+        }
+    }
+    let peer: [u8; 6] = peer.expect("the peer answers ARP");
+    let mut answered = 0;
+    for sequence in 0..50u16 {
+        let data = 8 + 29 * usize::from(sequence);
+        send(&mut queue, &echo_request(peer, sequence, data), sequence % 2 == 1);
+        answered += usize::from(receive(&mut queue, |f| {
+            // The kernel asks for our address in turn before it answers.
+            f.len() >= 42 + data
+                && f[12..14] == [8, 0]
+                && f[23] == 1
+                && f[34] == 0
+                && f[40..42] == sequence.to_be_bytes()
+                && f[42..42 + data].iter().enumerate().all(|(i, &b)| b == i as u8 ^ sequence as u8)
+        }));
+    }
+    assert_eq!(answered, 50, "every echo request is answered, byte for byte");
+    drop((queue, port));
+    assert!(nic.wait().expect("the NIC ends with its host").success());
+}

@@ -1,0 +1,176 @@
+//! Host and NIC as real processes: hand-over of the region, and kill -9 of either side.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ccnic::{Config, Error, HostPort, HostQueue, NicServer};
+
+struct Nic {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Nic {
+    fn start(name: &str) -> Nic {
+        let socket = std::env::temp_dir().join(format!("ccnic-{name}-{}.sock", std::process::id()));
+        let _ = std::fs::remove_file(&socket);
+        let child = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
+            .arg("--socket")
+            .arg(&socket)
+            .spawn()
+            .expect("the NIC program starts");
+        wait(|| socket.exists());
+        Nic { child, socket }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().expect("kill -9");
+        self.child.wait().expect("reaped");
+    }
+}
+
+impl Drop for Nic {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+fn wait(mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "timed out");
+        std::thread::yield_now();
+    }
+}
+
+fn connect(port: &mut HostPort, nic: &Nic) {
+    // The socket file exists a moment before the process listens.
+    wait(|| port.connect(&nic.socket).is_ok());
+}
+
+/// Sends up to 32 packets and takes what has come back; returns the number received.
+fn turn(queue: &mut HostQueue) -> usize {
+    let mut bufs = Vec::new();
+    queue.alloc(&mut bufs, 32, 64);
+    bufs.iter_mut().for_each(|b| queue.write(b, &[0xab; 64]));
+    queue.tx(&mut bufs).expect("an honest NIC");
+    queue.free(&mut bufs);
+    let got = queue.rx(&mut bufs, 64).expect("an honest NIC");
+    assert!(bufs.iter().all(|b| queue.to_vec(b) == [0xab; 64]));
+    queue.free(&mut bufs);
+    if got == 0 {
+        std::thread::yield_now();
+    }
+    got
+}
+
+fn exchange(queue: &mut HostQueue, packets: usize) {
+    let mut got = 0;
+    wait(|| {
+        got += turn(queue);
+        got >= packets
+    });
+}
+
+#[test]
+fn a_killed_nic_is_noticed_its_buffers_reclaimed_and_the_next_one_served() {
+    for config in [Config::default(), Config::unoptimised()] {
+        let mut nic = Nic::start(if config.shared_pool { "kill-cc" } else { "kill-un" });
+        let mut port = HostPort::create(config).expect("region");
+        let mut queue = port.queue(0).expect("first");
+        connect(&mut port, &nic);
+        // The application keeps three buffers of its own through all of it.
+        let mut kept = Vec::new();
+        queue.alloc(&mut kept, 3, 0);
+        for _ in 0..3 {
+            exchange(&mut queue, 2000);
+            assert!(port.peer_alive());
+            nic.kill();
+            wait(|| !port.peer_alive());
+            // Whatever the NIC was doing when it died, the host can go on calling.
+            for _ in 0..100 {
+                turn(&mut queue);
+            }
+            let socket = nic.socket.clone();
+            assert!(matches!(port.connect(&socket), Err(Error::Usage(_))), "recover first");
+            port.recover(&mut [&mut queue]).expect("nobody to wait for");
+            let audit = port.audit(&[&queue]);
+            assert_eq!(audit.user, kept.len());
+            assert_eq!(audit.user + audit.stacked + audit.pooled, audit.total, "no buffer lost");
+            drop(nic);
+            nic = Nic::start("next");
+            connect(&mut port, &nic);
+        }
+        exchange(&mut queue, 2000);
+        assert_eq!(port.resets(), 3);
+    }
+}
+
+/// Runs only as a child of the test below: a host that talks until it is killed.
+#[test]
+fn child_host() {
+    let Some(socket) = std::env::var_os("CCNIC_TEST_CHILD_SOCKET") else { return };
+    let mut port = HostPort::create(Config::default()).expect("region");
+    let mut queue = port.queue(0).expect("first");
+    wait(|| port.connect(&socket).is_ok());
+    exchange(&mut queue, 1000);
+    println!("\nready");
+    loop {
+        turn(&mut queue);
+    }
+}
+
+#[test]
+fn a_killed_host_is_noticed_and_the_next_one_served() {
+    let nic = Nic::start("host");
+    for _ in 0..3 {
+        let mut host = Command::new(std::env::current_exe().expect("this test"))
+            .args(["child_host", "--exact", "--nocapture"])
+            .env("CCNIC_TEST_CHILD_SOCKET", &nic.socket)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the child host starts");
+        let lines = BufReader::new(host.stdout.take().expect("piped")).lines();
+        let ready = lines.map_while(Result::ok).any(|l| l == "ready");
+        host.kill().expect("kill -9");
+        host.wait().expect("reaped");
+        assert!(ready, "the host exchanged packets with the NIC");
+    }
+    let mut port = HostPort::create(Config::default()).expect("region");
+    let mut queue = port.queue(0).expect("first");
+    connect(&mut port, &nic);
+    exchange(&mut queue, 1000);
+}
+
+/// A live NIC follows a reset that the host asks for.
+#[test]
+fn a_reset_with_a_live_nic_loses_nothing() {
+    let nic = Nic::start("reset");
+    let mut port = HostPort::create(Config { queues: 2, ..Config::default() }).expect("region");
+    let (mut a, mut b) = (port.queue(0).expect("first"), port.queue(1).expect("second"));
+    connect(&mut port, &nic);
+    for _ in 0..5 {
+        exchange(&mut a, 500);
+        exchange(&mut b, 500);
+        port.recover(&mut [&mut a, &mut b]).expect("a live NIC");
+        assert!(port.peer_alive());
+    }
+    exchange(&mut a, 500);
+    exchange(&mut b, 500);
+}
+
+#[test]
+fn a_host_that_sends_nonsense_is_refused() {
+    let path = std::env::temp_dir().join(format!("ccnic-nonsense-{}.sock", std::process::id()));
+    let server = NicServer::bind(&path).expect("free path");
+    for greeting in [&b"hello"[..], &[0; 100], &[0x43, 0x43, 0x43, 0x31]] {
+        use std::io::Write;
+        let mut s = std::os::unix::net::UnixStream::connect(&path).expect("listening");
+        s.write_all(greeting).expect("sent");
+        assert!(server.accept().is_err());
+    }
+}
