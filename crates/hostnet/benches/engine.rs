@@ -16,7 +16,7 @@ name = "mica"
 platform = "sim24"
 placement = { policy = "ddio", ways = 2 }
 rings = { rx_buffers = 1024, buffer_size = "1 KiB" }
-traffic = { arrivals = "fixed", rate = "22 Mrps" }
+traffic = { arrivals = "fixed", rate = "19 Mrps" }
 run = { load = "fixed", requests = 60000, warmup_requests = 60000 }
 [[tenant]]
 name = "kvs"
