@@ -292,6 +292,8 @@ impl Host {
                 Retired::Maintain { line, lines, op } => {
                     if Sweep::from_u8(op) == Sweep::Sweep {
                         self.mem.stats.clsweeps += u64::from(lines);
+                        // A sweep that finds the next instance in place of this one is a race.
+                        self.mem.consumed(line, lines.into());
                     }
                     self.cal.push(home, Event::Sweep { line, count: lines, op });
                 }

@@ -231,6 +231,9 @@ impl Memory {
 
     /// The buffer instance has had its last read: evictions from now on are of dead data.
     pub fn consumed(&mut self, line: u64, lines: u64) {
+        if self.map.of(line).kind != Kind::Rx {
+            return;
+        }
         let at = (line - self.rx_base) as usize;
         for l in &mut self.rx_life[at..at + lines as usize] {
             if *l == rx::UNCONSUMED {

@@ -56,20 +56,21 @@ impl Memory {
     /// Returns whether somebody was asked, and whether dirty data came of it.
     pub(super) fn snoop(&mut self, core: usize, line: u64, own: bool) -> (bool, bool) {
         let others = self.shared.holders(line) & !(1 << core);
-        let mut dirty = false;
+        let mut dirty = 0;
         let mut left = others;
         while left != 0 {
             let c = left.trailing_zeros() as usize;
             left &= left - 1;
             if own {
-                let n = self.invalidate_in(c, line);
-                self.stats.ledger.merged += u64::from(n > 1);
-                dirty |= n > 0;
+                dirty += self.invalidate_in(c, line);
                 self.shared.drop_holder(line, c);
             } else {
-                dirty |= self.clean_in(c, line);
+                dirty += u64::from(self.clean_in(c, line));
             }
         }
+        // Two cores whose requests crossed may both have written; one copy goes on.
+        self.stats.ledger.merged += dirty.saturating_sub(1);
+        let dirty = dirty > 0;
         (others != 0, dirty)
     }
 
@@ -169,7 +170,9 @@ impl Memory {
             Sharing::Shared => {
                 let holders = self.shared.holders(line);
                 let cores = (0..64).filter(|c| holders >> c & 1 == 1);
-                cores.fold(false, |dirty, c| dirty | self.clean_in(c, line))
+                let dirty: u64 = cores.map(|c| u64::from(self.clean_in(c, line))).sum();
+                self.stats.ledger.merged += dirty.saturating_sub(1);
+                dirty > 0
             }
         }
     }
