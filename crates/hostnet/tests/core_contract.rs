@@ -62,10 +62,10 @@ impl Bench {
         }
     }
 
-    /// Nanoseconds per load of a dependent chain over lines `0..n`, in order.
-    fn chain(&mut self, n: u64) -> f64 {
-        let from = self.base;
-        let ops: Vec<Op> = (0..n).map(|i| Op::Chase { line: from + i, delay: 0 }).collect();
+    /// Nanoseconds per load of a dependent chain that goes round over `lines` lines, in order.
+    fn chain(&mut self, lines: u64) -> f64 {
+        let (from, n) = (self.base, u64::from(LLC_LINES));
+        let ops: Vec<Op> = (0..n).map(|i| Op::Chase { line: from + i % lines, delay: 0 }).collect();
         // The fence waits for what left the caches; a last miss waits for the chain of hits.
         let timed = |b: &mut Bench, ops: &[Op], miss: u64| {
             let mut all = ops.to_vec();

@@ -2,6 +2,7 @@
 //! (`validation/hierarchy/gem5_hierarchy.csv`).
 
 #[path = "../examples/hierarchy_ladder/drive.rs"]
+#[allow(dead_code)]
 mod drive;
 
 use drive::{run, Figures, Row};

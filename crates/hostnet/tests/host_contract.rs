@@ -86,7 +86,7 @@ fn below_capacity_a_fixed_rate_comes_through_whole() {
 
 #[test]
 fn beyond_capacity_what_is_not_delivered_is_dropped() {
-    let o = Touch { traffic: r#"arrivals = "poisson", rate = "60 Mpps""#, ..Touch::default() }.go();
+    let o = Touch { traffic: r#"arrivals = "poisson", rate = "150 Mpps""#, ..Touch::default() }.go();
     let (offered, done) = (get(&o, "offered_mrps"), get(&o, "throughput_mrps"));
     let dropped = get(&o, "drops") / (o.measured.as_ns() / 1e3);
     // at most both rings' fill of 512 packets may differ at the ends of the window
@@ -125,14 +125,18 @@ fn premature_evictions_are_the_receive_lines_that_cores_fetch_from_dram() {
 
 #[test]
 fn proactive_drop_bounds_the_wait() {
-    let traffic = r#"arrivals = "poisson", rate = "40 Mpps""#;
-    let deep = Touch { traffic, ..Touch::default() }.go();
-    let shallow =
-        Touch { traffic, rings: "rx_buffers = 256, proactive_drop = 4", ..Touch::default() }.go();
+    let traffic = r#"arrivals = "poisson", rate = "150 Mpps""#;
+    // In order, so that a core has one packet at a time.
+    let go = |rings| {
+        let text = Touch { traffic, rings, ..Touch::default() }.text();
+        simulate(&format!("{text}\n[override.core]\npipeline = \"in_order\""))
+    };
+    let deep = go("rx_buffers = 256");
+    let shallow = go("rx_buffers = 256, proactive_drop = 4");
     let service = get(&shallow, "service_mean_us");
     assert!(get(&deep, "lat_p50_us") > 100.0 * get(&deep, "service_mean_us"));
-    // at most four wait, one is served: five services, and 30 ns in the NIC
-    let most = 5.0 * service + 0.03;
+    // at most four wait, one is served: five services, and 35 ns in the NIC
+    let most = 5.0 * service + 0.035;
     assert!(get(&shallow, "lat_mean_us") < most, "{} {most}", get(&shallow, "lat_mean_us"));
     assert!(get(&shallow, "lat_max_us") < 2.0 * most);
 }
@@ -277,9 +281,10 @@ fn the_first_read_takes_an_llc_hit_under_ddio_and_dram_under_dma() {
     // look-ups of 4 + 14 + 35 cycles and 2 x 8 of crossbar
     let hit = first(r#"policy = "ddio""#);
     assert!(close(hit, 69.0, 0.05), "{hit}");
-    // and controller, activate, column access, burst: 40 ns at 3.2 GHz
+    // and controller, column access and burst, 26.25 ns at 3.2 GHz, if the NIC's write left the row open;
+    // 13.75 more for an activate
     let miss = first(r#"policy = "dma""#);
-    assert!(miss > 69.0 + 0.8 * 128.0 && miss < 69.0 + 1.5 * 128.0, "{miss}");
+    assert!((69.0 + 84.0..=1.05 * (69.0 + 128.0)).contains(&miss), "{miss}");
 }
 
 #[test]

@@ -375,6 +375,11 @@ impl Generator {
         self.offer(now);
     }
 
+    /// Events that the run took.
+    pub fn events(&self) -> u64 {
+        self.cal.popped()
+    }
+
     pub fn figures(&self) -> Figures {
         let ns = self.end.as_ns();
         let gbps = |lines: u64| (lines * LINE) as f64 / ns;

@@ -1,6 +1,7 @@
 //! Repeats the rows of `validation/hierarchy/gem5_hierarchy.csv` and prints expected, measured and
 //! deviation. `hierarchy_ladder [FILTER]`.
 
+#[allow(dead_code)]
 mod drive;
 
 use std::time::Instant;

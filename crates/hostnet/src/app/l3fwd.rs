@@ -40,11 +40,20 @@ pub struct L3fwd {
     tbl8: u64,
 }
 
+impl L3fwdSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if self.rules == 0 || self.rules > 1 << 20 {
+            return Err(format!("rules = {} is not within 1 to 1048576", self.rules));
+        }
+        Ok(())
+    }
+}
+
 impl L3fwd {
     pub fn build(s: &L3fwdSpec, packet: u32, site: Site) -> Result<L3fwd, String> {
-        if s.rules == 0 || s.rules > 1 << 20 {
-            return Err(format!("l3fwd: rules = {} is not within 1 to 1048576", s.rules));
-        }
+        s.check()?;
         let mut lpm = Lpm::default();
         let mut rng = Stream::new(site.seed, "l3fwd routes", site.tenant.into());
         // Routes a line of the table apart, so that n routes touch n lines.

@@ -68,6 +68,37 @@ fn instructions() -> u32 {
     250
 }
 
+impl MicaSpec {
+    /// # Errors
+    /// One clause with key and value, when `cores` partitions cannot be made of this.
+    pub fn check(&self, cores: u32) -> Result<(), String> {
+        let cores = u64::from(cores);
+        let no_room = self.log_size.0 / LINE < u64::from(lines(self.item_size.0));
+        if self.pairs < cores || self.buckets < cores || self.item_size.0 == 0 || no_room {
+            return Err(format!(
+                "pairs = {}, buckets = {}, item_size = \"{}\" and log_size = \"{}\" leave a partition of {cores} \
+                 without a pair, a bucket or room for an item",
+                self.pairs, self.buckets, self.item_size, self.log_size
+            ));
+        }
+        for (key, v) in [("pairs", self.pairs), ("buckets", self.buckets)] {
+            if v > 1 << 28 {
+                return Err(format!("{key} = {v} is more than the {} supported", 1 << 28));
+            }
+        }
+        if self.log_size.0 > 1 << 40 {
+            return Err(format!("log_size = \"{}\" is more than the 1024 GiB supported", self.log_size));
+        }
+        if !(0.0..=1.0).contains(&self.get_fraction) {
+            return Err(format!("get_fraction = {} is not within 0 to 1", self.get_fraction));
+        }
+        if !(0.0..10.0).contains(&self.zipf) {
+            return Err(format!("zipf = {} is not within 0 to 10", self.zipf));
+        }
+        Ok(())
+    }
+}
+
 const GET: u8 = 0;
 const SET: u8 = 1;
 const SLOTS: usize = 8; // 8-byte entries in a 64-byte bucket
@@ -145,24 +176,12 @@ pub struct Mica {
 
 impl Mica {
     pub fn build(s: &MicaSpec, site: Site) -> Result<Mica, String> {
+        s.check(site.cores.len() as u32)?;
         let cores = site.cores.len() as u64;
         let item = lines(s.item_size.0);
         let log_lines = s.log_size.0 / LINE;
         let keys = s.pairs / cores;
         let buckets = s.buckets / cores;
-        if keys == 0 || buckets == 0 || s.item_size.0 == 0 || log_lines < u64::from(item) {
-            return Err(format!(
-                "mica: pairs = {}, buckets = {}, item_size = \"{}\" and log_size = \"{}\" leave \
-                 a partition of {cores} without a pair, a bucket or room for an item",
-                s.pairs, s.buckets, s.item_size, s.log_size
-            ));
-        }
-        if !(0.0..=1.0).contains(&s.get_fraction) {
-            return Err(format!("mica: get_fraction = {} is not within 0 to 1", s.get_fraction));
-        }
-        if !(0.0..10.0).contains(&s.zipf) {
-            return Err(format!("mica: zipf = {} is not within 0 to 10", s.zipf));
-        }
         // Popularity must not follow the order of insertion: ranks are spread by a step coprime to keys.
         let mut stride = (keys as f64 * 0.618) as u64 | 1;
         while gcd(stride, keys) != 1 {

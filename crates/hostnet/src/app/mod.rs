@@ -39,6 +39,19 @@ pub enum AppSpec {
     PageReuse(PageReuseSpec),
 }
 
+impl AppSpec {
+    /// # Errors
+    /// One clause with key and value, when the parameters do not fit together on `cores` cores.
+    pub fn check(&self, cores: u32) -> Result<(), String> {
+        match self {
+            AppSpec::Mica(s) => s.check(cores),
+            AppSpec::L3fwd(s) => s.check(),
+            AppSpec::Xmem(s) => s.check(),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// When a directed test forces the packet out of the LLC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -28,6 +28,20 @@ fn one() -> u32 {
     1
 }
 
+impl XmemSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if !(LINE..=1 << 40).contains(&self.array.0) {
+            return Err(format!("array = \"{}\" is not within 64 B to 1024 GiB", self.array));
+        }
+        if self.parallelism == 0 {
+            return Err("parallelism = 0 must be positive".into());
+        }
+        Ok(())
+    }
+}
+
 const BATCH: u32 = 32;
 
 #[derive(Clone)]
@@ -40,9 +54,7 @@ pub struct Xmem {
 
 impl Xmem {
     pub fn build(s: &XmemSpec, site: Site) -> Result<Xmem, String> {
-        if s.array.0 < LINE || s.parallelism == 0 {
-            return Err(format!("xmem: array = \"{}\" with parallelism = {}", s.array, s.parallelism));
-        }
+        s.check()?;
         let lines = s.array.0 / LINE;
         let bases = site
             .cores

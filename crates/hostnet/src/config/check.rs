@@ -2,6 +2,7 @@
 
 use super::scenario::{Arrivals, Load, Scenario, TenantSpec, Timing, WaysSpec};
 use crate::app::AppSpec;
+use crate::memory::dram::Controller;
 use crate::placement::{ddio, resq, Policy};
 
 type Check = Result<(), String>;
@@ -61,7 +62,9 @@ fn platform(s: &Scenario) -> Check {
     need(p.core.count <= 64, || {
         format!("platform.core.count = {} is more than the 64 cores the snoop filter tracks", p.core.count)
     })?;
-    need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))
+    need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
+    p.caches.check().map_err(|e| format!("platform.{e}"))?;
+    Controller::new(&p.memory).map(drop).map_err(|e| format!("platform.memory.{e}"))
 }
 
 fn placement(s: &Scenario) -> Check {
@@ -94,6 +97,9 @@ fn placement(s: &Scenario) -> Check {
         format!("rings.rx_buffers = {} is not a power of two; the next one is {up}", r.rx_buffers)
     })?;
     positive("rings.tx_buffers", r.tx_buffers.into())?;
+    for (key, n) in [("rings.rx_buffers", r.rx_buffers), ("rings.tx_buffers", r.tx_buffers)] {
+        need(n <= 1 << 16, || format!("{key} = {n} is more than the 65536 supported"))?;
+    }
     positive("rings.buffer_size", r.buffer_size.0)?;
     need(r.buffer_size.0 <= 64 << 10, || {
         format!("rings.buffer_size = \"{}\" is more than 64 KiB", r.buffer_size)
@@ -107,6 +113,7 @@ fn tenants(s: &Scenario) -> Check {
         positive(&format!("tenant[{i}].cores"), t.cores.into())?;
         cores += u64::from(t.cores);
         ways(t, s.platform.caches.llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }
     need(cores <= s.platform.core.count.into(), || {
         format!(

@@ -73,7 +73,7 @@ fn parse(text: &str, file: &str) -> Result<Value, SpecError> {
         Ok(t) => serde_json::to_value(t).or_else(|e| err(file, e)),
         Err(e) => {
             let line = e.span().map_or(0, |s| text[..s.start].matches('\n').count() + 1);
-            err(file, format!("line {line} is not TOML: {}", e.message().trim().replace('\n', ", ")))
+            err(file, format!("line {line} is not TOML: {}", e.message().trim().replace('\n', ", ").replace('`', "\"")))
         }
     }
 }

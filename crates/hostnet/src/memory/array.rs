@@ -77,6 +77,21 @@ pub struct Slot {
     way: u32,
 }
 
+/// The slices of a cache of `sets` x `ways` lines.
+///
+/// # Errors
+/// One clause naming the shape that does not work.
+pub fn shape(sets: u64, ways: u32, indexing: Indexing, slices: u32) -> Result<u32, String> {
+    let slices = if indexing == Indexing::Modulo { 1 } else { slices.max(1) };
+    if ways == 0 || ways > 24 || sets == 0 || sets > 1 << 24 {
+        return Err(format!("{sets} sets of {ways} ways is not a cache (1 to 24 ways, 1 to 2^24 sets)"));
+    }
+    if sets % u64::from(slices) != 0 || !(sets / u64::from(slices)).is_power_of_two() {
+        return Err(format!("{sets} sets in {slices} slices: the sets of a slice must be a power of two"));
+    }
+    Ok(slices)
+}
+
 impl Array {
     /// An empty array of `sets` x `ways` lines; with hashed indexing the sets lie in `slices`
     /// slices of a power of two of sets each.
@@ -90,15 +105,7 @@ impl Array {
         indexing: Indexing,
         slices: u32,
     ) -> Result<Array, String> {
-        let slices = if indexing == Indexing::Modulo { 1 } else { slices.max(1) };
-        if ways == 0 || ways > 24 || sets == 0 {
-            return Err(format!("{sets} sets of {ways} ways is not a cache (1 to 24 ways)"));
-        }
-        if sets % slices != 0 || !(sets / slices).is_power_of_two() {
-            return Err(format!(
-                "{sets} sets in {slices} slices: the sets of a slice must be a power of two"
-            ));
-        }
+        let slices = shape(sets.into(), ways, indexing, slices)?;
         let ways = ways as usize;
         let stride = (ways + ways.div_ceil(4) + 1).next_multiple_of(16);
         let mut a = Array {

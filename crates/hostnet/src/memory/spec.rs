@@ -1,6 +1,7 @@
 //! What a cache hierarchy is made of.
 
-use super::array::{Indexing, Replacement};
+use super::array::{shape, Indexing, Replacement};
+use super::LINE;
 use crate::kernel::units::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,4 +103,24 @@ pub struct HierarchySpec {
     pub llc: LlcSpec,
     /// Cycles of the core clock for one traversal of the crossbar, each way.
     pub noc_cycles: u32,
+}
+
+impl HierarchySpec {
+    /// # Errors
+    /// One clause that names the cache whose shape does not work.
+    pub fn check(&self) -> Result<(), String> {
+        let one = |key: &str, size: Size, ways: u32, indexing, slices| {
+            let way = LINE * u64::from(ways.max(1));
+            if size.0 % way != 0 {
+                return Err(format!("{key}.size = \"{size}\" is not a multiple of {ways} ways of 64 B"));
+            }
+            shape(size.0 / way, ways, indexing, slices)
+                .map_err(|e| format!("{key}.size = \"{size}\" makes {e}"))
+                .map(drop)
+        };
+        one("caches.l1d", self.l1d.size, self.l1d.ways, Indexing::Modulo, 1)?;
+        one("caches.l2", self.l2.size, self.l2.ways, Indexing::Modulo, 1)?;
+        let llc = &self.llc;
+        one("caches.llc", llc.size, llc.ways, llc.indexing, llc.slices)
+    }
 }

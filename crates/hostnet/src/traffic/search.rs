@@ -186,8 +186,9 @@ mod tests {
     fn nothing_passes_or_nothing_fails() {
         let none = find(1.0, 2.0, 0.1, 5, 0.0);
         assert_eq!((none.rate, none.end), (None, End::AllFailed));
+        // 1, 2, and from there steps of (2 / 1) squared
         let all = find(1.0, 2.0, 0.1, 5, f64::INFINITY);
-        assert_eq!((all.rate, all.end), (Some(16.0), End::AllPassed));
+        assert_eq!((all.rate, all.end), (Some(128.0), End::AllPassed));
         assert_eq!(find(1.0, 2.0, 0.1, 0, 1.5).end, End::OutOfRuns);
     }
 
