@@ -497,7 +497,7 @@ impl HostQueue {
             };
             match self.side.accept(desc, false) {
                 Ok(b) => {
-                    self.region.prefetch_byte(b.addr as usize);
+                    self.side.prefetch(&b);
                     out[got] = RawBuf { flags: b.flags & !NO_RECYCLE, ..b };
                     got += 1;
                 }
