@@ -43,12 +43,10 @@ pub(crate) struct Span {
     count: u32,
     shift: u32,
     first: u32,
+    bytes: usize,
 }
 
 impl Span {
-    fn bytes(&self) -> usize {
-        (self.count as usize) << self.shift
-    }
     pub fn size(&self) -> usize {
         1 << self.shift
     }
@@ -140,6 +138,7 @@ impl RegionLayout {
                 count,
                 shift: size.trailing_zeros(),
                 first,
+                bytes: count as usize * size as usize,
             };
             first += count;
             s
@@ -185,7 +184,7 @@ impl RegionLayout {
     pub fn locate(&self, addr: u64) -> Option<Place> {
         for s in &self.spans {
             let off = (addr as usize).wrapping_sub(s.base);
-            if off < s.bytes() {
+            if off < s.bytes {
                 let within = off & (s.size() - 1);
                 return Some(Place {
                     index: s.first + (off >> s.shift) as u32,
@@ -259,7 +258,7 @@ mod tests {
             assert_eq!((first.index, first.room), (index, size));
             assert_eq!((last.index, last.room), (index, 1));
         }
-        let end = lay.spans[2].base + lay.spans[2].bytes();
+        let end = lay.spans[2].base + lay.spans[2].bytes;
         for addr in [0, 64, lay.control_bytes as u64 - 1, end as u64, u64::MAX] {
             assert!(lay.locate(addr).is_none(), "{addr:#x}");
         }

@@ -139,6 +139,7 @@ impl Side {
         n
     }
 
+    #[inline]
     fn alloc_class(&mut self, class: Class, out: &mut [RawBuf]) -> usize {
         let mut n = 0;
         while n < out.len() {
@@ -157,6 +158,7 @@ impl Side {
     }
 
     /// Moves buffers from the pool to the (empty) stack.
+    #[cold]
     fn refill(&mut self, class: Class, want: usize) -> usize {
         let shared = &self.shared;
         let bulk = if shared.config.recycle { shared.config.bulk as usize } else { want };
