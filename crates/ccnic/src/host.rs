@@ -514,7 +514,7 @@ impl HostQueue {
             };
             match self.side.accept(desc, false) {
                 Ok(b) => {
-                    self.side.prefetch(&b);
+                    self.region.prefetch_byte(b.addr as usize);
                     out[got] = RawBuf { flags: b.flags & !NO_RECYCLE, ..b };
                     got += 1;
                 }

@@ -179,7 +179,7 @@ impl NicQueue {
             for &d in &line[..n] {
                 let lent = d.flags() & NO_RECYCLE != 0 || !self.side.shared.config.shared_pool;
                 let mut b = self.side.accept(d, lent)?;
-                self.side.prefetch(&b);
+                self.region.prefetch_byte(b.addr as usize);
                 if lent {
                     b.flags |= NO_RECYCLE;
                 }

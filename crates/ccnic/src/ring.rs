@@ -14,9 +14,9 @@ use crate::mem::Mem;
 /// Units ahead that the producer probes for free space. Consumers clear in order, so one
 /// clear line vouches for those before it, and most lines are then written without being
 /// read first.
-const PROBE: u64 = 32;
+const PROBE: u64 = 8;
 /// Units ahead that the producer asks ownership of.
-const OWN_AHEAD: u64 = 6;
+const OWN_AHEAD: u64 = 2;
 /// Most lines ahead that the consumer fetches while it finds one ready after the other.
 const READ_AHEAD: u64 = 6;
 

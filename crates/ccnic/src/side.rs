@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::buf::RawBuf;
 use crate::config::Config;
-use crate::desc::{Desc, MAX_SEGMENTS, MORE, NO_RECYCLE};
+use crate::desc::{Desc, MAX_SEGMENTS, MORE};
 use crate::error::{Error, Fault};
 use crate::layout::{Class, RegionLayout};
 use crate::ledger::{Ledger, Owner};
@@ -255,18 +255,6 @@ impl Side {
         self.stats.rx += 1;
         self.stats.rx_bytes += u64::from(d.len());
         Ok(RawBuf { addr: d.addr, index: place.index, len: d.len(), flags })
-    }
-
-    /// Fetches the start of a received payload. With recycling this side is also the next
-    /// to write the buffer, so the line is fetched to be owned: on processors whose plain
-    /// loads leave a modified line shared, that saves an invalidation at the next write.
-    #[inline]
-    pub fn prefetch(&self, b: &RawBuf) {
-        if self.shared.config.recycle && b.flags & NO_RECYCLE == 0 {
-            self.shared.region.prefetch_own(b.addr as usize);
-        } else {
-            self.shared.region.prefetch_byte(b.addr as usize);
-        }
     }
 
     /// Checks a buffer the caller wants to send: it owns it, and the span is inside it.

@@ -218,12 +218,6 @@ impl Region {
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().cast::<u64>().add(word)) }
     }
 
-    /// Hints that the line of byte `offset` will be read and then written by this side.
-    #[inline]
-    pub(crate) fn prefetch_own(&self, offset: usize) {
-        self.prefetch_write(offset / 8);
-    }
-
     #[inline]
     pub(crate) fn prefetch_byte(&self, offset: usize) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
