@@ -596,7 +596,7 @@ impl HostQueue {
 
     /// Bytes the buffer can hold from its first payload byte.
     pub fn capacity(&self, buf: &Buf) -> usize {
-        self.side.shared.layout.locate(buf.0.addr).map_or(0, |p| p.room)
+        self.side.shared.layout.locate(buf.0.addr).map_or(0, |p| p.room())
     }
 
     /// Size class of the buffer.
@@ -642,7 +642,7 @@ impl HostQueue {
 
     /// Address of the payload and the bytes from there to the end of the buffer.
     pub(crate) fn data_ptr(&self, raw: &RawBuf) -> Option<(*mut u8, usize)> {
-        let room = self.side.shared.layout.locate(raw.addr)?.room;
+        let room = self.side.shared.layout.locate(raw.addr)?.room();
         Some((self.region.ptr(raw.addr as usize, room), room))
     }
 

@@ -279,8 +279,8 @@ impl NicQueue {
         for i in 0..out.len() {
             match ring.take(&self.region) {
                 Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
-                    Some(p) if p.room == large && p.class == Class::Large => {
-                        out[i] = RawBuf { addr, index: p.index, len: 0, flags: 0 };
+                    Some(p) if p.room() == large && p.class() == Class::Large => {
+                        out[i] = RawBuf { addr, index: p.index(), len: 0, flags: 0 };
                     }
                     _ => return Err(self.fail(Fault::Address)),
                 },
