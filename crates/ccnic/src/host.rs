@@ -424,6 +424,26 @@ impl HostQueue {
     #[inline]
     fn send_chunk(&mut self, chunk: &[RawBuf], group: usize) {
         let mut descs = [Desc::default(); 4];
+        let shared = &self.side.shared;
+        let pooled = shared.layout.pooled();
+        let simple = shared.config.shared_pool
+            && chunk.iter().all(|b| (b.index as usize) < pooled && shared.ledger.is_sole(0, b.index));
+        if simple {
+            for (d, b) in descs.iter_mut().zip(chunk) {
+                shared.ledger.send_off(0, b.index);
+                *d = b.desc(false);
+                self.side.stats.tx_bytes += u64::from(b.len);
+            }
+        } else {
+            self.lend(chunk, group, &mut descs);
+        }
+        self.tx.publish(&self.region, &descs[..chunk.len()]);
+        self.side.stats.tx += chunk.len() as u64;
+        self.side.stats.units += 1;
+    }
+
+    /// Describes a chunk of which some or all buffers come back to this side.
+    fn lend(&mut self, chunk: &[RawBuf], group: usize, descs: &mut [Desc; 4]) {
         let slots = self.lent.len();
         let first = self.tx.position() as usize * group & (slots - 1);
         let lend_all = !self.side.shared.config.shared_pool;
@@ -441,9 +461,6 @@ impl HostQueue {
             descs[i] = b.desc(keep || lend_all);
             self.side.stats.tx_bytes += u64::from(b.len);
         }
-        self.tx.publish(&self.region, &descs[..chunk.len()]);
-        self.side.stats.tx += chunk.len() as u64;
-        self.side.stats.units += 1;
     }
 
     /// Frees the lent buffers whose transmission has completed; returns how many. The burst
@@ -579,7 +596,7 @@ impl HostQueue {
 
     /// Bytes the buffer can hold from its first payload byte.
     pub fn capacity(&self, buf: &Buf) -> usize {
-        self.side.shared.layout.locate(buf.0.addr).map_or(0, |p| p.room)
+        self.side.shared.layout.locate(buf.0.addr).map_or(0, |p| p.room())
     }
 
     /// Size class of the buffer.
@@ -625,7 +642,7 @@ impl HostQueue {
 
     /// Address of the payload and the bytes from there to the end of the buffer.
     pub(crate) fn data_ptr(&self, raw: &RawBuf) -> Option<(*mut u8, usize)> {
-        let room = self.side.shared.layout.locate(raw.addr)?.room;
+        let room = self.side.shared.layout.locate(raw.addr)?.room();
         Some((self.region.ptr(raw.addr as usize, room), room))
     }
 

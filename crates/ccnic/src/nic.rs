@@ -279,8 +279,8 @@ impl NicQueue {
         for i in 0..out.len() {
             match ring.take(&self.region) {
                 Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
-                    Some(p) if p.room == large && p.class == Class::Large => {
-                        out[i] = RawBuf { addr, index: p.index, len: 0, flags: 0 };
+                    Some(p) if p.room() == large && p.class() == Class::Large => {
+                        out[i] = RawBuf { addr, index: p.index(), len: 0, flags: 0 };
                     }
                     _ => return Err(self.fail(Fault::Address)),
                 },
@@ -427,8 +427,11 @@ impl NicQueue {
                 break;
             }
         }
-        let mut to = [RawBuf::default(); MAX_SEGMENTS];
         let large = self.side.shared.config.large_bytes as usize;
+        if segments == 1 && bytes <= large && matches!(self.rx, Rx::Lines(_)) {
+            return Ok(self.loop_one(bytes));
+        }
+        let mut to = [RawBuf::default(); MAX_SEGMENTS];
         if bytes > large * MAX_SEGMENTS {
             self.drops += 1;
         } else {
@@ -444,6 +447,21 @@ impl NicQueue {
         }
         self.pending_at += segments;
         Ok(true)
+    }
+
+    /// As `loop_packet` for the usual packet: one buffer in, one buffer out.
+    #[inline]
+    fn loop_one(&mut self, bytes: usize) -> bool {
+        let mut to = [RawBuf::default()];
+        if self.side.alloc(bytes, &mut to) == 0 {
+            return false;
+        }
+        let from = self.pending[self.pending_at];
+        self.copy_span(from.addr as usize, to[0].addr as usize, bytes);
+        self.filled.push(RawBuf { len: from.len, ..to[0] });
+        self.free_one(from);
+        self.pending_at += 1;
+        true
     }
 
     #[inline]

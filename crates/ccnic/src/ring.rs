@@ -17,6 +17,8 @@ use crate::mem::Mem;
 const PROBE: u64 = 8;
 /// Units ahead that the producer asks ownership of.
 const OWN_AHEAD: u64 = 2;
+/// Most lines ahead that the consumer fetches while it finds one ready after the other.
+const READ_AHEAD: u64 = 6;
 
 /// Place and form of a ring; all positions are word indices of the region.
 #[derive(Clone, Debug)]
@@ -117,7 +119,7 @@ impl Producer {
             self.free_to = head + s.units as u64;
             return Ok(());
         }
-        let far = (self.next + PROBE.min(s.units as u64 / 2)).max(want);
+        let far = (self.next + PROBE.min(s.units as u64 / 4)).max(want);
         for to in [far, want] {
             match mem.get_acquire(s.at(to - 1) + 1) {
                 0 => {
@@ -183,6 +185,10 @@ pub struct Consumer {
     /// Register mode: units below this index are ready.
     ready_to: u64,
     lazy: u64,
+    /// Units below this index have been fetched ahead.
+    fetched: u64,
+    /// Units found ready in a row.
+    streak: u64,
 }
 
 impl Consumer {
@@ -190,7 +196,7 @@ impl Consumer {
     /// are pending or the ring is three quarters consumed.
     pub fn new(shape: Shape, lazy: usize) -> Consumer {
         let lazy = (lazy as u64).min(shape.units as u64 * 3 / 4).max(1);
-        Consumer { shape, next: 0, released: 0, ready_to: 0, lazy }
+        Consumer { shape, next: 0, released: 0, ready_to: 0, lazy, fetched: 0, streak: 0 }
     }
 
     /// Takes the next line (grouped) or packet (single descriptors). Returns the number of
@@ -213,6 +219,7 @@ impl Consumer {
         } else {
             let word = mem.get_acquire(s.at(self.next) + 1);
             if word & READY == 0 {
+                self.streak = 0;
                 return if word == 0 { Ok(0) } else { Err(Fault::Signal) };
             }
             // A lap ahead of what was given back lie this side's own uncleared lines.
@@ -225,7 +232,14 @@ impl Consumer {
         out[0] = Desc { addr: mem.get(at), meta: first };
         if s.group == 4 {
             self.next += 1;
-            mem.prefetch_read(s.at(self.next));
+            // A line fetched before it is written costs the producer an invalidation, so
+            // look ahead only as far as lines have been ready in a row.
+            self.streak = (self.streak + 1).min(READ_AHEAD);
+            self.fetched = self.fetched.max(self.next);
+            while self.fetched < self.next + self.streak {
+                mem.prefetch_read(s.at(self.fetched));
+                self.fetched += 1;
+            }
             let mut n = 1;
             while n < 4 {
                 let d = Desc { addr: mem.get(at + 2 * n), meta: mem.get(at + 2 * n + 1) };

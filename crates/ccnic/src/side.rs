@@ -139,6 +139,7 @@ impl Side {
         n
     }
 
+    #[inline]
     fn alloc_class(&mut self, class: Class, out: &mut [RawBuf]) -> usize {
         let mut n = 0;
         while n < out.len() {
@@ -157,6 +158,7 @@ impl Side {
     }
 
     /// Moves buffers from the pool to the (empty) stack.
+    #[cold]
     fn refill(&mut self, class: Class, want: usize) -> usize {
         let shared = &self.shared;
         let bulk = if shared.config.recycle { shared.config.bulk as usize } else { want };
@@ -167,10 +169,10 @@ impl Side {
         for &addr in self.scratch[..got].iter().rev() {
             // A value that is not a free buffer of this class is dropped; if the peer forged
             // it, the buffer it should have been is found again at the next reset.
-            let place = shared.layout.locate(addr).filter(|p| p.class == class);
+            let place = shared.layout.locate(addr).filter(|p| p.class() == class);
             match place {
-                Some(p) if shared.ledger.shift(self.epoch, p.index, Owner::Away, Owner::Stack) => {
-                    self.stacks[class as usize].push(p.index);
+                Some(p) if shared.ledger.shift(self.epoch, p.index(), Owner::Away, Owner::Stack) => {
+                    self.stacks[class as usize].push(p.index());
                     kept += 1;
                 }
                 _ => self.stats.faults += 1,
@@ -240,28 +242,29 @@ impl Side {
     /// Validates an incoming descriptor and takes its buffer, unless it is only lent.
     #[inline]
     pub fn accept(&mut self, d: Desc, lent: bool) -> Result<RawBuf, Fault> {
-        let place = self.shared.layout.check(d)?;
+        let Some(place) = self.shared.layout.check(d) else {
+            return Err(self.shared.layout.why(d));
+        };
         let flags = d.flags();
         if !lent {
-            if place.class == Class::Object {
+            if place.class() == Class::Object {
                 return Err(Fault::Address);
             }
-            if !self.shared.ledger.shift(self.epoch, place.index, Owner::Away, Owner::User) {
+            if !self.shared.ledger.shift(self.epoch, place.index(), Owner::Away, Owner::User) {
                 return Err(Fault::Owner);
             }
         }
         self.stats.rx += 1;
         self.stats.rx_bytes += u64::from(d.len());
-        Ok(RawBuf { addr: d.addr, index: place.index, len: d.len(), flags })
+        Ok(RawBuf { addr: d.addr, index: place.index(), len: d.len(), flags })
     }
 
     /// Checks a buffer the caller wants to send: it owns it, and the span is inside it.
     #[inline]
     pub fn may_send(&mut self, b: &RawBuf) -> bool {
-        let ok = matches!(
-            self.shared.layout.check(b.desc(false)),
-            Ok(p) if p.index == b.index && self.shared.ledger.is_user(self.epoch, b.index)
-        );
+        let shared = &self.shared;
+        let ok = shared.layout.check(b.desc(false)).is_some_and(|p| p.index() == b.index)
+            && shared.ledger.is_user(self.epoch, b.index);
         self.stats.misuse += u64::from(!ok);
         ok
     }
