@@ -63,6 +63,11 @@ class DramSpec(Section):
     """Bank groups per rank; 0 takes the standard's."""
     bank_hash: bool
     """Permutation-based interleaving: low row bits are XORed into bank and group."""
+    bank_queue: int
+    """Entries of a command queue per bank behind these two (DRAMsim3 has 8); 0 is none, and the controller picks
+    from the read or write queue itself. With it, bank queues take turns, write mode is the handover of as many
+    writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns` and the burst lengths have no
+    effect."""
     banks_per_group: int
     """Banks per group; 0 takes the standard's."""
     channel_hash: bool
@@ -89,9 +94,12 @@ class DramSpec(Section):
     """All-bank refresh, ranks in turn."""
     row_access_limit: int
     """Accesses after which a row is closed; 0 is no limit (gem5 uses 16)."""
+    row_hit_limit: int
+    """Row accesses after which the oldest request of a bank queue may close the row although younger hits wait
+    (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`."""
     rpq: int
     """Read queue entries per channel."""
-    scheduler: Literal['hit_first'] | Literal['first_ready']
+    scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction']
     """Order among possible commands."""
     standard: Literal['DDR4-2400'] | Literal['DDR4-2666'] | Literal['DDR4-2933'] | Literal['DDR4-3200'] | Literal['DDR5-4800'] | Literal['DDR5-5600'] | Literal['HBM2E-3200'] | Literal['LPDDR5-6400']
     """Memory type and speed bin."""
@@ -151,7 +159,7 @@ class L3FwdAppSpec(Section):
 
 class LlcSpec(Section):
     """The shared last-level cache and its home agent (CHA)."""
-    clean_victim: Literal['allocate'] | Literal['drop']
+    clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
     """Where clean L2 victims go."""
     indexing: Literal['modulo'] | Literal['hashed_slices']
     """How lines spread over slices."""
