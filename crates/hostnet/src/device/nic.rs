@@ -220,6 +220,7 @@ impl Nic {
         };
         let p = self.packets[id as usize];
         let start = self.rx_line;
+        mem.announce(p.line + u64::from(start), u64::from(p.lines - start));
         while self.rx_line < p.lines {
             if !mem.admits() {
                 mem.await_admission(now);

@@ -171,6 +171,21 @@ impl Array {
         (set as usize * self.stride, tag)
     }
 
+    /// Tells the host that `line`'s set is about to be looked up: the sets of a large cache do not fit the
+    /// host's own, and a fetch that starts early overlaps with other work.
+    #[inline]
+    pub fn announce(&self, line: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+            let set: *const u32 = &self.words()[self.home(line).0];
+            // SAFETY: a prefetch neither faults nor changes anything; the address is in bounds besides.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(set.cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+    }
+
     /// The slot that holds `line`, if any. Does not count as a use.
     #[inline]
     pub fn find(&self, line: u64) -> Option<Slot> {

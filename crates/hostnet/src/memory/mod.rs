@@ -222,8 +222,17 @@ impl Memory {
 
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
+        self.llc.announce(t.line);
         let id = self.txn(t);
         cal.push(at, Event::Cha(id));
+    }
+
+    /// `lines` lines from `line` on will soon be looked up in the LLC.
+    #[inline]
+    pub fn announce(&self, line: u64, lines: u64) {
+        for l in line..line + lines {
+            self.llc.announce(l);
+        }
     }
 
     #[inline]
