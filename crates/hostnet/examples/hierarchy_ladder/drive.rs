@@ -267,7 +267,7 @@ impl Generator {
                 Event::Fill(id) => {
                     let t = self.mem.finish(id);
                     let write = self.mshrs[t.record as usize].write;
-                    self.mem.fill(&mut self.cal, 0, t.line, write, t.dirty, now);
+                    self.mem.fill(&mut self.cal, 0, &t, write, now);
                     self.respond(t.record, now);
                 }
                 Event::Delivered(slot) => self.respond_now(slot as u8, now),
@@ -318,6 +318,17 @@ impl Generator {
         self.mshrs[slot as usize] =
             Mshr { line, write, reads: u64::from(!write), made_ps: if write { 0 } else { made.0 } };
         let crossing = lat.noc + lat.noc;
+        let t = Txn {
+            line,
+            op: if write { Op::Own } else { Op::Read },
+            who: 0,
+            record: slot,
+            dirty: false,
+            copied: false,
+            transient: false,
+            issued: now,
+            at_mc: now,
+        };
         match probe {
             Probe::L2 => {
                 self.levels[1].0 += u64::from(!write);
@@ -327,23 +338,12 @@ impl Generator {
             }
             _ if write => {
                 // Ownership without data: up and down the hierarchy, then the line is whole.
-                self.mem.fill(&mut self.cal, 0, line, true, false, now);
+                self.mem.fill(&mut self.cal, 0, &t, true, now);
                 let at = now + lat.l1 + lat.l2 + lat.llc + crossing;
                 self.cal.push(at, Event::Delivered(slot.into()));
             }
             _ => {
                 self.levels[1].1 += 1;
-                let t = Txn {
-                    line,
-                    op: Op::Read,
-                    who: 0,
-                    record: slot,
-                    dirty: false,
-                    copied: false,
-                    transient: false,
-                    issued: now,
-                    at_mc: now,
-                };
                 self.mem.send(&mut self.cal, now + lat.l1 + lat.l2 + lat.noc, t);
             }
         }

@@ -93,7 +93,7 @@ impl Rig {
                     let f = self.mem.finish(id);
                     let own = f.op == memory::Op::Own;
                     if !f.transient && f.op != memory::Op::NicRead {
-                        self.mem.fill(&mut self.cal, f.who as usize, f.line, own, f.dirty, t);
+                        self.mem.fill(&mut self.cal, f.who as usize, &f, own, t);
                     }
                 }
                 _ => {}
@@ -132,7 +132,7 @@ impl Rig {
                     took = t - start;
                     let f = self.mem.finish(id);
                     if !f.transient {
-                        self.mem.fill(&mut self.cal, f.who as usize, f.line, write, f.dirty, t);
+                        self.mem.fill(&mut self.cal, f.who as usize, &f, write, t);
                     }
                 }
                 Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, t),
