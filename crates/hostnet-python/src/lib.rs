@@ -1,14 +1,102 @@
 //! Python bindings of the simulator, and nothing else.
 
+use hostnet::config::{self, Scenario};
+use hostnet::meter::METRICS;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use serde_json::{json, Value};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+create_exception!(_core, SpecError, PyValueError, "A scenario that cannot be run; the message is one sentence.");
 
 /// The engine's version; part of every cached result's key.
 #[pyfunction]
 fn version() -> &'static str {
-    env!("CARGO_PKG_VERSION")
+    hostnet::VERSION
+}
+
+/// JSON Schema of a scenario.
+#[pyfunction]
+fn schema() -> String {
+    config::schema()
+}
+
+/// Every metric as a JSON list of name, unit and description.
+#[pyfunction]
+fn metrics() -> String {
+    let list: Vec<Value> = METRICS
+        .iter()
+        .map(|m| json!({"name": m.name, "unit": m.unit, "description": m.description}))
+        .collect();
+    Value::from(list).to_string()
+}
+
+/// The fully expanded scenario of `text`, read from `file`, as JSON with sorted keys. Platforms and captures are
+/// looked for beside the file and in the directories of `search`.
+#[pyfunction]
+fn resolve(text: &str, file: &str, search: Vec<PathBuf>) -> PyResult<String> {
+    let s = config::resolve(text, file, &search).map_err(|e| SpecError::new_err(e.0))?;
+    canonical(&s)
+}
+
+fn canonical(s: &Scenario) -> PyResult<String> {
+    let v = serde_json::to_value(s).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+    Ok(v.to_string()) // serde_json's maps are sorted by key
+}
+
+/// Runs one resolved scenario and returns the result as JSON. `on_progress`, when given, is called a few times a second
+/// with a fraction; an exception in it aborts the run.
+#[pyfunction]
+#[pyo3(signature = (resolved, on_progress=None))]
+fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let s = config::resolve(resolved, "resolved.json", &[]).map_err(|e| SpecError::new_err(e.0))?;
+    let started = Instant::now();
+    let mut raised: Option<PyErr> = None;
+    let outcome = py.detach(|| {
+        let mut last = Instant::now();
+        hostnet::host::run(&s, &mut |fraction| {
+            if last.elapsed() < Duration::from_millis(200) {
+                return Ok(());
+            }
+            last = Instant::now();
+            Python::attach(|py| {
+                let told = on_progress.as_ref().map_or(Ok(()), |f| f.call1(py, (fraction,)).map(drop));
+                told.and_then(|()| py.check_signals()).map_err(|e| {
+                    raised = Some(e);
+                    "aborted".to_string()
+                })
+            })
+        })
+    });
+    if let Some(e) = raised {
+        return Err(e);
+    }
+    let o = outcome.map_err(|e| SpecError::new_err(format!("{}: {}", s.name, e)))?;
+    let metrics: serde_json::Map<String, Value> =
+        METRICS.iter().zip(&o.values.0).map(|(m, v)| (m.name.to_string(), json!(v))).collect();
+    let us = |t: hostnet::kernel::Time| t.0 as f64 / 1e6;
+    Ok(json!({
+        "version": version(),
+        "spec": s,
+        "seed": s.seed,
+        "wall_s": started.elapsed().as_secs_f64(),
+        "sim_us": us(o.sim),
+        "warmup_us": us(o.warmup),
+        "measure_us": us(o.measured),
+        "metrics": metrics,
+        "tables": o.tables,
+    })
+    .to_string())
 }
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(version, m)?)
+    m.add("SpecError", m.py().get_type::<SpecError>())?;
+    m.add_function(wrap_pyfunction!(version, m)?)?;
+    m.add_function(wrap_pyfunction!(schema, m)?)?;
+    m.add_function(wrap_pyfunction!(metrics, m)?)?;
+    m.add_function(wrap_pyfunction!(resolve, m)?)?;
+    m.add_function(wrap_pyfunction!(run, m)?)
 }

@@ -5,5 +5,17 @@
 //! (docs/architecture.md).
 
 pub mod kernel;
+pub mod meter;
+pub mod flow;
 pub mod memory;
+pub mod core;
+pub mod device;
+pub mod placement;
+pub mod stack;
 pub mod traffic;
+pub mod app;
+pub mod config;
+pub mod host;
+
+/// The engine's version: the package's, and a hash of the sources that decide results.
+pub const VERSION: &str = env!("HOSTNET_ENGINE");

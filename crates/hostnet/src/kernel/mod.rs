@@ -1,7 +1,15 @@
-//! Time, randomness and the event calendar.
+//! Time, quantities, randomness and the event calendar.
 
+pub mod calendar;
+pub mod event;
 pub mod rng;
 pub mod time;
+pub mod units;
 
+pub use calendar::Calendar;
+pub use event::Event;
 pub use rng::Stream;
 pub use time::{Clock, Time};
+
+/// The calendar of a host.
+pub type Events = Calendar<Event>;

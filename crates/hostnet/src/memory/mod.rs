@@ -1,1 +1,397 @@
-//! Caches, the home agent and DRAM.
+//! The coherent memory system: private caches, the home agent with its LLC, and DRAM.
+//!
+//! `Memory` holds the state; `private` is what happens inside a core's caches, `home` what happens
+//! at the home agent, `dram` the controllers behind it.
+
+pub mod array;
+pub mod dram;
+pub mod home;
+mod private;
+pub mod region;
+pub mod spec;
+pub mod stats;
+
+pub use home::{Inbound, Sweep};
+pub use private::Probe;
+
+use crate::flow::Domain;
+use crate::kernel::{Clock, Event, Events, Time};
+use array::{Array, Indexing};
+use dram::{mapping::Decoded, Controller, DramSpec, Request};
+use region::{AddressMap, Kind, Sharing};
+use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, ReadHit};
+use stats::{Class, MemStats};
+use std::collections::VecDeque;
+
+/// Bytes of a cache line, everywhere.
+pub const LINE: u64 = 64;
+
+/// Token of a DRAM write: nobody waits for one.
+const WRITE: u32 = u32::MAX;
+
+/// What a transaction does at the home agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// Core read.
+    Read,
+    /// Core read for ownership.
+    Own,
+    /// Core store of a whole line that bypasses the caches.
+    StreamWrite,
+    /// NIC read of a transmit buffer.
+    NicRead,
+    /// NIC write waiting for admission; carries no line of its own.
+    NicWrite,
+}
+
+/// A request on its way through the uncore.
+#[derive(Clone, Copy, Debug)]
+pub struct Txn {
+    pub line: u64,
+    pub op: Op,
+    /// Core, or transmit job of the NIC.
+    pub who: u32,
+    /// The core's record of the access.
+    pub record: u8,
+    /// The line comes with the duty to write it back.
+    pub dirty: bool,
+    /// The LLC keeps the line that this is a copy of.
+    pub copied: bool,
+    /// Does not enter the private caches.
+    pub transient: bool,
+    pub issued: Time,
+    /// Arrival at the memory controller's door.
+    pub at_mc: Time,
+}
+
+/// Life of a receive-buffer line.
+pub mod rx {
+    pub const FREE: u8 = 0;
+    pub const UNCONSUMED: u8 = 1;
+    pub const CONSUMED: u8 = 2;
+    pub const SWEPT: u8 = 3;
+}
+
+#[derive(Clone)]
+struct Channel {
+    next: Time,
+    reads: VecDeque<u32>,
+    writes: VecDeque<(u64, Time)>,
+}
+
+/// Home-side latencies, converted once.
+#[derive(Clone, Copy)]
+pub struct Latencies {
+    pub l1: Time,
+    pub l2: Time,
+    pub noc: Time,
+    pub llc: Time,
+}
+
+#[derive(Clone)]
+pub struct Memory {
+    pub map: AddressMap,
+    pub stats: MemStats,
+    pub lat: Latencies,
+    l1: Vec<Array>,
+    l2: Vec<Array>,
+    llc: Array,
+    l2_inclusive: bool,
+    role: LlcRole,
+    read_hit: ReadHit,
+    clean_victim: CleanVictim,
+    /// LLC ways that each tenant's fills may take.
+    tenant_ways: Vec<u32>,
+    /// Network data lives in a cache of its own without limit (ideal-DDIO).
+    pub ideal_network: bool,
+    pub dram: Controller,
+    channels: Vec<Channel>,
+    done: Vec<dram::Completion>,
+    txns: Vec<Txn>,
+    free_txns: Vec<u32>,
+    live_txns: u32,
+    /// Requests that the home agent has not admitted yet.
+    admission: VecDeque<u32>,
+    /// Writes waiting at the home agent: the second stage of backpressure.
+    pub cha_writes: Domain,
+    /// Lines of receive buffers in order of their address, and where each is in its life.
+    rx_life: Vec<u8>,
+    rx_base: u64,
+    /// The holders of lines in shared regions.
+    shared: private::SharedFilter,
+    pub shadow: Option<Box<home::Shadow>>,
+}
+
+fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
+    let sets = c.size.0 / LINE / u64::from(c.ways.max(1));
+    Array::new(sets as u32, c.ways, c.replacement, Indexing::Modulo, 1)
+        .map_err(|e| format!("{what}: {e}"))
+}
+
+impl Memory {
+    /// A cold memory system for `cores` cores. `tenant_ways[t]` is tenant t's LLC way mask.
+    ///
+    /// # Errors
+    /// One clause that names the cache whose shape does not work.
+    pub fn new(
+        h: &HierarchySpec,
+        d: &DramSpec,
+        clock: Clock,
+        cores: u32,
+        tenant_ways: Vec<u32>,
+        map: AddressMap,
+    ) -> Result<Memory, String> {
+        let l1 = build(&h.l1d, "caches.l1d")?;
+        let l2 = build(&h.l2, "caches.l2")?;
+        let sets = h.llc.size.0 / LINE / u64::from(h.llc.ways.max(1));
+        let llc = Array::new(
+            sets as u32,
+            h.llc.ways,
+            h.llc.replacement,
+            h.llc.indexing,
+            h.llc.slices,
+        )
+        .map_err(|e| format!("caches.llc: {e}"))?;
+        let dram = Controller::new(d)?;
+        let channel =
+            Channel { next: Time::MAX, reads: VecDeque::new(), writes: VecDeque::new() };
+        let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
+        let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
+        let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        Ok(Memory {
+            stats: MemStats::new(tenant_ways.len()),
+            lat: Latencies {
+                l1: clock.span(h.l1d.latency_cycles.into()),
+                l2: clock.span(h.l2.latency_cycles.into()),
+                noc: clock.span(h.noc_cycles.into()),
+                llc: clock.span(h.llc.latency_cycles.into()),
+            },
+            shared: private::SharedFilter::default(),
+            l1: vec![l1; cores as usize],
+            l2: vec![l2; cores as usize],
+            llc,
+            l2_inclusive: h.l2_inclusive,
+            role: h.llc.role,
+            read_hit: h.llc.read_hit,
+            clean_victim: h.llc.clean_victim,
+            tenant_ways,
+            ideal_network: false,
+            channels: vec![channel; dram.channels()],
+            dram,
+            done: Vec::with_capacity(64),
+            txns: Vec::with_capacity(1024),
+            free_txns: Vec::with_capacity(1024),
+            live_txns: 0,
+            admission: VecDeque::new(),
+            cha_writes: Domain::new(h.llc.write_buffer),
+            rx_life: vec![rx::FREE; (rx_end - rx_base.min(rx_end)) as usize],
+            rx_base,
+            map,
+            shadow: None,
+        })
+    }
+
+    /// Lines that the LLC and the private caches hold.
+    pub fn lines_held(&self) -> u64 {
+        let arrays = self.l2.iter().chain([&self.llc]);
+        arrays.map(|a| a.held() as u64).sum()
+    }
+    pub fn llc_ways(&self) -> u32 {
+        self.llc.ways()
+    }
+
+    fn txn(&mut self, t: Txn) -> u32 {
+        self.live_txns += 1;
+        if let Some(id) = self.free_txns.pop() {
+            self.txns[id as usize] = t;
+            return id;
+        }
+        self.txns.push(t);
+        (self.txns.len() - 1) as u32
+    }
+
+    /// Takes a finished transaction out.
+    #[inline]
+    pub fn finish(&mut self, id: u32) -> Txn {
+        self.live_txns -= 1;
+        self.free_txns.push(id);
+        let t = self.txns[id as usize];
+        self.txns[id as usize].dirty = false;
+        t
+    }
+
+    /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
+    pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
+        self.llc.announce(t.line);
+        let id = self.txn(t);
+        cal.push(at, Event::Cha(id));
+    }
+
+    /// `lines` lines from `line` on will soon be looked up in the LLC.
+    #[inline]
+    pub fn announce(&self, line: u64, lines: u64) {
+        for l in line..line + lines {
+            self.llc.announce(l);
+        }
+    }
+
+    #[inline]
+    fn life(&mut self, line: u64) -> &mut u8 {
+        &mut self.rx_life[(line - self.rx_base) as usize]
+    }
+
+    /// The buffer instance has had its last read: evictions from now on are of dead data.
+    pub fn consumed(&mut self, line: u64, lines: u64) {
+        if self.map.of(line).kind != Kind::Rx {
+            return;
+        }
+        let at = (line - self.rx_base) as usize;
+        for l in &mut self.rx_life[at..at + lines as usize] {
+            if *l == rx::UNCONSUMED {
+                *l = rx::CONSUMED;
+            }
+        }
+    }
+
+    /// Whether a network line lives outside the modelled caches.
+    #[inline]
+    fn apart(&self, kind: Kind) -> bool {
+        self.ideal_network && kind == Kind::Rx
+    }
+
+    /// Puts a read at the memory controller's door.
+    fn read_dram(&mut self, cal: &mut Events, id: u32, class: Class, now: Time) {
+        let line = self.txns[id as usize].line;
+        self.txns[id as usize].at_mc = now;
+        self.stats.count(class);
+        let (ch, at) = self.dram.route(line);
+        let c = &self.channels[ch];
+        if c.reads.is_empty() && self.accepts(ch, false, now) {
+            self.enqueue(ch, line, id, at, now);
+        } else {
+            self.channels[ch].reads.push_back(id);
+        }
+        self.arm(cal, ch, now);
+    }
+
+    /// Puts a write at the memory controller's door; nobody waits for it.
+    fn write_dram(&mut self, cal: &mut Events, line: u64, class: Class, now: Time) {
+        self.stats.count(class);
+        self.stats.ledger.written += 1;
+        if let Some(s) = &mut self.shadow {
+            s.write_back(line);
+        }
+        let (ch, at) = self.dram.route(line);
+        let c = &self.channels[ch];
+        if c.writes.is_empty() && self.accepts(ch, true, now) {
+            self.enqueue(ch, line, WRITE, at, now);
+        } else {
+            self.channels[ch].writes.push_back((line, now));
+            self.cha_writes.force(now);
+        }
+        self.arm(cal, ch, now);
+    }
+
+    #[inline]
+    fn enqueue(&mut self, ch: usize, line: u64, token: u32, at: Decoded, now: Time) {
+        let req = Request { token, line, write: token == WRITE, class: 0 };
+        self.dram.push(now, ch, req, at, &mut self.done);
+    }
+
+    /// Whether channel `ch` has room now.
+    #[inline]
+    fn accepts(&mut self, ch: usize, write: bool, now: Time) -> bool {
+        self.dram.can_accept(ch, write) || {
+            self.dram.advance(now, ch, &mut self.done);
+            self.dram.can_accept(ch, write)
+        }
+    }
+
+    /// Delivers what is done, and asks for an event when channel `ch` next has something to do.
+    #[inline]
+    fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
+        let c = &self.channels[ch];
+        let waiting = !c.reads.is_empty() || !c.writes.is_empty();
+        if let Some(next) = self.dram.wake(ch, waiting) {
+            let next = next.max(now);
+            if next < self.channels[ch].next {
+                self.channels[ch].next = next;
+                cal.push(next, Event::Dram(ch as u8));
+            }
+        }
+        for i in 0..self.done.len() {
+            let d = self.done[i];
+            let t = &self.txns[d.token as usize];
+            let at = d.at.max(now);
+            self.stats.dram_latency(at - t.at_mc);
+            cal.push(at + self.lat.llc + self.lat.noc, Event::Fill(d.token));
+        }
+        self.done.clear();
+    }
+
+    /// `Event::Dram`.
+    pub fn on_dram(&mut self, cal: &mut Events, ch: usize, now: Time) {
+        if self.channels[ch].next != now {
+            return; // an earlier event took this one's place
+        }
+        self.channels[ch].next = Time::MAX;
+        if self.dram.advance(now, ch, &mut self.done) {
+            while !self.channels[ch].writes.is_empty() && self.dram.can_accept(ch, true) {
+                let (line, since) = self.channels[ch].writes.pop_front().expect("not empty");
+                self.cha_writes.give(now, since);
+                let (_, at) = self.dram.route(line);
+                self.enqueue(ch, line, WRITE, at, now);
+            }
+            while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
+                let id = self.channels[ch].reads.pop_front().expect("not empty");
+                let line = self.txns[id as usize].line;
+                let (_, at) = self.dram.route(line);
+                self.enqueue(ch, line, id, at, now);
+            }
+        }
+        self.arm(cal, ch, now);
+        while self.cha_writes.free() > 0 {
+            let Some(id) = self.admission.pop_front() else { break };
+            self.admit(cal, id, now);
+        }
+    }
+
+    /// Starts the measured window.
+    pub fn restart_meters(&mut self, now: Time) {
+        self.stats.restart();
+        self.cha_writes.restart(now);
+    }
+
+    /// LLC lines that hold receive buffers: (all of them, those outside `ways`).
+    pub fn llc_rx_lines(&self, ways: u32) -> (u64, u64) {
+        let mut n = (0, 0);
+        for (line, way, _) in self.llc.iter() {
+            if self.map.of(line).kind == Kind::Rx {
+                n.0 += 1;
+                n.1 += u64::from(ways >> way & 1 == 0);
+            }
+        }
+        n
+    }
+
+    /// Checks that every dirty line is accounted for and that no request is lost.
+    ///
+    /// # Errors
+    /// One sentence with the counts that do not add up.
+    pub fn check(&self) -> Result<(), String> {
+        let arrays = self.l1.iter().chain(&self.l2).chain([&self.llc]);
+        let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
+        // Ownership that is on its way to a core.
+        let moving = self.txns.iter().filter(|t| t.dirty).count() as u64;
+        self.stats.ledger.check(resident + moving)
+    }
+
+    /// Requests of cores and devices that are under way.
+    pub fn in_flight(&self) -> u32 {
+        self.live_txns
+    }
+
+    fn sharing(&self, line: u64) -> Sharing {
+        self.map.of(line).sharing
+    }
+}

@@ -1,1 +1,10 @@
 //! What arrives from the wire.
+
+pub mod arrival;
+pub mod frame;
+pub mod memcached;
+pub mod pcap;
+pub mod records;
+pub mod search;
+pub mod spikes;
+pub mod zipf;

@@ -1,0 +1,65 @@
+# The two commands most people need: `make demo` and `make test`. `make help` lists the others.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export CARGO_TERM_COLOR ?= auto
+
+rust_sources := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: $(VENV)/.built ## install into .venv and build what changed
+
+$(VENV)/.installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "hostnet needs Python 3.10 or newer; set PYTHON=." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments; install its venv package (python3-venv)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.installed $(rust_sources)
+	@echo "building (a minute or two the first time) ..."
+	PIP_QUIET=1 $(BIN)/maturin develop --release
+	@touch $@
+
+.PHONY: demo
+demo: build ## replay a memcached capture under DMA, DDIO and DDIO + Sweeper, write an HTML report
+	@$(BIN)/hostnet demo
+
+.PHONY: test
+test: build ## run every test, Rust and Python
+	cargo test --release --workspace --exclude hostnet-python
+	$(BIN)/python -m pytest -n auto
+
+.PHONY: bench
+bench: ## measure the simulator's speed (medians over runs)
+	cargo bench --workspace --exclude hostnet-python
+
+.PHONY: lint
+lint: build ## check formatting and common mistakes
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check python
+
+.PHONY: stubs
+stubs: build ## rewrite the typed face of scenarios after the schema has changed
+	$(BIN)/python -m hostnet._stubs
+
+.PHONY: scoreboard
+scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md
+	$(BIN)/hostnet scoreboard --md docs/scoreboard.md
+
+.PHONY: clean
+clean: ## remove everything that was built or computed
+	cargo clean
+	rm -rf $(VENV) results .pytest_cache .ruff_cache .hypothesis
+	find python -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python -name '*.so' -delete

@@ -1,0 +1,92 @@
+//! Simulated requests per CPU second of whole hosts and of caches with DRAM, as medians of several runs.
+//! Building and warm-up are not timed. `cargo bench -p hostnet --bench engine [FILTER]`.
+
+mod common;
+#[path = "../examples/hierarchy_ladder/drive.rs"]
+#[allow(dead_code)]
+mod drive;
+
+use common::{cpu_seconds, filter, median};
+use std::path::PathBuf;
+
+const RUNS: usize = 5;
+
+const MICA: &str = r#"
+name = "mica"
+platform = "sim24"
+placement = { policy = "ddio", ways = 2 }
+rings = { rx_buffers = 1024, buffer_size = "1 KiB" }
+traffic = { arrivals = "fixed", rate = "19 Mrps" }
+run = { load = "fixed", requests = 60000, warmup_requests = 60000 }
+[[tenant]]
+name = "kvs"
+cores = 24
+app = { kind = "mica", item_size = "1 KiB", get_fraction = 0.05, pairs = 2400000, buckets = 1000000, log_size = "256 MiB", zipf = 0.99 }
+"#;
+
+const TOUCHDROP: &str = r#"
+name = "touchdrop"
+platform = "sim24"
+placement = { policy = "ddio", ways = 2 }
+rings = { rx_buffers = 1024, buffer_size = "2 KiB" }
+traffic = { arrivals = "fixed", rate = "40 Mpps", packet = "1514 B" }
+run = { load = "fixed", requests = 120000, warmup_requests = 40000 }
+[[tenant]]
+name = "drop"
+cores = 2
+app = { kind = "touchdrop" }
+"#;
+
+/// CPU seconds of the measured part, simulated requests in it, and events per request.
+fn host(text: &str) -> (f64, f64, f64) {
+    let platforms = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
+    let spec = hostnet::config::resolve(text, "bench.toml", &[platforms]).expect("a valid scenario");
+    // Progress is 0.5 when the warm-up ends.
+    let mut start = 0.0;
+    let o = hostnet::host::run(&spec, &mut |done| {
+        if done <= 0.5 {
+            start = cpu_seconds();
+        }
+        Ok(())
+    })
+    .expect("a run");
+    let seconds = cpu_seconds() - start;
+    let get = |m| o.values.get(m).expect("counted in every run");
+    assert!(get("drop_rate") < 0.01, "the rate is to be one that the host sustains");
+    (seconds, spec.run.requests as f64, get("sim_events") / get("sim_requests"))
+}
+
+fn main() {
+    let filter = filter();
+    println!("{:<34} {:>14} {:>12} {:>10}", "case", "requests/s", "events/s", "ns/event");
+    for (name, text) in [("MICA 1 KB, 24 cores", MICA), ("TouchDrop 1514 B, 2 cores", TOUCHDROP)] {
+        if name.contains(&filter) {
+            let (mut requests, mut events) = (0.0, 0.0);
+            let seconds = median(RUNS, || {
+                let (seconds, n, per) = host(text);
+                (requests, events) = (n, n * per);
+                seconds
+            });
+            let per_event = seconds / events;
+            println!("{name:<34} {:>14.0} {:>12.3e} {:>10.1}", requests / seconds, 1.0 / per_event, per_event * 1e9);
+        }
+    }
+    for (name, row) in [
+        ("hierarchy, random reads", "caches random ch1 1048576KiB mshr256 r100 p1666"),
+        ("hierarchy, linear reads", "caches linear ch1 1048576KiB mshr256 r100 p1666"),
+    ] {
+        if name.contains(&filter) {
+            let row = drive::rows().into_iter().find(|r| r.name() == row).expect("a row of the ladder");
+            let mut events = 0.0;
+            let seconds = median(RUNS, || {
+                let mut g = drive::Generator::new(&row).expect("a valid configuration");
+                let t = cpu_seconds();
+                g.go();
+                events = g.events() as f64;
+                cpu_seconds() - t
+            });
+            let (rate, per_event) = (row.requests as f64 / seconds, seconds / events);
+            println!("{name:<34} {rate:>14.0} {:>12.3e} {:>10.1}", 1.0 / per_event, per_event * 1e9);
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! One elastic traffic generator in front of three cache levels and DRAM, as gem5's `TrafficGen` drives
+//! them.
+
+use hostnet::kernel::units::Size;
+use hostnet::kernel::{Clock, Event, Events, Stream, Time};
+use hostnet::memory::array::{Indexing, Replacement};
+use hostnet::memory::dram::DramSpec;
+use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::spec::{
+    CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit,
+};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{Memory, Op, Probe, Txn, LINE};
+
+#[path = "../dram_ladder/replay.rs"]
+#[allow(dead_code)]
+mod replay;
+
+/// A row of `validation/hierarchy/gem5_hierarchy.csv`.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub caches: bool,
+    pub random: bool,
+    pub channels: u32,
+    pub span_lines: u64,
+    /// L1 misses under way at most; the levels below have more.
+    pub mshrs: usize,
+    pub read_percent: u32,
+    pub period_ps: u64,
+    pub requests: u64,
+    pub expected: Figures,
+}
+
+/// What a row says, and what a run measures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    pub gbps: f64,
+    pub latency_ns: f64,
+    pub dram_read_gbps: f64,
+    pub dram_write_gbps: f64,
+    /// Hits and misses of reads and writes at the L1, of reads at the L2 and at the L3.
+    pub levels: [(u64, u64); 3],
+}
+
+/// Every row of the reference.
+pub fn rows() -> Vec<Row> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/hierarchy/gem5_hierarchy.csv");
+    let text = std::fs::read_to_string(path).expect("validation/hierarchy/gem5_hierarchy.csv");
+    text.lines().skip(1).map(row).collect()
+}
+
+fn row(l: &str) -> Row {
+    // The only quoted field is the MSHRs'.
+    let (mshrs, plain) = match l.split('"').collect::<Vec<_>>()[..] {
+        [head, quoted, tail] => {
+            let first = quoted.split(',').next().expect("a number");
+            (first.parse().expect("MSHRs"), format!("{head}{tail}"))
+        }
+        _ => (0, l.to_string()),
+    };
+    let f: Vec<&str> = plain.split(',').collect();
+    let num = |i: usize| f[i].parse::<f64>().expect("a number");
+    let pair = |i: usize| {
+        let (hit, miss) = f[i].split_once('/').unwrap_or(("0", "0"));
+        (hit.parse().expect("hits"), miss.parse().expect("misses"))
+    };
+    let period_ps = num(6) as u64;
+    Row {
+        caches: f[0] == "1",
+        random: f[1] == "random",
+        channels: num(2) as u32,
+        span_lines: Size::parse(f[3]).expect("a size").0 / LINE,
+        mshrs,
+        read_percent: num(5) as u32,
+        period_ps,
+        requests: if period_ps == 200_000 { 20_000 } else { 1 << 20 },
+        expected: Figures {
+            gbps: num(8),
+            latency_ns: num(9),
+            dram_read_gbps: num(10),
+            dram_write_gbps: num(11),
+            levels: [pair(12), pair(13), pair(14)],
+        },
+    }
+}
+
+impl Row {
+    pub fn name(&self) -> String {
+        format!(
+            "{} {} ch{} {}KiB mshr{} r{} p{}",
+            if self.caches { "caches" } else { "dram" },
+            if self.random { "random" } else { "linear" },
+            self.channels,
+            self.span_lines * LINE / 1024,
+            self.mshrs,
+            self.read_percent,
+            self.period_ps
+        )
+    }
+}
+
+/// gem5's caches: fills go to every level, clean victims nowhere.
+fn hierarchy() -> HierarchySpec {
+    let cache = |kib: u64, ways, latency_cycles| CacheSpec {
+        size: Size(kib << 10),
+        ways,
+        latency_cycles,
+        replacement: Replacement::Lru,
+    };
+    HierarchySpec {
+        l1d: cache(32, 8, 4),
+        l2: cache(1024, 16, 10),
+        l2_inclusive: false,
+        llc: LlcSpec {
+            size: Size(36 << 20),
+            ways: 18,
+            latency_cycles: 30,
+            slices: 1,
+            indexing: Indexing::Modulo,
+            replacement: Replacement::Lru,
+            role: LlcRole::Inclusive,
+            read_hit: ReadHit::Retain,
+            clean_victim: CleanVictim::Drop,
+            write_buffer: 512,
+        },
+        // The reference's own unloaded rows, 69.2 - 51.3 ns, less 44 cycles of look-ups: what its
+        // crossbars and cache responses take together, both ways.
+        noc_cycles: 5,
+    }
+}
+
+fn dram(channels: u32) -> DramSpec {
+    let spec = replay::profile(&replay::Reference {
+        simulator: "gem5".into(),
+        mapping: String::new(),
+        standard: "DDR4-2400".into(),
+        channels,
+        trace: String::new(),
+        gbps: 0.0,
+        latency_ns: 0.0,
+        row_hits: 0.0,
+    })
+    .0;
+    // 10 + 10 ns in the controller; the crossbars are `noc_cycles` here.
+    DramSpec { static_latency_ns: 20.0, ..spec }
+}
+
+/// Requests of the generator, in order.
+struct Stimulus {
+    row: Row,
+    lines: Stream,
+    kinds: Stream,
+    made: u64,
+}
+
+impl Stimulus {
+    fn new(row: &Row) -> Stimulus {
+        Stimulus {
+            row: row.clone(),
+            lines: Stream::new(1, "lines", 0),
+            kinds: Stream::new(1, "kinds", 0),
+            made: 0,
+        }
+    }
+    fn next(&mut self) -> (u64, bool) {
+        let line = if self.row.random {
+            self.lines.below(self.row.span_lines)
+        } else {
+            self.made % self.row.span_lines
+        };
+        self.made += 1;
+        let write = self.row.read_percent < 100
+            && self.kinds.below(100) >= self.row.read_percent.into();
+        (line, write)
+    }
+}
+
+/// Repeats a row.
+///
+/// # Errors
+/// One clause, when the memory system cannot be built.
+pub fn run(row: &Row) -> Result<Figures, String> {
+    if row.caches {
+        let mut g = Generator::new(row)?;
+        g.go();
+        return Ok(g.figures());
+    }
+    let mut s = Stimulus::new(row);
+    let requests: Vec<_> = (0..row.requests).map(|_| s.next()).collect();
+    let m = replay::replay(&dram(row.channels), &requests, replay::Offer::Every(row.period_ps))?;
+    Ok(Figures {
+        gbps: m.gbps,
+        latency_ns: m.latency_ns,
+        dram_read_gbps: m.gbps,
+        ..Figures::default()
+    })
+}
+
+/// A miss of the L1 under way, with every request that waits for it.
+#[derive(Clone, Copy, Default)]
+struct Mshr {
+    line: u64,
+    write: bool,
+    reads: u64,
+    /// Sum over these of the times they were made.
+    made_ps: u64,
+}
+
+pub struct Generator {
+    stimulus: Stimulus,
+    mem: Memory,
+    cal: Events,
+    mshrs: Vec<Mshr>,
+    free: Vec<u8>,
+    /// Misses under way by the low bits of their line, so that most look-ups need no search.
+    filter: Vec<u16>,
+    head: Option<(u64, bool, Time)>,
+    /// When the L1's response port is free again: gem5's `L2XBar` moves 32 B a cycle.
+    port_free: Time,
+    per_line: Time,
+    left: u64,
+    reads: u64,
+    latency_ps: u64,
+    levels: [(u64, u64); 2],
+    end: Time,
+}
+
+impl Generator {
+    pub fn new(row: &Row) -> Result<Generator, String> {
+        let mut map = AddressMap::default();
+        map.add(row.span_lines, Kind::App, Sharing::Core(0), 0);
+        let clock = Clock::from_hz(3_000_000_000);
+        let ways = vec![(1 << 18) - 1];
+        let mem = Memory::new(&hierarchy(), &dram(row.channels), clock, 1, ways, map)?;
+        Ok(Generator {
+            stimulus: Stimulus::new(row),
+            mem,
+            cal: Events::default(),
+            mshrs: vec![Mshr::default(); row.mshrs],
+            free: (0..row.mshrs).map(|i| i as u8).collect(),
+            filter: vec![0; 4096],
+            head: None,
+            port_free: Time::ZERO,
+            per_line: clock.span(LINE / 32),
+            left: row.requests,
+            reads: 0,
+            latency_ps: 0,
+            levels: [(0, 0); 2],
+            end: Time::ZERO,
+        })
+    }
+
+    /// Runs to the last response.
+    pub fn go(&mut self) {
+        self.cal.push(Time::ZERO, Event::Arrival(0));
+        // Writes may stay in the controller's queue for good.
+        while self.left > 0 || self.free.len() < self.mshrs.len() {
+            let Some((now, e)) = self.cal.pop() else { return };
+            match e {
+                Event::Arrival(_) => {
+                    let (line, write) = self.stimulus.next();
+                    self.head = Some((line, write, now));
+                    self.offer(now);
+                }
+                Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
+                Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.into(), now),
+                Event::Fill(id) => {
+                    let t = self.mem.finish(id);
+                    let write = self.mshrs[t.record as usize].write;
+                    self.mem.fill(&mut self.cal, 0, t.line, write, t.dirty, now);
+                    self.respond(t.record, now);
+                }
+                Event::Delivered(slot) => self.respond_now(slot as u8, now),
+                _ => unreachable!("nobody posts {e:?}"),
+            }
+        }
+    }
+
+    /// Lets the oldest request go, unless the L1 is blocked.
+    fn offer(&mut self, now: Time) {
+        let Some((line, write, made)) = self.head else { return };
+        if self.free.is_empty() {
+            return;
+        }
+        self.head = None;
+        self.left -= 1;
+        self.access(line, write, made, now);
+        if self.left > 0 {
+            let period = Time(self.stimulus.row.period_ps);
+            self.cal.push((made + period).max(now), Event::Arrival(0));
+        }
+    }
+
+    fn access(&mut self, line: u64, write: bool, made: Time, now: Time) {
+        let lat = self.mem.lat;
+        let bucket = line as usize & 4095;
+        if self.filter[bucket] > 0 {
+            let same = |m: &&mut Mshr| m.line == line && m.reads + u64::from(m.write) > 0;
+            if let Some(m) = self.mshrs.iter_mut().find(same) {
+                self.levels[0].1 += 1;
+                m.write |= write;
+                m.reads += u64::from(!write);
+                m.made_ps += if write { 0 } else { made.0 };
+                return;
+            }
+        }
+        let probe = self.mem.probe(&mut self.cal, 0, line, write, now);
+        if probe == Probe::L1 {
+            self.levels[0].0 += 1;
+            self.reads += u64::from(!write);
+            self.latency_ps += if write { 0 } else { (now + lat.l1 - made).0 };
+            self.end = self.end.max(now + lat.l1);
+            return;
+        }
+        self.levels[0].1 += 1;
+        let slot = self.free.pop().expect("looked at before");
+        self.filter[bucket] += 1;
+        self.mshrs[slot as usize] =
+            Mshr { line, write, reads: u64::from(!write), made_ps: if write { 0 } else { made.0 } };
+        let crossing = lat.noc + lat.noc;
+        match probe {
+            Probe::L2 => {
+                self.levels[1].0 += u64::from(!write);
+                let at = now + lat.l1 + lat.l2;
+                let at = self.port(at);
+                self.cal.push(at, Event::Delivered(slot.into()));
+            }
+            _ if write => {
+                // Ownership without data: up and down the hierarchy, then the line is whole.
+                self.mem.fill(&mut self.cal, 0, line, true, false, now);
+                let at = now + lat.l1 + lat.l2 + lat.llc + crossing;
+                self.cal.push(at, Event::Delivered(slot.into()));
+            }
+            _ => {
+                self.levels[1].1 += 1;
+                let t = Txn {
+                    line,
+                    op: Op::Read,
+                    who: 0,
+                    record: slot,
+                    dirty: false,
+                    copied: false,
+                    transient: false,
+                    issued: now,
+                    at_mc: now,
+                };
+                self.mem.send(&mut self.cal, now + lat.l1 + lat.l2 + lat.noc, t);
+            }
+        }
+    }
+
+    /// When the port has moved a line that is there at `at`.
+    fn port(&mut self, at: Time) -> Time {
+        let start = at.max(self.port_free);
+        self.port_free = start + self.per_line;
+        start
+    }
+
+    fn respond(&mut self, slot: u8, now: Time) {
+        let at = self.port(now);
+        if at > now {
+            self.cal.push(at, Event::Delivered(slot.into()));
+        } else {
+            self.respond_now(slot, now);
+        }
+    }
+
+    fn respond_now(&mut self, slot: u8, now: Time) {
+        let m = std::mem::take(&mut self.mshrs[slot as usize]);
+        self.filter[m.line as usize & 4095] -= 1;
+        self.free.push(slot);
+        self.reads += m.reads;
+        self.latency_ps += m.reads * now.0 - m.made_ps;
+        self.end = self.end.max(now);
+        self.offer(now);
+    }
+
+    /// Events that the run took.
+    pub fn events(&self) -> u64 {
+        self.cal.popped()
+    }
+
+    pub fn figures(&self) -> Figures {
+        let ns = self.end.as_ns();
+        let gbps = |lines: u64| (lines * LINE) as f64 / ns;
+        let l3 = &self.mem.stats.tenants[0];
+        Figures {
+            gbps: gbps(self.stimulus.made),
+            latency_ns: self.latency_ps as f64 / self.reads as f64 / 1e3,
+            dram_read_gbps: gbps(self.mem.stats.of(Class::CpuOtherRd)),
+            dram_write_gbps: gbps(self.mem.stats.of(Class::OtherEvct)),
+            levels: [self.levels[0], self.levels[1], (l3.llc_hits, l3.llc_misses)],
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Memcached over UDP: answers a captured stream of requests from a shared hash table and slab items.
+
+use super::{lines, Content, Site};
+use crate::core::{Op, Program};
+use crate::kernel::rng::mix;
+use crate::memory::region::{Kind as Region, Sharing};
+use crate::stack::qp::Outcome;
+use crate::traffic::pcap::{Capture, Kind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemcachedSpec {
+    /// Copies of the captured key population, each with items of its own: the table of a server
+    /// that keeps more than one short capture touches. Requests of one pass over the capture go
+    /// to one copy.
+    #[serde(default = "one")]
+    pub populations: u32,
+    /// Instructions per request besides loads and stores of lines (parsing, hashing, formatting).
+    #[serde(default = "instructions")]
+    pub instructions: u32,
+    /// Bytes of an item before its value: header, key, flags.
+    #[serde(default = "overhead")]
+    pub item_overhead: u32,
+}
+fn one() -> u32 {
+    1
+}
+fn instructions() -> u32 {
+    1200
+}
+fn overhead() -> u32 {
+    80
+}
+
+/// One key of a request and the lines of its item.
+#[derive(Clone, Copy)]
+struct Access {
+    item: u32,
+    lines: u16,
+    found: bool,
+}
+
+#[derive(Clone)]
+struct Request {
+    set: bool,
+    lines: u16,
+    wire: u32,
+    reply: u16,
+    keys: (u32, u16),
+}
+
+#[derive(Clone)]
+pub struct Memcached {
+    instructions: u32,
+    requests: Arc<Vec<Request>>,
+    keys: Arc<Vec<Access>>,
+    populations: u64,
+    buckets: u64,
+    slot: u64,
+    index: u64,
+    items: u64,
+    item_count: u64,
+}
+
+impl Memcached {
+    pub fn build(s: &MemcachedSpec, site: Site) -> Result<Memcached, String> {
+        let capture: &Arc<Capture> =
+            site.capture.ok_or("memcached: traffic.arrivals must be \"pcap\"")?;
+        let mut ids: HashMap<u64, u32> = HashMap::new();
+        let (mut requests, mut keys) = (Vec::new(), Vec::<Access>::new());
+        let mut largest = 1u16;
+        for p in &capture.packets {
+            let start = keys.len() as u32;
+            let mut add = |hash: u64, value: Option<u32>, set: bool| {
+                let next = ids.len() as u32;
+                let item = *ids.entry(hash).or_insert(next);
+                let n = lines(u64::from(s.item_overhead) + u64::from(value.unwrap_or(0)));
+                largest = largest.max(n);
+                keys.push(Access { item, lines: n, found: set || value.is_some_and(|v| v > 0) });
+                u64::from(value.unwrap_or(0))
+            };
+            let mut bytes = 64u64; // frame header and status line
+            let set = match p.kind {
+                Kind::Get { key_hash, value_len, more, .. } => {
+                    bytes += add(key_hash, value_len, false);
+                    for k in capture.more_keys(more) {
+                        bytes += add(k.hash, k.value_len, false);
+                    }
+                    false
+                }
+                Kind::Set { key_hash, value_len, .. } => {
+                    add(key_hash, Some(value_len), true);
+                    true
+                }
+                Kind::Other => false,
+            };
+            requests.push(Request {
+                set,
+                lines: lines(p.wire_len.into()),
+                wire: p.wire_len,
+                reply: lines(bytes),
+                keys: (start, (keys.len() as u32 - start) as u16),
+            });
+        }
+        let populations = u64::from(s.populations.max(1));
+        let item_count = ids.len().max(1) as u64;
+        let buckets = (item_count * populations).next_power_of_two();
+        let mut region = |n: u64| {
+            let r = site.map.add(n, Region::App, Sharing::Shared, site.tenant);
+            site.map.get(r).base
+        };
+        Ok(Memcached {
+            instructions: s.instructions,
+            requests: Arc::new(requests),
+            keys: Arc::new(keys),
+            populations,
+            buckets,
+            slot: largest.into(),
+            index: region(buckets.div_ceil(8)), // 8-byte chain heads
+            items: region(item_count * populations * u64::from(largest)),
+            item_count,
+        })
+    }
+
+    /// The content of the capture's `i`-th packet on the `pass`-th repetition.
+    pub fn replay(&self, i: usize, pass: u64) -> Content {
+        let r = &self.requests[i];
+        Content {
+            kind: u8::from(r.set),
+            key: (pass % self.populations) << 32 | i as u64,
+            lines: r.lines,
+            value_lines: r.reply,
+            wire_bytes: r.wire,
+        }
+    }
+
+    pub fn serve(&self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Outcome, u16) {
+        let (population, i) = (c.key >> 32, c.key as u32 as usize);
+        let r = &self.requests[i];
+        p.push(Op::Anchor { line: rx });
+        p.compute(self.instructions / 2);
+        let mut reply = tx;
+        for k in &self.keys[r.keys.0 as usize..][..r.keys.1.into()] {
+            let id = population * self.item_count + u64::from(k.item);
+            let bucket = mix(id) & (self.buckets - 1);
+            p.push(Op::Chase { line: self.index + bucket / 8, delay: 20 });
+            if !k.found {
+                continue;
+            }
+            let item = self.items + id * self.slot;
+            p.push(Op::Chase { line: item, delay: 4 });
+            let n = u32::from(k.lines);
+            if r.set {
+                let lines = n.min(r.lines.into());
+                p.push(Op::Copy { from: rx, to: item, lines, dependent: true });
+            } else {
+                let room = (tx + u64::from(r.reply) - reply) as u32;
+                let lines = n.min(room);
+                p.push(Op::Copy { from: item, to: reply, lines, dependent: false });
+                reply += u64::from(lines);
+            }
+        }
+        p.compute(self.instructions - self.instructions / 2);
+        if reply == tx {
+            p.push(Op::Store { line: tx, lines: 1 });
+            return (Outcome::Reply, 1);
+        }
+        (Outcome::Reply, r.reply)
+    }
+
+    /// Lines of the largest reply.
+    pub fn largest_reply(&self) -> u16 {
+        self.requests.iter().map(|r| r.reply).max().unwrap_or(1)
+    }
+    /// Lines of the largest request.
+    pub fn largest_request(&self) -> u16 {
+        self.requests.iter().map(|r| r.lines).max().unwrap_or(1)
+    }
+}

@@ -1,0 +1,199 @@
+//! Workloads. One file each: what a request is, and the ops it takes. Applications see buffers and
+//! their own data as simulated addresses, never caches.
+
+pub mod l3fwd;
+pub mod lpm;
+pub mod memcached;
+pub mod mica;
+pub mod touchdrop;
+pub mod xmem;
+
+use crate::core::Program;
+use crate::kernel::Stream;
+use crate::memory::region::AddressMap;
+use crate::stack::qp::Outcome;
+use crate::traffic::pcap::Capture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A workload and its parameters.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AppSpec {
+    /// MICA key-value store.
+    Mica(mica::MicaSpec),
+    /// Layer-3 forwarder.
+    L3fwd(l3fwd::L3fwdSpec),
+    /// Random reads of a private array.
+    Xmem(xmem::XmemSpec),
+    /// Reads every packet and drops it.
+    Touchdrop(touchdrop::TouchdropSpec),
+    /// Key-value server that answers a capture of memcached over UDP.
+    Memcached(memcached::MemcachedSpec),
+    /// Directed test of one receive buffer's life.
+    DirectedRx(DirectedRxSpec),
+    /// Directed test of one transmit buffer's life.
+    DirectedTx(DirectedTxSpec),
+    /// Directed test of a page that changes its owner.
+    PageReuse(PageReuseSpec),
+}
+
+impl AppSpec {
+    /// # Errors
+    /// One clause with key and value, when the parameters do not fit together on `cores` cores.
+    pub fn check(&self, cores: u32) -> Result<(), String> {
+        match self {
+            AppSpec::Mica(s) => s.check(cores),
+            AppSpec::L3fwd(s) => s.check(),
+            AppSpec::Xmem(s) => s.check(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// When a directed test forces the packet out of the LLC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EvictAt {
+    #[default]
+    None,
+    BeforeUse,
+    AfterUse,
+}
+
+/// Sweeper, Fig. 3 and section II-B.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectedRxSpec {
+    /// Cache blocks of the packet.
+    pub blocks: u32,
+    /// When to force an eviction.
+    #[serde(default)]
+    pub evict: EvictAt,
+}
+
+/// Sweeper, Fig. 4.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectedTxSpec {
+    /// Cache blocks of the packet.
+    pub blocks: u32,
+    /// How long the core is busy with something else after posting.
+    pub busy: crate::kernel::units::Span,
+}
+
+/// How a page is made safe for its next owner (Sweeper, section V-B).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Guard {
+    /// Zeroed through the caches.
+    #[default]
+    None,
+    /// CLWB of every block after zeroing.
+    Clwb,
+    /// Zeroed by DMA that does not use DDIO.
+    Dma,
+}
+
+/// Sweeper, section V-B.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageReuseSpec {
+    /// Size of the page.
+    pub page: crate::kernel::units::Size,
+    /// What the kernel does.
+    #[serde(default)]
+    pub guard: Guard,
+}
+
+/// What a packet asks for; opaque to the NIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Content {
+    pub kind: u8,
+    pub key: u64,
+    /// Lines of the packet in its receive buffer.
+    pub lines: u16,
+    pub value_lines: u16,
+    pub wire_bytes: u32,
+}
+
+/// One tenant's application on all its cores.
+#[derive(Clone)]
+pub enum App {
+    Mica(mica::Mica),
+    L3fwd(l3fwd::L3fwd),
+    Xmem(xmem::Xmem),
+    Touchdrop(touchdrop::Touchdrop),
+    Memcached(memcached::Memcached),
+}
+
+/// What building an application needs.
+pub struct Site<'a> {
+    pub map: &'a mut AddressMap,
+    pub tenant: u8,
+    /// Indices of the tenant's cores on the host.
+    pub cores: &'a [u16],
+    pub seed: u64,
+    pub capture: Option<&'a Arc<Capture>>,
+}
+
+impl App {
+    /// # Errors
+    /// One clause with key and value, when the parameters do not fit together.
+    pub fn build(spec: &AppSpec, packet: u32, site: Site) -> Result<App, String> {
+        Ok(match spec {
+            AppSpec::Mica(s) => App::Mica(mica::Mica::build(s, site)?),
+            AppSpec::L3fwd(s) => App::L3fwd(l3fwd::L3fwd::build(s, packet, site)?),
+            AppSpec::Xmem(s) => App::Xmem(xmem::Xmem::build(s, site)?),
+            AppSpec::Touchdrop(s) => App::Touchdrop(touchdrop::Touchdrop::build(s, packet)),
+            AppSpec::Memcached(s) => App::Memcached(memcached::Memcached::build(s, site)?),
+            AppSpec::DirectedRx(_) | AppSpec::DirectedTx(_) | AppSpec::PageReuse(_) => {
+                return Err("a directed test takes no traffic".into())
+            }
+        })
+    }
+
+    /// Draws the next packet's content for the tenant's `core`-th core.
+    #[inline]
+    pub fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+        match self {
+            App::Mica(a) => a.content(core, rng),
+            App::L3fwd(a) => a.content(rng),
+            App::Touchdrop(a) => a.content(),
+            App::Memcached(_) | App::Xmem(_) => Content::default(),
+        }
+    }
+
+    /// Ops that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`, whose lines are
+    /// returned.
+    #[inline]
+    pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Outcome, u16) {
+        match self {
+            App::Mica(a) => a.serve(core, c, rx, tx, p),
+            App::L3fwd(a) => a.serve(c, rx, tx, p),
+            App::Touchdrop(a) => a.serve(c, rx, p),
+            App::Memcached(a) => a.serve(core, c, rx, tx, p),
+            App::Xmem(_) => (Outcome::Consumed, 0),
+        }
+    }
+
+    /// Ops of a core that serves no packets; returns the operations they count as, or None for
+    /// applications that only react.
+    #[inline]
+    pub fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+        match self {
+            App::Xmem(a) => Some(a.run(core, rng, p)),
+            _ => None,
+        }
+    }
+
+    pub fn is_free_running(&self) -> bool {
+        matches!(self, App::Xmem(_))
+    }
+}
+
+/// Lines that `bytes` take.
+pub fn lines(bytes: u64) -> u16 {
+    bytes.div_ceil(crate::memory::LINE).max(1) as u16
+}

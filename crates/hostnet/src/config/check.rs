@@ -1,0 +1,256 @@
+//! What types cannot say: values that contradict each other.
+
+use super::scenario::{Arrivals, Load, Scenario, TenantSpec, Timing, WaysSpec};
+use crate::app::AppSpec;
+use crate::memory::dram::Controller;
+use crate::placement::{ddio, resq, Policy};
+
+type Check = Result<(), String>;
+
+fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
+    if ok {
+        Ok(())
+    } else {
+        Err(why())
+    }
+}
+
+/// # Errors
+/// One clause that names key, value and what would be valid.
+pub fn check(s: &Scenario) -> Check {
+    platform(s)?;
+    placement(s)?;
+    tenants(s)?;
+    traffic(s)
+}
+
+fn positive(key: &str, v: u64) -> Check {
+    need(v > 0, || format!("{key} = 0 must be positive"))
+}
+
+fn platform(s: &Scenario) -> Check {
+    let p = &s.platform;
+    let counts = [
+        ("platform.core.count", p.core.count),
+        ("platform.core.width", p.core.width),
+        ("platform.core.rob", p.core.rob),
+        ("platform.core.lfb", p.core.lfb),
+        ("platform.core.stores_per_line", p.core.stores_per_line),
+        ("platform.caches.llc.ways", p.caches.llc.ways),
+        ("platform.caches.llc.slices", p.caches.llc.slices),
+        ("platform.caches.llc.write_buffer", p.caches.llc.write_buffer),
+        ("platform.caches.l1d.ways", p.caches.l1d.ways),
+        ("platform.caches.l2.ways", p.caches.l2.ways),
+    ];
+    for (key, v) in counts {
+        positive(key, v.into())?;
+    }
+    positive("platform.core.clock", p.core.clock.0)?;
+    for (key, v) in [
+        ("platform.caches.l1d.size", p.caches.l1d.size),
+        ("platform.caches.l2.size", p.caches.l2.size),
+        ("platform.caches.llc.size", p.caches.llc.size),
+    ] {
+        positive(key, v.0)?;
+    }
+    need(p.core.store_queue >= p.core.stores_per_line, || {
+        format!(
+            "platform.core.store_queue = {} cannot hold one line's {} stores",
+            p.core.store_queue, p.core.stores_per_line
+        )
+    })?;
+    need(p.core.count <= 64, || {
+        format!("platform.core.count = {} is more than the 64 cores the snoop filter tracks", p.core.count)
+    })?;
+    need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
+    p.caches.check().map_err(|e| format!("platform.{e}"))?;
+    Controller::new(&p.memory).map(drop).map_err(|e| format!("platform.memory.{e}"))
+}
+
+fn placement(s: &Scenario) -> Check {
+    let (p, llc) = (&s.placement, s.platform.caches.llc.ways);
+    if p.policy == Policy::Ddio {
+        positive("placement.ways", p.ways.into())?;
+        need(p.ways <= llc, || {
+            format!("placement.ways = {} is more than the LLC's {llc} ways", p.ways)
+        })?;
+    }
+    if let Some(i) = &p.iat {
+        need(p.policy == Policy::Ddio, || "placement.iat needs placement.policy = \"ddio\"".into())?;
+        positive("placement.iat.epoch", i.epoch.0)?;
+        need(1 <= i.min_ways && i.min_ways <= i.max_ways && i.max_ways <= llc, || {
+            format!(
+                "placement.iat.min_ways = {} and max_ways = {} must satisfy 1 <= min <= max <= {llc}",
+                i.min_ways, i.max_ways
+            )
+        })?;
+        need(i.shrink_below <= i.grow_above, || {
+            format!(
+                "placement.iat.shrink_below = {} is above grow_above = {}",
+                i.shrink_below, i.grow_above
+            )
+        })?;
+    }
+    let r = &s.rings;
+    need(r.rx_buffers.is_power_of_two(), || {
+        let up = r.rx_buffers.max(1).next_power_of_two();
+        format!("rings.rx_buffers = {} is not a power of two; the next one is {up}", r.rx_buffers)
+    })?;
+    positive("rings.tx_buffers", r.tx_buffers.into())?;
+    for (key, n) in [("rings.rx_buffers", r.rx_buffers), ("rings.tx_buffers", r.tx_buffers)] {
+        need(n <= 1 << 16, || format!("{key} = {n} is more than the 65536 supported"))?;
+    }
+    positive("rings.buffer_size", r.buffer_size.0)?;
+    need(r.buffer_size.0 <= 64 << 10, || {
+        format!("rings.buffer_size = \"{}\" is more than 64 KiB", r.buffer_size)
+    })
+}
+
+fn tenants(s: &Scenario) -> Check {
+    need(!s.tenants.is_empty(), || "tenant is missing: at least one [[tenant]] must run".into())?;
+    let mut cores = 0u64;
+    for (i, t) in s.tenants.iter().enumerate() {
+        positive(&format!("tenant[{i}].cores"), t.cores.into())?;
+        cores += u64::from(t.cores);
+        ways(t, s.platform.caches.llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
+    }
+    need(cores <= s.platform.core.count.into(), || {
+        format!(
+            "tenants ask for {cores} cores; platform.core.count is {}",
+            s.platform.core.count
+        )
+    })
+}
+
+/// The way mask of a tenant's fills.
+///
+/// # Errors
+/// One clause with the value and what would be valid.
+pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
+    let all = ddio::low_ways(of);
+    match &t.llc_ways {
+        None => Ok(all),
+        Some(WaysSpec::Count(n)) if (1..=of).contains(n) => Ok(all & !ddio::low_ways(of - n)),
+        Some(WaysSpec::Count(n)) => Err(format!("{n} is not within 1 to {of}")),
+        Some(WaysSpec::Range(r)) => {
+            let (a, b) = r.split_once('-').unwrap_or((r, r));
+            match (a.trim().parse::<u32>(), b.trim().parse::<u32>()) {
+                (Ok(a), Ok(b)) if a <= b && b < of => {
+                    Ok(ddio::low_ways(b + 1) & !ddio::low_ways(a))
+                }
+                _ => Err(format!("\"{r}\" is not a range of ways such as \"0-{}\"", of - 1)),
+            }
+        }
+    }
+}
+
+/// Whether a tenant serves packets.
+pub fn serves(t: &TenantSpec) -> bool {
+    !matches!(t.app, AppSpec::Xmem(_))
+}
+
+/// Whether the scenario is one of the directed tests, which drive the host themselves.
+pub fn directed(t: &TenantSpec) -> bool {
+    matches!(t.app, AppSpec::DirectedRx(_) | AppSpec::DirectedTx(_) | AppSpec::PageReuse(_))
+}
+
+fn traffic(s: &Scenario) -> Check {
+    let t = &s.traffic;
+    if s.tenants.iter().any(directed) {
+        return need(s.tenants.len() == 1 && s.run.load == Load::None, || {
+            "a directed test is the only tenant and has run.load = \"none\"".into()
+        });
+    }
+    positive("traffic.packet", t.packet.0)?;
+    let serving = s.tenants.iter().filter(|t| serves(t)).count();
+    need(serving <= 1, || {
+        format!("{serving} tenants serve packets; one at a time is built so far")
+    })?;
+    if let Some(sp) = &t.spikes {
+        need((0.0..=1.0).contains(&sp.probability), || {
+            format!("traffic.spikes.probability = {} is not within 0 to 1", sp.probability)
+        })?;
+        need(sp.min <= sp.max, || {
+            format!("traffic.spikes.min = \"{}\" is above max = \"{}\"", sp.min, sp.max)
+        })?;
+    }
+    positive("run.requests", s.run.requests)?;
+    need(s.run.slo_multiple > 0.0, || {
+        format!("run.slo_multiple = {} must be positive", s.run.slo_multiple)
+    })?;
+    need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
+        format!("run.search_tolerance = {} is not within 0 to 0.5", s.run.search_tolerance)
+    })?;
+    if serving > 0 && s.run.load != Load::None {
+        need(t.arrivals != Arrivals::None, || {
+            "traffic.arrivals = \"none\" leaves a tenant that serves packets without any".into()
+        })?;
+    }
+    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop);
+    match t.arrivals {
+        Arrivals::Poisson | Arrivals::Fixed | Arrivals::Burst => {
+            let rated = t.rate.is_some_and(|r| r.0 > 0) || search || s.run.load == Load::None;
+            need(rated, || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
+            need(t.arrivals != Arrivals::Burst || t.burst > 0, || {
+                "traffic.burst = 0 must be positive for bursts".into()
+            })?;
+            need(s.run.load != Load::Saturate, || {
+                "run.load = \"saturate\" needs traffic.arrivals = \"keep_depth\"".into()
+            })?;
+        }
+        Arrivals::KeepDepth => {
+            positive("traffic.depth", t.depth.into())?;
+            need(t.depth <= s.rings.rx_buffers, || {
+                format!(
+                    "traffic.depth = {} is more than rings.rx_buffers = {}",
+                    t.depth, s.rings.rx_buffers
+                )
+            })?;
+            need(!search, || {
+                "run.load searches for a rate, which traffic.arrivals = \"keep_depth\" has not".into()
+            })?;
+        }
+        Arrivals::Pcap => {
+            let Some(p) = &t.pcap else {
+                return Err("traffic.pcap is missing: the capture to replay".into());
+            };
+            need(p.timing == Timing::Original || t.rate.is_some() || search, || {
+                "traffic.rate is missing: traffic.pcap.timing overrides the captured schedule".into()
+            })?;
+            let memcached = |t: &TenantSpec| matches!(t.app, AppSpec::Memcached(_));
+            need(s.tenants.iter().any(memcached), || {
+                "traffic.arrivals = \"pcap\" needs a tenant whose app is \"memcached\"".into()
+            })?;
+        }
+        Arrivals::None => {}
+    }
+    for t in &s.tenants {
+        let largest = match &t.app {
+            AppSpec::Mica(m) => m.item_size,
+            AppSpec::L3fwd(_) | AppSpec::Touchdrop(_) => s.traffic.packet,
+            _ => continue,
+        };
+        need(largest <= s.rings.buffer_size, || {
+            format!(
+                "rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"",
+                s.rings.buffer_size
+            )
+        })?;
+        if matches!(t.app, AppSpec::Memcached(_)) && s.traffic.arrivals != Arrivals::Pcap {
+            return Err("app kind \"memcached\" needs traffic.arrivals = \"pcap\"".into());
+        }
+    }
+    Ok(())
+}
+
+/// Receive buffers per core after mitigations that cap them.
+pub fn rx_buffers(s: &Scenario) -> u32 {
+    if !s.placement.resq {
+        return s.rings.rx_buffers;
+    }
+    let llc = &s.platform.caches.llc;
+    let share = ddio::capacity(llc.size.0, s.placement.ways, llc.ways);
+    let cores: u32 = s.tenants.iter().filter(|t| serves(t)).map(|t| t.cores).sum();
+    resq::ring(s.rings.rx_buffers, cores, s.rings.buffer_size.0, share)
+}

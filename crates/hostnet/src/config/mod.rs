@@ -1,0 +1,13 @@
+//! Scenarios and platforms: typed, with units, and errors that name file and key.
+
+pub mod check;
+pub mod resolve;
+pub mod scenario;
+
+pub use resolve::{resolve, SpecError};
+pub use scenario::{Load, Platform, Scenario};
+
+/// JSON Schema of a scenario; descriptions are the field docs.
+pub fn schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(Scenario)).expect("schemas serialize")
+}

@@ -1,0 +1,170 @@
+//! From a file's text to a checked scenario.
+
+use super::check;
+use super::scenario::Scenario;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Why a scenario cannot be run: one finished sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpecError(pub String);
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for SpecError {}
+
+/// One line, whatever the values that it quotes hold.
+fn sentence(text: String) -> SpecError {
+    let escape = |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
+    SpecError(text.chars().map(escape).collect())
+}
+
+fn err<T>(file: &str, why: impl fmt::Display) -> Result<T, SpecError> {
+    Err(sentence(format!("{file}: {why}.")))
+}
+
+/// Parses `text` (TOML, or JSON when `file` ends in .json), inlines its platform, applies `[override]`,
+/// and checks everything. Platforms are looked for beside the file and in `search`.
+///
+/// # Errors
+/// One sentence that names file, key, value and the nearest valid choice.
+pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, SpecError> {
+    let mut root = parse(text, file)?;
+    let Some(table) = root.as_object_mut() else {
+        return err(file, "a scenario is a table of keys");
+    };
+    let over = table.remove("override");
+    if let Some(Value::String(name)) = table.get("platform") {
+        let (path, text) = find_platform(name, file, search)?;
+        let platform = parse(&text, &path)?;
+        // Checked on its own first, so that messages name the right file.
+        typed::<super::Platform>(platform.clone(), &path)?;
+        table.insert("platform".into(), platform);
+    }
+    if let Some(over) = over {
+        let Some(platform) = table.get_mut("platform") else {
+            return err(file, "override needs a platform to override");
+        };
+        merge(platform, over);
+    }
+    let mut s: Scenario = typed(root, file)?;
+    if let Some(p) = &mut s.traffic.pcap {
+        let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
+        let found = search.iter().map(|d| d.join(&p.file)).find(|c| c.exists());
+        if !Path::new(&p.file).is_absolute() {
+            let path = if beside.exists() { beside } else { found.unwrap_or(beside) };
+            p.file = path.to_string_lossy().into_owned();
+        }
+    }
+    check::check(&s).or_else(|why| err(file, why))?;
+    Ok(s)
+}
+
+fn parse(text: &str, file: &str) -> Result<Value, SpecError> {
+    if file.ends_with(".json") {
+        return serde_json::from_str(text).or_else(|e| err(file, e));
+    }
+    match text.parse::<toml::Table>() {
+        Ok(t) => serde_json::to_value(t).or_else(|e| err(file, e)),
+        Err(e) => {
+            let line = e.span().map_or(0, |s| text[..s.start].matches('\n').count() + 1);
+            err(file, format!("line {line} is not TOML: {}", e.message().trim().replace('\n', ", ").replace('`', "\"")))
+        }
+    }
+}
+
+fn find_platform(name: &str, file: &str, search: &[PathBuf]) -> Result<(String, String), SpecError> {
+    let beside = Path::new(file).parent().unwrap_or(Path::new(""));
+    let candidates = [beside.join(name), beside.join(format!("{name}.toml"))]
+        .into_iter()
+        .chain(search.iter().map(|d| d.join(format!("{name}.toml"))))
+        .chain(search.iter().map(|d| d.join("platforms").join(format!("{name}.toml"))));
+    for path in candidates {
+        if path.is_file() {
+            let shown = path.to_string_lossy().into_owned();
+            return match std::fs::read_to_string(&path) {
+                Ok(text) => Ok((shown, text)),
+                Err(e) => err(&shown, format!("cannot be read: {e}")),
+            };
+        }
+    }
+    let known: Vec<String> = search
+        .iter()
+        .flat_map(|d| [d.clone(), d.join("platforms")])
+        .filter_map(|d| std::fs::read_dir(d).ok())
+        .flatten()
+        .filter_map(|e| {
+            let p = e.ok()?.path();
+            (p.extension()? == "toml").then(|| p.file_stem()?.to_str().map(String::from))?
+        })
+        .collect();
+    let near = nearest(name, known.iter().map(String::as_str));
+    err(file, format!("platform = \"{name}\" does not exist{near}"))
+}
+
+/// `; did you mean "x"?` for the choice nearest to `word`, if one is near.
+pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
+    choices
+        .map(|c| (strsim::damerau_levenshtein(word, c), c))
+        .min()
+        .filter(|(d, c)| *d <= 2.max(c.len() / 3))
+        .map_or(String::new(), |(_, c)| format!("; did you mean \"{c}\"?"))
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(a), Value::Object(b)) => {
+            for (k, v) in b {
+                merge(a.entry(k).or_insert(Value::Object(Map::new())), v);
+            }
+        }
+        (a, b) => *a = b,
+    }
+}
+
+/// Deserializes with the key path in the message.
+fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
+    serde_path_to_error::deserialize(&v).map_err(|e| {
+        let path = e.path().to_string();
+        let why = e.inner().to_string();
+        let at = if path == "." { String::new() } else { format!("{path}: ") };
+        sentence(format!("{file}: {at}{}.", explain(&path, &v, &why)))
+    })
+}
+
+/// Serde's wording, with the value at fault and the nearest valid key.
+fn explain(path: &str, root: &Value, why: &str) -> String {
+    let quoted: Vec<&str> = why.split('`').skip(1).step_by(2).collect();
+    for (start, what) in [("unknown field", "key"), ("unknown variant", "choice")] {
+        if why.starts_with(start) && !quoted.is_empty() {
+            let near = nearest(quoted[0], quoted[1..].iter().copied());
+            let list = quoted[1..].join(", ");
+            return format!("unknown {what} \"{}\"{near} (valid: {list})", quoted[0])
+                .replace("?;", ";")
+                .replace("? (", " (");
+        }
+    }
+    let value = lookup(root, path).filter(|v| !v.is_object() && !v.is_array());
+    let why = why.replace('`', "\"");
+    match value {
+        Some(v) if !why.contains(&v.to_string()) => format!("{why} (the value is {v})"),
+        _ => why,
+    }
+}
+
+fn lookup<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut at = root;
+    for part in path.split('.') {
+        let (key, index) = part.split_once('[').map_or((part, None), |(k, i)| (k, Some(i)));
+        at = at.get(key)?;
+        if let Some(i) = index {
+            at = at.get(i.trim_end_matches(']').parse::<usize>().ok()?)?;
+        }
+    }
+    Some(at)
+}

@@ -1,0 +1,249 @@
+//! What a user writes. Field docs become the JSON schema, the command-line help and the Python stubs.
+
+use crate::app::AppSpec;
+use crate::core::CoreSpec;
+use crate::device::nic::NicSpec;
+use crate::kernel::units::{Rate, Size, Span};
+use crate::memory::dram::DramSpec;
+use crate::memory::spec::HierarchySpec;
+use crate::placement::PlacementSpec;
+use crate::stack::qp::QpSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Hardware, and the software costs that come with it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Platform {
+    /// Name that scenarios refer to.
+    pub name: String,
+    /// What it models.
+    #[serde(default)]
+    pub description: String,
+    /// Cores.
+    pub core: CoreSpec,
+    /// Caches and crossbar.
+    pub caches: HierarchySpec,
+    /// Memory controllers and DRAM.
+    pub memory: DramSpec,
+    /// Network interface.
+    pub nic: NicSpec,
+    /// Queue-pair library.
+    pub queue_pair: QpSpec,
+    /// Where each number comes from: key path to "datasheet: ...", "paper: ...", "standard: ...",
+    /// "measured: ...", "fitted: ..." or "assumed: ...".
+    #[serde(default)]
+    pub provenance: BTreeMap<String, String>,
+}
+
+/// Buffers between NIC and cores.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RingSpec {
+    /// Receive buffers per core, used cyclically.
+    pub rx_buffers: u32,
+    /// Size of a receive buffer (and of a transmit buffer).
+    pub buffer_size: Size,
+    /// Transmit buffers per core, used cyclically.
+    #[serde(default = "tx_buffers")]
+    pub tx_buffers: u32,
+    /// NeBuLa-style proactive drop: packets waiting at a core from which on arrivals are dropped; 0 is
+    /// off.
+    #[serde(default)]
+    pub proactive_drop: u32,
+}
+fn tx_buffers() -> u32 {
+    64
+}
+
+/// LLC ways: a number counts from the top way down, a string such as "0-3" names them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum WaysSpec {
+    Count(u32),
+    Range(String),
+}
+
+/// A group of cores that runs one application.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TenantSpec {
+    /// For messages and tables.
+    pub name: String,
+    /// Cores, taken in order from the platform's.
+    pub cores: u32,
+    /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
+    #[serde(default)]
+    pub llc_ways: Option<WaysSpec>,
+    /// What runs.
+    pub app: AppSpec,
+}
+
+/// How packets arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Exponential gaps at `rate`.
+    Poisson,
+    /// Equal gaps at `rate`.
+    Fixed,
+    /// `burst` packets back to back every `burst` / `rate`.
+    Burst,
+    /// Each core always has `depth` packets waiting.
+    KeepDepth,
+    /// From a capture.
+    Pcap,
+    /// None.
+    None,
+}
+
+/// Schedule of a replayed capture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Timing {
+    /// The captured times; with `traffic.rate`, stretched or compressed to that mean rate.
+    #[default]
+    Original,
+    /// Exponential gaps at `traffic.rate`.
+    Poisson,
+    /// Equal gaps at `traffic.rate`.
+    Fixed,
+}
+
+/// A capture to replay.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PcapSpec {
+    /// pcap or pcapng, relative to the scenario's file.
+    pub file: String,
+    /// Schedule.
+    #[serde(default)]
+    pub timing: Timing,
+    /// UDP port of the server.
+    #[serde(default = "port")]
+    pub port: u16,
+}
+fn port() -> u16 {
+    11211
+}
+
+/// Rare long stalls of the application (Sweeper, section VI-F).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpikeSpec {
+    /// Probability per request.
+    pub probability: f64,
+    /// Shortest stall.
+    pub min: Span,
+    /// Longest stall.
+    pub max: Span,
+}
+
+/// What the clients do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrafficSpec {
+    /// Arrival process.
+    pub arrivals: Arrivals,
+    /// Mean rate over all cores; searches start from it when given.
+    #[serde(default)]
+    pub rate: Option<Rate>,
+    /// Packet size, for applications whose requests do not set it.
+    #[serde(default = "packet")]
+    pub packet: Size,
+    /// Waiting packets per core that `keep_depth` maintains.
+    #[serde(default)]
+    pub depth: u32,
+    /// Packets per burst of `burst`.
+    #[serde(default)]
+    pub burst: u32,
+    /// Service-time spikes.
+    #[serde(default)]
+    pub spikes: Option<SpikeSpec>,
+    /// Capture of `pcap`.
+    #[serde(default)]
+    pub pcap: Option<PcapSpec>,
+}
+fn packet() -> Size {
+    Size(1024)
+}
+
+/// What to look for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Load {
+    /// Run at the given rate.
+    Fixed,
+    /// The highest Poisson (or other open-loop) rate with p99 latency within `slo_multiple` x the mean
+    /// service time.
+    PeakSlo,
+    /// The highest rate at which nothing is dropped.
+    PeakNodrop,
+    /// As fast as the cores go, with `depth` packets waiting (keep_depth) or free-running tenants.
+    Saturate,
+    /// Nothing: sizes only, or a directed test.
+    None,
+}
+
+/// Length of the run and what to search for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// What to look for.
+    pub load: Load,
+    /// Objective of `peak_slo`: p99 latency over mean service time.
+    #[serde(default = "slo")]
+    pub slo_multiple: f64,
+    /// Requests measured (of the tenants that serve packets).
+    #[serde(default = "requests")]
+    pub requests: u64,
+    /// Requests before measuring; detected when absent.
+    #[serde(default)]
+    pub warmup_requests: Option<u64>,
+    /// Time measured when no tenant serves packets.
+    #[serde(default = "span")]
+    pub time: Span,
+    /// Relative width at which a search stops.
+    #[serde(default = "tolerance")]
+    pub search_tolerance: f64,
+}
+fn slo() -> f64 {
+    100.0
+}
+fn requests() -> u64 {
+    60_000
+}
+fn span() -> Span {
+    Span(500_000_000)
+}
+fn tolerance() -> f64 {
+    0.015
+}
+
+/// One point of a study, fully described.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// For tables and file names.
+    pub name: String,
+    /// Seed of every random stream.
+    #[serde(default = "seed")]
+    pub seed: u64,
+    /// Hardware; in a scenario file, the name or path of a platform file.
+    pub platform: Platform,
+    /// Where packets go.
+    pub placement: PlacementSpec,
+    /// Buffers.
+    pub rings: RingSpec,
+    /// Who runs where.
+    #[serde(rename = "tenant")]
+    pub tenants: Vec<TenantSpec>,
+    /// Packets.
+    pub traffic: TrafficSpec,
+    /// Measurement.
+    pub run: RunSpec,
+}
+fn seed() -> u64 {
+    1
+}

@@ -1,0 +1,711 @@
+//! One core: dispatch, reorder buffer, store queue and line fill buffers over an op stream.
+//!
+//! The core runs ahead of the calendar through everything its private caches answer. What leaves
+//! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
+//! access that is not done: waiting for its address, for a line fill buffer, or for data.
+
+use super::op::{Op, Program};
+use super::spec::{CoreSpec, Pipeline};
+use crate::flow::Domain;
+use crate::kernel::{Clock, Event, Events, Time};
+use crate::memory::{self, Memory, Probe, Txn};
+use std::collections::VecDeque;
+
+const RECS: usize = 64;
+/// Dispatch advances in 1/16 ps: 3.2 GHz and 5 wide is 62.5 ps an instruction.
+const FRAC: u64 = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Free,
+    /// Address comes from this record's data.
+    Address { parent: u8 },
+    /// Wants a line fill buffer.
+    Credit,
+    Issued,
+    /// Data is there at `done`.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rec {
+    line: u64,
+    seq: u64,
+    state: State,
+    generation: u32,
+    write: bool,
+    /// Blocks retirement.
+    load: bool,
+    delay: u16,
+    ready: Time,
+    done: Time,
+}
+
+/// What the core waits for before it can dispatch on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wait {
+    Nothing,
+    Record(u8),
+    AnyRecord,
+    Loads,
+    All,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    seq: u64,
+    rec: u8,
+    generation: u32,
+    slots: u8,
+}
+
+/// A side effect that is due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Retired {
+    Maintain { line: u64, lines: u32, op: u8 },
+    Tag(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    seq: u64,
+    at: Time,
+    stores: bool,
+    what: Retired,
+}
+
+/// Mean time of memory accesses as the core sees them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AccessTime {
+    pub accesses: u64,
+    pub ps: u128,
+}
+
+#[derive(Clone)]
+pub struct Cpu {
+    id: u16,
+    clock: Clock,
+    in_order: bool,
+    rob_size: u64,
+    sq_size: u32,
+    per_line: u32,
+    per_instr: u64,
+    t: u64,
+    seq: u64,
+    pub program: Program,
+    pc: usize,
+    sub: u32,
+    half: bool,
+    recs: [Rec; RECS],
+    live: u64,
+    finished: u64,
+    rob: VecDeque<Entry>,
+    sq: VecDeque<Entry>,
+    sq_used: u32,
+    anchor: Option<(u8, u32)>,
+    anchor_ready: Time,
+    wait: Wait,
+    running: bool,
+    no_credit: VecDeque<u8>,
+    retire: VecDeque<Pending>,
+    retire_event: Time,
+    pub lfb: Domain,
+    pub amat: AccessTime,
+    /// Instructions dispatched in the measured window.
+    pub instructions: u64,
+}
+
+impl Cpu {
+    pub fn new(id: u16, s: &CoreSpec) -> Cpu {
+        let clock = Clock::from_hz(s.clock.0);
+        let rec = Rec {
+            line: 0,
+            seq: 0,
+            state: State::Free,
+            generation: 0,
+            write: false,
+            load: false,
+            delay: 0,
+            ready: Time::ZERO,
+            done: Time::ZERO,
+        };
+        Cpu {
+            id,
+            clock,
+            in_order: s.pipeline == Pipeline::InOrder,
+            rob_size: s.rob.into(),
+            sq_size: s.store_queue,
+            per_line: s.stores_per_line,
+            per_instr: (clock.span(1_000_000).0 as u128 * u128::from(FRAC)
+                / 1_000_000
+                / u128::from(s.width)) as u64,
+            t: 0,
+            seq: 0,
+            program: Program::default(),
+            pc: 0,
+            sub: 0,
+            half: false,
+            recs: [rec; RECS],
+            live: 0,
+            finished: 0,
+            rob: VecDeque::with_capacity(512),
+            sq: VecDeque::with_capacity(128),
+            sq_used: 0,
+            anchor: None,
+            anchor_ready: Time::ZERO,
+            wait: Wait::Nothing,
+            running: false,
+            no_credit: VecDeque::with_capacity(RECS),
+            retire: VecDeque::with_capacity(64),
+            retire_event: Time::MAX,
+            lfb: Domain::new(s.lfb),
+            amat: AccessTime::default(),
+            instructions: 0,
+        }
+    }
+
+    /// The core's own time: when the next instruction dispatches.
+    #[inline]
+    pub fn now(&self) -> Time {
+        Time(self.t / FRAC)
+    }
+    #[inline]
+    fn not_before(&mut self, at: Time) {
+        self.t = self.t.max(at.0 * FRAC);
+    }
+    #[inline]
+    fn dispatch(&mut self, n: u32) {
+        self.seq += u64::from(n);
+        self.instructions += u64::from(n);
+        self.t += u64::from(n) * self.per_instr;
+    }
+
+    /// Nothing of this core is under way.
+    pub fn quiet(&self) -> bool {
+        self.live & !self.finished == 0 && self.retire.is_empty() && !self.running
+    }
+
+    /// Starts the ops in `program` at `now`; returns the time the last one dispatched, or None when
+    /// the core is stalled and `on_fill` will say.
+    pub fn start(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+        debug_assert!(!self.running);
+        self.not_before(now);
+        self.pc = 0;
+        self.sub = 0;
+        self.half = false;
+        self.running = true;
+        self.release_finished(now);
+        self.run(mem, cal)
+    }
+
+    /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
+    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
+        let r = t.record as usize;
+        let rec = self.recs[r];
+        self.lfb.give(now, t.issued);
+        if t.op != memory::Op::StreamWrite {
+            if !t.transient {
+                mem.fill(cal, self.id as usize, t, rec.write, now);
+            }
+            self.amat.accesses += 1;
+            self.amat.ps += u128::from((now - rec.ready.min(now)).0);
+        }
+        while self.lfb.free() > 0 {
+            let Some(next) = self.no_credit.pop_front() else { break };
+            let ready = self.recs[next as usize].ready.max(now);
+            self.issue(mem, cal, next, ready);
+        }
+        self.complete(mem, cal, r as u8, now);
+        self.release_finished(now);
+        if !self.retire.is_empty() {
+            self.schedule_retirement(cal, now);
+        }
+        if self.running && self.may_go_on() {
+            self.not_before(now);
+            return self.run(mem, cal);
+        }
+        None
+    }
+
+    fn may_go_on(&mut self) -> bool {
+        let open = self.live & !self.finished;
+        match self.wait {
+            Wait::Nothing => true,
+            Wait::Record(r) => self.recs[r as usize].state == State::Done || open >> r & 1 == 0,
+            Wait::AnyRecord => self.live != u64::MAX,
+            Wait::Loads => !self.any_open(|r| r.load),
+            Wait::All => open == 0,
+        }
+    }
+
+    fn any_open(&self, f: impl Fn(&Rec) -> bool) -> bool {
+        let mut open = self.live & !self.finished;
+        while open != 0 {
+            if f(&self.recs[open.trailing_zeros() as usize]) {
+                return true;
+            }
+            open &= open - 1;
+        }
+        false
+    }
+
+    /// Latest `done` among known completions that `f` selects.
+    fn latest(&self, f: impl Fn(&Rec) -> bool) -> Time {
+        let mut done = self.finished;
+        let mut at = Time::ZERO;
+        while done != 0 {
+            let r = &self.recs[done.trailing_zeros() as usize];
+            if f(r) {
+                at = at.max(r.done);
+            }
+            done &= done - 1;
+        }
+        at
+    }
+
+    fn release_finished(&mut self, now: Time) {
+        let mut done = self.finished;
+        while done != 0 {
+            let r = done.trailing_zeros() as usize;
+            done &= done - 1;
+            if self.recs[r].done <= now {
+                self.recs[r].state = State::Free;
+                self.recs[r].generation += 1;
+                self.live &= !(1 << r);
+                self.finished &= !(1 << r);
+            }
+        }
+    }
+
+    /// A record's data is there at `at`: those that waited for it as their address go on.
+    fn complete(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
+        self.recs[r as usize].state = State::Done;
+        self.recs[r as usize].done = at;
+        self.finished |= 1 << r;
+        if self.anchor == Some((r, self.recs[r as usize].generation)) {
+            self.anchor = None;
+            self.anchor_ready = at;
+        }
+        let mut open = self.live & !self.finished;
+        while open != 0 {
+            let c = open.trailing_zeros() as u8;
+            open &= open - 1;
+            let rec = self.recs[c as usize];
+            if rec.state == (State::Address { parent: r }) {
+                let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
+                self.reach(mem, cal, c, ready);
+            }
+        }
+    }
+
+    /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
+    fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
+        let Rec { line, write, .. } = self.recs[r as usize];
+        self.recs[r as usize].ready = ready;
+        let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
+            Probe::L1 => mem.lat.l1,
+            Probe::L2 => mem.lat.l1 + mem.lat.l2,
+            Probe::Miss => return self.want_credit(mem, cal, r, ready),
+        };
+        self.note(lat);
+        self.complete(mem, cal, r, ready + lat);
+    }
+
+    #[inline]
+    fn note(&mut self, lat: Time) {
+        self.amat.accesses += 1;
+        self.amat.ps += u128::from(lat.0);
+    }
+
+    fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
+        if self.lfb.free() > 0 {
+            self.issue(mem, cal, r, ready);
+        } else {
+            self.recs[r as usize].state = State::Credit;
+            self.no_credit.push_back(r);
+        }
+    }
+
+    fn issue(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
+        self.lfb.take(at);
+        let rec = &mut self.recs[r as usize];
+        rec.state = State::Issued;
+        let op = if rec.write { memory::Op::Own } else { memory::Op::Read };
+        let t = self.txn(r, op, at);
+        send(mem, cal, at, t);
+    }
+
+    fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
+        Txn {
+            line: self.recs[r as usize].line,
+            op,
+            who: self.id.into(),
+            record: r,
+            dirty: false,
+            copied: false,
+            transient: false,
+            issued: at,
+            at_mc: at,
+        }
+    }
+
+    fn new_rec(&mut self, line: u64, write: bool, load: bool, ready: Time) -> Option<u8> {
+        if self.live == u64::MAX {
+            // No event announces a completion that is known already: wait for the earliest here.
+            let known = (0..RECS).filter(|r| self.finished >> r & 1 == 1);
+            let at = known.map(|r| self.recs[r].done).min()?;
+            self.not_before(at);
+            self.release_finished(at);
+        }
+        let r = (!self.live).trailing_zeros() as usize;
+        self.live |= 1 << r;
+        let rec = &mut self.recs[r];
+        rec.line = line;
+        rec.seq = self.seq;
+        rec.write = write;
+        rec.load = load;
+        rec.delay = 0;
+        rec.ready = ready;
+        Some(r as u8)
+    }
+
+    /// An access to the same line that is under way and has its address.
+    fn same_line(&self, line: u64) -> Option<u8> {
+        let mut open = self.live & !self.finished;
+        while open != 0 {
+            let r = open.trailing_zeros() as usize;
+            open &= open - 1;
+            let rec = &self.recs[r];
+            if rec.line == line && matches!(rec.state, State::Issued | State::Credit) {
+                return Some(r as u8);
+            }
+        }
+        None
+    }
+
+    /// Room in the ROB for the next instruction; sets `wait` when there is none.
+    #[inline]
+    fn rob_room(&mut self) -> bool {
+        while let Some(e) = self.rob.front() {
+            let rec = &self.recs[e.rec as usize];
+            if rec.generation != e.generation {
+                self.rob.pop_front();
+            } else if self.seq < e.seq + self.rob_size {
+                return true;
+            } else if rec.state == State::Done {
+                let done = rec.done;
+                self.not_before(done);
+                self.rob.pop_front();
+            } else {
+                self.wait = Wait::Record(e.rec);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn sq_room(&mut self) -> bool {
+        loop {
+            let Some(e) = self.sq.front().copied() else { return true };
+            let rec = &self.recs[e.rec as usize];
+            let gone = rec.generation != e.generation;
+            if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != State::Done {
+                return true;
+            }
+            if !gone && rec.state != State::Done {
+                self.wait = Wait::Record(e.rec);
+                return false;
+            }
+            if !gone && self.sq_used + self.per_line > self.sq_size {
+                let done = rec.done;
+                self.not_before(done);
+            }
+            self.sq_used -= u32::from(e.slots);
+            self.sq.pop_front();
+        }
+    }
+
+    /// One line access. False when the core must wait (and `wait` says for what).
+    fn access(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, a: Access) -> bool {
+        if !self.rob_room() || (a.write && !self.sq_room()) {
+            return false;
+        }
+        if self.in_order && (a.write || a.from_anchor) && self.any_open(|r| r.load) {
+            self.wait = Wait::Loads;
+            return false;
+        }
+        let mut ready = self.now();
+        if a.from_anchor {
+            if let Some((parent, _)) = self.anchor {
+                let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
+                    self.wait = Wait::AnyRecord;
+                    return false;
+                };
+                self.recs[r as usize].state = State::Address { parent };
+                self.recs[r as usize].delay = a.delay;
+                self.enter(r, a);
+                return true;
+            }
+            ready = ready.max(self.anchor_ready + self.clock.span(a.delay.into()));
+        }
+        let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
+            Probe::L1 => mem.lat.l1,
+            Probe::L2 => mem.lat.l1 + mem.lat.l2,
+            Probe::Miss => {
+                let r = match self.same_line(line) {
+                    Some(r) => {
+                        self.recs[r as usize].write |= a.write;
+                        self.recs[r as usize].load |= !a.write;
+                        r
+                    }
+                    None => {
+                        let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
+                            self.wait = Wait::AnyRecord;
+                            return false;
+                        };
+                        self.want_credit(mem, cal, r, ready);
+                        r
+                    }
+                };
+                self.enter(r, a);
+                return true;
+            }
+        };
+        self.note(lat);
+        self.dispatch(self.per_line);
+        if a.anchors {
+            self.anchor = None;
+            self.anchor_ready = ready + lat;
+        }
+        if self.in_order && !a.write {
+            self.not_before(ready + lat);
+        }
+        true
+    }
+
+    fn enter(&mut self, r: u8, a: Access) {
+        let generation = self.recs[r as usize].generation;
+        let e = Entry { seq: self.seq, rec: r, generation, slots: self.per_line as u8 };
+        if a.write {
+            self.sq_used += self.per_line;
+            self.sq.push_back(e);
+        } else {
+            self.rob.push_back(e);
+        }
+        if a.anchors {
+            self.anchor = Some((r, generation));
+        }
+        self.dispatch(self.per_line);
+    }
+
+    fn stream_write(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) -> bool {
+        if !self.rob_room() {
+            return false;
+        }
+        let at = self.now();
+        if self.lfb.free() == 0 {
+            self.wait = Wait::AnyRecord; // the next fill frees a buffer
+            return false;
+        }
+        let Some(r) = self.new_rec(line, true, false, at) else {
+            self.wait = Wait::AnyRecord;
+            return false;
+        };
+        self.lfb.take(at);
+        self.recs[r as usize].state = State::Issued;
+        let t = self.txn(r, memory::Op::StreamWrite, at);
+        send(mem, cal, at, t);
+        self.dispatch(self.per_line);
+        true
+    }
+
+    fn run(&mut self, mem: &mut Memory, cal: &mut Events) -> Option<Time> {
+        self.wait = Wait::Nothing;
+        while self.pc < self.program.ops.len() {
+            if !self.step(mem, cal) {
+                return None;
+            }
+        }
+        self.running = false;
+        Some(self.now())
+    }
+
+    /// Executes (part of) the op at `pc`; false when the core has to wait.
+    fn step(&mut self, mem: &mut Memory, cal: &mut Events) -> bool {
+        const LOAD: Access =
+            Access { write: false, from_anchor: false, anchors: false, delay: 0 };
+        const STORE: Access = Access { write: true, ..LOAD };
+        let op = self.program.ops[self.pc];
+        let (line, lines, access) = match op {
+            Op::Compute(n) => {
+                if self.in_order && self.any_open(|r| r.load) {
+                    self.wait = Wait::Loads;
+                    return false;
+                }
+                if !self.rob_room() {
+                    return false;
+                }
+                self.dispatch(n);
+                (0, 0, LOAD)
+            }
+            Op::Load { line, lines } => (line, lines, LOAD),
+            Op::Anchor { line } => (line, 1, Access { anchors: true, ..LOAD }),
+            Op::Chase { line, delay } => {
+                (line, 1, Access { anchors: true, from_anchor: true, delay, ..LOAD })
+            }
+            Op::Store { line, lines } => (line, lines, STORE),
+            Op::DependentLoad { line, lines } => {
+                (line, lines, Access { from_anchor: true, ..LOAD })
+            }
+            Op::DependentStore { line, lines } => {
+                (line, lines, Access { from_anchor: true, ..STORE })
+            }
+            Op::Copy { from, to, lines, dependent } => {
+                let store = Access { from_anchor: dependent, ..STORE };
+                return self.copy(lines, |c, i, second| {
+                    if second {
+                        c.access(mem, cal, to + i, store)
+                    } else {
+                        c.access(mem, cal, from + i, LOAD)
+                    }
+                });
+            }
+            Op::CopyStream { from, to, lines } => {
+                return self.copy(lines, |c, i, second| {
+                    if second {
+                        c.stream_write(mem, cal, to + i)
+                    } else {
+                        c.access(mem, cal, from + i, LOAD)
+                    }
+                });
+            }
+            Op::Prefetch { line, lines } => {
+                for l in line..line + u64::from(lines) {
+                    self.prefetch(mem, cal, l);
+                }
+                (0, 0, LOAD)
+            }
+            Op::Maintain { line, lines, op } => {
+                self.defer(cal, lines, false, Retired::Maintain { line, lines, op });
+                (0, 0, LOAD)
+            }
+            Op::Retire { tag, stores } => {
+                self.defer(cal, 1, stores, Retired::Tag(tag));
+                (0, 0, LOAD)
+            }
+            Op::Fence => {
+                if self.any_open(|_| true) {
+                    self.wait = Wait::All;
+                    return false;
+                }
+                let at = self.latest(|_| true);
+                self.not_before(at);
+                (0, 0, LOAD)
+            }
+            Op::Stall(ps) => {
+                self.t += ps * FRAC;
+                (0, 0, LOAD)
+            }
+        };
+        while self.sub < lines {
+            if !self.access(mem, cal, line + u64::from(self.sub), access) {
+                return false;
+            }
+            self.sub += 1;
+        }
+        self.sub = 0;
+        self.pc += 1;
+        true
+    }
+
+    fn copy(&mut self, lines: u32, mut one: impl FnMut(&mut Cpu, u64, bool) -> bool) -> bool {
+        while self.sub < lines {
+            let i = u64::from(self.sub);
+            if !one(self, i, self.half) {
+                return false;
+            }
+            self.sub += u32::from(self.half);
+            self.half = !self.half;
+        }
+        self.sub = 0;
+        self.pc += 1;
+        true
+    }
+
+    fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+        self.dispatch(1);
+        let at = self.now();
+        if self.lfb.free() == 0 || self.same_line(line).is_some() {
+            return; // prefetches are hints
+        }
+        if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
+            if let Some(r) = self.new_rec(line, false, false, at) {
+                self.issue(mem, cal, r, at);
+            }
+        }
+    }
+
+    fn defer(&mut self, cal: &mut Events, instructions: u32, stores: bool, what: Retired) {
+        self.dispatch(instructions);
+        let at = self.now();
+        self.retire.push_back(Pending { seq: self.seq, at, stores, what });
+        if self.retire.len() == 1 {
+            self.schedule_retirement(cal, at);
+        }
+    }
+
+    /// When the oldest side effect may happen: None while an earlier access is open.
+    fn retirement(&self) -> Option<Time> {
+        let p = self.retire.front()?;
+        let before = |r: &Rec| r.seq < p.seq && (r.load || p.stores);
+        if self.any_open(before) {
+            return None;
+        }
+        Some(p.at.max(self.latest(before)))
+    }
+
+    fn schedule_retirement(&mut self, cal: &mut Events, now: Time) {
+        if let Some(at) = self.retirement() {
+            let at = at.max(now);
+            if at < self.retire_event {
+                self.retire_event = at;
+                cal.push(at, Event::Retire(self.id));
+            }
+        }
+    }
+
+    /// `Event::Retire`: takes the next side effect that is due at `now`, if any. Call until None.
+    pub fn retired(&mut self, cal: &mut Events, now: Time) -> Option<Retired> {
+        if self.retire_event <= now {
+            self.retire_event = Time::MAX;
+        }
+        match self.retirement() {
+            Some(at) if at <= now => self.retire.pop_front().map(|p| p.what),
+            Some(_) => {
+                self.schedule_retirement(cal, now);
+                None
+            }
+            None => None,
+        }
+    }
+
+    pub fn restart_meters(&mut self, now: Time) {
+        self.lfb.restart(now);
+        self.amat = AccessTime::default();
+        self.instructions = 0;
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Access {
+    write: bool,
+    from_anchor: bool,
+    anchors: bool,
+    delay: u16,
+}
+
+/// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
+fn send(mem: &mut Memory, cal: &mut Events, at: Time, t: Txn) {
+    let arrive = at + mem.lat.l1 + mem.lat.l2 + mem.lat.noc;
+    mem.send(cal, arrive, t);
+}

@@ -1,0 +1,9 @@
+//! Cores: an op stream in, memory requests out.
+
+pub mod cpu;
+pub mod op;
+pub mod spec;
+
+pub use cpu::{Cpu, Retired};
+pub use op::{Op, Program};
+pub use spec::{CoreSpec, Pipeline};

@@ -1,0 +1,55 @@
+//! The op stream: what a program asks of its core.
+
+/// One step of a program. Lines are 64-byte line numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// `n` instructions that touch no memory beyond the L1.
+    Compute(u32),
+    /// Load `lines` consecutive lines; addresses are known at dispatch.
+    Load { line: u64, lines: u32 },
+    /// Load whose address comes from the last anchored load, `delay` cycles after its data.
+    /// Becomes the new anchor.
+    Chase { line: u64, delay: u16 },
+    /// Load whose value later `Chase`s and `Dependent` stores wait for.
+    Anchor { line: u64 },
+    /// Store `lines` consecutive lines; addresses known at dispatch.
+    Store { line: u64, lines: u32 },
+    /// The same, but the address comes from the anchor.
+    DependentStore { line: u64, lines: u32 },
+    /// Load `lines` lines whose address comes from the anchor.
+    DependentLoad { line: u64, lines: u32 },
+    /// Read `lines` lines at `from` and write them at `to`; with `dependent`, `to` comes from the anchor.
+    Copy { from: u64, to: u64, lines: u32, dependent: bool },
+    /// The same with non-temporal stores: whole lines that bypass the caches.
+    CopyStream { from: u64, to: u64, lines: u32 },
+    /// Software prefetch of `lines` lines.
+    Prefetch { line: u64, lines: u32 },
+    /// `clsweep`, `clflushopt` or `clwb` (`memory::Sweep` as a number) over `lines` lines, once
+    /// everything before has retired.
+    Maintain { line: u64, lines: u32, op: u8 },
+    /// A side effect, once everything before has retired; `stores` waits for earlier stores too.
+    Retire { tag: u32, stores: bool },
+    /// Waits until everything before is done.
+    Fence,
+    /// A wait that the program cannot avoid (a service-time spike), in picoseconds.
+    Stall(u64),
+}
+
+/// A reused buffer of ops.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub ops: Vec<Op>,
+}
+
+impl Program {
+    #[inline]
+    pub fn push(&mut self, op: Op) {
+        self.ops.push(op);
+    }
+    /// `n` instructions; nothing when `n` is zero.
+    pub fn compute(&mut self, n: u32) {
+        if n > 0 {
+            self.ops.push(Op::Compute(n));
+        }
+    }
+}

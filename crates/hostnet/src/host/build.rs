@@ -1,0 +1,159 @@
+//! From a scenario to a cold host.
+
+use super::measure::Window;
+use super::{CoreState, Host, Source};
+use crate::app::{App, AppSpec, Site};
+use crate::config::check;
+use crate::config::Scenario;
+use crate::core::Cpu;
+use crate::device::nic::Nic;
+use crate::kernel::{Clock, Events, Stream, Time};
+use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::memory::{Memory, LINE};
+use crate::placement::iat::Iat;
+use crate::placement::Policy;
+use crate::traffic::pcap::{Capture, Options};
+use crate::traffic::spikes::Spikes;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Application lines that directed tests have at hand: 1 MiB.
+const PAGE_LINES: u64 = 1 << 14;
+
+impl Host {
+    /// Builds the host that `spec` describes, cold and without traffic.
+    ///
+    /// # Errors
+    /// One sentence naming the key or the file that does not work.
+    pub fn new(spec: Arc<Scenario>) -> Result<Host, String> {
+        let s = &*spec;
+        let seed = s.seed;
+        let capture = match &s.traffic.pcap {
+            Some(p) if s.traffic.arrivals == crate::config::scenario::Arrivals::Pcap => {
+                let c = Capture::load(Path::new(&p.file), Options { port: p.port })
+                    .map_err(|e| e.to_string())?;
+                Some(Arc::new(c))
+            }
+            _ => None,
+        };
+        let mut map = AddressMap::default();
+        let mut cores = Vec::new();
+        let mut groups: Vec<Vec<u16>> = Vec::new();
+        for (t, tenant) in s.tenants.iter().enumerate() {
+            let first = cores.len() as u16;
+            groups.push((first..first + tenant.cores as u16).collect());
+            for local in 0..tenant.cores as u16 {
+                cores.push(CoreState {
+                    tenant: t as u8,
+                    local,
+                    idle: true,
+                    since: None,
+                    rng: Stream::new(seed, "core", (first + local).into()),
+                });
+            }
+        }
+        let mut nic = Nic::new(&s.platform.nic, cores.len() as u32);
+        nic.inbound = s.placement.inbound(s.placement.ways);
+        nic.tx_from_dram = s.placement.tx_from_dram();
+        nic.sweep_tx = s.placement.sweep_tx;
+        nic.drop_depth = s.rings.proactive_drop;
+
+        let serving = s.tenants.iter().position(check::serves);
+        let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
+        let rx_buffers = check::rx_buffers(s);
+        if let Some(t) = serving {
+            for kind in [Kind::Rx, Kind::Tx] {
+                for &c in &groups[t] {
+                    let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
+                    let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t as u8);
+                    let base = map.get(r).base;
+                    nic.attach(c as usize, kind == Kind::Rx, base, n, buffer_lines);
+                }
+            }
+        }
+        let mut apps = Vec::new();
+        if s.tenants.iter().any(check::directed) {
+            map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
+        } else {
+            for (t, tenant) in s.tenants.iter().enumerate() {
+                let site = Site {
+                    map: &mut map,
+                    tenant: t as u8,
+                    cores: &groups[t],
+                    seed,
+                    capture: capture.as_ref(),
+                };
+                let app = App::build(&tenant.app, s.traffic.packet.0 as u32, site)?;
+                if let App::Memcached(m) = &app {
+                    let largest = m.largest_reply().max(m.largest_request());
+                    if u64::from(largest) > buffer_lines {
+                        return Err(format!(
+                            "rings.buffer_size = \"{}\" does not hold the capture's largest \
+                             message of {} bytes",
+                            s.rings.buffer_size,
+                            u64::from(largest) * LINE
+                        ));
+                    }
+                }
+                apps.push(app);
+            }
+        }
+        let masks = s
+            .tenants
+            .iter()
+            .map(|t| check::ways(t, s.platform.caches.llc.ways))
+            .collect::<Result<Vec<u32>, String>>()?;
+        let clock = Clock::from_hz(s.platform.core.clock.0);
+        let tenants = s.tenants.len();
+        let mut mem = Memory::new(
+            &s.platform.caches,
+            &s.platform.memory,
+            clock,
+            cores.len() as u32,
+            masks,
+            map,
+        )
+        .map_err(|e| format!("platform.{e}"))?;
+        mem.ideal_network = s.placement.policy == Policy::Ideal;
+        let source = serving.filter(|_| !apps.is_empty()).map(|t| Source {
+            arrivals: None,
+            base: Time::ZERO,
+            rng: Stream::new(seed, "traffic", 0),
+            cores: groups[t].clone(),
+            tenant: t,
+            depth: 0,
+            capture: capture.clone(),
+            next: 0,
+        });
+        let spikes = s.traffic.spikes.as_ref().map(|p| {
+            let rng = Stream::new(seed, "spikes", 0);
+            Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
+        });
+        let mut host = Host {
+            cpus: (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect(),
+            cal: Events::default(),
+            mem,
+            nic,
+            apps,
+            cores,
+            source,
+            spikes,
+            iat: Iat::default(),
+            ways: s.placement.ways,
+            now: Time::ZERO,
+            window: Window::new(tenants),
+            spec: spec.clone(),
+        };
+        host.ignite();
+        Ok(host)
+    }
+
+    /// Whether this scenario is a directed test.
+    pub fn is_directed(spec: &Scenario) -> bool {
+        spec.tenants.iter().any(check::directed)
+    }
+
+    pub(super) fn directed_app(&self) -> &AppSpec {
+        &self.spec.tenants[0].app
+    }
+}

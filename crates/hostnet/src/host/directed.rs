@@ -1,0 +1,264 @@
+//! Directed tests: one buffer or page on an idle host, step by step (Sweeper, sections II-B, V-A to
+//! V-D, Figs. 3 and 4).
+
+use super::measure::{statics, table, Outcome};
+use super::Host;
+use crate::app::{AppSpec, EvictAt, Guard};
+use crate::core::Op;
+use crate::device::nic::{Packet, SweepTx};
+use crate::kernel::{Clock, Event, Time};
+use crate::memory::home::Shadow;
+use crate::memory::region::Kind;
+use crate::memory::stats::{Class, CLASSES};
+use crate::memory::{Inbound, Sweep};
+use crate::meter::Values;
+use crate::stack::qp::Effect;
+use serde_json::{json, Map};
+
+/// Longer than any queue of an idle host takes to drain.
+const SETTLE: Time = Time::us(10);
+
+/// What happened while the host ran dry.
+#[derive(Default)]
+struct Log {
+    delivered: Option<u32>,
+    core_end: Time,
+    wq_read: Option<Time>,
+    sent: Option<Time>,
+    last_sweep: Option<Time>,
+    freed: Option<Time>,
+}
+
+impl Host {
+    /// # Errors
+    /// One sentence when the test does not fit the host.
+    pub(super) fn directed(mut self) -> Result<Outcome, String> {
+        self.mem.shadow = Some(Box::new(Shadow::default()));
+        let mut v = statics(&self.spec);
+        let mut tables = Map::new();
+        let room = self.spec.rings.buffer_size.0 / crate::memory::LINE;
+        let fits = |blocks: u32| {
+            if u64::from(blocks) > room || blocks == 0 {
+                return Err(format!(
+                    "tenant[0].app.blocks = {blocks} is not within 1 to the {room} blocks of \
+                     rings.buffer_size = \"{}\"",
+                    self.spec.rings.buffer_size
+                ));
+            }
+            Ok(())
+        };
+        match self.directed_app().clone() {
+            AppSpec::DirectedRx(s) => {
+                fits(s.blocks)?;
+                self.receive(s.blocks, s.evict, &mut v);
+            }
+            AppSpec::DirectedTx(s) => {
+                fits(s.blocks)?;
+                let events = self.transmit(s.blocks, s.busy.into(), &mut v);
+                let rows = events.into_iter().map(|(t, e)| vec![json!(t.as_ns()), json!(e)]);
+                tables.insert("events".into(), table(&[("t_ns", "ns"), ("event", "")], rows.collect()));
+            }
+            AppSpec::PageReuse(s) => {
+                let lines = s.page.0 / crate::memory::LINE;
+                if lines == 0 || lines > self.scratch_lines() {
+                    return Err(format!(
+                        "tenant[0].app.page = \"{}\" is not within 64 B to 1 MiB",
+                        s.page
+                    ));
+                }
+                self.reuse(lines, s.guard, &mut v);
+            }
+            _ => unreachable!("only directed tests come here"),
+        }
+        self.mem.check()?;
+        let sim = self.now;
+        Ok(Outcome { values: v, tables, sim, warmup: Time::ZERO, measured: sim })
+    }
+
+    fn scratch_lines(&self) -> u64 {
+        self.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.lines)
+    }
+
+    /// Handles events until none is left.
+    fn dry(&mut self) -> Log {
+        let mut log = Log::default();
+        while let Some((t, e)) = self.cal.pop() {
+            self.now = t;
+            match e {
+                Event::Delivered(id) => {
+                    self.nic.on_delivered(id);
+                    log.delivered = Some(id);
+                }
+                Event::Core(_) => log.core_end = t,
+                Event::NicTx(id) => {
+                    log.wq_read.get_or_insert(t);
+                    if self.nic.on_tx(&mut self.mem, &mut self.cal, id, t) {
+                        log.sent = Some(t);
+                        let released = self.nic.release_tx(&mut self.cal, id, t);
+                        self.cal.push(released, Event::Freed(id));
+                    }
+                }
+                Event::Freed(_) => log.freed = Some(t),
+                Event::Sweep { .. } => {
+                    log.last_sweep = Some(t);
+                    self.handle(e);
+                }
+                e => self.handle(e),
+            }
+        }
+        log
+    }
+
+    /// Runs ops on core 0 from now until everything they caused is over; returns the time to the end
+    /// of the last op.
+    fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
+        let start = self.now;
+        self.cpus[0].program.ops.clear();
+        self.cpus[0].program.ops.extend_from_slice(ops);
+        let end = self.cpus[0].start(&mut self.mem, &mut self.cal, start);
+        self.ends(0, end);
+        let log = self.dry();
+        (log.core_end.saturating_sub(start), log)
+    }
+
+    /// Lets the queues of the memory controllers drain.
+    fn settle(&mut self) {
+        self.execute(&[Op::Stall(SETTLE.0)]);
+    }
+
+    fn force_out(&mut self, base: u64, blocks: u64) -> (u64, u64) {
+        let (mut out, mut dirty) = (0, 0);
+        for l in base..base + blocks {
+            if let Some(d) = self.mem.force_out(&mut self.cal, l, self.now) {
+                out += 1;
+                dirty += u64::from(d);
+            }
+        }
+        self.settle();
+        (out, dirty)
+    }
+
+    fn moved(&self) -> (u64, u64) {
+        let d = &self.mem.stats.dram;
+        let writes = [Class::NicRxWr, Class::RxEvct, Class::TxEvct, Class::OtherEvct];
+        let w: u64 = writes.iter().map(|c| d[*c as usize]).sum();
+        (d[..CLASSES].iter().sum::<u64>() - w, w)
+    }
+
+    fn receive(&mut self, blocks: u32, evict: EvictAt, v: &mut Values) {
+        let n = u64::from(blocks);
+        let packet = Packet { lines: blocks as u16, wire_bytes: blocks * 64, uses: 2, ..Packet::default() };
+        let accepted = self.nic.arrive(&mut self.cal, packet, self.now);
+        assert!(accepted.is_ok(), "an empty ring takes a packet");
+        let id = self.dry().delivered.expect("nothing stops a lone packet");
+        let line = self.nic.packet(id).line;
+        self.settle();
+        let mut evicted = (0, 0);
+        if evict == EvictAt::BeforeUse {
+            evicted = self.force_out(line, n);
+        }
+        let (first, _) = self.execute(&[Op::Anchor { line }, Op::Fence]);
+        self.execute(&[Op::Load { line, lines: blocks }, Op::Fence]);
+        let dirty: u32 = (line..line + n).map(|l| self.mem.copies(l).1).sum();
+        v.set("llc_dirty_blocks", dirty.into());
+        if evict == EvictAt::AfterUse {
+            evicted = self.force_out(line, n);
+        }
+        if self.spec.placement.sweep_rx {
+            self.execute(&[Op::Maintain { line, lines: blocks, op: Sweep::Sweep as u8 }]);
+        }
+        let copies: u32 = (line..line + n).map(|l| self.mem.copies(l).0).sum();
+        v.set("copies_left", copies.into());
+        v.set("clsweeps", self.mem.stats.clsweeps as f64);
+        v.set("sweep_messages", self.mem.stats.sweep_messages as f64);
+        let clock = Clock::from_hz(self.spec.platform.core.clock.0);
+        v.set("first_read_cycles", clock.cycles(first));
+        if evicted.0 > 0 {
+            v.set("evct_dirty_fraction", evicted.1 as f64 / evicted.0 as f64);
+        }
+        // What the caches still hold of the packet must go some day.
+        self.force_out(line, n);
+        let (reads, writes) = self.moved();
+        v.set("dram_reads_per_block", reads as f64 / n as f64);
+        v.set("dram_writes_per_block", writes as f64 / n as f64);
+        self.mem.restart_meters(self.now);
+        let cold = self.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
+        self.execute(&[Op::Anchor { line: cold }, Op::Fence]);
+        v.set("unloaded_dram_ns", self.mem.stats.dram_ps.mean() / 1e3);
+    }
+
+    fn transmit(&mut self, blocks: u32, busy: Time, v: &mut Values) -> Vec<(Time, &'static str)> {
+        let n = u64::from(blocks);
+        let line = self.nic.next_tx(0);
+        self.nic.reserve_tx(0);
+        self.execute(&[Op::Store { line, lines: blocks }, Op::Fence]);
+        self.execute(&[Op::Compute(1000)]);
+        let id = self.nic.adopt(Packet {
+            tx_line: line,
+            tx_lines: blocks as u16,
+            uses: 2,
+            ..Packet::default()
+        });
+        let written = self.now;
+        let (_, log) = self.execute(&[
+            Op::Retire { tag: Effect::Post.tag(id), stores: true },
+            Op::Stall(busy.0),
+        ]);
+        let sent = log.sent.unwrap_or(written);
+        let mut swept = log.last_sweep;
+        let mut released = log.freed.unwrap_or(sent);
+        if self.spec.placement.sweep_tx == SweepTx::Cpu {
+            // The core comes back to its completion queue only now.
+            while let Some((line, lines, _)) = self.nic.hint(0) {
+                let lines = u32::from(lines);
+                let (_, log) = self.execute(&[Op::Maintain { line, lines, op: Sweep::Sweep as u8 }]);
+                swept = log.last_sweep;
+                released = released.max(self.now);
+            }
+        }
+        self.mem.restart_meters(self.now);
+        // Private copies leave through the LLC, then the LLC's go.
+        for l in line..line + n {
+            self.mem.push_out(&mut self.cal, l, self.now);
+        }
+        self.force_out(line, n);
+        v.set("tx_writes_per_block", self.mem.stats.of(Class::TxEvct) as f64 / n as f64);
+        let mut events = vec![
+            (written, "WQ entry written"),
+            (log.wq_read.unwrap_or(written), "WQ entry read"),
+            (sent, "transmission complete"),
+        ];
+        if let Some(t) = swept {
+            v.set("sweep_delay_ns", (t - sent).as_ns());
+            events.push((t, "sweep messages"));
+        }
+        events.push((released, "buffer released"));
+        events
+    }
+
+    fn reuse(&mut self, lines: u64, guard: Guard, v: &mut Values) {
+        let n = lines as u32;
+        let line = self.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
+        let maintain = |op: Sweep| Op::Maintain { line, lines: n, op: op as u8 };
+        // The previous owner's data lies in memory.
+        self.execute(&[Op::Store { line, lines: n }, Op::Fence, maintain(Sweep::Flush), Op::Fence]);
+        let secret: Vec<u64> = (line..line + lines).map(|l| self.mem.version(l)).collect();
+        match guard {
+            Guard::None => drop(self.execute(&[Op::Store { line, lines: n }, Op::Fence])),
+            Guard::Clwb => {
+                let zero = Op::Store { line, lines: n };
+                self.execute(&[zero, Op::Fence, maintain(Sweep::WriteBack), Op::Fence]);
+            }
+            Guard::Dma => {
+                for l in line..line + lines {
+                    self.mem.nic_write(&mut self.cal, l, Inbound::Dram, self.now);
+                }
+                self.dry();
+            }
+        }
+        // The next owner sweeps its new page and reads it.
+        self.execute(&[maintain(Sweep::Sweep), Op::Fence]);
+        let stale = (line..line + lines).zip(secret).filter(|(l, s)| self.mem.version(*l) == *s);
+        v.set("stale_blocks_readable", stale.count() as f64);
+    }
+}

@@ -1,0 +1,260 @@
+//! What a run looks for: one rate, saturation, or a peak.
+
+use super::measure::{statics, table, Outcome};
+use super::Host;
+use crate::config::scenario::{Arrivals as Spec, Load, Timing};
+use crate::config::Scenario;
+use crate::kernel::{Stream, Time};
+use crate::meter::Values;
+use crate::traffic::arrival::Arrivals;
+use crate::traffic::search;
+use serde_json::{json, Map};
+use std::sync::Arc;
+
+/// Told how far a run is, between 0 and 1; an error aborts the run.
+pub type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<(), String>;
+
+/// Requests that a core finds waiting while the capacity is probed.
+const PROBE_DEPTH: u32 = 4;
+/// Requests between two looks at the clock of progress.
+const SLICE: u64 = 4096;
+
+/// Runs one point.
+///
+/// # Errors
+/// One sentence: what cannot be built, a broken conservation law, or what `progress` said.
+pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
+    let spec = Arc::new(spec.clone());
+    if Host::is_directed(&spec) {
+        return Host::new(spec)?.directed();
+    }
+    if spec.run.load == Load::None {
+        return Ok(Outcome {
+            values: statics(&spec),
+            tables: Map::new(),
+            sim: Time::ZERO,
+            warmup: Time::ZERO,
+            measured: Time::ZERO,
+        });
+    }
+    let mut run = Run { host: Host::new(spec.clone())?, spec: &spec, events: 0, done: 0, progress };
+    let mut outcome = match spec.run.load {
+        Load::PeakSlo | Load::PeakNodrop => run.peak()?,
+        _ => run.fixed()?,
+    };
+    outcome.values.set("sim_events", run.events as f64);
+    outcome.values.set("sim_requests", run.done as f64);
+    Ok(outcome)
+}
+
+struct Run<'a> {
+    host: Host,
+    spec: &'a Scenario,
+    events: u64,
+    done: u64,
+    progress: Progress<'a>,
+}
+
+impl Run<'_> {
+    fn fixed(&mut self) -> Result<Outcome, String> {
+        let (arrivals, depth) = self.offered(None);
+        self.host.offer(arrivals, depth);
+        self.warm_up(0.5)?;
+        self.measure(0.5, 1.0)
+    }
+
+    /// The arrival process at `rate` per second, or the scenario's own.
+    fn offered(&self, rate: Option<f64>) -> (Option<Arrivals>, u32) {
+        let t = &self.spec.traffic;
+        let stream = Stream::new(self.spec.seed, "arrivals", 0);
+        let given = rate.or(t.rate.map(|r| r.0 as f64));
+        let open = given.unwrap_or(1e6);
+        let a = match t.arrivals {
+            Spec::Poisson => Arrivals::poisson(open, stream),
+            Spec::Fixed => Arrivals::fixed(open),
+            Spec::Burst => {
+                let period = Time((f64::from(t.burst) / open * 1e12) as u64);
+                Arrivals::bursts(period, t.burst.into(), open * 1e3)
+            }
+            Spec::Pcap => {
+                let timing = t.pcap.as_ref().map_or(Timing::Original, |p| p.timing);
+                let capture = self.host.source.as_ref().and_then(|s| s.capture.clone());
+                let times = capture.map(|c| c.times()).unwrap_or_default();
+                match timing {
+                    Timing::Poisson => Arrivals::poisson(open, stream),
+                    Timing::Fixed => Arrivals::fixed(open),
+                    Timing::Original => match Arrivals::trace(times.into(), given) {
+                        Ok(a) => a,
+                        Err(_) => Arrivals::fixed(open),
+                    },
+                }
+            }
+            Spec::KeepDepth => return (None, t.depth),
+            Spec::None => return (None, 0),
+        };
+        (Some(a), 0)
+    }
+
+    /// Runs until the window has `n` more requests (or, without packets, `time` has passed).
+    fn advance(&mut self, n: u64, from: f64, to: f64) -> Result<(), String> {
+        let host = &mut self.host;
+        let events = host.cal.popped();
+        if host.source.is_none() {
+            let end = host.now + Time(self.spec.run.time.0);
+            let slices = 16;
+            for i in 1..=slices {
+                let stop = Time(host.now.0 + (end - host.now).0 / (slices - i + 1));
+                host.run_until(|h| h.now >= stop);
+                (self.progress)(from + (to - from) * i as f64 / slices as f64)?;
+            }
+        } else {
+            let start = host.window.completed_ever;
+            while host.window.completed_ever < start + n {
+                let stop = (host.window.completed_ever + SLICE).min(start + n);
+                host.run_until(|h| h.window.completed_ever >= stop);
+                if host.cal.is_empty() {
+                    return Err("the run stands still: no event is left".into());
+                }
+                let part = (host.window.completed_ever - start) as f64 / n as f64;
+                (self.progress)(from + (to - from) * part)?;
+            }
+            self.done += n;
+        }
+        self.events += host.cal.popped() - events;
+        Ok(())
+    }
+
+    /// Runs until caches and traffic are steady: every ring has been around, the caches no longer fill up,
+    /// and memory accesses per request and throughput agree over successive windows.
+    fn warm_up(&mut self, to: f64) -> Result<(), String> {
+        if let Some(n) = self.spec.run.warmup_requests {
+            if n > 0 {
+                self.advance(n, 0.0, to)?;
+            }
+            return Ok(());
+        }
+        let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0) as u64;
+        let window = (entries / 4).clamp(2_000, 12_000);
+        let most = 40 + 8 * entries / window;
+        let mut seen: Vec<(f64, f64, f64)> = Vec::new();
+        for i in 0..most {
+            self.host.restart_window();
+            self.advance(window, 0.0, to * i as f64 / most as f64)?;
+            let moved: u64 = self.host.mem.stats.dram.iter().sum();
+            let span = (self.host.now - self.host.window.start).0 as f64;
+            let held = self.host.mem.lines_held() as f64;
+            seen.push((moved as f64 / window as f64, span, held));
+            let wrapped = self.host.source.is_none() || (i + 1) * window > entries;
+            if wrapped && steady(&seen) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, from: f64, to: f64) -> Result<Outcome, String> {
+        const SAMPLES: u64 = 16;
+        self.host.restart_window();
+        let n = self.spec.run.requests;
+        if self.host.source.is_none() {
+            self.advance(0, from, to)?;
+            self.host.sample();
+        } else {
+            for i in 0..SAMPLES {
+                let part = n * (i + 1) / SAMPLES - n * i / SAMPLES;
+                let at = |k: u64| from + (to - from) * k as f64 / SAMPLES as f64;
+                if part > 0 {
+                    self.advance(part, at(i), at(i + 1))?;
+                    self.host.sample();
+                }
+            }
+        }
+        let outcome = self.host.outcome();
+        self.host.check()?;
+        Ok(outcome)
+    }
+
+    /// Finds the highest rate that passes. The capacity is probed with a few requests always waiting; that
+    /// also warms the caches, and every rate starts from a copy of that state.
+    fn peak(&mut self) -> Result<Outcome, String> {
+        self.host.offer(None, PROBE_DEPTH);
+        self.warm_up(0.3)?;
+        self.host.restart_window();
+        self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
+        let w = &self.host.window;
+        let capacity = w.completed as f64 / (self.host.now - w.start).as_secs();
+        let warmed = self.host.clone();
+        let nodrop = self.spec.run.load == Load::PeakNodrop;
+        let (lo, hi) = if nodrop { (0.4, 0.95) } else { (0.92, 1.0) };
+        const MOST: usize = 10;
+        let mut at = 0;
+        let found = search::peak(
+            capacity * lo,
+            capacity * hi,
+            self.spec.run.search_tolerance,
+            MOST,
+            |rate| -> Result<(bool, Outcome), String> {
+                self.host = warmed.clone();
+                let (arrivals, depth) = self.offered(Some(rate));
+                self.host.offer(arrivals, depth);
+                let from = 0.35 + 0.65 * at as f64 / MOST as f64;
+                let to = 0.35 + 0.65 * (at + 1) as f64 / MOST as f64;
+                at += 1;
+                self.host.restart_window();
+                self.advance(self.spec.run.requests / 4, from, (from + to) / 2.0)?;
+                let o = self.measure((from + to) / 2.0, to)?;
+                let get = |m| o.values.get(m).unwrap_or(f64::INFINITY);
+                let ok = if nodrop {
+                    get("drops") == 0.0
+                } else {
+                    get("lat_p99_us") <= self.spec.run.slo_multiple * get("service_mean_us")
+                        && get("drop_rate") <= 0.01
+                };
+                Ok((ok, o))
+            },
+        )?;
+        let rows = found.evaluations.iter().map(|e| {
+            let get = |m| json!(e.measured.values.get(m));
+            vec![
+                json!(e.rate / 1e6),
+                get("throughput_mrps"),
+                get("lat_p99_us"),
+                get("drop_rate"),
+                json!(e.ok),
+            ]
+        });
+        let columns = [
+            ("rate_mrps", "Mrps"),
+            ("throughput_mrps", "Mrps"),
+            ("p99_us", "us"),
+            ("drop_rate", "fraction"),
+            ("ok", ""),
+        ];
+        let searched = table(&columns, rows.collect());
+        let best = found.evaluations.into_iter().filter(|e| Some(e.rate) == found.rate).next_back();
+        let mut outcome = match best {
+            Some(e) => e.measured,
+            None => Outcome {
+                values: Values::clone(&statics(self.spec)),
+                tables: Map::new(),
+                sim: self.host.now,
+                warmup: Time::ZERO,
+                measured: Time::ZERO,
+            },
+        };
+        if found.rate.is_none() {
+            outcome.values.set("throughput_mrps", 0.0);
+        }
+        outcome.tables.insert("search".into(), searched);
+        Ok(outcome)
+    }
+}
+
+fn steady(seen: &[(f64, f64, f64)]) -> bool {
+    let Some(last) = seen.len().checked_sub(4).map(|i| &seen[i..]) else { return false };
+    let near = |f: fn(&(f64, f64, f64)) -> f64, tol: f64| {
+        let (a, b) = (f(&last[0]) + f(&last[1]), f(&last[2]) + f(&last[3]));
+        (a - b).abs() <= tol * (a + b) / 2.0
+    };
+    near(|s| s.0, 0.015) && near(|s| s.1, 0.04) && near(|s| s.2, 0.004)
+}

@@ -1,0 +1,329 @@
+//! A measured window, and the metrics that come of it.
+
+use super::Host;
+use crate::config::{check, Scenario};
+use crate::kernel::{Clock, Time};
+use crate::memory::stats::Class;
+use crate::memory::LINE;
+use crate::meter::Values;
+use crate::placement::{ddio, Policy};
+use hdrhistogram::Histogram;
+use serde_json::{json, Value};
+
+/// What one window of simulated time saw.
+#[derive(Clone)]
+pub struct Window {
+    pub start: Time,
+    pub completed: u64,
+    pub completed_ever: u64,
+    wire_bytes: u64,
+    latency_ns: Histogram<u64>,
+    services: u64,
+    service_ps: u128,
+    pub operations: Vec<u64>,
+    nic: crate::device::nic::NicCounts,
+    dram_rows: (u64, u64),
+    rx_lines: Vec<(u64, u64)>,
+    timeline: Vec<[f64; 4]>,
+    last_sample: (Time, u64, u64),
+}
+
+impl Window {
+    pub fn new(tenants: usize) -> Window {
+        Window {
+            start: Time::ZERO,
+            completed: 0,
+            completed_ever: 0,
+            wire_bytes: 0,
+            latency_ns: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
+            services: 0,
+            service_ps: 0,
+            operations: vec![0; tenants],
+            nic: Default::default(),
+            dram_rows: (0, 0),
+            rx_lines: Vec::new(),
+            timeline: Vec::new(),
+            last_sample: (Time::ZERO, 0, 0),
+        }
+    }
+    #[inline]
+    pub fn served(&mut self, t: Time) {
+        self.services += 1;
+        self.service_ps += u128::from(t.0);
+    }
+    #[inline]
+    pub fn completed(&mut self, latency: Time, wire_bytes: u32) {
+        self.completed += 1;
+        self.completed_ever += 1;
+        self.wire_bytes += u64::from(wire_bytes);
+        self.latency_ns.saturating_record((latency.0 / 1000).max(1));
+    }
+    pub fn service_us(&self) -> f64 {
+        self.service_ps as f64 / self.services.max(1) as f64 / 1e6
+    }
+}
+
+/// What a run hands back.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub values: Values,
+    /// Tables by name: columns with units, and rows.
+    pub tables: serde_json::Map<String, Value>,
+    pub sim: Time,
+    pub warmup: Time,
+    pub measured: Time,
+}
+
+pub fn table(columns: &[(&str, &str)], rows: Vec<Vec<Value>>) -> Value {
+    let columns: Vec<_> =
+        columns.iter().map(|(n, u)| json!({"name": n, "unit": u})).collect();
+    json!({"columns": columns, "rows": rows})
+}
+
+impl Host {
+    fn row_counts(&mut self) -> (u64, u64) {
+        let mut hits = (0, 0);
+        for ch in 0..self.mem.dram.channels() {
+            let s = self.mem.dram.stats(self.now, ch);
+            hits.0 += s.rows[0][0] + s.rows[1][0];
+            hits.1 += s.reads() + s.writes();
+        }
+        hits
+    }
+
+    /// Starts a new window now.
+    pub(super) fn restart_window(&mut self) {
+        let ever = self.window.completed_ever;
+        self.window = Window::new(self.apps.len());
+        self.window.completed_ever = ever;
+        self.window.start = self.now;
+        self.window.nic = self.nic.counts.clone();
+        self.window.dram_rows = self.row_counts();
+        self.window.last_sample = (self.now, 0, 0);
+        self.mem.restart_meters(self.now);
+        for c in &mut self.cpus {
+            c.restart_meters(self.now);
+        }
+        for c in &mut self.cores {
+            c.since = c.since.map(|s| s.max(self.now));
+        }
+    }
+
+    /// Adds a point to the timeline and to the occupancy averages.
+    pub(super) fn sample(&mut self) {
+        let ways = ddio::low_ways(self.ways);
+        let lines = self.mem.llc_rx_lines(ways);
+        self.window.rx_lines.push(lines);
+        let moved: u64 = self.mem.stats.dram.iter().sum();
+        let (t0, done0, moved0) = self.window.last_sample;
+        let us = (self.now - t0).0 as f64 / 1e6;
+        if us > 0.0 {
+            self.window.timeline.push([
+                (self.now - self.window.start).0 as f64 / 1e6,
+                (self.window.completed - done0) as f64 / us,
+                (moved - moved0) as f64 * LINE as f64 / us / 1e3,
+                lines.0 as f64,
+            ]);
+        }
+        self.window.last_sample = (self.now, self.window.completed, moved);
+    }
+
+    /// The metrics of the window that ends now.
+    pub(super) fn outcome(&mut self) -> Outcome {
+        let mut v = statics(&self.spec);
+        let rows = self.row_counts();
+        let w = &self.window;
+        let span = self.now - w.start;
+        let us = span.0.max(1) as f64 / 1e6;
+        let m = &self.mem.stats;
+        let n = &self.nic.counts;
+        let offered = n.offered - w.nic.offered;
+        let drops = offered - (n.accepted - w.nic.accepted);
+        let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
+        if self.source.is_some() {
+            v.set("throughput_mrps", w.completed as f64 / us);
+            v.set("offered_mrps", offered as f64 / us);
+            v.set("net_gbps", w.wire_bytes as f64 * 8.0 / us / 1e3);
+            v.set("drop_rate", drops as f64 / offered.max(1) as f64);
+            v.set("drops", drops as f64);
+            v.set("service_mean_us", w.service_us());
+            v.set("cores_busy", w.service_ps as f64 / 1e6 / us);
+            if drops > 0 {
+                let (accepted, pauses) = (n.accepted - w.nic.accepted, n.pauses - w.nic.pauses);
+                v.set("packets_between_pauses", accepted as f64 / pauses as f64);
+            }
+        }
+        if w.completed > 0 {
+            v.set("lat_mean_us", w.latency_ns.mean() / 1e3);
+            let quantiles =
+                [("lat_p50_us", 0.5), ("lat_p90_us", 0.9), ("lat_p99_us", 0.99), ("lat_p999_us", 0.999)];
+            for (name, q) in quantiles {
+                v.set(name, w.latency_ns.value_at_quantile(q) as f64 / 1e3);
+            }
+            v.set("lat_max_us", w.latency_ns.max() as f64 / 1e3);
+        }
+        let classes = [
+            ("acc_nic_rx_wr", Class::NicRxWr),
+            ("acc_nic_tx_rd", Class::NicTxRd),
+            ("acc_cpu_rx_rd", Class::CpuRxRd),
+            ("acc_cpu_tx_rdwr", Class::CpuTxRdWr),
+            ("acc_cpu_other_rd", Class::CpuOtherRd),
+            ("acc_rx_evct", Class::RxEvct),
+            ("acc_tx_evct", Class::TxEvct),
+            ("acc_other_evct", Class::OtherEvct),
+        ];
+        let (mut read, mut written) = (0, 0);
+        for (name, c) in classes {
+            let k = m.of(c);
+            *(if c.is_write() { &mut written } else { &mut read }) += k;
+            if w.completed > 0 {
+                v.set(name, k as f64 / w.completed as f64);
+            }
+        }
+        let gbs = |lines: u64| lines as f64 * LINE as f64 / us / 1e3;
+        v.set("mem_read_gbs", gbs(read));
+        v.set("mem_write_gbs", gbs(written));
+        v.set("mem_bw_gbs", gbs(read + written));
+        if let Some(peak) = v.get("mem_peak_gbs") {
+            v.set("mem_utilisation", gbs(read + written) / peak);
+        }
+        if w.completed > 0 {
+            let per = |k: u64| k as f64 / w.completed as f64;
+            v.set("acc_total", per(read + written));
+            v.set("rx_evct_premature", per(m.rx_evct_premature));
+            v.set("rx_evct_consumed", per(m.rx_evct_consumed));
+            v.set("clsweeps_per_req", per(m.clsweeps));
+            v.set("sweep_messages_per_req", per(m.sweep_messages));
+        }
+        if !m.dram_ps.is_empty() {
+            v.set("dram_lat_avg_ns", m.dram_ps.mean() / 1e3);
+            v.set("dram_lat_p50_ns", m.dram_ps.value_at_quantile(0.5) as f64 / 1e3);
+            v.set("dram_lat_p99_ns", m.dram_ps.value_at_quantile(0.99) as f64 / 1e3);
+        }
+        if rows.1 > w.dram_rows.1 {
+            let hits = (rows.0 - w.dram_rows.0) as f64;
+            v.set("dram_row_hit_ratio", hits / (rows.1 - w.dram_rows.1) as f64);
+        }
+        let (ps, n) = self.cpus.iter().fold((0, 0), |(ps, n), c| (ps + c.amat.ps, n + c.amat.accesses));
+        if n > 0 {
+            v.set("amat_cycles", cycles.cycles(Time((ps / u128::from(n)) as u64)));
+        }
+        let (mut hits, mut misses) = (0, 0);
+        for (t, c) in m.tenants.iter().enumerate() {
+            (hits, misses) = (hits + c.llc_hits, misses + c.llc_misses);
+            if t < 2 {
+                v.set(["t0_mops", "t1_mops"][t], w.operations[t] as f64 / us);
+                let ratio = c.llc_misses as f64 / (c.llc_hits + c.llc_misses) as f64;
+                v.set(["t0_llc_miss_ratio", "t1_llc_miss_ratio"][t], ratio);
+            }
+        }
+        v.set("llc_miss_ratio", misses as f64 / (hits + misses) as f64);
+        let first = &m.tenants[0];
+        let all = first.llc_hits + first.llc_misses + m.nic_llc;
+        v.set("llc_app_share", first.app as f64 / all as f64);
+        let mean = |f: fn(&(u64, u64)) -> u64| {
+            w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64
+        };
+        v.set("llc_rx_lines", mean(|x| x.0));
+        v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
+        Outcome {
+            values: v,
+            tables: self.tables(),
+            sim: self.now,
+            warmup: w.start,
+            measured: span,
+        }
+    }
+
+    fn tables(&self) -> serde_json::Map<String, Value> {
+        let mut out = serde_json::Map::new();
+        let cdf = |h: &Histogram<u64>, scale: f64| {
+            let total = h.len() as f64;
+            let mut seen = 0u64;
+            h.iter_recorded()
+                .map(|x| {
+                    seen += x.count_at_value();
+                    vec![json!(x.value_iterated_to() as f64 / scale), json!(seen as f64 / total)]
+                })
+                .collect::<Vec<_>>()
+        };
+        let m = &self.mem.stats;
+        let dram = thin(cdf(&m.dram_ps, 1e3));
+        out.insert("dram_latency_cdf".into(), table(&[("latency_ns", "ns"), ("fraction", "1")], dram));
+        let lat = thin(cdf(&self.window.latency_ns, 1e3));
+        out.insert("request_latency_cdf".into(), table(&[("latency_us", "us"), ("fraction", "1")], lat));
+        let columns = [
+            ("t_us", "us"),
+            ("throughput_mrps", "Mrps"),
+            ("mem_bw_gbs", "GB/s"),
+            ("rx_lines", "lines"),
+        ];
+        let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
+        out.insert("timeline".into(), table(&columns, rows.collect()));
+        out.insert("domains".into(), self.domains());
+        out
+    }
+
+    fn domains(&self) -> Value {
+        let columns = [
+            ("domain", ""),
+            ("credits", "credits"),
+            ("occupancy_avg", "credits"),
+            ("occupancy_max", "credits"),
+            ("arrivals_per_us", "1/us"),
+            ("latency_ns", "ns"),
+            ("little_ns", "ns"),
+        ];
+        let mut rows = Vec::new();
+        let mut add = |name: String, r: crate::flow::domain::Reading| {
+            rows.push(vec![
+                json!(name),
+                json!(r.credits),
+                json!(r.occupancy),
+                json!(r.peak),
+                json!(r.arrival_rate / 1e6),
+                json!(r.latency_ns),
+                json!(r.little_ns),
+            ]);
+        };
+        for (i, c) in self.cpus.iter().enumerate() {
+            add(format!("core {i} line fill buffers"), c.lfb.read(self.now));
+        }
+        add("home agent write buffer".into(), self.mem.cha_writes.read(self.now));
+        table(&columns, rows)
+    }
+}
+
+/// At most about 400 rows, keeping the tail, where the percentiles are.
+fn thin(rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
+    let step = rows.len().div_ceil(300).max(1);
+    let tail = rows.len().saturating_sub(100);
+    rows.into_iter()
+        .enumerate()
+        .filter(|(i, _)| *i >= tail || i % step == 0)
+        .map(|(_, r)| r)
+        .collect()
+}
+
+/// What follows from the configuration alone.
+pub fn statics(s: &Scenario) -> Values {
+    let mut v = Values::default();
+    let mib = |b: u64| b as f64 / f64::from(1 << 20);
+    let llc = &s.platform.caches.llc;
+    let serving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum();
+    let entries = serving * check::rx_buffers(s);
+    let footprint = u64::from(entries) * s.rings.buffer_size.0;
+    v.set("rx_footprint_mb", mib(footprint));
+    v.set("rx_footprint_per_llc", footprint as f64 / llc.size.0 as f64);
+    v.set("total_rx_entries", entries.into());
+    v.set("llc_mb", mib(llc.size.0));
+    if s.placement.policy == Policy::Ddio {
+        v.set("ddio_capacity_mb", mib(ddio::capacity(llc.size.0, s.placement.ways, llc.ways)));
+    }
+    let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;
+    v.set("l1l2_kb", private as f64 / 1024.0);
+    v.set("cores", serving.into());
+    v.set("channels", s.platform.memory.channels.into());
+    v.set("mem_peak_gbs", s.platform.memory.peak_gbs());
+    v
+}

@@ -1,0 +1,240 @@
+//! The event calendar: a calendar queue (Brown, CACM 31(10), 1988) over picoseconds.
+//!
+//! Events within the horizon sit in sorted bucket lists; later ones in a heap. Events with equal
+//! times leave in the order they came, which is what makes runs reproducible.
+
+use super::Time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const WIDTH_BITS: u32 = 9; // 512 ps a bucket: a loaded host has about one event in it
+const BUCKETS: usize = 1 << 12; // horizon 2.1 us, beyond any memory access
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Node<E> {
+    at: u64,
+    next: u32,
+    event: E,
+}
+
+/// Pending events in time order.
+#[derive(Clone)]
+pub struct Calendar<E> {
+    nodes: Vec<Node<E>>,
+    free: u32,
+    heads: Vec<u32>,
+    tails: Vec<u32>,
+    used: [u64; BUCKETS / 64],
+    /// Bucket number (time >> WIDTH_BITS) that the window starts at.
+    cursor: u64,
+    near: usize,
+    far: BinaryHeap<Reverse<(u64, u64, FarEvent<E>)>>,
+    far_seq: u64,
+    popped: u64,
+}
+
+/// Wrapped so that the heap never compares payloads.
+#[derive(Clone, Copy)]
+struct FarEvent<E>(E);
+impl<E> PartialEq for FarEvent<E> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl<E> Eq for FarEvent<E> {}
+impl<E> PartialOrd for FarEvent<E> {
+    fn partial_cmp(&self, o: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl<E> Ord for FarEvent<E> {
+    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+impl<E: Copy> Default for Calendar<E> {
+    fn default() -> Self {
+        Calendar {
+            nodes: Vec::with_capacity(1024),
+            free: NIL,
+            heads: vec![NIL; BUCKETS],
+            tails: vec![NIL; BUCKETS],
+            used: [0; BUCKETS / 64],
+            cursor: 0,
+            near: 0,
+            far: BinaryHeap::new(),
+            far_seq: 0,
+            popped: 0,
+        }
+    }
+}
+
+impl<E: Copy> Calendar<E> {
+    /// Posts `event` for `at`, which must not lie before the last popped event.
+    #[inline]
+    pub fn push(&mut self, at: Time, event: E) {
+        let bucket = at.0 >> WIDTH_BITS;
+        debug_assert!(bucket >= self.cursor, "an event was posted into the past");
+        if bucket >= self.cursor + BUCKETS as u64 {
+            self.far_seq += 1;
+            self.far.push(Reverse((at.0, self.far_seq, FarEvent(event))));
+        } else {
+            self.insert(at.0, event);
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, at: u64, event: E) {
+        let b = (at >> WIDTH_BITS) as usize & (BUCKETS - 1);
+        let node = Node { at, next: NIL, event };
+        let id = if self.free != NIL {
+            let id = self.free;
+            self.free = self.nodes[id as usize].next;
+            self.nodes[id as usize] = node;
+            id
+        } else {
+            self.nodes.push(node);
+            (self.nodes.len() - 1) as u32
+        };
+        self.near += 1;
+        let head = self.heads[b];
+        if head == NIL {
+            self.heads[b] = id;
+            self.tails[b] = id;
+            self.used[b / 64] |= 1 << (b % 64);
+            return;
+        }
+        let tail = self.tails[b] as usize;
+        if self.nodes[tail].at <= at {
+            self.nodes[tail].next = id;
+            self.tails[b] = id;
+            return;
+        }
+        if self.nodes[head as usize].at > at {
+            self.nodes[id as usize].next = head;
+            self.heads[b] = id;
+            return;
+        }
+        let mut prev = head;
+        loop {
+            let next = self.nodes[prev as usize].next;
+            if self.nodes[next as usize].at > at {
+                break;
+            }
+            prev = next;
+        }
+        self.nodes[id as usize].next = self.nodes[prev as usize].next;
+        self.nodes[prev as usize].next = id;
+    }
+
+    fn migrate(&mut self) {
+        let end = (self.cursor + BUCKETS as u64) << WIDTH_BITS;
+        while let Some(Reverse((at, _, _))) = self.far.peek() {
+            if *at >= end {
+                break;
+            }
+            let Reverse((at, _, FarEvent(event))) = self.far.pop().expect("peeked");
+            self.insert(at, event);
+        }
+    }
+
+    /// Removes and returns the earliest event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, E)> {
+        if self.near == 0 {
+            let Reverse((at, _, _)) = self.far.peek()?;
+            self.cursor = at >> WIDTH_BITS;
+            self.migrate();
+        }
+        let start = self.cursor as usize & (BUCKETS - 1);
+        let b = self.first_used(start);
+        let ahead = (b + BUCKETS - start) & (BUCKETS - 1);
+        if ahead > 0 {
+            self.cursor += ahead as u64;
+            if !self.far.is_empty() {
+                self.migrate();
+            }
+        }
+        let id = self.heads[b];
+        let node = self.nodes[id as usize];
+        self.heads[b] = node.next;
+        if node.next == NIL {
+            self.used[b / 64] &= !(1 << (b % 64));
+        }
+        self.nodes[id as usize].next = self.free;
+        self.free = id;
+        self.near -= 1;
+        self.popped += 1;
+        Some((Time(node.at), node.event))
+    }
+
+    #[inline]
+    fn first_used(&self, start: usize) -> usize {
+        let words = BUCKETS / 64;
+        let w = start / 64;
+        let first = self.used[w] & (u64::MAX << (start % 64));
+        if first != 0 {
+            return w * 64 + first.trailing_zeros() as usize;
+        }
+        for k in 1..=words {
+            let i = (w + k) % words;
+            if self.used[i] != 0 {
+                return i * 64 + self.used[i].trailing_zeros() as usize;
+            }
+        }
+        unreachable!("near > 0, so a bucket is in use")
+    }
+
+    /// Events handed out so far.
+    pub fn popped(&self) -> u64 {
+        self.popped
+    }
+    pub fn len(&self) -> usize {
+        self.near + self.far.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Stream;
+
+    #[test]
+    fn leaves_in_time_order_and_first_come_first_served_within_one_instant() {
+        let mut rng = Stream::new(3, "calendar", 0);
+        let mut cal = Calendar::default();
+        let mut now = 0u64;
+        let mut expect: Vec<(u64, u32)> = Vec::new();
+        let mut id = 0;
+        for _ in 0..20_000 {
+            for _ in 0..rng.below(3) {
+                // a mix of same-instant, near and beyond-horizon events
+                let at = now + [0, rng.below(700), rng.below(9_000_000)][rng.below(3) as usize];
+                cal.push(Time(at), id);
+                expect.push((at, id));
+                id += 1;
+            }
+            if let Some((t, e)) = cal.pop() {
+                let (i, best) =
+                    expect.iter().copied().enumerate().min_by_key(|(_, x)| (x.0, x.1)).unwrap();
+                assert_eq!((t.0, e), best);
+                expect.swap_remove(i);
+                now = t.0;
+            }
+            if expect.len() > 60 {
+                while let Some((t, e)) = cal.pop() {
+                    let i = expect.iter().position(|x| *x == (t.0, e)).unwrap();
+                    assert!(expect.iter().all(|x| *x >= (t.0, 0) && (x.0 > t.0 || x.1 >= e)));
+                    expect.swap_remove(i);
+                    now = t.0;
+                }
+                assert!(expect.is_empty());
+            }
+        }
+    }
+}

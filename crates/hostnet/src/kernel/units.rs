@@ -1,0 +1,178 @@
+//! Quantities with their unit in the type. In TOML and JSON they are strings ("36 MiB",
+//! "3.2 GHz", "15 us"), so that a size can never be read as a time.
+
+use super::Time;
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal, [$(($unit:literal, $scale:expr)),+ $(,)?]) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            const UNITS: &'static [(&'static str, u64)] = &[$(($unit, $scale)),+];
+
+            /// Reads a number and a unit.
+            ///
+            /// # Errors
+            /// One clause that says what was expected, when the unit is another or the number is
+            /// negative, not finite or not a whole number of base units.
+            pub fn parse(s: &str) -> Result<$name, String> {
+                parse(s, Self::UNITS).map($name).map_err(|why| {
+                    format!(concat!("expected ", $what, " such as \"", $example, "\", not \"{}\"{}"), s, why)
+                })
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&print(self.0, Self::UNITS))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_str(&self.to_string())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<$name, D::Error> {
+                struct V;
+                impl de::Visitor<'_> for V {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!($what, " with its unit, such as \"", $example, "\""))
+                    }
+                    fn visit_str<E: de::Error>(self, s: &str) -> Result<$name, E> {
+                        $name::parse(s).map_err(E::custom)
+                    }
+                }
+                d.deserialize_any(V)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let units: Vec<&str> = Self::UNITS.iter().map(|u| u.0).collect();
+                json_schema!({
+                    "type": "string",
+                    "description": concat!($what, " with its unit"),
+                    "examples": [$example],
+                    "pattern": format!(r"^[0-9][0-9_.]*\s*({})$", units.join("|"))
+                })
+            }
+        }
+    };
+}
+
+// The first unit of each list is the base one; parsing is case-sensitive apart from it.
+quantity!(
+    /// A number of bytes.
+    Size, "a size", "36 MiB",
+    [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)]
+);
+quantity!(
+    /// A span of time, in picoseconds.
+    Span, "a time", "15 us",
+    [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)]
+);
+quantity!(
+    /// A clock frequency, in hertz.
+    Freq, "a frequency", "3.2 GHz",
+    [("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)]
+);
+quantity!(
+    /// Requests or packets per second.
+    Rate, "a rate", "26 Mrps",
+    [("pps", 1), ("kpps", 1_000), ("Mpps", 1_000_000), ("rps", 1), ("krps", 1_000), ("Mrps", 1_000_000)]
+);
+quantity!(
+    /// Bits per second.
+    Bandwidth, "a bandwidth", "100 Gbps",
+    [("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)]
+);
+
+impl From<Span> for Time {
+    fn from(s: Span) -> Time {
+        Time(s.0)
+    }
+}
+
+fn parse(s: &str, units: &[(&str, u64)]) -> Result<u64, String> {
+    let s = s.trim();
+    let split = s.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(s.len());
+    let (number, unit) = (s[..split].replace('_', ""), s[split..].trim());
+    let list = || units.iter().map(|u| u.0).collect::<Vec<_>>().join(", ");
+    let Some(&(_, scale)) = units.iter().find(|u| u.0 == unit) else {
+        return Err(format!("; units are {}", list()));
+    };
+    let (whole, frac) = number.split_once('.').unwrap_or((&number, ""));
+    if whole.is_empty() || frac.len() > 12 {
+        return Err(String::new());
+    }
+    let whole: u64 = whole.parse().map_err(|_| String::new())?;
+    let mut value = whole.checked_mul(scale).ok_or("; it is too large")?;
+    if !frac.is_empty() {
+        let digits: u128 = frac.parse().map_err(|_| String::new())?;
+        let ten = 10u128.pow(frac.len() as u32);
+        if digits * u128::from(scale) % ten != 0 {
+            return Err(format!("; it is not a whole number of {}", units[0].0));
+        }
+        value = value
+            .checked_add((digits * u128::from(scale) / ten) as u64)
+            .ok_or("; it is too large")?;
+    }
+    Ok(value)
+}
+
+/// The shortest exact form: the largest unit that leaves at most three decimals.
+fn print(v: u64, units: &[(&str, u64)]) -> String {
+    for &(unit, scale) in units.iter().rev() {
+        if scale == 1 || v < scale {
+            continue;
+        }
+        if v % scale == 0 {
+            return format!("{} {unit}", v / scale);
+        }
+        if scale % 1000 == 0 && v % (scale / 1000) == 0 {
+            let text = format!("{}.{:03}", v / scale, v % scale / (scale / 1000));
+            return format!("{} {unit}", text.trim_end_matches('0'));
+        }
+    }
+    format!("{v} {}", units[0].0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_exact_and_print_back() {
+        assert_eq!(Size::parse("1.25 MiB").unwrap().0, 1_310_720);
+        assert_eq!(Freq::parse("3.2 GHz").unwrap().0, 3_200_000_000);
+        assert_eq!(Span::parse("13.75 ns").unwrap().0, 13_750);
+        assert_eq!(Span::parse("100us").unwrap().0, 100_000_000);
+        for text in ["36 MiB", "1280 KiB"] {
+            assert_eq!(Size::parse(&Size::parse(text).unwrap().to_string()), Size::parse(text));
+        }
+        assert_eq!(Freq(3_200_000_000).to_string(), "3.2 GHz");
+        assert_eq!(Rate::parse("26 Mpps").unwrap().to_string(), "26 Mrps");
+    }
+
+    #[test]
+    fn a_wrong_unit_says_what_was_expected() {
+        let e = Size::parse("36 GHz").unwrap_err();
+        assert!(e.contains("a size") && e.contains("36 GHz") && e.contains("MiB"), "{e}");
+        for bad in ["-1 ns", "ns", "1.2.3 ns", "0.1 ps", "", "9999999999999 s"] {
+            assert!(Span::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! A set-associative tag array with way masks and a choice of replacement policies.
+
+use crate::kernel::rng::mix;
+use bytemuck::{Pod, Zeroable};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the victim of a full set is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Replacement {
+    /// Least recently used.
+    #[default]
+    Lru,
+    /// Tree pseudo-LRU (Handy, The Cache Memory Book, 1998).
+    TreePlru,
+    /// Static re-reference interval prediction, 2 bits (Jaleel et al., ISCA 2010).
+    Srrip,
+    /// Uniformly random.
+    Random,
+}
+
+/// How a line address picks its set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Indexing {
+    /// Line number modulo the number of sets.
+    Modulo,
+    /// A hash of the line number picks the slice, its low bits the set inside it.
+    #[default]
+    HashedSlices,
+}
+
+const EMPTY: u32 = u32::MAX;
+/// The oldest a line can be before its set is renumbered.
+const OLD: u8 = u8::MAX;
+
+/// What was in a way that a new line displaced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Victim {
+    pub line: u64,
+    pub dirty: bool,
+    /// Its mark, see [`Array::mark`].
+    pub marked: bool,
+}
+
+/// A host cache line: a set of up to 12 ways lies in one, so that a look-up and the replacement
+/// that follows touch the host's memory once.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Zeroable, Pod)]
+struct Block([u32; 16]);
+
+/// Tags, recency and dirtiness of one cache. Holds no data and no time.
+///
+/// A set is `ways` tags, then `ways` bytes of age, then a word: dirty bits, and above them the set's
+/// clock of uses (LRU) or its tree (PLRU).
+#[derive(Clone)]
+pub struct Array {
+    ways: usize,
+    sets: u32,
+    slices: u32,
+    set_bits: u32,
+    policy: Replacement,
+    blocks: Vec<Block>,
+    stride: usize,
+    tree: Vec<u32>,
+    /// A bit per way that the cache's owner may use; empty until the first mark.
+    marks: Vec<u32>,
+    dice: u64,
+    held: usize,
+}
+
+/// Where a line lies: its set's first word, and its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    base: u32,
+    way: u32,
+}
+
+/// The slices of a cache of `sets` x `ways` lines.
+///
+/// # Errors
+/// One clause naming the shape that does not work.
+pub fn shape(sets: u64, ways: u32, indexing: Indexing, slices: u32) -> Result<u32, String> {
+    let slices = if indexing == Indexing::Modulo { 1 } else { slices.max(1) };
+    if ways == 0 || ways > 24 || sets == 0 || sets > 1 << 24 {
+        return Err(format!("{sets} sets of {ways} ways is not a cache (1 to 24 ways, 1 to 2^24 sets)"));
+    }
+    if sets % u64::from(slices) != 0 || !(sets / u64::from(slices)).is_power_of_two() {
+        return Err(format!("{sets} sets in {slices} slices: the sets of a slice must be a power of two"));
+    }
+    Ok(slices)
+}
+
+impl Array {
+    /// An empty array of `sets` x `ways` lines; with hashed indexing the sets lie in `slices`
+    /// slices of a power of two of sets each.
+    ///
+    /// # Errors
+    /// One clause naming the shape that does not work.
+    pub fn new(
+        sets: u32,
+        ways: u32,
+        policy: Replacement,
+        indexing: Indexing,
+        slices: u32,
+    ) -> Result<Array, String> {
+        let slices = shape(sets.into(), ways, indexing, slices)?;
+        let ways = ways as usize;
+        let stride = (ways + ways.div_ceil(4) + 1).next_multiple_of(16);
+        let mut a = Array {
+            ways,
+            sets,
+            slices,
+            set_bits: (sets / slices).trailing_zeros(),
+            policy,
+            blocks: vec![Block([0; 16]); sets as usize * stride / 16],
+            stride,
+            tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
+            marks: Vec::new(),
+            dice: 0x5eed,
+            held: 0,
+        };
+        for set in 0..sets as usize {
+            a.words_mut()[set * stride..][..ways].fill(EMPTY);
+        }
+        Ok(a)
+    }
+
+    #[inline]
+    fn words(&self) -> &[u32] {
+        bytemuck::cast_slice(&self.blocks)
+    }
+    #[inline]
+    fn words_mut(&mut self) -> &mut [u32] {
+        bytemuck::cast_slice_mut(&mut self.blocks)
+    }
+
+    /// Tags, ages and the last word of the set at `base`.
+    #[inline]
+    fn set_mut(&mut self, base: usize) -> (&mut [u32], &mut [u8], &mut u32) {
+        let (ways, stride) = (self.ways, self.stride);
+        let (tags, rest) = self.words_mut()[base..base + stride].split_at_mut(ways);
+        let (ages, rest) = rest.split_at_mut(ways.div_ceil(4));
+        (tags, &mut bytemuck::cast_slice_mut(ages)[..ways], &mut rest[0])
+    }
+    #[inline]
+    fn last(&self, base: usize) -> u32 {
+        self.words()[base + self.ways + self.ways.div_ceil(4)]
+    }
+
+    /// Lines held now.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+    pub fn ways(&self) -> u32 {
+        self.ways as u32
+    }
+
+    /// First word of the line's set, and its tag.
+    #[inline]
+    fn home(&self, line: u64) -> (usize, u32) {
+        let inner = line & ((1 << self.set_bits) - 1);
+        let tag = (line >> self.set_bits) as u32;
+        let set = if self.slices == 1 {
+            inner
+        } else {
+            let slice = (mix(line) >> 32) * u64::from(self.slices) >> 32;
+            (slice << self.set_bits) | inner
+        };
+        (set as usize * self.stride, tag)
+    }
+
+    /// Tells the host that `line`'s set is about to be looked up: the sets of a large cache do not fit the
+    /// host's own, and a fetch that starts early overlaps with other work.
+    #[inline]
+    pub fn announce(&self, line: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+            let set: *const u32 = &self.words()[self.home(line).0];
+            // SAFETY: a prefetch neither faults nor changes anything; the address is in bounds besides.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(set.cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+    }
+
+    /// The slot that holds `line`, if any. Does not count as a use.
+    #[inline]
+    pub fn find(&self, line: u64) -> Option<Slot> {
+        let (base, tag) = self.home(line);
+        let mut at = usize::MAX;
+        for (w, t) in self.words()[base..base + self.ways].iter().enumerate() {
+            if *t == tag {
+                at = w;
+            }
+        }
+        (at != usize::MAX).then_some(Slot { base: base as u32, way: at as u32 })
+    }
+
+    /// Counts a use of `slot`.
+    #[inline]
+    pub fn touch(&mut self, slot: Slot) {
+        let (base, way) = (slot.base as usize, slot.way as usize);
+        match self.policy {
+            Replacement::Lru => {
+                let (tags, ages, last) = self.set_mut(base);
+                let clock = (*last >> 24) as u8;
+                if clock == OLD {
+                    renumber(tags, ages, last);
+                }
+                *last += 1 << 24;
+                ages[way] = (*last >> 24) as u8;
+            }
+            Replacement::Srrip => self.set_mut(base).1[way] = 0,
+            Replacement::TreePlru => self.point_away(base / self.stride, way),
+            Replacement::Random => {}
+        }
+    }
+
+    fn point_away(&mut self, set: usize, way: usize) {
+        let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
+        while hi - lo > 1 {
+            let mid = (lo + hi) / 2;
+            if way < mid {
+                self.tree[set] |= 1 << (node - 1);
+                (node, hi) = (node * 2, mid);
+            } else {
+                self.tree[set] &= !(1 << (node - 1));
+                (node, lo) = (node * 2 + 1, mid);
+            }
+        }
+    }
+
+    /// Follows the tree's bits, turning where the mask leaves no way.
+    fn plru_way(&self, set: usize, mask: u32) -> usize {
+        let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
+        let any = |a: usize, b: usize| (a..b.min(self.ways)).any(|w| mask >> w & 1 == 1);
+        while hi - lo > 1 {
+            let mid = (lo + hi) / 2;
+            let right = self.tree[set] >> (node - 1) & 1 == 1;
+            let right = if right { any(mid, hi) } else { !any(lo, mid) };
+            (node, lo, hi) = if right { (node * 2 + 1, mid, hi) } else { (node * 2, lo, mid) };
+        }
+        lo
+    }
+
+    /// Puts `line`, which must be absent, into a way of `mask`; returns its slot and who had to go.
+    #[inline]
+    pub fn insert(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+        debug_assert!(mask != 0 && mask >> self.ways == 0);
+        let (base, tag) = self.home(line);
+        let way = self.choose(base, mask);
+        let set = (base / self.stride) as u64;
+        let (set_bits, srrip) = (self.set_bits, self.policy == Replacement::Srrip);
+        let (tags, ages, last) = self.set_mut(base);
+        let old = std::mem::replace(&mut tags[way], tag);
+        let dirty_before = *last >> way & 1 == 1;
+        *last = *last & !(1 << way) | u32::from(dirty) << way;
+        if srrip {
+            ages[way] = 2; // "long re-reference interval" on insertion
+        }
+        let marked = match self.marks.get_mut(set as usize) {
+            Some(m) => {
+                let was = *m >> way & 1 == 1;
+                *m &= !(1 << way);
+                was
+            }
+            None => false,
+        };
+        let victim = (old != EMPTY)
+            .then(|| Victim { line: join(old, set, set_bits), dirty: dirty_before, marked });
+        self.held += usize::from(victim.is_none());
+        let slot = Slot { base: base as u32, way: way as u32 };
+        if !srrip {
+            self.touch(slot);
+        }
+        (slot, victim)
+    }
+
+    #[inline]
+    fn choose(&mut self, base: usize, mask: u32) -> usize {
+        if self.policy == Replacement::Lru {
+            // Empty ways are of age zero.
+            let (_, ages, _) = self.set_mut(base);
+            let mut best = u32::MAX;
+            for (w, age) in ages.iter().enumerate() {
+                let barred = (mask >> w & 1).wrapping_sub(1);
+                best = best.min(u32::from(*age) << 8 | w as u32 | barred);
+            }
+            return (best & 0xff) as usize;
+        }
+        let ways = self.ways;
+        let open = move |w: &usize| mask >> w & 1 == 1;
+        let tags = &self.words()[base..base + ways];
+        if let Some(w) = (0..ways).filter(open).find(|w| tags[*w] == EMPTY) {
+            return w;
+        }
+        match self.policy {
+            Replacement::Random => {
+                self.dice = mix(self.dice);
+                let nth = (self.dice >> 32) * u64::from(mask.count_ones()) >> 32;
+                (0..ways).filter(open).nth(nth as usize).expect("the mask is not empty")
+            }
+            Replacement::TreePlru => self.plru_way(base / self.stride, mask),
+            _ => loop {
+                let (_, ages, _) = self.set_mut(base);
+                if let Some(w) = (0..ways).filter(open).find(|w| ages[*w] >= 3) {
+                    return w;
+                }
+                ages.iter_mut().for_each(|a| *a = (*a + 1).min(3));
+            },
+        }
+    }
+
+    /// Empties `slot`; returns whether it was dirty.
+    #[inline]
+    pub fn remove(&mut self, slot: Slot) -> bool {
+        let way = slot.way as usize;
+        let (tags, ages, last) = self.set_mut(slot.base as usize);
+        let dirty = *last >> way & 1 == 1;
+        tags[way] = EMPTY;
+        ages[way] = 0;
+        *last &= !(1 << way);
+        self.held -= 1;
+        dirty
+    }
+
+    /// Marks a line until it leaves; its victim record will say so.
+    #[inline]
+    pub fn mark(&mut self, slot: Slot) {
+        if self.marks.is_empty() {
+            self.marks = vec![0; self.sets as usize];
+        }
+        self.marks[slot.base as usize / self.stride] |= 1 << slot.way;
+    }
+
+    #[inline]
+    pub fn is_dirty(&self, slot: Slot) -> bool {
+        self.last(slot.base as usize) >> slot.way & 1 == 1
+    }
+    #[inline]
+    pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
+        let (_, _, last) = self.set_mut(slot.base as usize);
+        *last = *last & !(1 << slot.way) | u32::from(dirty) << slot.way;
+    }
+    /// Every line held, with its way and whether it is dirty.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
+        (0..self.sets as usize).flat_map(move |set| {
+            let base = set * self.stride;
+            let last = self.last(base);
+            let tags = self.words()[base..base + self.ways].iter().enumerate();
+            tags.filter(|(_, t)| **t != EMPTY).map(move |(w, t)| {
+                (join(*t, set as u64, self.set_bits), w as u32, last >> w & 1 == 1)
+            })
+        })
+    }
+}
+
+fn join(tag: u32, set: u64, set_bits: u32) -> u64 {
+    u64::from(tag) << set_bits | set & ((1 << set_bits) - 1)
+}
+
+/// The set's clock is about to wrap: keep the order of its ages, from one up.
+#[cold]
+fn renumber(tags: &[u32], ages: &mut [u8], last: &mut u32) {
+    let mut order: Vec<usize> = (0..tags.len()).filter(|w| tags[*w] != EMPTY).collect();
+    order.sort_by_key(|w| ages[*w]);
+    ages.fill(0);
+    for (rank, way) in order.iter().enumerate() {
+        ages[*way] = rank as u8 + 1;
+    }
+    *last = *last & 0x00ff_ffff | (order.len() as u32) << 24;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one_set(ways: u32, policy: Replacement) -> Array {
+        Array::new(1, ways, policy, Indexing::Modulo, 1).unwrap()
+    }
+    fn fill(a: &mut Array, lines: impl IntoIterator<Item = u64>) {
+        let mask = (1u32 << a.ways()) - 1;
+        for l in lines {
+            a.insert(l, false, mask);
+        }
+    }
+
+    #[test]
+    fn lru_evicts_the_line_unused_for_longest() {
+        let mut a = one_set(4, Replacement::Lru);
+        fill(&mut a, 0..4);
+        let s = a.find(0).unwrap();
+        a.touch(s);
+        assert_eq!(a.insert(9, false, 0b1111).1, Some(Victim { line: 1, dirty: false, marked: false }));
+    }
+
+    #[test]
+    fn a_way_mask_confines_allocation_but_not_lookup() {
+        let mut a = one_set(4, Replacement::Lru);
+        fill(&mut a, 0..4);
+        for line in 10..20 {
+            let (slot, v) = a.insert(line, true, 0b0011);
+            assert!(slot.way < 2);
+            assert!(v.unwrap().line != 2 && v.unwrap().line != 3);
+        }
+        assert!(a.find(2).is_some() && a.find(3).is_some());
+    }
+
+    #[test]
+    fn srrip_keeps_a_reused_line_through_a_scan_that_lru_would_lose_it_to() {
+        let survives = |p| {
+            let mut a = one_set(4, p);
+            fill(&mut a, [7]);
+            let s = a.find(7).unwrap();
+            a.touch(s);
+            fill(&mut a, 100..105);
+            a.find(7).is_some()
+        };
+        assert!(survives(Replacement::Srrip));
+        assert!(!survives(Replacement::Lru));
+    }
+
+    #[test]
+    fn tree_plru_of_four_ways_follows_the_textbook_sequence() {
+        let mut a = one_set(4, Replacement::TreePlru);
+        fill(&mut a, 0..4); // touched 0 1 2 3: root points left, left pair at way 0
+        let mask = 0b1111;
+        assert_eq!(a.insert(10, false, mask).1.unwrap().line, 0);
+        assert_eq!(a.insert(11, false, mask).1.unwrap().line, 2);
+        assert_eq!(a.insert(12, false, mask).1.unwrap().line, 1);
+        assert_eq!(a.insert(13, false, mask).1.unwrap().line, 3);
+    }
+
+    #[test]
+    fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
+        let mut a =
+            Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
+        for line in (0..200_000u64).step_by(97) {
+            let (slot, _) = a.insert(line, true, 0xfff);
+            assert_eq!(a.find(line), Some(slot));
+            assert!(line % 9_700 != 0 || a.iter().any(|l| l == (line, slot.way, true)));
+        }
+    }
+
+    #[test]
+    fn hashed_slices_spread_a_ring_evenly() {
+        let a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
+        let mut per = vec![0u32; 24];
+        for line in 0..240_000u64 {
+            per[a.home(line).0 / a.stride / 2048] += 1;
+        }
+        assert!(per.iter().all(|n| (9_500..10_500).contains(n)), "{per:?}"); // 5 sigma
+    }
+
+    #[test]
+    fn recency_survives_the_wrap_of_a_set_s_clock() {
+        let mut a = one_set(4, Replacement::Lru);
+        fill(&mut a, 0..4);
+        for n in 0..1000u64 {
+            let s = a.find(n % 3).unwrap(); // 0, 1 and 2 in turn; 3 is never used again
+            a.touch(s);
+        }
+        // 999 was a use of line 0; the order of last use is 3, 1, 2, 0
+        for gone in [3, 1, 2, 0] {
+            assert_eq!(a.insert(100 + gone, false, 0b1111).1.unwrap().line, gone);
+        }
+    }
+}

@@ -1,0 +1,650 @@
+//! One channel: its queues, banks and ranks. `scheduler` decides and issues.
+
+use super::mapping::Decoded;
+use super::staged::Staged;
+use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
+use super::timing::Timing;
+use super::transaction::Pipeline;
+use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
+use crate::kernel::Time;
+
+pub(super) const NONE: u16 = u16::MAX;
+pub(super) const NO_ROW: u32 = u32::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
+pub(super) const READ: usize = 0;
+pub(super) const WRITE: usize = 1;
+/// Most banks a channel may have: masks of banks are `u64`.
+pub(super) const BANKS: usize = 64;
+/// Ages have this many bits and are renumbered when they run out.
+pub(super) const AGE_BITS: u32 = 28;
+
+/// A queued request. Slots of one bank and direction form a list, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub line: u64,
+    pub arrive: u64,
+    /// Order of arrival.
+    pub age: u32,
+    pub token: u32,
+    pub row: u32,
+    pub next: u16,
+    pub prev: u16,
+    pub dir: u8,
+    pub bank: u8,
+    pub class: u8,
+    /// What the request met, settled by the first command issued for it.
+    pub outcome: Option<RowOutcome>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BankQueue {
+    pub head: u16,
+    pub tail: u16,
+    /// Oldest slot for the open row, and oldest slot for another one.
+    pub hit: u16,
+    pub miss: u16,
+}
+
+const EMPTY: BankQueue = BankQueue { head: NONE, tail: NONE, hit: NONE, miss: NONE };
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bank {
+    pub row: u32,
+    /// Slot that the open row was activated for and that has not had its data yet.
+    pub active: u16,
+    /// Column commands since the activate.
+    pub accesses: u32,
+    pub q: [BankQueue; 2],
+}
+
+/// What the scheduler scans for each command, one array per quantity.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub act_at: [u64; BANKS],
+    pub pre_at: [u64; BANKS],
+    pub col_at: [u64; BANKS],
+    /// Keys of the candidates: of the bank's active slot and, by direction, of its oldest
+    /// hit and of its oldest miss.
+    pub active_key: [u64; BANKS],
+    pub hit_key: [[u64; BANKS]; 2],
+    pub miss_key: [[u64; BANKS]; 2],
+    pub group: [u8; BANKS],
+    /// Earliest activate, and by direction earliest column command, that the bank group
+    /// and the rank allow.
+    pub group_act: [u64; BANKS],
+    pub group_col: [[u64; BANKS]; 2],
+    pub rank_act: [u64; BANKS],
+    pub rank_col: [[u64; BANKS]; 2],
+    /// The preferred candidate of each class and its time, unless the class is `stale`.
+    pub best: [u128; 3],
+}
+
+/// Classes of candidate commands.
+pub(super) const COLUMN: usize = 0;
+pub(super) const ACTIVATE: usize = 1;
+pub(super) const PRECHARGE: usize = 2;
+pub(super) const ALL_STALE: u8 = 7;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rank {
+    /// The last four activates.
+    pub acts: [u64; 4],
+    pub acts_next: usize,
+    pub refresh_due: u64,
+    pub mask: u64,
+    pub refreshing: bool,
+}
+
+/// Policy numbers of the spec, as the hot loop wants them.
+#[derive(Clone, Debug)]
+pub(super) struct Policy {
+    pub page: PagePolicy,
+    pub scheduler: Scheduler,
+    pub release: Release,
+    pub row_access_limit: u32,
+    pub age_cap: u64,
+    pub high: usize,
+    pub low: usize,
+    pub idle: usize,
+    pub min_reads: u32,
+    pub min_writes: u32,
+    pub max_writes: u32,
+    pub capacity: [usize; 2],
+    pub bank_queue: u32,
+    pub row_hit_limit: u32,
+    pub static_latency: u64,
+}
+
+/// State of one channel.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    pub(super) t: Timing,
+    pub(super) p: Policy,
+    pub(super) slots: Vec<Slot>,
+    free: u16,
+    pub(super) banks: Vec<Bank>,
+    pub(super) scan: Box<Scan>,
+    pub(super) rank_shift: u32,
+    /// Banks of rank 0.
+    pub(super) rank_mask: u64,
+    /// Tier of activates and precharges.
+    pub(super) row_tier: u64,
+    pub(super) ranks: Vec<Rank>,
+    /// Banks with a queued slot for the open row / for another row, by direction.
+    pub(super) hits: [u64; 2],
+    pub(super) misses: [u64; 2],
+    pub(super) open: u64,
+    pub(super) active: u64,
+    pub(super) active_writes: u64,
+    /// Banks of ranks that wait for, or are in, a refresh.
+    pub(super) blocked: u64,
+    /// Entries that count against the queue's capacity, and entries waiting for a command.
+    pub(super) used: [usize; 2],
+    pub(super) queued: [usize; 2],
+    /// Times at which read entries leave the queue when they leave with their data.
+    releases: std::collections::VecDeque<u64>,
+    pub(super) staged: Staged,
+    pub(super) pipeline: Pipeline,
+    pub(super) write_mode: bool,
+    pub(super) burst_reads: u32,
+    pub(super) burst_writes: u32,
+    pub(super) cmd_free: u64,
+    pub(super) clock: u64,
+    pub(super) wake: u64,
+    /// The command to issue at `wake`, while `chosen`.
+    pub(super) next: u64,
+    pub(super) chosen: bool,
+    pub(super) stale: u8,
+    /// The earliest refresh that is not under way.
+    pub(super) refresh_due: u64,
+    next_age: u32,
+    /// When the present mode began.
+    pub(super) mode_since: u64,
+    pub(super) stats: Stats,
+    #[cfg(test)]
+    pub(super) log: Vec<(u64, Command, usize)>,
+}
+
+/// Commands as tests see them; the place is a bank, for a refresh a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Act,
+    Pre,
+    Rd,
+    Wr,
+    Ref,
+}
+
+impl Channel {
+    pub(super) fn new(spec: &DramSpec, shape: &Shape, t: Timing) -> Channel {
+        let nbanks = (shape.ranks * shape.bank_groups * shape.banks_per_group) as usize;
+        let per_rank = nbanks / shape.ranks as usize;
+        let (rpq, wpq) = (spec.rpq as usize, spec.wpq as usize);
+        let n = rpq + wpq + nbanks * (1 + spec.bank_queue as usize);
+        let slots = (0..n)
+            .map(|i| Slot {
+                line: 0,
+                arrive: 0,
+                age: 0,
+                token: 0,
+                row: 0,
+                next: if i + 1 < n { i as u16 + 1 } else { NONE },
+                prev: NONE,
+                dir: 0,
+                bank: 0,
+                class: 0,
+                outcome: None,
+            })
+            .collect();
+        let of_wpq = |f: f64| f * wpq as f64;
+        let mut channel = Channel {
+            p: Policy {
+                page: spec.page_policy,
+                scheduler: spec.scheduler,
+                release: spec.entry_release,
+                row_access_limit: spec.row_access_limit,
+                age_cap: if spec.age_cap_ns == 0 { NEVER } else { spec.age_cap_ns * 1000 },
+                high: of_wpq(spec.write_high).floor() as usize,
+                low: of_wpq(spec.write_low).ceil() as usize,
+                idle: of_wpq(spec.write_idle).floor() as usize,
+                min_reads: spec.min_read_burst,
+                min_writes: spec.min_write_burst,
+                max_writes: spec.max_write_burst,
+                capacity: [rpq, wpq],
+                bank_queue: spec.bank_queue,
+                row_hit_limit: spec.row_hit_limit,
+                static_latency: (spec.static_latency_ns * 1000.0).round() as u64,
+            },
+            slots,
+            free: 0,
+            banks: (0..nbanks)
+                .map(|_| Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] })
+                .collect(),
+            scan: Box::new(Scan {
+                act_at: [0; BANKS],
+                pre_at: [0; BANKS],
+                col_at: [0; BANKS],
+                active_key: [0; BANKS],
+                hit_key: [[0; BANKS]; 2],
+                miss_key: [[0; BANKS]; 2],
+                group: std::array::from_fn(|b| (b / shape.banks_per_group as usize) as u8),
+                group_act: [0; BANKS],
+                group_col: [[0; BANKS]; 2],
+                rank_act: [0; BANKS],
+                rank_col: [[0; BANKS]; 2],
+                best: [u128::MAX; 3],
+            }),
+            rank_shift: per_rank.trailing_zeros(),
+            rank_mask: ((1u128 << per_rank) - 1) as u64,
+            row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
+            ranks: (0..shape.ranks as usize)
+                .map(|r| Rank {
+                    acts: [NEVER; 4],
+                    acts_next: 0,
+                    // Ranks take turns within the interval.
+                    refresh_due: if spec.refresh { t.refi + t.refi * r as u64 / u64::from(shape.ranks) } else { NEVER },
+                    mask: ((1u128 << per_rank) - 1) as u64 * (1u64 << (r * per_rank)),
+                    refreshing: false,
+                })
+                .collect(),
+            t,
+            hits: [0; 2],
+            misses: [0; 2],
+            open: 0,
+            active: 0,
+            active_writes: 0,
+            blocked: 0,
+            used: [0; 2],
+            queued: [0; 2],
+            releases: std::collections::VecDeque::with_capacity(rpq),
+            staged: Staged::new(nbanks),
+            pipeline: Pipeline::default(),
+            write_mode: false,
+            burst_reads: 0,
+            burst_writes: 0,
+            cmd_free: 0,
+            clock: 0,
+            wake: NEVER,
+            next: 0,
+            chosen: false,
+            stale: ALL_STALE,
+            next_age: 0,
+            mode_since: 0,
+            refresh_due: NEVER,
+            stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
+            #[cfg(test)]
+            log: Vec::new(),
+        };
+        channel.refresh_due = channel.next_refresh();
+        channel
+    }
+
+    /// Records a command when tests watch.
+    #[inline]
+    pub(super) fn note(&mut self, _at: u64, _command: Command, _place: usize) {
+        #[cfg(test)]
+        self.log.push((_at, _command, _place));
+    }
+
+    #[inline]
+    pub(super) fn can_accept(&self, write: bool) -> bool {
+        self.used[write as usize] < self.p.capacity[write as usize]
+    }
+
+    /// The counters as of `now`.
+    pub(super) fn stats(&self, now: u64) -> Stats {
+        let mut s = self.stats.clone();
+        for dir in [READ, WRITE] {
+            let present = now.wrapping_mul(self.used[dir] as u64);
+            s.entry_ps[dir] = s.entry_ps[dir].wrapping_add(present);
+        }
+        // Entries that leave at a known later time were counted up to then.
+        let later: u64 = self.releases.iter().map(|t| t.max(&now)).sum();
+        s.entry_ps[READ] = s.entry_ps[READ].wrapping_sub(later);
+        if self.write_mode {
+            s.write_mode_ps += now.saturating_sub(self.mode_since);
+        }
+        s
+    }
+
+    /// Takes a request in at `now`, when everything before `now` has been issued.
+    pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded, done: &mut Vec<Completion>) {
+        debug_assert!(self.can_accept(req.write), "pushed into a full queue");
+        let now = if self.t.whole { now.div_ceil(self.t.tck) * self.t.tck } else { now };
+        if self.wake == NEVER {
+            self.catch_up(now);
+        }
+        self.clock = self.clock.max(now);
+        let b = d.bank as usize;
+        if self.has_write(b, req.line) {
+            if req.write {
+                self.stats.writes_merged += 1;
+            } else {
+                self.stats.reads_forwarded += 1;
+                done.push(Completion {
+                    token: req.token,
+                    class: req.class,
+                    outcome: RowOutcome::Forwarded,
+                    at: Time(now + self.t.tck + self.p.static_latency),
+                });
+            }
+            return;
+        }
+        if self.next_age >> AGE_BITS != 0 {
+            self.renumber();
+        }
+        let dir = req.write as usize;
+        let i = self.free;
+        let s = &mut self.slots[i as usize];
+        self.free = s.next;
+        *s = Slot {
+            line: req.line,
+            arrive: now,
+            age: self.next_age,
+            token: req.token,
+            row: d.row,
+            next: NONE,
+            prev: NONE,
+            dir: dir as u8,
+            bank: d.bank,
+            class: req.class,
+            outcome: None,
+        };
+        self.next_age += 1;
+        self.used[dir] += 1;
+        // The occupancy integral: times at which entries left minus times they came.
+        self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_sub(now);
+        if self.p.bank_queue > 0 {
+            return self.stage(i, dir, now);
+        }
+        self.link(i, b, dir);
+        if self.p.scheduler == Scheduler::Transaction {
+            self.sort_in(i, b, dir);
+            self.wake = self.wake.min(now);
+            return;
+        }
+        let q = self.banks[b].q[dir];
+        let idle = (self.active | self.blocked) >> b & 1 == 0 && dir == self.write_mode as usize;
+        if d.row == self.banks[b].row {
+            if q.hit == NONE {
+                self.set_hit(b, dir, i);
+                if idle {
+                    if q.miss != NONE {
+                        // The bank's precharge may no longer be wanted.
+                        self.stale |= 1 << PRECHARGE;
+                        self.chosen = false;
+                    }
+                    self.offer(COLUMN, self.column_at(b, dir), self.scan.hit_key[dir][b]);
+                }
+            }
+        } else if q.miss == NONE {
+            self.set_miss(b, dir, i);
+            if idle {
+                self.offer_row(b, dir);
+            }
+        }
+        if self.mode_due() {
+            self.chosen = false;
+            self.wake = self.wake.min(self.cmd_free.max(self.clock));
+        }
+    }
+
+    /// Appends slot `i` to its bank's list.
+    #[inline]
+    pub(super) fn link(&mut self, i: u16, b: usize, dir: usize) {
+        let q = &mut self.banks[b].q[dir];
+        self.slots[i as usize].prev = q.tail;
+        self.slots[i as usize].next = NONE;
+        match q.tail {
+            NONE => q.head = i,
+            tail => self.slots[tail as usize].next = i,
+        }
+        q.tail = i;
+        self.queued[dir] += 1;
+    }
+
+    /// Makes slot `i` its bank's hit or miss if it has none.
+    #[inline]
+    pub(super) fn sort_in(&mut self, i: u16, b: usize, dir: usize) {
+        let q = self.banks[b].q[dir];
+        if self.slots[i as usize].row == self.banks[b].row {
+            if q.hit == NONE {
+                self.set_hit(b, dir, i);
+            }
+        } else if q.miss == NONE {
+            self.set_miss(b, dir, i);
+        }
+    }
+
+    /// Restarts the ages from zero in the order they have.
+    fn renumber(&mut self) {
+        let mut live: Vec<u16> = Vec::new();
+        for mut i in self.staged.head {
+            while i != NONE {
+                live.push(i);
+                i = self.slots[i as usize].next;
+            }
+        }
+        for bank in &self.banks {
+            if bank.active != NONE {
+                live.push(bank.active);
+            }
+            for q in &bank.q {
+                let mut i = q.head;
+                while i != NONE {
+                    live.push(i);
+                    i = self.slots[i as usize].next;
+                }
+            }
+        }
+        live.sort_by_key(|&i| self.slots[i as usize].age);
+        self.next_age = live.len() as u32;
+        for (age, i) in live.into_iter().enumerate() {
+            self.slots[i as usize].age = age as u32;
+        }
+        for b in 0..self.banks.len() {
+            let Bank { active, q, .. } = self.banks[b];
+            if active != NONE {
+                self.scan.active_key[b] = key(ACTIVE, self.slots[active as usize].age, b);
+            }
+            for dir in [READ, WRITE] {
+                self.set_hit(b, dir, q[dir].hit);
+                self.set_miss(b, dir, q[dir].miss);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
+        self.banks[b].q[dir].hit = i;
+        set(&mut self.hits[dir], b, i != NONE);
+        if i != NONE {
+            self.scan.hit_key[dir][b] = key(QUEUE, self.slots[i as usize].age, b);
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_miss(&mut self, b: usize, dir: usize, i: u16) {
+        self.banks[b].q[dir].miss = i;
+        set(&mut self.misses[dir], b, i != NONE);
+        if i != NONE {
+            self.scan.miss_key[dir][b] = key(self.row_tier, self.slots[i as usize].age, b);
+        }
+    }
+
+    fn has_write(&self, b: usize, line: u64) -> bool {
+        let bank = &self.banks[b];
+        let mut i = bank.q[WRITE].head;
+        while i != NONE {
+            let s = &self.slots[i as usize];
+            if s.line == line {
+                return true;
+            }
+            i = s.next;
+        }
+        let mut i = self.staged.head[WRITE];
+        while i != NONE {
+            let s = &self.slots[i as usize];
+            if s.line == line {
+                return true;
+            }
+            i = s.next;
+        }
+        bank.active != NONE && {
+            let s = &self.slots[bank.active as usize];
+            s.dir as usize == WRITE && s.line == line
+        }
+    }
+
+    /// Takes slot `i` out of its bank's list; the caller refreshes `hit` and `miss`.
+    pub(super) fn unlink(&mut self, b: usize, i: u16) {
+        let Slot { next, prev, dir, .. } = self.slots[i as usize];
+        let q = &mut self.banks[b].q[dir as usize];
+        match prev {
+            NONE => q.head = next,
+            p => self.slots[p as usize].next = next,
+        }
+        match next {
+            NONE => q.tail = prev,
+            n => self.slots[n as usize].prev = prev,
+        }
+        self.queued[dir as usize] -= 1;
+    }
+
+    pub(super) fn recycle(&mut self, i: u16) {
+        self.slots[i as usize].next = self.free;
+        self.free = i;
+    }
+
+    /// The first slot from `i` on whose row is, or is not, `row`.
+    #[inline]
+    fn first(&self, mut i: u16, row: u32, same: bool) -> u16 {
+        while i != NONE && (self.slots[i as usize].row == row) != same {
+            i = self.slots[i as usize].next;
+        }
+        i
+    }
+
+    /// Sets the oldest hit of a bank's list, searching from `from`.
+    #[inline]
+    pub(super) fn find_hit(&mut self, b: usize, dir: usize, from: u16) {
+        let hit = match self.banks[b].row {
+            NO_ROW => NONE,
+            row => self.first(from, row, true),
+        };
+        self.set_hit(b, dir, hit);
+    }
+
+    #[inline]
+    pub(super) fn find_miss(&mut self, b: usize, dir: usize) {
+        let row = self.banks[b].row;
+        let head = self.banks[b].q[dir].head;
+        let miss = if row == NO_ROW { head } else { self.first(head, row, false) };
+        self.set_miss(b, dir, miss);
+    }
+
+    /// Precharges bank `b` at `at`.
+    pub(super) fn close(&mut self, b: usize, at: u64) {
+        self.note(at, Command::Pre, b);
+        self.banks[b].row = NO_ROW;
+        self.scan.act_at[b] = self.scan.act_at[b].max(at + self.t.rp);
+        self.open &= !(1 << b);
+        for dir in [READ, WRITE] {
+            let head = self.banks[b].q[dir].head;
+            if head != NONE {
+                self.set_hit(b, dir, NONE);
+                self.set_miss(b, dir, head);
+            } else {
+                self.empty(b, dir);
+            }
+        }
+    }
+
+    #[inline]
+    fn empty(&mut self, b: usize, dir: usize) {
+        self.banks[b].q[dir] = EMPTY;
+        self.hits[dir] &= !(1 << b);
+        self.misses[dir] &= !(1 << b);
+    }
+
+    /// A row of bank `b` was opened: sorts its queues into hits and misses anew.
+    pub(super) fn opened(&mut self, b: usize) {
+        self.open |= 1 << b;
+        for dir in [READ, WRITE] {
+            let head = self.banks[b].q[dir].head;
+            if head != NONE {
+                self.find_hit(b, dir, head);
+                self.find_miss(b, dir);
+            } else {
+                self.empty(b, dir);
+            }
+        }
+    }
+
+    /// Frees a queue entry at `at`, now or when its data has passed.
+    #[inline]
+    pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
+        self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_add(at);
+        if at <= now {
+            self.used[dir] -= 1;
+        } else {
+            self.releases.push_back(at);
+        }
+    }
+
+    /// Frees the read entries whose data has passed.
+    pub(super) fn release(&mut self, now: u64) {
+        while self.releases.front().is_some_and(|&t| t <= now) {
+            self.releases.pop_front();
+            self.used[READ] -= 1;
+        }
+    }
+
+    pub(super) fn next_release(&self) -> u64 {
+        self.releases.front().copied().unwrap_or(NEVER)
+    }
+
+    /// Accounts for the refreshes that fell into an idle time ending at `now`.
+    fn catch_up(&mut self, now: u64) {
+        for r in 0..self.ranks.len() {
+            let due = self.ranks[r].refresh_due;
+            if due > now {
+                continue;
+            }
+            let missed = (now - due) / self.t.refi;
+            let last = due + missed * self.t.refi;
+            let mut at = last;
+            let mask = self.ranks[r].mask;
+            for b in bits(mask) {
+                if self.banks[b].row != NO_ROW {
+                    self.stats.precharges += 1;
+                    self.close(b, due.max(self.scan.pre_at[b]));
+                }
+                at = at.max(self.scan.act_at[b]);
+            }
+            for b in bits(mask) {
+                self.scan.act_at[b] = at + self.t.rfc;
+            }
+            self.stats.refreshes += missed + 1;
+            self.ranks[r].refresh_due = last + self.t.refi;
+        }
+        self.refresh_due = self.next_refresh();
+    }
+}
+
+#[inline]
+pub(super) fn set(mask: &mut u64, bit: usize, on: bool) {
+    *mask = (*mask & !(1 << bit)) | (u64::from(on) << bit);
+}
+
+/// The positions of the set bits, lowest first.
+#[inline]
+pub(super) fn bits(mut m: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        (m != 0).then(|| {
+            let b = m.trailing_zeros() as usize;
+            m &= m - 1;
+            b
+        })
+    })
+}

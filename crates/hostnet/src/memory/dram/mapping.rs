@@ -1,0 +1,200 @@
+//! From a line number to channel, bank, row and column.
+
+use super::Shape;
+
+/// Where a line lives. `bank` counts over all ranks and bank groups of the channel:
+/// `(rank * groups + group) * banks_per_group + bank`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    pub bank: u8,
+    pub row: u32,
+    pub column: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Field {
+    shift: u32,
+    mask: u64,
+}
+
+impl Field {
+    #[inline]
+    fn of(self, x: u64) -> u64 {
+        (x >> self.shift) & self.mask
+    }
+}
+
+/// A compiled mapping: five shifts and masks per line, one multiplication more when the
+/// number of channels is not a power of two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapper {
+    channels: u64,
+    /// 2^64 / channels rounded up, to divide by multiplication; 0 for powers of two.
+    reciprocal: u64,
+    /// Lines that stay together on a channel, as a shift of the line number.
+    channel_shift: u32,
+    channel_bits: u32,
+    channel_hash: bool,
+    column: Field,
+    column_high: Field,
+    column_low_bits: u32,
+    rank: Field,
+    group: Field,
+    bank: Field,
+    row: Field,
+    mop: bool,
+    bank_hash: bool,
+    group_bits: u32,
+    bank_bits: u32,
+    rank_bits: u32,
+}
+
+fn log2(n: u32) -> u32 {
+    n.trailing_zeros()
+}
+
+impl Mapper {
+    /// Compiles `order`, the fields from the top bit down: two letters each out of
+    /// `ro ra bg ba co ch`, `ba` standing for bank and group when `bg` is absent; or
+    /// `MOP4CLXOR`.
+    ///
+    /// # Errors
+    /// One sentence about the order when a field is unknown, missing or doubled, when
+    /// the row is not on top, or when `ch` splits a field of a channel count that is no
+    /// power of two.
+    pub fn new(order: &str, channels: u32, channel_hash: bool, bank_hash: bool, shape: &Shape) -> Result<Mapper, String> {
+        let mop = order.eq_ignore_ascii_case("MOP4CLXOR");
+        let lower = if mop { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
+        let fields = split(&lower).ok_or_else(|| {
+            format!("'{order}' is no address mapping; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as 'rorababgcoch') or 'MOP4CLXOR'")
+        })?;
+        if fields.first() != Some(&"ro") && fields.first() != Some(&"ch") {
+            return Err(format!("address mapping '{order}' must have the row (ro) on top, as in 'rorababgcoch'"));
+        }
+        let has_group = fields.contains(&"bg");
+        let (gb, bb, rb) = (log2(shape.bank_groups), log2(shape.banks_per_group), log2(shape.ranks));
+        let cb = log2(shape.lines_per_row);
+        let mut m = Mapper {
+            channels: u64::from(channels),
+            reciprocal: if channels.is_power_of_two() { 0 } else { u64::MAX / u64::from(channels) + 1 },
+            channel_shift: 0,
+            channel_bits: if channels.is_power_of_two() { log2(channels) } else { 0 },
+            channel_hash,
+            column: Field::default(),
+            column_high: Field::default(),
+            column_low_bits: 0,
+            rank: Field::default(),
+            group: Field::default(),
+            bank: Field::default(),
+            row: Field::default(),
+            mop,
+            bank_hash,
+            group_bits: gb,
+            bank_bits: bb,
+            rank_bits: rb,
+        };
+        let mut pos = 0;
+        let take = |pos: &mut u32, bits: u32| {
+            let f = Field { shift: *pos, mask: (1u64 << bits) - 1 };
+            *pos += bits;
+            f
+        };
+        if mop {
+            // Four lines of a row, then rank, group, bank, then the rest of the columns.
+            m.column = take(&mut pos, 2);
+            m.rank = take(&mut pos, rb);
+            m.group = take(&mut pos, gb);
+            m.bank = take(&mut pos, bb);
+            m.column_high = take(&mut pos, cb - 2);
+            m.column_low_bits = 2;
+            m.row = Field { shift: pos, mask: u64::from(u32::MAX) };
+            return Ok(m);
+        }
+        for f in fields.iter().rev() {
+            match *f {
+                "co" => m.column = take(&mut pos, cb),
+                "ra" => m.rank = take(&mut pos, rb),
+                "bg" => m.group = take(&mut pos, gb),
+                "ba" => {
+                    if !has_group {
+                        m.group = take(&mut pos, gb);
+                    }
+                    m.bank = take(&mut pos, bb);
+                }
+                "ch" => m.channel_shift = pos,
+                _ => m.row = take(&mut pos, if fields[0] == "ro" { 32 } else { log2(shape.rows) }),
+            }
+        }
+        Ok(m)
+    }
+
+    /// Channel of a line, and the line's number within the channel.
+    #[inline]
+    pub fn channel(&self, line: u64) -> (usize, u64) {
+        let low = line & ((1u64 << self.channel_shift) - 1);
+        let high = line >> self.channel_shift;
+        if self.reciprocal == 0 {
+            let inner = high >> self.channel_bits;
+            let mut ch = high & (self.channels - 1);
+            if self.channel_hash {
+                // Row and bank bits spread strides that are multiples of the channel count.
+                let mut h = inner;
+                h ^= h >> 24;
+                h ^= h >> 12;
+                h ^= h >> 6;
+                h ^= h >> 3;
+                ch = (ch ^ h) & (self.channels - 1);
+            }
+            return (ch as usize, (inner << self.channel_shift) | low);
+        }
+        // Exact for high < 2^64 / channels, that is for every address below 2^58 bytes.
+        let inner = ((u128::from(high) * u128::from(self.reciprocal)) >> 64) as u64;
+        let mut ch = high - inner * self.channels;
+        if self.channel_hash {
+            ch += crate::kernel::rng::mix(inner) % self.channels;
+            if ch >= self.channels {
+                ch -= self.channels;
+            }
+        }
+        (ch as usize, (inner << self.channel_shift) | low)
+    }
+
+    /// Bank, row and column of the channel's line number `inner`.
+    #[inline]
+    pub fn decode(&self, inner: u64) -> Decoded {
+        let mut row = self.row.of(inner);
+        let column = self.column.of(inner) | (self.column_high.of(inner) << self.column_low_bits);
+        let mut rank = self.rank.of(inner);
+        let mut group = self.group.of(inner);
+        let mut bank = self.bank.of(inner);
+        if self.mop {
+            rank ^= column & ((1 << self.rank_bits) - 1);
+            group ^= (column >> self.rank_bits) & ((1 << self.group_bits) - 1);
+            bank ^= (column >> (self.rank_bits + self.group_bits)) & ((1 << self.bank_bits) - 1);
+            // Ramulator's version folds the columns left over into the row as well.
+            row ^= column >> (self.rank_bits + self.group_bits + self.bank_bits);
+        }
+        if self.bank_hash {
+            // Permutation-based interleaving (Zhang, Zhu, Zhang, MICRO 2000).
+            group ^= row & ((1 << self.group_bits) - 1);
+            bank ^= (row >> self.group_bits) & ((1 << self.bank_bits) - 1);
+        }
+        Decoded {
+            bank: ((((rank << self.group_bits) | group) << self.bank_bits) | bank) as u8,
+            row: row as u32,
+            column: column as u32,
+        }
+    }
+}
+
+/// The two-letter fields of `order`, or nothing when one is unknown, doubled or missing.
+fn split(order: &str) -> Option<Vec<&str>> {
+    const KNOWN: [&str; 6] = ["ro", "ra", "bg", "ba", "co", "ch"];
+    if !order.is_ascii() || order.len() % 2 != 0 {
+        return None;
+    }
+    let fields: Vec<&str> = (0..order.len() / 2).map(|i| &order[2 * i..2 * i + 2]).collect();
+    let once = |f: &&str| fields.iter().filter(|g| *g == f).count() == 1;
+    let complete = KNOWN.iter().all(|k| *k == "bg" || fields.contains(k));
+    (complete && fields.iter().all(|f| KNOWN.contains(f) && once(f))).then_some(fields)
+}

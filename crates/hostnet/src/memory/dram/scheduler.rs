@@ -1,0 +1,526 @@
+//! FR-FCFS over one channel: which command is issued next, and when.
+//!
+//! The channel is never ticked. Each candidate command has an earliest time; the next
+//! command is the one that the policy prefers among those possible at the smallest of
+//! these times.
+
+use super::channel::{
+    bits, Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
+};
+use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
+use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
+use crate::kernel::Time;
+
+/// A candidate command as one number, so that the preferred one is a minimum without
+/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in `timed`, 28 bits of time.
+type Key = u64;
+
+const BANK_BITS: u32 = 6;
+const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
+const TIME_SHIFT: u32 = TIER_SHIFT + 2;
+const NO_KEY: Key = u64::MAX;
+
+/// Slots that a row was opened for come first, then refreshes; row hits and the other
+/// commands share the third tier or follow each other.
+pub(super) const ACTIVE: u64 = 0;
+const REFRESH: u64 = 1;
+pub(super) const QUEUE: u64 = 2;
+pub(super) const BEHIND: u64 = 3;
+
+#[inline]
+pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
+    tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
+}
+
+/// A key with the time by which its command is later than the floor.
+#[inline]
+fn timed(floor: u64, at: u64, key: Key) -> Key {
+    at.saturating_sub(floor) << TIME_SHIFT | key
+}
+
+/// A command with its absolute time: `[time: 64][key: 64]`.
+type Choice = u128;
+
+const NO_CHOICE: Choice = Choice::MAX;
+
+#[inline]
+fn choice(at: u64, key: Key) -> Choice {
+    Choice::from(at) << 64 | Choice::from(key)
+}
+
+#[inline]
+fn time_of(c: Choice) -> u64 {
+    (c >> 64) as u64
+}
+
+#[inline]
+fn untimed(floor: u64, best: Key) -> Choice {
+    if best == NO_KEY {
+        return NO_CHOICE;
+    }
+    choice(floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
+}
+
+impl Channel {
+    /// Issues every command possible up to `now`, and says whether entries became free.
+    pub(super) fn advance(&mut self, now: u64, done: &mut Vec<Completion>) -> bool {
+        let before = self.used;
+        self.release(now);
+        if self.p.bank_queue > 0 {
+            self.advance_staged(now, done);
+            return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
+        }
+        if self.p.scheduler == Scheduler::Transaction {
+            self.advance_transactions(now, done);
+            return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
+        }
+        loop {
+            if !self.chosen {
+                if self.mode_due() {
+                    self.switch_mode();
+                }
+                (self.wake, self.next) = self.choose();
+            }
+            let (at, best) = (self.wake, self.next);
+            let due = self.refresh_due;
+            if due <= at && (at != NEVER || self.queued != [0, 0]) {
+                if due > now {
+                    self.chosen = false;
+                    self.wake = due;
+                    break;
+                }
+                self.start_refresh(due);
+                continue;
+            }
+            if at > now {
+                self.chosen = true;
+                break;
+            }
+            self.chosen = false;
+            self.clock = self.clock.max(at);
+            self.issue(at, best, done);
+        }
+        self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE]
+    }
+
+    /// The earliest refresh that is not under way.
+    pub(super) fn next_refresh(&self) -> u64 {
+        let mut due = NEVER;
+        for r in &self.ranks {
+            if !r.refreshing {
+                due = due.min(r.refresh_due);
+            }
+        }
+        due
+    }
+
+    pub(super) fn start_refresh(&mut self, due: u64) {
+        for r in &mut self.ranks {
+            if !r.refreshing && r.refresh_due <= due {
+                r.refreshing = true;
+                self.blocked |= r.mask;
+                self.stale = ALL_STALE;
+            }
+        }
+        self.refresh_due = self.next_refresh();
+        self.clock = self.clock.max(due);
+    }
+
+    /// Whether the watermarks and burst lengths ask for the other mode.
+    #[inline]
+    pub(super) fn mode_due(&self) -> bool {
+        let [reads, writes] = self.queued;
+        let p = &self.p;
+        if self.write_mode {
+            let long_enough = self.burst_writes >= p.min_writes;
+            let low = writes < p.low && (reads > 0 || writes <= p.idle);
+            let spent = p.max_writes > 0 && self.burst_writes >= p.max_writes && reads > 0;
+            (long_enough && (low || spent)) || (writes == 0 && reads > 0)
+        } else {
+            (writes > p.high && (self.burst_reads >= p.min_reads || reads == 0))
+                || (reads == 0 && writes > p.idle)
+        }
+    }
+
+    pub(super) fn switch_mode(&mut self) {
+        if self.write_mode {
+            self.stats.write_mode_ps += self.clock - self.mode_since;
+        }
+        self.mode_since = self.clock;
+        self.write_mode = !self.write_mode;
+        self.burst_reads = 0;
+        self.burst_writes = 0;
+        self.stats.mode_switches += 1;
+        self.stale = ALL_STALE;
+    }
+
+    /// A new candidate of `class`.
+    #[inline]
+    pub(super) fn offer(&mut self, class: usize, at: u64, key: Key) {
+        let floor = self.cmd_free.max(self.clock);
+        let at = at.max(floor);
+        let best = &mut self.scan.best[class];
+        if time_of(*best) < floor {
+            self.stale |= 1 << class;
+        } else {
+            *best = choice(at, key).min(*best);
+        }
+        if (at, key) < (self.wake, self.next) {
+            self.chosen = false;
+            self.wake = at;
+        }
+    }
+
+    /// The oldest request of bank `b` for another row, if any, wants an activate or a
+    /// precharge.
+    #[inline]
+    pub(super) fn offer_row(&mut self, b: usize, dir: usize) {
+        if (self.misses[dir] & !self.blocked) >> b & 1 == 0 {
+            return;
+        }
+        let key = self.scan.miss_key[dir][b];
+        if self.open >> b & 1 == 0 {
+            self.offer(ACTIVATE, self.activate_at(b), key);
+        } else if self.p.scheduler == Scheduler::FirstReady || self.hits[dir] >> b & 1 == 0 {
+            self.offer(PRECHARGE, self.scan.pre_at[b], key);
+        }
+    }
+
+    /// Banks with candidates: active columns, row hits, activates, precharges.
+    #[inline]
+    fn candidates(&self) -> (u64, u64, u64) {
+        let dir = self.write_mode as usize;
+        let free = !self.active & !self.blocked;
+        let misses = self.misses[dir] & free;
+        let closing = misses & self.open;
+        let hits = self.hits[dir] & free;
+        let over = self.overdue(closing & hits, dir);
+        let closing = match self.p.scheduler {
+            Scheduler::HitFirst => closing & (!hits | over),
+            Scheduler::FirstReady | Scheduler::Transaction => closing,
+        };
+        (hits & !over, misses & !self.open, closing)
+    }
+
+    #[inline]
+    pub(super) fn column_at(&self, b: usize, dir: usize) -> u64 {
+        let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        self.scan.col_at[b].max(self.scan.group_col[dir][g % BANKS]).max(self.scan.rank_col[dir][r % BANKS])
+    }
+
+    #[inline]
+    pub(super) fn activate_at(&self, b: usize) -> u64 {
+        let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        self.scan.act_at[b].max(self.scan.group_act[g % BANKS]).max(self.scan.rank_act[r % BANKS])
+    }
+
+    #[inline]
+    fn search_columns(&self, hits: u64, floor: u64) -> Choice {
+        let scan = &*self.scan;
+        let dir = self.write_mode as usize;
+        let mut best = self.columns(hits, dir, &scan.hit_key[dir], floor);
+        if self.active != 0 {
+            let reads = self.active & !self.active_writes;
+            best = best.min(self.columns(reads, READ, &scan.active_key, floor));
+        }
+        if self.active_writes != 0 {
+            best = best.min(self.columns(self.active_writes, WRITE, &scan.active_key, floor));
+        }
+        best
+    }
+
+    #[inline]
+    fn search_activates(&self, mask: u64, floor: u64) -> Choice {
+        let scan = &*self.scan;
+        let keys = &scan.miss_key[self.write_mode as usize];
+        self.grouped(mask, &scan.act_at, &scan.group_act, &scan.rank_act, keys, floor)
+    }
+
+    #[inline]
+    fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
+        let keys = &self.scan.miss_key[self.write_mode as usize];
+        let mut best = NO_KEY;
+        for b in bits(mask) {
+            best = best.min(timed(floor, self.scan.pre_at[b], keys[b]));
+        }
+        untimed(floor, best)
+    }
+
+    #[inline]
+    fn columns(&self, mask: u64, dir: usize, keys: &[Key; BANKS], floor: u64) -> Choice {
+        let scan = &*self.scan;
+        self.grouped(mask, &scan.col_at, &scan.group_col[dir], &scan.rank_col[dir], keys, floor)
+    }
+
+    /// The preferred candidate among the banks of `mask`, each bound by its bank, its
+    /// group and its rank.
+    #[inline]
+    fn grouped(
+        &self,
+        mask: u64,
+        bank: &[u64; BANKS],
+        group: &[u64; BANKS],
+        rank: &[u64; BANKS],
+        keys: &[Key; BANKS],
+        floor: u64,
+    ) -> Choice {
+        let mut all = NO_CHOICE;
+        let mut rest = mask;
+        while rest != 0 {
+            // The rank's bound is a floor for all its banks.
+            let r = (rest.trailing_zeros() >> self.rank_shift) as usize % BANKS;
+            let here = rest & (self.rank_mask << (r << self.rank_shift));
+            rest ^= here;
+            let floor = floor.max(rank[r]);
+            let mut best = NO_KEY;
+            for b in bits(here) {
+                let at = bank[b].max(group[self.scan.group[b] as usize % BANKS]);
+                best = best.min(timed(floor, at, keys[b]));
+            }
+            all = all.min(untimed(floor, best));
+        }
+        all
+    }
+
+    /// The preferred command and its time.
+    fn choose(&mut self) -> (u64, Key) {
+        let floor = self.cmd_free.max(self.clock);
+        let (hits, acts, pres) = self.candidates();
+        let dir = self.write_mode as usize;
+        if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] & self.open != 0 {
+            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
+        }
+        let again = |class: usize| self.stale >> class & 1 == 1 || time_of(self.scan.best[class]) < floor;
+        let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
+        if columns {
+            self.scan.best[COLUMN] = self.search_columns(hits, floor);
+        }
+        if activates {
+            self.scan.best[ACTIVATE] = self.search_activates(acts, floor);
+        }
+        if precharges {
+            self.scan.best[PRECHARGE] = self.search_precharges(pres, floor);
+        }
+        let [c, a, p] = self.scan.best;
+        debug_assert_eq!(c, self.search_columns(hits, floor));
+        debug_assert_eq!(a, self.search_activates(acts, floor));
+        debug_assert_eq!(p, self.search_precharges(pres, floor));
+        let mut best = c.min(a).min(p);
+        self.stale = 0;
+        if self.blocked != 0 {
+            let (at, r) = self.choose_refresh();
+            if at != NEVER {
+                best = best.min(choice(at.max(floor), key(REFRESH, 0, r)));
+            }
+        }
+        (time_of(best), best as Key)
+    }
+
+    /// Banks among `mask` where a request waited past the age cap behind row hits.
+    fn overdue(&self, mask: u64, dir: usize) -> u64 {
+        let mut m = 0;
+        if self.p.age_cap != NEVER {
+            for b in bits(mask) {
+                let q = &self.banks[b].q[dir];
+                let old = self.slots[q.miss as usize].arrive + self.p.age_cap <= self.clock;
+                m |= u64::from(old) << b;
+            }
+        }
+        m
+    }
+
+    /// The next step of a refresh and the rank it is for.
+    pub(super) fn choose_refresh(&self) -> (u64, usize) {
+        let mut best = (NEVER, 0);
+        for (r, rank) in self.ranks.iter().enumerate() {
+            if !rank.refreshing || self.active & rank.mask != 0 {
+                continue;
+            }
+            let open = self.open & rank.mask;
+            let (mask, when) = if open != 0 { (open, &self.scan.pre_at) } else { (rank.mask, &self.scan.act_at) };
+            let at = bits(mask).map(|b| when[b]).max().unwrap_or(0);
+            best = best.min((at, r));
+        }
+        best
+    }
+
+    fn issue(&mut self, at: u64, key: Key, done: &mut Vec<Completion>) {
+        let b = (key & ((1 << BANK_BITS) - 1)) as usize;
+        let tier = key >> TIER_SHIFT;
+        if tier == ACTIVE {
+            let i = self.banks[b].active;
+            self.banks[b].active = NONE;
+            self.active &= !(1 << b);
+            self.active_writes &= !(1 << b);
+            return self.column(b, i, at, done);
+        }
+        if tier == REFRESH {
+            return self.refresh(b, at);
+        }
+        let dir = self.write_mode as usize;
+        let age = (key >> BANK_BITS) as u32 & ((1 << AGE_BITS) - 1);
+        let hit = self.banks[b].q[dir].hit;
+        if hit != NONE && self.slots[hit as usize].age == age {
+            let next = self.slots[hit as usize].next;
+            self.unlink(b, hit);
+            self.find_hit(b, dir, next);
+            self.slots[hit as usize].outcome.get_or_insert(RowOutcome::Hit);
+            self.column(b, hit, at, done);
+            if self.p.release == Release::Activate {
+                self.free_entry(dir, at, at);
+            }
+        } else if self.open >> b & 1 == 0 {
+            self.activate(b, at);
+        } else {
+            let i = self.banks[b].q[dir].miss;
+            self.slots[i as usize].outcome.get_or_insert(RowOutcome::Conflict);
+            self.cmd_free = at + self.t.tck;
+            self.stats.precharges += 1;
+            self.close(b, at);
+            // Row hits may have been waiting.
+            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
+            self.offer_row(b, dir);
+        }
+    }
+
+    /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
+    pub(super) fn refresh(&mut self, r: usize, at: u64) {
+        self.cmd_free = at + self.t.tck;
+        self.stale = ALL_STALE;
+        let open = self.open & self.ranks[r].mask;
+        if open != 0 {
+            for b in bits(open) {
+                self.stats.precharges += 1;
+                self.close(b, at);
+            }
+            return;
+        }
+        self.note(at, Command::Ref, r);
+        let rank = &mut self.ranks[r];
+        rank.refreshing = false;
+        rank.refresh_due += self.t.refi;
+        self.blocked &= !rank.mask;
+        for b in bits(rank.mask) {
+            self.scan.act_at[b] = at + self.t.rfc;
+        }
+        self.refresh_due = self.next_refresh();
+        self.stats.refreshes += 1;
+    }
+
+    fn activate(&mut self, b: usize, at: u64) {
+        let dir = self.write_mode as usize;
+        let i = self.banks[b].q[dir].miss;
+        self.banks[b].active = i;
+        self.scan.active_key[b] = key(ACTIVE, self.slots[i as usize].age, b);
+        self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
+        self.open_row(b, self.slots[i as usize].row, at);
+        self.unlink(b, i);
+        self.active |= 1 << b;
+        self.active_writes |= (dir as u64) << b;
+        self.opened(b);
+        self.stale |= 1 << ACTIVATE;
+        self.offer(COLUMN, self.column_at(b, dir), self.scan.active_key[b]);
+        if self.p.release == Release::Activate {
+            self.free_entry(dir, at, at);
+        }
+    }
+
+    /// The activate itself, and what it forbids.
+    pub(super) fn open_row(&mut self, b: usize, row: u32, at: u64) {
+        self.note(at, Command::Act, b);
+        let t = &self.t;
+        self.cmd_free = at + t.act_bus;
+        self.stats.activates += 1;
+        self.banks[b].row = row;
+        self.banks[b].accesses = 0;
+        self.scan.col_at[b] = at + t.rcd;
+        self.scan.pre_at[b] = at + t.ras;
+        self.scan.act_at[b] = at + t.rc;
+        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        let rank = &mut self.ranks[r];
+        rank.acts[rank.acts_next] = at;
+        rank.acts_next = (rank.acts_next + 1) & 3;
+        let oldest = rank.acts[rank.acts_next];
+        let window = if oldest == NEVER { 0 } else { oldest + t.faw };
+        self.scan.group_act[group] = at + t.rrd_l;
+        self.scan.rank_act[r] = window.max(at + t.rrd_s);
+    }
+
+    /// The column command for slot `i`, its data, and what the page policy does then.
+    pub(super) fn column(&mut self, b: usize, i: u16, at: u64, done: &mut Vec<Completion>) {
+        let s = self.slots[i as usize];
+        let dir = s.dir as usize;
+        self.note(at, if dir == READ { Command::Rd } else { Command::Wr }, b);
+        let t = &self.t;
+        self.cmd_free = at + t.col_bus;
+        let bank = &mut self.banks[b];
+        bank.accesses += 1;
+        self.scan.pre_at[b] = self.scan.pre_at[b].max(at + t.col_to_pre[dir]);
+        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        let table = &t.col_to_col[dir];
+        for next in [READ, WRITE] {
+            let scan = &mut *self.scan;
+            let when = &mut scan.group_col[next][group];
+            *when = (*when).max(at + table[SAME_GROUP][next]);
+            let own = &mut scan.rank_col[next][r % BANKS];
+            *own = (*own).max(at + table[SAME_RANK][next]);
+            if self.ranks.len() > 1 {
+                let kept = *own;
+                for when in &mut scan.rank_col[next][..self.ranks.len()] {
+                    *when = (*when).max(at + table[OTHER_RANK][next]);
+                }
+                scan.rank_col[next][r % BANKS] = kept;
+            }
+        }
+        let outcome = s.outcome.unwrap_or(RowOutcome::Hit);
+        let data_end = at + if dir == READ { t.cl } else { t.cwl } + t.burst;
+        self.stats.column(dir, outcome, t.burst, b);
+        if dir == READ {
+            self.burst_reads += 1;
+            self.stats.read_latency_ps += data_end - s.arrive;
+            done.push(Completion {
+                token: s.token,
+                class: s.class,
+                outcome,
+                at: Time(data_end + self.p.static_latency),
+            });
+        } else {
+            self.burst_writes += 1;
+        }
+        match self.p.release {
+            _ if self.p.bank_queue > 0 => {}
+            Release::Activate => {}
+            Release::Column => self.free_entry(dir, at, at),
+            Release::Data => self.free_entry(dir, if dir == READ { data_end } else { at }, at),
+        }
+        self.recycle(i);
+        if self.closes(b, dir) {
+            self.stats.auto_precharges += 1;
+            let pre = self.scan.pre_at[b];
+            self.close(b, pre);
+        }
+        if self.p.bank_queue > 0 || self.p.scheduler == Scheduler::Transaction {
+            return;
+        }
+        self.stale |= 1 << COLUMN;
+        if self.p.scheduler == Scheduler::FirstReady {
+            // The bank may have been a candidate for an earlier precharge already.
+            self.stale |= 1 << PRECHARGE;
+        }
+        self.offer_row(b, self.write_mode as usize);
+    }
+
+    fn closes(&self, b: usize, dir: usize) -> bool {
+        let bank = &self.banks[b];
+        if self.p.row_access_limit > 0 && bank.accesses >= self.p.row_access_limit {
+            return true;
+        }
+        let q = &bank.q[dir];
+        match self.p.page {
+            PagePolicy::Open => false,
+            PagePolicy::Closed => true,
+            PagePolicy::OpenAdaptive => q.hit == NONE && q.miss != NONE,
+            PagePolicy::ClosedAdaptive => q.hit == NONE,
+        }
+    }
+}

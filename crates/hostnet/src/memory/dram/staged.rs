@@ -1,0 +1,216 @@
+//! The organisation with a command queue per bank behind the read and the write queue,
+//! as DRAMsim3 has it. The read or the write queue hands over one request per clock, the
+//! first whose bank has room; a bank queue mixes reads and writes in order of arrival;
+//! the banks take turns for the command bus.
+
+use super::channel::{bits, Channel, NEVER, NONE, READ, WRITE};
+use super::{Completion, RowOutcome};
+
+/// State of the queues in front of the bank queues.
+#[derive(Clone, Debug)]
+pub(super) struct Staged {
+    pub head: [u16; 2],
+    tail: [u16; 2],
+    count: [usize; 2],
+    fill: Vec<u32>,
+    /// Writes left to hand over before reads go on.
+    draining: usize,
+    /// Earliest time of the next handover, and what it will be.
+    free_at: u64,
+    movable: u16,
+    /// Bank that issued last.
+    turn: usize,
+}
+
+impl Staged {
+    pub(super) fn new(banks: usize) -> Staged {
+        Staged {
+            head: [NONE; 2],
+            tail: [NONE; 2],
+            count: [0; 2],
+            fill: vec![0; banks],
+            draining: 0,
+            free_at: 0,
+            movable: NONE,
+            turn: 0,
+        }
+    }
+}
+
+/// `[time after the floor: 28][turns to wait: 6][age: 28][command: 2]`
+const ROW: u64 = 2;
+
+impl Channel {
+    pub(super) fn stage(&mut self, i: u16, dir: usize, now: u64) {
+        let st = &mut self.staged;
+        self.slots[i as usize].prev = st.tail[dir];
+        match st.tail[dir] {
+            NONE => st.head[dir] = i,
+            tail => self.slots[tail as usize].next = i,
+        }
+        st.tail[dir] = i;
+        st.count[dir] += 1;
+        self.find_movable();
+        if self.staged.movable != NONE {
+            self.wake = self.wake.min(self.staged.free_at.max(now));
+        }
+    }
+
+    /// Chooses between draining writes and reads, and the request to hand over.
+    fn find_movable(&mut self) {
+        let st = &mut self.staged;
+        if st.draining == 0 {
+            let idle = self.queued == [0, 0] && st.count[WRITE] > self.p.idle;
+            if st.count[WRITE] > self.p.high || idle {
+                st.draining = st.count[WRITE];
+                self.stats.mode_switches += 2;
+            }
+        }
+        let dir = if st.draining > 0 { WRITE } else { READ };
+        let mut i = st.head[dir];
+        while i != NONE && st.fill[self.slots[i as usize].bank as usize] >= self.p.bank_queue {
+            i = self.slots[i as usize].next;
+        }
+        st.movable = i;
+    }
+
+    fn hand_over(&mut self, at: u64) {
+        let st = &mut self.staged;
+        let i = st.movable;
+        let s = self.slots[i as usize];
+        let (dir, b) = (s.dir as usize, s.bank as usize);
+        match s.prev {
+            NONE => st.head[dir] = s.next,
+            p => self.slots[p as usize].next = s.next,
+        }
+        match s.next {
+            NONE => st.tail[dir] = s.prev,
+            n => self.slots[n as usize].prev = s.prev,
+        }
+        st.count[dir] -= 1;
+        st.draining -= usize::from(dir == WRITE);
+        st.fill[b] += 1;
+        st.free_at = at + self.t.tck;
+        self.link(i, b, dir);
+        self.sort_in(i, b, dir);
+        self.free_entry(dir, at, at);
+        // The bank queue shows the request to the command step of the next clock.
+        self.clock = self.clock.max(at + self.t.tck);
+        self.find_movable();
+    }
+
+    /// As `advance`, for this organisation.
+    pub(super) fn advance_staged(&mut self, now: u64, done: &mut Vec<Completion>) {
+        loop {
+            let (at, key) = self.choose_staged();
+            let over = match self.staged.movable {
+                NONE => NEVER,
+                _ => self.staged.free_at.max(self.clock),
+            };
+            let due = self.refresh_due;
+            let next = at.min(over);
+            if due <= next && (next != NEVER || self.queued != [0, 0]) {
+                if due > now {
+                    self.wake = due;
+                    return;
+                }
+                self.start_refresh(due);
+            } else if next > now {
+                self.wake = next;
+                return;
+            } else if at <= over {
+                self.clock = self.clock.max(at);
+                self.issue_staged(at, key, done);
+                self.find_movable();
+            } else {
+                self.hand_over(over);
+            }
+        }
+    }
+
+    /// The older of the two lists' heads.
+    fn oldest(&self, b: usize) -> u16 {
+        let [r, w] = [self.banks[b].q[READ].head, self.banks[b].q[WRITE].head];
+        if r == NONE || w != NONE && self.slots[w as usize].age < self.slots[r as usize].age {
+            w
+        } else {
+            r
+        }
+    }
+
+    fn choose_staged(&self) -> (u64, u64) {
+        let floor = self.cmd_free.max(self.clock);
+        let n = self.banks.len();
+        let mut best = u64::MAX;
+        let any = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
+        for b in bits(any & !self.blocked) {
+            let turn = ((b + 2 * n - self.staged.turn - 1) % n) as u64;
+            let mut offer = |at: u64, i: u16, command: u64| {
+                let age = u64::from(self.slots[i as usize].age);
+                let k = at.saturating_sub(floor) << 36 | turn << 30 | age << 2 | command;
+                best = best.min(k);
+            };
+            let head = self.oldest(b);
+            if self.open >> b & 1 == 0 {
+                offer(self.activate_at(b), head, ROW);
+                continue;
+            }
+            let mut hit = false;
+            for dir in [READ, WRITE] {
+                let i = self.banks[b].q[dir].hit;
+                if i != NONE {
+                    hit = true;
+                    offer(self.column_at(b, dir), i, dir as u64);
+                }
+            }
+            let limit = self.p.row_hit_limit;
+            let spent = limit > 0 && self.banks[b].accesses >= limit;
+            if self.slots[head as usize].row != self.banks[b].row && (!hit || spent) {
+                offer(self.scan.pre_at[b], head, ROW);
+            }
+        }
+        let mut choice = if best == u64::MAX {
+            (NEVER, NEVER)
+        } else {
+            (floor + (best >> 36), best & ((1 << 36) - 1))
+        };
+        if self.blocked != 0 {
+            let (at, r) = self.choose_refresh();
+            if at != NEVER && at.max(floor) <= choice.0 {
+                choice = (at.max(floor), 1 << 36 | r as u64);
+            }
+        }
+        choice
+    }
+
+    fn issue_staged(&mut self, at: u64, key: u64, done: &mut Vec<Completion>) {
+        if key >> 36 != 0 {
+            return self.refresh((key & 63) as usize, at);
+        }
+        let n = self.banks.len();
+        let b = ((key >> 30) as usize + self.staged.turn + 1) % n;
+        self.staged.turn = b;
+        let command = key & 3;
+        if command != ROW {
+            let dir = command as usize;
+            let i = self.banks[b].q[dir].hit;
+            let next = self.slots[i as usize].next;
+            self.unlink(b, i);
+            self.find_hit(b, dir, next);
+            self.slots[i as usize].outcome.get_or_insert(RowOutcome::Hit);
+            self.staged.fill[b] -= 1;
+            return self.column(b, i, at, done);
+        }
+        let head = self.oldest(b);
+        if self.open >> b & 1 == 0 {
+            self.slots[head as usize].outcome.get_or_insert(RowOutcome::Miss);
+            self.open_row(b, self.slots[head as usize].row, at);
+            self.opened(b);
+        } else {
+            self.slots[head as usize].outcome.get_or_insert(RowOutcome::Conflict);
+            self.cmd_free = at + self.t.tck;
+            self.stats.precharges += 1;
+            self.close(b, at);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Timing constraints between commands, in picoseconds, derived once from a device.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::standards::Device;
+
+/// Timings that replace the standard's own, in picoseconds; absent ones keep it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimingOverride {
+    /// Clock period; applied first, so that timings given in clocks scale with it.
+    pub tck_ps: Option<u64>,
+    /// Read latency, command to first data.
+    pub cl_ps: Option<u64>,
+    /// Write latency, command to first data.
+    pub cwl_ps: Option<u64>,
+    /// Activate to column command.
+    pub rcd_ps: Option<u64>,
+    /// Precharge to activate.
+    pub rp_ps: Option<u64>,
+    /// Activate to precharge.
+    pub ras_ps: Option<u64>,
+    /// Column to column, same bank group.
+    pub ccd_l_ps: Option<u64>,
+    /// Activate to activate, other bank group.
+    pub rrd_s_ps: Option<u64>,
+    /// Activate to activate, same bank group.
+    pub rrd_l_ps: Option<u64>,
+    /// Window that holds at most four activates of a rank.
+    pub faw_ps: Option<u64>,
+    /// Read to precharge.
+    pub rtp_ps: Option<u64>,
+    /// End of write data to precharge.
+    pub wr_ps: Option<u64>,
+    /// End of write data to read, other bank group.
+    pub wtr_s_ps: Option<u64>,
+    /// End of write data to read, same bank group.
+    pub wtr_l_ps: Option<u64>,
+    /// Bubble on the data bus between a read and a following write.
+    pub rtw_ps: Option<u64>,
+    /// Bubble on the data bus between two ranks.
+    pub cs_ps: Option<u64>,
+    /// Refresh to activate.
+    pub rfc_ps: Option<u64>,
+    /// Interval between refreshes of a rank.
+    pub refi_ps: Option<u64>,
+}
+
+/// Where the next column command goes, seen from the last one.
+pub(super) const SAME_GROUP: usize = 0;
+pub(super) const SAME_RANK: usize = 1;
+pub(super) const OTHER_RANK: usize = 2;
+
+/// The constraints a channel checks. All in picoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    pub tck: u64,
+    /// Whether all timings are whole clocks, so that commands keep to clock edges.
+    pub whole: bool,
+    pub cl: u64,
+    pub cwl: u64,
+    pub burst: u64,
+    pub rcd: u64,
+    pub rp: u64,
+    pub ras: u64,
+    pub rc: u64,
+    pub rrd_s: u64,
+    pub rrd_l: u64,
+    pub faw: u64,
+    /// Column command to precharge of the bank, by direction (read, write).
+    pub col_to_pre: [u64; 2],
+    /// Column to column: `[direction of the first][where][direction of the second]`.
+    pub col_to_col: [[[u64; 2]; 3]; 2],
+    /// Burst of one rank to burst of another.
+    pub rank_switch: u64,
+    pub rfc: u64,
+    pub refi: u64,
+    pub act_bus: u64,
+    pub col_bus: u64,
+}
+
+impl Timing {
+    pub fn new(d: &Device, o: &TimingOverride) -> Timing {
+        let tck = o.tck_ps.unwrap_or(d.tck_ps);
+        let or = |v: Option<u64>, clocks: u64| v.unwrap_or(clocks * tck);
+        // A standard's nanoseconds become whole clocks, as a controller programs them.
+        let clocks_of = |ns: u64| (ns * 1000).div_ceil(tck) * tck;
+        let (cl, cwl) = (or(o.cl_ps, d.cl), or(o.cwl_ps, d.cwl));
+        let burst = d.burst * tck;
+        let ccd_s = (d.ccd_s * tck).max(burst);
+        let ccd_l = or(o.ccd_l_ps, d.ccd_l).max(ccd_s);
+        let ccd_l_wr = o.ccd_l_ps.unwrap_or(d.ccd_l_wr * tck).max(ccd_s);
+        let rtw = (cl + burst + or(o.rtw_ps, d.rtw)).saturating_sub(cwl);
+        let (wtr_s, wtr_l) = (or(o.wtr_s_ps, d.wtr_s), or(o.wtr_l_ps, d.wtr_l));
+        let cs = or(o.cs_ps, d.cs);
+        let (rp, ras) = (or(o.rp_ps, d.rp), or(o.ras_ps, d.ras));
+        let mut t = Timing {
+            tck,
+            whole: false,
+            cl,
+            cwl,
+            burst,
+            rcd: or(o.rcd_ps, d.rcd),
+            rp,
+            ras,
+            rc: ras + rp,
+            rrd_s: or(o.rrd_s_ps, d.rrd_s),
+            rrd_l: or(o.rrd_l_ps, d.rrd_l),
+            faw: or(o.faw_ps, d.faw),
+            col_to_pre: [or(o.rtp_ps, d.rtp), cwl + burst + or(o.wr_ps, d.wr)],
+            col_to_col: [
+                [[ccd_l, rtw], [ccd_s, rtw], [burst + cs, (cl + burst + cs).saturating_sub(cwl)]],
+                [
+                    [cwl + burst + wtr_l, ccd_l_wr],
+                    [cwl + burst + wtr_s, ccd_s],
+                    [(cwl + burst + cs).saturating_sub(cl), burst + cs],
+                ],
+            ],
+            rank_switch: burst + cs,
+            rfc: o.rfc_ps.unwrap_or_else(|| clocks_of(d.rfc_ns)),
+            refi: o.refi_ps.unwrap_or_else(|| clocks_of(d.refi_ns)),
+            act_bus: d.act_cycles * tck,
+            col_bus: d.col_cycles * tck,
+        };
+        let singles = [t.rcd, t.rp, t.ras, t.rrd_s, t.rrd_l, t.faw, t.rfc, t.refi];
+        let all = singles.iter().chain(&t.col_to_pre).chain(t.col_to_col.iter().flatten().flatten());
+        t.whole = all.into_iter().all(|v| v % tck == 0);
+        t
+    }
+}

@@ -1,0 +1,137 @@
+//! Scheduling of whole requests, as gem5 has it: the request whose turn it is gets the
+//! times of its precharge, activate and column command at once, data bursts keep the
+//! order of these decisions, and the next decision is taken a row cycle ahead of the
+//! time at which the data bus becomes free.
+
+use super::channel::{bits, Channel, NEVER, NONE, NO_ROW, READ, WRITE};
+use super::timing::{OTHER_RANK, SAME_RANK};
+use super::{Completion, RowOutcome};
+
+/// When the last decision leaves the data bus free, and when the next one is due.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pipeline {
+    bus_at: u64,
+    next_at: u64,
+    turned: bool,
+}
+
+impl Channel {
+    /// As `advance`, for this scheduler.
+    pub(super) fn advance_transactions(&mut self, now: u64, done: &mut Vec<Completion>) {
+        loop {
+            if self.mode_due() {
+                self.switch_mode();
+                self.pipeline.turned = true;
+            }
+            let dir = self.write_mode as usize;
+            let at = match self.queued[dir] {
+                0 => NEVER,
+                _ => self.pipeline.next_at.max(self.clock),
+            };
+            let due = self.refresh_due;
+            if due <= at && (at != NEVER || self.queued != [0, 0]) {
+                if due > now {
+                    self.wake = due;
+                    return;
+                }
+                self.refresh_due_ranks(due);
+            } else if at > now {
+                self.wake = at;
+                return;
+            } else {
+                self.clock = self.clock.max(at);
+                let (b, i) = self.choose_request(dir, at);
+                self.pipeline.turned = false;
+                self.serve(b, i, at, done);
+            }
+        }
+    }
+
+    /// Refreshes the ranks that are due once their issued requests are over.
+    fn refresh_due_ranks(&mut self, due: u64) {
+        for r in 0..self.ranks.len() {
+            if self.ranks[r].refresh_due > due {
+                continue;
+            }
+            let mask = self.ranks[r].mask;
+            let mut at = due;
+            for b in bits(mask) {
+                if self.banks[b].row != NO_ROW {
+                    self.stats.precharges += 1;
+                    self.close(b, self.scan.pre_at[b].max(due));
+                }
+                at = at.max(self.scan.act_at[b]);
+            }
+            self.refresh(r, at);
+        }
+        self.clock = self.clock.max(due);
+    }
+
+    /// Earliest activate of bank `b` decided at `now`, its precharge included.
+    fn prepare_at(&self, b: usize, now: u64) -> u64 {
+        let at = self.activate_at(b).max(now);
+        if self.banks[b].row == NO_ROW {
+            at
+        } else {
+            at.max(self.scan.pre_at[b].max(now) + self.t.rp)
+        }
+    }
+
+    /// Seamless row hits first, then requests whose row can be opened behind the running
+    /// burst, then other hits, then the earliest bank; the oldest of each.
+    fn choose_request(&self, dir: usize, now: u64) -> (usize, u16) {
+        let turn = if self.pipeline.turned {
+            let table = &self.t.col_to_col[1 - dir];
+            table[SAME_RANK][dir].min(table[OTHER_RANK][dir]).min(self.t.rank_switch)
+        } else {
+            0
+        };
+        let seamless = (self.pipeline.bus_at + turn).max(now);
+        let mut hit = (true, u64::MAX, 0);
+        for b in bits(self.hits[dir]) {
+            hit = hit.min((self.column_at(b, dir) > seamless, self.scan.hit_key[dir][b], b));
+        }
+        if hit.1 != u64::MAX && !hit.0 {
+            return (hit.2, self.banks[hit.2].q[dir].hit);
+        }
+        let hidden_until = seamless.saturating_sub(self.t.rcd).max(now);
+        let mut miss = (NEVER, u64::MAX, 0);
+        for b in bits(self.misses[dir]) {
+            // Everything that can be hidden is equally early.
+            let at = self.prepare_at(b, now);
+            let at = if at <= hidden_until { 0 } else { at };
+            miss = miss.min((at, self.scan.miss_key[dir][b], b));
+        }
+        if hit.1 != u64::MAX && miss.0 != 0 {
+            return (hit.2, self.banks[hit.2].q[dir].hit);
+        }
+        (miss.2, self.banks[miss.2].q[dir].miss)
+    }
+
+    fn serve(&mut self, b: usize, i: u16, now: u64, done: &mut Vec<Completion>) {
+        let s = self.slots[i as usize];
+        let dir = s.dir as usize;
+        let open = self.banks[b].row;
+        self.unlink(b, i);
+        if open == s.row {
+            self.slots[i as usize].outcome = Some(RowOutcome::Hit);
+            self.find_hit(b, dir, s.next);
+        } else {
+            let conflict = open != NO_ROW;
+            let outcome = if conflict { RowOutcome::Conflict } else { RowOutcome::Miss };
+            self.slots[i as usize].outcome = Some(outcome);
+            if conflict {
+                self.stats.precharges += 1;
+                self.close(b, self.scan.pre_at[b].max(now));
+            }
+            let at = self.activate_at(b).max(now);
+            self.open_row(b, s.row, at);
+            self.opened(b);
+        }
+        let at = self.column_at(b, dir).max(self.pipeline.bus_at).max(now);
+        self.column(b, i, at, done);
+        self.pipeline.bus_at = at + self.t.burst;
+        self.pipeline.next_at = self.pipeline.bus_at.saturating_sub(self.t.rp + self.t.rcd);
+        debug_assert!(self.active == 0 && self.blocked == 0 && self.queued[READ] + self.queued[WRITE] < NONE as usize);
+    }
+}

@@ -1,0 +1,356 @@
+//! The caching and home agent: LLC look-ups, NIC accesses, sweeps, and admission under
+//! backpressure.
+
+use super::array::Victim;
+use super::region::{Kind, Sharing};
+use super::spec::{LlcRole, ReadHit};
+use super::stats::Class;
+use super::{rx, Memory, Op, Txn};
+use crate::kernel::{Event, Events, Time};
+use std::collections::HashMap;
+
+/// Where an inbound line goes; placement policies decide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inbound {
+    /// To DRAM; cached copies are invalidated (conventional DMA).
+    Dram,
+    /// Into the LLC: in place when present, else into one of these ways (DDIO).
+    Llc { ways: u32 },
+    /// Into a cache of its own without limit (ideal-DDIO).
+    Apart,
+}
+
+/// What a cache-maintenance message does with a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Sweep {
+    /// `clsweep`: invalid everywhere, dirty data dropped (Sweeper, section V-B).
+    Sweep,
+    /// x86 `CLFLUSHOPT`: invalid everywhere, dirty data written back.
+    Flush,
+    /// x86 `CLWB`: dirty data written back, copies stay, clean.
+    WriteBack,
+}
+
+impl Sweep {
+    pub fn from_u8(v: u8) -> Sweep {
+        [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack][v as usize]
+    }
+}
+
+impl Memory {
+    /// `Event::Cha`: a request arrives, and waits while the home agent admits none.
+    pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
+        if self.cha_writes.free() == 0 || !self.admission.is_empty() {
+            self.admission.push_back(id);
+        } else {
+            self.admit(cal, id, now);
+        }
+    }
+
+    /// Whether a NIC write may enter now.
+    #[inline]
+    pub fn admits(&self) -> bool {
+        self.cha_writes.free() > 0 && self.admission.is_empty()
+    }
+
+    /// Queues the NIC for admission; `Event::NicRx` tells it to go on.
+    pub fn await_admission(&mut self, now: Time) {
+        let t = Txn {
+            line: 0,
+            op: Op::NicWrite,
+            who: 0,
+            record: 0,
+            dirty: false,
+            copied: false,
+            transient: false,
+            issued: now,
+            at_mc: now,
+        };
+        let id = self.txn(t);
+        self.admission.push_back(id);
+    }
+
+    pub(super) fn admit(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let t = self.txns[id as usize];
+        match t.op {
+            Op::Read | Op::Own => self.core_read(cal, id, t, now),
+            Op::StreamWrite => {
+                let dropped = self.invalidate_private(t.line) + self.drop_llc(t.line);
+                self.stats.ledger.overwritten += dropped;
+                self.stats.ledger.bypassed += 1;
+                let class = Class::of_eviction(self.map.of(t.line).kind);
+                self.write_dram(cal, t.line, class, now);
+                cal.push(now + self.lat.noc, Event::Fill(id));
+            }
+            Op::NicRead => unreachable!("the NIC reads through nic_read"),
+            Op::NicWrite => {
+                self.finish(id);
+                cal.push(now, Event::NicRx);
+            }
+        }
+    }
+
+    fn core_read(&mut self, cal: &mut Events, id: u32, t: Txn, now: Time) {
+        let region = self.map.of(t.line);
+        let (kind, tenant) = (region.kind, region.tenant as usize);
+        let mut snoop = Time::ZERO;
+        match region.sharing {
+            Sharing::Core(c) => {
+                assert_eq!(u32::from(c), t.who, "a core touched another core's region");
+            }
+            Sharing::Shared => {
+                let own = t.op == Op::Own;
+                let (asked, dirty) = self.snoop(t.who as usize, t.line, own);
+                if asked && (own || dirty) {
+                    snoop = self.lat.noc + self.lat.l2 + self.lat.noc;
+                }
+                if dirty {
+                    // the data goes through the home agent, which keeps it
+                    self.into_llc(cal, t.who as usize, t.line, true, now);
+                }
+            }
+        }
+        if kind == Kind::Rx {
+            let life = self.life(t.line);
+            let stale = *life == rx::SWEPT;
+            if *life == rx::UNCONSUMED {
+                *life = rx::CONSUMED;
+            }
+            self.stats.stale_reads += u64::from(stale);
+        }
+        let hit_at = now + self.lat.llc + snoop + self.lat.noc;
+        let counts = &mut self.stats.tenants[tenant];
+        counts.app += u64::from(kind == Kind::App);
+        if self.apart(kind) {
+            self.stats.tenants[tenant].llc_hits += 1;
+            self.txns[id as usize].transient = true;
+            cal.push(hit_at, Event::Fill(id));
+            return;
+        }
+        let Some(slot) = self.llc.find(t.line) else {
+            self.stats.tenants[tenant].llc_misses += 1;
+            if self.role == LlcRole::Inclusive {
+                let mask = self.tenant_ways[tenant];
+                self.llc_insert(cal, t.line, false, mask, now);
+            }
+            self.read_dram(cal, id, Class::of_read(kind), now);
+            return;
+        };
+        self.stats.tenants[tenant].llc_hits += 1;
+        self.llc.touch(slot);
+        let gives_up = self.role == LlcRole::Victim
+            && (t.op == Op::Own || self.read_hit == ReadHit::Migrate);
+        if gives_up {
+            self.txns[id as usize].dirty = self.llc.remove(slot);
+        } else {
+            self.txns[id as usize].copied = true;
+        }
+        cal.push(hit_at, Event::Fill(id));
+    }
+
+    /// A core's L2 gives a line to the LLC.
+    pub(super) fn into_llc(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
+        if let Some(s) = self.llc.find(line) {
+            if dirty {
+                self.llc.touch(s);
+                self.stats.ledger.merged += u64::from(self.llc.is_dirty(s));
+                self.llc.set_dirty(s, true);
+            }
+            return;
+        }
+        debug_assert!(core < self.l2.len());
+        let mask = self.tenant_ways[self.map.of(line).tenant as usize];
+        self.llc_insert(cal, line, dirty, mask, now);
+    }
+
+    fn llc_insert(&mut self, cal: &mut Events, line: u64, dirty: bool, mask: u32, now: Time) {
+        let (_, victim) = self.llc.insert(line, dirty, mask);
+        if let Some(Victim { line, dirty: true, .. }) = victim {
+            self.evict(cal, line, now);
+        }
+    }
+
+    fn evict(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let kind = self.map.of(line).kind;
+        if kind == Kind::Rx {
+            if *self.life(line) == rx::UNCONSUMED {
+                self.stats.rx_evct_premature += 1;
+            } else {
+                self.stats.rx_evct_consumed += 1;
+            }
+        }
+        self.write_dram(cal, line, Class::of_eviction(kind), now);
+    }
+
+    /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
+    /// when the line is not there.
+    pub fn force_out(&mut self, cal: &mut Events, line: u64, now: Time) -> Option<bool> {
+        let slot = self.llc.find(line)?;
+        let dirty = self.llc.remove(slot);
+        if dirty {
+            self.evict(cal, line, now);
+        }
+        Some(dirty)
+    }
+
+    /// Moves `line` from its owner's private caches to the LLC, as evictions would.
+    pub fn push_out(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let Sharing::Core(c) = self.sharing(line) else { return };
+        let dirty = self.invalidate_in(c as usize, line);
+        self.stats.ledger.merged += u64::from(dirty > 1);
+        if dirty > 0 {
+            self.into_llc(cal, c as usize, line, true, now);
+        }
+    }
+
+    fn drop_llc(&mut self, line: u64) -> u64 {
+        self.llc.find(line).map_or(0, |s| u64::from(self.llc.remove(s)))
+    }
+
+    /// The NIC writes one whole line of a receive buffer.
+    pub fn nic_write(&mut self, cal: &mut Events, line: u64, to: Inbound, now: Time) {
+        if self.map.of(line).kind == Kind::Rx {
+            *self.life(line) = rx::UNCONSUMED;
+        }
+        self.stats.nic_llc += 1;
+        if let Some(s) = &mut self.shadow {
+            s.store(line);
+        }
+        let dropped = self.invalidate_private(line);
+        self.stats.ledger.overwritten += dropped;
+        match to {
+            Inbound::Apart => {}
+            Inbound::Dram => {
+                let dropped = self.drop_llc(line);
+                self.stats.ledger.overwritten += dropped;
+                self.stats.ledger.bypassed += 1;
+                self.write_dram(cal, line, Class::NicRxWr, now);
+            }
+            Inbound::Llc { ways } => {
+                self.stats.ledger.created += 1;
+                if let Some(s) = self.llc.find(line) {
+                    self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
+                    self.llc.set_dirty(s, true);
+                    self.llc.touch(s);
+                } else {
+                    self.stats.nic_allocations += 1;
+                    self.llc_insert(cal, line, true, ways, now);
+                }
+            }
+        }
+    }
+
+    /// The NIC reads one line of a transmit buffer. Returns when it has the data, or None when DRAM
+    /// must deliver it and `Event::Fill` of a transaction for `job` will.
+    pub fn nic_read(&mut self, cal: &mut Events, line: u64, from_dram: bool, job: u32, now: Time) -> Option<Time> {
+        self.stats.nic_llc += 1;
+        let kind = self.map.of(line).kind;
+        if kind == Kind::Rx {
+            let life = self.life(line);
+            let stale = *life == rx::SWEPT;
+            *life = if stale { rx::SWEPT } else { rx::CONSUMED };
+            self.stats.stale_reads += u64::from(stale);
+        }
+        if self.apart(kind) {
+            return Some(now + self.lat.noc + self.lat.llc + self.lat.noc);
+        }
+        if from_dram {
+            self.clean(cal, line, now); // memory must be up to date first
+        } else {
+            let Sharing::Core(c) = self.sharing(line) else { unreachable!("buffers have owners") };
+            let c = c as usize;
+            let near = self.l1[c].find(line).is_some() || self.l2[c].find(line).is_some();
+            let snoop = if near { self.lat.noc + self.lat.l2 } else { Time::ZERO };
+            let slot = self.llc.find(line);
+            if let Some(s) = slot {
+                self.llc.touch(s);
+            }
+            if near || slot.is_some() {
+                return Some(now + self.lat.noc + self.lat.llc + snoop + self.lat.noc);
+            }
+        }
+        let id = self.txn(Txn {
+            line,
+            op: Op::NicRead,
+            who: job,
+            record: 0,
+            dirty: false,
+            copied: false,
+            transient: true,
+            issued: now,
+            at_mc: now,
+        });
+        self.read_dram(cal, id, Class::NicTxRd, now + self.lat.noc);
+        None
+    }
+
+    /// Writes a dirty line back wherever it lies, leaving clean copies.
+    fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let mut dirty = self.clean_private(line);
+        if let Some(s) = self.llc.find(line) {
+            let here = self.llc.is_dirty(s);
+            self.stats.ledger.merged += u64::from(here && dirty);
+            dirty |= here;
+            self.llc.set_dirty(s, false);
+        }
+        if dirty {
+            let class = Class::of_eviction(self.map.of(line).kind);
+            self.write_dram(cal, line, class, now);
+        }
+    }
+
+    /// A cache-maintenance message for `line` arrives at the home agent. The issuing core's own
+    /// caches have seen it on its way.
+    pub fn on_sweep(&mut self, cal: &mut Events, line: u64, op: Sweep, now: Time) {
+        self.stats.sweep_messages += 1;
+        match op {
+            Sweep::Sweep => {
+                let dropped = self.invalidate_private(line) + self.drop_llc(line);
+                self.stats.ledger.swept += dropped;
+                if self.map.of(line).kind == Kind::Rx {
+                    let life = self.life(line);
+                    let race = *life == rx::UNCONSUMED;
+                    *life = rx::SWEPT;
+                    self.stats.sweep_races += u64::from(race);
+                }
+                if let Some(s) = &mut self.shadow {
+                    s.drop_cached(line);
+                }
+            }
+            Sweep::Flush => {
+                self.clean(cal, line, now);
+                let left = self.invalidate_private(line) + self.drop_llc(line);
+                debug_assert_eq!(left, 0, "cleaned just now");
+            }
+            Sweep::WriteBack => self.clean(cal, line, now),
+        }
+    }
+}
+
+/// What each line's newest and its DRAM version is: an oracle for directed tests, not on the path
+/// of any timing.
+#[derive(Clone, Debug, Default)]
+pub struct Shadow {
+    newest: HashMap<u64, u64>,
+    dram: HashMap<u64, u64>,
+    next: u64,
+}
+
+impl Shadow {
+    pub(super) fn store(&mut self, line: u64) {
+        self.next += 1;
+        self.newest.insert(line, self.next);
+    }
+    pub(super) fn write_back(&mut self, line: u64) {
+        let v = self.read(line);
+        self.dram.insert(line, v);
+    }
+    pub(super) fn drop_cached(&mut self, line: u64) {
+        let v = self.dram.get(&line).copied().unwrap_or(0);
+        self.newest.insert(line, v);
+    }
+    pub(super) fn read(&self, line: u64) -> u64 {
+        self.newest.get(&line).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,276 @@
+//! What happens inside a core's own caches. Resolved at once, without events: a core runs ahead in
+//! them until something misses beyond the L2.
+
+use super::array::{Slot, Victim};
+use super::region::Sharing;
+use super::{home, CleanVictim, Memory, Txn};
+use crate::kernel::{rng::mix, Events, Time};
+
+/// Where a core found a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Probe {
+    L1,
+    L2,
+    Miss,
+}
+
+impl Memory {
+    /// Looks `line` up in the core's caches; a write marks the L1 copy dirty. An L2 hit brings the
+    /// line into the L1.
+    #[inline]
+    pub fn probe(&mut self, cal: &mut Events, core: usize, line: u64, write: bool, now: Time) -> Probe {
+        if let Some(s) = self.l1[core].find(line) {
+            if write && self.others_hold(core, line, self.l1[core].is_dirty(s)) {
+                return Probe::Miss;
+            }
+            self.l1[core].touch(s);
+            if write {
+                self.mark_dirty_l1(core, s, line);
+            }
+            return Probe::L1;
+        }
+        if let Some(s) = self.l2[core].find(line) {
+            if write && self.others_hold(core, line, self.l2[core].is_dirty(s)) {
+                return Probe::Miss;
+            }
+            self.l2[core].touch(s);
+            self.into_l1(cal, core, line, false, now);
+            if write {
+                let s = self.l1[core].find(line).expect("just filled");
+                self.mark_dirty_l1(core, s, line);
+            }
+            return Probe::L2;
+        }
+        Probe::Miss
+    }
+
+    /// A store to a clean copy of a line that other cores may hold must ask for ownership.
+    #[inline]
+    fn others_hold(&self, core: usize, line: u64, dirty: bool) -> bool {
+        !dirty
+            && self.sharing(line) == Sharing::Shared
+            && self.shared.holders(line) & !(1 << core) != 0
+    }
+
+    /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
+    /// Returns whether somebody was asked, and whether dirty data came of it.
+    pub(super) fn snoop(&mut self, core: usize, line: u64, own: bool) -> (bool, bool) {
+        let others = self.shared.holders(line) & !(1 << core);
+        let mut dirty = 0;
+        let mut left = others;
+        while left != 0 {
+            let c = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if own {
+                dirty += self.invalidate_in(c, line);
+                self.shared.drop_holder(line, c);
+            } else {
+                dirty += u64::from(self.clean_in(c, line));
+            }
+        }
+        // Two cores whose requests crossed may both have written; one copy goes on.
+        self.stats.ledger.merged += dirty.saturating_sub(1);
+        let dirty = dirty > 0;
+        (others != 0, dirty)
+    }
+
+    fn mark_dirty_l1(&mut self, core: usize, slot: Slot, line: u64) {
+        if !self.l1[core].is_dirty(slot) {
+            self.l1[core].set_dirty(slot, true);
+            self.stats.ledger.created += 1;
+        }
+        if let Some(s) = &mut self.shadow {
+            s.store(line);
+        }
+    }
+
+    fn into_l1(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
+        let mask = u32::MAX >> (32 - self.l1[core].ways());
+        let (_, victim) = self.l1[core].insert(line, dirty, mask);
+        if let Some(Victim { line, dirty: true, .. }) = victim {
+            match self.l2[core].find(line) {
+                Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
+                Some(s) => self.l2[core].set_dirty(s, true),
+                None => self.into_l2(cal, core, line, true, false, now),
+            }
+        }
+    }
+
+    /// `copied` marks a clean copy of a line that the LLC holds.
+    fn into_l2(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, copied: bool, now: Time) {
+        if let Sharing::Shared = self.sharing(line) {
+            self.shared.add(line, core);
+        }
+        let mask = u32::MAX >> (32 - self.l2[core].ways());
+        let (slot, victim) = self.l2[core].insert(line, dirty, mask);
+        if copied && self.clean_victim == CleanVictim::AllocateFetched {
+            self.l2[core].mark(slot);
+        }
+        if let Some(mut v) = victim {
+            if self.sharing(v.line) == Sharing::Shared
+                && (self.l2_inclusive || self.l1[core].find(v.line).is_none())
+            {
+                self.shared.drop_holder(v.line, core);
+            }
+            if self.l2_inclusive {
+                if let Some(s) = self.l1[core].find(v.line) {
+                    let above = self.l1[core].remove(s);
+                    self.stats.ledger.merged += u64::from(above && v.dirty);
+                    v.dirty |= above;
+                }
+            }
+            let keep = match self.clean_victim {
+                CleanVictim::Allocate => true,
+                CleanVictim::AllocateFetched => !v.marked,
+                CleanVictim::Drop => false,
+            };
+            if v.dirty || keep {
+                self.into_llc(cal, core, v.line, v.dirty, now);
+            }
+        }
+    }
+
+    /// Data for a core's miss has come: fills L2 and L1. `write` leaves the line dirty in the L1;
+    /// `t.dirty` says that the duty to write it back came along.
+    pub fn fill(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
+        let (line, dirty) = (t.line, t.dirty);
+        // The line may have come by an eviction path while this request was under way.
+        match self.l2[core].find(line) {
+            Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
+            Some(s) if dirty => self.l2[core].set_dirty(s, true),
+            Some(_) => {}
+            None => self.into_l2(cal, core, line, dirty, t.copied, now),
+        }
+        if self.l1[core].find(line).is_none() {
+            self.into_l1(cal, core, line, false, now);
+        }
+        if write {
+            let s = self.l1[core].find(line).expect("just filled");
+            self.mark_dirty_l1(core, s, line);
+        }
+    }
+
+    /// Takes every private copy of `line` away; returns how many dirty ones there were.
+    #[inline]
+    pub(super) fn invalidate_private(&mut self, line: u64) -> u64 {
+        match self.sharing(line) {
+            Sharing::Core(c) => self.invalidate_in(c as usize, line),
+            Sharing::Shared => {
+                let holders = self.shared.take(line);
+                (0..64).filter(|c| holders >> c & 1 == 1).map(|c| self.invalidate_in(c, line)).sum()
+            }
+        }
+    }
+
+    pub(super) fn invalidate_in(&mut self, core: usize, line: u64) -> u64 {
+        let mut dirty = 0;
+        if let Some(s) = self.l1[core].find(line) {
+            dirty += u64::from(self.l1[core].remove(s));
+        }
+        if let Some(s) = self.l2[core].find(line) {
+            dirty += u64::from(self.l2[core].remove(s));
+        }
+        dirty
+    }
+
+    /// Makes every private copy of `line` clean; returns whether one was dirty.
+    pub(super) fn clean_private(&mut self, line: u64) -> bool {
+        match self.sharing(line) {
+            Sharing::Core(c) => self.clean_in(c as usize, line),
+            Sharing::Shared => {
+                let holders = self.shared.holders(line);
+                let cores = (0..64).filter(|c| holders >> c & 1 == 1);
+                let dirty: u64 = cores.map(|c| u64::from(self.clean_in(c, line))).sum();
+                self.stats.ledger.merged += dirty.saturating_sub(1);
+                dirty > 0
+            }
+        }
+    }
+
+    fn clean_in(&mut self, core: usize, line: u64) -> bool {
+        let mut dirty = 0;
+        for a in [&mut self.l1[core], &mut self.l2[core]] {
+            if let Some(s) = a.find(line) {
+                dirty += u64::from(a.is_dirty(s));
+                a.set_dirty(s, false);
+            }
+        }
+        self.stats.ledger.merged += u64::from(dirty > 1);
+        dirty > 0
+    }
+
+    /// Copies of `line` that are valid anywhere: (count, dirty ones in the LLC).
+    pub fn copies(&self, line: u64) -> (u32, u32) {
+        let held = |a: &super::Array| u32::from(a.find(line).is_some());
+        let n = self.l1.iter().chain(&self.l2).map(held).sum::<u32>() + held(&self.llc);
+        let dirty = self.llc.find(line).is_some_and(|s| self.llc.is_dirty(s));
+        (n, u32::from(dirty))
+    }
+
+    /// The value version a core reads from `line` now (directed tests with a shadow memory).
+    pub fn version(&self, line: u64) -> u64 {
+        self.shadow.as_ref().map_or(0, |s: &Box<home::Shadow>| s.read(line))
+    }
+}
+
+/// The snoop filter of shared regions: which cores may hold a line. Owned regions need none, as
+/// their one possible holder is known.
+#[derive(Clone, Debug)]
+pub(super) struct SharedFilter {
+    keys: Vec<u64>,
+    masks: Vec<u64>,
+    used: usize,
+}
+
+impl Default for SharedFilter {
+    fn default() -> Self {
+        SharedFilter { keys: vec![u64::MAX; 1 << 10], masks: vec![0; 1 << 10], used: 0 }
+    }
+}
+
+impl SharedFilter {
+    fn slot(&self, line: u64) -> usize {
+        let mask = self.keys.len() - 1;
+        let mut i = mix(line) as usize & mask;
+        while self.keys[i] != u64::MAX && self.keys[i] != line {
+            i = (i + 1) & mask;
+        }
+        i
+    }
+    fn add(&mut self, line: u64, core: usize) {
+        let mut i = self.slot(line);
+        if self.keys[i] == u64::MAX {
+            if self.used * 2 >= self.keys.len() {
+                let n = self.keys.len() * 2;
+                let keys = std::mem::replace(&mut self.keys, vec![u64::MAX; n]);
+                let masks = std::mem::replace(&mut self.masks, vec![0; n]);
+                for (k, m) in keys.into_iter().zip(masks) {
+                    if k != u64::MAX {
+                        let j = self.slot(k);
+                        (self.keys[j], self.masks[j]) = (k, m);
+                    }
+                }
+                i = self.slot(line);
+            }
+            self.keys[i] = line;
+            self.used += 1;
+        }
+        self.masks[i] |= 1 << core;
+    }
+    fn holders(&self, line: u64) -> u64 {
+        self.masks[self.slot(line)]
+    }
+    fn drop_holder(&mut self, line: u64, core: usize) {
+        let i = self.slot(line);
+        self.masks[i] &= !(1 << core);
+    }
+    /// The possible holders, who are about to lose the line.
+    fn take(&mut self, line: u64) -> u64 {
+        let i = self.slot(line);
+        if self.keys[i] == line {
+            std::mem::take(&mut self.masks[i])
+        } else {
+            0
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a cache hierarchy is made of.
+
+use super::array::{shape, Indexing, Replacement};
+use super::LINE;
+use crate::kernel::units::Size;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One level of private cache.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CacheSpec {
+    /// Capacity.
+    pub size: Size,
+    /// Associativity.
+    pub ways: u32,
+    /// Cycles of the core clock that a look-up adds to an access.
+    pub latency_cycles: u32,
+    /// Replacement policy.
+    #[serde(default)]
+    pub replacement: Replacement,
+}
+
+/// What a core's read hit leaves in the LLC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadHit {
+    /// The line stays, dirty if it was; the core gets a clean copy (Sweeper, section V-C).
+    #[default]
+    Retain,
+    /// The line moves to the private cache with its dirtiness (Skylake, as IDIO describes it).
+    Migrate,
+}
+
+/// Where a clean victim of an L2 goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CleanVictim {
+    /// Into the LLC, as dirty ones do.
+    #[default]
+    Allocate,
+    /// Into the LLC when it was fetched from DRAM; the copy of a line that the LLC had is dropped.
+    AllocateFetched,
+    /// Nowhere.
+    Drop,
+}
+
+/// How DRAM fills for cores treat the LLC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LlcRole {
+    /// Non-inclusive: fills bypass the LLC, L2 victims fill it.
+    #[default]
+    Victim,
+    /// Mostly inclusive: fills go to the LLC as well.
+    Inclusive,
+}
+
+/// The shared last-level cache and its home agent (CHA).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LlcSpec {
+    /// Capacity over all slices.
+    pub size: Size,
+    /// Associativity.
+    pub ways: u32,
+    /// Cycles of the core clock that a look-up adds to an access.
+    pub latency_cycles: u32,
+    /// Slices; sets of a slice must come out as a power of two.
+    pub slices: u32,
+    /// How lines spread over slices.
+    #[serde(default)]
+    pub indexing: Indexing,
+    /// Replacement policy.
+    #[serde(default)]
+    pub replacement: Replacement,
+    /// Role in the hierarchy.
+    #[serde(default)]
+    pub role: LlcRole,
+    /// What a core's read hit leaves behind.
+    #[serde(default)]
+    pub read_hit: ReadHit,
+    /// Where clean L2 victims go.
+    #[serde(default)]
+    pub clean_victim: CleanVictim,
+    /// Writes that may wait at the home agent for a full write pending queue before it stops
+    /// admitting requests (second stage of backpressure).
+    pub write_buffer: u32,
+}
+
+/// Private caches of every core, the shared cache and the crossbar between them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HierarchySpec {
+    /// Level-one data cache, one per core.
+    pub l1d: CacheSpec,
+    /// Level-two (mid-level) cache, one per core.
+    pub l2: CacheSpec,
+    /// L2 holds every line of its L1.
+    #[serde(default)]
+    pub l2_inclusive: bool,
+    /// Last-level cache.
+    pub llc: LlcSpec,
+    /// Cycles of the core clock for one traversal of the crossbar, each way.
+    pub noc_cycles: u32,
+}
+
+impl HierarchySpec {
+    /// # Errors
+    /// One clause that names the cache whose shape does not work.
+    pub fn check(&self) -> Result<(), String> {
+        let one = |key: &str, size: Size, ways: u32, indexing, slices| {
+            let way = LINE * u64::from(ways.max(1));
+            if size.0 % way != 0 {
+                return Err(format!("{key}.size = \"{size}\" is not a multiple of {ways} ways of 64 B"));
+            }
+            shape(size.0 / way, ways, indexing, slices)
+                .map_err(|e| format!("{key}.size = \"{size}\" makes {e}"))
+                .map(drop)
+        };
+        one("caches.l1d", self.l1d.size, self.l1d.ways, Indexing::Modulo, 1)?;
+        one("caches.l2", self.l2.size, self.l2.ways, Indexing::Modulo, 1)?;
+        let llc = &self.llc;
+        one("caches.llc", llc.size, llc.ways, llc.indexing, llc.slices)
+    }
+}

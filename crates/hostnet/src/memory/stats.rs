@@ -1,0 +1,136 @@
+//! Counters of the memory system. A DRAM transfer is counted once, by region, cause and direction.
+
+use super::region::Kind;
+use crate::kernel::Time;
+use hdrhistogram::Histogram;
+
+/// Who moved a 64-byte line to or from DRAM, and why (Sweeper, Fig. 1c).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Class {
+    NicRxWr,
+    NicTxRd,
+    CpuRxRd,
+    CpuTxRdWr,
+    CpuOtherRd,
+    RxEvct,
+    TxEvct,
+    OtherEvct,
+}
+pub const CLASSES: usize = 8;
+
+impl Class {
+    pub fn of_read(kind: Kind) -> Class {
+        match kind {
+            Kind::Rx => Class::CpuRxRd,
+            Kind::Tx => Class::CpuTxRdWr,
+            Kind::App => Class::CpuOtherRd,
+        }
+    }
+    pub fn of_eviction(kind: Kind) -> Class {
+        match kind {
+            Kind::Rx => Class::RxEvct,
+            Kind::Tx => Class::TxEvct,
+            Kind::App => Class::OtherEvct,
+        }
+    }
+    pub fn is_write(self) -> bool {
+        matches!(self, Class::NicRxWr | Class::RxEvct | Class::TxEvct | Class::OtherEvct)
+    }
+}
+
+/// Every dirty copy, from the store that made it to what became of it. Never reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ledger {
+    /// Copies that a store or a NIC write made dirty.
+    pub created: u64,
+    /// Lines written to DRAM out of the caches.
+    pub written: u64,
+    /// NIC writes that went to DRAM without ever being in a cache; also part of `written`.
+    pub bypassed: u64,
+    /// Dirty copies that a sweep dropped.
+    pub swept: u64,
+    /// Dirty copies that a whole-line write replaced.
+    pub overwritten: u64,
+    /// Dirty copies that met another dirty copy of the same line further down.
+    pub merged: u64,
+}
+
+impl Ledger {
+    /// # Errors
+    /// When the books do not balance with `resident` dirty copies in the caches.
+    pub fn check(&self, resident: u64) -> Result<(), String> {
+        let out = self.written - self.bypassed + self.swept + self.overwritten + self.merged;
+        if self.created == out + resident {
+            return Ok(());
+        }
+        Err(format!("dirty lines are not conserved: {resident} resident, {self:?}"))
+    }
+}
+
+/// Accesses of one tenant's cores that reached the LLC.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TenantCounts {
+    pub llc_hits: u64,
+    pub llc_misses: u64,
+    /// Of hits and misses together, those on the application's own data.
+    pub app: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct MemStats {
+    pub dram: [u64; CLASSES],
+    pub rx_evct_premature: u64,
+    pub rx_evct_consumed: u64,
+    /// Latency of DRAM reads from the controller's door to data, in picoseconds.
+    pub dram_ps: Histogram<u64>,
+    pub tenants: Vec<TenantCounts>,
+    pub clsweeps: u64,
+    pub sweep_messages: u64,
+    /// LLC accesses by the NIC.
+    pub nic_llc: u64,
+    /// NIC writes that missed the LLC and allocated.
+    pub nic_allocations: u64,
+    /// Reads of a line between its sweep and its next overwrite.
+    pub stale_reads: u64,
+    /// Sweeps that hit a buffer instance nobody had read yet.
+    pub sweep_races: u64,
+    pub ledger: Ledger,
+}
+
+impl MemStats {
+    pub fn new(tenants: usize) -> MemStats {
+        MemStats {
+            dram: [0; CLASSES],
+            rx_evct_premature: 0,
+            rx_evct_consumed: 0,
+            dram_ps: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
+            tenants: vec![TenantCounts::default(); tenants],
+            clsweeps: 0,
+            sweep_messages: 0,
+            nic_llc: 0,
+            nic_allocations: 0,
+            stale_reads: 0,
+            sweep_races: 0,
+            ledger: Ledger::default(),
+        }
+    }
+    #[inline]
+    pub fn count(&mut self, c: Class) {
+        self.dram[c as usize] += 1;
+    }
+    #[inline]
+    pub fn dram_latency(&mut self, t: Time) {
+        self.dram_ps.saturating_record(t.0.max(1));
+    }
+    pub fn of(&self, c: Class) -> u64 {
+        self.dram[c as usize]
+    }
+    pub fn restart(&mut self) {
+        let fresh = MemStats::new(self.tenants.len());
+        let old = std::mem::replace(self, fresh);
+        self.ledger = old.ledger;
+        self.stale_reads = old.stale_reads;
+        self.sweep_races = old.sweep_races;
+    }
+}

@@ -1,0 +1,116 @@
+//! Metrics: declared once, here; columns, help and docs come from this table.
+
+/// One number that a run yields.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub description: &'static str,
+}
+
+macro_rules! metrics {
+    ($($name:ident [$unit:literal] $description:literal;)+) => {
+        /// Every metric, in the order of result columns.
+        pub const METRICS: &[Metric] =
+            &[$(Metric { name: stringify!($name), unit: $unit, description: $description }),+];
+    };
+}
+
+metrics! {
+    throughput_mrps ["Mrps"] "Requests (or packets) completed per second in the measured window";
+    offered_mrps ["Mrps"] "Requests offered per second in the measured window";
+    net_gbps ["Gb/s"] "Received bits of completed requests per second";
+    drop_rate ["fraction"] "Dropped over offered packets";
+    drops ["packets"] "Packets dropped in the measured window";
+    lat_mean_us ["us"] "Mean latency from arrival at the NIC to the reply on the wire";
+    lat_p50_us ["us"] "Median latency";
+    lat_p90_us ["us"] "90th percentile of latency";
+    lat_p99_us ["us"] "99th percentile of latency";
+    lat_p999_us ["us"] "99.9th percentile of latency";
+    lat_max_us ["us"] "Largest latency";
+    service_mean_us ["us"] "Mean time a core spends on a request";
+    cores_busy ["cores"] "Mean number of cores serving requests";
+    mem_bw_gbs ["GB/s"] "DRAM bytes moved per second, reads and writes";
+    mem_read_gbs ["GB/s"] "DRAM bytes read per second";
+    mem_write_gbs ["GB/s"] "DRAM bytes written per second";
+    mem_utilisation ["fraction"] "DRAM bytes per second over the channels' peak";
+    acc_nic_rx_wr ["lines/request"] "DRAM writes by the NIC's receive side";
+    acc_nic_tx_rd ["lines/request"] "DRAM reads by the NIC's transmit side";
+    acc_cpu_rx_rd ["lines/request"] "DRAM reads of receive buffers by cores";
+    acc_cpu_tx_rdwr ["lines/request"] "DRAM reads of transmit buffers by cores";
+    acc_cpu_other_rd ["lines/request"] "DRAM reads of application data by cores";
+    acc_rx_evct ["lines/request"] "DRAM writes of evicted receive buffers";
+    acc_tx_evct ["lines/request"] "DRAM writes of evicted transmit buffers";
+    acc_other_evct ["lines/request"] "DRAM writes of evicted application data";
+    acc_total ["lines/request"] "64-byte DRAM transfers per completed request";
+    rx_evct_premature ["lines/request"] "Receive-buffer evictions before the first read";
+    rx_evct_consumed ["lines/request"] "Receive-buffer evictions after the first read";
+    dram_lat_avg_ns ["ns"] "Mean latency of DRAM reads, controller queueing included";
+    dram_lat_p50_ns ["ns"] "Median latency of DRAM reads";
+    dram_lat_p99_ns ["ns"] "99th percentile of DRAM read latency";
+    dram_row_hit_ratio ["fraction"] "DRAM accesses that found their row open";
+    amat_cycles ["cycles"] "Mean time of a line access as the cores see it";
+    llc_miss_ratio ["fraction"] "Core accesses at the LLC that missed";
+    llc_app_share ["fraction"] "Share of application data in the first tenant's and the NIC's LLC accesses";
+    llc_rx_lines ["lines"] "LLC lines that hold receive buffers, mean over samples";
+    llc_rx_lines_outside_ddio ["lines"] "Of these, lines outside the ways open to the NIC";
+    clsweeps_per_req ["1/request"] "clsweep instructions per request";
+    sweep_messages_per_req ["1/request"] "Sweep messages at the home agent per request";
+    t0_mops ["Mops"] "Operations per second of the first tenant (requests, packets or accesses)";
+    t0_llc_miss_ratio ["fraction"] "LLC miss ratio of the first tenant";
+    t1_mops ["Mops"] "Operations per second of the second tenant";
+    t1_llc_miss_ratio ["fraction"] "LLC miss ratio of the second tenant";
+    packets_between_pauses ["packets"] "Packets accepted between two moments at which the ring ran full";
+    rx_footprint_mb ["MiB"] "Receive buffers of all cores";
+    rx_footprint_per_llc ["fraction"] "The same over the LLC's capacity";
+    ddio_capacity_mb ["MiB"] "LLC capacity of the ways open to the NIC";
+    total_rx_entries ["buffers"] "Receive buffers of all cores";
+    llc_mb ["MiB"] "LLC capacity";
+    l1l2_kb ["KiB"] "L1 data cache and L2 of one core together";
+    cores ["cores"] "Cores that serve packets";
+    channels ["channels"] "Memory channels";
+    mem_peak_gbs ["GB/s"] "Peak bandwidth of all channels";
+    dram_reads_per_block ["1/block"] "Directed test: DRAM reads per cache block of the packet";
+    dram_writes_per_block ["1/block"] "Directed test: DRAM writes per cache block of the packet";
+    first_read_cycles ["cycles"] "Directed test: the core's first read of the packet";
+    evct_dirty_fraction ["fraction"] "Directed test: forced evictions that wrote DRAM";
+    copies_left ["copies"] "Directed test: valid copies of the packet's blocks at the end";
+    llc_dirty_blocks ["blocks"] "Directed test: dirty LLC copies after the core's read";
+    tx_writes_per_block ["1/block"] "Directed test: DRAM writes per transmitted block";
+    sweep_delay_ns ["ns"] "Directed test: from transmission to the last sweep";
+    stale_blocks_readable ["blocks"] "Directed test: blocks of the previous owner that the new one can read";
+    clsweeps ["instructions"] "Directed test: clsweep instructions";
+    sweep_messages ["messages"] "Directed test: sweep messages at the home agent";
+    unloaded_dram_ns ["ns"] "Directed test: DRAM part of an unloaded LLC miss";
+    sim_events ["events"] "Events that the run took, searches included";
+    sim_requests ["requests"] "Requests simulated, warm-up and searches included";
+}
+
+/// Index of a metric.
+///
+/// # Panics
+/// When nobody declared it.
+pub fn index(name: &str) -> usize {
+    METRICS.iter().position(|m| m.name == name).unwrap_or_else(|| panic!("undeclared metric {name}"))
+}
+
+/// Values by metric; absent where a metric has no meaning.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Values(pub Vec<Option<f64>>);
+
+impl Default for Values {
+    fn default() -> Self {
+        Values(vec![None; METRICS.len()])
+    }
+}
+
+impl Values {
+    /// # Panics
+    /// When nobody declared `name`.
+    pub fn set(&mut self, name: &str, v: f64) {
+        self.0[index(name)] = v.is_finite().then_some(v);
+    }
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0[index(name)]
+    }
+}

@@ -1,0 +1,16 @@
+//! NeBuLa-style proactive drop: a packet that would wait behind so many others that it misses its
+//! objective is dropped on arrival, which bounds buffer occupancy (Sweeper, section VII; Sutherland et
+//! al., ISCA 2020).
+
+/// Queue depth from which a packet cannot meet `slo_ns` at `service_ns` a request.
+pub fn depth(slo_ns: f64, service_ns: f64) -> u32 {
+    (slo_ns / service_ns).floor().max(1.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_objective_of_100_service_times_admits_100_waiting_packets() {
+        assert_eq!(super::depth(90_000.0, 900.0), 100);
+    }
+}

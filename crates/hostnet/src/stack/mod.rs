@@ -1,0 +1,3 @@
+//! The software between NIC and application.
+
+pub mod qp;

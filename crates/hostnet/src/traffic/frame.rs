@@ -1,0 +1,152 @@
+//! Ethernet frames down to the UDP payload, and the flow hash of receive-side scaling.
+
+use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use std::net::{IpAddr, SocketAddr};
+
+/// A UDP datagram inside a captured frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram<'a> {
+    pub src: SocketAddr,
+    pub dst: SocketAddr,
+    /// As much of the payload as the capture kept.
+    pub payload: &'a [u8],
+    /// Its length by the UDP header, in bytes.
+    pub payload_len: usize,
+}
+
+/// Why a frame holds no datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoDatagram {
+    /// Not IP (ARP, LLDP, ...).
+    NotIp,
+    /// IP, but not UDP.
+    NotUdp,
+    /// A fragment of an IP datagram; fragments are not put together.
+    Fragment,
+    /// A header is cut off or contradicts itself.
+    Malformed,
+}
+
+/// The UDP datagram in an Ethernet frame (with up to three VLAN tags, IPv4 options and IPv6
+/// extension headers), of which the capture may have kept the first bytes only.
+pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
+    let packet = LaxSlicedPacket::from_ethernet(frame).map_err(|_| NoDatagram::Malformed)?;
+    let (src, dst, payload): (IpAddr, IpAddr, _) = match &packet.net {
+        Some(LaxNetSlice::Ipv4(ip)) => {
+            let h = ip.header();
+            (
+                h.source_addr().into(),
+                h.destination_addr().into(),
+                ip.payload(),
+            )
+        }
+        Some(LaxNetSlice::Ipv6(ip)) => {
+            let h = ip.header();
+            (
+                h.source_addr().into(),
+                h.destination_addr().into(),
+                ip.payload(),
+            )
+        }
+        Some(LaxNetSlice::Arp(_)) => return Err(NoDatagram::NotIp),
+        None if packet.stop_err.is_some() => return Err(NoDatagram::Malformed),
+        None => return Err(NoDatagram::NotIp),
+    };
+    if payload.fragmented {
+        return Err(NoDatagram::Fragment);
+    }
+    match packet.transport {
+        Some(TransportSlice::Udp(udp)) => Ok(Datagram {
+            src: SocketAddr::new(src, udp.source_port()),
+            dst: SocketAddr::new(dst, udp.destination_port()),
+            payload: udp.payload(),
+            payload_len: usize::from(udp.length())
+                .saturating_sub(8)
+                .max(udp.payload().len()),
+        }),
+        _ if packet.stop_err.is_some() => Err(NoDatagram::Malformed),
+        _ => Err(NoDatagram::NotUdp),
+    }
+}
+
+/// Microsoft's default RSS secret key ("Verifying the RSS hash calculation").
+const KEY: [u8; 40] = [
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
+    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
+    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+];
+
+/// The Toeplitz hash by which NICs spread flows over queues: source and destination address,
+/// then source and destination port. The two directions of a connection hash differently.
+pub fn rss_hash(src: SocketAddr, dst: SocketAddr) -> u32 {
+    let mut input = [0u8; 36];
+    let mut len = 0;
+    let mut put = |bytes: &[u8]| {
+        input[len..len + bytes.len()].copy_from_slice(bytes);
+        len += bytes.len();
+    };
+    for ip in [src.ip(), dst.ip()] {
+        match ip {
+            IpAddr::V4(a) => put(&a.octets()),
+            IpAddr::V6(a) => put(&a.octets()),
+        }
+    }
+    put(&src.port().to_be_bytes());
+    put(&dst.port().to_be_bytes());
+
+    let mut window = u64::from_be_bytes(*KEY.first_chunk().expect("the key has 40 bytes"));
+    let mut hash = 0;
+    for (i, byte) in input[..len].iter().enumerate() {
+        for bit in (0..8).rev() {
+            if byte >> bit & 1 == 1 {
+                hash ^= (window >> 32) as u32;
+            }
+            window <<= 1;
+        }
+        window |= u64::from(KEY.get(i + 8).copied().unwrap_or(0));
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(src: &str, dst: &str) -> u32 {
+        rss_hash(src.parse().unwrap(), dst.parse().unwrap())
+    }
+
+    /// "Verifying the RSS hash calculation", learn.microsoft.com, tables for IPv4 and IPv6 with ports.
+    #[test]
+    fn the_flow_hash_is_the_one_that_microsoft_publishes() {
+        assert_eq!(
+            hash("66.9.149.187:2794", "161.142.100.80:1766"),
+            0x51cc_c178
+        );
+        assert_eq!(hash("199.92.111.2:14230", "65.69.140.83:4739"), 0xc626_b0ea);
+        assert_eq!(
+            hash("24.19.198.95:12898", "12.22.207.184:38024"),
+            0x5c2b_394a
+        );
+        assert_eq!(
+            hash("38.27.205.30:48228", "209.142.163.6:2217"),
+            0xafc7_327f
+        );
+        assert_eq!(
+            hash("153.39.163.191:44251", "202.188.127.2:1303"),
+            0x10e8_28a2
+        );
+        assert_eq!(
+            hash("[3ffe:2501:200:1fff::7]:2794", "[3ffe:2501:200:3::1]:1766"),
+            0x4020_7d3d
+        );
+    }
+
+    #[test]
+    fn the_two_directions_of_a_connection_hash_differently() {
+        assert_ne!(
+            hash("10.0.0.1:7", "10.0.0.2:9"),
+            hash("10.0.0.2:9", "10.0.0.1:7")
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! memcached's text protocol over UDP: the frame header, requests, and the value sizes in replies.
+//!
+//! Source: memcached's doc/protocol.txt, sections "UDP protocol", "Storage commands" and
+//! "Retrieval command". A capture may have cut the packet short, so every parser says what it
+//! could still read.
+
+/// The eight bytes in front of every UDP payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Chosen by the client; a reply carries its request's.
+    pub id: u16,
+    /// Number of this datagram within its message, from 0.
+    pub sequence: u16,
+    /// Datagrams in the message.
+    pub count: u16,
+}
+
+/// The frame header and what follows it; `None` where it is cut off or cannot be one.
+pub fn header(payload: &[u8]) -> Option<(Header, &[u8])> {
+    let (h, body) = payload.split_first_chunk::<8>()?;
+    let word = |i: usize| u16::from_be_bytes([h[i], h[i + 1]]);
+    let header = Header {
+        id: word(0),
+        sequence: word(2),
+        count: word(4),
+    };
+    // The last word is reserved and zero.
+    (word(6) == 0 && header.sequence < header.count).then_some((header, body))
+}
+
+/// Longest key that memcached accepts, in bytes.
+pub const KEY_MAX: usize = 250;
+
+/// A request, as far as the simulator distinguishes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request<'a> {
+    /// get, gets, gat, gats: the keys, as text separated by spaces.
+    Get(Keys<'a>),
+    /// set, add, replace, append, prepend, cas.
+    Set { key: &'a [u8], value_len: u32 },
+    /// Any other command of the text protocol (delete, incr, touch, stats, ...).
+    Other,
+}
+
+/// The keys that a retrieval asks for; at least one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Keys<'a>(&'a [u8]);
+
+impl<'a> Iterator for Keys<'a> {
+    type Item = &'a [u8];
+    fn next(&mut self) -> Option<&'a [u8]> {
+        word(&mut self.0)
+    }
+}
+
+/// A request's body. `cut` says that the capture did not keep all of it; a last key that may
+/// be incomplete is then left out. `None` where this is not a request of the text protocol.
+pub fn request(body: &[u8], cut: bool) -> Option<Request<'_>> {
+    let (mut line, whole) = match body.iter().position(|&b| b == b'\n') {
+        Some(end) => (
+            body[..end].strip_suffix(b"\r").unwrap_or(&body[..end]),
+            true,
+        ),
+        None if cut => (body, false),
+        None => return None,
+    };
+    if !whole {
+        // Up to the last space every word is complete.
+        line = &line[..line.iter().rposition(|&b| b == b' ')?];
+    }
+    let command = word(&mut line)?;
+    match command {
+        b"get" | b"gets" => keys(line),
+        b"gat" | b"gats" => {
+            number(word(&mut line)?)?; // expiry
+            keys(line)
+        }
+        b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" => {
+            let key = key(word(&mut line)?)?;
+            number(word(&mut line)?)?; // flags
+            word(&mut line)?; // expiry, may be negative
+            let value_len = match word(&mut line) {
+                Some(w) => number(w)?,
+                None => return None,
+            };
+            Some(Request::Set { key, value_len })
+        }
+        b"delete" | b"incr" | b"decr" | b"touch" | b"stats" | b"version" | b"verbosity"
+        | b"flush_all" | b"cache_memlimit" | b"mg" | b"ms" | b"md" | b"ma" | b"mn" | b"me" => {
+            Some(Request::Other)
+        }
+        _ => None,
+    }
+}
+
+/// Where a reply stands after one of its datagrams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// It ended: every value has been seen.
+    Ended,
+    /// The next datagram begins with this many bytes of value data.
+    Continues { skip: u32 },
+    /// The capture was cut short, or this is not the reply to a retrieval.
+    Unknown,
+}
+
+/// Reports key and length of each value that a reply's datagram announces. `len` is the
+/// body's length on the wire (`body` may hold less), `skip` what the datagram before left over.
+pub fn reply<'a>(
+    body: &'a [u8],
+    len: usize,
+    skip: u32,
+    mut value: impl FnMut(&'a [u8], u32),
+) -> Reply {
+    let mut at = skip as usize;
+    loop {
+        if at >= len {
+            let skip = u32::try_from(at - len).unwrap_or(u32::MAX);
+            return Reply::Continues { skip };
+        }
+        let Some(rest) = body.get(at..) else {
+            return Reply::Unknown;
+        };
+        let Some(end) = rest.iter().position(|&b| b == b'\n') else {
+            return Reply::Unknown;
+        };
+        let mut line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+        match word(&mut line) {
+            Some(b"END") => return Reply::Ended,
+            Some(b"VALUE") => {
+                let fields = (
+                    word(&mut line).and_then(key),
+                    word(&mut line).and_then(number),
+                    word(&mut line).and_then(number),
+                );
+                let (Some(key), Some(_), Some(bytes)) = fields else {
+                    return Reply::Unknown;
+                };
+                value(key, bytes);
+                at += end + 1 + bytes as usize + 2;
+            }
+            _ => return Reply::Unknown,
+        }
+    }
+}
+
+fn keys(line: &[u8]) -> Option<Request<'_>> {
+    let keys = Keys(line);
+    let mut n = 0;
+    for k in keys {
+        key(k)?;
+        n += 1;
+    }
+    (n > 0).then_some(Request::Get(keys))
+}
+
+fn key(k: &[u8]) -> Option<&[u8]> {
+    (k.len() <= KEY_MAX && k.iter().all(|b| !b.is_ascii_control())).then_some(k)
+}
+
+fn number(w: &[u8]) -> Option<u32> {
+    std::str::from_utf8(w).ok()?.parse().ok()
+}
+
+/// Takes the next word off `line`.
+fn word<'a>(line: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let start = line.iter().position(|&b| b != b' ')?;
+    let rest = &line[start..];
+    let end = rest.iter().position(|&b| b == b' ').unwrap_or(rest.len());
+    *line = &rest[end..];
+    Some(&rest[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(body: &[u8], cut: bool) -> Option<Vec<&[u8]>> {
+        match request(body, cut)? {
+            Request::Get(keys) => Some(keys.collect()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_header_is_four_big_endian_words() {
+        let (h, body) = header(b"\x12\x34\0\x01\0\x03\0\0get a\r\n").unwrap();
+        assert_eq!(
+            h,
+            Header {
+                id: 0x1234,
+                sequence: 1,
+                count: 3
+            }
+        );
+        assert_eq!(body, b"get a\r\n");
+        assert_eq!(header(b"\x12\x34\0\0\0\x01\0"), None, "seven bytes");
+        assert_eq!(
+            header(b"\0\0\0\x01\0\x01\0\0"),
+            None,
+            "sequence beyond count"
+        );
+        assert_eq!(header(b"\0\0\0\0\0\x01\0\x01"), None, "reserved word");
+    }
+
+    #[test]
+    fn retrievals_yield_their_keys() {
+        assert_eq!(get(b"get a\r\n", false).unwrap(), [b"a"]);
+        assert_eq!(
+            get(b"gets k1 k22  k333\r\n", false).unwrap(),
+            [&b"k1"[..], b"k22", b"k333"]
+        );
+        assert_eq!(get(b"gat 60 k1 k2\r\n", false).unwrap(), [b"k1", b"k2"]);
+        assert_eq!(get(b"get\r\n", false), None);
+        assert_eq!(
+            get(&[b"get ", &[b'x'; 251][..], b"\r\n"].concat(), false),
+            None
+        );
+    }
+
+    #[test]
+    fn a_key_that_the_snap_length_may_have_cut_is_left_out() {
+        assert_eq!(get(b"get k1 k2 k", true).unwrap(), [b"k1", b"k2"]);
+        assert_eq!(get(b"get k", true), None);
+        assert_eq!(
+            get(b"get k1", false),
+            None,
+            "complete datagram without a line end"
+        );
+    }
+
+    #[test]
+    fn storage_commands_yield_key_and_length() {
+        let set = |b| request(b, true);
+        let expected = Some(Request::Set {
+            key: b"k",
+            value_len: 512,
+        });
+        assert_eq!(set(b"set k 0 0 512\r\nvvvv"), expected);
+        assert_eq!(set(b"cas k 7 -1 512 99 noreply\r\nvv"), expected);
+        assert_eq!(set(b"set k 0 0 512 no"), expected, "cut after the length");
+        assert_eq!(set(b"set k 0 0 51"), None, "the length itself may be cut");
+        assert_eq!(set(b"set k 0 0 x\r\n"), None);
+    }
+
+    #[test]
+    fn other_commands_and_other_protocols() {
+        assert_eq!(request(b"delete k\r\n", false), Some(Request::Other));
+        assert_eq!(request(b"\x80\0\0\x01\r\n", false), None);
+        assert_eq!(request(b"", true), None);
+    }
+
+    #[test]
+    fn values_are_found_across_the_datagrams_of_a_reply() {
+        let mut seen = Vec::new();
+        let mut feed =
+            |body: &'static [u8], len, skip| reply(body, len, skip, |k, n| seen.push((k, n)));
+        let first = b"VALUE a 0 3\r\nxyz\r\nVALUE bb 0 10\r\n01234";
+        assert_eq!(feed(first, first.len(), 0), Reply::Continues { skip: 7 });
+        let last = b"56789\r\nVALUE c 0 0 77\r\n\r\nEND\r\n";
+        assert_eq!(feed(last, last.len(), 7), Reply::Ended);
+        assert_eq!(seen, [(&b"a"[..], 3), (b"bb", 10), (b"c", 0)]);
+    }
+
+    #[test]
+    fn a_reply_that_the_capture_cut_gives_what_it_still_holds() {
+        let mut seen = Vec::new();
+        let end = reply(b"VALUE a 0 400\r\nxyz", 422, 0, |k, n| seen.push((k, n)));
+        assert_eq!((end, &seen[..]), (Reply::Unknown, &[(&b"a"[..], 400)][..]));
+        assert_eq!(reply(b"VALUE a 0 40", 422, 0, |_, _| ()), Reply::Unknown);
+        assert_eq!(reply(b"STORED\r\n", 8, 0, |_, _| ()), Reply::Unknown);
+        assert_eq!(reply(b"END\r\n", 5, 0, |_, _| ()), Reply::Ended);
+    }
+}

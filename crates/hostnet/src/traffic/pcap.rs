@@ -1,0 +1,496 @@
+//! Packet captures of memcached over UDP, as a list of requests to replay.
+
+use super::frame::{self, NoDatagram};
+use super::memcached::{self, Reply, Request};
+use super::records::{self, Damage, Record};
+use crate::kernel::{rng, Time};
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// How to read a capture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// UDP port of the server: packets towards it are requests, packets from it are replies.
+    pub port: u16,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { port: 11211 }
+    }
+}
+
+/// A request packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// Time since the first request of the capture.
+    pub at: Time,
+    /// Length of the frame on the wire in bytes, as captured (so usually without its checksum).
+    pub wire_len: u32,
+    /// Toeplitz hash of addresses and ports, as RSS computes it (`frame::rss_hash`).
+    pub flow: u32,
+    pub kind: Kind,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// get, gets, gat, gats.
+    Get {
+        /// Same for equal keys; 64 well-mixed bits.
+        key_hash: u64,
+        /// Bytes.
+        key_len: u16,
+        /// Bytes of the value by the captured reply; 0 on a miss, `None` where no reply tells.
+        value_len: Option<u32>,
+        /// The further keys of a multi-key get (`Capture::more_keys`).
+        more: More,
+    },
+    /// set, add, replace, append, prepend, cas.
+    Set {
+        key_hash: u64,
+        key_len: u16,
+        value_len: u32,
+    },
+    /// Any other command.
+    Other,
+}
+
+/// Where the second and later keys of a multi-key get are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct More {
+    start: u32,
+    pub count: u16,
+}
+
+/// A key that a get asks for, beyond its first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Key {
+    pub hash: u64,
+    pub len: u16,
+    /// As in `Kind::Get`.
+    pub value_len: Option<u32>,
+}
+
+/// Packets of the capture that are neither requests nor replies, by reason.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Skipped {
+    /// Seen on an interface that is not Ethernet, next to one that is.
+    pub other_link: u64,
+    /// Without a time stamp (simple packet blocks of pcapng).
+    pub untimed: u64,
+    /// ARP, LLDP and the like.
+    pub not_ip: u64,
+    /// IP but not UDP.
+    pub not_udp: u64,
+    /// Fragments of IP datagrams.
+    pub fragments: u64,
+    /// A header up to UDP is cut off or contradicts itself.
+    pub malformed: u64,
+    /// UDP, but neither to nor from the server's port.
+    pub other_port: u64,
+    /// To the server's port, but not a text-protocol request that could be read.
+    pub not_memcached: u64,
+    /// Second and later datagrams of a request (memcached refuses such requests).
+    pub continuation: u64,
+}
+
+impl Skipped {
+    pub fn total(&self) -> u64 {
+        let Skipped {
+            other_link,
+            untimed,
+            not_ip,
+            not_udp,
+            fragments,
+            malformed,
+            ..
+        } = *self;
+        let lower = other_link + untimed + not_ip + not_udp + fragments + malformed;
+        lower + self.other_port + self.not_memcached + self.continuation
+    }
+}
+
+/// What a capture held. `records = requests + replies + skipped.total()`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Packet records in the file.
+    pub records: u64,
+    /// Request packets: `gets + sets + others`.
+    pub requests: u64,
+    pub gets: u64,
+    pub sets: u64,
+    pub others: u64,
+    /// Datagrams from the server's port.
+    pub replies: u64,
+    /// Keys of gets whose value size no reply told.
+    pub unknown_values: u64,
+    /// Records stamped earlier than one before them in the file.
+    pub backwards: u64,
+    pub skipped: Skipped,
+}
+
+/// The requests of a capture in time order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Capture {
+    /// At least one; the first is at time zero.
+    pub packets: Vec<Packet>,
+    pub counts: Counts,
+    more: Vec<Key>,
+}
+
+/// Why a capture cannot be used. Its `Display` is one sentence that names the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CaptureError {
+    pub file: PathBuf,
+    pub fault: Fault,
+}
+
+/// The reasons in a `CaptureError`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    Damaged(Damage),
+    /// No interface with packets is Ethernet; the name of the first one's link type.
+    NotEthernet(String),
+    /// A capture file without packets.
+    Empty,
+    /// Packets, but none is a memcached request to `port`.
+    NoRequest {
+        packets: u64,
+        port: u16,
+    },
+    /// Its requests lie further apart than `Time` can express.
+    TooLong {
+        packet: u64,
+    },
+}
+
+impl From<Damage> for Fault {
+    fn from(damage: Damage) -> Fault {
+        Fault::Damaged(damage)
+    }
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "capture {} ", self.file.display())?;
+        match &self.fault {
+            Fault::Damaged(Damage::Unreadable(why)) => write!(f, "cannot be read: {why}"),
+            Fault::Damaged(Damage::NotACapture) => {
+                write!(f, "is not a pcap or pcapng file, or ends inside its file header")
+            }
+            Fault::Damaged(Damage::Truncated { packet, byte }) => write!(
+                f,
+                "is truncated: it ends inside the record of packet {packet}, which begins at byte {byte}"
+            ),
+            Fault::Damaged(Damage::Malformed { packet, byte }) => {
+                write!(f, "is damaged at byte {byte}, at or before packet {packet}")
+            }
+            Fault::Damaged(Damage::UnknownInterface { packet, byte, interface }) => write!(
+                f,
+                "is damaged: packet {packet} at byte {byte} names interface {interface}, which the file does not describe"
+            ),
+            Fault::NotEthernet(link) => {
+                write!(f, "was taken on a link of type {link}, but only Ethernet can be replayed")
+            }
+            Fault::Empty => write!(f, "holds no packets"),
+            Fault::NoRequest { packets, port } => write!(
+                f,
+                "holds no memcached request to UDP port {port} among its {packets} packets"
+            ),
+            Fault::TooLong { packet } => write!(
+                f,
+                "is too long: packet {packet} lies more than 213 days from another request"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {}
+
+impl Capture {
+    /// Loads a pcap or pcapng file.
+    ///
+    /// # Errors
+    /// When the file is missing, truncated, damaged or not a capture, was not taken on
+    /// Ethernet, or holds no memcached request.
+    pub fn load(path: &Path, options: Options) -> Result<Capture, CaptureError> {
+        let fail = |fault| CaptureError {
+            file: path.into(),
+            fault,
+        };
+        let unreadable = |e: std::io::Error| {
+            let why = match e.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".into(),
+                std::io::ErrorKind::PermissionDenied => "permission is denied".into(),
+                _ => e.to_string(),
+            };
+            fail(Damage::Unreadable(why).into())
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        if file.metadata().map_err(unreadable)?.is_dir() {
+            return Err(fail(Damage::Unreadable("it is a directory".into()).into()));
+        }
+        Capture::read(file, options).map_err(fail)
+    }
+
+    /// As `load`, from bytes.
+    ///
+    /// # Errors
+    /// As `load`.
+    pub fn read(source: impl Read + Send, options: Options) -> Result<Capture, Fault> {
+        let mut loader = Loader {
+            options,
+            ..Loader::default()
+        };
+        loader.counts.records =
+            records::read(source, |number, record| loader.record(number, record))?;
+        loader.finish()
+    }
+
+    /// The keys of a multi-key get after its first.
+    pub fn more_keys(&self, more: More) -> &[Key] {
+        &self.more[more.start as usize..][..usize::from(more.count)]
+    }
+
+    /// Times of the requests, for `Arrivals::trace`.
+    pub fn times(&self) -> Vec<Time> {
+        self.packets.iter().map(|p| p.at).collect()
+    }
+}
+
+/// A request whose reply has not ended.
+struct Pending {
+    packet: usize,
+    /// Datagram of the reply that comes next, and how much value data it begins with.
+    sequence: u16,
+    skip: u32,
+}
+
+#[derive(Default)]
+struct Loader {
+    options: Options,
+    /// With the absolute time and record number, until the first request is known.
+    packets: Vec<(i128, u64, Packet)>,
+    more: Vec<Key>,
+    /// By client, server and request id.
+    pending: HashMap<(SocketAddr, SocketAddr, u16), Pending>,
+    counts: Counts,
+    latest_ps: Option<i128>,
+    ethernet: bool,
+    other_link: Option<String>,
+}
+
+impl Loader {
+    fn record(&mut self, number: u64, record: Record) -> Result<(), Fault> {
+        let skipped = &mut self.counts.skipped;
+        if record.link.0 != 1 {
+            skipped.other_link += 1;
+            self.other_link
+                .get_or_insert_with(|| records::link_name(record.link));
+            return Ok(());
+        }
+        self.ethernet = true;
+        let Some(at_ps) = record.at_ps else {
+            skipped.untimed += 1;
+            return Ok(());
+        };
+        self.counts.backwards += u64::from(self.latest_ps.is_some_and(|latest| at_ps < latest));
+        self.latest_ps = self.latest_ps.max(Some(at_ps));
+
+        let datagram = match frame::datagram(record.data) {
+            Ok(datagram) => datagram,
+            Err(why) => {
+                *match why {
+                    NoDatagram::NotIp => &mut skipped.not_ip,
+                    NoDatagram::NotUdp => &mut skipped.not_udp,
+                    NoDatagram::Fragment => &mut skipped.fragments,
+                    NoDatagram::Malformed => &mut skipped.malformed,
+                } += 1;
+                return Ok(());
+            }
+        };
+        if datagram.dst.port() == self.options.port {
+            let wire_len = record.wire_len.max(record.data.len() as u32);
+            self.request(number, at_ps, wire_len, datagram);
+        } else if datagram.src.port() == self.options.port {
+            self.counts.replies += 1;
+            self.reply(datagram);
+        } else {
+            skipped.other_port += 1;
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, number: u64, at_ps: i128, wire_len: u32, d: frame::Datagram) {
+        let counts = &mut self.counts;
+        let Some((header, body)) = memcached::header(d.payload) else {
+            counts.skipped.not_memcached += 1;
+            return;
+        };
+        if header.sequence > 0 {
+            counts.skipped.continuation += 1;
+            return;
+        }
+        let cut = d.payload.len() < d.payload_len;
+        let kind = match memcached::request(body, cut) {
+            None => {
+                counts.skipped.not_memcached += 1;
+                return;
+            }
+            Some(Request::Other) => {
+                counts.others += 1;
+                Kind::Other
+            }
+            Some(Request::Set { key, value_len }) => {
+                counts.sets += 1;
+                Kind::Set {
+                    key_hash: key_hash(key),
+                    key_len: key.len() as u16,
+                    value_len,
+                }
+            }
+            Some(Request::Get(mut keys)) => {
+                counts.gets += 1;
+                let first = keys.next().unwrap_or_default();
+                let start = self.more.len();
+                let more = |key: &[u8]| Key {
+                    hash: key_hash(key),
+                    len: key.len() as u16,
+                    value_len: None,
+                };
+                self.more.extend(keys.map(more));
+                let count = (self.more.len() - start) as u16;
+                let pending = Pending {
+                    packet: self.packets.len(),
+                    sequence: 0,
+                    skip: 0,
+                };
+                self.pending.insert((d.src, d.dst, header.id), pending);
+                Kind::Get {
+                    key_hash: key_hash(first),
+                    key_len: first.len() as u16,
+                    value_len: None,
+                    more: More {
+                        start: start as u32,
+                        count,
+                    },
+                }
+            }
+        };
+        counts.requests += 1;
+        let flow = frame::rss_hash(d.src, d.dst);
+        self.packets.push((
+            at_ps,
+            number,
+            Packet {
+                at: Time::ZERO,
+                wire_len,
+                flow,
+                kind,
+            },
+        ));
+    }
+
+    fn reply(&mut self, d: frame::Datagram) {
+        let Some((header, body)) = memcached::header(d.payload) else {
+            return;
+        };
+        let flow = (d.dst, d.src, header.id);
+        let Some(pending) = self.pending.get_mut(&flow) else {
+            return;
+        };
+        let Kind::Get {
+            key_hash: first,
+            value_len,
+            more,
+            ..
+        } = &mut self.packets[pending.packet].2.kind
+        else {
+            return;
+        };
+        let rest = &mut self.more[more.start as usize..][..usize::from(more.count)];
+        // memcached 1.6 answers a multi-key get with one datagram per value, each numbered as if
+        // it were a whole reply, although its protocol.txt has one message of several datagrams.
+        let alone = header.count == 1;
+        let end = if header.sequence == pending.sequence {
+            memcached::reply(body, d.payload_len - 8, pending.skip, |key, len| {
+                let hash = key_hash(key);
+                if *first == hash && value_len.is_none() {
+                    *value_len = Some(len);
+                } else if let Some(key) = rest
+                    .iter_mut()
+                    .find(|k| k.hash == hash && k.value_len.is_none())
+                {
+                    key.value_len = Some(len);
+                }
+            })
+        } else {
+            Reply::Unknown
+        };
+        match end {
+            Reply::Continues { skip } => {
+                pending.sequence += u16::from(!alone);
+                pending.skip = skip;
+            }
+            Reply::Ended => {
+                // Keys that the whole reply does not mention are misses.
+                value_len.get_or_insert(0);
+                rest.iter_mut()
+                    .for_each(|k| _ = k.value_len.get_or_insert(0));
+                self.pending.remove(&flow);
+            }
+            Reply::Unknown => _ = self.pending.remove(&flow),
+        }
+    }
+
+    fn finish(mut self) -> Result<Capture, Fault> {
+        if self.counts.records == 0 {
+            return Err(Fault::Empty);
+        }
+        if let (false, Some(link)) = (self.ethernet, self.other_link) {
+            return Err(Fault::NotEthernet(link));
+        }
+        self.packets
+            .sort_by_key(|&(at_ps, number, _)| (at_ps, number));
+        let Some(&(start, ..)) = self.packets.first() else {
+            let (packets, port) = (self.counts.records, self.options.port);
+            return Err(Fault::NoRequest { packets, port });
+        };
+        let mut packets = Vec::with_capacity(self.packets.len());
+        for (at_ps, number, packet) in self.packets {
+            let since =
+                u64::try_from(at_ps - start).map_err(|_| Fault::TooLong { packet: number })?;
+            packets.push(Packet {
+                at: Time(since),
+                ..packet
+            });
+        }
+        let unknown = packets.iter().filter(|p| {
+            matches!(
+                p.kind,
+                Kind::Get {
+                    value_len: None,
+                    ..
+                }
+            )
+        });
+        let unknown_more = self.more.iter().filter(|k| k.value_len.is_none());
+        self.counts.unknown_values = (unknown.count() + unknown_more.count()) as u64;
+        Ok(Capture {
+            packets,
+            counts: self.counts,
+            more: self.more,
+        })
+    }
+}
+
+/// FNV-1a, finished so that the low bits can pick a bucket.
+fn key_hash(key: &[u8]) -> u64 {
+    let fnv = |h: u64, b: &u8| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3);
+    rng::mix(key.iter().fold(0xcbf2_9ce4_8422_2325, fnv))
+}

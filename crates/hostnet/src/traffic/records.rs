@@ -1,0 +1,263 @@
+//! Packet records out of pcap and pcapng files, either byte order, any time resolution.
+
+use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode};
+use pcap_parser::traits::PcapNGPacketBlock;
+use pcap_parser::{create_reader, Linktype, PcapBlockOwned, PcapError};
+use std::io::Read;
+
+/// One captured packet.
+pub struct Record<'a> {
+    /// Picoseconds since the capture's epoch; `None` for pcapng's simple packet blocks.
+    pub at_ps: Option<i128>,
+    /// Length on the wire in bytes, which `data` need not reach.
+    pub wire_len: u32,
+    /// Link type of the interface it was seen on.
+    pub link: Linktype,
+    pub data: &'a [u8],
+}
+
+/// What is wrong with a capture file. Packets are numbered from 1, as Wireshark does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Damage {
+    /// The system refused to open or read it.
+    Unreadable(String),
+    /// It does not begin as a pcap or pcapng file does.
+    NotACapture,
+    /// The file ends inside the record that begins at `byte`, before or in packet `packet`.
+    Truncated { packet: u64, byte: u64 },
+    /// The record that begins at `byte` contradicts itself or the format.
+    Malformed { packet: u64, byte: u64 },
+    /// A packet names an interface that the file has not described.
+    UnknownInterface {
+        packet: u64,
+        byte: u64,
+        interface: u32,
+    },
+}
+
+/// Records longer than this are taken for damage (tcpdump's largest snap length is 256 KiB).
+const LONGEST_RECORD: usize = 16 << 20;
+
+/// An interface of a pcapng section, or the only one of a pcap file.
+struct Interface {
+    link: Linktype,
+    /// if_tsresol as stored: ticks are 10^-n s, or 2^-n s with the top bit set.
+    resolution: u8,
+    offset_s: i64,
+}
+
+impl Interface {
+    fn legacy(header: &pcap_parser::PcapHeader) -> Interface {
+        Interface {
+            // The upper half says whether frames carry their checksum, and how long it is.
+            link: Linktype(header.network.0 & 0xffff),
+            resolution: if header.is_nanosecond_precision() {
+                9
+            } else {
+                6
+            },
+            offset_s: 0,
+        }
+    }
+
+    /// The parser's own reading of if_tsoffset is little-endian whatever the section is, and it
+    /// knows no resolutions that are powers of two; hence both are taken from the raw options.
+    fn described(block: &InterfaceDescriptionBlock, big_endian: bool) -> Interface {
+        let option = |code| {
+            block
+                .options
+                .iter()
+                .find(|o| o.code == code)
+                .map(|o| &*o.value)
+        };
+        let offset = option(OptionCode::IfTsoffset).and_then(|v| v.first_chunk::<8>());
+        Interface {
+            link: block.linktype,
+            resolution: option(OptionCode::IfTsresol)
+                .and_then(|v| v.first().copied())
+                .unwrap_or(6),
+            offset_s: offset.map_or(0, |&v| match big_endian {
+                true => i64::from_be_bytes(v),
+                false => i64::from_le_bytes(v),
+            }),
+        }
+    }
+
+    fn picoseconds(&self, ticks: u64) -> i128 {
+        const SECOND: u128 = 1_000_000_000_000;
+        let n = u32::from(self.resolution & 0x7f);
+        let ps = if self.resolution & 0x80 != 0 {
+            (u128::from(ticks) * SECOND) >> n
+        } else if n <= 12 {
+            u128::from(ticks) * 10u128.pow(12 - n)
+        } else {
+            10u128
+                .checked_pow(n - 12)
+                .map_or(0, |d| u128::from(ticks) / d)
+        };
+        ps as i128 + i128::from(self.offset_s) * SECOND as i128
+    }
+}
+
+/// Hands each packet record of a capture to `each`, in file order, and returns how many there were.
+pub fn read<E: From<Damage>>(
+    source: impl Read + Send,
+    mut each: impl FnMut(u64, Record) -> Result<(), E>,
+) -> Result<u64, E> {
+    let mut reader = create_reader(1 << 16, source).map_err(|e| match e {
+        PcapError::ReadError => Damage::Unreadable("reading failed".into()),
+        _ => Damage::NotACapture,
+    })?;
+    let mut capacity = 1 << 16;
+    let mut interfaces = Vec::new();
+    let mut big_endian = false;
+    let mut packets = 0;
+    loop {
+        let byte = reader.consumed() as u64;
+        let packet = packets + 1;
+        let (used, block) = match reader.next() {
+            Ok(next) => next,
+            Err(PcapError::Eof) => return Ok(packets),
+            Err(PcapError::Incomplete(_)) => {
+                refill(&mut *reader)?;
+                continue;
+            }
+            Err(PcapError::BufferTooSmall) if capacity < LONGEST_RECORD => {
+                capacity *= 2;
+                reader.grow(capacity);
+                refill(&mut *reader)?;
+                continue;
+            }
+            Err(PcapError::UnexpectedEof) => {
+                return Err(Damage::Truncated { packet, byte }.into());
+            }
+            Err(_) => return Err(Damage::Malformed { packet, byte }.into()),
+        };
+        let interface = |n: u32| {
+            let unknown = Damage::UnknownInterface {
+                packet,
+                byte,
+                interface: n,
+            };
+            interfaces.get(n as usize).ok_or(unknown)
+        };
+        match block {
+            PcapBlockOwned::LegacyHeader(h) => interfaces.push(Interface::legacy(&h)),
+            PcapBlockOwned::Legacy(p) => {
+                let on = interface(0)?;
+                let per_second = 10u64.pow(u32::from(on.resolution));
+                let ticks = u64::from(p.ts_sec) * per_second + u64::from(p.ts_usec);
+                let at_ps = Some(on.picoseconds(ticks));
+                packets += 1;
+                each(
+                    packets,
+                    Record {
+                        at_ps,
+                        wire_len: p.origlen,
+                        link: on.link,
+                        data: p.data,
+                    },
+                )?;
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(h)) => {
+                big_endian = h.big_endian();
+                interfaces.clear();
+            }
+            PcapBlockOwned::NG(Block::InterfaceDescription(i)) => {
+                interfaces.push(Interface::described(&i, big_endian));
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(p)) => {
+                let on = interface(p.if_id)?;
+                let ticks = u64::from(p.ts_high) << 32 | u64::from(p.ts_low);
+                let at_ps = Some(on.picoseconds(ticks));
+                packets += 1;
+                let (wire_len, data) = (p.origlen, p.packet_data());
+                each(
+                    packets,
+                    Record {
+                        at_ps,
+                        wire_len,
+                        link: on.link,
+                        data,
+                    },
+                )?;
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(p)) => {
+                let on = interface(0)?;
+                packets += 1;
+                let (wire_len, data) = (p.origlen, p.packet_data());
+                each(
+                    packets,
+                    Record {
+                        at_ps: None,
+                        wire_len,
+                        link: on.link,
+                        data,
+                    },
+                )?;
+            }
+            PcapBlockOwned::NG(_) => {} // statistics, names, secrets, comments
+        }
+        reader.consume(used);
+    }
+}
+
+fn refill(reader: &mut dyn pcap_parser::traits::PcapReaderIterator) -> Result<(), Damage> {
+    reader
+        .refill()
+        .map_err(|e| Damage::Unreadable(e.to_string()))
+}
+
+/// The link types that tcpdump and Wireshark write most, by the names users know.
+/// Source: tcpdump.org/linktypes.html.
+pub fn link_name(link: Linktype) -> String {
+    let name = match link.0 {
+        0 => "BSD loopback",
+        1 => "Ethernet",
+        9 => "PPP",
+        101 => "raw IP",
+        105 => "IEEE 802.11",
+        108 => "OpenBSD loopback",
+        113 => "Linux cooked (interface \"any\")",
+        127 => "IEEE 802.11 with radiotap",
+        228 => "raw IPv4",
+        229 => "raw IPv6",
+        239 => "NFLOG",
+        249 => "USBPcap",
+        276 => "Linux cooked v2 (interface \"any\")",
+        n => return n.to_string(),
+    };
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(resolution: u8, offset_s: i64, ticks: u64) -> i128 {
+        Interface {
+            link: Linktype(1),
+            resolution,
+            offset_s,
+        }
+        .picoseconds(ticks)
+    }
+
+    /// Section 4.2 of the pcapng draft: the top bit of if_tsresol selects powers of two.
+    #[test]
+    fn timestamps_follow_if_tsresol_and_if_tsoffset() {
+        assert_eq!(at(6, 0, 1_500_000), 1_500_000_000_000);
+        assert_eq!(at(9, 0, 1), 1_000);
+        assert_eq!(at(0, 0, 2), 2_000_000_000_000);
+        assert_eq!(at(15, 0, 2_000), 2);
+        assert_eq!(at(0x80 | 10, 0, 512), 500_000_000_000);
+        assert_eq!(at(6, -1, 2_000_000), 1_000_000_000_000);
+    }
+
+    #[test]
+    fn no_resolution_overflows() {
+        for r in 0..=255 {
+            assert!(at(r, i64::MAX, u64::MAX) >= at(r, i64::MIN, 0));
+        }
+    }
+}

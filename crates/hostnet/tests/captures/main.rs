@@ -1,0 +1,647 @@
+//! Loading packet captures: formats, protocols, damage, and the committed real one.
+
+mod build;
+
+use build::*;
+use hostnet::kernel::Time;
+use hostnet::traffic::frame::rss_hash;
+use hostnet::traffic::pcap::{Capture, CaptureError, Fault, Kind, More, Options};
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+fn load(bytes: &[u8]) -> Result<Capture, Fault> {
+    Capture::read(bytes, Options::default())
+}
+
+fn loaded(bytes: &[u8]) -> Capture {
+    let capture = load(bytes).unwrap();
+    let c = &capture.counts;
+    assert_eq!(
+        c.records,
+        c.requests + c.replies + c.skipped.total(),
+        "{c:?}"
+    );
+    assert_eq!(c.requests, c.gets + c.sets + c.others);
+    assert_eq!(c.requests as usize, capture.packets.len());
+    capture
+}
+
+/// The sentence a user reads.
+fn sentence(bytes: &[u8]) -> String {
+    CaptureError {
+        file: "x.pcap".into(),
+        fault: load(bytes).unwrap_err(),
+    }
+    .to_string()
+}
+
+fn plain(frames: impl IntoIterator<Item = Vec<u8>>) -> Capture {
+    loaded(&pcap(false, false, 1, &whole(frames)))
+}
+
+/// Key lengths and value lengths of a get, first key first.
+fn values(capture: &Capture, packet: usize) -> Vec<(u16, Option<u32>)> {
+    match capture.packets[packet].kind {
+        Kind::Get {
+            key_len,
+            value_len,
+            more,
+            ..
+        } => {
+            let more = capture.more_keys(more).iter().map(|k| (k.len, k.value_len));
+            [(key_len, value_len)].into_iter().chain(more).collect()
+        }
+        kind => panic!("{kind:?}"),
+    }
+}
+
+/// Every byte written out: Ethernet II, IPv4 (RFC 791), UDP (RFC 768), memcached's protocol.txt.
+#[test]
+fn a_frame_spelled_out_byte_by_byte() {
+    #[rustfmt::skip]
+    let frame = vec![
+        0x02, 0, 0, 0, 0, 0x01,  0x02, 0, 0, 0, 0, 0x02,  0x08, 0x00, // to, from, IPv4
+        0x45, 0x00, 0x00, 0x2e,  0x00, 0x00, 0x40, 0x00, // 46 bytes, don't fragment
+        0x40, 0x11, 0x00, 0x00,  66, 9, 149, 187,  161, 142, 100, 80, // UDP
+        0x0a, 0xea, 0x2b, 0xcb,  0x00, 0x1a, 0x00, 0x00, // 2794 to 11211, 26 bytes
+        0x00, 0x2a, 0x00, 0x00,  0x00, 0x01, 0x00, 0x00, // request 42, 0 of 1
+        b'g', b'e', b't', b' ', b'a', b'b', b'c', b'd', b'\r', b'\n',
+    ];
+    let capture = plain([frame]);
+    let packet = capture.packets[0];
+    assert_eq!((packet.at, packet.wire_len), (Time::ZERO, 60));
+    let (src, dst) = ("66.9.149.187:2794", "161.142.100.80:11211");
+    assert_eq!(
+        packet.flow,
+        rss_hash(src.parse().unwrap(), dst.parse().unwrap())
+    );
+    let Kind::Get {
+        key_len,
+        value_len,
+        more,
+        ..
+    } = packet.kind
+    else {
+        panic!("{packet:?}")
+    };
+    assert_eq!((key_len, value_len, more), (4, None, More::default()));
+    assert_eq!(capture.counts.unknown_values, 1);
+}
+
+#[test]
+fn a_get_learns_its_value_size_from_the_reply_with_its_id_and_flow() {
+    let capture = plain([
+        request(5000, 1, b"get k\r\n"),
+        request(5000, 2, b"get k\r\n"),
+        request(5001, 1, b"get k\r\n"),
+        reply(5001, 1, 0, 1, b"VALUE k 0 3\r\nabc\r\nEND\r\n"),
+        reply(5000, 2, 0, 1, b"END\r\n"),
+        reply(5000, 9, 0, 1, b"VALUE k 0 3\r\nabc\r\nEND\r\n"),
+    ]);
+    assert_eq!(values(&capture, 0), [(1, None)]);
+    assert_eq!(values(&capture, 1), [(1, Some(0))], "a miss");
+    assert_eq!(values(&capture, 2), [(1, Some(3))]);
+    assert_eq!(
+        (capture.counts.replies, capture.counts.unknown_values),
+        (3, 1)
+    );
+}
+
+#[test]
+fn a_multi_key_get_learns_its_sizes_from_one_message_or_from_lone_datagrams() {
+    let ask = b"get one two three\r\n";
+    let capture = plain([
+        request(5000, 1, ask),
+        reply(5000, 1, 0, 2, b"VALUE one 0 4\r\nab"),
+        reply(5000, 1, 1, 2, b"cd\r\nVALUE three 0 1\r\nx\r\nEND\r\n"),
+        // As memcached 1.6 does it.
+        request(5000, 2, ask),
+        reply(5000, 2, 0, 1, b"VALUE one 0 4\r\nabcd\r\n"),
+        reply(5000, 2, 0, 1, b"VALUE two 0 2\r\nxy\r\nEND\r\n"),
+        // A datagram of the message is lost.
+        request(5000, 3, ask),
+        reply(5000, 3, 1, 2, b"cd\r\nVALUE three 0 1\r\nx\r\nEND\r\n"),
+    ]);
+    assert_eq!(
+        values(&capture, 0),
+        [(3, Some(4)), (3, Some(0)), (5, Some(1))]
+    );
+    assert_eq!(
+        values(&capture, 1),
+        [(3, Some(4)), (3, Some(2)), (5, Some(0))]
+    );
+    assert_eq!(values(&capture, 2), [(3, None), (3, None), (5, None)]);
+}
+
+#[test]
+fn equal_keys_hash_alike_whatever_the_command() {
+    let capture = plain([
+        request(5000, 1, b"set k1 0 0 2\r\nvv\r\n"),
+        request(5001, 2, b"get k1\r\n"),
+        request(5000, 3, b"get k2 k1\r\n"),
+        request(5000, 4, b"delete k1\r\n"),
+    ]);
+    let kinds: Vec<Kind> = capture.packets.iter().map(|p| p.kind).collect();
+    let (
+        Kind::Set {
+            key_hash: set,
+            value_len: 2,
+            ..
+        },
+        Kind::Get { key_hash: get, .. },
+    ) = (kinds[0], kinds[1])
+    else {
+        panic!("{kinds:?}")
+    };
+    let Kind::Get {
+        key_hash: other,
+        more,
+        ..
+    } = kinds[2]
+    else {
+        panic!("{kinds:?}")
+    };
+    assert_eq!((set, capture.more_keys(more)[0].hash), (get, get));
+    assert_ne!(other, get);
+    assert_eq!(kinds[3], Kind::Other);
+}
+
+#[test]
+fn what_is_not_a_request_is_counted_by_reason() {
+    let get = datagram(1, 0, 1, b"get k\r\n");
+    let mut arp = frame(&[], Network::V4, (2, 1), (1, 2), &get);
+    arp[12..14].copy_from_slice(&[0x08, 0x06]);
+    let mut tcp = frame(&[], Network::V4, (2, 5000), (1, 11211), &[0; 32]);
+    tcp[23] = 6;
+    tcp[34 + 12] = 0x50; // data offset: five words
+    let mut cut_header = request(5000, 1, b"get k\r\n");
+    cut_header.truncate(30);
+    let capture = plain([
+        request(5000, 1, b"get k\r\n"),
+        arp,
+        tcp,
+        frame(&[], Network::V4Fragment, (2, 5000), (1, 11211), &get),
+        frame(&[], Network::V6Fragment, (2, 5000), (1, 11211), &get),
+        cut_header,
+        frame(&[], Network::V4, (2, 5000), (1, 53), &get),
+        request(5000, 2, b"\x80\x00\x00\x01 binary\r\n"),
+        frame(&[], Network::V4, (2, 5000), (1, 11211), &[0; 4]),
+        frame(
+            &[],
+            Network::V4,
+            (2, 5000),
+            (1, 11211),
+            &datagram(3, 1, 2, b"xyz\r\n"),
+        ),
+        reply(5000, 1, 0, 1, b"END\r\n"),
+    ]);
+    let c = capture.counts;
+    let s = c.skipped;
+    assert_eq!((c.records, c.requests, c.replies), (11, 1, 1));
+    assert_eq!(
+        (s.not_ip, s.not_udp, s.fragments, s.malformed),
+        (1, 1, 2, 1)
+    );
+    assert_eq!((s.other_port, s.not_memcached, s.continuation), (1, 2, 1));
+    assert_eq!((s.other_link, s.untimed), (0, 0));
+}
+
+#[test]
+fn the_server_port_is_an_option() {
+    let f = frame(
+        &[],
+        Network::V4,
+        (2, 5000),
+        (1, 7777),
+        &datagram(1, 0, 1, b"get k\r\n"),
+    );
+    let file = pcap(false, false, 1, &whole([f]));
+    assert_eq!(
+        Capture::read(&file[..], Options { port: 7777 })
+            .unwrap()
+            .counts
+            .gets,
+        1
+    );
+    assert_eq!(
+        load(&file),
+        Err(Fault::NoRequest {
+            packets: 1,
+            port: 11211
+        })
+    );
+}
+
+#[test]
+fn timestamps_that_go_backwards_are_sorted_and_counted() {
+    let mut records = whole((0..4).map(|i| request(5000 + i, 1, b"get k\r\n")));
+    for (r, ticks) in records.iter_mut().zip([30, 10, 20, 40]) {
+        r.ticks = ticks;
+    }
+    let capture = loaded(&pcap(false, false, 1, &records));
+    let times: Vec<Time> = capture.times();
+    assert_eq!(times, [0, 10, 20, 30].map(Time::us));
+    assert_eq!(capture.counts.backwards, 2);
+    let flow = |port| {
+        let client = std::net::SocketAddr::from(([10, 0, 0, CLIENT], port));
+        rss_hash(
+            client,
+            std::net::SocketAddr::from(([10, 0, 0, SERVER], 11211)),
+        )
+    };
+    let flows: Vec<u32> = capture.packets.iter().map(|p| p.flow).collect();
+    assert_eq!(flows, [5001, 5002, 5000, 5003].map(flow));
+}
+
+#[test]
+fn interfaces_of_pcapng_keep_their_own_clocks_and_links() {
+    let interfaces = [
+        Interface {
+            tsresol: Some(9),
+            ..ETHERNET
+        },
+        Interface {
+            tsresol: Some(6),
+            tsoffset: Some(-100),
+            ..ETHERNET
+        },
+        Interface {
+            link: 113,
+            ..ETHERNET
+        },
+    ];
+    let at = |interface, ticks| Record {
+        interface,
+        ticks,
+        snap: usize::MAX,
+        frame: request(5000, 1, b"get k\r\n"),
+    };
+    for big in [false, true] {
+        let records = [
+            at(0, 5_000_000_000),
+            at(1, 105_000_001),
+            at(2, 7),
+            at(0, 5_000_002_000),
+        ];
+        let mut file = pcapng(big, &interfaces, &records);
+        file.extend(simple_packet(big, &request(5000, 1, b"get k\r\n")));
+        let capture = loaded(&file);
+        assert_eq!(capture.times(), [0, 1, 2].map(Time::us));
+        let skipped = capture.counts.skipped;
+        assert_eq!(
+            (skipped.other_link, skipped.untimed, skipped.total()),
+            (1, 1, 2)
+        );
+    }
+}
+
+#[test]
+fn a_second_section_has_its_own_byte_order_and_interfaces() {
+    let section = |big, tsresol, ticks| {
+        let mut records = whole([request(5000, 1, b"get k\r\n")]);
+        records[0].ticks = ticks;
+        pcapng(
+            big,
+            &[Interface {
+                tsresol: Some(tsresol),
+                ..ETHERNET
+            }],
+            &records,
+        )
+    };
+    let file = [section(false, 9, 7_000), section(true, 6, 9)].concat();
+    assert_eq!(loaded(&file).times(), [0, 2].map(Time::us));
+}
+
+/// RFC 2675: a UDP length of zero means that it is for IP to say.
+#[test]
+fn a_udp_length_of_zero_is_that_of_the_packet() {
+    let mut answer = reply(5000, 1, 0, 1, b"VALUE k 0 3\r\nabc\r\nEND\r\n");
+    answer[14 + 20 + 4..][..2].copy_from_slice(&[0, 0]);
+    let capture = plain([request(5000, 1, b"get k\r\n"), answer]);
+    assert_eq!(values(&capture, 0), [(1, Some(3))]);
+}
+
+/// The upper half of a pcap file's link type tells how long the frames' checksums are.
+#[test]
+fn the_link_type_may_carry_the_checksum_length() {
+    let file = pcap(
+        false,
+        false,
+        0x1400_0001,
+        &whole([request(5000, 1, b"get k\r\n")]),
+    );
+    assert_eq!(loaded(&file).counts.gets, 1);
+}
+
+#[test]
+fn a_packet_larger_than_the_read_buffer() {
+    let mut big = request(5000, 1, b"get k\r\n");
+    big.resize(200_000, 0);
+    let capture = plain([big, request(5000, 2, b"get k\r\n")]);
+    assert_eq!(
+        (capture.counts.gets, capture.packets[0].wire_len),
+        (2, 200_000)
+    );
+}
+
+#[test]
+fn each_kind_of_damage_has_its_sentence() {
+    let frames = || whole((0..3).map(|i| request(5000, i, b"get k\r\n")));
+    let good = pcap(false, false, 1, &frames());
+    // File header 24 bytes; each record 16 + 57.
+    assert_eq!(good.len(), 24 + 3 * 73);
+    for cut in [98, 112, 113, 169] {
+        assert_eq!(
+            sentence(&good[..cut]),
+            "capture x.pcap is truncated: it ends inside the record of packet 2, which begins at byte 97"
+        );
+    }
+    let ng = pcapng(false, &[ETHERNET], &frames());
+    // Section header 28, interface 24; packet blocks 32 + 60.
+    assert_eq!(
+        sentence(&ng[..28 + 24 + 92 + 50]),
+        "capture x.pcap is truncated: it ends inside the record of packet 2, which begins at byte 144"
+    );
+    let not = "capture x.pcap is not a pcap or pcapng file, or ends inside its file header";
+    assert_eq!(sentence(b"plain text, long enough for a header"), not);
+    assert_eq!(sentence(&good[..10]), not);
+    assert_eq!(sentence(b""), not);
+    assert_eq!(sentence(&good[..24]), "capture x.pcap holds no packets");
+    assert_eq!(
+        sentence(&pcapng(true, &[ETHERNET], &[])),
+        "capture x.pcap holds no packets"
+    );
+    assert_eq!(
+        sentence(&pcap(true, true, 113, &frames())),
+        "capture x.pcap was taken on a link of type Linux cooked (interface \"any\"), but only Ethernet can be replayed"
+    );
+    assert_eq!(
+        sentence(&pcap(false, false, 147, &frames())),
+        "capture x.pcap was taken on a link of type 147, but only Ethernet can be replayed"
+    );
+    assert_eq!(
+        sentence(&pcap(
+            false,
+            false,
+            1,
+            &whole([reply(5000, 1, 0, 1, b"END\r\n")])
+        )),
+        "capture x.pcap holds no memcached request to UDP port 11211 among its 1 packets"
+    );
+    let mut lost = frames();
+    lost[1].interface = 3;
+    assert_eq!(
+        sentence(&pcapng(false, &[ETHERNET], &lost)),
+        "capture x.pcap is damaged: packet 2 at byte 144 names interface 3, which the file does not describe"
+    );
+    let mut length = ng.clone();
+    length[144 + 4] = 13; // not a multiple of four, and shorter than the block's header
+    assert_eq!(
+        sentence(&length),
+        "capture x.pcap is damaged at byte 144, at or before packet 2"
+    );
+    let mut late = frames();
+    late[2].ticks = 214 * 86_400 * 1_000_000;
+    assert_eq!(
+        sentence(&pcap(false, false, 1, &late)),
+        "capture x.pcap is too long: packet 3 lies more than 213 days from another request"
+    );
+}
+
+#[test]
+fn missing_files_and_directories_are_named() {
+    let say = |p: &str| {
+        Capture::load(Path::new(p), Options::default())
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        say("no/such.pcap"),
+        "capture no/such.pcap cannot be read: there is no such file"
+    );
+    assert_eq!(say("src"), "capture src cannot be read: it is a directory");
+}
+
+#[derive(Clone, Debug)]
+enum Body {
+    Get(Vec<String>),
+    Set(String, u32),
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    let key = "[!-~]{1,40}";
+    prop_oneof![
+        prop::collection::vec(key, 1..5).prop_map(Body::Get),
+        (key, 0u32..1200).prop_map(|(key, len)| Body::Set(key, len)),
+    ]
+}
+
+fn text(body: &Body) -> Vec<u8> {
+    match body {
+        Body::Get(keys) => format!("get {}\r\n", keys.join(" ")).into_bytes(),
+        Body::Set(key, len) => {
+            format!("set {key} 0 0 {len}\r\n{}\r\n", "v".repeat(*len as usize)).into_bytes()
+        }
+    }
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    use Network::*;
+    prop_oneof![Just(V4), Just(V4Options), Just(V6), Just(V6Extensions)]
+}
+
+proptest! {
+    /// What goes in comes out, in each format, byte order, resolution and encapsulation.
+    #[test]
+    fn files_are_read_as_they_were_written(
+        requests in prop::collection::vec(
+            (body(), network(), 0usize..3, 1024u16..60000, 0u64..10_000_000), 1..20),
+        start in 0u64..1 << 31,
+        tsresol in prop_oneof![Just(6u8), Just(9), Just(0x80 | 20), Just(11)],
+        big: bool,
+    ) {
+        let mut ticks = start;
+        let mut records = Vec::new();
+        for (body, net, tags, port, gap) in &requests {
+            let payload = datagram(7, 0, 1, &text(body));
+            let frame = frame(TAGS[*tags], *net, (CLIENT, *port), (SERVER, 11211), &payload);
+            // A SET keeps its command line only, as with a short snap length.
+            let snap = match body {
+                Body::Set(_, len) => frame.len() - *len as usize,
+                Body::Get(_) => frame.len(),
+            };
+            records.push(Record { interface: 0, ticks, snap, frame });
+            ticks += gap;
+        }
+        let interface = Interface { tsresol: Some(tsresol), ..ETHERNET };
+        let files = [
+            (6, pcap(big, false, 1, &records)),
+            (9, pcap(big, true, 1, &records)),
+            (6, pcapng(big, &[ETHERNET], &records)),
+            (tsresol, pcapng(big, &[interface], &records)),
+        ];
+        for (resolution, file) in files {
+            let capture = loaded(&file);
+            prop_assert_eq!(capture.packets.len(), requests.len());
+            let ps = |ticks: u64| match resolution {
+                6 => ticks * 1_000_000,
+                9 => ticks * 1_000,
+                11 => ticks * 10,
+                _ => ((u128::from(ticks) * 1_000_000_000_000) >> 20) as u64,
+            };
+            let mut hashes = HashMap::new();
+            for (i, (packet, (body, net, _, port, _))) in
+                capture.packets.iter().zip(&requests).enumerate()
+            {
+                prop_assert_eq!(packet.at.0, ps(records[i].ticks) - ps(start));
+                prop_assert_eq!(packet.wire_len as usize, records[i].frame.len());
+                let ends = match net {
+                    Network::V4 | Network::V4Options =>
+                        (format!("10.0.0.2:{port}"), "10.0.0.1:11211"),
+                    _ => (format!("[fd00::2]:{port}"), "[fd00::1]:11211"),
+                };
+                let flow = rss_hash(ends.0.parse().unwrap(), ends.1.parse().unwrap());
+                prop_assert_eq!(packet.flow, flow);
+                let mut same = |key: &str, hash| *hashes.entry(key.to_owned()).or_insert(hash) == hash;
+                match (packet.kind, body) {
+                    (Kind::Get { key_hash, key_len, more, .. }, Body::Get(keys)) => {
+                        prop_assert!(same(&keys[0], key_hash) && usize::from(key_len) == keys[0].len());
+                        let more = capture.more_keys(more);
+                        prop_assert_eq!(more.len(), keys.len() - 1);
+                        for (found, key) in more.iter().zip(&keys[1..]) {
+                            prop_assert!(same(key, found.hash) && usize::from(found.len) == key.len());
+                        }
+                    }
+                    (Kind::Set { key_hash, key_len, value_len }, Body::Set(key, len)) => {
+                        prop_assert!(same(key, key_hash) && usize::from(key_len) == key.len());
+                        prop_assert_eq!(value_len, *len);
+                    }
+                    other => prop_assert!(false, "{:?}", other),
+                }
+            }
+            let distinct: HashSet<u64> = hashes.values().copied().collect();
+            prop_assert_eq!(distinct.len(), hashes.len());
+        }
+    }
+
+    /// Cut anywhere, a file is an error or (cut between records) a shorter capture.
+    #[test]
+    fn a_cut_file_is_truncated_or_shorter(at in 0.0f64..1.0, big: bool, ng: bool) {
+        let records = whole((0..6).map(|i| request(5000, i, b"get k\r\n")));
+        let file = match ng {
+            true => pcapng(big, &[ETHERNET], &records),
+            false => pcap(big, true, 1, &records),
+        };
+        match load(&file[..(at * file.len() as f64) as usize]) {
+            Ok(capture) => prop_assert!(capture.packets.len() <= 6),
+            Err(Fault::Damaged(_) | Fault::Empty) => {}
+            Err(other) => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        _ = load(&bytes);
+        for header in [pcap(false, true, 1, &[]), pcapng(true, &[ETHERNET], &[])] {
+            _ = load(&[header, bytes.clone()].concat());
+        }
+        _ = load(&pcap(false, false, 1, &whole([bytes.clone()])));
+        _ = load(&pcap(false, false, 1, &whole([request(5000, 1, &bytes)])));
+        let answered = [request(5000, 1, b"get k\r\n"), reply(5000, 1, 0, 1, &bytes)];
+        _ = load(&pcap(false, false, 1, &whole(answered)));
+    }
+
+    #[test]
+    fn flipped_bytes_never_panic(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), ng: bool,
+    ) {
+        let mut records = whole((0..3).map(|i| request(5000, i, b"get k kk\r\n")));
+        records.extend(whole([reply(5000, 1, 0, 1, b"VALUE k 0 3\r\nabc\r\nEND\r\n")]));
+        let mut file = match ng {
+            true => pcapng(false, &[ETHERNET], &records),
+            false => pcap(false, true, 1, &records),
+        };
+        for (at, byte) in flips {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        _ = load(&file);
+    }
+}
+
+/// The committed capture against what tcpdump and tshark count in it (captures/count.sh).
+#[test]
+fn the_real_capture_holds_what_tcpdump_and_tshark_find_in_it() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");
+    let counts = std::fs::read_to_string(dir.join("memcached-udp.counts")).unwrap();
+    let expected: HashMap<&str, u64> = counts
+        .lines()
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(name, n)| (name, n.parse().unwrap()))
+        .collect();
+    let capture = Capture::load(&dir.join("memcached-udp.pcap"), Options::default()).unwrap();
+    let c = capture.counts;
+    assert_eq!(c.records, expected["records"]);
+    assert_eq!(c.requests, expected["requests"]);
+    assert_eq!(
+        (c.gets, c.sets, c.others),
+        (expected["gets"], expected["sets"], 0)
+    );
+    assert_eq!(c.replies, expected["replies"]);
+    assert_eq!(
+        (c.skipped.not_udp, c.skipped.total()),
+        (expected["not_udp"], expected["not_udp"])
+    );
+
+    let bytes: u64 = capture.packets.iter().map(|p| u64::from(p.wire_len)).sum();
+    assert_eq!(bytes, expected["request_bytes"]);
+    let flows: HashSet<u32> = capture.packets.iter().map(|p| p.flow).collect();
+    assert_eq!(flows.len() as u64, expected["flows"]);
+    let last = capture.packets.last().unwrap().at;
+    assert_eq!(last, Time::ns(expected["last_ns"] - expected["first_ns"]));
+
+    let mut keys = HashSet::new();
+    let (mut set_bytes, mut asked) = (0, Vec::new());
+    for packet in &capture.packets {
+        match packet.kind {
+            Kind::Set {
+                key_hash,
+                value_len,
+                ..
+            } => {
+                keys.insert(key_hash);
+                set_bytes += u64::from(value_len);
+            }
+            Kind::Get {
+                key_hash,
+                value_len,
+                more,
+                ..
+            } => {
+                keys.insert(key_hash);
+                asked.push(value_len);
+                let more = capture.more_keys(more);
+                keys.extend(more.iter().map(|k| k.hash));
+                asked.extend(more.iter().map(|k| k.value_len));
+            }
+            Kind::Other => {}
+        }
+    }
+    assert_eq!(set_bytes, expected["set_bytes"]);
+    assert_eq!(keys.len() as u64, expected["distinct_keys"]);
+    assert_eq!(asked.len() as u64, expected["keys_asked"]);
+    let hits = asked.iter().flatten().filter(|n| **n > 0);
+    assert_eq!(hits.clone().count() as u64, expected["values"]);
+    assert_eq!(
+        hits.map(|n| u64::from(*n)).sum::<u64>(),
+        expected["value_bytes"]
+    );
+    let misses = asked.iter().flatten().filter(|n| **n == 0).count() as u64;
+    assert_eq!(
+        misses + c.unknown_values,
+        expected["keys_asked"] - expected["values"]
+    );
+    assert!(misses >= expected["empty_replies"]);
+}

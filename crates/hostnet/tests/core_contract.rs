@@ -1,0 +1,218 @@
+//! What a core promises, measured through programs on the caches and DRAM of `platforms/sim24.toml`.
+
+mod common;
+
+use common::{close, execute, scenario};
+use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
+use hostnet::kernel::{Clock, Events, Stream, Time};
+use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::{Memory, Sweep};
+
+// sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 8 of crossbar each way.
+const CYCLE: f64 = 0.3125;
+const L1: f64 = 4.0 * CYCLE;
+const L2: f64 = (4.0 + 14.0) * CYCLE;
+const LLC: f64 = (4.0 + 14.0 + 8.0 + 35.0 + 8.0) * CYCLE;
+
+/// A core with its caches warmed, and what time it is.
+struct Bench {
+    cpu: Cpu,
+    mem: Memory,
+    cal: Events,
+    now: Time,
+    base: u64,
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut CoreSpec)) -> Bench {
+        let s = scenario(
+            r#"
+            name = "core"
+            platform = "sim24"
+            placement = { policy = "ddio" }
+            rings = { rx_buffers = 16, buffer_size = "1 KiB" }
+            tenant = [{ name = "a", cores = 1, app = { kind = "xmem", array = "1 MiB" } }]
+            traffic = { arrivals = "none" }
+            run = { load = "none" }
+            "#,
+        );
+        let mut core = s.platform.core;
+        change(&mut core);
+        let mut map = AddressMap::default();
+        let r = map.add(1 << 20, Kind::App, Sharing::Core(0), 0);
+        let base = map.get(r).base;
+        let clock = Clock::from_hz(core.clock.0);
+        let (h, d) = (&s.platform.caches, &s.platform.memory);
+        let mem = Memory::new(h, d, clock, 1, vec![(1 << 12) - 1], map).unwrap();
+        Bench { cpu: Cpu::new(0, &core), mem, cal: Events::default(), now: Time::ns(1), base }
+    }
+
+    /// Time from the start of `ops` to the dispatch of the last, in ns, and what retired when.
+    fn run(&mut self, ops: &[Op]) -> (f64, Vec<(Time, Retired)>) {
+        let start = self.now;
+        let (end, last, retired) = execute(&mut self.cpu, &mut self.mem, &mut self.cal, ops, start);
+        self.now = last.max(end) + Time::us(1);
+        ((end - start).as_ns(), retired)
+    }
+
+    /// Brings lines `0..n` into the caches, as far as they fit.
+    fn warm(&mut self, n: u32) {
+        for _ in 0..2 {
+            self.run(&[Op::Load { line: self.base, lines: n }, Op::Fence]);
+        }
+    }
+
+    /// Nanoseconds per load of a dependent chain that goes round over `lines` lines, in order.
+    fn chain(&mut self, lines: u64) -> f64 {
+        let (from, n) = (self.base, u64::from(LLC_LINES));
+        let ops: Vec<Op> = (0..n).map(|i| Op::Chase { line: from + i % lines, delay: 0 }).collect();
+        // The fence waits for what left the caches; a last miss waits for the chain of hits.
+        let timed = |b: &mut Bench, ops: &[Op], miss: u64| {
+            let mut all = ops.to_vec();
+            all.push(Op::Chase { line: miss, delay: 0 });
+            all.push(Op::Fence);
+            b.run(&all).0
+        };
+        let far = self.base + (1 << 19);
+        let whole = timed(self, &ops, far);
+        let none = timed(self, &[], far + 128);
+        (whole - none) / n as f64
+    }
+}
+
+/// More lines than the L2's 20,480, fewer than the LLC's 589,824.
+const LLC_LINES: u32 = 40_960;
+
+#[test]
+fn a_dependent_load_takes_the_sum_of_the_parts_at_each_level() {
+    for (lines, expected) in [(256, L1), (8_192, L2), (LLC_LINES, LLC)] {
+        let mut b = Bench::new(|_| {});
+        b.warm(lines);
+        let ns = b.chain(lines.into());
+        assert!(close(ns, expected, 0.05), "{lines} lines: {ns:.2} ns, not {expected:.2}");
+    }
+}
+
+#[test]
+fn a_lone_load_from_dram_takes_caches_controller_activate_and_column_access() {
+    let mut b = Bench::new(|_| {});
+    let (ns, _) = b.run(&[Op::Anchor { line: b.base }, Op::Fence]);
+    // DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4; 10 ns in the controller
+    let expected = LLC + 10.0 + (22.0 + 22.0 + 4.0) * 0.625;
+    assert!(close(ns, expected, 0.05), "{ns:.2} ns, not {expected:.2}");
+}
+
+#[test]
+fn a_chain_of_dram_loads_takes_one_latency_each() {
+    let mut b = Bench::new(|_| {});
+    let mut dice = Stream::new(1, "chain", 0);
+    let n = 5_000;
+    let mut ops: Vec<Op> =
+        (0..n).map(|_| Op::Chase { line: b.base + dice.below(1 << 20), delay: 0 }).collect();
+    ops.push(Op::Fence);
+    let (ns, _) = b.run(&ops);
+    let s = &b.mem.stats.tenants[0];
+    // some lines come twice, and hit
+    let misses = s.llc_misses as f64;
+    assert!(misses > 0.99 * f64::from(n));
+    let expected = LLC + b.mem.stats.dram_ps.mean() / 1e3;
+    assert!(close(ns / misses, expected, 0.02), "{:.2} ns, not {expected:.2}", ns / misses);
+}
+
+#[test]
+fn line_fill_buffers_limit_bandwidth_to_their_number_over_the_latency() {
+    for lfb in [4, 16] {
+        let mut b = Bench::new(|c| c.lfb = lfb);
+        b.warm(LLC_LINES);
+        let (ns, _) = b.run(&[Op::Load { line: b.base, lines: LLC_LINES }, Op::Fence]);
+        let per_line = ns / f64::from(LLC_LINES);
+        let expected = LLC / f64::from(lfb);
+        assert!(close(per_line, expected, 0.05), "{lfb}: {per_line:.3} ns, not {expected:.3}");
+    }
+}
+
+#[test]
+fn the_reorder_buffer_limits_misses_under_way() {
+    // 352 entries hold four loads of 88 instructions each
+    let mut b = Bench::new(|_| {});
+    b.warm(LLC_LINES);
+    let mut ops = Vec::new();
+    for i in 0..4_000 {
+        ops.push(Op::Load { line: b.base + i, lines: 1 });
+        ops.push(Op::Compute(86));
+    }
+    ops.push(Op::Fence);
+    let narrow = b.run(&ops).0 / 4_000.0;
+    // four at a time, or dispatch: 88 instructions at 5 a cycle
+    let expected = (LLC / 4.0).max(88.0 / 5.0 * CYCLE);
+    assert!(close(narrow, expected, 0.1), "{narrow:.2} ns, not {expected:.2}");
+
+    let mut b = Bench::new(|c| c.width = 64);
+    b.warm(LLC_LINES);
+    let wide = b.run(&ops).0 / 4_000.0;
+    assert!(close(wide, LLC / 4.0, 0.08), "{wide:.2} ns, not {:.2}", LLC / 4.0);
+}
+
+#[test]
+fn the_store_queue_limits_stores_under_way() {
+    for (entries, lines) in [(4, 2.0), (16, 8.0)] {
+        let mut b = Bench::new(|c| c.store_queue = entries);
+        b.warm(LLC_LINES);
+        let n = 10_000;
+        let (ns, _) = b.run(&[Op::Store { line: b.base, lines: n }, Op::Fence]);
+        let expected = LLC / lines;
+        let each = ns / f64::from(n);
+        assert!(close(each, expected, 0.05), "{entries} entries: {each:.2} ns, not {expected:.2}");
+    }
+}
+
+#[test]
+fn an_in_order_core_is_slower_on_the_same_stream() {
+    let time = |p: Pipeline| {
+        let mut b = Bench::new(|c| c.pipeline = p);
+        b.warm(LLC_LINES);
+        let mut ops = Vec::new();
+        for i in 0..2_000 {
+            ops.push(Op::Load { line: b.base + i, lines: 1 });
+            ops.push(Op::Compute(20));
+        }
+        ops.push(Op::Fence);
+        b.run(&ops).0 / 2_000.0
+    };
+    let (out, inn) = (time(Pipeline::OutOfOrder), time(Pipeline::InOrder));
+    // in order, each use waits for its own load: latency plus 22 instructions
+    let expected = LLC + 22.0 / 5.0 * CYCLE;
+    assert!(close(inn, expected, 0.05), "{inn:.2} ns, not {expected:.2}");
+    assert!(out < inn / 4.0, "{out:.2} against {inn:.2} ns");
+}
+
+#[test]
+fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
+    let mut b = Bench::new(|_| {});
+    let line = b.base + 100;
+    let (_, retired) = b.run(&[
+        Op::Load { line, lines: 4 },
+        Op::Maintain { line, lines: 4, op: Sweep::Sweep as u8 },
+        Op::Retire { tag: 1, stores: false },
+        Op::Retire { tag: 2, stores: true },
+    ]);
+    let what: Vec<Retired> = retired.iter().map(|r| r.1).collect();
+    let sweep = Retired::Maintain { line, lines: 4, op: Sweep::Sweep as u8 };
+    assert_eq!(what, [sweep, Retired::Tag(1), Retired::Tag(2)]);
+    assert!(retired.is_sorted_by_key(|r| r.0));
+    let load = Time::from_ns_f64(LLC + 40.0);
+    assert!(retired[0].0 > load, "the sweep left at {}, before the data came", retired[0].0);
+}
+
+#[test]
+fn a_buffer_s_return_does_not_wait_for_stores_but_a_doorbell_does() {
+    let retire = |stores| {
+        let mut b = Bench::new(|_| {});
+        let start = b.now;
+        let (_, r) = b.run(&[Op::Store { line: b.base, lines: 1 }, Op::Retire { tag: 7, stores }]);
+        assert_eq!(r.len(), 1);
+        (r[0].0 - start).as_ns()
+    };
+    assert!(retire(true) > LLC + 40.0 - 1.0);
+    assert!(retire(false) < 2.0);
+}

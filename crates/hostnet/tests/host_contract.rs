@@ -1,0 +1,334 @@
+//! What a whole host promises: conservation, Little's law, determinism, mitigations, and the directed tests
+//! of Sweeper's Figs. 3 and 4 and sections II-B and V-B.
+
+mod common;
+
+use common::{close, get, scenario, simulate, Rig};
+use hostnet::device::nic::{Drop, Nic, Packet};
+use hostnet::host::{run, Outcome};
+use hostnet::kernel::{Event, Time};
+use hostnet::memory::Inbound;
+
+/// TouchDrop on two cores. The LLC is small (12 ways of 64 KiB), so that rings outgrow it quickly.
+struct Touch<'a> {
+    ways: u32,
+    placement: &'a str,
+    rings: &'a str,
+    traffic: &'a str,
+    run: &'a str,
+}
+
+impl Default for Touch<'_> {
+    fn default() -> Self {
+        Touch {
+            ways: 2,
+            placement: "",
+            rings: "rx_buffers = 256",
+            traffic: r#"arrivals = "poisson", rate = "4 Mpps""#,
+            run: "requests = 20000, warmup_requests = 4000",
+        }
+    }
+}
+
+impl Touch<'_> {
+    fn text(&self) -> String {
+        let Touch { ways, placement, rings, traffic, run } = self;
+        format!(
+            r#"
+            name = "touch"
+            platform = "sim24"
+            placement = {{ policy = "ddio", ways = {ways} {placement} }}
+            rings = {{ {rings}, buffer_size = "1 KiB" }}
+            tenant = [{{ name = "t", cores = 2, app = {{ kind = "touchdrop" }} }}]
+            traffic = {{ {traffic}, packet = "1 KiB" }}
+            run = {{ load = "fixed", {run} }}
+            [override.caches.llc]
+            size = "768 KiB"
+            slices = 1
+            "#
+        )
+    }
+    fn go(&self) -> Outcome {
+        simulate(&self.text())
+    }
+}
+
+fn rows(o: &Outcome, table: &str) -> Vec<Vec<serde_json::Value>> {
+    let rows = o.tables[table]["rows"].as_array().unwrap();
+    rows.iter().map(|r| r.as_array().unwrap().clone()).collect()
+}
+
+#[test]
+fn little_s_law_holds_in_every_domain_of_a_loaded_run() {
+    let o = Touch { traffic: r#"arrivals = "poisson", rate = "8 Mpps""#, ..Touch::default() }.go();
+    let us = o.measured.as_ns() / 1e3;
+    let mut checked = 0;
+    for r in rows(&o, "domains") {
+        let num = |i: usize| r[i].as_f64().unwrap();
+        let (occupancy, rate, latency, little) = (num(2), num(4), num(5), num(6));
+        if rate * us < 1_000.0 {
+            continue;
+        }
+        checked += 1;
+        assert!(close(latency, little, 0.02), "{}: {latency} ns, not {little}", r[0]);
+        assert!(close(occupancy, rate * little / 1e3, 1e-6), "{}", r[0]);
+    }
+    assert!(checked >= 2, "both cores' line fill buffers");
+}
+
+#[test]
+fn below_capacity_a_fixed_rate_comes_through_whole() {
+    let o = Touch { traffic: r#"arrivals = "fixed", rate = "4 Mpps""#, ..Touch::default() }.go();
+    assert!(close(get(&o, "offered_mrps"), 4.0, 0.001));
+    assert!(close(get(&o, "throughput_mrps"), 4.0, 0.01));
+    assert_eq!(get(&o, "drops"), 0.0);
+}
+
+#[test]
+fn beyond_capacity_what_is_not_delivered_is_dropped() {
+    let o = Touch { traffic: r#"arrivals = "poisson", rate = "150 Mpps""#, ..Touch::default() }.go();
+    let (offered, done) = (get(&o, "offered_mrps"), get(&o, "throughput_mrps"));
+    let dropped = get(&o, "drops") / (o.measured.as_ns() / 1e3);
+    // at most both rings' fill of 512 packets may differ at the ends of the window
+    let slack = 512.0 / (o.measured.as_ns() / 1e3);
+    assert!((offered - done - dropped).abs() <= slack, "{offered} {done} {dropped}");
+    assert!(get(&o, "drop_rate") > 0.3);
+}
+
+#[test]
+fn the_same_scenario_gives_the_same_result_to_the_last_bit() {
+    let t = Touch { run: "requests = 6000", ..Touch::default() };
+    let (a, b) = (t.go(), t.go());
+    assert_eq!(a.values, b.values);
+    assert_eq!(a.tables, b.tables);
+    assert_eq!((a.sim, a.measured), (b.sim, b.measured));
+    let other = simulate(&t.text().replace("name = \"touch\"", "name = \"touch\"\nseed = 2"));
+    assert_ne!(a.values, other.values, "the seed matters");
+}
+
+#[test]
+fn premature_evictions_are_the_receive_lines_that_cores_fetch_from_dram() {
+    // Two cores with 2 x 768 KiB behind 64 KiB of open ways, and half the ring always waiting
+    let o = Touch {
+        ways: 1,
+        rings: "rx_buffers = 512",
+        traffic: r#"arrivals = "keep_depth", depth = 256"#,
+        run: "requests = 20000, warmup_requests = 4000",
+        ..Touch::default()
+    };
+    let o = simulate(&o.text().replace("\"fixed\"", "\"saturate\""));
+    let (premature, consumed) = (get(&o, "rx_evct_premature"), get(&o, "rx_evct_consumed"));
+    assert!(premature > 1.0, "{premature}");
+    assert!(close(premature + consumed, get(&o, "acc_rx_evct"), 1e-9));
+    assert!(close(premature, get(&o, "acc_cpu_rx_rd"), 0.02), "{premature} {}", get(&o, "acc_cpu_rx_rd"));
+}
+
+#[test]
+fn proactive_drop_bounds_the_wait() {
+    let traffic = r#"arrivals = "poisson", rate = "150 Mpps""#;
+    // In order, so that a core has one packet at a time.
+    let go = |rings| {
+        let text = Touch { traffic, rings, ..Touch::default() }.text();
+        simulate(&format!("{text}\n[override.core]\npipeline = \"in_order\""))
+    };
+    let deep = go("rx_buffers = 256");
+    let shallow = go("rx_buffers = 256, proactive_drop = 4");
+    let service = get(&shallow, "service_mean_us");
+    assert!(get(&deep, "lat_p50_us") > 100.0 * get(&deep, "service_mean_us"));
+    // at most four wait, one is served: five services, and 35 ns in the NIC
+    let most = 5.0 * service + 0.035;
+    assert!(get(&shallow, "lat_mean_us") < most, "{} {most}", get(&shallow, "lat_mean_us"));
+    assert!(get(&shallow, "lat_max_us") < 2.0 * most);
+}
+
+#[test]
+fn resq_caps_the_rings_at_what_the_open_ways_hold() {
+    let text = r#"
+        name = "resq"
+        platform = "sim24"
+        placement = { policy = "ddio", ways = 2, resq = true }
+        rings = { rx_buffers = 2048, buffer_size = "1 KiB" }
+        tenant = [{ name = "t", cores = 24, app = { kind = "touchdrop" } }]
+        traffic = { arrivals = "poisson", rate = "1 Mpps" }
+        run = { load = "none" }
+    "#;
+    let o = simulate(text);
+    // 6 MiB of open ways / 24 KiB = 256 buffers a core
+    assert_eq!(get(&o, "total_rx_entries"), 24.0 * 256.0);
+    assert_eq!(get(&simulate(&text.replace(", resq = true", "")), "total_rx_entries"), 24.0 * 2048.0);
+}
+
+#[test]
+fn dynamic_ways_grow_while_nic_writes_miss() {
+    let loop_of = |most| {
+        let iat = format!(
+            r#", iat = {{ epoch = "10 us", min_ways = 1, max_ways = {most}, grow_above = 0.05, shrink_below = 0.01 }}"#
+        );
+        let o = Touch { ways: 1, placement: &iat, ..Touch::default() }.go();
+        get(&o, "llc_rx_lines")
+    };
+    // a way is 1024 lines; two rings of 4096 lines do not fit one, and go round
+    let (one, eight) = (loop_of(1), loop_of(8));
+    assert!(one <= 1100.0, "{one}");
+    assert!(eight >= 7.0 * 1024.0, "{eight}");
+}
+
+#[test]
+fn dram_bandwidth_never_exceeds_the_channels_peak() {
+    let o = simulate(
+        r#"
+        name = "stream"
+        platform = "sim24"
+        placement = { policy = "ddio" }
+        rings = { rx_buffers = 16, buffer_size = "1 KiB" }
+        tenant = [{ name = "x", cores = 24, app = { kind = "xmem", array = "64 MiB", parallelism = 32 } }]
+        traffic = { arrivals = "none" }
+        run = { load = "saturate", time = "50 us", warmup_requests = 0 }
+        [override.memory]
+        channels = 1
+        "#,
+    );
+    let (used, peak) = (get(&o, "mem_bw_gbs"), get(&o, "mem_peak_gbs"));
+    assert_eq!(peak, 25.6); // 3200 MT/s x 8 B
+    assert!(used <= peak && used > 0.6 * peak, "{used} of {peak} GB/s");
+}
+
+#[test]
+fn a_full_ring_drops_exactly_what_has_no_buffer() {
+    let s = scenario(&Touch::default().text());
+    let mut r = Rig::new(&common::small(), 0b1111);
+    let mut nic = Nic::new(&s.platform.nic, 1);
+    nic.inbound = Inbound::Dram;
+    nic.attach(0, true, r.rx, 16, 4);
+    let packet = Packet { lines: 4, uses: 1, ..Packet::default() };
+    let verdicts: Vec<_> = (0..20).map(|_| nic.arrive(&mut r.cal, packet, Time::ns(1))).collect();
+    assert!(verdicts[..16].iter().all(Result::is_ok));
+    assert!(verdicts[16..].iter().all(|v| *v == Err(Drop::RingFull)));
+    let c = &nic.counts;
+    assert_eq!((c.offered, c.accepted, c.ring_full, c.proactive), (20, 16, 4, 0));
+    let mut ids = Vec::new();
+    while let Some((t, e)) = r.cal.pop() {
+        match e {
+            Event::NicRx => nic.on_rx(&mut r.mem, &mut r.cal, t),
+            Event::Delivered(id) => {
+                nic.on_delivered(id);
+                ids.push(id);
+            }
+            Event::Dram(ch) => r.mem.on_dram(&mut r.cal, ch.into(), t),
+            _ => {}
+        }
+        r.now = t;
+    }
+    assert_eq!(ids.len(), 16);
+    // one buffer comes back: one packet fits, into that buffer, at the end of the ring
+    nic.free_rx(ids[3]);
+    assert!(nic.arrive(&mut r.cal, packet, r.now).is_ok());
+    assert_eq!(nic.arrive(&mut r.cal, packet, r.now), Err(Drop::RingFull));
+}
+
+fn directed(placement: &str, app: &str) -> Outcome {
+    simulate(&format!(
+        r#"
+        name = "directed"
+        platform = "sim24"
+        placement = {{ {placement} }}
+        rings = {{ rx_buffers = 64, buffer_size = "1 KiB" }}
+        tenant = [{{ name = "t", cores = 1, app = {{ {app} }} }}]
+        traffic = {{ arrivals = "none" }}
+        run = {{ load = "none" }}
+        "#
+    ))
+}
+
+#[test]
+fn fig_3_a_relinquished_buffer_leaves_no_copy_and_writes_nothing() {
+    let swept = directed(r#"policy = "ddio", sweep_rx = true"#, r#"kind = "directed_rx", blocks = 16"#);
+    for (metric, expected) in [
+        ("llc_dirty_blocks", 16.0), // the core's read left the NIC's lines dirty
+        ("copies_left", 0.0),
+        ("clsweeps", 16.0),
+        ("sweep_messages", 16.0),
+        ("dram_writes_per_block", 0.0),
+        ("dram_reads_per_block", 0.0),
+    ] {
+        assert_eq!(get(&swept, metric), expected, "{metric}");
+    }
+    let kept = directed(r#"policy = "ddio""#, r#"kind = "directed_rx", blocks = 16"#);
+    assert_eq!(get(&kept, "dram_writes_per_block"), 1.0, "the dead data goes to DRAM some day");
+    assert!(get(&kept, "copies_left") >= 16.0);
+}
+
+#[test]
+fn section_2b_dma_pays_a_write_and_a_read_ddio_neither_unless_evicted_first() {
+    let accesses = |placement, app| {
+        let o = directed(placement, app);
+        (get(&o, "dram_reads_per_block"), get(&o, "dram_writes_per_block"))
+    };
+    let lone = r#"kind = "directed_rx", blocks = 16"#;
+    let before = r#"kind = "directed_rx", blocks = 16, evict = "before_use""#;
+    let after = r#"kind = "directed_rx", blocks = 16, evict = "after_use""#;
+    assert_eq!(accesses(r#"policy = "dma""#, lone), (1.0, 1.0));
+    assert_eq!(accesses(r#"policy = "ideal""#, lone), (0.0, 0.0));
+    assert_eq!(accesses(r#"policy = "ddio""#, before), (1.0, 1.0));
+    assert_eq!(accesses(r#"policy = "ddio""#, after), (0.0, 1.0));
+    let o = directed(r#"policy = "ddio""#, after);
+    assert_eq!(get(&o, "evct_dirty_fraction"), 1.0);
+}
+
+#[test]
+fn the_first_read_takes_an_llc_hit_under_ddio_and_dram_under_dma() {
+    let first = |placement| get(&directed(placement, r#"kind = "directed_rx", blocks = 16"#), "first_read_cycles");
+    // look-ups of 4 + 14 + 35 cycles and 2 x 8 of crossbar
+    let hit = first(r#"policy = "ddio""#);
+    assert!(close(hit, 69.0, 0.05), "{hit}");
+    // and controller, column access and burst, 26.25 ns at 3.2 GHz, if the NIC's write left the row open;
+    // 13.75 more for an activate
+    let miss = first(r#"policy = "dma""#);
+    assert!((69.0 + 84.0..=1.05 * (69.0 + 128.0)).contains(&miss), "{miss}");
+}
+
+#[test]
+fn fig_4_the_nic_sweeps_after_transmission_and_before_release() {
+    let app = r#"kind = "directed_tx", blocks = 16, busy = "2 us""#;
+    let o = directed(r#"policy = "ddio", sweep_tx = "nic""#, app);
+    let events: Vec<(f64, String)> = rows(&o, "events")
+        .iter()
+        .map(|r| (r[0].as_f64().unwrap(), r[1].as_str().unwrap().to_string()))
+        .collect();
+    let names: Vec<&str> = events.iter().map(|e| e.1.as_str()).collect();
+    let order =
+        ["WQ entry written", "WQ entry read", "transmission complete", "sweep messages", "buffer released"];
+    assert_eq!(names, order);
+    assert!(events.is_sorted_by(|a, b| a.0 <= b.0), "{events:?}");
+    assert_eq!(get(&o, "tx_writes_per_block"), 0.0);
+    assert!(get(&o, "sweep_delay_ns") < 10.0);
+
+    let none = directed(r#"policy = "ddio""#, app);
+    assert_eq!(get(&none, "tx_writes_per_block"), 1.0);
+
+    // the core is busy for 2 us before it sees the hint
+    let cpu = directed(r#"policy = "ddio", sweep_tx = "cpu""#, app);
+    assert_eq!(get(&cpu, "tx_writes_per_block"), 0.0);
+    assert!(get(&cpu, "sweep_delay_ns") > 1_500.0);
+}
+
+#[test]
+fn section_5b_only_a_guarded_page_hides_its_previous_owner_s_data() {
+    for (guard, readable) in [("none", 64.0), ("clwb", 0.0), ("dma", 0.0)] {
+        let app = format!(r#"kind = "page_reuse", page = "4 KiB", guard = "{guard}""#);
+        let o = directed(r#"policy = "ddio""#, &app);
+        assert_eq!(get(&o, "stale_blocks_readable"), readable, "{guard}");
+    }
+}
+
+#[test]
+fn an_error_from_progress_aborts_the_run() {
+    let s = scenario(&Touch::default().text());
+    let mut calls = 0;
+    let e = run(&s, &mut |_| {
+        calls += 1;
+        if calls == 3 { Err("stopped".into()) } else { Ok(()) }
+    });
+    assert_eq!(e.unwrap_err(), "stopped");
+    assert_eq!(calls, 3);
+}

@@ -1,0 +1,394 @@
+//! What the coherent memory system promises: placement of NIC writes, victims, snoops, sweeps, and the
+//! books of dirty lines.
+
+mod common;
+
+use common::{small, Rig, LLC_SETS};
+use hostnet::kernel::{Stream, Time};
+use hostnet::memory::spec::{CleanVictim, ReadHit};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{Inbound, Op, Probe, Sweep};
+
+const ALL: u32 = 0b1111;
+const LOW_TWO: Inbound = Inbound::Llc { ways: 0b0011 };
+
+fn rig() -> Rig {
+    Rig::new(&small(), ALL)
+}
+
+impl Rig {
+    fn nic(&mut self, line: u64, to: Inbound) {
+        self.mem.nic_write(&mut self.cal, line, to, self.now);
+        self.settle();
+    }
+    fn sweep(&mut self, line: u64, op: Sweep) {
+        self.mem.on_sweep(&mut self.cal, line, op, self.now);
+        self.settle();
+    }
+    fn of(&self, c: Class) -> u64 {
+        self.mem.stats.of(c)
+    }
+    fn balanced(&self) {
+        self.mem.check().unwrap();
+        assert_eq!(self.mem.in_flight(), 0);
+    }
+}
+
+#[test]
+fn a_ddio_write_that_misses_allocates_only_in_the_open_ways_and_reads_no_dram() {
+    let mut r = rig();
+    for i in 0..200 {
+        let line = r.rx + i;
+        r.nic(line, LOW_TWO);
+    }
+    let (held, outside) = r.mem.llc_rx_lines(0b0011);
+    assert_eq!((held, outside), (2 * LLC_SETS, 0));
+    assert_eq!(r.mem.stats.nic_allocations, 200);
+    // what went out was written, nothing was fetched
+    assert_eq!(r.of(Class::RxEvct), 200 - 2 * LLC_SETS);
+    assert_eq!(r.dram_transfers(), r.of(Class::RxEvct));
+    r.balanced();
+}
+
+#[test]
+fn a_ddio_write_that_hits_stays_in_its_way_even_outside_the_open_ones() {
+    let mut r = Rig::new(&small(), 0b1000); // cores fill way 3 only
+    let line = r.rx;
+    r.nic(line, Inbound::Dram);
+    r.write(line);
+    r.mem.push_out(&mut r.cal, line, r.now);
+    assert_eq!(r.mem.llc_rx_lines(0b1000), (1, 0), "the victim lies in way 3");
+    r.nic(line, LOW_TWO);
+    assert_eq!(r.mem.llc_rx_lines(0b1000), (1, 0));
+    assert_eq!(r.mem.stats.nic_allocations, 0);
+    assert_eq!(r.mem.copies(line), (1, 1));
+    r.balanced();
+}
+
+#[test]
+fn nic_writes_invalidate_private_copies() {
+    for (to, left) in [(LOW_TWO, 1), (Inbound::Dram, 0)] {
+        let mut r = rig();
+        let line = r.rx;
+        r.nic(line, to);
+        r.read(line);
+        assert!(r.mem.copies(line).0 > left);
+        r.nic(line, to);
+        assert_eq!(r.mem.copies(line).0, left, "{to:?}");
+        assert_eq!(r.read(line).probe, Probe::Miss);
+        r.balanced();
+    }
+}
+
+#[test]
+fn a_dma_write_goes_to_dram_once_and_the_core_fetches_it_once() {
+    let mut r = rig();
+    let line = r.rx;
+    r.nic(line, Inbound::Dram);
+    assert_eq!((r.of(Class::NicRxWr), r.mem.copies(line).0), (1, 0));
+    r.read(line);
+    assert_eq!((r.of(Class::CpuRxRd), r.dram_transfers()), (1, 2));
+    r.balanced();
+}
+
+#[test]
+fn dma_transmission_writes_dirty_lines_back_and_reads_dram() {
+    let mut r = rig();
+    let line = r.tx;
+    r.write(line);
+    assert_eq!(r.of(Class::CpuTxRdWr), 1);
+    assert_eq!(r.mem.nic_read(&mut r.cal, line, true, 0, r.now), None);
+    r.settle();
+    assert_eq!((r.of(Class::TxEvct), r.of(Class::NicTxRd)), (1, 1));
+    r.mem.nic_read(&mut r.cal, line, true, 0, r.now);
+    r.settle();
+    assert_eq!((r.of(Class::TxEvct), r.of(Class::NicTxRd)), (1, 2), "clean by now");
+    r.balanced();
+}
+
+#[test]
+fn ddio_transmission_is_served_by_the_caches_and_does_not_allocate_on_a_miss() {
+    let mut r = rig();
+    let line = r.tx;
+    r.write(line);
+    assert!(r.mem.nic_read(&mut r.cal, line, false, 0, r.now).is_some());
+    assert_eq!(r.of(Class::NicTxRd), 0);
+    assert_eq!(r.mem.nic_read(&mut r.cal, line + 1, false, 0, r.now), None);
+    r.settle();
+    assert_eq!((r.of(Class::NicTxRd), r.mem.copies(line + 1).0), (1, 0));
+    r.balanced();
+}
+
+#[test]
+fn ideal_network_data_never_touches_dram_and_costs_an_llc_hit() {
+    let mut r = rig();
+    r.mem.ideal_network = true;
+    for i in 0..1000 {
+        let line = r.rx + i;
+        r.nic(line, Inbound::Apart);
+    }
+    for i in 0..1000 {
+        let seen = r.read(r.rx + i);
+        assert_eq!(seen.took, Time(21_563)); // 69 cycles of 312.5 ps
+    }
+    assert_eq!(r.dram_transfers(), 0);
+    assert_eq!(r.mem.llc_rx_lines(0).0, 0);
+    r.balanced();
+}
+
+#[test]
+fn a_core_s_read_leaves_the_nic_s_line_dirty_in_the_llc() {
+    let mut r = rig();
+    let line = r.rx;
+    r.nic(line, LOW_TWO);
+    r.read(line);
+    assert_eq!(r.mem.copies(line), (3, 1)); // L1, L2 and the dirty one
+    assert_eq!(r.mem.force_out(&mut r.cal, line, r.now), Some(true));
+    r.settle();
+    assert_eq!(r.of(Class::RxEvct), 1);
+    r.balanced();
+}
+
+#[test]
+fn where_reads_migrate_the_llc_gives_line_and_duty_away() {
+    let mut h = small();
+    h.llc.read_hit = ReadHit::Migrate;
+    let mut r = Rig::new(&h, ALL);
+    let line = r.rx;
+    r.nic(line, LOW_TWO);
+    r.read(line);
+    assert_eq!(r.mem.copies(line), (2, 0));
+    r.mem.push_out(&mut r.cal, line, r.now);
+    assert_eq!(r.mem.copies(line), (1, 1), "the victim is dirty");
+    r.balanced();
+}
+
+#[test]
+fn ownership_takes_the_dirty_line_out_of_the_llc() {
+    let mut r = rig();
+    let line = r.rx;
+    r.nic(line, LOW_TWO);
+    r.write(line);
+    assert_eq!(r.mem.copies(line).1, 0);
+    assert_eq!(r.mem.force_out(&mut r.cal, line, r.now), None);
+    r.mem.push_out(&mut r.cal, line, r.now);
+    assert_eq!(r.mem.force_out(&mut r.cal, line, r.now), Some(true));
+    r.settle();
+    assert_eq!(r.dram_transfers(), 1, "one write-back for two dirty versions");
+    r.balanced();
+}
+
+#[test]
+fn clean_l2_victims_fill_the_tenant_s_ways_or_are_dropped() {
+    for (policy, held) in [(CleanVictim::Allocate, LLC_SETS), (CleanVictim::Drop, 0)] {
+        let mut h = small();
+        h.llc.clean_victim = policy;
+        let mut r = Rig::new(&h, 0b0100);
+        for i in 0..200 {
+            let line = r.rx + i;
+            r.nic(line, Inbound::Dram);
+            r.read(line);
+        }
+        assert_eq!(r.mem.llc_rx_lines(0b0100), (held, 0), "{policy:?}");
+        assert_eq!(r.of(Class::RxEvct), 0, "they were clean");
+        r.balanced();
+    }
+}
+
+#[test]
+fn dirty_l2_victims_always_reach_the_llc_and_from_there_dram() {
+    let mut h = small();
+    h.llc.clean_victim = CleanVictim::Drop;
+    let mut r = Rig::new(&h, 0b0100);
+    let n = 200;
+    for i in 0..n {
+        let line = r.app + i;
+        r.write(line);
+    }
+    // 16 sets of one way, and L2 and L1: what is not there was written
+    let resident = (0..n).filter(|i| r.mem.copies(r.app + i).0 > 0).count() as u64;
+    assert!((LLC_SETS + 16..=LLC_SETS + 20).contains(&resident), "{resident}");
+    assert_eq!(r.of(Class::OtherEvct), n - resident);
+    assert_eq!(r.of(Class::CpuOtherRd), n);
+    r.balanced();
+}
+
+#[test]
+fn a_reader_gets_another_core_s_dirty_line_without_dram_and_both_keep_it() {
+    let mut r = rig();
+    let line = r.shared;
+    r.access(0, line, true);
+    let before = r.dram_transfers();
+    let seen = r.access(1, line, false);
+    assert_eq!(r.dram_transfers(), before);
+    // 69 cycles, and to the owner's L2 and back: 8 + 14 + 8
+    assert_eq!(seen.took, Time(30_938));
+    assert_eq!(r.access(0, line, false).probe, Probe::L1);
+    assert_eq!(r.access(1, line, false).probe, Probe::L1);
+    r.balanced();
+}
+
+#[test]
+fn a_store_to_a_shared_line_takes_it_from_the_other_cores() {
+    let mut r = rig();
+    let line = r.shared;
+    r.access(0, line, true);
+    r.access(1, line, false);
+    assert_eq!(r.access(1, line, true).probe, Probe::Miss, "a shared copy is not owned");
+    assert_eq!(r.access(0, line, false).probe, Probe::Miss, "the old owner lost it");
+    assert_eq!(r.of(Class::CpuOtherRd), 1, "only the very first access saw DRAM");
+    r.balanced();
+}
+
+#[test]
+fn a_sweep_drops_dirty_data_at_every_level_without_a_dram_write() {
+    let mut r = rig();
+    let line = r.rx;
+    let places: [fn(&mut Rig, u64); 3] = [
+        |r, l| {
+            r.write(l); // L1
+        },
+        |r, l| {
+            // dirty in the L2: two more lines of the same L1 set push it down
+            r.write(l);
+            r.read(l + 2);
+            r.read(l + 4);
+        },
+        |r, l| r.nic(l, LOW_TWO), // LLC
+    ];
+    for (i, place) in places.iter().enumerate() {
+        for l in [line, line + 2, line + 4] {
+            r.nic(l, LOW_TWO);
+            r.read(l);
+            r.mem.consumed(l, 1);
+            r.sweep(l, Sweep::Sweep);
+            r.nic(l, LOW_TWO);
+        }
+        place(&mut r, line);
+        r.mem.consumed(line, 1);
+        let before = r.mem.stats.ledger.swept;
+        r.sweep(line, Sweep::Sweep);
+        assert_eq!(r.mem.copies(line), (0, 0), "place {i}");
+        assert!(r.mem.stats.ledger.swept > before, "place {i}");
+    }
+    assert_eq!(r.of(Class::RxEvct), 0);
+    assert_eq!((r.mem.stats.stale_reads, r.mem.stats.sweep_races), (0, 0));
+    r.balanced();
+}
+
+#[test]
+fn reading_a_swept_line_and_sweeping_an_unread_one_are_noticed() {
+    let mut r = rig();
+    let line = r.rx;
+    r.nic(line, LOW_TWO);
+    r.sweep(line, Sweep::Sweep);
+    assert_eq!(r.mem.stats.sweep_races, 1);
+    r.read(line);
+    assert_eq!(r.mem.stats.stale_reads, 1);
+}
+
+#[test]
+fn clflushopt_writes_dirty_data_back_once_and_leaves_no_copy() {
+    let mut r = rig();
+    let line = r.app;
+    r.write(line);
+    r.sweep(line, Sweep::Flush);
+    assert_eq!((r.of(Class::OtherEvct), r.mem.copies(line)), (1, (0, 0)));
+    r.read(line);
+    r.sweep(line, Sweep::Flush);
+    assert_eq!((r.of(Class::OtherEvct), r.mem.copies(line)), (1, (0, 0)), "clean data is not written");
+    r.balanced();
+}
+
+#[test]
+fn clwb_writes_dirty_data_back_once_and_leaves_clean_copies() {
+    let mut r = rig();
+    let line = r.app;
+    r.write(line);
+    let copies = r.mem.copies(line).0;
+    for _ in 0..2 {
+        r.sweep(line, Sweep::WriteBack);
+        assert_eq!((r.of(Class::OtherEvct), r.mem.copies(line).0), (1, copies));
+    }
+    assert_eq!(r.read(line).probe, Probe::L1);
+    r.balanced();
+}
+
+#[test]
+fn evictions_before_the_first_read_are_premature_and_cost_a_dram_read_each() {
+    let mut r = rig();
+    let n = 100;
+    for i in 0..n {
+        let line = r.rx + i;
+        r.nic(line, LOW_TWO);
+    }
+    let premature = r.mem.stats.rx_evct_premature;
+    assert_eq!(premature, n - 2 * LLC_SETS);
+    for i in (0..n).rev() {
+        r.read(r.rx + i); // newest first, so that reading does not evict unread lines
+    }
+    assert_eq!(r.of(Class::CpuRxRd), premature);
+    assert_eq!(r.mem.stats.rx_evct_premature, premature);
+    // a second round pushes the consumed ones out
+    for i in 0..n {
+        let line = r.rx + 200 + i;
+        r.nic(line, LOW_TWO);
+    }
+    let s = &r.mem.stats;
+    assert_eq!(s.rx_evct_premature + s.rx_evct_consumed, r.of(Class::RxEvct));
+    assert!(s.rx_evct_consumed > 0);
+    r.balanced();
+}
+
+#[test]
+fn every_dirty_line_is_accounted_for_under_random_traffic() {
+    for (seed, migrate, inclusive) in [(1, false, false), (2, true, false), (3, false, true)] {
+        let mut h = small();
+        h.llc.read_hit = if migrate { ReadHit::Migrate } else { ReadHit::Retain };
+        h.l2_inclusive = inclusive;
+        let mut r = Rig::new(&h, 0b1110);
+        let mut dice = Stream::new(seed, "ledger", 0);
+        for step in 0..20_000 {
+            let at = dice.below(120);
+            let core = dice.below(2) as u32;
+            match dice.below(9) {
+                0 | 1 => r.nic(r.rx + at, LOW_TWO),
+                2 => r.nic(r.rx + at, Inbound::Dram),
+                3 => _ = r.write(r.rx + at),
+                4 => _ = r.read(r.rx + at),
+                5 => _ = r.access(core, r.shared + at, true),
+                6 => _ = r.access(core, r.shared + at, false),
+                7 => r.request(0, r.app + at, Op::StreamWrite),
+                _ => {
+                    let op = [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack][dice.below(3) as usize];
+                    let base = [r.rx, r.shared, r.app][dice.below(3) as usize];
+                    r.sweep(base + at, op);
+                }
+            }
+            if step % 100 == 0 {
+                r.settle();
+                r.mem.check().unwrap_or_else(|e| panic!("step {step}, seed {seed}: {e}"));
+            }
+        }
+        r.settle();
+        r.balanced();
+    }
+}
+
+#[test]
+fn a_dirty_line_that_gets_lost_is_caught() {
+    let mut r = rig();
+    let line = r.rx;
+    r.nic(line, LOW_TWO);
+    r.request(0, line, Op::Own);
+    while let Some((t, e)) = r.cal.pop() {
+        match e {
+            hostnet::kernel::Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
+            // the answer is thrown away, and with it the only dirty copy
+            hostnet::kernel::Event::Fill(id) => _ = r.mem.finish(id),
+            _ => {}
+        }
+    }
+    let why = r.mem.check().unwrap_err();
+    assert!(why.contains("dirty lines are not conserved: 0 resident"), "{why}");
+}

@@ -1,0 +1,242 @@
+//! What a user reads who wrote something that cannot work: one sentence with file, key and value.
+
+mod common;
+
+use common::platforms;
+use hostnet::config::{resolve, Scenario};
+use hostnet::host::run;
+use proptest::prelude::*;
+
+const GOOD: &str = r#"
+name = "kvs"
+platform = "sim24"
+seed = 1
+
+[placement]
+policy = "ddio"
+ways = 2
+sweep_rx = true
+sweep_tx = "none"
+
+[rings]
+rx_buffers = 64
+buffer_size = "1 KiB"
+tx_buffers = 64
+
+[[tenant]]
+name = "kvs"
+cores = 2
+llc_ways = 12
+app = { kind = "mica", item_size = "1 KiB", get_fraction = 0.05, pairs = 20000, buckets = 8000, log_size = "2 MiB", zipf = 0.99 }
+
+[traffic]
+arrivals = "poisson"
+rate = "2 Mrps"
+packet = "1 KiB"
+spikes = { probability = 0.001, min = "1 us", max = "100 us" }
+
+[run]
+load = "fixed"
+slo_multiple = 100
+requests = 400
+warmup_requests = 0
+"#;
+
+fn resolved(text: &str) -> Result<Scenario, String> {
+    resolve(text, "dir/test.toml", &[platforms()]).map_err(|e| e.to_string())
+}
+
+/// The message for `GOOD` with `from` turned into `to`.
+fn message(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    let text = GOOD.replacen(from, to, 1);
+    resolved(&text).err().unwrap_or_else(|| panic!("{to} was taken"))
+}
+
+/// One sentence: one line, ending in a full stop, without the debris of a parser.
+fn one_sentence(e: &str) {
+    assert!(!e.contains('\n') && e.ends_with('.') && !e.ends_with(".."), "{e}");
+    for debris in ["panicked", "Error(", "None", "Some(", "`", "::"] {
+        assert!(!e.contains(debris), "{e}");
+    }
+}
+
+#[test]
+fn the_scenario_itself_runs() {
+    let s = resolved(GOOD).unwrap();
+    run(&s, &mut |_| Ok(())).unwrap();
+}
+
+#[test]
+fn every_bad_value_is_named_with_its_file_and_key() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        // unknown keys, and what was meant
+        ("ways = 2\n", "wayz = 2\n", &["placement", "\"wayz\"", "did you mean \"ways\""]),
+        ("seed = 1", "sead = 1", &["\"sead\"", "did you mean \"seed\""]),
+        ("requests = 400", "request = 400", &["run", "\"request\"", "\"requests\""]),
+        ("cores = 2", "core = 2", &["tenant[0]", "\"core\"", "\"cores\""]),
+        // choices
+        ("policy = \"ddio\"", "policy = \"dido\"", &["placement.policy", "\"dido\"", "did you mean \"ddio\""]),
+        ("load = \"fixed\"", "load = \"fast\"", &["run.load", "\"fast\"", "peak_slo"]),
+        ("arrivals = \"poisson\"", "arrivals = \"poison\"", &["traffic.arrivals", "\"poison\"", "did you mean \"poisson\""]),
+        ("kind = \"mica\"", "kind = \"micah\"", &["tenant[0].app", "\"micah\"", "\"mica\""]),
+        // units
+        ("buffer_size = \"1 KiB\"", "buffer_size = \"1 us\"", &["rings.buffer_size", "a size such as", "\"1 us\""]),
+        ("rate = \"2 Mrps\"", "rate = \"2 GHz\"", &["traffic.rate", "a rate such as", "\"2 GHz\""]),
+        ("buffer_size = \"1 KiB\"", "buffer_size = 1024", &["rings.buffer_size", "unit", "1024"]),
+        ("min = \"1 us\"", "min = \"1 KiB\"", &["traffic.spikes.min", "a time such as", "\"1 KiB\""]),
+        // zero and negative
+        ("buffer_size = \"1 KiB\"", "buffer_size = \"0 B\"", &["rings.buffer_size"]),
+        ("buffer_size = \"1 KiB\"", "buffer_size = \"-1 KiB\"", &["rings.buffer_size", "\"-1 KiB\""]),
+        ("tx_buffers = 64", "tx_buffers = 0", &["rings.tx_buffers = 0"]),
+        ("tx_buffers = 64", "tx_buffers = -3", &["rings.tx_buffers", "-3"]),
+        ("requests = 400", "requests = 0", &["run.requests = 0"]),
+        ("packet = \"1 KiB\"", "packet = \"0 B\"", &["traffic.packet"]),
+        ("cores = 2", "cores = 0", &["tenant[0].cores = 0"]),
+        ("rate = \"2 Mrps\"", "rate = \"0 Mrps\"", &["traffic.rate"]),
+        ("slo_multiple = 100", "slo_multiple = 0", &["run.slo_multiple = 0"]),
+        // contradictions
+        ("ways = 2\n", "ways = 13\n", &["placement.ways = 13", "12"]),
+        ("ways = 2\n", "ways = 0\n", &["placement.ways = 0"]),
+        ("llc_ways = 12", "llc_ways = 13", &["tenant[0].llc_ways", "13", "12"]),
+        ("llc_ways = 12", "llc_ways = \"9-14\"", &["tenant[0].llc_ways", "\"9-14\"", "0-11"]),
+        ("cores = 2", "cores = 25", &["25 cores", "platform.core.count is 24"]),
+        ("rx_buffers = 64", "rx_buffers = 1000", &["rings.rx_buffers = 1000", "power of two", "1024"]),
+        ("rx_buffers = 64", "rx_buffers = 0", &["rings.rx_buffers = 0"]),
+        ("buffer_size = \"1 KiB\"", "buffer_size = \"512 B\"", &["rings.buffer_size = \"512 B\"", "1 KiB"]),
+        ("probability = 0.001", "probability = 1.5", &["traffic.spikes.probability = 1.5"]),
+        ("min = \"1 us\"", "min = \"1 ms\"", &["traffic.spikes.min", "max"]),
+        ("rate = \"2 Mrps\"\n", "", &["traffic.rate is missing"]),
+        ("get_fraction = 0.05", "get_fraction = 1.05", &["tenant[0].app: get_fraction = 1.05"]),
+        ("load = \"fixed\"", "load = \"saturate\"", &["run.load", "keep_depth"]),
+        // files
+        ("platform = \"sim24\"", "platform = \"sim42\"", &["platform = \"sim42\"", "did you mean \"sim24\""]),
+        ("platform = \"sim24\"", "", &["platform"]),
+        ("seed = 1", "seed = ", &["line 4"]),
+        ("[run]", "[run", &["line"]),
+    ];
+    for (from, to, expected) in cases {
+        let e = message(from, to);
+        one_sentence(&e);
+        assert!(e.starts_with("dir/test.toml: "), "{to}: {e}");
+        for part in *expected {
+            assert!(e.contains(part), "{to}: \"{e}\" does not say {part}");
+        }
+    }
+}
+
+#[test]
+fn overrides_of_the_platform_are_checked_like_the_platform() {
+    for (text, expected) in [
+        ("[override.memory]\nchannels = 17", &["platform.memory.channels = 17", "16"][..]),
+        ("[override.memory]\nchanels = 4", &["platform.memory", "\"chanels\"", "\"channels\""]),
+        ("[override.core]\ncount = 0", &["platform.core.count = 0"]),
+        ("[override.core]\nlfb = 0", &["platform.core.lfb = 0"]),
+        ("[override.caches.llc]\nsize = \"30 MiB\"", &["platform.caches.llc.size = \"30 MiB\"", "power of two"]),
+        ("[override.caches.l2]\nways = 0", &["platform.caches.l2.ways = 0"]),
+        ("[override.caches.l1d]\nsize = \"-48 KiB\"", &["platform.caches.l1d.size", "-48 KiB"]),
+        ("[override.memory]\nmapping = \"RoBaCo\"", &["platform.memory", "mapping", "RoBaCo"]),
+    ] {
+        let e = resolved(&format!("{GOOD}\n{text}\n")).expect_err(text);
+        one_sentence(&e);
+        assert!(e.starts_with("dir/test.toml: "), "{text}: {e}");
+        for part in expected {
+            assert!(e.contains(part), "{text}: \"{e}\" does not say {part}");
+        }
+    }
+}
+
+#[test]
+fn captures_that_cannot_be_replayed_are_named() {
+    let text = |file: &str| {
+        GOOD.replace("arrivals = \"poisson\"", &format!("arrivals = \"pcap\"\npcap = {{ file = \"{file}\" }}"))
+            .replace(
+                "app = { kind = \"mica\", item_size = \"1 KiB\", get_fraction = 0.05, pairs = 20000, buckets = 8000, log_size = \"2 MiB\", zipf = 0.99 }",
+                "app = { kind = \"memcached\" }",
+            )
+    };
+    let dir = std::env::temp_dir().join(format!("hostnet-errors-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let whole = std::fs::read(platforms().join("../captures/memcached-udp.pcap")).unwrap();
+    let mut wifi = whole.clone();
+    wifi[20..24].copy_from_slice(&105u32.to_le_bytes()); // link type IEEE 802.11
+    for (name, bytes) in [
+        ("empty.pcap", &[][..]),
+        ("header-only.pcap", &whole[..24]),
+        ("truncated.pcap", &whole[..30]),
+        ("wifi.pcap", &wifi[..]),
+        ("text.pcap", b"this is not a capture, it is a sentence"),
+    ] {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let s = match resolved(&text(path.to_str().unwrap())) {
+            Ok(s) => run(&s, &mut |_| Ok(())).map(drop),
+            Err(e) => Err(e),
+        };
+        let e = s.expect_err(name);
+        one_sentence(&format!("{e}."));
+        assert!(e.contains(name), "{name}: {e}");
+    }
+    let e = resolved(&text("nowhere.pcap")).map(|s| run(&s, &mut |_| Ok(())).map(drop));
+    let e = e.and_then(|r| r).expect_err("no such file");
+    one_sentence(&format!("{e}."));
+    assert!(e.contains("nowhere.pcap"), "{e}");
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// Values that somebody may write anywhere.
+const VALUES: &[&str] = &[
+    "0", "-1", "1", "3", "4294967295", "18446744073709551615", "1e300", "nan", "inf", "true", "\"\"",
+    "\"0 B\"", "\"1 B\"", "\"64 GiB\"", "\"1 ps\"", "\"1 ns\"", "\"1e30 s\"", "\"-5 us\"", "\"1 Hz\"",
+    "\"ddio\"", "\"dma\"", "\"ideal\"", "\"none\"", "\"nic\"", "\"peak_slo\"", "\"keep_depth\"", "\"pcap\"",
+    "[]", "{}", "[1, 2]", "\"12\"", "\"0-3\"", "\u{22}\u{e9}\u{22}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any value at any key either resolves or is refused in one sentence.
+    #[test]
+    fn no_value_at_any_key_panics(
+        changes in prop::collection::vec((0usize..64, 0usize..VALUES.len()), 1..4),
+        over in prop::option::of((0usize..64, 0usize..VALUES.len())),
+    ) {
+        let mut lines: Vec<String> = GOOD.lines().map(String::from).collect();
+        for (at, value) in changes {
+            let at = at % lines.len();
+            let Some((key, _)) = lines[at].split_once(" = ") else { continue };
+            lines[at] = format!("{key} = {}", VALUES[value]);
+        }
+        if let Some((at, value)) = over {
+            let keys = [
+                "core.count", "core.clock", "core.rob", "core.lfb", "core.width", "core.store_queue",
+                "core.stores_per_line", "caches.llc.size", "caches.llc.ways", "caches.llc.slices",
+                "caches.llc.write_buffer", "caches.l1d.size", "caches.l1d.ways", "caches.l2.size",
+                "caches.l2.ways", "memory.channels", "memory.ranks", "memory.rpq", "memory.wpq",
+                "memory.mapping", "memory.write_high", "memory.bank_groups", "nic.pipeline",
+                "nic.line_interval", "queue_pair.poll_instructions",
+            ];
+            lines.push(format!("[override]\n{} = {}", keys[at % keys.len()], VALUES[value]));
+        }
+        if let Err(e) = resolved(&lines.join("\n")) {
+            prop_assert!(e.starts_with("dir/test.toml: ") && !e.contains('\n') && e.ends_with('.'), "{}", e);
+        }
+    }
+
+    /// Damaged text is refused, not feared.
+    #[test]
+    fn no_damage_to_the_text_panics(
+        cuts in prop::collection::vec((0usize..GOOD.len(), 0usize..12, "[ -~\\n]{0,6}"), 1..5),
+    ) {
+        let mut text: Vec<u8> = GOOD.bytes().collect();
+        for (at, n, insert) in cuts {
+            let at = at.min(text.len());
+            let end = (at + n).min(text.len());
+            text.splice(at..end, insert.bytes());
+        }
+        let text = String::from_utf8(text).expect("ASCII");
+        if let Err(e) = resolved(&text) {
+            prop_assert!(e.starts_with("dir/test.toml: ") && !e.contains('\n') && e.ends_with('.'), "{}", e);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+"""hostnet: what happens to a packet, and to everybody else's memory traffic, between the wire and the core.
+
+    import hostnet as hn
+    sc = hn.Scenario.load("kvs").with_({"placement.ways": 4})
+    result = hn.run(sc)
+    frame = hn.sweep(sc, {"placement.ways": [2, 4, 6, 12]}, jobs=2)
+    table = hn.study("sweeper", "fig5").frame
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .api import platform, platforms, run, study, sweep
+    from .errors import HostnetError, NotBuiltYet, RunFailed
+    from .results import Result
+    from .specs import Scenario, SpecError, schema
+
+# Imported on first use: `hostnet --help` and the worker processes start without the data-frame library.
+_HOME = {
+    "Scenario": "specs", "SpecError": "specs", "schema": "specs",
+    "Result": "results",
+    "HostnetError": "errors", "NotBuiltYet": "errors", "RunFailed": "errors",
+    "run": "api", "sweep": "api", "study": "api", "platform": "api", "platforms": "api",
+}
+__all__ = ["HostnetError", "NotBuiltYet", "Result", "RunFailed", "Scenario", "SpecError",
+           "platform", "platforms", "run", "schema", "study", "sweep"]
+
+
+def __getattr__(name: str):
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("hostnet")
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module 'hostnet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

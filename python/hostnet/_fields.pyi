@@ -1,0 +1,441 @@
+"""The keys of a scenario with types and meanings. Generated from the engine's schema by hostnet._stubs."""
+
+from typing import Literal
+
+from .specs import Section
+
+
+class CacheSpec(Section):
+    """One level of private cache."""
+    latency_cycles: int
+    """Cycles of the core clock that a look-up adds to an access."""
+    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['random']
+    """Replacement policy."""
+    size: str
+    """Capacity."""
+    ways: int
+    """Associativity."""
+
+
+class CoreSpec(Section):
+    """One kind of core."""
+    clock: str
+    """Clock."""
+    count: int
+    """Cores on the host."""
+    lfb: int
+    """Line fill buffers: L1 misses under way at once, loads and stores together."""
+    pipeline: Literal['out_of_order'] | Literal['in_order']
+    """Scheduling."""
+    rob: int
+    """Reorder buffer entries."""
+    store_queue: int
+    """Store queue entries; a 64-byte line store takes `stores_per_line`."""
+    stores_per_line: int
+    """Load (or store) instructions that move one 64-byte line."""
+    width: int
+    """Instructions dispatched (and retired) a cycle."""
+
+
+class DirectedRxAppSpec(Section):
+    """Directed test of one receive buffer's life."""
+    blocks: int
+    """Cache blocks of the packet."""
+    evict: Literal['none', 'before_use', 'after_use']
+    """When to force an eviction."""
+    kind: Literal['directed_rx']
+
+
+class DirectedTxAppSpec(Section):
+    """Directed test of one transmit buffer's life."""
+    blocks: int
+    """Cache blocks of the packet."""
+    busy: str
+    """How long the core is busy with something else after posting."""
+    kind: Literal['directed_tx']
+
+
+class DramSpec(Section):
+    """One memory system: standard, organisation, controller policy."""
+    age_cap_ns: int
+    """Age in ns at which a request may close a row that still has hits; 0 is no cap."""
+    bank_groups: int
+    """Bank groups per rank; 0 takes the standard's."""
+    bank_hash: bool
+    """Permutation-based interleaving: low row bits are XORed into bank and group."""
+    bank_queue: int
+    """Entries of a command queue per bank behind these two (DRAMsim3 has 8); 0 is none, and the controller picks
+    from the read or write queue itself. With it, bank queues take turns, write mode is the handover of as many
+    writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns` and the burst lengths have no
+    effect."""
+    banks_per_group: int
+    """Banks per group; 0 takes the standard's."""
+    channel_hash: bool
+    """Hashes higher address bits into the channel."""
+    channels: int
+    """Channels, 1 to 16; need not be a power of two."""
+    device_width: Literal['x8', 'x16']
+    """Width of a device; x16 parts have half the bank groups and slower activates."""
+    entry_release: Literal['activate'] | Literal['column'] | Literal['data']
+    """When an entry of these queues becomes free."""
+    mapping: str
+    """Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`) or `MOP4CLXOR`."""
+    max_write_burst: int
+    """Writes after which write mode ends when reads wait; 0 is no limit."""
+    min_read_burst: int
+    """Reads to serve before write mode may begin, unless none is left."""
+    min_write_burst: int
+    """Writes to serve before write mode may end, unless none is left."""
+    page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
+    """What happens to a row after an access."""
+    ranks: int
+    """Ranks per channel: 1, 2, 4 or 8."""
+    refresh: bool
+    """All-bank refresh, ranks in turn."""
+    row_access_limit: int
+    """Accesses after which a row is closed; 0 is no limit (gem5 uses 16)."""
+    row_hit_limit: int
+    """Row accesses after which the oldest request of a bank queue may close the row although younger hits wait
+    (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`."""
+    rpq: int
+    """Read queue entries per channel."""
+    scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction']
+    """Order among possible commands."""
+    standard: Literal['DDR4-2400'] | Literal['DDR4-2666'] | Literal['DDR4-2933'] | Literal['DDR4-3200'] | Literal['DDR5-4800'] | Literal['DDR5-5600'] | Literal['HBM2E-3200'] | Literal['LPDDR5-6400']
+    """Memory type and speed bin."""
+    static_latency_ns: float
+    """Front-end and back-end pipeline of the controller, added to each read, in ns."""
+    timing: TimingOverride
+    """Timings that differ from the standard's."""
+    wpq: int
+    """Write queue entries per channel."""
+    write_high: float
+    """Write mode begins when the write queue holds more than this fraction."""
+    write_idle: float
+    """With no read waiting, write mode begins above this fraction."""
+    write_low: float
+    """Write mode ends when it holds less than this fraction and reads wait."""
+
+
+class HierarchySpec(Section):
+    """Private caches of every core, the shared cache and the crossbar between them."""
+    l1d: CacheSpec
+    """Level-one data cache, one per core."""
+    l2: CacheSpec
+    """Level-two (mid-level) cache, one per core."""
+    l2_inclusive: bool
+    """L2 holds every line of its L1."""
+    llc: LlcSpec
+    """Last-level cache."""
+    noc_cycles: int
+    """Cycles of the core clock for one traversal of the crossbar, each way."""
+
+
+class IatSpec(Section):
+    """The control loop."""
+    epoch: str
+    """Time between decisions."""
+    grow_above: float
+    """Write misses per NIC write above which it gets one way more."""
+    max_ways: int
+    """Most ways the NIC may have."""
+    min_ways: int
+    """Fewest ways the NIC keeps."""
+    shrink_below: float
+    """Write misses per NIC write below which it loses one."""
+
+
+class L3FwdAppSpec(Section):
+    """Layer-3 forwarder."""
+    instructions: int
+    """Instructions per packet besides loads and stores of lines."""
+    kind: Literal['l3fwd']
+    rules: int
+    """Routes, each a /24 of its own; packets spread evenly over them."""
+    zero_copy: bool
+    """Edits the packet in its receive buffer and sends it from there; otherwise it is copied to a transmit
+    buffer."""
+
+
+class LlcSpec(Section):
+    """The shared last-level cache and its home agent (CHA)."""
+    clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
+    """Where clean L2 victims go."""
+    indexing: Literal['modulo'] | Literal['hashed_slices']
+    """How lines spread over slices."""
+    latency_cycles: int
+    """Cycles of the core clock that a look-up adds to an access."""
+    read_hit: Literal['retain'] | Literal['migrate']
+    """What a core's read hit leaves behind."""
+    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['random']
+    """Replacement policy."""
+    role: Literal['victim'] | Literal['inclusive']
+    """Role in the hierarchy."""
+    size: str
+    """Capacity over all slices."""
+    slices: int
+    """Slices; sets of a slice must come out as a power of two."""
+    ways: int
+    """Associativity."""
+    write_buffer: int
+    """Writes that may wait at the home agent for a full write pending queue before it stops admitting requests
+    (second stage of backpressure)."""
+
+
+class MemcachedAppSpec(Section):
+    """Key-value server that answers a capture of memcached over UDP."""
+    instructions: int
+    """Instructions per request besides loads and stores of lines (parsing, hashing, formatting)."""
+    item_overhead: int
+    """Bytes of an item before its value: header, key, flags."""
+    kind: Literal['memcached']
+    populations: int
+    """Copies of the captured key population, each with items of its own: the table of a server that keeps more than
+    one short capture touches. Requests of one pass over the capture go to one copy."""
+
+
+class MicaAppSpec(Section):
+    """MICA key-value store."""
+    buckets: int
+    """Buckets of 8 entries, over all partitions."""
+    copy: Literal['cached'] | Literal['streaming']
+    """How a SET writes the log."""
+    get_fraction: float
+    """Fraction of requests that are GETs."""
+    instructions: int
+    """Instructions per request besides loads and stores of lines."""
+    item_size: str
+    """An item in the log, header and key included; also the size of a SET's packet."""
+    kind: Literal['mica']
+    log_size: str
+    """Log of each partition."""
+    pairs: int
+    """Pairs loaded before the run, over all partitions."""
+    update: Literal['in_place'] | Literal['append']
+    """What a SET of a known key does."""
+    zipf: float
+    """Skew of key popularity within a partition: zipf exponent; 0 is uniform."""
+
+
+class NicSpec(Section):
+    """The NIC's own timing."""
+    line_interval: str
+    """Between two lines that the receive or a transmit engine moves."""
+    notify: str
+    """From a queue entry's write to the other side seeing it (NIC to polling core, core to NIC)."""
+    pipeline: str
+    """From the wire to the first line's write, and from the last line's read to the wire."""
+
+
+class PageReuseAppSpec(Section):
+    """Directed test of a page that changes its owner."""
+    guard: Literal['none'] | Literal['clwb'] | Literal['dma']
+    """What the kernel does."""
+    kind: Literal['page_reuse']
+    page: str
+    """Size of the page."""
+
+
+class PcapSpec(Section):
+    """A capture to replay."""
+    file: str
+    """pcap or pcapng, relative to the scenario's file."""
+    port: int
+    """UDP port of the server."""
+    timing: Literal['original'] | Literal['poisson'] | Literal['fixed']
+    """Schedule."""
+
+
+class PlacementSpec(Section):
+    """Everything that a scenario says about placement."""
+    iat: IatSpec | None
+    """Moves ways between the NIC and the cores at run time."""
+    policy: Literal['dma'] | Literal['ddio'] | Literal['ideal']
+    """How inbound packets are injected."""
+    resq: bool
+    """Caps receive rings so that all buffers fit the ways."""
+    sweep_rx: bool
+    """Sweeper on receive: software relinquishes a buffer after its last read."""
+    sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
+    """Sweeper on transmit, and who does it."""
+    ways: int
+    """LLC ways that NIC writes may allocate into, counted from way 0."""
+
+
+class Platform(Section):
+    """Hardware, and the software costs that come with it."""
+    caches: HierarchySpec
+    """Caches and crossbar."""
+    core: CoreSpec
+    """Cores."""
+    description: str
+    """What it models."""
+    memory: DramSpec
+    """Memory controllers and DRAM."""
+    name: str
+    """Name that scenarios refer to."""
+    nic: NicSpec
+    """Network interface."""
+    provenance: Section
+    """Where each number comes from: key path to 'datasheet: ...', 'paper: ...', 'standard: ...', 'measured: ...',
+    'fitted: ...' or 'assumed: ...'."""
+    queue_pair: QpSpec
+    """Queue-pair library."""
+
+
+class QpSpec(Section):
+    """Instructions of the queue-pair library per packet."""
+    free_instructions: int
+    """Returning a receive buffer."""
+    poll_instructions: int
+    """Taking a packet off the completion queue."""
+    post_instructions: int
+    """Writing a work queue entry."""
+
+
+class RingSpec(Section):
+    """Buffers between NIC and cores."""
+    buffer_size: str
+    """Size of a receive buffer (and of a transmit buffer)."""
+    proactive_drop: int
+    """NeBuLa-style proactive drop: packets waiting at a core from which on arrivals are dropped; 0 is off."""
+    rx_buffers: int
+    """Receive buffers per core, used cyclically."""
+    tx_buffers: int
+    """Transmit buffers per core, used cyclically."""
+
+
+class RunSpec(Section):
+    """Length of the run and what to search for."""
+    load: Literal['fixed'] | Literal['peak_slo'] | Literal['peak_nodrop'] | Literal['saturate'] | Literal['none']
+    """What to look for."""
+    requests: int
+    """Requests measured (of the tenants that serve packets)."""
+    search_tolerance: float
+    """Relative width at which a search stops."""
+    slo_multiple: float
+    """Objective of `peak_slo`: p99 latency over mean service time."""
+    time: str
+    """Time measured when no tenant serves packets."""
+    warmup_requests: int | None
+    """Requests before measuring; detected when absent."""
+
+
+class SpikeSpec(Section):
+    """Rare long stalls of the application (Sweeper, section VI-F)."""
+    max: str
+    """Longest stall."""
+    min: str
+    """Shortest stall."""
+    probability: float
+    """Probability per request."""
+
+
+class TenantSpec(Section):
+    """A group of cores that runs one application."""
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
+    """What runs."""
+    cores: int
+    """Cores, taken in order from the platform's."""
+    llc_ways: int | str | None
+    """LLC ways that this tenant's L2 victims may fill (CAT); all when absent."""
+    name: str
+    """For messages and tables."""
+
+
+class TimingOverride(Section):
+    """Timings that replace the standard's own, in picoseconds; absent ones keep it."""
+    ccd_l_ps: int | None
+    """Column to column, same bank group."""
+    cl_ps: int | None
+    """Read latency, command to first data."""
+    cs_ps: int | None
+    """Bubble on the data bus between two ranks."""
+    cwl_ps: int | None
+    """Write latency, command to first data."""
+    faw_ps: int | None
+    """Window that holds at most four activates of a rank."""
+    ras_ps: int | None
+    """Activate to precharge."""
+    rcd_ps: int | None
+    """Activate to column command."""
+    refi_ps: int | None
+    """Interval between refreshes of a rank."""
+    rfc_ps: int | None
+    """Refresh to activate."""
+    rp_ps: int | None
+    """Precharge to activate."""
+    rrd_l_ps: int | None
+    """Activate to activate, same bank group."""
+    rrd_s_ps: int | None
+    """Activate to activate, other bank group."""
+    rtp_ps: int | None
+    """Read to precharge."""
+    rtw_ps: int | None
+    """Bubble on the data bus between a read and a following write."""
+    tck_ps: int | None
+    """Clock period; applied first, so that timings given in clocks scale with it."""
+    wr_ps: int | None
+    """End of write data to precharge."""
+    wtr_l_ps: int | None
+    """End of write data to read, same bank group."""
+    wtr_s_ps: int | None
+    """End of write data to read, other bank group."""
+
+
+class TouchdropAppSpec(Section):
+    """Reads every packet and drops it."""
+    instructions: int
+    """Instructions per packet besides its loads."""
+    kind: Literal['touchdrop']
+
+
+class TrafficSpec(Section):
+    """What the clients do."""
+    arrivals: Literal['poisson'] | Literal['fixed'] | Literal['burst'] | Literal['keep_depth'] | Literal['pcap'] | Literal['none']
+    """Arrival process."""
+    burst: int
+    """Packets per burst of `burst`."""
+    depth: int
+    """Waiting packets per core that `keep_depth` maintains."""
+    packet: str
+    """Packet size, for applications whose requests do not set it."""
+    pcap: PcapSpec | None
+    """Capture of `pcap`."""
+    rate: str | None
+    """Mean rate over all cores; searches start from it when given."""
+    spikes: SpikeSpec | None
+    """Service-time spikes."""
+
+
+class XmemAppSpec(Section):
+    """Random reads of a private array."""
+    array: str
+    """Each core's array."""
+    gap_instructions: int
+    """Instructions between two reads."""
+    kind: Literal['xmem']
+    parallelism: int
+    """Chains of dependent reads under way at once."""
+
+
+class Fields(Section):
+    """One point of a study, fully described."""
+    name: str
+    """For tables and file names."""
+    placement: PlacementSpec
+    """Where packets go."""
+    platform: str
+    """Name or path of a platform file."""
+    rings: RingSpec
+    """Buffers."""
+    run: RunSpec
+    """Measurement."""
+    seed: int
+    """Seed of every random stream."""
+    tenant: list[TenantSpec]
+    """Who runs where."""
+    traffic: TrafficSpec
+    """Packets."""
+    override: Platform
+    """Values that replace the platform's."""

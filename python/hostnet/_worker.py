@@ -1,0 +1,52 @@
+"""A worker process: runs the points it is handed on standard input, one JSON line each.
+
+It stores every result itself before reporting it, so whatever happens to the parent
+afterwards, the point is not lost. Replies on standard output: {"progress"}, {"done"} or
+{"error", "kind"}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from . import _core
+from .cache import Cache
+from .errors import HostnetError
+
+
+def serve(requests, replies) -> None:
+    """Answer requests until the stream ends."""
+
+    def reply(**message) -> None:
+        replies.write(json.dumps(message) + "\n")
+        replies.flush()
+
+    for line in requests:
+        task = json.loads(line)
+        try:
+            text = _core.run(task["spec"], lambda fraction: reply(progress=fraction))
+            Cache(task["cache"]).put(task["key"], text)
+        except BrokenPipeError:
+            return
+        except (_core.SpecError, HostnetError) as e:
+            reply(error=str(e), kind="user")
+        except BaseException as e:  # an engine panic arrives as a BaseException
+            reply(error=f"{type(e).__name__}: {e}", kind="engine")
+        else:
+            reply(done=task["key"])
+
+
+def main() -> None:
+    # Replies get a descriptor of their own, so that nothing printed by accident can corrupt them.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    try:
+        serve(sys.stdin, replies)
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""The command line. Every command is a thin layer over :mod:`hostnet.api`; imports are late so that help is quick."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .errors import HostnetError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+                  context_settings={"help_option_names": ["-h", "--help"]},
+                  help="Simulates what happens to a packet, and to everybody else's memory traffic, "
+                       "between the wire and the core.")
+
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes; default one per core.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for the results.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",
+                                                  help="Change one value, such as placement.ways=4; repeatable.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer requests per point; the table says so.")]
+
+
+def _scenario(name: str, changes: list[str] | None):
+    from .specs import Scenario, parse_assignment, parse_value
+
+    sc = Scenario.load(name)
+    for text in changes or ():
+        path, value = parse_assignment(text)
+        sc.set(path, parse_value(value))
+    return sc
+
+
+def _write_tables(out: Path, name: str, frame, results) -> None:
+    import json
+
+    from .output import staged
+
+    with staged(out) as tmp:
+        frame.write_csv(tmp / f"{name}.csv")
+        frame.write_parquet(tmp / f"{name}.parquet")
+        for i, r in enumerate(results):
+            (tmp / f"{name}-{i:04d}.json").write_text(json.dumps(r.data) + "\n", encoding="utf-8")
+
+
+@app.command()
+def run(scenario: str, changes: Set = None, out: Out = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+        quiet: Quiet = False) -> None:
+    """Simulate one scenario and print its metrics."""
+    import json
+
+    from . import api, show
+    from .output import check_writable
+
+    sc = _scenario(scenario, changes)
+    if out is not None:
+        check_writable(out)
+    result = api.run(sc, quiet=quiet)
+    if out is not None:
+        _write_tables(out, "result", result.to_frame(), [result])
+    if as_json:
+        typer.echo(json.dumps(result.data))
+    else:
+        show.metrics(result)
+
+
+@app.command()
+def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metavar="PATH=A,B,C",
+                                                                 help="Values to sweep; repeat for a grid.")],
+          changes: Set = None, out: Out = None, jobs: Jobs = None, quiet: Quiet = False) -> None:
+    """Simulate every combination of the given values and print one row per point."""
+    from . import api, show
+    from .output import check_writable
+    from .results import tidy
+    from .specs import parse_assignment, parse_value
+
+    sc = _scenario(scenario, changes)
+    grid = {path: [parse_value(v.strip()) for v in values.split(",")]
+            for path, values in (parse_assignment(v) for v in vary)}
+    if out is not None:
+        check_writable(out)
+    points, results = api.sweep_results(sc, grid, jobs=jobs, quiet=quiet)
+    frame = tidy(results, points)
+    if out is not None:
+        _write_tables(out, "sweep", frame, results)
+    show.rows(frame, list(grid))
+
+
+@app.command()
+def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")] = None,
+          figure: Annotated[str | None, typer.Argument(help="Such as fig5; `all` runs every one.")] = None,
+          listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
+          out: Out = None, jobs: Jobs = None, quick: Quick = False, quiet: Quiet = False) -> None:
+    """Run a published figure: table (CSV, Parquet), plot and resolved specs."""
+    from . import show, studies
+    from .progress import Progress
+
+    if listing or system is None:
+        show.studies(studies.all_studies())
+        return
+    if figure is None:
+        raise HostnetError(f"which figure of {system!r}? `hostnet study --list` shows them.")
+    wanted = [s for s in studies.all_studies() if s.system == system] if figure == "all" else []
+    for s in wanted or [studies.get(system, figure)]:
+        where = (out or Path("results") / s.table) if not wanted else (out or Path("results")) / s.table
+        done = studies.run(s, quick=quick, jobs=jobs, progress=Progress(quiet), out=where)
+        show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
+        typer.echo(f"{s.system} {s.figure}: {len(done.points)} points, "
+                   f"{sum(r.cached for r in done.results)} from the cache; files in {where}/")
+
+
+@app.command()
+def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", help="Claims file; repeatable.")] = None,
+               only: Annotated[str | None, typer.Option("--only", metavar="GLOB", help="Claims to check.")] = None,
+               quick: Quick = False,
+               json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
+               md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
+               strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
+               jobs: Jobs = None) -> None:
+    """Check claims about the studies and print expected and measured side by side."""
+    from .scoreboard import main as board
+
+    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict))
+
+
+@app.command()
+def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform.")] = None) -> None:
+    """List the hardware descriptions, or every value of one with where it comes from."""
+    from . import api, show
+
+    if name is None:
+        show.platform_list(api.platforms())
+    else:
+        show.platform(name, api.platform(name))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a scenario: every key, unit, default and meaning."""
+    from . import _core
+
+    typer.echo(_core.schema())
+
+
+@app.command()
+def report(result_dir: Annotated[Path, typer.Argument(help="Directory that a run, sweep or study wrote.")],
+           out: Annotated[Path | None, typer.Option("--out", "-o", help="The HTML file.")] = None) -> None:
+    """Make a self-contained HTML report of a directory of results."""
+    from .report import write_report
+
+    typer.echo(f"report: {write_report(result_dir, out)}")
+
+
+@app.command()
+def demo(out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the report.")] = Path("results/demo"),
+         jobs: Jobs = None, quiet: Quiet = False) -> None:
+    """Replay a memcached capture under DMA, DDIO and DDIO + Sweeper; print a table, write a report."""
+    from .demo import main as demo_main
+
+    demo_main(out, jobs, quiet)
+
+
+INTERRUPTED = 130  # what Ctrl-C gives in a shell, and what typer turns it into
+
+
+def main() -> None:
+    """Entry point: mistakes end in one sentence on standard error and exit code 2, never in a traceback."""
+    from typer.exceptions import TyperException
+
+    from ._core import SpecError
+
+    try:
+        code = app(standalone_mode=False) or 0
+    except typer.Exit as e:
+        code = e.exit_code
+    except (SpecError, HostnetError) as e:
+        code = _fail(str(e), getattr(e, "exit_code", 2))
+    except TyperException as e:
+        code = _fail(" ".join(e.format_message().split()), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:  # the reader of our output, such as `head`, has gone
+        sys.stderr.close()
+        code = 0
+    if code == INTERRUPTED:
+        _fail("interrupted; finished points are saved and the same command resumes.", code)
+    sys.exit(code)
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"hostnet: {sentence}", file=sys.stderr)
+    return code

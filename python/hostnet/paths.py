@@ -1,0 +1,42 @@
+"""Where the files that come with hostnet are, in a source checkout and in an installed wheel alike.
+
+``hostnet/data`` holds links to the top-level ``platforms``, ``scenarios`` and ``claims``
+directories; a wheel carries copies in the same place.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from .errors import HostnetError
+
+DATA = Path(__file__).parent / "data"
+PLATFORMS = DATA / "platforms"
+SCENARIOS = DATA / "scenarios"
+CLAIMS = DATA / "claims"
+
+
+def nearest(word: str, choices: list[str]) -> str:
+    """A hint that names the choice closest to ``word``, or all of them when none is close."""
+    close = difflib.get_close_matches(word, choices, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(sorted(choices))}."
+
+
+def scenario_file(name: str | Path) -> Path:
+    """The scenario ``name``: a path as given, or the name of one that comes with hostnet."""
+    given = Path(name)
+    shipped = SCENARIOS / (given.name if given.suffix == ".toml" else f"{given.name}.toml")
+    if given.is_file():
+        return given
+    if shipped.is_file():
+        real, here = shipped.resolve(), Path.cwd()
+        return real.relative_to(here) if real.is_relative_to(here) else real
+    known = sorted(p.stem for p in SCENARIOS.glob("*.toml"))
+    raise HostnetError(f"{name}: no such scenario file; {nearest(given.stem, known)}")
+
+
+def platform_dirs(file: Path | None) -> list[str]:
+    """Directories searched for a platform named in ``file``: beside it first, then hostnet's own."""
+    beside = [file.parent, file.parent / "platforms"] if file is not None else [Path.cwd()]
+    return [str(d) for d in (*beside, PLATFORMS)]

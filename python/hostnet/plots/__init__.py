@@ -1,0 +1,73 @@
+"""Plots of studies and sweeps in one style: colour-blind-safe, one fixed colour per system and per access class.
+
+`plot_study` draws a figure of a paper from its study table, `plot_sweep` any column against any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import sweeper
+from .general import horizontal_bars, horizontal_stack, lines, metric_bars, plot_sweep
+from .style import CLASS_COLOURS, axis_label, save, style
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "CLASS_COLOURS",
+    "axis_label",
+    "figure_of",
+    "horizontal_bars",
+    "horizontal_stack",
+    "lines",
+    "metric_bars",
+    "plot_study",
+    "plot_sweep",
+    "save",
+    "style",
+]
+
+
+def plot_study(
+    study: Any, frame: pl.DataFrame, out_dir: str | Path, tables: Mapping[str, pl.DataFrame] | None = None
+) -> list[Path]:
+    """Draws a study's figure into `out_dir` as PNG and SVG; returns the paths.
+
+    `study` is a Study or its table name (`sweeper_fig5`), `frame` its table, `tables` its further tables by SQL name
+    (`sweeper_fig6_left_dram_latency_cdf`). A study without a drawing of its own gets bars of its metrics.
+    """
+    name = study if isinstance(study, str) else study.table
+    figure = figure_of(name, frame, tables, metrics=None if isinstance(study, str) else study.metrics)
+    return save(figure, Path(out_dir) / name)
+
+
+def figure_of(
+    name: str,
+    frame: pl.DataFrame,
+    tables: Mapping[str, pl.DataFrame] | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Figure:
+    """The figure of a study table, not yet written to a file."""
+    with style():
+        fig = (
+            sweeper.DRAWINGS[name](frame, tables or {})
+            if name in sweeper.DRAWINGS
+            else metric_bars(name, frame, metrics)
+        )
+        _compare(fig, name, frame, tables or {})
+        return fig
+
+
+def _compare(fig: Figure, name: str, frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> None:
+    """A line below the figure for each numeric claim that this table alone decides: the paper's number and ours."""
+    from ..scoreboard import numbers_of
+
+    lines = [
+        f"{text}  —  paper {expected}, here {measured}" for text, expected, measured in numbers_of(name, frame, tables)
+    ]
+    if lines:
+        fig.supxlabel("\n".join(lines[:6]), x=0.01, ha="left", fontsize=7.5, color="#444444", linespacing=1.5)

@@ -1,0 +1,193 @@
+"""Plots of any data: sweeps, metrics as bars, and the parts of the HTML report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .clusters import SYSTEM_NAMES
+from .style import CLASS_COLOURS, axis_label, line_style, new_figure, style
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | None = None, title: str = "") -> Figure:
+    """Lines of column `y` over column `x`, one per value (or combination of values) of `hue`.
+
+    Rows are averaged where several share x and hue. Raises ValueError for a column that the frame lacks.
+    """
+    import polars as pl
+
+    hues = [hue] if isinstance(hue, str) else list(hue or ())
+    for column in (x, y, *hues):
+        if column not in frame.columns:
+            raise ValueError(f"the frame has no column `{column}`; it has {', '.join(frame.columns)}")
+    with style():
+        fig = new_figure(6.4, 4.0)
+        ax = fig.subplots()
+        frame = frame.filter(pl.col(y).is_not_null())
+        parts = frame.partition_by(hues, as_dict=True, maintain_order=True) if hues else {(): frame}
+        for i, (key, part) in enumerate(parts.items()):
+            line = part.group_by(x).agg(pl.col(y).mean()).sort(x)
+            label = ", ".join(str(k) if h == "system" else f"{h} {k}" for h, k in zip(hues, key, strict=False)) or None
+            ax.plot(line[x].to_list(), line[y].to_list(), label=label, **line_style(i))
+        ax.set(xlabel=axis_label(x), ylabel=axis_label(y), title=title or f"{axis_label(y)} over {axis_label(x)}")
+        ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
+        if hues:
+            ax.legend(ncols=2 if len(parts) > 6 else 1)
+        return fig
+
+
+_VARIABLES = [
+    "case",
+    "mode",
+    "system",
+    "injection",
+    "eviction",
+    "agent",
+    "sweep_tx",
+    "guard",
+    "item_bytes",
+    "packet_bytes",
+    "buf",
+    "ways",
+    "depth",
+    "channels",
+    "split_a",
+    "split_b",
+    "rate_mrps",
+    "load",
+]
+_DIRECTED = [
+    "dram_reads_per_block",
+    "dram_writes_per_block",
+    "first_read_cycles",
+    "copies_left",
+    "llc_dirty_blocks",
+    "clsweeps",
+    "tx_writes_per_block",
+    "sweep_delay_ns",
+    "stale_blocks_readable",
+]
+
+
+def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = None) -> Figure:
+    """Horizontal bars, one panel per metric and one bar per row, for studies without a drawing of their own."""
+    chosen = [
+        m for m in (metrics or _DIRECTED) if m in frame.columns and frame[m].dtype.is_numeric() and frame[m].count()
+    ]
+    chosen = chosen or [
+        c for c in frame.columns if c not in _VARIABLES and frame[c].dtype.is_numeric() and frame[c].count()
+    ]
+    chosen = chosen[:6]
+    varying = [c for c in _VARIABLES if c in frame.columns and frame[c].drop_nulls().n_unique() > 1] or [
+        c for c in _VARIABLES if c in frame.columns
+    ][:1]
+    labels = [", ".join(_bar_label(c, r[c]) for c in varying if r[c] is not None) or "all" for r in frame.to_dicts()]
+    fig = new_figure(3.2 * max(1, len(chosen)) + 2.0, 1.4 + 0.26 * len(labels))
+    axes = fig.subplots(1, max(1, len(chosen)), sharey=True, squeeze=False)[0]
+    for ax, metric in zip(axes, chosen, strict=False):
+        values = [v if v is not None else math.nan for v in frame[metric].to_list()]
+        bars = ax.barh(range(len(labels)), [0.0 if math.isnan(v) else v for v in values], 0.7, color="#3A93CE")
+        ax.bar_label(bars, ["" if math.isnan(v) else f"{v:.3g}" for v in values], padding=2, fontsize=7.5)
+        ax.set_xlabel(axis_label(metric))
+        ax.grid(axis="y", visible=False)
+        ax.margins(x=0.18)
+    axes[0].set_yticks(range(len(labels)), labels)
+    axes[0].invert_yaxis()
+    fig.suptitle(name.replace("_", " "), fontweight="bold")
+    return fig
+
+
+def _bar_label(column: str, value: Any) -> str:
+    if column == "system":
+        return SYSTEM_NAMES.get(value, value)
+    if column in ("item_bytes", "packet_bytes"):
+        return f"{value} B"
+    return f"{column} {value}"
+
+
+def horizontal_bars(names: Sequence[str], panels: Mapping[str, Sequence[float | None]]) -> Figure:
+    """One panel per metric, one bar per name; a missing value leaves its row empty."""
+    with style():
+        fig = new_figure(9.6, 0.9 + 0.3 * len(names))
+        for ax, (metric, values) in zip(
+            fig.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=False
+        ):
+            bars = ax.barh(range(len(names)), [v or 0.0 for v in values], 0.7, color="#3A93CE")
+            ax.bar_label(bars, ["" if v is None else f"{v:.4g}" for v in values], padding=3, fontsize=8)
+            ax.set_xlabel(axis_label(metric))
+            _rows_of(ax, names)
+            ax.margins(x=0.14)
+        return fig
+
+
+def horizontal_stack(names: Sequence[str], classes: Mapping[str, Sequence[float]]) -> Figure:
+    """DRAM accesses by class, one bar per name."""
+    with style():
+        fig = new_figure(9.6, 1.3 + 0.34 * len(names))
+        ax = fig.subplots()
+        base = [0.0] * len(names)
+        for column, values in classes.items():
+            label, colour = CLASS_COLOURS[column]
+            if any(values):
+                ax.barh(
+                    range(len(names)),
+                    values,
+                    0.7,
+                    left=base,
+                    color=colour,
+                    label=label,
+                    edgecolor="white",
+                    linewidth=0.4,
+                )
+            base = [b + v for b, v in zip(base, values, strict=False)]
+        for i, total in enumerate(base):
+            ax.annotate(f"{total:.4g}", (total, i), (4, 0), textcoords="offset points", va="center", fontsize=8)
+        ax.set_xlabel("DRAM accesses per request [64 B]")
+        _rows_of(ax, names)
+        ax.margins(x=0.06)
+        fig.legend(loc="outside upper center", ncols=8)
+        return fig
+
+
+def _rows_of(ax: Axes, names: Sequence[str]) -> None:
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="y", visible=False)
+
+
+def lines(
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], x: str, log: bool = False, cdf: bool = False
+) -> Figure:
+    """Curves, one panel below the other: panel label -> curve name -> points. A `cdf` has its label on the x axis."""
+    with style():
+        fig = new_figure(9.6, 3.4 if cdf else 0.8 + 1.7 * len(panels))
+        axes = fig.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        for ax, (label, curves) in zip(axes, panels.items(), strict=False):
+            for i, (name, points) in enumerate(curves.items()):
+                plain = {k: v for k, v in line_style(i).items() if k != "marker"}
+                ax.plot(*zip(*points, strict=False), label=name, **plain)
+            if cdf:
+                ax.set(xlabel=label, ylabel=x, ylim=(0, 1.01))
+                if log:
+                    ax.set_xscale("log")
+                    ax.xaxis.set_major_formatter(lambda v, _: f"{v:g}")
+                else:
+                    ax.set_xlim(0, 1.05 * max((a for c in curves.values() for a, f in c if f <= 0.999), default=1.0))
+            else:
+                ax.set_ylabel(label)
+                top = max((y for points in curves.values() for _, y in points), default=0)
+                ax.set_ylim(0, 1.1 * top if top > 0 else 1)
+        if not cdf:
+            axes[-1].set_xlabel(x)
+        if cdf:
+            axes[0].legend(loc="lower right")
+        else:
+            fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+        return fig

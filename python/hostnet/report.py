@@ -1,0 +1,438 @@
+"""A self-contained HTML report: everything inline, nothing fetched, readable offline and on paper."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import HostnetError
+from .output import write_text
+from .plots import CLASS_COLOURS, axis_label, figure_of, horizontal_bars, horizontal_stack, lines, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HEADLINE = (
+    "throughput_mrps",
+    "offered_mrps",
+    "net_gbps",
+    "drops",
+    "drop_rate",
+    "lat_p50_us",
+    "lat_p99_us",
+    "lat_p999_us",
+    "mem_bw_gbs",
+    "acc_total",
+    "dram_lat_avg_ns",
+    "dram_lat_p99_ns",
+    "llc_rx_lines",
+)
+# More than this many results are listed in rows, and more lines in one plot cannot be told apart.
+MOST_COLUMNS, MOST_LINES, MOST_POINTS = 5, 8, 400
+_SYSTEMS = {"dma": "DMA", "ddio": "DDIO", "ideal": "ideal DDIO"}
+
+
+def write_report(
+    source: str | Path | Sequence[Mapping[str, Any]], out: str | Path | None = None, title: str | None = None
+) -> Path:
+    """Writes the report of `source` and returns its path.
+
+    `source` is a directory that a run, sweep, demo or study wrote, or a list of results (objects as `Result.data`; an
+    additional `label` names one). `out` defaults to `report.html` in that directory. Raises HostnetError when there is
+    nothing to report or the file cannot be written.
+    """
+    if isinstance(source, (str, Path)):
+        folder = Path(source)
+        out = Path(out) if out is not None else folder / "report.html"
+        if (folder / "study.json").is_file():
+            body, default = _study(folder)
+        else:
+            body, default = _results(_load(folder)), f"Results in {folder.name}"
+    else:
+        if out is None:
+            raise HostnetError("a report of results in memory needs the name of the HTML file.")
+        body, default = _results([dict(getattr(r, "data", r)) for r in source]), "Results"
+    write_text(Path(out), _page(title or default, body))
+    return Path(out)
+
+
+def _load(folder: Path) -> list[dict[str, Any]]:
+    results = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            data = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(data, dict) and {"metrics", "spec", "version"} <= data.keys():
+            results.append(data)
+    if not results:
+        raise HostnetError(f"{folder}: no results here; give the directory that a run, sweep, study or demo wrote.")
+    return results
+
+
+# ---- what the results are called --------------------------------------------------------------------------------
+
+
+def labels(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A short name per result, made of what differs between their specs; unique."""
+    flat = [_flatten(r["spec"]) for r in results]
+    paths = dict.fromkeys(p for f in flat for p in f)
+    placement = ("placement.policy", "placement.sweep_rx", "placement.sweep_tx")
+    differing = [p for p in paths if p not in ("name", "seed") and len({repr(f.get(p)) for f in flat}) > 1]
+    systems = len(results) == 1 or any(p in placement for p in differing)
+    names = []
+    for r, f in zip(results, flat, strict=False):
+        parts = [_system(f)] if systems else []
+        others = [p for p in differing if p not in placement and f.get(p) is not None]
+        parts += [f"{p.split('.')[-1].replace('_', ' ')} {f[p]}" for p in others[:3]]
+        names.append(r.get("label") or ", ".join(parts) or str(f.get("name", "result")))
+    return [n if names.count(n) == 1 else f"{n} #{names[: i + 1].count(n)}" for i, n in enumerate(names)]
+
+
+def _system(flat: Mapping[str, Any]) -> str:
+    name = _SYSTEMS.get(flat.get("placement.policy"), str(flat.get("placement.policy", "result")))
+    return name + (" + Sweeper" if flat.get("placement.sweep_rx") else "")
+
+
+def _flatten(value: Any, path: str = "") -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {
+            k: v
+            for key, child in value.items()
+            for k, v in _flatten(child, f"{path}.{key}" if path else str(key)).items()
+        }
+    if isinstance(value, list):
+        return {k: v for i, child in enumerate(value) for k, v in _flatten(child, f"{path}.{i}").items()}
+    return {path: value}
+
+
+# ---- a report of results -----------------------------------------------------------------------------------------
+
+
+def _results(results: Sequence[Mapping[str, Any]]) -> str:
+    if not results:
+        raise HostnetError("there are no results to report.")
+    names = labels(results)
+    shown = [m for m in HEADLINE if any(r["metrics"].get(m) is not None for r in results)]
+    every = list(dict.fromkeys(m for r in results for m in r["metrics"] if r["metrics"][m] is not None))
+    tenants = [m for m in every if re.fullmatch(r"t\d+_\w+", m)] if any(m.startswith("t1_") for m in every) else []
+    parts = [
+        _section("Comparison", _comparison(results, names, shown + tenants)),
+        _section("Throughput and bandwidth", _bars(results, names)),
+    ]
+    parts.append(_section("DRAM accesses per request, by who caused them", _breakdown(results, names)))
+    parts.append(
+        _section("Request latency", _cdf(results, names, "request_latency_cdf", "request latency [µs]", log=True))
+    )
+    parts.append(
+        _section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False))
+    )
+    parts.append(_section("Over time", _timeline(results, names)))
+    for heading, table in (
+        ("Domains: who holds how many credits for how long", "domains"),
+        ("Search for the peak", "search"),
+        ("Events", "events"),
+    ):
+        parts.append(_section(heading, _tables(results, names, table)))
+    parts.append(_section("Every metric", _details("all metrics", _comparison(results, names, every))))
+    parts.append(
+        _section(
+            "Resolved specifications",
+            "".join(_details(n, _json(r["spec"])) for n, r in zip(names, results, strict=False)),
+        )
+    )
+    parts.append(_section("Provenance", _provenance(results, names)))
+    return "".join(parts)
+
+
+def _comparison(results: Sequence[Mapping[str, Any]], names: Sequence[str], metrics: Sequence[str]) -> str:
+    if len(results) <= MOST_COLUMNS:
+        rows = []
+        for m in metrics:
+            values = [r["metrics"].get(m) for r in results]
+            cells = [_number(values[0])] + [_number(v) + _change(v, values[0]) for v in values[1:]]
+            rows.append([_metric(m), escape(_unit(m)), *cells])
+        return _table(["metric", "unit", *map(escape, names)], rows)
+    rows = [[escape(n), *(_number(r["metrics"].get(m)) for m in metrics)] for n, r in zip(names, results, strict=False)]
+    return _table(["result", *(_metric(m) for m in metrics)], rows)
+
+
+def _change(value: float | None, base: float | None) -> str:
+    if not value or not base or value == base:
+        return ' <small class="change"></small>'
+    change = 100 * (value / base - 1)
+    text = f"{change:+.1f} %" if abs(change) < 1000 else f"×{value / base:.3g}"
+    return f' <small class="change">{text}</small>'
+
+
+def _bars(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    panels = {m: [r["metrics"].get(m) for r in results] for m in ("throughput_mrps", "mem_bw_gbs")}
+    panels = {m: v for m, v in panels.items() if any(x is not None for x in v)}
+    if not panels:
+        return ""
+    return _figure(
+        horizontal_bars(names, panels), "Bars: throughput in Mrps and DRAM bandwidth in GB/s of " + ", ".join(names)
+    )
+
+
+def _breakdown(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    classes = {c: [r["metrics"].get(c) or 0.0 for r in results] for c in CLASS_COLOURS}
+    if not any(map(any, classes.values())):
+        return ""
+    drawn = _figure(
+        horizontal_stack(names, classes),
+        "Stacked bars: 64-byte DRAM transfers per request by class for " + ", ".join(names),
+    )
+    used = [c for c, values in classes.items() if any(values)]
+    rows = [[escape(CLASS_COLOURS[c][0]), *(_number(v) for v in classes[c])] for c in used]
+    return drawn + _details("the numbers", _table(["64 B transfers per request", *map(escape, names)], rows))
+
+
+def _cdf(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: str, label: str, log: bool) -> str:
+    curves = {}
+    for n, r in zip(names, results, strict=False):
+        columns = _columns(r, table)
+        if columns and len(curves) < MOST_LINES:
+            x, y = list(columns.values())[:2]
+            points = [(a, b) for a, b in zip(x, y, strict=False) if not log or a > 0]
+            curves[n] = _thin(points)
+    if not any(curves.values()):
+        return ""
+    return _figure(
+        lines({label: curves}, "fraction not slower", log=log, cdf=True),
+        f"Curves: cumulative distribution of {label} for " + ", ".join(curves),
+    )
+
+
+def _timeline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for n, r in list(zip(names, results, strict=False))[:MOST_LINES]:
+        columns = _columns(r, "timeline")
+        t = columns.pop("t_us", [])
+        for name, values in columns.items():
+            points = [(a, b) for a, b in zip(t, values, strict=False) if b is not None]
+            if len(points) > 1:
+                panels.setdefault(axis_label(name), {})[n] = _thin(points)
+    if not panels:
+        return ""
+    return _figure(
+        lines(panels, "simulated time [µs]"), f"Curves over simulated time: {', '.join(panels)} for " + ", ".join(names)
+    )
+
+
+def _thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    step = max(1, len(points) // MOST_POINTS)
+    return points[::step] + ([points[-1]] if points and (len(points) - 1) % step else [])
+
+
+def _columns(result: Mapping[str, Any], table: str) -> dict[str, list[Any]]:
+    found = (result.get("tables") or {}).get(table)
+    if not found or not found["rows"]:
+        return {}
+    return {c["name"]: [row[i] for row in found["rows"]] for i, c in enumerate(found["columns"])}
+
+
+def _tables(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: str) -> str:
+    out = ""
+    for n, r in zip(names, results, strict=False):
+        found = (r.get("tables") or {}).get(table)
+        if found and found["rows"]:
+            head = [
+                escape(c["name"]) + (f" <small>[{escape(c['unit'])}]</small>" if c.get("unit") else "")
+                for c in found["columns"]
+            ]
+            out += _details(
+                f"{n}: {len(found['rows'])} rows",
+                _table(head, [[_number(v) for v in row] for row in found["rows"]]),
+                opened=len(results) == 1,
+            )
+    return out
+
+
+def _provenance(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    head = [
+        "result",
+        "scenario",
+        "engine",
+        "seed",
+        "wall time [s]",
+        "simulated [µs]",
+        "warm-up [µs]",
+        "measurement window [µs]",
+    ]
+    keys = ("version", "seed", "wall_s", "sim_us", "warmup_us", "measure_us")
+    rows = [
+        [escape(n), escape(str(r["spec"].get("name", ""))), *(_number(r.get(k)) for k in keys)]
+        for n, r in zip(names, results, strict=False)
+    ]
+    return _table(head, rows)
+
+
+# ---- a report of a study -----------------------------------------------------------------------------------------
+
+
+def _study(folder: Path) -> tuple[str, str]:
+    import polars as pl
+
+    about = json.loads(_text(folder / "study.json"))
+    name = about["table"]
+    try:
+        tables = {f.stem: pl.read_parquet(f) for f in sorted(folder.glob(f"{name}*.parquet"))}
+        frame = tables.pop(name)
+    except (KeyError, OSError):
+        raise HostnetError(f"{folder}: {name}.parquet is missing or cannot be read.") from None
+    specs = [json.loads(line) for line in _text(folder / "specs.json").splitlines()]
+    figure = figure_of(name, frame, tables, about["metrics"])
+    swept = [c for c in specs[0]["point"] if c in frame.columns and frame[c].count()]
+    metrics = [m for m in about["metrics"] if m in frame.columns and m not in swept]
+    units = about["units"]
+
+    def head(column: str) -> str:
+        return escape(column) + (f" <small>[{escape(units[column])}]</small>" if units.get(column) else "")
+
+    rows = [[_number(v) for v in row] for row in frame.select(swept + metrics).iter_rows()]
+    facts = [
+        ("points", about["points"]),
+        ("from the cache", about["cached"]),
+        ("wall time of all points [s]", about["wall_s"]),
+        ("engine", about["engine"]),
+        ("host", about["host"]),
+        ("quick", about["quick"]),
+        ("written", about["written"]),
+    ]
+    if "seed" in frame.columns:
+        facts.append(("seeds", ", ".join(str(s) for s in frame["seed"].unique().sort())))
+    for column, text in (
+        ("sim_us", "simulated [µs], all points"),
+        ("warmup_us", "warm-up [µs], all points"),
+        ("measure_us", "measurement window [µs], all points"),
+    ):
+        if column in frame.columns:
+            facts.append((text, frame[column].sum()))
+    body = _section("Figure", _figure(figure, f"{about['title']}; the numbers are in the table below"))
+    body += _section("Every point", _table([head(c) for c in swept + metrics], rows))
+    body += _section(
+        "Resolved specifications",
+        "".join(
+            _details(", ".join(f"{k} {v}" for k, v in s["point"].items() if v is not None), _json(s["spec"]))
+            for s in specs
+        ),
+    )
+    body += _section("Provenance", _table(["", ""], [[escape(k), _number(v)] for k, v in facts]))
+    return body, f"{about['system']} {about['figure']}: {about['title']}"
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as e:
+        raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
+
+
+# ---- HTML --------------------------------------------------------------------------------------------------------
+
+_CSS = """
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1b1b1b; background: #fff; }
+body { max-width: 1180px; margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .2rem; }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid #ccc; padding-bottom: .2rem; }
+p.lead { color: #555; margin: 0 0 1rem; }
+nav a { margin-right: 1rem; color: #0F5F92; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid #e4e4e4; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+thead th { border-bottom: 2px solid #999; background: #fff; }
+tbody th { font-weight: 500; }
+tbody tr:hover { background: #f4f8fb; }
+small { color: #666; font-weight: normal; }
+.change { display: inline-block; min-width: 4.2rem; }
+abbr { text-decoration: underline dotted #aaa; cursor: help; }
+figure { margin: .5rem 0; }
+figure svg { max-width: 100%; height: auto; }
+figure svg text { font-family: system-ui, sans-serif !important; }
+details { margin: .3rem 0; }
+summary { cursor: pointer; color: #0F5F92; }
+pre { background: #f6f6f6; border: 1px solid #e4e4e4; padding: .7rem; overflow-x: auto; font-size: .82rem; }
+@media print {
+  body { max-width: none; margin: 0; font-size: 11px; }
+  nav { display: none; }
+  .scroll { overflow: visible; }
+  figure, tr { break-inside: avoid; }
+  h2 { break-after: avoid; }
+}
+"""
+
+
+def _page(title: str, body: str) -> str:
+    headings = re.findall(r'<section id="([^"]+)"><h2>(.*?)</h2>', body)
+    nav = "".join(f'<a href="#{key}">{text.split(":")[0]}</a> ' for key, text in headings)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_CSS}</style></head>\n'
+        f'<body><header><h1>{escape(title)}</h1><p class="lead">hostnet: what happens between the wire and the core</p>'
+        f'<nav aria-label="Sections">{nav}</nav></header>\n<main>\n{body}</main></body></html>\n'
+    )
+
+
+def _section(heading: str, content: str) -> str:
+    key = re.sub(r"\W+", "-", heading.lower()).strip("-")
+    return f'<section id="{key}"><h2>{escape(heading)}</h2>{content}</section>\n' if content else ""
+
+
+def _details(summary: str, content: str, opened: bool = False) -> str:
+    return f"<details{' open' if opened else ''}><summary>{escape(summary)}</summary>{content}</details>"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML already."""
+    top = "".join(f'<th scope="col">{c}</th>' for c in head)
+    body = "".join(
+        f'<tr><th scope="row">{row[0]}</th>' + "".join(f"<td>{c}</td>" for c in row[1:]) + "</tr>" for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _json(value: Any) -> str:
+    return f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False))}</pre>"
+
+
+def _number(value: Any) -> str:
+    from .show import number
+
+    return "–" if value is None else escape(number(value))
+
+
+def _metric_info() -> Mapping[str, Mapping[str, str]]:
+    from .results import metric_info
+
+    return metric_info()
+
+
+def _metric(name: str) -> str:
+    info = _metric_info().get(name)
+    return f'<abbr title="{escape(info["description"])}">{escape(name)}</abbr>' if info else escape(name)
+
+
+def _unit(name: str) -> str:
+    return _metric_info().get(name, {}).get("unit", "")
+
+
+def _figure(figure: Figure, description: str) -> str:
+    """The figure as inline SVG. Identifiers get a prefix from the description, so that several fit on one page."""
+    text = io.StringIO()
+    with style():
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    prefix = "f" + hashlib.sha256(description.encode()).hexdigest()[:8]
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\1{prefix}", svg)
+    return f'<figure role="img" aria-label="{escape(description)}">{svg}</figure>'

@@ -1,0 +1,124 @@
+"""What a run returns, and tidy tables made of many of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from .errors import HostnetError
+from .output import write_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@lru_cache(maxsize=1)
+def metric_info() -> dict[str, dict[str, str]]:
+    """Every metric by name, with its ``unit`` and ``description``, in the engine's order."""
+    return {m["name"]: m for m in json.loads(_core.metrics())}
+
+
+class Result:
+    """One simulated point: metrics, tables and where they came from.
+
+    Attributes: ``metrics`` (name to number, None where a metric has no meaning), ``spec``
+    (fully resolved), ``seed``, ``version`` (engine), ``wall_s`` (host seconds), ``sim_us``,
+    ``warmup_us``, ``measure_us`` (simulated microseconds), ``key`` (cache key) and ``cached``.
+    """
+
+    def __init__(self, data: Mapping[str, Any], key: str = "", cached: bool = False):
+        self.data, self.key, self.cached = data, key, cached
+        self.metrics: dict[str, float | None] = data["metrics"]
+        self.spec: dict[str, Any] = data["spec"]
+        self.seed: int = data["seed"]
+        self.version: str = data["version"]
+        self.wall_s: float = data["wall_s"]
+        self.sim_us: float = data["sim_us"]
+        self.warmup_us: float = data["warmup_us"]
+        self.measure_us: float = data["measure_us"]
+
+    def __getitem__(self, metric: str) -> float | None:
+        return self.metrics[metric]
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables this result carries, such as ``dram_latency_cdf``."""
+        return list(self.data.get("tables") or {})
+
+    def units(self, table: str) -> dict[str, str]:
+        """The unit of each column of a table."""
+        return {c["name"]: c["unit"] for c in self._table(table)["columns"]}
+
+    def table(self, name: str) -> pl.DataFrame:
+        """One of the result's tables. Raises HostnetError when the run did not produce it."""
+        import polars as pl
+
+        table = self._table(name)
+        return pl.DataFrame(table["rows"], schema=[c["name"] for c in table["columns"]], orient="row")
+
+    def _table(self, name: str) -> dict[str, Any]:
+        tables = self.data.get("tables") or {}
+        if name not in tables:
+            raise HostnetError(f"this result has no table {name!r}; it has {', '.join(tables) or 'none'}.")
+        return tables[name]
+
+    def to_frame(self) -> pl.DataFrame:
+        """The metrics as a frame of one row."""
+        return tidy([self])
+
+    def save(self, path: str | Path) -> None:
+        """Write the result as JSON, whole or not at all."""
+        write_text(Path(path), json.dumps(self.data, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Read a saved result. Raises HostnetError when the file is not one."""
+        try:
+            return cls(json.loads(Path(path).read_text(encoding="utf-8")))
+        except OSError as e:
+            raise HostnetError(f"{path}: cannot be read ({e.strerror}).") from None
+        except (ValueError, KeyError, TypeError):
+            raise HostnetError(f"{path}: not a saved hostnet result.") from None
+
+    def __repr__(self) -> str:
+        shown = {k: v for k, v in self.metrics.items() if k in ("throughput_mrps", "lat_p99_us", "mem_bw_gbs")}
+        return f"Result({self.spec.get('name')!r}, {shown})"
+
+
+def tidy(results: Sequence[Result], columns: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
+    """One row per result: the given swept columns, every metric, then provenance.
+
+    Wall time is left out, so that equal simulations make equal files.
+    """
+    import polars as pl
+
+    columns = columns if columns is not None else [{} for _ in results]
+    swept = list(dict.fromkeys(name for c in columns for name in c))
+    out = {name: _swept(name, columns) for name in swept}
+    for name in metric_info():
+        if name not in out:
+            out[name] = pl.Series(name, [r.metrics.get(name) for r in results], dtype=pl.Float64, strict=False)
+    for name in ("seed", "version", "sim_us", "warmup_us", "measure_us", "key"):
+        out[name] = pl.Series(name, [getattr(r, name) for r in results])
+    return pl.DataFrame(list(out.values()))
+
+
+def _swept(name: str, columns: Sequence[Mapping[str, Any]]) -> pl.Series:
+    import polars as pl
+
+    series = pl.Series(name, [c.get(name) for c in columns], strict=False)
+    return series.cast(pl.Float64) if series.dtype == pl.Null else series  # a column nobody set is an unknown number
+
+
+def tidy_table(name: str, results: Sequence[Result], columns: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """The table ``name`` of every result that has it, stacked, with the swept columns in front."""
+    import polars as pl
+
+    swept = list(dict.fromkeys(n for c in columns for n in c))
+    typed = pl.DataFrame([_swept(n, columns) for n in swept])
+    parts = [typed[i].join(r.table(name), how="cross") for i, r in enumerate(results) if name in r.tables]
+    return pl.concat(parts, how="vertical_relaxed") if parts else typed.clear()

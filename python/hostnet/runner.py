@@ -1,0 +1,152 @@
+"""Runs points on worker processes, through the result cache.
+
+Workers are separate Python processes driven over pipes rather than a ``multiprocessing``
+pool: it needs no ``if __name__ == "__main__"`` guard in a user's script, works from
+notebooks, and a worker that is killed loses nothing but the point it was running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ._core import SpecError
+from .cache import Cache, key_of
+from .errors import HostnetError, RunFailed
+from .progress import Progress
+from .results import Result
+
+# A search runs its point about this many times before it answers (used only to order and weigh work).
+SEARCH_WEIGHT = {"peak_slo": 10.0, "peak_nodrop": 10.0, "saturate": 1.0, "fixed": 1.0, "none": 0.0}
+
+
+def default_jobs() -> int:
+    """The number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def estimated_cost(spec: dict[str, Any]) -> float:
+    """A guess at a point's wall time, in arbitrary units: longest first keeps all workers busy to the end."""
+    run = spec.get("run") or {}
+    return 1.0 + float(run.get("requests") or 0) * SEARCH_WEIGHT.get(str(run.get("load")), 1.0)
+
+
+class _WorkerDied(RunFailed):
+    """A worker process ended before its point did."""
+
+
+class _Worker:
+    """One worker process and the pipe to it."""
+
+    def __init__(self) -> None:
+        # The package's own location goes first, so that parent and worker run the same hostnet.
+        here = str(Path(__file__).parent.parent)
+        env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH")))))
+        # A session of its own: Ctrl-C reaches the parent alone, which then stops its workers.
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hostnet._worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, encoding="utf-8", env=env, start_new_session=True)
+
+    def run(self, task: dict[str, str], on_progress: Callable[[float], None]) -> None:
+        """Run one point to its end. Raises RunFailed when the engine or the process dies, SpecError on refusal."""
+        try:
+            self.process.stdin.write(json.dumps(task) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the process is gone; reading its end below says how
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if "progress" in message:
+                on_progress(message["progress"])
+            elif "done" in message:
+                return
+            elif message["kind"] == "user":
+                raise SpecError(message["error"])
+            else:
+                raise RunFailed(f"the engine failed on a point, which is a defect of hostnet: {message['error']}.")
+        code = self.process.wait()
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        raise _WorkerDied(f"a worker process {how}")
+
+    def close(self) -> None:
+        self.process.wait()
+        with suppress(BrokenPipeError):  # what was still buffered for a dead process
+            self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def run_many(specs: Sequence[str], *, jobs: int | None = None, cache: Cache | None = None,
+             progress: Progress | None = None, label: str = "points",
+             cost: Callable[[dict[str, Any]], float] = estimated_cost) -> list[Result]:
+    """Run resolved specs and return their results in the order given, whatever ``jobs`` is.
+
+    Points already in the cache are not run again, equal points run once. ``cost`` orders the
+    work, longest first. Raises SpecError or RunFailed for the first point that fails, after
+    stopping the others; points that had finished stay in the cache. KeyboardInterrupt passes
+    through with the workers stopped.
+    """
+    if jobs is not None and jobs < 1:
+        raise HostnetError(f"jobs = {jobs} is not a number of worker processes; give 1 or more.")
+    cache = cache or Cache()
+    keys = [key_of(s) for s in specs]
+    found = {k: r for k in dict.fromkeys(keys) if (r := cache.get(k)) is not None}
+    todo = {k: s for k, s in zip(keys, specs, strict=True) if k not in found}
+    if todo:
+        costs = {k: cost(json.loads(s)) for k, s in todo.items()}
+        order = sorted(todo, key=lambda k: (-costs[k], k))
+        with (progress or Progress(quiet=True)).stage(label, costs) as report:
+            _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report)
+        found.update((k, cache.get(k)) for k in todo)
+    return [Result(found[k], key=k, cached=k not in todo) for k in keys]
+
+
+def _drain(order: Sequence[str], todo: dict[str, str], jobs: int, cache: Cache,
+           report: Callable[[str, float], None]) -> None:
+    queue, lock = deque(order), threading.Lock()
+    workers: list[_Worker] = []
+    failures: list[BaseException] = []
+    root = str(cache.root.absolute())
+
+    def work(worker: _Worker) -> None:
+        while not failures:
+            with lock:
+                if not queue:
+                    return
+                key = queue.popleft()
+            try:
+                worker.run({"key": key, "spec": todo[key], "cache": root}, lambda f, key=key: report(key, f))
+            except Exception as e:
+                failures.append(e)
+                return
+            report(key, 1.0)
+
+    threads: list[threading.Thread] = []
+    try:
+        for _ in range(jobs):
+            workers.append(_Worker())
+            threads.append(threading.Thread(target=work, args=(workers[-1],), daemon=True))
+            threads[-1].start()
+        # Joined in slices, so that Ctrl-C is noticed at once; a failure does not wait for the other points.
+        while any(t.is_alive() for t in threads) and not failures:
+            for t in threads:
+                t.join(0.05)
+    finally:
+        for w in workers:
+            w.process.kill()
+        for t in threads:  # a dead worker's pipe ends, and its thread with it
+            t.join()
+        for w in workers:
+            w.close()
+    if failures and isinstance(failures[0], _WorkerDied):
+        saved = sum(cache.path(k).is_file() for k in todo)
+        raise RunFailed(f"{failures[0]}; {saved} of {len(todo)} points are saved and the same command resumes.")
+    if failures:
+        raise failures[0]

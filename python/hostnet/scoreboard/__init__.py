@@ -1,0 +1,162 @@
+"""Claims about studies, checked: `hostnet scoreboard`. docs/claims.md says what a claims file holds and decides."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import HostnetError
+from ..output import check_writable, write_text
+from ..paths import CLAIMS, nearest
+from .claims import WEIGHTS, Claim, ClaimError, load
+from .evaluate import Result, StudySource, connect, evaluate, tables_of
+from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
+
+__all__ = [
+    "Claim",
+    "ClaimError",
+    "Result",
+    "StudySource",
+    "as_json",
+    "as_markdown",
+    "as_objects",
+    "evaluate",
+    "load",
+    "main",
+    "numbers_of",
+    "select",
+    "shipped",
+]
+
+
+def shipped_files() -> list[Path]:
+    """The claims files that come with hostnet."""
+    return sorted(CLAIMS.glob("*.toml"))
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[Claim, ...]:
+    """The claims that come with hostnet."""
+    return tuple(claim for file in shipped_files() for claim in load(file))
+
+
+def select(claims: Iterable[Claim], only: str | None) -> list[Claim]:
+    """Claims whose id or experiment matches the glob `only`; all for None. Raises HostnetError when none does."""
+    claims = list(claims)
+    if only is None:
+        return claims
+    chosen = [c for c in claims if fnmatch.fnmatchcase(c.id, only) or fnmatch.fnmatchcase(c.experiment, only)]
+    if not chosen:
+        names = [name for c in claims for name in (c.id, c.experiment)]
+        raise HostnetError(f"--only {only}: no claim's id or experiment matches; {_hint(only, names)}")
+    return chosen
+
+
+def _hint(word: str, names: list[str]) -> str:
+    # All of a hundred claims would not be a hint.
+    near = nearest(word, names)
+    return near if near.startswith("did you mean") else f"ids look like {names[0]!r}."
+
+
+def main(
+    files: Sequence[str | Path] | None = None,
+    only: str | None = None,
+    quick: bool = False,
+    json_file: Path | None = None,
+    markdown_file: Path | None = None,
+    jobs: int | None = None,
+    strict: bool = False,
+    source: StudySource | None = None,
+    console: Any = None,
+) -> int:
+    """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
+
+    Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
+    be evaluated. Raises HostnetError for malformed input, before anything runs.
+    """
+    claims = select([claim for file in files or shipped_files() for claim in load(file)], only)
+    for path in (json_file, markdown_file):
+        if path is not None:
+            check_writable(Path(path).resolve().parent)
+    results = evaluate(claims, source or BuiltStudies(jobs, quick))
+    if console is None:
+        from .. import show
+
+        console = show.console()
+    to_terminal(results, console)
+    if json_file is not None:
+        write_text(Path(json_file), as_json(results))
+    if markdown_file is not None:
+        write_text(Path(markdown_file), as_markdown(results, _engine_version()))
+    errors = [r for r in results if r.verdict == "error"]
+    for reason in dict.fromkeys(r.reason for r in errors):
+        print(f"error: {reason}", file=sys.stderr)
+    if errors:
+        return 2
+    return 1 if strict and any(r.verdict == "off" for r in results) else 0
+
+
+class BuiltStudies:
+    """The studies of `hostnet.studies`, run or taken from the cache."""
+
+    def __init__(self, jobs: int | None = None, quick: bool = False):
+        from ..studies import all_studies
+
+        self._jobs, self._quick = jobs, quick
+        self._all = {(s.system, s.figure): s for s in all_studies()}
+
+    def studies(self) -> dict[str, tuple[str, str]]:
+        """SQL table name -> (system, figure)."""
+        return {s.table: key for key, s in self._all.items()}
+
+    def run(self, system: str, figure: str) -> dict[str, Any]:
+        """The study's table and its further tables, by SQL name."""
+        from ..progress import Progress
+        from ..studies import run
+
+        study = self._all[system, figure]
+        done = run(study, quick=self._quick, jobs=self._jobs, progress=Progress())
+        return {study.table: done.frame, **done.side_frames()}
+
+
+def _engine_version() -> str:
+    from .. import _core
+
+    return _core.version()
+
+
+def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """(statement, expected, measured) of the shipped claims about one number that the study `table` alone decides.
+
+    `others` are the study's further tables. Weightiest first; claims that these tables cannot decide are left out.
+    """
+    own = {name: other for name, other in others.items() if name.startswith(table + "_")}
+    source = _Given(table, {table: frame, **own})
+    con = connect()
+    chosen = [
+        c
+        for c in shipped()
+        if c.kind in ("value", "ratio", "share", "range") and tables_of(con, c) <= source.tables.keys()
+    ]
+    results = [r for r in evaluate(chosen, source) if r.verdict in ("reproduced", "off")]
+    results.sort(key=lambda r: WEIGHTS.index(r.claim.weight))
+    return [(r.claim.text.rstrip("."), expected_text(r.claim).split(" ± ")[0], measured_text(r)) for r in results]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A StudySource with one study, computed already."""
+
+    study: str
+    tables: Mapping[str, Any]
+
+    def studies(self) -> dict[str, tuple[str, str]]:
+        return {self.study: (self.study, "")}
+
+    def run(self, system: str, figure: str) -> Mapping[str, Any]:
+        return self.tables

@@ -1,0 +1,166 @@
+"""Runs claims' queries over study tables in an in-memory DuckDB that can reach neither files nor the network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..paths import nearest
+from .claims import Claim, ClaimError
+from .judge import judge
+
+VERDICTS = ("reproduced", "off", "disputed", "not built yet", "error")
+
+
+class StudySource(Protocol):
+    """Where study tables come from: `hostnet.studies` in the product, hand-made frames in tests."""
+
+    def studies(self) -> Mapping[str, tuple[str, str]]:
+        """SQL table name -> (system, figure) of every study that can be run."""
+
+    def run(self, system: str, figure: str) -> Mapping[str, Any]:
+        """The study's tables, SQL name -> data frame; computes what the cache does not hold."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the scoreboard."""
+
+    claim: Claim
+    verdict: str
+    measured: Any = None
+    shown: str = ""
+    reason: str = ""
+
+    @property
+    def note(self) -> str:
+        """Why the verdict is what it is, then how the claim was read."""
+        return " ".join(_sentence(s) for s in (self.reason, self.claim.note) if s)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def connect() -> Any:
+    """A DuckDB connection that holds what is registered with it and nothing else."""
+    import duckdb
+
+    con = duckdb.connect(config={"enable_external_access": "false"})
+    con.execute("SET python_enable_replacements = false")
+    con.execute("SET lock_configuration = true")
+    return con
+
+
+class _Stream:
+    """A data frame reduced to the Arrow stream interface, which DuckDB reads without needing pyarrow."""
+
+    def __init__(self, frame: Any):
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def tables_of(con: Any, claim: Claim) -> set[str]:
+    """Names of the tables that a claim's query reads. Raises ClaimError for anything but one SELECT."""
+    tree = json.loads(con.execute("SELECT json_serialize_sql(?)", [claim.eval]).fetchall()[0][0])
+    if tree["error"]:
+        message = str(tree["error_message"]).splitlines()[0]
+        raise claim.error("eval", f"DuckDB cannot read the query: {message}")
+    if len(tree["statements"]) != 1:
+        raise claim.error("eval", f"must be one SELECT, not {len(tree['statements'])} statements")
+    read: set[str] = set()
+    local: set[str] = set()
+    _walk(tree["statements"], read, local)
+    return read - local
+
+
+def _walk(node: Any, read: set[str], local: set[str]) -> None:
+    if isinstance(node, list):
+        for child in node:
+            _walk(child, read, local)
+    elif isinstance(node, dict):
+        if node.get("type") == "BASE_TABLE":
+            read.add(node["table_name"])
+        if "cte_map" in node:
+            local.update(entry["key"] for entry in node["cte_map"]["map"])
+        for child in node.values():
+            _walk(child, read, local)
+
+
+def study_of(table: str, studies: Mapping[str, tuple[str, str]]) -> str | None:
+    """The study that makes `table`: the one of that name, or the longest that it extends (`<study>_events`)."""
+    owners = [s for s in studies if table == s or table.startswith(s + "_")]
+    return max(owners, key=len, default=None)
+
+
+def evaluate(
+    claims: Iterable[Claim], source: StudySource, on_study: Callable[[str, int, int], None] | None = None
+) -> list[Result]:
+    """A Result per claim, in order. `on_study(table, i, n)` is called before study i of n is asked for.
+
+    Raises ClaimError, before any study runs, for a query that cannot be read or a table that no study makes. A query
+    that fails later, or a study that does, gives that claim the verdict `error`.
+    """
+    claims = list(claims)
+    con = connect()
+    studies = source.studies()
+    needs: dict[str, set[str]] = {}  # claim id -> studies; absent for claims whose study is not built yet
+    for claim in claims:
+        owners = set()
+        for table in sorted(tables_of(con, claim)):
+            owner = study_of(table, studies)
+            if owner is not None:
+                owners.add(owner)
+            elif table == claim.table or table.startswith(claim.table + "_"):
+                break
+            else:
+                raise claim.error("eval", f"no study makes the table `{table}`; {nearest(table, list(studies))}")
+        else:
+            if not owners:
+                raise claim.error("eval", "the query reads no study table, so it measures nothing")
+            needs[_key(claim)] = owners
+    wanted = list(dict.fromkeys(s for c in claims for s in sorted(needs.get(_key(c), ()))))
+    failures: dict[str, str] = {}
+    for i, study in enumerate(wanted, 1):
+        if on_study:
+            on_study(study, i, len(wanted))
+        try:
+            for name, frame in source.run(*studies[study]).items():
+                con.register(name, _Stream(frame))
+        except Exception as e:  # one study that fails must not hide the verdicts of the others
+            failures[study] = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+    return [_result(con, claim, needs.get(_key(claim)), failures) for claim in claims]
+
+
+def _key(claim: Claim) -> str:
+    return f"{claim.file}\n{claim.id}"
+
+
+def _result(con: Any, claim: Claim, needs: set[str] | None, failures: Mapping[str, str]) -> Result:
+    import duckdb
+
+    if needs is None:
+        return Result(claim, "not built yet", reason=f"no study `{claim.system} {claim.figure}`")
+    for study in sorted(needs & failures.keys()):
+        return Result(claim, "error", reason=f"study {study} failed: {failures[study]}")
+    try:
+        found = con.execute(claim.eval)
+        columns = [d[0] for d in found.description]
+        judgement = judge(claim, columns, found.fetchall())
+    except duckdb.Error as e:
+        reason = claim.error("eval", f"DuckDB: {str(e).splitlines()[0]}")
+        return Result(claim, "error", reason=str(reason))
+    except ClaimError as e:
+        return Result(claim, "error", reason=str(e))
+    if claim.disputed:
+        state = "would be reproduced" if judgement.reproduced else f"would be {judgement.reason}"
+        return Result(
+            claim, "disputed", judgement.measured, judgement.shown, f"{claim.disputed}; as read here it {state}"
+        )
+    return Result(
+        claim, "reproduced" if judgement.reproduced else "off", judgement.measured, judgement.shown, judgement.reason
+    )

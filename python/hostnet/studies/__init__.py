@@ -1,0 +1,182 @@
+"""Published figures as data: which points to simulate, from which base scenario.
+
+A study lists points; each is a set of swept columns (what the row says it is) and the changes
+that make it so. Points with equal resolved specs are one simulation, so figures share work.
+"""
+
+from __future__ import annotations
+
+import json
+import platform as host
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..cache import Cache
+from ..errors import HostnetError, NotBuiltYet
+from ..output import check_writable, staged
+from ..paths import nearest
+from ..progress import Progress
+from ..results import Result, metric_info, tidy, tidy_table
+from ..runner import run_many
+from ..specs import Scenario
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic")
+BUILT = ("sweeper",)
+
+# Swept columns come first in every table, in this order.
+COLUMN_ORDER = ("case", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf", "ways",
+                "depth", "endpoints", "channels", "split_a", "split_b", "rate_mrps", "rate_basis", "load", "quick")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row: its swept ``columns``, and the ``changes`` (dotted path to value, None removes) to ``base``."""
+
+    base: str
+    columns: Mapping[str, Any]
+    changes: Mapping[str, Any]
+
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A figure. ``points(quick)`` gives its rows; ``then(rows, quick)`` gives more once those have been measured."""
+
+    system: str
+    figure: str
+    title: str
+    points: Callable[[bool], list[Point]]
+    metrics: tuple[str, ...]
+    then: Callable[[Rows, bool], list[Point]] | None = None
+    side_tables: tuple[str, ...] = ()
+    derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
+    derived_units: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def table(self) -> str:
+        """The name of the study's table in files and in SQL, such as ``sweeper_fig5``."""
+        return f"{self.system}_{self.figure.replace('-', '_')}"
+
+
+@dataclass
+class StudyRun:
+    """A study's rows and their results, in the study's order whatever the number of workers."""
+
+    study: Study
+    points: list[Point]
+    results: list[Result]
+    quick: bool
+
+    @cached_property
+    def columns(self) -> list[dict[str, Any]]:
+        used = {name for p in self.points for name in p.columns} | {"quick"}
+        names = [n for n in COLUMN_ORDER if n in used]
+        rows = [{n: (self.quick if n == "quick" else p.columns.get(n)) for n in names} for p in self.points]
+        for row, result in zip(rows, self.results, strict=True):
+            for name, formula in self.study.derived.items():
+                row[name] = formula({**row, **result.metrics})
+        return rows
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The tidy table: swept columns, every metric, provenance."""
+        return tidy(self.results, self.columns)
+
+    def side_frames(self) -> dict[str, pl.DataFrame]:
+        """The study's further tables (such as latency CDFs) by name, with the swept columns in front."""
+        return {f"{self.study.table}_{t}": tidy_table(t, self.results, self.columns) for t in self.study.side_tables}
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Every table of the study by its SQL name."""
+        return {self.study.table: self.frame, **self.side_frames()}
+
+    def save(self, out: Path, *, plot: bool = True) -> list[str]:
+        """Write tables, resolved specs and the plot into ``out``; returns the names of the files."""
+        with staged(out) as tmp:
+            for name, frame in self.tables().items():
+                frame.write_csv(tmp / f"{name}.csv")
+                frame.write_parquet(tmp / f"{name}.parquet")
+            with (tmp / "specs.json").open("w", encoding="utf-8") as f:
+                for row, r in zip(self.columns, self.results, strict=True):
+                    f.write(json.dumps({"key": r.key, "point": row, "spec": r.spec}) + "\n")
+            (tmp / "study.json").write_text(json.dumps(self.about(), indent=1) + "\n", encoding="utf-8")
+            if plot:
+                from ..plots import plot_study
+
+                plot_study(self.study, self.frame, tmp, self.side_frames())
+            return sorted(f.name for f in tmp.iterdir())
+
+    def about(self) -> dict[str, Any]:
+        """What the files do not say themselves: units, title, where and how long it ran."""
+        swept_units = {"item_bytes": "B", "packet_bytes": "B", "rate_mrps": "Mrps", **self.study.derived_units}
+        return {
+            "system": self.study.system, "figure": self.study.figure, "title": self.study.title,
+            "table": self.study.table, "quick": self.quick, "metrics": list(self.study.metrics),
+            "units": {**{n: swept_units.get(n, "") for n in self.columns[0]},
+                      **{n: m["unit"] for n, m in metric_info().items()}},
+            "points": len(self.points), "cached": sum(r.cached for r in self.results),
+            "wall_s": round(sum({r.key: r.wall_s for r in self.results}.values()), 3),
+            "engine": self.results[0].version, "host": f"{host.machine()} {host.system()}",
+            "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+
+
+def all_studies() -> list[Study]:
+    """Every study of every system built so far."""
+    return [s for system in BUILT for s in import_module(f".{system}", __name__).STUDIES]
+
+
+def names() -> list[tuple[str, str]]:
+    """(system, figure) of every study."""
+    return [(s.system, s.figure) for s in all_studies()]
+
+
+def get(system: str, figure: str) -> Study:
+    """One study. Raises NotBuiltYet for a system to come, HostnetError for an unknown name."""
+    if system not in SYSTEMS:
+        raise HostnetError(f"there is no system {system!r}; {nearest(system, list(SYSTEMS))}")
+    if system not in BUILT:
+        raise NotBuiltYet(f"system {system!r} is not built yet; built so far: {', '.join(BUILT)}.")
+    figures = {s.figure: s for s in all_studies() if s.system == system}
+    if figure not in figures:
+        raise HostnetError(f"{system} has no study {figure!r}; {nearest(figure, list(figures))}")
+    return figures[figure]
+
+
+def run(study: Study, *, quick: bool = False, jobs: int | None = None, cache: Cache | None = None,
+        progress: Progress | None = None, out: Path | None = None, plot: bool = True) -> StudyRun:
+    """Run a study, and write it to ``out`` when given (which is checked before any point runs)."""
+    if out is not None:
+        check_writable(out)
+    points = study.points(quick)
+    results = _run_points(points, study, jobs, cache, progress)
+    if study.then is not None:
+        rows = [{**p.columns, **r.metrics} for p, r in zip(points, results, strict=True)]
+        more = study.then(rows, quick)
+        results += _run_points(more, study, jobs, cache, progress)
+        points = points + more
+    done = StudyRun(study, points, results, quick)
+    if out is not None:
+        done.save(out, plot=plot)
+    return done
+
+
+def _run_points(points: Iterable[Point], study: Study, jobs: int | None, cache: Cache | None,
+                progress: Progress | None) -> list[Result]:
+    bases: dict[str, Scenario] = {}
+    specs = []
+    for p in points:
+        if p.base not in bases:
+            bases[p.base] = Scenario.load(p.base)
+        specs.append(bases[p.base].with_(p.changes).resolve())
+    return run_many(specs, jobs=jobs, cache=cache, progress=progress, label=study.table)

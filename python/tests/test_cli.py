@@ -1,0 +1,114 @@
+"""The command line as a user meets it: exit codes, one sentence per mistake, nothing half-written."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def one_sentence(done, code=2):
+    assert done.returncode == code, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_run_prints_metrics_and_json(cli, tiny_file):
+    assert "throughput_mrps" in cli("run", tiny_file, check=0).stdout
+    result = json.loads(cli("run", tiny_file, "--json", "--set", "seed=3", check=0).stdout)
+    assert result["seed"] == 3 and result["metrics"]["throughput_mrps"] > 0
+
+
+def test_sweep_writes_tidy_tables(cli, tiny_file, tmp_path):
+    import polars as pl
+
+    out = tmp_path / "out"
+    cli("sweep", tiny_file, "--vary", "placement.ways=2,4", "--vary", "seed=1,2", "--out", out, "--jobs", 2, check=0)
+    csv, parquet = pl.read_csv(out / "sweep.csv"), pl.read_parquet(out / "sweep.parquet")
+    assert csv.select("placement.ways", "seed").rows() == [(2, 1), (2, 2), (4, 1), (4, 2)]
+    assert csv["throughput_mrps"].to_list() == pytest.approx(parquet["throughput_mrps"].to_list())
+    assert not [p for p in out.iterdir() if p.name.startswith(".")]
+
+
+@pytest.mark.parametrize("args, says", [
+    (["run", "nope.toml"], "nope.toml"),
+    (["run"], "scenario"),
+    (["run", "TINY", "--set", "placement.ways=99"], "ways"),
+    (["run", "TINY", "--set", "placement.wayz=2"], "wayz"),
+    (["run", "TINY", "--set", "placement.ways"], "path=value"),
+    (["run", "TINY", "--set", "traffic.rate=26 parsecs"], "rate"),
+    (["run", "TINY", "--set", "platform=nowhere"], "nowhere"),
+    (["run", "TINY", "--sett", "a=b"], "--sett"),
+    (["sweep", "TINY", "--vary", "placement.ways=2,99"], "ways"),
+    (["sweep", "TINY", "--vary", "placement.ways=2", "--jobs", "0"], "jobs"),
+    (["study", "sweeper", "fig99"], "fig99"),
+    (["study", "swee", "fig1"], "swee"),
+    (["platforms", "nowhere"], "nowhere"),
+])
+def test_a_mistake_is_one_sentence_and_leaves_nothing(cli, tiny_file, tmp_path, args, says):
+    out = tmp_path / "results-of-mistake"
+    args = [str(tiny_file) if a == "TINY" else a for a in args]
+    if args[0] in ("run", "sweep", "study"):
+        args += ["--out", str(out)]
+    assert says in one_sentence(cli(*args))
+    assert not out.exists()
+    assert list(cli.cwd.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["name = ", "\x00\xff", "[placement]\nways = 2\n[placement]\nways = 3\n"])
+def test_a_broken_scenario_file_is_one_sentence(cli, tmp_path, text):
+    bad = tmp_path / "bad.toml"
+    bad.write_bytes(text.encode("latin-1"))
+    assert "bad.toml" in one_sentence(cli("run", bad))
+
+
+def test_an_output_that_is_a_file_is_refused_before_anything_runs(cli, tiny_file, tmp_path):
+    file = tmp_path / "taken"
+    file.write_text("x")
+    assert "taken" in one_sentence(cli("run", tiny_file, "--out", file))
+    assert "taken" in one_sentence(cli("run", tiny_file, "--out", file / "below"))
+    assert file.read_text() == "x" and not (tmp_path / "cache").exists()
+
+
+def test_an_unwritable_output_is_refused(cli, tiny_file):
+    assert "/proc/hostnet" in one_sentence(cli("run", tiny_file, "--out", "/proc/hostnet"))
+
+
+@pytest.mark.parametrize("system", ["hostnetwork", "idio", "gem5net", "ccnic"])
+def test_systems_to_come_say_so(cli, system):
+    assert "not built yet" in one_sentence(cli("study", system, "fig1"), code=3)
+
+
+def test_help_is_quick(cli):
+    best = min(_timed(cli) for _ in range(3))
+    assert best < 1.0  # about 0.3 s on an idle machine
+
+
+def _timed(cli):
+    began = time.monotonic()
+    assert "scoreboard" in cli("--help", check=0).stdout
+    return time.monotonic() - began
+
+
+def test_ctrl_c_is_one_sentence_and_leaves_no_output(tiny_file, tmp_path):
+    """The first Ctrl-C ends a long sweep: exit code 130, no files, no workers left behind."""
+    out = tmp_path / "out"
+    args = ["sweep", tiny_file, "--set", "run.requests=500000000", "--vary", "seed=1,2,3", "--out", out, "--jobs", 2]
+    process = subprocess.Popen([sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + 20
+    while len(workers := children.read_text().split()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130 and stdout == ""
+    assert "resumes" in stderr and len(stderr.strip().splitlines()) == 1
+    assert not out.exists()
+    assert len(workers) == 2 and not any(Path(f"/proc/{w}").exists() for w in workers)
