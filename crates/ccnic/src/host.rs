@@ -75,7 +75,14 @@ impl HostPort {
         region.put(layout::W_MAGIC, layout::MAGIC);
         let opened = vec![false; config.queues as usize];
         let shared = Shared::new(region, config, lay);
-        let mut port = HostPort { shared, peer: Peer::None, opened, epoch: 0, resets: 0, used: false };
+        let mut port = HostPort {
+            shared,
+            peer: Peer::None,
+            opened,
+            epoch: 0,
+            resets: 0,
+            used: false,
+        };
         port.rebuild();
         Ok(port)
     }
@@ -128,7 +135,9 @@ impl HostPort {
             return Err(Error::Usage("the port already has a NIC"));
         }
         if self.used {
-            return Err(Error::Usage("call recover before a new NIC takes over from the last one"));
+            return Err(Error::Usage(
+                "call recover before a new NIC takes over from the last one",
+            ));
         }
         Ok(())
     }
@@ -162,7 +171,12 @@ impl HostPort {
         if !shared.ledger.shift(0, index, Owner::Away, Owner::User) {
             return Err(Error::Usage("the object is in use"));
         }
-        Ok(Buf(RawBuf { addr: shared.layout.addr(index), index, len: 0, flags: 0 }))
+        Ok(Buf(RawBuf {
+            addr: shared.layout.addr(index),
+            index,
+            len: 0,
+            flags: 0,
+        }))
     }
 
     /// Resets the port after a fault or after the NIC died: stops the NIC's queues, takes
@@ -173,7 +187,11 @@ impl HostPort {
     /// another one.
     pub fn recover(&mut self, queues: &mut [&mut HostQueue]) -> Result<(), Error> {
         let open = self.opened.iter().filter(|o| **o).count();
-        if queues.len() != open || queues.iter().any(|q| !Arc::ptr_eq(&q.side.shared, &self.shared)) {
+        if queues.len() != open
+            || queues
+                .iter()
+                .any(|q| !Arc::ptr_eq(&q.side.shared, &self.shared))
+        {
             return Err(Error::Usage("recover needs every open queue of the port"));
         }
         let region = &self.shared.region;
@@ -191,7 +209,9 @@ impl HostPort {
         if stopped {
             Ok(())
         } else {
-            Err(Error::Peer("the NIC did not stop for a reset and was disconnected".into()))
+            Err(Error::Peer(
+                "the NIC did not stop for a reset and was disconnected".into(),
+            ))
         }
     }
 
@@ -214,7 +234,12 @@ impl HostPort {
     /// Clears rings and pools, refills the pools, and starts the next epoch. Only while
     /// neither side uses them.
     fn rebuild(&mut self) {
-        let Shared { region, config, layout: lay, ledger } = &*self.shared;
+        let Shared {
+            region,
+            config,
+            layout: lay,
+            ledger,
+        } = &*self.shared;
         region.zero(lay.rings_start, lay.control_bytes - lay.rings_start);
         for (class, pool) in lay.pools.iter().enumerate() {
             let span = &lay.spans[class];
@@ -243,7 +268,11 @@ impl HostPort {
             total: lay.pooled(),
             user,
             stacked: queues.iter().map(|q| q.side.stacked()).sum(),
-            pooled: lay.pools.iter().map(|p| p.len(&self.shared.region) as usize).sum(),
+            pooled: lay
+                .pools
+                .iter()
+                .map(|p| p.len(&self.shared.region) as usize)
+                .sum(),
         }
     }
 }
@@ -286,7 +315,12 @@ pub struct HostQueue {
 const AWAY: u32 = 1 << 31;
 
 enum Rx {
-    Lines { ring: Consumer, line: [Desc; 4], at: usize, end: usize },
+    Lines {
+        ring: Consumer,
+        line: [Desc; 4],
+        at: usize,
+        end: usize,
+    },
     Slots(PostHost),
 }
 
@@ -296,7 +330,17 @@ impl HostQueue {
         let lent = vec![0; shared.config.slots as usize];
         let region = shared.region.clone();
         let side = Side::new(shared, 0);
-        HostQueue { side, region, id, tx, rx, lent, lent_open: 0, swept: 0, fault: None }
+        HostQueue {
+            side,
+            region,
+            id,
+            tx,
+            rx,
+            lent,
+            lent_open: 0,
+            swept: 0,
+            fault: None,
+        }
     }
 
     fn restart(&mut self) {
@@ -350,7 +394,9 @@ impl HostQueue {
         if self.side.shared.ledger.retain(0, index) {
             return Ok(());
         }
-        Err(Error::Usage("the buffer is not owned or has too many references"))
+        Err(Error::Usage(
+            "the buffer is not owned or has too many references",
+        ))
     }
 
     /// Sends as many packets from the front of `bufs` as the ring takes, and removes them.
@@ -399,7 +445,9 @@ impl HostQueue {
             };
             let chunk = &bufs[done..done + n];
             if !chunk.iter().all(|b| self.side.may_send(b)) {
-                outcome = Err(Error::Usage("a buffer in the burst is empty, too long or not owned"));
+                outcome = Err(Error::Usage(
+                    "a buffer in the burst is empty, too long or not owned",
+                ));
                 break;
             }
             let units = if group == 1 { n } else { 1 };
@@ -411,14 +459,20 @@ impl HostQueue {
                     break;
                 }
             }
-            if self.lent_open > 0 && self.tx.position() + units as u64 - self.swept > self.tx.units() {
+            if self.lent_open > 0
+                && self.tx.position() + units as u64 - self.swept > self.tx.units()
+            {
                 self.sweep()?;
             }
             self.send_chunk(chunk, group);
             done += n;
         }
         self.tx.commit(&self.region);
-        if done > 0 { Ok(done) } else { outcome.map(|()| 0) }
+        if done > 0 {
+            Ok(done)
+        } else {
+            outcome.map(|()| 0)
+        }
     }
 
     #[inline]
@@ -427,7 +481,9 @@ impl HostQueue {
         let shared = &self.side.shared;
         let pooled = shared.layout.pooled();
         let simple = shared.config.shared_pool
-            && chunk.iter().all(|b| (b.index as usize) < pooled && shared.ledger.is_sole(0, b.index));
+            && chunk
+                .iter()
+                .all(|b| (b.index as usize) < pooled && shared.ledger.is_sole(0, b.index));
         if simple {
             for (d, b) in descs.iter_mut().zip(chunk) {
                 shared.ledger.send_off(0, b.index);
@@ -450,7 +506,8 @@ impl HostQueue {
         for (i, b) in chunk.iter().enumerate() {
             let ledger = &self.side.shared.ledger;
             // A buffer with several references, and an object, stays with this side.
-            let keep = ledger.shared(b.index) || b.index as usize >= self.side.shared.layout.pooled();
+            let keep =
+                ledger.shared(b.index) || b.index as usize >= self.side.shared.layout.pooled();
             if !keep {
                 ledger.shift(0, b.index, Owner::User, Owner::Away);
             }
@@ -481,7 +538,10 @@ impl HostQueue {
             }
             let index = (entry & !AWAY) - 1;
             if entry & AWAY != 0 {
-                self.side.shared.ledger.shift(0, index, Owner::Away, Owner::User);
+                self.side
+                    .shared
+                    .ledger
+                    .shift(0, index, Owner::Away, Owner::User);
             }
             self.side.free(index);
             n += 1;
@@ -515,7 +575,10 @@ impl HostQueue {
             match self.side.accept(desc, false) {
                 Ok(b) => {
                     self.region.prefetch_byte(b.addr as usize);
-                    out[got] = RawBuf { flags: b.flags & !NO_RECYCLE, ..b };
+                    out[got] = RawBuf {
+                        flags: b.flags & !NO_RECYCLE,
+                        ..b
+                    };
                     got += 1;
                 }
                 Err(fault) => return self.fail_after(fault, got),
@@ -534,7 +597,12 @@ impl HostQueue {
     #[inline]
     fn next_desc(&mut self) -> Result<Option<Desc>, Fault> {
         match &mut self.rx {
-            Rx::Lines { ring, line, at, end } => {
+            Rx::Lines {
+                ring,
+                line,
+                at,
+                end,
+            } => {
                 if at == end {
                     *end = ring.poll(&self.region, line)?;
                     *at = 0;
@@ -551,13 +619,18 @@ impl HostQueue {
 
     /// Host-only mode: refills the RX ring, a line's worth of slots at a time.
     fn post_blanks(&mut self) {
-        let Rx::Slots(ring) = &mut self.rx else { return };
+        let Rx::Slots(ring) = &mut self.rx else {
+            return;
+        };
         let mut blanks = [RawBuf::default(); SWEEP];
         while ring.vacant() >= SWEEP.min(8) {
             let want = ring.vacant().min(SWEEP);
             let got = self.side.alloc(0, &mut blanks[..want]);
             for b in &blanks[..got] {
-                self.side.shared.ledger.shift(0, b.index, Owner::User, Owner::Away);
+                self.side
+                    .shared
+                    .ledger
+                    .shift(0, b.index, Owner::User, Owner::Away);
                 ring.post(&self.region, b.addr);
             }
             self.side.stats.posts += got as u64;
@@ -581,7 +654,11 @@ impl HostQueue {
     /// Delivers what came before the fault; the next call reports it.
     fn fail_after(&mut self, fault: Fault, got: usize) -> Result<usize, Error> {
         let error = self.fail(fault);
-        if got > 0 { Ok(got) } else { Err(error) }
+        if got > 0 {
+            Ok(got)
+        } else {
+            Err(error)
+        }
     }
 
     /// The fault that stopped the queue, if any.
@@ -596,7 +673,11 @@ impl HostQueue {
 
     /// Bytes the buffer can hold from its first payload byte.
     pub fn capacity(&self, buf: &Buf) -> usize {
-        self.side.shared.layout.locate(buf.0.addr).map_or(0, |p| p.room())
+        self.side
+            .shared
+            .layout
+            .locate(buf.0.addr)
+            .map_or(0, |p| p.room())
     }
 
     /// Size class of the buffer.
@@ -610,7 +691,10 @@ impl HostQueue {
     /// When the payload is longer than [`capacity`](Self::capacity).
     #[inline]
     pub fn write(&mut self, buf: &mut Buf, payload: &[u8]) {
-        assert!(payload.len() <= self.capacity(buf), "payload does not fit the buffer");
+        assert!(
+            payload.len() <= self.capacity(buf),
+            "payload does not fit the buffer"
+        );
         if self.side.shared.config.nt_stores {
             self.region.copy_in_nt(buf.0.addr as usize, payload);
         } else {
@@ -656,7 +740,12 @@ fn rings(shared: &Shared, id: usize) -> (Producer, Rx) {
     let rx = if shared.config.shared_pool {
         let lazy = shared.config.rx_lazy as usize * 4 / q.rx.group.max(1);
         let ring = Consumer::new(q.rx.clone(), lazy.max(1));
-        Rx::Lines { ring, line: [Desc::default(); 4], at: 0, end: 0 }
+        Rx::Lines {
+            ring,
+            line: [Desc::default(); 4],
+            at: 0,
+            end: 0,
+        }
     } else {
         Rx::Slots(PostHost::new(q.rx.clone()))
     };
@@ -668,7 +757,10 @@ fn whole_packets(bufs: &[Buf], most: usize) -> usize {
     if bufs.len() <= most {
         return bufs.len();
     }
-    (1..=most).rev().find(|&n| !bufs[n - 1].more()).unwrap_or(most)
+    (1..=most)
+        .rev()
+        .find(|&n| !bufs[n - 1].more())
+        .unwrap_or(most)
 }
 
 /// Runs a raw burst call in chunks and appends what it returns to a vector.

@@ -97,7 +97,10 @@ fn measure(cli: &Cli) -> Result<(), Error> {
 
 fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
     Spec {
-        config: Config { huge: c.huge, ..config },
+        config: Config {
+            huge: c.huge,
+            ..config
+        },
         size,
         tx_batch: 32,
         rx_batch: 32,
@@ -113,7 +116,10 @@ fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
 }
 
 fn interfaces() -> [(&'static str, Config); 2] {
-    [("ccnic", Config::default()), ("unopt", Config::unoptimised())]
+    [
+        ("ccnic", Config::default()),
+        ("unopt", Config::unoptimised()),
+    ]
 }
 
 fn loopback(c: &Common) -> Vec<Series> {
@@ -121,7 +127,11 @@ fn loopback(c: &Common) -> Vec<Series> {
     for size in [64, 256, 1500, 4096, 9000] {
         for window in [1, 8, 32, 128, 512] {
             for (name, config) in interfaces() {
-                all.push(Series { experiment: "loopback", variant: name.into(), spec: spec(c, config, size, window) });
+                all.push(Series {
+                    experiment: "loopback",
+                    variant: name.into(),
+                    spec: spec(c, config, size, window),
+                });
             }
         }
     }
@@ -133,30 +143,107 @@ fn ablation(c: &Common) -> Vec<Series> {
     let mut all = Vec::new();
     let mut add = |experiment, variant: &str, config: &Config| {
         for window in [1, 256] {
-            all.push(Series { experiment, variant: variant.into(), spec: spec(c, config.clone(), 64, window) });
+            all.push(Series {
+                experiment,
+                variant: variant.into(),
+                spec: spec(c, config.clone(), 64, window),
+            });
         }
     };
     add("fig14a", "inline", &full);
-    add("fig14a", "register", &Config { signal: Signal::Register, ..full.clone() });
+    add(
+        "fig14a",
+        "register",
+        &Config {
+            signal: Signal::Register,
+            ..full.clone()
+        },
+    );
     add("fig14b", "opt", &full);
-    add("fig14b", "pack", &Config { layout: Layout::Packed, ..full.clone() });
-    add("fig14b", "pad", &Config { layout: Layout::Padded, ..full.clone() });
+    add(
+        "fig14b",
+        "pack",
+        &Config {
+            layout: Layout::Packed,
+            ..full.clone()
+        },
+    );
+    add(
+        "fig14b",
+        "pad",
+        &Config {
+            layout: Layout::Padded,
+            ..full.clone()
+        },
+    );
     // Fig. 15 removes one feature after another.
-    let no_recycle = Config { recycle: false, nonseq: false, ..full.clone() };
-    let no_small = Config { small: false, ..no_recycle.clone() };
-    let host_only = Config { shared_pool: false, ..no_small.clone() };
+    let no_recycle = Config {
+        recycle: false,
+        nonseq: false,
+        ..full.clone()
+    };
+    let no_small = Config {
+        small: false,
+        ..no_recycle.clone()
+    };
+    let host_only = Config {
+        shared_pool: false,
+        ..no_small.clone()
+    };
     add("fig15", "full", &full);
     add("fig15", "no_recycle_nonseq", &no_recycle);
     add("fig15", "no_small", &no_small);
     add("fig15", "no_shared_pool", &host_only);
-    add("single", "sequential_fill", &Config { nonseq: false, ..full.clone() });
-    add("single", "no_small", &Config { small: false, ..full.clone() });
-    add("single", "host_only", &Config { shared_pool: false, ..full.clone() });
-    add("single", "nt_stores", &Config { nt_stores: true, ..full.clone() });
-    add("single", "eager_rx_release", &Config { rx_lazy: 1, ..full.clone() });
+    add(
+        "single",
+        "sequential_fill",
+        &Config {
+            nonseq: false,
+            ..full.clone()
+        },
+    );
+    add(
+        "single",
+        "no_small",
+        &Config {
+            small: false,
+            ..full.clone()
+        },
+    );
+    add(
+        "single",
+        "host_only",
+        &Config {
+            shared_pool: false,
+            ..full.clone()
+        },
+    );
+    add(
+        "single",
+        "nt_stores",
+        &Config {
+            nt_stores: true,
+            ..full.clone()
+        },
+    );
+    add(
+        "single",
+        "eager_rx_release",
+        &Config {
+            rx_lazy: 1,
+            ..full.clone()
+        },
+    );
     add("whole", "ccnic", &full);
     add("whole", "unopt", &Config::unoptimised());
-    add("whole", "unopt_with_host_cache", &Config { recycle: true, ..Config::unoptimised() });
+    add(
+        "whole",
+        "unopt_with_host_cache",
+        &Config {
+            recycle: true,
+            ..Config::unoptimised()
+        },
+    );
     all
 }
 
@@ -168,9 +255,19 @@ fn batch(c: &Common) -> Vec<Series> {
             all.push(Series {
                 experiment: "fig16a",
                 variant: name.into(),
-                spec: Spec { tx_batch: n, ..base.clone() },
+                spec: Spec {
+                    tx_batch: n,
+                    ..base.clone()
+                },
             });
-            all.push(Series { experiment: "fig16b", variant: name.into(), spec: Spec { rx_batch: n, ..base } });
+            all.push(Series {
+                experiment: "fig16b",
+                variant: name.into(),
+                spec: Spec {
+                    rx_batch: n,
+                    ..base
+                },
+            });
         }
     }
     all
@@ -181,14 +278,24 @@ fn loaded(c: &Common) -> Result<(), Error> {
     for size in [64, 1500] {
         let peaks: Vec<Series> = interfaces()
             .into_iter()
-            .map(|(name, config)| Series { experiment: "peak", variant: name.into(), spec: spec(c, config, size, 256) })
+            .map(|(name, config)| Series {
+                experiment: "peak",
+                variant: name.into(),
+                spec: spec(c, config, size, 256),
+            })
             .collect();
         let peak = report(c, peaks)?;
-        let at80 = interfaces().into_iter().zip(peak).map(|((name, config), p)| Series {
-            experiment: "load80",
-            variant: name.into(),
-            spec: Spec { rate: Some(0.8 * p.mpps), ..spec(c, config, size, 512) },
-        });
+        let at80 = interfaces()
+            .into_iter()
+            .zip(peak)
+            .map(|((name, config), p)| Series {
+                experiment: "load80",
+                variant: name.into(),
+                spec: Spec {
+                    rate: Some(0.8 * p.mpps),
+                    ..spec(c, config, size, 512)
+                },
+            });
         report(c, at80.collect())?;
     }
     Ok(())
@@ -231,7 +338,10 @@ fn report(c: &Common, series: Vec<Series>) -> Result<Vec<Point>, Error> {
                 p.corrupt
             );
             if p.corrupt > 0 {
-                return Err(Error::Peer(format!("{} packets came back altered", p.corrupt)));
+                return Err(Error::Peer(format!(
+                    "{} packets came back altered",
+                    p.corrupt
+                )));
             }
             points.push(p);
         }
@@ -283,7 +393,18 @@ fn soak(c: &Common, packets: u64) -> Result<(), Error> {
     let series = Series {
         experiment: "soak",
         variant: "ccnic".into(),
-        spec: Spec { packets: Some(packets), warmup: Duration::ZERO, ..spec(c, Config::default(), 64, 256) },
+        spec: Spec {
+            packets: Some(packets),
+            warmup: Duration::ZERO,
+            ..spec(c, Config::default(), 64, 256)
+        },
     };
-    report(&Common { reps: 1, ..c.clone() }, vec![series]).map(|_| ())
+    report(
+        &Common {
+            reps: 1,
+            ..c.clone()
+        },
+        vec![series],
+    )
+    .map(|_| ())
 }
