@@ -501,7 +501,7 @@ impl HostQueue {
     /// Describes a chunk of which some or all buffers come back to this side.
     fn lend(&mut self, chunk: &[RawBuf], group: usize, descs: &mut [Desc; 4]) {
         let slots = self.lent.len();
-        let first = self.tx.position() as usize * group & (slots - 1);
+        let first = (self.tx.position() as usize * group) & (slots - 1);
         let lend_all = !self.side.shared.config.shared_pool;
         for (i, b) in chunk.iter().enumerate() {
             let ledger = &self.side.shared.ledger;

@@ -286,11 +286,11 @@ impl NicQueue {
             return Ok(n == out.len());
         };
         let large = self.side.shared.config.large_bytes as usize;
-        for i in 0..out.len() {
+        for (i, slot) in out.iter_mut().enumerate() {
             match ring.take(&self.region) {
                 Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
                     Some(p) if p.room() == large && p.class() == Class::Large => {
-                        out[i] = RawBuf {
+                        *slot = RawBuf {
                             addr,
                             index: p.index(),
                             len: 0,

@@ -246,10 +246,8 @@ fn threads_with_pauses_keep_order() {
             while got < packets {
                 let burst = (1 + sent % 33).min(packets - sent) as usize;
                 if sent - got < 200 && queue.alloc(&mut bufs, burst, 64) > 0 {
-                    let mut fresh = sent;
-                    for b in &mut bufs {
+                    for (fresh, b) in (sent..).zip(&mut bufs) {
                         queue.write(b, &payload(fresh, 16 + (fresh % 49) as usize));
-                        fresh += 1;
                     }
                     sent += queue.tx(&mut bufs).expect("honest") as u64;
                     queue.free(&mut bufs);

@@ -163,7 +163,7 @@ impl Region {
         let to = self.ptr(offset, from.len());
         let mut done = 0;
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if (to as usize).is_multiple_of(8) {
+        if to.cast::<u64>().is_aligned() {
             for chunk in from.chunks_exact(8) {
                 let word = i64::from_ne_bytes(chunk.try_into().expect("eight bytes"));
                 // SAFETY: `to + done` is 8-byte aligned and inside the checked span.

@@ -65,6 +65,9 @@ enum What {
     },
 }
 
+/// Ping-pongs before and after each run.
+const PING_PONGS: u64 = 10_000;
+
 /// One line of a plot: what is varied and the measurement.
 struct Series {
     experiment: &'static str,
@@ -86,9 +89,9 @@ fn main() -> ExitCode {
 fn measure(cli: &Cli) -> Result<(), Error> {
     let c = &cli.common;
     match cli.what {
-        What::Loopback => report(c, loopback(c)).map(|_| ()),
-        What::Ablation => report(c, ablation(c)).map(|_| ()),
-        What::Batch => report(c, batch(c)).map(|_| ()),
+        What::Loopback => report(c, &loopback(c)),
+        What::Ablation => report(c, &ablation(c)),
+        What::Batch => report(c, &batch(c)),
         What::Loaded => loaded(c),
         What::Probe => probes(c),
         What::Soak { packets } => soak(c, packets),
@@ -273,102 +276,145 @@ fn batch(c: &Common) -> Vec<Series> {
     all
 }
 
-/// First the peak of each interface, then its latency at 80 % of that.
+/// The peak of each interface, then at once its latency at 80 % of that.
 fn loaded(c: &Common) -> Result<(), Error> {
-    for size in [64, 1500] {
-        let peaks: Vec<Series> = interfaces()
-            .into_iter()
-            .map(|(name, config)| Series {
-                experiment: "peak",
-                variant: name.into(),
-                spec: spec(c, config, size, 256),
-            })
-            .collect();
-        let peak = report(c, peaks)?;
-        let at80 = interfaces()
-            .into_iter()
-            .zip(peak)
-            .map(|((name, config), p)| Series {
-                experiment: "load80",
-                variant: name.into(),
-                spec: Spec {
-                    rate: Some(0.8 * p.mpps),
-                    ..spec(c, config, size, 512)
-                },
-            });
-        report(c, at80.collect())?;
+    let mut rows = Vec::new();
+    for rep in 0..c.reps.max(1) {
+        for size in [64, 1500] {
+            for (name, config) in interfaces() {
+                let series = |experiment, rate, window| Series {
+                    experiment,
+                    variant: name.into(),
+                    spec: Spec {
+                        rate,
+                        ..spec(c, config.clone(), size, window)
+                    },
+                };
+                let peak = measure_row(c, rep, &series("peak", None, 256))?;
+                let rate = Some(0.8 * peak.point.mpps);
+                rows.push(peak);
+                rows.push(measure_row(c, rep, &series("load80", rate, 512))?);
+            }
+        }
     }
+    medians(&rows);
     Ok(())
 }
 
-fn header() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        println!(
-            "experiment,variant,size_bytes,tx_batch,rx_batch,window,rate_mpps,rep,packets,mpps,gbps,\
-             lat_min_ns,lat_p50_ns,lat_p99_ns,units_per_packet,pool_per_packet,corrupt"
-        );
-    });
+/// One repetition of one series.
+struct Row {
+    key: String,
+    place: &'static str,
+    point: Point,
 }
 
-/// Runs all series, repetition by repetition, and returns the median of each.
-fn report(c: &Common, series: Vec<Series>) -> Result<Vec<Point>, Error> {
-    header();
-    let mut points: Vec<Vec<Point>> = vec![Vec::new(); series.len()];
+/// Runs every series once per repetition.
+fn report(c: &Common, series: &[Series]) -> Result<(), Error> {
+    let mut rows = Vec::new();
     for rep in 0..c.reps.max(1) {
-        for (s, points) in series.iter().zip(&mut points) {
-            let p = run::run(&s.spec)?;
-            println!(
-                "{},{},{},{},{},{},{},{rep},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},{}",
-                s.experiment,
-                s.variant,
-                s.spec.size,
-                s.spec.tx_batch,
-                s.spec.rx_batch,
-                s.spec.window,
-                s.spec.rate.map_or(String::new(), |r| format!("{r:.3}")),
-                p.packets,
-                p.mpps,
-                p.gbps,
-                p.lat_min_ns,
-                p.lat_p50_ns,
-                p.lat_p99_ns,
-                p.units_per_packet,
-                p.pool_per_packet,
-                p.corrupt
-            );
-            if p.corrupt > 0 {
-                return Err(Error::Peer(format!(
-                    "{} packets came back altered",
-                    p.corrupt
-                )));
-            }
-            points.push(p);
+        for s in series {
+            rows.push(measure_row(c, rep, s)?);
         }
     }
-    let mut medians = Vec::new();
-    for (s, p) in series.iter().zip(&points) {
-        let of = |f: fn(&Point) -> f64| {
-            let mut v: Vec<f64> = p.iter().map(f).collect();
-            v.sort_by(f64::total_cmp);
-            v[v.len() / 2]
-        };
-        let m = Point {
-            mpps: of(|p| p.mpps),
-            gbps: of(|p| p.gbps),
-            lat_min_ns: of(|p| p.lat_min_ns),
-            lat_p50_ns: of(|p| p.lat_p50_ns),
-            lat_p99_ns: of(|p| p.lat_p99_ns),
-            ..Point::default()
-        };
-        eprintln!(
-            "{:9} {:22} {:5} B  tx {:2} rx {:2} window {:4}  {:7.3} Mpps {:7.2} Gb/s  min {:6.0} p50 {:7.0} p99 {:7.0} ns",
-            s.experiment, s.variant, s.spec.size, s.spec.tx_batch, s.spec.rx_batch, s.spec.window,
-            m.mpps, m.gbps, m.lat_min_ns, m.lat_p50_ns, m.lat_p99_ns
-        );
-        medians.push(m);
+    medians(&rows);
+    Ok(())
+}
+
+/// Where the two CPUs are: virtual machines move them between a shared cache (near) and
+/// beyond it (far), which changes every result, so each run is bracketed by a ping-pong.
+fn place(before: f64, after: f64) -> &'static str {
+    if before.max(after) < 150.0 {
+        "near"
+    } else if before.min(after) > 250.0 {
+        "far"
+    } else {
+        "moved"
     }
-    Ok(medians)
+}
+
+fn measure_row(c: &Common, rep: usize, s: &Series) -> Result<Row, Error> {
+    static HEADER: std::sync::Once = std::sync::Once::new();
+    HEADER.call_once(|| {
+        println!(
+            "experiment,variant,size_bytes,tx_batch,rx_batch,window,rate_mpps,rep,place,pingpong_ns,packets,\
+             mpps,gbps,lat_min_ns,lat_p50_ns,lat_p99_ns,units_per_packet,pool_per_packet,corrupt"
+        );
+    });
+    let cpus = (c.host_cpu, c.nic_cpu);
+    let before = probe::ping_pong(cpus, true, PING_PONGS)?;
+    let p = run::run(&s.spec)?;
+    let after = probe::ping_pong(cpus, true, PING_PONGS)?;
+    let place = place(before, after);
+    println!(
+        "{},{},{},{},{},{},{},{rep},{place},{:.1},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},{}",
+        s.experiment,
+        s.variant,
+        s.spec.size,
+        s.spec.tx_batch,
+        s.spec.rx_batch,
+        s.spec.window,
+        s.spec.rate.map_or(String::new(), |r| format!("{r:.3}")),
+        before.max(after),
+        p.packets,
+        p.mpps,
+        p.gbps,
+        p.lat_min_ns,
+        p.lat_p50_ns,
+        p.lat_p99_ns,
+        p.units_per_packet,
+        p.pool_per_packet,
+        p.corrupt
+    );
+    if p.corrupt > 0 {
+        return Err(Error::Peer(format!(
+            "{} packets came back altered",
+            p.corrupt
+        )));
+    }
+    let key = format!(
+        "{} | {} | {} | {} | {} | {}",
+        s.experiment, s.variant, s.spec.size, s.spec.tx_batch, s.spec.rx_batch, s.spec.window
+    );
+    Ok(Row {
+        key,
+        place,
+        point: p,
+    })
+}
+
+/// Medians per series and place, as a table on standard error.
+fn medians(rows: &[Row]) {
+    eprintln!("| place | experiment | variant | size B | tx | rx | window | runs | Mpps | Gb/s | min ns | p50 ns | p99 ns |");
+    eprintln!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for place in ["near", "far", "moved"] {
+        let mut done: Vec<&str> = Vec::new();
+        for row in rows.iter().filter(|r| r.place == place) {
+            if done.contains(&row.key.as_str()) {
+                continue;
+            }
+            done.push(&row.key);
+            let group: Vec<&Point> = rows
+                .iter()
+                .filter(|r| r.place == place && r.key == row.key)
+                .map(|r| &r.point)
+                .collect();
+            let of = |f: fn(&Point) -> f64| {
+                let mut v: Vec<f64> = group.iter().map(|p| f(p)).collect();
+                v.sort_by(f64::total_cmp);
+                v[v.len() / 2]
+            };
+            eprintln!(
+                "| {place} | {} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} |",
+                row.key,
+                group.len(),
+                of(|p| p.mpps),
+                of(|p| p.gbps),
+                of(|p| p.lat_min_ns),
+                of(|p| p.lat_p50_ns),
+                of(|p| p.lat_p99_ns)
+            );
+        }
+    }
 }
 
 fn probes(c: &Common) -> Result<(), Error> {
@@ -404,7 +450,6 @@ fn soak(c: &Common, packets: u64) -> Result<(), Error> {
             reps: 1,
             ..c.clone()
         },
-        vec![series],
+        &[series],
     )
-    .map(|_| ())
 }

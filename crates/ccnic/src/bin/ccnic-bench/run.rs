@@ -256,11 +256,9 @@ impl<'a> Load<'a> {
         let want = packets * self.segments;
         let got = queue.alloc(&mut self.bufs, want, hint);
         let whole = got - got % self.segments;
-        let mut number = self.sent;
-        for packet in self.bufs[..whole].chunks_mut(self.segments) {
+        for (number, packet) in (self.sent..).zip(self.bufs[..whole].chunks_mut(self.segments)) {
             self.template[..8].copy_from_slice(&number.to_le_bytes());
             self.template[8..16].copy_from_slice(&now.to_le_bytes());
-            number += 1;
             let last = packet.len() - 1;
             for (i, (b, part)) in packet
                 .iter_mut()
