@@ -360,7 +360,9 @@ static int dev_info(struct rte_eth_dev *dev, struct rte_eth_dev_info *info) {
   info->max_rx_queues = MAX_QUEUES;
   info->max_tx_queues = MAX_QUEUES;
   info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-  info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
+  /* Checksums are reported as unknown, which applications have to handle; l3fwd insists on
+   * the offload being there. */
+  info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_CHECKSUM;
   return 0;
 }
 
