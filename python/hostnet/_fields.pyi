@@ -21,6 +21,9 @@ class CoreSpec(Section):
     """One kind of core."""
     clock: str
     """Clock."""
+    compute_ipc: float
+    """Instructions a cycle that code other than line copies sustains: dependences, branches and instruction fetch
+    keep it below the width."""
     count: int
     """Cores on the host."""
     lfb: int

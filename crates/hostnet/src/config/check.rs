@@ -46,6 +46,12 @@ fn platform(s: &Scenario) -> Check {
         positive(key, v.into())?;
     }
     positive("platform.core.clock", p.core.clock.0)?;
+    need(p.core.compute_ipc > 0.0 && p.core.compute_ipc <= f64::from(p.core.width), || {
+        format!(
+            "platform.core.compute_ipc = {} is not within 0 to platform.core.width = {}",
+            p.core.compute_ipc, p.core.width
+        )
+    })?;
     for (key, v) in [
         ("platform.caches.l1d.size", p.caches.l1d.size),
         ("platform.caches.l2.size", p.caches.l2.size),

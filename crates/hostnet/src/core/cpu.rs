@@ -90,6 +90,7 @@ pub struct Cpu {
     sq_size: u32,
     per_line: u32,
     per_instr: u64,
+    per_compute: u64,
     t: u64,
     seq: u64,
     pub program: Program,
@@ -139,6 +140,7 @@ impl Cpu {
             per_instr: (clock.span(1_000_000).0 as u128 * u128::from(FRAC)
                 / 1_000_000
                 / u128::from(s.width)) as u64,
+            per_compute: (clock.span(1_000_000).0 as f64 * FRAC as f64 / 1e6 / s.compute_ipc) as u64,
             t: 0,
             seq: 0,
             program: Program::default(),
@@ -545,7 +547,9 @@ impl Cpu {
                 if !self.rob_room() {
                     return false;
                 }
-                self.dispatch(n);
+                self.seq += u64::from(n);
+                self.instructions += u64::from(n);
+                self.t += u64::from(n) * self.per_compute;
                 (0, 0, LOAD)
             }
             Op::Load { line, lines } => (line, lines, LOAD),

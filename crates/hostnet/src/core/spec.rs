@@ -28,6 +28,9 @@ pub struct CoreSpec {
     pub pipeline: Pipeline,
     /// Instructions dispatched (and retired) a cycle.
     pub width: u32,
+    /// Instructions a cycle that code other than line copies sustains: dependences, branches and
+    /// instruction fetch keep it below the width.
+    pub compute_ipc: f64,
     /// Reorder buffer entries.
     pub rob: u32,
     /// Store queue entries; a 64-byte line store takes `stores_per_line`.

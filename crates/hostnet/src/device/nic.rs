@@ -202,6 +202,17 @@ impl Nic {
         Ok(())
     }
 
+    /// The first lines of the next receive and transmit buffers of an idle `queue`, which both go to the
+    /// end of their rings.
+    pub fn cycle(&mut self, queue: usize) -> (u64, u64) {
+        let tx = self.next_tx(queue);
+        let q = &mut self.queues[queue];
+        q.tx_next = (q.tx_next + 1) % q.tx_slots;
+        q.free.rotate_left(1);
+        let buffer = q.free.back().expect("a ring has buffers");
+        (q.base + u64::from(*buffer) * q.buffer_lines, tx)
+    }
+
     /// Gives packet `p` a record.
     pub fn adopt(&mut self, p: Packet) -> u32 {
         if let Some(id) = self.spare.pop() {

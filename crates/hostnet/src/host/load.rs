@@ -124,8 +124,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs until caches and traffic are steady: every ring has been around, the caches no longer fill up,
-    /// and memory accesses per request and throughput agree over successive windows.
+    /// Runs until caches and traffic are steady. The caches are filled without timing first; then
+    /// memory accesses per request, throughput and lines held must agree over successive windows.
     fn warm_up(&mut self, to: f64) -> Result<(), String> {
         if let Some(n) = self.spec.run.warmup_requests {
             if n > 0 {
@@ -133,9 +133,12 @@ impl Run<'_> {
             }
             return Ok(());
         }
+        self.host.warm_caches(&mut || (self.progress)(0.0))?;
         let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0) as u64;
-        let window = (entries / 4).clamp(2_000, 12_000);
-        let most = 40 + 8 * entries / window;
+        let window = (entries / 8).clamp(1_500, 5_000);
+        // Standing queues make a packet wait, and that must show in every buffer.
+        let standing = self.spec.traffic.depth > 0;
+        let most = 60 + 4 * entries / window;
         let mut seen: Vec<(f64, f64, f64)> = Vec::new();
         for i in 0..most {
             self.host.restart_window();
@@ -144,8 +147,7 @@ impl Run<'_> {
             let span = (self.host.now - self.host.window.start).0 as f64;
             let held = self.host.mem.lines_held() as f64;
             seen.push((moved as f64 / window as f64, span, held));
-            let wrapped = self.host.source.is_none() || (i + 1) * window > entries;
-            if wrapped && steady(&seen) {
+            if (!standing || (i + 1) * window > entries) && steady(&seen) {
                 break;
             }
         }

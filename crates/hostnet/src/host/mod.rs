@@ -4,6 +4,7 @@ mod build;
 mod directed;
 mod load;
 mod measure;
+mod warm;
 
 pub use load::{run, Progress};
 pub use measure::Outcome;
@@ -115,12 +116,12 @@ impl Host {
         }
     }
 
-    /// A packet arrives now, for `core` or for one that the source picks. False when it is dropped.
-    fn inject(&mut self, core: Option<u16>) -> bool {
-        let Some(s) = &mut self.source else { return false };
+    /// Draws the next packet, for `core` or for one that the source picks.
+    fn draw(&mut self, core: Option<u16>) -> Option<(u16, Content)> {
+        let s = self.source.as_mut()?;
         let n = s.next;
         s.next += 1;
-        let (core, content) = match (&s.capture, &mut self.apps[s.tenant]) {
+        Some(match (&s.capture, &mut self.apps[s.tenant]) {
             (Some(capture), App::Memcached(app)) => {
                 let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
                 let flow = capture.packets[i].flow as usize % s.cores.len();
@@ -133,7 +134,12 @@ impl Host {
                 };
                 (s.cores[i], app.content(i, &mut s.rng))
             }
-        };
+        })
+    }
+
+    /// A packet arrives now. False when it is dropped.
+    fn inject(&mut self, core: Option<u16>) -> bool {
+        let Some((core, content)) = self.draw(core) else { return false };
         let packet = Packet {
             queue: core,
             lines: content.lines,

@@ -5,7 +5,7 @@ use super::array::Victim;
 use super::region::{Kind, Sharing};
 use super::spec::{LlcRole, ReadHit};
 use super::stats::Class;
-use super::{rx, Memory, Op, Txn};
+use super::{rx, Memory, Op, Probe, Txn};
 use crate::kernel::{Event, Events, Time};
 use std::collections::HashMap;
 
@@ -76,11 +76,7 @@ impl Memory {
         match t.op {
             Op::Read | Op::Own => self.core_read(cal, id, t, now),
             Op::StreamWrite => {
-                let dropped = self.invalidate_private(t.line) + self.drop_llc(t.line);
-                self.stats.ledger.overwritten += dropped;
-                self.stats.ledger.bypassed += 1;
-                let class = Class::of_eviction(self.map.of(t.line).kind);
-                self.write_dram(cal, t.line, class, now);
+                self.stream(cal, t.line, now);
                 cal.push(now + self.lat.noc, Event::Fill(id));
             }
             Op::NicRead => unreachable!("the NIC reads through nic_read"),
@@ -91,7 +87,20 @@ impl Memory {
         }
     }
 
-    fn core_read(&mut self, cal: &mut Events, id: u32, t: Txn, now: Time) {
+    fn core_read(&mut self, cal: &mut Events, id: u32, mut t: Txn, now: Time) {
+        let found = self.look_up(cal, &mut t, now);
+        self.txns[id as usize] = t;
+        match found {
+            Ok(snoop) => {
+                cal.push(now + self.lat.llc + snoop + self.lat.noc, Event::Fill(id));
+            }
+            Err(class) => self.read_dram(cal, id, class, now),
+        }
+    }
+
+    /// What a core's request does to the caches: the extra time of a snoop when the data is on the chip,
+    /// the class of the DRAM read when it is not. Notes in `t` what comes with the data.
+    fn look_up(&mut self, cal: &mut Events, t: &mut Txn, now: Time) -> Result<Time, Class> {
         let region = self.map.of(t.line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
         let mut snoop = Time::ZERO;
@@ -119,34 +128,70 @@ impl Memory {
             }
             self.stats.stale_reads += u64::from(stale);
         }
-        let hit_at = now + self.lat.llc + snoop + self.lat.noc;
+        let apart = self.apart(kind);
+        let slot = if apart { None } else { self.llc.find(t.line) };
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == Kind::App);
-        if self.apart(kind) {
-            self.stats.tenants[tenant].llc_hits += 1;
-            self.txns[id as usize].transient = true;
-            cal.push(hit_at, Event::Fill(id));
-            return;
+        counts.llc_hits += u64::from(apart || slot.is_some());
+        counts.llc_misses += u64::from(!apart && slot.is_none());
+        t.transient |= apart;
+        if apart {
+            return Ok(snoop);
         }
-        let Some(slot) = self.llc.find(t.line) else {
-            self.stats.tenants[tenant].llc_misses += 1;
+        let Some(slot) = slot else {
             if self.role == LlcRole::Inclusive {
                 let mask = self.tenant_ways[tenant];
                 self.llc_insert(cal, t.line, false, mask, now);
             }
-            self.read_dram(cal, id, Class::of_read(kind), now);
-            return;
+            return Err(Class::of_read(kind));
         };
-        self.stats.tenants[tenant].llc_hits += 1;
         self.llc.touch(slot);
-        let gives_up = self.role == LlcRole::Victim
-            && (t.op == Op::Own || self.read_hit == ReadHit::Migrate);
-        if gives_up {
-            self.txns[id as usize].dirty = self.llc.remove(slot);
+        if self.role == LlcRole::Victim
+            && (t.op == Op::Own || self.read_hit == ReadHit::Migrate)
+        {
+            t.dirty = self.llc.remove(slot);
         } else {
-            self.txns[id as usize].copied = true;
+            t.copied = true;
         }
-        cal.push(hit_at, Event::Fill(id));
+        Ok(snoop)
+    }
+
+    fn stream(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let dropped = self.invalidate_private(line) + self.drop_llc(line);
+        self.stats.ledger.overwritten += dropped;
+        self.stats.ledger.bypassed += 1;
+        let class = Class::of_eviction(self.map.of(line).kind);
+        self.write_dram(cal, line, class, now);
+    }
+
+    /// A non-temporal store of a line, at once.
+    pub fn stream_at_once(&mut self, cal: &mut Events, line: u64) {
+        self.stream(cal, line, Time::ZERO);
+    }
+
+    /// A core's access with everything it causes, at once: see [`Memory::functional`].
+    pub fn access_at_once(&mut self, cal: &mut Events, core: u16, line: u64, write: bool) {
+        let now = Time::ZERO;
+        if self.probe(cal, core.into(), line, write, now) != Probe::Miss {
+            return;
+        }
+        let mut t = Txn {
+            line,
+            op: if write { Op::Own } else { Op::Read },
+            who: core.into(),
+            record: 0,
+            dirty: false,
+            copied: false,
+            transient: false,
+            issued: now,
+            at_mc: now,
+        };
+        if let Err(class) = self.look_up(cal, &mut t, now) {
+            self.stats.count(class);
+        }
+        if !t.transient {
+            self.fill(cal, core.into(), &t, write, now);
+        }
     }
 
     /// A core's L2 gives a line to the LLC.
@@ -269,6 +314,10 @@ impl Memory {
             if near || slot.is_some() {
                 return Some(now + self.lat.noc + self.lat.llc + snoop + self.lat.noc);
             }
+        }
+        if self.functional {
+            self.stats.count(Class::NicTxRd);
+            return Some(now);
         }
         let id = self.txn(Txn {
             line,

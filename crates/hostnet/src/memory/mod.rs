@@ -104,6 +104,8 @@ pub struct Memory {
     tenant_ways: Vec<u32>,
     /// Network data lives in a cache of its own without limit (ideal-DDIO).
     pub ideal_network: bool,
+    /// Accesses take no time and DRAM is only counted: caches are being warmed.
+    pub functional: bool,
     pub dram: Controller,
     channels: Vec<Channel>,
     done: Vec<dram::Completion>,
@@ -176,6 +178,7 @@ impl Memory {
             clean_victim: h.llc.clean_victim,
             tenant_ways,
             ideal_network: false,
+            functional: false,
             channels: vec![channel; dram.channels()],
             dram,
             done: Vec::with_capacity(64),
@@ -280,6 +283,9 @@ impl Memory {
         self.stats.ledger.written += 1;
         if let Some(s) = &mut self.shadow {
             s.write_back(line);
+        }
+        if self.functional {
+            return;
         }
         let (ch, at) = self.dram.route(line);
         let c = &self.channels[ch];

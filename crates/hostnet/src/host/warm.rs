@@ -1,0 +1,138 @@
+//! Warming the caches without timing: the same packets, programs and placement, one after another.
+//!
+//! Caches need hundreds of thousands of requests to fill; time plays no part in what they hold
+//! then, but for standing queues, which the timed warm-up that follows brings about.
+
+use super::Host;
+use crate::core::{Op, Program};
+use crate::device::nic::SweepTx;
+use crate::kernel::Time;
+use crate::memory::Sweep;
+use crate::stack::qp::Outcome;
+
+/// Requests between two looks at whether the caches are steady, at least.
+const CHUNK: u64 = 8192;
+/// Requests after which warming ends whatever the caches do.
+const MOST: u64 = 4_000_000;
+
+impl Host {
+    /// Serves packets at once until every ring has been around twice, the caches no longer fill up and
+    /// DRAM transfers per request are steady. `poll` may abort.
+    ///
+    /// # Errors
+    /// What `poll` says.
+    pub(super) fn warm_caches(
+        &mut self,
+        poll: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
+        let Some(source) = &self.source else { return Ok(()) };
+        let rings = source.cores.len() as u64 * u64::from(self.spec.rings.rx_buffers);
+        let chunk = CHUNK.max(rings / 2);
+        let mut program = Program::default();
+        let mut before = (0.0, 0.0);
+        let mut served = 0;
+        self.mem.functional = true;
+        while served < MOST {
+            self.mem.restart_meters(self.now);
+            for n in 0..chunk {
+                self.serve_at_once(&mut program);
+                if n % self.cores.len() as u64 == 0 {
+                    self.free_run_at_once(&mut program);
+                }
+            }
+            served += chunk;
+            poll()?;
+            let moved: u64 = self.mem.stats.dram.iter().sum();
+            let after = (moved as f64 / chunk as f64, self.mem.lines_held() as f64);
+            let near = |a: f64, b: f64, tol: f64| (a - b).abs() <= tol * b.max(1.0);
+            let steady = near(before.0, after.0, 0.01) && near(before.1, after.1, 0.002);
+            if steady && served >= 2 * rings {
+                break;
+            }
+            before = after;
+        }
+        self.mem.functional = false;
+        self.mem.restart_meters(self.now);
+        Ok(())
+    }
+
+    fn serve_at_once(&mut self, program: &mut Program) {
+        let Some((core, content)) = self.draw(None) else { return };
+        let (rx, tx) = self.nic.cycle(core.into());
+        let lines = u64::from(content.lines);
+        for l in rx..rx + lines {
+            self.mem.nic_write(&mut self.cal, l, self.nic.inbound, Time::ZERO);
+        }
+        program.ops.clear();
+        let state = &self.cores[core as usize];
+        let app = &mut self.apps[state.tenant as usize];
+        let (served, tx_lines) = app.serve(state.local.into(), &content, rx, tx, program);
+        self.execute_at_once(core, program);
+        self.mem.consumed(rx, lines);
+        let sent = if served == Outcome::Forward { rx } else { tx };
+        if served != Outcome::Consumed {
+            for l in sent..sent + u64::from(tx_lines) {
+                self.mem.nic_read(&mut self.cal, l, self.nic.tx_from_dram, 0, Time::ZERO);
+                if self.nic.sweep_tx != SweepTx::None {
+                    self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
+                }
+            }
+        }
+        if self.spec.placement.sweep_rx && served != Outcome::Forward {
+            for l in rx..rx + lines {
+                self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
+            }
+        }
+    }
+
+    fn free_run_at_once(&mut self, program: &mut Program) {
+        for c in 0..self.cores.len() {
+            let state = &mut self.cores[c];
+            let app = &mut self.apps[state.tenant as usize];
+            if !app.is_free_running() {
+                continue;
+            }
+            program.ops.clear();
+            app.free_run(state.local.into(), &mut state.rng, program);
+            self.execute_at_once(c as u16, program);
+        }
+    }
+
+    fn execute_at_once(&mut self, core: u16, program: &Program) {
+        for op in &program.ops {
+            let (line, lines, write) = match *op {
+                Op::Load { line, lines }
+                | Op::DependentLoad { line, lines }
+                | Op::Prefetch { line, lines } => (line, lines, false),
+                Op::Anchor { line } | Op::Chase { line, .. } => (line, 1, false),
+                Op::Store { line, lines } | Op::DependentStore { line, lines } => {
+                    (line, lines, true)
+                }
+                Op::Copy { from, to, lines, .. } => {
+                    for i in 0..u64::from(lines) {
+                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
+                        self.mem.access_at_once(&mut self.cal, core, to + i, true);
+                    }
+                    continue;
+                }
+                Op::CopyStream { from, to, lines } => {
+                    for i in 0..u64::from(lines) {
+                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
+                        self.mem.stream_at_once(&mut self.cal, to + i);
+                    }
+                    continue;
+                }
+                Op::Maintain { line, lines, op } => {
+                    for l in line..line + u64::from(lines) {
+                        self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), Time::ZERO);
+                    }
+                    continue;
+                }
+                Op::Compute(_) | Op::Retire { .. } | Op::Fence | Op::Stall(_) => continue,
+            };
+            for l in line..line + u64::from(lines) {
+                self.mem.access_at_once(&mut self.cal, core, l, write);
+            }
+        }
+    }
+}
