@@ -14,7 +14,8 @@ use std::thread::JoinHandle;
 use crate::buf::RawBuf;
 use crate::config::Config;
 use crate::error::Error;
-use crate::host::{HostPort, HostQueue};
+use crate::host::HostPort;
+use crate::queue::HostQueue;
 use crate::side::Stats;
 
 thread_local! {
