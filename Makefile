@@ -57,6 +57,8 @@ stubs: build ## rewrite the typed face of scenarios after the schema has changed
 scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md
 	$(BIN)/hostnet scoreboard --md docs/scoreboard.md
 
+include crates/ccnic/ccnic.mk
+
 .PHONY: clean
 clean: ## remove everything that was built or computed
 	cargo clean

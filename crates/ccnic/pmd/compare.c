@@ -107,6 +107,7 @@ static void exchange_native(uint32_t n) {
     for (int i = 0; i < k; i++) {
       fill(ccnic_payload(base, &bufs[i]), now);
       bufs[i].len = (uint16_t)opt.size;
+      bufs[i].flags = 0;
     }
     int taken = k > 0 ? ccnic_tx(queue, bufs, (uint32_t)k) : 0;
     if (taken < 0)
@@ -156,8 +157,13 @@ static void exchange_mbuf(uint32_t n) {
 
 static void echo_ethdev(uint16_t port_id) {
   struct rte_mbuf *m[BURST];
+  uint32_t idle = 0;
   while (!stop) {
     uint16_t n = rte_eth_rx_burst(port_id, 0, m, BURST), done = 0;
+    /* Before and after the measurement, the far process's control threads need this CPU. */
+    idle = n ? 0 : idle + 1;
+    if (idle > 1u << 18)
+      usleep(100);
     while (done < n && !stop)
       done += rte_eth_tx_burst(port_id, 0, m + done, n - done);
   }

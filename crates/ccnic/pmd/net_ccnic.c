@@ -198,6 +198,7 @@ static uint16_t rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n) {
 static inline void copy_packet(struct pair *p, ccnic_buf *buf, const struct rte_mbuf *m) {
   char *to = p->base + buf->addr;
   buf->len = (uint16_t)m->pkt_len;
+  buf->flags = 0; /* with len one store, so that the library's load of both is forwarded */
   for (; m != NULL; m = m->next) {
     rte_memcpy(to, rte_pktmbuf_mtod(m, const void *), m->data_len);
     to += m->data_len;
@@ -359,7 +360,9 @@ static int dev_info(struct rte_eth_dev *dev, struct rte_eth_dev_info *info) {
   info->max_rx_queues = MAX_QUEUES;
   info->max_tx_queues = MAX_QUEUES;
   info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-  info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
+  /* Checksums are reported as unknown, which applications have to handle; l3fwd insists on
+   * the offload being there. */
+  info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_CHECKSUM;
   return 0;
 }
 

@@ -30,14 +30,18 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub fn new(total: usize) -> Ledger {
-        Ledger { entries: (0..total).map(|_| AtomicU32::new(0)).collect() }
+        Ledger {
+            entries: (0..total).map(|_| AtomicU32::new(0)).collect(),
+        }
     }
 
     /// Moves a buffer from one owner to another; false when the record disagrees. Records of
     /// another epoch count as away.
     #[inline]
     pub fn shift(&self, epoch: u32, index: u32, from: Owner, to: Owner) -> bool {
-        let Some(entry) = self.entries.get(index as usize) else { return false };
+        let Some(entry) = self.entries.get(index as usize) else {
+            return false;
+        };
         let now = entry.load(Relaxed);
         let tag = epoch << EPOCH;
         let fits = if from == Owner::Away {
@@ -64,7 +68,9 @@ impl Ledger {
     #[inline]
     pub fn is_sole(&self, epoch: u32, index: u32) -> bool {
         let sole = epoch << EPOCH | Owner::User as u32;
-        self.entries.get(index as usize).is_some_and(|e| e.load(Relaxed) == sole)
+        self.entries
+            .get(index as usize)
+            .is_some_and(|e| e.load(Relaxed) == sole)
     }
 
     /// Records a buffer that is known to exist as away.
@@ -76,12 +82,16 @@ impl Ledger {
     /// True when the buffer has more than one reference.
     #[inline]
     pub fn shared(&self, index: u32) -> bool {
-        self.entries.get(index as usize).is_some_and(|e| e.load(Relaxed) & REFS != 0)
+        self.entries
+            .get(index as usize)
+            .is_some_and(|e| e.load(Relaxed) & REFS != 0)
     }
 
     /// Adds a reference to a buffer of the application; false if it is not, or has 2^14.
     pub fn retain(&self, epoch: u32, index: u32) -> bool {
-        let Some(entry) = self.entries.get(index as usize) else { return false };
+        let Some(entry) = self.entries.get(index as usize) else {
+            return false;
+        };
         entry
             .fetch_update(Relaxed, Relaxed, |now| {
                 let user = now & STATE == Owner::User as u32 && now >> EPOCH == epoch & 0xffff;
@@ -92,7 +102,9 @@ impl Ledger {
 
     /// Drops one of several references; false when there is only one.
     pub fn drop_ref(&self, index: u32) -> bool {
-        let Some(entry) = self.entries.get(index as usize) else { return false };
+        let Some(entry) = self.entries.get(index as usize) else {
+            return false;
+        };
         entry
             .fetch_update(Relaxed, Relaxed, |now| (now & REFS != 0).then(|| now - REF))
             .is_ok()

@@ -47,6 +47,7 @@ mod nic;
 pub mod overlay;
 pub mod pool;
 pub mod post;
+mod queue;
 #[allow(unsafe_code)]
 mod raw;
 pub mod ring;
@@ -57,9 +58,10 @@ pub use channel::NicServer;
 pub use config::{Config, Home, Layout, Signal};
 pub use desc::{Desc, MAX_SEGMENTS, MORE, NO_RECYCLE};
 pub use error::{Error, Fault};
-pub use host::{Audit, HostPort, HostQueue};
+pub use host::{Audit, HostPort};
 pub use layout::Class;
 pub use nic::{NicPort, NicQueue};
+pub use queue::HostQueue;
 pub use raw::{timestamp, Region};
 pub use side::Stats;
 
@@ -67,7 +69,9 @@ pub use side::Stats;
 pub fn pin_to_cpu(cpu: usize) -> Result<(), Error> {
     let mut set = rustix::thread::CpuSet::new();
     if cpu >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(Error::Config(format!("cpu = {cpu} is above the largest CPU number")));
+        return Err(Error::Config(format!(
+            "cpu = {cpu} is above the largest CPU number"
+        )));
     }
     set.set(cpu);
     rustix::thread::sched_setaffinity(None, &set)?;

@@ -33,7 +33,12 @@ impl NicPort {
         let lay = RegionLayout::new(&config);
         let opened = vec![false; config.queues as usize];
         let shared = Shared::new(region, config, lay);
-        NicPort { shared, host, token: Arc::new(()), opened }
+        NicPort {
+            shared,
+            host,
+            token: Arc::new(()),
+            opened,
+        }
     }
 
     /// The configuration the host chose.
@@ -163,7 +168,8 @@ impl NicQueue {
     fn fail(&mut self, fault: Fault) -> Error {
         self.fault = Some(fault);
         self.side.stats.faults += 1;
-        self.region.put_release(layout::w_fault(self.id), fault as u64);
+        self.region
+            .put_release(layout::w_fault(self.id), fault as u64);
         Error::Fault(fault)
     }
 
@@ -205,7 +211,11 @@ impl NicQueue {
             Ok(()) => Ok(n),
             Err(fault) => {
                 let error = self.fail(fault);
-                if n > 0 { Ok(n) } else { Err(error) }
+                if n > 0 {
+                    Ok(n)
+                } else {
+                    Err(error)
+                }
             }
         }
     }
@@ -276,11 +286,16 @@ impl NicQueue {
             return Ok(n == out.len());
         };
         let large = self.side.shared.config.large_bytes as usize;
-        for i in 0..out.len() {
+        for (i, slot) in out.iter_mut().enumerate() {
             match ring.take(&self.region) {
                 Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
                     Some(p) if p.room() == large && p.class() == Class::Large => {
-                        out[i] = RawBuf { addr, index: p.index(), len: 0, flags: 0 };
+                        *slot = RawBuf {
+                            addr,
+                            index: p.index(),
+                            len: 0,
+                            flags: 0,
+                        };
                     }
                     _ => return Err(self.fail(Fault::Address)),
                 },
@@ -308,7 +323,8 @@ impl NicQueue {
     /// Copies a span of another region (a packet socket's ring) over the packet's buffers.
     pub(crate) fn write_packet_from(&mut self, packet: &[Buf], from: &Region, mut at: usize) {
         for b in packet {
-            self.region.copy_between(b.0.addr as usize, from, at, b.len());
+            self.region
+                .copy_between(b.0.addr as usize, from, at, b.len());
             at += b.len();
         }
     }
@@ -356,7 +372,12 @@ impl NicQueue {
                         Err(fault) => break Err(fault),
                     }
                     for b in &self.filled[done..done + n] {
-                        self.side.shared.ledger.shift(self.side.epoch, b.index, Owner::User, Owner::Away);
+                        self.side.shared.ledger.shift(
+                            self.side.epoch,
+                            b.index,
+                            Owner::User,
+                            Owner::Away,
+                        );
                     }
                     ring.publish(&self.region, &descs[..n]);
                 }
@@ -458,7 +479,10 @@ impl NicQueue {
         }
         let from = self.pending[self.pending_at];
         self.copy_span(from.addr as usize, to[0].addr as usize, bytes);
-        self.filled.push(RawBuf { len: from.len, ..to[0] });
+        self.filled.push(RawBuf {
+            len: from.len,
+            ..to[0]
+        });
         self.free_one(from);
         self.pending_at += 1;
         true

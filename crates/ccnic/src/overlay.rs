@@ -62,7 +62,13 @@ impl Overlay {
         request.tp_retire_blk_tov = 0;
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_TX_RING, &request)?;
         let rings = Region::map(fd, 2 * BLOCK * BLOCKS)?;
-        Ok(Overlay { rings, block: 0, frame: 0, rx_drops: 0, tx_drops: 0 })
+        Ok(Overlay {
+            rings,
+            block: 0,
+            frame: 0,
+            rx_drops: 0,
+            tx_drops: 0,
+        })
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -144,7 +150,8 @@ impl Overlay {
         }
         self.rings.copy_in(at + TX_DATA, bytes);
         self.rings.put(at / 8, 0);
-        self.rings.put_release(status, bytes.len() as u64 | SEND_REQUEST << 32);
+        self.rings
+            .put_release(status, bytes.len() as u64 | SEND_REQUEST << 32);
         self.frame = (self.frame + 1) % FRAMES;
     }
 
@@ -184,11 +191,21 @@ impl Overlay {
         if len >= 38 {
             self.rings.copy_out(data + 26, &mut flow);
         }
-        let half = |i: usize| u64::from(u32::from_be_bytes([flow[i], flow[i + 1], flow[i + 2], flow[i + 3]]));
-        let ports = u64::from(u16::from_be_bytes([flow[8], flow[9]])) + u64::from(u16::from_be_bytes([flow[10], flow[11]]));
+        let half = |i: usize| {
+            u64::from(u32::from_be_bytes([
+                flow[i],
+                flow[i + 1],
+                flow[i + 2],
+                flow[i + 3],
+            ]))
+        };
+        let ports = u64::from(u16::from_be_bytes([flow[8], flow[9]]))
+            + u64::from(u16::from_be_bytes([flow[10], flow[11]]));
         let pick = (half(0) + half(4) + ports) % queues.len() as u64;
         let q = &mut queues[pick as usize];
-        let Ok(Some(mut packet)) = q.alloc_packet(len) else { return false };
+        let Ok(Some(mut packet)) = q.alloc_packet(len) else {
+            return false;
+        };
         self.copy_to(q, &packet, data);
         q.rx_post(&mut packet).is_ok()
     }

@@ -79,7 +79,11 @@ fn exchange(queue: &mut HostQueue, packets: usize) {
 #[test]
 fn a_killed_nic_is_noticed_its_buffers_reclaimed_and_the_next_one_served() {
     for config in [Config::default(), Config::unoptimised()] {
-        let mut nic = Nic::start(if config.shared_pool { "kill-cc" } else { "kill-un" });
+        let mut nic = Nic::start(if config.shared_pool {
+            "kill-cc"
+        } else {
+            "kill-un"
+        });
         let mut port = HostPort::create(config).expect("region");
         let mut queue = port.queue(0).expect("first");
         connect(&mut port, &nic);
@@ -96,11 +100,18 @@ fn a_killed_nic_is_noticed_its_buffers_reclaimed_and_the_next_one_served() {
                 turn(&mut queue);
             }
             let socket = nic.socket.clone();
-            assert!(matches!(port.connect(&socket), Err(Error::Usage(_))), "recover first");
+            assert!(
+                matches!(port.connect(&socket), Err(Error::Usage(_))),
+                "recover first"
+            );
             port.recover(&mut [&mut queue]).expect("nobody to wait for");
             let audit = port.audit(&[&queue]);
             assert_eq!(audit.user, kept.len());
-            assert_eq!(audit.user + audit.stacked + audit.pooled, audit.total, "no buffer lost");
+            assert_eq!(
+                audit.user + audit.stacked + audit.pooled,
+                audit.total,
+                "no buffer lost"
+            );
             drop(nic);
             nic = Nic::start("next");
             connect(&mut port, &nic);
@@ -113,7 +124,9 @@ fn a_killed_nic_is_noticed_its_buffers_reclaimed_and_the_next_one_served() {
 /// Runs only as a child of the test below: a host that talks until it is killed.
 #[test]
 fn child_host() {
-    let Some(socket) = std::env::var_os("CCNIC_TEST_CHILD_SOCKET") else { return };
+    let Some(socket) = std::env::var_os("CCNIC_TEST_CHILD_SOCKET") else {
+        return;
+    };
     let mut port = HostPort::create(Config::default()).expect("region");
     let mut queue = port.queue(0).expect("first");
     wait(|| port.connect(&socket).is_ok());
@@ -150,8 +163,15 @@ fn a_killed_host_is_noticed_and_the_next_one_served() {
 #[test]
 fn a_reset_with_a_live_nic_loses_nothing() {
     let nic = Nic::start("reset");
-    let mut port = HostPort::create(Config { queues: 2, ..Config::default() }).expect("region");
-    let (mut a, mut b) = (port.queue(0).expect("first"), port.queue(1).expect("second"));
+    let mut port = HostPort::create(Config {
+        queues: 2,
+        ..Config::default()
+    })
+    .expect("region");
+    let (mut a, mut b) = (
+        port.queue(0).expect("first"),
+        port.queue(1).expect("second"),
+    );
     connect(&mut port, &nic);
     for _ in 0..5 {
         exchange(&mut a, 500);

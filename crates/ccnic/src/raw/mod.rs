@@ -11,7 +11,7 @@
 //!    reference to shared memory is ever formed, so a peer that writes at the wrong time can
 //!    change values but not break aliasing or typing. Payload bytes are never interpreted.
 //! 4. Between well-behaved sides, payload copies are ordered by the release store and the
-//!    acquire load of the ring or pool slot that hands the buffer over (checked by Miri).
+//!    acquire load of the ring or pool slot that hands the buffer over (the loom models check).
 
 mod region;
 pub(crate) mod sys;

@@ -13,13 +13,30 @@ pub(super) fn mbind(start: *mut c_void, len: usize, node: u32) -> io::Result<()>
         .ok_or_else(|| io::Error::other(format!("NUMA node {node} is above 63")))?;
     // SAFETY: the kernel reads one mask word and changes only the placement of the pages.
     let rc = unsafe {
-        libc::syscall(libc::SYS_mbind, start, len, MPOL_BIND, &mask as *const u64, 65, MPOL_MF_MOVE)
+        libc::syscall(
+            libc::SYS_mbind,
+            start,
+            len,
+            MPOL_BIND,
+            &mask as *const u64,
+            65,
+            MPOL_MF_MOVE,
+        )
     };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// `setsockopt` of a plain value (an integer or one of the packet socket's request structs).
-pub(crate) fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Result<()> {
+pub(crate) fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: &T,
+) -> io::Result<()> {
     // SAFETY: the kernel reads `size_of::<T>()` bytes of a live value.
     let rc = unsafe {
         libc::setsockopt(
@@ -30,7 +47,11 @@ pub(crate) fn set_option<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, val
             size_of::<T>() as libc::socklen_t,
         )
     };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// A raw packet socket on interface `index` that sees every frame others send there, with
@@ -52,7 +73,12 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<OwnedFd> {
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &member)?;
+    set_option(
+        fd.as_fd(),
+        libc::SOL_PACKET,
+        libc::PACKET_ADD_MEMBERSHIP,
+        &member,
+    )?;
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: protocol,
@@ -70,12 +96,20 @@ pub(crate) fn packet_socket(index: u32) -> io::Result<OwnedFd> {
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if rc == 0 { Ok(fd) } else { Err(io::Error::last_os_error()) }
+    if rc == 0 {
+        Ok(fd)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Tells the kernel to transmit the frames marked in the socket's TX ring.
 pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: a null buffer of length zero.
     let rc = unsafe { libc::send(fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
-    if rc >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if rc >= 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

@@ -65,6 +65,9 @@ enum What {
     },
 }
 
+/// Ping-pongs before and after each run.
+const PING_PONGS: u64 = 10_000;
+
 /// One line of a plot: what is varied and the measurement.
 struct Series {
     experiment: &'static str,
@@ -86,9 +89,9 @@ fn main() -> ExitCode {
 fn measure(cli: &Cli) -> Result<(), Error> {
     let c = &cli.common;
     match cli.what {
-        What::Loopback => report(c, loopback(c)).map(|_| ()),
-        What::Ablation => report(c, ablation(c)).map(|_| ()),
-        What::Batch => report(c, batch(c)).map(|_| ()),
+        What::Loopback => report(c, &loopback(c)),
+        What::Ablation => report(c, &ablation(c)),
+        What::Batch => report(c, &batch(c)),
         What::Loaded => loaded(c),
         What::Probe => probes(c),
         What::Soak { packets } => soak(c, packets),
@@ -97,7 +100,10 @@ fn measure(cli: &Cli) -> Result<(), Error> {
 
 fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
     Spec {
-        config: Config { huge: c.huge, ..config },
+        config: Config {
+            huge: c.huge,
+            ..config
+        },
         size,
         tx_batch: 32,
         rx_batch: 32,
@@ -113,7 +119,10 @@ fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
 }
 
 fn interfaces() -> [(&'static str, Config); 2] {
-    [("ccnic", Config::default()), ("unopt", Config::unoptimised())]
+    [
+        ("ccnic", Config::default()),
+        ("unopt", Config::unoptimised()),
+    ]
 }
 
 fn loopback(c: &Common) -> Vec<Series> {
@@ -121,7 +130,11 @@ fn loopback(c: &Common) -> Vec<Series> {
     for size in [64, 256, 1500, 4096, 9000] {
         for window in [1, 8, 32, 128, 512] {
             for (name, config) in interfaces() {
-                all.push(Series { experiment: "loopback", variant: name.into(), spec: spec(c, config, size, window) });
+                all.push(Series {
+                    experiment: "loopback",
+                    variant: name.into(),
+                    spec: spec(c, config, size, window),
+                });
             }
         }
     }
@@ -133,30 +146,107 @@ fn ablation(c: &Common) -> Vec<Series> {
     let mut all = Vec::new();
     let mut add = |experiment, variant: &str, config: &Config| {
         for window in [1, 256] {
-            all.push(Series { experiment, variant: variant.into(), spec: spec(c, config.clone(), 64, window) });
+            all.push(Series {
+                experiment,
+                variant: variant.into(),
+                spec: spec(c, config.clone(), 64, window),
+            });
         }
     };
     add("fig14a", "inline", &full);
-    add("fig14a", "register", &Config { signal: Signal::Register, ..full.clone() });
+    add(
+        "fig14a",
+        "register",
+        &Config {
+            signal: Signal::Register,
+            ..full.clone()
+        },
+    );
     add("fig14b", "opt", &full);
-    add("fig14b", "pack", &Config { layout: Layout::Packed, ..full.clone() });
-    add("fig14b", "pad", &Config { layout: Layout::Padded, ..full.clone() });
+    add(
+        "fig14b",
+        "pack",
+        &Config {
+            layout: Layout::Packed,
+            ..full.clone()
+        },
+    );
+    add(
+        "fig14b",
+        "pad",
+        &Config {
+            layout: Layout::Padded,
+            ..full.clone()
+        },
+    );
     // Fig. 15 removes one feature after another.
-    let no_recycle = Config { recycle: false, nonseq: false, ..full.clone() };
-    let no_small = Config { small: false, ..no_recycle.clone() };
-    let host_only = Config { shared_pool: false, ..no_small.clone() };
+    let no_recycle = Config {
+        recycle: false,
+        nonseq: false,
+        ..full.clone()
+    };
+    let no_small = Config {
+        small: false,
+        ..no_recycle.clone()
+    };
+    let host_only = Config {
+        shared_pool: false,
+        ..no_small.clone()
+    };
     add("fig15", "full", &full);
     add("fig15", "no_recycle_nonseq", &no_recycle);
     add("fig15", "no_small", &no_small);
     add("fig15", "no_shared_pool", &host_only);
-    add("single", "sequential_fill", &Config { nonseq: false, ..full.clone() });
-    add("single", "no_small", &Config { small: false, ..full.clone() });
-    add("single", "host_only", &Config { shared_pool: false, ..full.clone() });
-    add("single", "nt_stores", &Config { nt_stores: true, ..full.clone() });
-    add("single", "eager_rx_release", &Config { rx_lazy: 1, ..full.clone() });
+    add(
+        "single",
+        "sequential_fill",
+        &Config {
+            nonseq: false,
+            ..full.clone()
+        },
+    );
+    add(
+        "single",
+        "no_small",
+        &Config {
+            small: false,
+            ..full.clone()
+        },
+    );
+    add(
+        "single",
+        "host_only",
+        &Config {
+            shared_pool: false,
+            ..full.clone()
+        },
+    );
+    add(
+        "single",
+        "nt_stores",
+        &Config {
+            nt_stores: true,
+            ..full.clone()
+        },
+    );
+    add(
+        "single",
+        "eager_rx_release",
+        &Config {
+            rx_lazy: 1,
+            ..full.clone()
+        },
+    );
     add("whole", "ccnic", &full);
     add("whole", "unopt", &Config::unoptimised());
-    add("whole", "unopt_with_host_cache", &Config { recycle: true, ..Config::unoptimised() });
+    add(
+        "whole",
+        "unopt_with_host_cache",
+        &Config {
+            recycle: true,
+            ..Config::unoptimised()
+        },
+    );
     all
 }
 
@@ -168,97 +258,163 @@ fn batch(c: &Common) -> Vec<Series> {
             all.push(Series {
                 experiment: "fig16a",
                 variant: name.into(),
-                spec: Spec { tx_batch: n, ..base.clone() },
+                spec: Spec {
+                    tx_batch: n,
+                    ..base.clone()
+                },
             });
-            all.push(Series { experiment: "fig16b", variant: name.into(), spec: Spec { rx_batch: n, ..base } });
+            all.push(Series {
+                experiment: "fig16b",
+                variant: name.into(),
+                spec: Spec {
+                    rx_batch: n,
+                    ..base
+                },
+            });
         }
     }
     all
 }
 
-/// First the peak of each interface, then its latency at 80 % of that.
+/// The peak of each interface, then at once its latency at 80 % of that.
 fn loaded(c: &Common) -> Result<(), Error> {
-    for size in [64, 1500] {
-        let peaks: Vec<Series> = interfaces()
-            .into_iter()
-            .map(|(name, config)| Series { experiment: "peak", variant: name.into(), spec: spec(c, config, size, 256) })
-            .collect();
-        let peak = report(c, peaks)?;
-        let at80 = interfaces().into_iter().zip(peak).map(|((name, config), p)| Series {
-            experiment: "load80",
-            variant: name.into(),
-            spec: Spec { rate: Some(0.8 * p.mpps), ..spec(c, config, size, 512) },
-        });
-        report(c, at80.collect())?;
+    let mut rows = Vec::new();
+    for rep in 0..c.reps.max(1) {
+        for size in [64, 1500] {
+            for (name, config) in interfaces() {
+                let series = |experiment, rate, window| Series {
+                    experiment,
+                    variant: name.into(),
+                    spec: Spec {
+                        rate,
+                        ..spec(c, config.clone(), size, window)
+                    },
+                };
+                let peak = measure_row(c, rep, &series("peak", None, 256))?;
+                let rate = Some(0.8 * peak.point.mpps);
+                rows.push(peak);
+                rows.push(measure_row(c, rep, &series("load80", rate, 512))?);
+            }
+        }
     }
+    medians(&rows);
     Ok(())
 }
 
-fn header() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        println!(
-            "experiment,variant,size_bytes,tx_batch,rx_batch,window,rate_mpps,rep,packets,mpps,gbps,\
-             lat_min_ns,lat_p50_ns,lat_p99_ns,units_per_packet,pool_per_packet,corrupt"
-        );
-    });
+/// One repetition of one series.
+struct Row {
+    key: String,
+    place: &'static str,
+    point: Point,
 }
 
-/// Runs all series, repetition by repetition, and returns the median of each.
-fn report(c: &Common, series: Vec<Series>) -> Result<Vec<Point>, Error> {
-    header();
-    let mut points: Vec<Vec<Point>> = vec![Vec::new(); series.len()];
+/// Runs every series once per repetition.
+fn report(c: &Common, series: &[Series]) -> Result<(), Error> {
+    let mut rows = Vec::new();
     for rep in 0..c.reps.max(1) {
-        for (s, points) in series.iter().zip(&mut points) {
-            let p = run::run(&s.spec)?;
-            println!(
-                "{},{},{},{},{},{},{},{rep},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},{}",
-                s.experiment,
-                s.variant,
-                s.spec.size,
-                s.spec.tx_batch,
-                s.spec.rx_batch,
-                s.spec.window,
-                s.spec.rate.map_or(String::new(), |r| format!("{r:.3}")),
-                p.packets,
-                p.mpps,
-                p.gbps,
-                p.lat_min_ns,
-                p.lat_p50_ns,
-                p.lat_p99_ns,
-                p.units_per_packet,
-                p.pool_per_packet,
-                p.corrupt
-            );
-            if p.corrupt > 0 {
-                return Err(Error::Peer(format!("{} packets came back altered", p.corrupt)));
-            }
-            points.push(p);
+        for s in series {
+            rows.push(measure_row(c, rep, s)?);
         }
     }
-    let mut medians = Vec::new();
-    for (s, p) in series.iter().zip(&points) {
-        let of = |f: fn(&Point) -> f64| {
-            let mut v: Vec<f64> = p.iter().map(f).collect();
-            v.sort_by(f64::total_cmp);
-            v[v.len() / 2]
-        };
-        let m = Point {
-            mpps: of(|p| p.mpps),
-            gbps: of(|p| p.gbps),
-            lat_min_ns: of(|p| p.lat_min_ns),
-            lat_p50_ns: of(|p| p.lat_p50_ns),
-            lat_p99_ns: of(|p| p.lat_p99_ns),
-            ..Point::default()
-        };
-        eprintln!(
-            "{:9} {:22} {:5} B  tx {:2} rx {:2} window {:4}  {:7.3} Mpps {:7.2} Gb/s  min {:6.0} p50 {:7.0} p99 {:7.0} ns",
-            s.experiment, s.variant, s.spec.size, s.spec.tx_batch, s.spec.rx_batch, s.spec.window,
-            m.mpps, m.gbps, m.lat_min_ns, m.lat_p50_ns, m.lat_p99_ns
-        );
-        medians.push(m);
+    medians(&rows);
+    Ok(())
+}
+
+/// Where the two CPUs are: virtual machines move them between a shared cache (near) and
+/// beyond it (far), which changes every result, so each run is bracketed by a ping-pong.
+fn place(before: f64, after: f64) -> &'static str {
+    if before.max(after) < 150.0 {
+        "near"
+    } else if before.min(after) > 250.0 {
+        "far"
+    } else {
+        "moved"
     }
-    Ok(medians)
+}
+
+fn measure_row(c: &Common, rep: usize, s: &Series) -> Result<Row, Error> {
+    static HEADER: std::sync::Once = std::sync::Once::new();
+    HEADER.call_once(|| {
+        println!(
+            "experiment,variant,size_bytes,tx_batch,rx_batch,window,rate_mpps,rep,place,pingpong_ns,packets,\
+             mpps,gbps,lat_min_ns,lat_p50_ns,lat_p99_ns,units_per_packet,pool_per_packet,corrupt"
+        );
+    });
+    let cpus = (c.host_cpu, c.nic_cpu);
+    let before = probe::ping_pong(cpus, true, PING_PONGS)?;
+    let p = run::run(&s.spec)?;
+    let after = probe::ping_pong(cpus, true, PING_PONGS)?;
+    let place = place(before, after);
+    println!(
+        "{},{},{},{},{},{},{},{rep},{place},{:.1},{},{:.4},{:.3},{:.1},{:.1},{:.1},{:.4},{:.4},{}",
+        s.experiment,
+        s.variant,
+        s.spec.size,
+        s.spec.tx_batch,
+        s.spec.rx_batch,
+        s.spec.window,
+        s.spec.rate.map_or(String::new(), |r| format!("{r:.3}")),
+        before.max(after),
+        p.packets,
+        p.mpps,
+        p.gbps,
+        p.lat_min_ns,
+        p.lat_p50_ns,
+        p.lat_p99_ns,
+        p.units_per_packet,
+        p.pool_per_packet,
+        p.corrupt
+    );
+    if p.corrupt > 0 {
+        return Err(Error::Peer(format!(
+            "{} packets came back altered",
+            p.corrupt
+        )));
+    }
+    let key = format!(
+        "{} | {} | {} | {} | {} | {}",
+        s.experiment, s.variant, s.spec.size, s.spec.tx_batch, s.spec.rx_batch, s.spec.window
+    );
+    Ok(Row {
+        key,
+        place,
+        point: p,
+    })
+}
+
+/// Medians per series and place, as a table on standard error.
+fn medians(rows: &[Row]) {
+    eprintln!("| place | experiment | variant | size B | tx | rx | window | runs | Mpps | Gb/s | min ns | p50 ns | p99 ns |");
+    eprintln!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for place in ["near", "far", "moved"] {
+        let mut done: Vec<&str> = Vec::new();
+        for row in rows.iter().filter(|r| r.place == place) {
+            if done.contains(&row.key.as_str()) {
+                continue;
+            }
+            done.push(&row.key);
+            let group: Vec<&Point> = rows
+                .iter()
+                .filter(|r| r.place == place && r.key == row.key)
+                .map(|r| &r.point)
+                .collect();
+            let of = |f: fn(&Point) -> f64| {
+                let mut v: Vec<f64> = group.iter().map(|p| f(p)).collect();
+                v.sort_by(f64::total_cmp);
+                v[v.len() / 2]
+            };
+            eprintln!(
+                "| {place} | {} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} |",
+                row.key,
+                group.len(),
+                of(|p| p.mpps),
+                of(|p| p.gbps),
+                of(|p| p.lat_min_ns),
+                of(|p| p.lat_p50_ns),
+                of(|p| p.lat_p99_ns)
+            );
+        }
+    }
 }
 
 fn probes(c: &Common) -> Result<(), Error> {
@@ -283,7 +439,17 @@ fn soak(c: &Common, packets: u64) -> Result<(), Error> {
     let series = Series {
         experiment: "soak",
         variant: "ccnic".into(),
-        spec: Spec { packets: Some(packets), warmup: Duration::ZERO, ..spec(c, Config::default(), 64, 256) },
+        spec: Spec {
+            packets: Some(packets),
+            warmup: Duration::ZERO,
+            ..spec(c, Config::default(), 64, 256)
+        },
     };
-    report(&Common { reps: 1, ..c.clone() }, vec![series]).map(|_| ())
+    report(
+        &Common {
+            reps: 1,
+            ..c.clone()
+        },
+        &[series],
+    )
 }
