@@ -93,17 +93,9 @@ pub unsafe extern "C" fn ccnic_config_init(config: *mut CConfig, unoptimised: c_
     if config.is_null() {
         return;
     }
-    let c = if unoptimised != 0 {
-        Config::unoptimised()
-    } else {
-        Config::default()
-    };
+    let c = if unoptimised != 0 { Config::unoptimised() } else { Config::default() };
     // SAFETY: a valid `ccnic_config` to fill.
-    unsafe {
-        config.write(CConfig {
-            words: c.to_words(),
-        })
-    };
+    unsafe { config.write(CConfig { words: c.to_words() }) };
 }
 
 /// See `ccnic.h`.
@@ -165,15 +157,13 @@ fn start_loopback(port: &mut CPort, cpu: c_int) -> Result<(), Error> {
     let mut queues = queues?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
-    let thread = std::thread::Builder::new()
-        .name("ccnic-nic".into())
-        .spawn(move || {
-            if cpu >= 0 {
-                // Unpinned is slower, not wrong.
-                let _ = crate::pin_to_cpu(cpu as usize);
-            }
-            nic.serve_loopback(&mut queues, &flag);
-        })?;
+    let thread = std::thread::Builder::new().name("ccnic-nic".into()).spawn(move || {
+        if cpu >= 0 {
+            // Unpinned is slower, not wrong.
+            let _ = crate::pin_to_cpu(cpu as usize);
+        }
+        nic.serve_loopback(&mut queues, &flag);
+    })?;
     port.nic = Some((stop, thread));
     Ok(())
 }
@@ -207,11 +197,7 @@ pub unsafe extern "C" fn ccnic_port_peer_alive(port: *const CPort) -> c_int {
 
 /// See `ccnic.h`.
 #[no_mangle]
-pub unsafe extern "C" fn ccnic_port_recover(
-    port: *mut CPort,
-    queues: *const *mut HostQueue,
-    n: u32,
-) -> c_int {
+pub unsafe extern "C" fn ccnic_port_recover(port: *mut CPort, queues: *const *mut HostQueue, n: u32) -> c_int {
     if port.is_null() || (queues.is_null() && n > 0) {
         return null();
     }
@@ -239,11 +225,7 @@ pub unsafe extern "C" fn ccnic_port_resets(port: *const CPort) -> u64 {
 
 /// See `ccnic.h`.
 #[no_mangle]
-pub unsafe extern "C" fn ccnic_queue_open(
-    port: *mut CPort,
-    id: u32,
-    out: *mut *mut HostQueue,
-) -> c_int {
+pub unsafe extern "C" fn ccnic_queue_open(port: *mut CPort, id: u32, out: *mut *mut HostQueue) -> c_int {
     if port.is_null() || out.is_null() {
         return null();
     }
@@ -269,12 +251,7 @@ pub unsafe extern "C" fn ccnic_queue_close(queue: *mut HostQueue) {
 
 /// See `ccnic.h`.
 #[no_mangle]
-pub unsafe extern "C" fn ccnic_alloc(
-    queue: *mut HostQueue,
-    bufs: *mut RawBuf,
-    n: u32,
-    size_hint: u32,
-) -> c_int {
+pub unsafe extern "C" fn ccnic_alloc(queue: *mut HostQueue, bufs: *mut RawBuf, n: u32, size_hint: u32) -> c_int {
     if queue.is_null() {
         return null();
     }
@@ -339,11 +316,7 @@ pub unsafe extern "C" fn ccnic_sweep(queue: *mut HostQueue) -> c_int {
 
 /// See `ccnic.h`.
 #[no_mangle]
-pub unsafe extern "C" fn ccnic_data(
-    queue: *const HostQueue,
-    buf: *const RawBuf,
-    room: *mut u32,
-) -> *mut c_void {
+pub unsafe extern "C" fn ccnic_data(queue: *const HostQueue, buf: *const RawBuf, room: *mut u32) -> *mut c_void {
     if queue.is_null() || buf.is_null() {
         return std::ptr::null_mut();
     }

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::{
-    recvmsg, sendmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
 };
 
 use crate::config::Config;
@@ -30,28 +30,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Host: connects to `path` and hands over the region.
 pub(crate) fn offer(path: &Path, region: &Region, config: &Config) -> Result<UnixStream, Error> {
     let Some(fd) = region.fd() else {
-        return Err(Error::Usage(
-            "a private port cannot be handed to another process",
-        ));
+        return Err(Error::Usage("a private port cannot be handed to another process"));
     };
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut message = Vec::with_capacity(BYTES);
     message.extend_from_slice(&HELLO.to_le_bytes());
-    config
-        .to_words()
-        .iter()
-        .for_each(|w| message.extend_from_slice(&w.to_le_bytes()));
+    config.to_words().iter().for_each(|w| message.extend_from_slice(&w.to_le_bytes()));
     let fds = [fd];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-    sendmsg(
-        &stream,
-        &[IoSlice::new(&message)],
-        &mut ancillary,
-        SendFlags::NOSIGNAL,
-    )?;
+    sendmsg(&stream, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL)?;
     let mut answer = [0];
     stream.read_exact(&mut answer)?;
     if answer[0] != 0 {
@@ -65,16 +55,8 @@ pub(crate) fn offer(path: &Path, region: &Region, config: &Config) -> Result<Uni
 /// True until the other end closes or its process dies.
 pub(crate) fn is_open(stream: &UnixStream) -> bool {
     let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
-    match poll(
-        &mut fds,
-        Some(&Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        }),
-    ) {
-        Ok(_) => !fds[0]
-            .revents()
-            .intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR),
+    match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(_) => !fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR),
         Err(e) => e == rustix::io::Errno::INTR,
     }
 }
@@ -96,9 +78,8 @@ impl NicServer {
             )));
         }
         let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).map_err(|e| {
-            Error::Config(format!("socket {} cannot be created: {e}", path.display()))
-        })?;
+        let listener = UnixListener::bind(&path)
+            .map_err(|e| Error::Config(format!("socket {} cannot be created: {e}", path.display())))?;
         Ok(NicServer { listener, path })
     }
 
@@ -131,22 +112,14 @@ fn take(stream: &UnixStream) -> Result<(Region, Config), Error> {
     let mut message = [0u8; BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let got = recvmsg(
-        stream,
-        &mut [IoSliceMut::new(&mut message)],
-        &mut ancillary,
-        RecvFlags::CMSG_CLOEXEC,
-    )?;
+    let got = recvmsg(stream, &mut [IoSliceMut::new(&mut message)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
     let fd: Option<OwnedFd> = ancillary.drain().find_map(|m| match m {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     });
-    let word =
-        |i: usize| u32::from_le_bytes(message[4 * i..4 * i + 4].try_into().expect("four bytes"));
+    let word = |i: usize| u32::from_le_bytes(message[4 * i..4 * i + 4].try_into().expect("four bytes"));
     if got.bytes != BYTES || word(0) != HELLO {
-        return Err(Error::Peer(
-            "the host's greeting is not one of this library version".into(),
-        ));
+        return Err(Error::Peer("the host's greeting is not one of this library version".into()));
     }
     let fd = fd.ok_or_else(|| Error::Peer("the host sent no region".into()))?;
     let config = Config::from_words(&std::array::from_fn(|i| word(i + 1)))?;

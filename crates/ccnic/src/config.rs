@@ -262,9 +262,7 @@ fn home(v: u32) -> Result<Home, Error> {
 }
 
 fn unknown(key: &str, value: u32) -> Error {
-    Error::Config(format!(
-        "{key}: the peer sent the unknown code {value}; use the same library version on both sides"
-    ))
+    Error::Config(format!("{key}: the peer sent the unknown code {value}; use the same library version on both sides"))
 }
 
 fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
@@ -282,12 +280,6 @@ fn power(key: &str, value: u32) -> Result<(), Error> {
         return Ok(());
     }
     let above = value.next_power_of_two();
-    let nearest = if above - value <= value - above / 2 {
-        above
-    } else {
-        above / 2
-    };
-    Err(Error::Config(format!(
-        "{key} = {value} is not a power of two; the nearest valid value is {nearest}"
-    )))
+    let nearest = if above - value <= value - above / 2 { above } else { above / 2 };
+    Err(Error::Config(format!("{key} = {value} is not a power of two; the nearest valid value is {nearest}")))
 }

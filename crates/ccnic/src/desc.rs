@@ -29,10 +29,7 @@ impl Desc {
     /// A descriptor of `len` bytes at `addr`.
     #[inline]
     pub fn new(addr: u64, len: u16, flags: u16) -> Desc {
-        Desc {
-            addr,
-            meta: u64::from(len) | u64::from(flags) << 16,
-        }
+        Desc { addr, meta: u64::from(len) | u64::from(flags) << 16 }
     }
 
     /// Payload length in bytes.

@@ -70,14 +70,7 @@ impl HostPort {
         region.put(layout::W_MAGIC, layout::MAGIC);
         let opened = vec![false; config.queues as usize];
         let shared = Shared::new(region, config, lay);
-        let mut port = HostPort {
-            shared,
-            peer: Peer::None,
-            opened,
-            epoch: 0,
-            resets: 0,
-            used: false,
-        };
+        let mut port = HostPort { shared, peer: Peer::None, opened, epoch: 0, resets: 0, used: false };
         port.rebuild();
         Ok(port)
     }
@@ -130,9 +123,7 @@ impl HostPort {
             return Err(Error::Usage("the port already has a NIC"));
         }
         if self.used {
-            return Err(Error::Usage(
-                "call recover before a new NIC takes over from the last one",
-            ));
+            return Err(Error::Usage("call recover before a new NIC takes over from the last one"));
         }
         Ok(())
     }
@@ -157,21 +148,13 @@ impl HostPort {
     pub fn object(&self, id: u32) -> Result<Buf, Error> {
         let shared = &self.shared;
         if id >= shared.config.objects {
-            return Err(Error::Config(format!(
-                "object {id} does not exist; the port has {}",
-                shared.config.objects
-            )));
+            return Err(Error::Config(format!("object {id} does not exist; the port has {}", shared.config.objects)));
         }
         let index = shared.layout.pooled() as u32 + id;
         if !shared.ledger.shift(0, index, Owner::Away, Owner::User) {
             return Err(Error::Usage("the object is in use"));
         }
-        Ok(Buf(RawBuf {
-            addr: shared.layout.addr(index),
-            index,
-            len: 0,
-            flags: 0,
-        }))
+        Ok(Buf(RawBuf { addr: shared.layout.addr(index), index, len: 0, flags: 0 }))
     }
 
     /// Resets the port after a fault or after the NIC died: stops the NIC's queues, takes
@@ -182,11 +165,7 @@ impl HostPort {
     /// another one.
     pub fn recover(&mut self, queues: &mut [&mut HostQueue]) -> Result<(), Error> {
         let open = self.opened.iter().filter(|o| **o).count();
-        if queues.len() != open
-            || queues
-                .iter()
-                .any(|q| !Arc::ptr_eq(&q.side.shared, &self.shared))
-        {
+        if queues.len() != open || queues.iter().any(|q| !Arc::ptr_eq(&q.side.shared, &self.shared)) {
             return Err(Error::Usage("recover needs every open queue of the port"));
         }
         let region = &self.shared.region;
@@ -204,9 +183,7 @@ impl HostPort {
         if stopped {
             Ok(())
         } else {
-            Err(Error::Peer(
-                "the NIC did not stop for a reset and was disconnected".into(),
-            ))
+            Err(Error::Peer("the NIC did not stop for a reset and was disconnected".into()))
         }
     }
 
@@ -229,12 +206,7 @@ impl HostPort {
     /// Clears rings and pools, refills the pools, and starts the next epoch. Only while
     /// neither side uses them.
     fn rebuild(&mut self) {
-        let Shared {
-            region,
-            config,
-            layout: lay,
-            ledger,
-        } = &*self.shared;
+        let Shared { region, config, layout: lay, ledger } = &*self.shared;
         region.zero(lay.rings_start, lay.control_bytes - lay.rings_start);
         for (class, pool) in lay.pools.iter().enumerate() {
             let span = &lay.spans[class];
@@ -256,18 +228,12 @@ impl HostPort {
     /// Counts the buffers by owner, given all open queues.
     pub fn audit(&self, queues: &[&HostQueue]) -> Audit {
         let lay = &self.shared.layout;
-        let user = (0..lay.pooled() as u32)
-            .filter(|&i| self.shared.ledger.owner(0, i) == Owner::User)
-            .count();
+        let user = (0..lay.pooled() as u32).filter(|&i| self.shared.ledger.owner(0, i) == Owner::User).count();
         Audit {
             total: lay.pooled(),
             user,
             stacked: queues.iter().map(|q| q.side.stacked()).sum(),
-            pooled: lay
-                .pools
-                .iter()
-                .map(|p| p.len(&self.shared.region) as usize)
-                .sum(),
+            pooled: lay.pools.iter().map(|p| p.len(&self.shared.region) as usize).sum(),
         }
     }
 }

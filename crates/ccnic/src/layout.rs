@@ -109,17 +109,13 @@ pub(crate) struct RegionLayout {
 
 impl RegionLayout {
     pub fn new(config: &Config) -> RegionLayout {
-        let mut at = PAGE
-            .max((2 + config.queues as usize) * 64)
-            .next_multiple_of(PAGE);
+        let mut at = PAGE.max((2 + config.queues as usize) * 64).next_multiple_of(PAGE);
         let mut take = |bytes: usize| {
             let start = at;
             at = (at + bytes).next_multiple_of(PAGE);
             start
         };
-        let rings_start = PAGE
-            .max((2 + config.queues as usize) * 64)
-            .next_multiple_of(PAGE);
+        let rings_start = PAGE.max((2 + config.queues as usize) * 64).next_multiple_of(PAGE);
         let slots = config.slots as usize;
         // With inline signals the host-only RX ring is a ring of single slots, because the
         // host fixed each slot's buffer before it knew the packets.
@@ -143,12 +139,7 @@ impl RegionLayout {
                 head: registers / 8 + LINE_WORDS,
             }
         };
-        let queues = (0..config.queues)
-            .map(|_| QueueLayout {
-                tx: ring(true),
-                rx: ring(group_rx),
-            })
-            .collect();
+        let queues = (0..config.queues).map(|_| QueueLayout { tx: ring(true), rx: ring(group_rx) }).collect();
         let split = config.split();
         let small = split * (config.large_bytes / config.small_bytes);
         let large = config.buffers - split;
@@ -176,14 +167,7 @@ impl RegionLayout {
             span(Class::Large, large, config.large_bytes),
             span(Class::Object, config.objects, config.object_bytes),
         ];
-        RegionLayout {
-            queues,
-            spans,
-            pools,
-            control_bytes,
-            rings_start,
-            bytes: at,
-        }
+        RegionLayout { queues, spans, pools, control_bytes, rings_start, bytes: at }
     }
 
     /// Buffers and objects together.
@@ -198,11 +182,7 @@ impl RegionLayout {
     }
 
     pub fn span_of(&self, index: u32) -> &Span {
-        self.spans
-            .iter()
-            .rev()
-            .find(|s| index >= s.first)
-            .unwrap_or(&self.spans[0])
+        self.spans.iter().rev().find(|s| index >= s.first).unwrap_or(&self.spans[0])
     }
 
     /// Payload start of a buffer by its index, which must be valid.
@@ -242,8 +222,7 @@ impl RegionLayout {
     #[inline(always)]
     pub fn check(&self, d: Desc) -> Option<Place> {
         let len = d.len() as usize;
-        self.locate(d.addr)
-            .filter(|p| len.wrapping_sub(1) < p.room())
+        self.locate(d.addr).filter(|p| len.wrapping_sub(1) < p.room())
     }
 
     /// What is wrong with a descriptor that failed the check.
@@ -260,11 +239,7 @@ impl RegionLayout {
 /// The order in which a pool of `count` buffers of `size` bytes is filled: stride through it
 /// so that neighbours lie in different pages (prefetchers stop at a page), or in sequence.
 pub(crate) fn fill_order(count: u32, size: usize, nonseq: bool) -> impl Iterator<Item = u32> {
-    let stride = if nonseq {
-        coprime_stride(count, size)
-    } else {
-        1
-    };
+    let stride = if nonseq { coprime_stride(count, size) } else { 1 };
     (0..u64::from(count)).map(move |i| (i * u64::from(stride) % u64::from(count)) as u32)
 }
 
@@ -277,9 +252,7 @@ fn coprime_stride(count: u32, size: usize) -> u32 {
     };
     let least = (PAGE / size + 1).max(2) as u32;
     // Too small a pool has no such stride; any order then has neighbours in one page.
-    (least..count.saturating_sub(least))
-        .find(|&s| gcd(s, count) == 1)
-        .unwrap_or(1)
+    (least..count.saturating_sub(least)).find(|&s| gcd(s, count) == 1).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -292,17 +265,10 @@ mod tests {
             let order: Vec<u32> = fill_order(count, size, true).collect();
             let mut sorted = order.clone();
             sorted.sort_unstable();
-            assert!(
-                sorted.into_iter().eq(0..count),
-                "{count} x {size} is a permutation"
-            );
+            assert!(sorted.into_iter().eq(0..count), "{count} x {size} is a permutation");
             for pair in order.windows(2) {
-                let apart =
-                    (i64::from(pair[1]) - i64::from(pair[0])).unsigned_abs() as usize * size;
-                assert!(
-                    apart >= PAGE && pair[0].abs_diff(pair[1]) > 1,
-                    "{count} x {size}: {pair:?}"
-                );
+                let apart = (i64::from(pair[1]) - i64::from(pair[0])).unsigned_abs() as usize * size;
+                assert!(apart >= PAGE && pair[0].abs_diff(pair[1]) > 1, "{count} x {size}: {pair:?}");
             }
         }
         assert!(fill_order(8, 128, false).eq(0..8));
@@ -310,17 +276,9 @@ mod tests {
 
     #[test]
     fn locate_finds_exactly_the_bytes_of_the_buffers() {
-        let config = Config {
-            objects: 3,
-            ..Config::default()
-        };
+        let config = Config { objects: 3, ..Config::default() };
         let lay = RegionLayout::new(&config);
-        for index in [
-            0,
-            lay.pooled() as u32 - 1,
-            lay.pooled() as u32,
-            lay.total() as u32 - 1,
-        ] {
+        for index in [0, lay.pooled() as u32 - 1, lay.pooled() as u32, lay.total() as u32 - 1] {
             let addr = lay.addr(index);
             let size = lay.span_of(index).size();
             let first = lay.locate(addr).expect("start of a buffer");

@@ -30,9 +30,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub fn new(total: usize) -> Ledger {
-        Ledger {
-            entries: (0..total).map(|_| AtomicU32::new(0)).collect(),
-        }
+        Ledger { entries: (0..total).map(|_| AtomicU32::new(0)).collect() }
     }
 
     /// Moves a buffer from one owner to another; false when the record disagrees. Records of
@@ -68,9 +66,7 @@ impl Ledger {
     #[inline]
     pub fn is_sole(&self, epoch: u32, index: u32) -> bool {
         let sole = epoch << EPOCH | Owner::User as u32;
-        self.entries
-            .get(index as usize)
-            .is_some_and(|e| e.load(Relaxed) == sole)
+        self.entries.get(index as usize).is_some_and(|e| e.load(Relaxed) == sole)
     }
 
     /// Records a buffer that is known to exist as away.
@@ -82,9 +78,7 @@ impl Ledger {
     /// True when the buffer has more than one reference.
     #[inline]
     pub fn shared(&self, index: u32) -> bool {
-        self.entries
-            .get(index as usize)
-            .is_some_and(|e| e.load(Relaxed) & REFS != 0)
+        self.entries.get(index as usize).is_some_and(|e| e.load(Relaxed) & REFS != 0)
     }
 
     /// Adds a reference to a buffer of the application; false if it is not, or has 2^14.
@@ -105,9 +99,7 @@ impl Ledger {
         let Some(entry) = self.entries.get(index as usize) else {
             return false;
         };
-        entry
-            .fetch_update(Relaxed, Relaxed, |now| (now & REFS != 0).then(|| now - REF))
-            .is_ok()
+        entry.fetch_update(Relaxed, Relaxed, |now| (now & REFS != 0).then(|| now - REF)).is_ok()
     }
 
     /// Owner of a buffer in the given epoch.

@@ -69,9 +69,7 @@ pub use side::Stats;
 pub fn pin_to_cpu(cpu: usize) -> Result<(), Error> {
     let mut set = rustix::thread::CpuSet::new();
     if cpu >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(Error::Config(format!(
-            "cpu = {cpu} is above the largest CPU number"
-        )));
+        return Err(Error::Config(format!("cpu = {cpu} is above the largest CPU number")));
     }
     set.set(cpu);
     rustix::thread::sched_setaffinity(None, &set)?;

@@ -33,12 +33,7 @@ impl NicPort {
         let lay = RegionLayout::new(&config);
         let opened = vec![false; config.queues as usize];
         let shared = Shared::new(region, config, lay);
-        NicPort {
-            shared,
-            host,
-            token: Arc::new(()),
-            opened,
-        }
+        NicPort { shared, host, token: Arc::new(()), opened }
     }
 
     /// The configuration the host chose.
@@ -168,8 +163,7 @@ impl NicQueue {
     fn fail(&mut self, fault: Fault) -> Error {
         self.fault = Some(fault);
         self.side.stats.faults += 1;
-        self.region
-            .put_release(layout::w_fault(self.id), fault as u64);
+        self.region.put_release(layout::w_fault(self.id), fault as u64);
         Error::Fault(fault)
     }
 
@@ -290,12 +284,7 @@ impl NicQueue {
             match ring.take(&self.region) {
                 Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
                     Some(p) if p.room() == large && p.class() == Class::Large => {
-                        *slot = RawBuf {
-                            addr,
-                            index: p.index(),
-                            len: 0,
-                            flags: 0,
-                        };
+                        *slot = RawBuf { addr, index: p.index(), len: 0, flags: 0 };
                     }
                     _ => return Err(self.fail(Fault::Address)),
                 },
@@ -323,8 +312,7 @@ impl NicQueue {
     /// Copies a span of another region (a packet socket's ring) over the packet's buffers.
     pub(crate) fn write_packet_from(&mut self, packet: &[Buf], from: &Region, mut at: usize) {
         for b in packet {
-            self.region
-                .copy_between(b.0.addr as usize, from, at, b.len());
+            self.region.copy_between(b.0.addr as usize, from, at, b.len());
             at += b.len();
         }
     }
@@ -372,12 +360,7 @@ impl NicQueue {
                         Err(fault) => break Err(fault),
                     }
                     for b in &self.filled[done..done + n] {
-                        self.side.shared.ledger.shift(
-                            self.side.epoch,
-                            b.index,
-                            Owner::User,
-                            Owner::Away,
-                        );
+                        self.side.shared.ledger.shift(self.side.epoch, b.index, Owner::User, Owner::Away);
                     }
                     ring.publish(&self.region, &descs[..n]);
                 }
@@ -479,10 +462,7 @@ impl NicQueue {
         }
         let from = self.pending[self.pending_at];
         self.copy_span(from.addr as usize, to[0].addr as usize, bytes);
-        self.filled.push(RawBuf {
-            len: from.len,
-            ..to[0]
-        });
+        self.filled.push(RawBuf { len: from.len, ..to[0] });
         self.free_one(from);
         self.pending_at += 1;
         true

@@ -39,11 +39,7 @@ pub struct Overlay {
 impl Overlay {
     /// Opens interface `iface`; needs CAP_NET_RAW.
     pub fn open(iface: &str) -> Result<Overlay, Error> {
-        let probe = rustix::net::socket(
-            rustix::net::AddressFamily::INET,
-            rustix::net::SocketType::DGRAM,
-            None,
-        )?;
+        let probe = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
         let index = rustix::net::netdevice::name_to_index(&probe, iface)
             .map_err(|e| Error::Config(format!("iface = {iface} cannot be used: {e}")))?;
         let fd = sys::packet_socket(index)?;
@@ -62,13 +58,7 @@ impl Overlay {
         request.tp_retire_blk_tov = 0;
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_TX_RING, &request)?;
         let rings = Region::map(fd, 2 * BLOCK * BLOCKS)?;
-        Ok(Overlay {
-            rings,
-            block: 0,
-            frame: 0,
-            rx_drops: 0,
-            tx_drops: 0,
-        })
+        Ok(Overlay { rings, block: 0, frame: 0, rx_drops: 0, tx_drops: 0 })
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -77,12 +67,7 @@ impl Overlay {
 
     /// Bridges `queues` and the interface until `stop` is set or the host is gone. Frames
     /// from the interface are spread over the queues by their addresses and ports.
-    pub fn serve(
-        &mut self,
-        port: &NicPort,
-        queues: &mut [NicQueue],
-        stop: &AtomicBool,
-    ) -> Result<(), Error> {
+    pub fn serve(&mut self, port: &NicPort, queues: &mut [NicQueue], stop: &AtomicBool) -> Result<(), Error> {
         let mut idle = 0;
         loop {
             let moved = self.round(queues)?;
@@ -150,8 +135,7 @@ impl Overlay {
         }
         self.rings.copy_in(at + TX_DATA, bytes);
         self.rings.put(at / 8, 0);
-        self.rings
-            .put_release(status, bytes.len() as u64 | SEND_REQUEST << 32);
+        self.rings.put_release(status, bytes.len() as u64 | SEND_REQUEST << 32);
         self.frame = (self.frame + 1) % FRAMES;
     }
 
@@ -191,16 +175,9 @@ impl Overlay {
         if len >= 38 {
             self.rings.copy_out(data + 26, &mut flow);
         }
-        let half = |i: usize| {
-            u64::from(u32::from_be_bytes([
-                flow[i],
-                flow[i + 1],
-                flow[i + 2],
-                flow[i + 3],
-            ]))
-        };
-        let ports = u64::from(u16::from_be_bytes([flow[8], flow[9]]))
-            + u64::from(u16::from_be_bytes([flow[10], flow[11]]));
+        let half = |i: usize| u64::from(u32::from_be_bytes([flow[i], flow[i + 1], flow[i + 2], flow[i + 3]]));
+        let ports =
+            u64::from(u16::from_be_bytes([flow[8], flow[9]])) + u64::from(u16::from_be_bytes([flow[10], flow[11]]));
         let pick = (half(0) + half(4) + ports) % queues.len() as u64;
         let q = &mut queues[pick as usize];
         let Ok(Some(mut packet)) = q.alloc_packet(len) else {

@@ -29,12 +29,7 @@ impl FreeRing {
     /// 16 words and one per slot.
     pub fn new(base: usize, slots: usize) -> FreeRing {
         assert!(slots.is_power_of_two());
-        FreeRing {
-            head: base,
-            tail: base + 8,
-            slots: base + 16,
-            shift: slots.trailing_zeros(),
-        }
+        FreeRing { head: base, tail: base + 8, slots: base + 16, shift: slots.trailing_zeros() }
     }
 
     #[inline]
@@ -85,7 +80,6 @@ impl FreeRing {
 
     /// Number of values between head and tail, exact when nobody uses the ring.
     pub fn len<M: Mem>(&self, mem: &M) -> u64 {
-        mem.get_acquire(self.tail)
-            .wrapping_sub(mem.get_acquire(self.head))
+        mem.get_acquire(self.tail).wrapping_sub(mem.get_acquire(self.head))
     }
 }

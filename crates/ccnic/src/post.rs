@@ -20,13 +20,7 @@ impl PostHost {
     /// Over a ring of single-slot units whose words are all zero. `shape.head` is the
     /// register the host writes, `shape.tail` the one the NIC writes.
     pub fn new(shape: Shape) -> PostHost {
-        PostHost {
-            shape,
-            posted: 0,
-            next: 0,
-            told: 0,
-            ready_to: 0,
-        }
+        PostHost { shape, posted: 0, next: 0, told: 0, ready_to: 0 }
     }
 
     /// Slots that may be posted. One line's worth stays empty, so that the host never
@@ -73,19 +67,12 @@ impl PostHost {
         } else {
             let word = mem.get_acquire(at + 1);
             if word & READY == 0 {
-                return if word == POSTED {
-                    Ok(None)
-                } else {
-                    Err(Fault::Signal)
-                };
+                return if word == POSTED { Ok(None) } else { Err(Fault::Signal) };
             }
             word & !READY
         };
         self.next += 1;
-        Ok(Some(Desc {
-            addr: mem.get(at),
-            meta,
-        }))
+        Ok(Some(Desc { addr: mem.get(at), meta }))
     }
 }
 
@@ -102,13 +89,7 @@ pub struct PostNic {
 impl PostNic {
     /// The other side of the same ring.
     pub fn new(shape: Shape) -> PostNic {
-        PostNic {
-            shape,
-            taken: 0,
-            next: 0,
-            told: 0,
-            posted_to: 0,
-        }
+        PostNic { shape, taken: 0, next: 0, told: 0, posted_to: 0 }
     }
 
     /// Address of the next blank buffer, if the host has posted one. Untrusted.

@@ -36,12 +36,7 @@ pub struct HostQueue {
 const AWAY: u32 = 1 << 31;
 
 enum Rx {
-    Lines {
-        ring: Consumer,
-        line: [Desc; 4],
-        at: usize,
-        end: usize,
-    },
+    Lines { ring: Consumer, line: [Desc; 4], at: usize, end: usize },
     Slots(PostHost),
 }
 
@@ -51,17 +46,7 @@ impl HostQueue {
         let lent = vec![0; shared.config.slots as usize];
         let region = shared.region.clone();
         let side = Side::new(shared, 0);
-        HostQueue {
-            side,
-            region,
-            id,
-            tx,
-            rx,
-            lent,
-            lent_open: 0,
-            swept: 0,
-            fault: None,
-        }
+        HostQueue { side, region, id, tx, rx, lent, lent_open: 0, swept: 0, fault: None }
     }
 
     /// Empty rings and no fault; lent buffers come back.
@@ -116,9 +101,7 @@ impl HostQueue {
         if self.side.shared.ledger.retain(0, index) {
             return Ok(());
         }
-        Err(Error::Usage(
-            "the buffer is not owned or has too many references",
-        ))
+        Err(Error::Usage("the buffer is not owned or has too many references"))
     }
 
     /// Sends as many packets from the front of `bufs` as the ring takes, and removes them.
@@ -167,9 +150,7 @@ impl HostQueue {
             };
             let chunk = &bufs[done..done + n];
             if !chunk.iter().all(|b| self.side.may_send(b)) {
-                outcome = Err(Error::Usage(
-                    "a buffer in the burst is empty, too long or not owned",
-                ));
+                outcome = Err(Error::Usage("a buffer in the burst is empty, too long or not owned"));
                 break;
             }
             let units = if group == 1 { n } else { 1 };
@@ -181,9 +162,7 @@ impl HostQueue {
                     break;
                 }
             }
-            if self.lent_open > 0
-                && self.tx.position() + units as u64 - self.swept > self.tx.units()
-            {
+            if self.lent_open > 0 && self.tx.position() + units as u64 - self.swept > self.tx.units() {
                 self.sweep()?;
             }
             self.send_chunk(chunk, group);
@@ -203,9 +182,7 @@ impl HostQueue {
         let shared = &self.side.shared;
         let pooled = shared.layout.pooled();
         let simple = shared.config.shared_pool
-            && chunk
-                .iter()
-                .all(|b| (b.index as usize) < pooled && shared.ledger.is_sole(0, b.index));
+            && chunk.iter().all(|b| (b.index as usize) < pooled && shared.ledger.is_sole(0, b.index));
         if simple {
             for (d, b) in descs.iter_mut().zip(chunk) {
                 shared.ledger.send_off(0, b.index);
@@ -228,8 +205,7 @@ impl HostQueue {
         for (i, b) in chunk.iter().enumerate() {
             let ledger = &self.side.shared.ledger;
             // A buffer with several references, and an object, stays with this side.
-            let keep =
-                ledger.shared(b.index) || b.index as usize >= self.side.shared.layout.pooled();
+            let keep = ledger.shared(b.index) || b.index as usize >= self.side.shared.layout.pooled();
             if !keep {
                 ledger.shift(0, b.index, Owner::User, Owner::Away);
             }
@@ -260,10 +236,7 @@ impl HostQueue {
             }
             let index = (entry & !AWAY) - 1;
             if entry & AWAY != 0 {
-                self.side
-                    .shared
-                    .ledger
-                    .shift(0, index, Owner::Away, Owner::User);
+                self.side.shared.ledger.shift(0, index, Owner::Away, Owner::User);
             }
             self.side.free(index);
             n += 1;
@@ -297,10 +270,7 @@ impl HostQueue {
             match self.side.accept(desc, false) {
                 Ok(b) => {
                     self.region.prefetch_byte(b.addr as usize);
-                    out[got] = RawBuf {
-                        flags: b.flags & !NO_RECYCLE,
-                        ..b
-                    };
+                    out[got] = RawBuf { flags: b.flags & !NO_RECYCLE, ..b };
                     got += 1;
                 }
                 Err(fault) => return self.fail_after(fault, got),
@@ -319,12 +289,7 @@ impl HostQueue {
     #[inline]
     fn next_desc(&mut self) -> Result<Option<Desc>, Fault> {
         match &mut self.rx {
-            Rx::Lines {
-                ring,
-                line,
-                at,
-                end,
-            } => {
+            Rx::Lines { ring, line, at, end } => {
                 if at == end {
                     *end = ring.poll(&self.region, line)?;
                     *at = 0;
@@ -349,10 +314,7 @@ impl HostQueue {
             let want = ring.vacant().min(SWEEP);
             let got = self.side.alloc(0, &mut blanks[..want]);
             for b in &blanks[..got] {
-                self.side
-                    .shared
-                    .ledger
-                    .shift(0, b.index, Owner::User, Owner::Away);
+                self.side.shared.ledger.shift(0, b.index, Owner::User, Owner::Away);
                 ring.post(&self.region, b.addr);
             }
             self.side.stats.posts += got as u64;
@@ -395,11 +357,7 @@ impl HostQueue {
 
     /// Bytes the buffer can hold from its first payload byte.
     pub fn capacity(&self, buf: &Buf) -> usize {
-        self.side
-            .shared
-            .layout
-            .locate(buf.0.addr)
-            .map_or(0, |p| p.room())
+        self.side.shared.layout.locate(buf.0.addr).map_or(0, |p| p.room())
     }
 
     /// Size class of the buffer.
@@ -413,10 +371,7 @@ impl HostQueue {
     /// When the payload is longer than [`capacity`](Self::capacity).
     #[inline]
     pub fn write(&mut self, buf: &mut Buf, payload: &[u8]) {
-        assert!(
-            payload.len() <= self.capacity(buf),
-            "payload does not fit the buffer"
-        );
+        assert!(payload.len() <= self.capacity(buf), "payload does not fit the buffer");
         if self.side.shared.config.nt_stores {
             self.region.copy_in_nt(buf.0.addr as usize, payload);
         } else {
@@ -462,12 +417,7 @@ fn rings(shared: &Shared, id: usize) -> (Producer, Rx) {
     let rx = if shared.config.shared_pool {
         let lazy = shared.config.rx_lazy as usize * 4 / q.rx.group.max(1);
         let ring = Consumer::new(q.rx.clone(), lazy.max(1));
-        Rx::Lines {
-            ring,
-            line: [Desc::default(); 4],
-            at: 0,
-            end: 0,
-        }
+        Rx::Lines { ring, line: [Desc::default(); 4], at: 0, end: 0 }
     } else {
         Rx::Slots(PostHost::new(q.rx.clone()))
     };
@@ -479,10 +429,7 @@ fn whole_packets(bufs: &[Buf], most: usize) -> usize {
     if bufs.len() <= most {
         return bufs.len();
     }
-    (1..=most)
-        .rev()
-        .find(|&n| !bufs[n - 1].more())
-        .unwrap_or(most)
+    (1..=most).rev().find(|&n| !bufs[n - 1].more()).unwrap_or(most)
 }
 
 /// Runs a raw burst call in chunks and appends what it returns to a vector.

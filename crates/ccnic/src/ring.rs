@@ -60,17 +60,8 @@ pub struct Producer {
 impl Producer {
     /// A producer of a ring whose words are all zero.
     pub fn new(shape: Shape) -> Producer {
-        let free_to = if shape.register {
-            shape.units as u64
-        } else {
-            0
-        };
-        Producer {
-            shape,
-            next: 0,
-            free_to,
-            told: 0,
-        }
+        let free_to = if shape.register { shape.units as u64 } else { 0 };
+        Producer { shape, next: 0, free_to, told: 0 }
     }
 
     /// Descriptors per unit.
@@ -97,11 +88,7 @@ impl Producer {
         let s = &self.shape;
         if s.register {
             let head = mem.get_acquire(s.head);
-            return if head < from || head > self.told {
-                Err(Fault::Index)
-            } else {
-                Ok(head)
-            };
+            return if head < from || head > self.told { Err(Fault::Index) } else { Ok(head) };
         }
         while from < self.next && mem.get_acquire(s.at(from) + 1) == 0 {
             from += 1;
@@ -209,15 +196,7 @@ impl Consumer {
     /// are pending or the ring is three quarters consumed.
     pub fn new(shape: Shape, lazy: usize) -> Consumer {
         let lazy = (lazy as u64).min(shape.units as u64 * 3 / 4).max(1);
-        Consumer {
-            shape,
-            next: 0,
-            released: 0,
-            ready_to: 0,
-            lazy,
-            fetched: 0,
-            streak: 0,
-        }
+        Consumer { shape, next: 0, released: 0, ready_to: 0, lazy, fetched: 0, streak: 0 }
     }
 
     /// Takes the next line (grouped) or packet (single descriptors). Returns the number of
@@ -250,10 +229,7 @@ impl Consumer {
             word & !READY
         };
         let at = s.at(self.next);
-        out[0] = Desc {
-            addr: mem.get(at),
-            meta: first,
-        };
+        out[0] = Desc { addr: mem.get(at), meta: first };
         if s.group == 4 {
             self.next += 1;
             // A line fetched before it is written costs the producer an invalidation, so
@@ -266,10 +242,7 @@ impl Consumer {
             }
             let mut n = 1;
             while n < 4 {
-                let d = Desc {
-                    addr: mem.get(at + 2 * n),
-                    meta: mem.get(at + 2 * n + 1),
-                };
+                let d = Desc { addr: mem.get(at + 2 * n), meta: mem.get(at + 2 * n + 1) };
                 if d.is_empty() {
                     break;
                 }
@@ -300,10 +273,7 @@ impl Consumer {
                 }
                 word & !READY
             };
-            out[n] = Desc {
-                addr: mem.get(at),
-                meta,
-            };
+            out[n] = Desc { addr: mem.get(at), meta };
             n += 1;
         }
         self.next += n as u64;

@@ -21,12 +21,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub fn new(region: Region, config: Config, layout: RegionLayout) -> Arc<Shared> {
         let ledger = Ledger::new(layout.total());
-        Arc::new(Shared {
-            region,
-            config,
-            layout,
-            ledger,
-        })
+        Arc::new(Shared { region, config, layout, ledger })
     }
 }
 
@@ -68,11 +63,7 @@ pub(crate) fn next_chunk(bufs: &[RawBuf], group: usize) -> Result<usize, Error> 
         loop {
             match bufs.get(end) {
                 None if end == n => return Ok(n),
-                None => {
-                    return Err(Error::Usage(
-                        "the last buffer of a burst is marked as having a successor",
-                    ))
-                }
+                None => return Err(Error::Usage("the last buffer of a burst is marked as having a successor")),
                 Some(b) => {
                     end += 1;
                     if b.flags & MORE == 0 {
@@ -158,17 +149,9 @@ impl Side {
                 }
                 continue;
             };
-            let ok = self
-                .shared
-                .ledger
-                .shift(self.epoch, index, Owner::Stack, Owner::User);
+            let ok = self.shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::User);
             debug_assert!(ok, "a stacked buffer is recorded as stacked");
-            out[n] = RawBuf {
-                addr: self.shared.layout.addr(index),
-                index,
-                len: 0,
-                flags: 0,
-            };
+            out[n] = RawBuf { addr: self.shared.layout.addr(index), index, len: 0, flags: 0 };
             n += 1;
         }
         n
@@ -178,14 +161,9 @@ impl Side {
     #[cold]
     fn refill(&mut self, class: Class, want: usize) -> usize {
         let shared = &self.shared;
-        let bulk = if shared.config.recycle {
-            shared.config.bulk as usize
-        } else {
-            want
-        };
+        let bulk = if shared.config.recycle { shared.config.bulk as usize } else { want };
         let most = bulk.min(self.scratch.len());
-        let got =
-            shared.layout.pools[class as usize].take(&shared.region, &mut self.scratch[..most]);
+        let got = shared.layout.pools[class as usize].take(&shared.region, &mut self.scratch[..most]);
         let mut kept = 0;
         // Reversed, so that the stack pops them in the pool's order.
         for &addr in self.scratch[..got].iter().rev() {
@@ -193,11 +171,7 @@ impl Side {
             // it, the buffer it should have been is found again at the next reset.
             let place = shared.layout.locate(addr).filter(|p| p.class() == class);
             match place {
-                Some(p)
-                    if shared
-                        .ledger
-                        .shift(self.epoch, p.index(), Owner::Away, Owner::Stack) =>
-                {
+                Some(p) if shared.ledger.shift(self.epoch, p.index(), Owner::Away, Owner::Stack) => {
                     self.stacks[class as usize].push(p.index());
                     kept += 1;
                 }
@@ -214,24 +188,14 @@ impl Side {
         let shared = &self.shared;
         if index as usize >= shared.layout.pooled() {
             // Objects belong to the application; only their references are counted.
-            return shared.ledger.drop_ref(index)
-                || shared
-                    .ledger
-                    .shift(self.epoch, index, Owner::User, Owner::Away);
+            return shared.ledger.drop_ref(index) || shared.ledger.shift(self.epoch, index, Owner::User, Owner::Away);
         }
-        if !shared
-            .ledger
-            .shift(self.epoch, index, Owner::User, Owner::Stack)
-        {
+        if !shared.ledger.shift(self.epoch, index, Owner::User, Owner::Stack) {
             let dropped = shared.ledger.drop_ref(index);
             self.stats.misuse += u64::from(!dropped);
             return dropped;
         }
-        let class = if index < shared.layout.spans[1].first() {
-            0
-        } else {
-            1
-        };
+        let class = if index < shared.layout.spans[1].first() { 0 } else { 1 };
         self.stacks[class].push(index);
         if shared.config.recycle && self.stacks[class].len() > shared.config.stack as usize {
             self.spill(class, self.stacks[class].len() / 2);
@@ -256,13 +220,9 @@ impl Side {
     fn spill(&mut self, class: usize, n: usize) {
         let shared = &self.shared;
         for &index in &self.stacks[class][..n] {
-            shared
-                .ledger
-                .shift(self.epoch, index, Owner::Stack, Owner::Away);
+            shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::Away);
         }
-        let addrs = self.stacks[class][..n]
-            .iter()
-            .map(|&i| shared.layout.addr(i));
+        let addrs = self.stacks[class][..n].iter().map(|&i| shared.layout.addr(i));
         shared.layout.pools[class].put(&shared.region, addrs);
         self.stacks[class].drain(..n);
         self.stats.pool_puts += n as u64;
@@ -289,32 +249,20 @@ impl Side {
             if place.class() == Class::Object {
                 return Err(Fault::Address);
             }
-            if !self
-                .shared
-                .ledger
-                .shift(self.epoch, place.index(), Owner::Away, Owner::User)
-            {
+            if !self.shared.ledger.shift(self.epoch, place.index(), Owner::Away, Owner::User) {
                 return Err(Fault::Owner);
             }
         }
         self.stats.rx += 1;
         self.stats.rx_bytes += u64::from(d.len());
-        Ok(RawBuf {
-            addr: d.addr,
-            index: place.index(),
-            len: d.len(),
-            flags,
-        })
+        Ok(RawBuf { addr: d.addr, index: place.index(), len: d.len(), flags })
     }
 
     /// Checks a buffer the caller wants to send: it owns it, and the span is inside it.
     #[inline]
     pub fn may_send(&mut self, b: &RawBuf) -> bool {
         let shared = &self.shared;
-        let ok = shared
-            .layout
-            .check(b.desc(false))
-            .is_some_and(|p| p.index() == b.index)
+        let ok = shared.layout.check(b.desc(false)).is_some_and(|p| p.index() == b.index)
             && shared.ledger.is_user(self.epoch, b.index);
         self.stats.misuse += u64::from(!ok);
         ok

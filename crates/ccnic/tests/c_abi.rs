@@ -28,9 +28,7 @@ fn a_c_program_exchanges_packets() {
     };
     assert!(cc.status.success());
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let programs = Path::new(env!("CARGO_BIN_EXE_ccnic-nic"))
-        .parent()
-        .expect("target directory");
+    let programs = Path::new(env!("CARGO_BIN_EXE_ccnic-nic")).parent().expect("target directory");
     let lib = [programs.join("deps"), programs.to_path_buf()]
         .into_iter()
         .find(|d| d.join("libccnic.so").exists())
@@ -50,9 +48,5 @@ fn a_c_program_exchanges_packets() {
     assert!(built.success());
     let run = Command::new(&out).output().expect("the program runs");
     let _ = std::fs::remove_file(&out);
-    assert!(
-        run.status.success(),
-        "{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }

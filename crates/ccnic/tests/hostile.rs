@@ -11,29 +11,11 @@ fn configs() -> impl Strategy<Value = Config> {
     prop_oneof![
         Just(Config::default()),
         Just(Config::unoptimised()),
-        Just(Config {
-            shared_pool: false,
-            ..Config::default()
-        }),
-        Just(Config {
-            layout: ccnic::Layout::Packed,
-            recycle: false,
-            ..Config::default()
-        }),
-        Just(Config {
-            signal: ccnic::Signal::Register,
-            objects: 4,
-            ..Config::default()
-        }),
+        Just(Config { shared_pool: false, ..Config::default() }),
+        Just(Config { layout: ccnic::Layout::Packed, recycle: false, ..Config::default() }),
+        Just(Config { signal: ccnic::Signal::Register, objects: 4, ..Config::default() }),
     ]
-    .prop_map(|c| Config {
-        slots: 16,
-        buffers: 64,
-        large_bytes: 1024,
-        stack: 8,
-        bulk: 4,
-        ..c
-    })
+    .prop_map(|c| Config { slots: 16, buffers: 64, large_bytes: 1024, stack: 8, bulk: 4, ..c })
 }
 
 /// One scribble: where (control words are likelier than payload) and what.
@@ -53,22 +35,14 @@ fn scribbles() -> impl Strategy<Value = Vec<Scribble>> {
         // A plausible descriptor with any length and flags.
         (any::<u16>(), 0u64..4).prop_map(|(len, flags)| 1 << 63 | flags << 16 | u64::from(len)),
     ];
-    let one = (0u32..1 << 14, value, any::<bool>()).prop_map(|(word, value, flip)| Scribble {
-        word,
-        value,
-        flip,
-    });
+    let one = (0u32..1 << 14, value, any::<bool>()).prop_map(|(word, value, flip)| Scribble { word, value, flip });
     prop::collection::vec(one, 1..40)
 }
 
 fn scribble(region: &Region, s: &Scribble) {
     let words = (region.len() / 8) as u32;
     let at = (s.word % words) as usize;
-    let value = if s.flip {
-        region.get(at) ^ 1 << (s.value & 63)
-    } else {
-        s.value
-    };
+    let value = if s.flip { region.get(at) ^ 1 << (s.value & 63) } else { s.value };
     region.put(at, value);
 }
 
@@ -157,21 +131,14 @@ fn lies_are_told_apart() {
             Err(Error::Fault(f)) => assert_eq!(f, expect),
             other => panic!("{expect:?} gave {other:?}"),
         }
-        assert!(
-            matches!(queue.rx(&mut bufs, 1), Err(Error::Fault(Fault::Peer))),
-            "the host learns of it"
-        );
+        assert!(matches!(queue.rx(&mut bufs, 1), Err(Error::Fault(Fault::Peer))), "the host learns of it");
     }
 }
 
 /// A NIC that delivers the same buffer twice.
 #[test]
 fn a_buffer_delivered_twice_is_refused() {
-    let mut port = HostPort::create_private(Config {
-        rx_lazy: 1,
-        ..Config::default()
-    })
-    .expect("valid");
+    let mut port = HostPort::create_private(Config { rx_lazy: 1, ..Config::default() }).expect("valid");
     let mut queue = port.queue(0).expect("first");
     let (_nic, mut nic) = nic_of(&mut port);
     let mut bufs = Vec::new();
@@ -186,10 +153,7 @@ fn a_buffer_delivered_twice_is_refused() {
     let rx = (4096 + 1024 * 16 + 4096) / 8;
     port.region().put(rx + 8, port.region().get(rx));
     port.region().put_release(rx + 9, 1 << 63 | 64);
-    assert!(matches!(
-        queue.rx(&mut bufs, 1),
-        Err(Error::Fault(ccnic::Fault::Owner))
-    ));
+    assert!(matches!(queue.rx(&mut bufs, 1), Err(Error::Fault(ccnic::Fault::Owner))));
 }
 
 struct StopOnDrop<'a>(&'a AtomicBool);
@@ -207,12 +171,7 @@ fn racing_scribbles_are_survived() {
         return; // a racing writer is a data race by design
     }
     for config in [Config::default(), Config::unoptimised()] {
-        let mut port = HostPort::create(Config {
-            slots: 64,
-            buffers: 128,
-            ..config
-        })
-        .expect("valid");
+        let mut port = HostPort::create(Config { slots: 64, buffers: 128, ..config }).expect("valid");
         let mut queue = port.queue(0).expect("first");
         let mut nic = port.local_nic().expect("first");
         let mut nic_queue = nic.queue(0).expect("first");
@@ -237,10 +196,7 @@ fn racing_scribbles_are_survived() {
                         // Rings, registers and pools of this configuration, not the epochs,
                         // whose loss is a lost peer (tested above).
                         let word = 512 + (x >> 20) % 4000;
-                        region.put(
-                            word as usize,
-                            if x & 1 == 0 { x } else { 1 << 63 | (x & 0xff) },
-                        );
+                        region.put(word as usize, if x & 1 == 0 { x } else { 1 << 63 | (x & 0xff) });
                     }
                     std::thread::yield_now();
                 }

@@ -52,22 +52,12 @@ impl Mem for Model {
         self.words[word].fetch_add(value, Ordering::AcqRel)
     }
     fn swap_if(&self, word: usize, old: u64, new: u64) -> bool {
-        self.words[word]
-            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
+        self.words[word].compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
 fn shape(unit_words: usize, group: usize, register: bool) -> Shape {
-    Shape {
-        base: 0,
-        units: 2,
-        unit_words,
-        group,
-        register,
-        tail: 16,
-        head: 17,
-    }
+    Shape { base: 0, units: 2, unit_words, group, register, tail: 16, head: 17 }
 }
 
 fn check(model: impl Fn() + Send + Sync + 'static) {
@@ -164,12 +154,7 @@ fn chained_slots_appear_together() {
 fn posted_blank_returns_filled(register: bool) {
     check(move || {
         let mem = Model::new(34, 3);
-        let shape = Shape {
-            units: 8,
-            tail: 32,
-            head: 33,
-            ..shape(2, 1, register)
-        };
+        let shape = Shape { units: 8, tail: 32, head: 33, ..shape(2, 1, register) };
         let (other, s) = (mem.clone(), shape.clone());
         let nic = loom::thread::spawn(move || {
             let mut ring = PostNic::new(s);

@@ -7,32 +7,12 @@ use ccnic::{Buf, Class, Config, Error, HostPort, HostQueue, Layout, NicQueue, Si
 use proptest::prelude::*;
 
 fn variants() -> impl Strategy<Value = Config> {
-    let layout = prop_oneof![
-        Just(Layout::Grouped),
-        Just(Layout::Packed),
-        Just(Layout::Padded)
-    ];
+    let layout = prop_oneof![Just(Layout::Grouped), Just(Layout::Packed), Just(Layout::Padded)];
     let signal = prop_oneof![Just(Signal::Inline), Just(Signal::Register)];
-    let rings = (
-        layout,
-        signal,
-        any::<bool>(),
-        prop_oneof![Just(16u32), Just(64)],
-        1u32..9,
-        1u32..3,
-    );
-    let pool = (
-        any::<bool>(),
-        any::<bool>(),
-        any::<bool>(),
-        1u32..40,
-        1u32..33,
-    );
+    let rings = (layout, signal, any::<bool>(), prop_oneof![Just(16u32), Just(64)], 1u32..9, 1u32..3);
+    let pool = (any::<bool>(), any::<bool>(), any::<bool>(), 1u32..40, 1u32..33);
     (rings, pool).prop_map(
-        |(
-            (layout, signal, shared_pool, slots, rx_lazy, tx_lazy),
-            (recycle, nonseq, small, stack, bulk),
-        )| Config {
+        |((layout, signal, shared_pool, slots, rx_lazy, tx_lazy), (recycle, nonseq, small, stack, bulk))| Config {
             layout,
             signal,
             shared_pool,
@@ -113,11 +93,7 @@ impl Run {
             }
             self.queue.tx(&mut bufs).expect("an honest NIC");
             if !bufs.is_empty() {
-                assert_eq!(
-                    bufs.len(),
-                    lens.len(),
-                    "a packet is sent whole or not at all"
-                );
+                assert_eq!(bufs.len(), lens.len(), "a packet is sent whole or not at all");
                 return self.queue.free(&mut bufs);
             }
             self.expected.push_back(bytes);
@@ -155,13 +131,7 @@ fn open(config: Config) -> (HostPort, ccnic::NicPort, Run) {
     let queue = port.queue(0).expect("first");
     let mut nic_port = port.local_nic().expect("first");
     let nic = nic_port.queue(0).expect("first");
-    let run = Run {
-        queue,
-        nic,
-        expected: VecDeque::new(),
-        partial: Vec::new(),
-        number: 0,
-    };
+    let run = Run { queue, nic, expected: VecDeque::new(), partial: Vec::new(), number: 0 };
     (port, nic_port, run)
 }
 
@@ -206,22 +176,9 @@ impl Drop for StopOnDrop<'_> {
 fn threads_with_pauses_keep_order() {
     let packets: u64 = if cfg!(miri) { 200 } else { 200_000 };
     for config in [
-        Config {
-            slots: 64,
-            buffers: 256,
-            ..Config::default()
-        },
-        Config {
-            slots: 64,
-            buffers: 256,
-            ..Config::unoptimised()
-        },
-        Config {
-            shared_pool: false,
-            slots: 64,
-            buffers: 256,
-            ..Config::default()
-        },
+        Config { slots: 64, buffers: 256, ..Config::default() },
+        Config { slots: 64, buffers: 256, ..Config::unoptimised() },
+        Config { shared_pool: false, slots: 64, buffers: 256, ..Config::default() },
     ] {
         let mut port = HostPort::create_private(config).expect("valid");
         let mut queue = port.queue(0).expect("first");
@@ -235,9 +192,7 @@ fn threads_with_pauses_keep_order() {
                 let mut turn = 0u64;
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                     turn += 1;
-                    if q.loopback(1 + (turn % 37) as usize).expect("honest") == 0
-                        || turn % 1009 == 0
-                    {
+                    if q.loopback(1 + (turn % 37) as usize).expect("honest") == 0 || turn % 1009 == 0 {
                         std::thread::yield_now();
                     }
                 }
@@ -254,11 +209,7 @@ fn threads_with_pauses_keep_order() {
                 }
                 let n = queue.rx(&mut bufs, 32).expect("honest");
                 for b in &bufs {
-                    assert_eq!(
-                        queue.to_vec(b),
-                        payload(got, 16 + (got % 49) as usize),
-                        "packet {got}"
-                    );
+                    assert_eq!(queue.to_vec(b), payload(got, 16 + (got % 49) as usize), "packet {got}");
                     got += 1;
                 }
                 queue.free(&mut bufs);
@@ -274,26 +225,15 @@ fn threads_with_pauses_keep_order() {
 #[test]
 fn shared_pool_spares_the_host_posts_and_sweeps() {
     for (shared_pool, expect_work) in [(true, false), (false, true)] {
-        let (_port, _nic, mut run) = open(Config {
-            shared_pool,
-            ..Config::default()
-        });
+        let (_port, _nic, mut run) = open(Config { shared_pool, ..Config::default() });
         for _ in 0..100 {
             run.send(&vec![vec![64]; 32]);
             run.settle();
         }
         let stats = run.queue.stats();
         assert_eq!(stats.rx, 3200);
-        assert_eq!(
-            stats.posts > 0,
-            expect_work,
-            "posts with shared_pool = {shared_pool}"
-        );
-        assert_eq!(
-            stats.sweeps > 0,
-            expect_work,
-            "sweeps with shared_pool = {shared_pool}"
-        );
+        assert_eq!(stats.posts > 0, expect_work, "posts with shared_pool = {shared_pool}");
+        assert_eq!(stats.sweeps > 0, expect_work, "sweeps with shared_pool = {shared_pool}");
     }
 }
 
@@ -301,16 +241,10 @@ fn shared_pool_spares_the_host_posts_and_sweeps() {
 /// published at once.
 #[test]
 fn grouping_decides_the_units_per_burst() {
-    for (layout, burst, units) in [
-        (Layout::Grouped, 32, 8),
-        (Layout::Grouped, 5, 2),
-        (Layout::Packed, 32, 32),
-        (Layout::Padded, 32, 32),
-    ] {
-        let (_port, _nic, mut run) = open(Config {
-            layout,
-            ..Config::default()
-        });
+    for (layout, burst, units) in
+        [(Layout::Grouped, 32, 8), (Layout::Grouped, 5, 2), (Layout::Packed, 32, 32), (Layout::Padded, 32, 32)]
+    {
+        let (_port, _nic, mut run) = open(Config { layout, ..Config::default() });
         let mut bufs = Vec::new();
         run.queue.alloc(&mut bufs, burst, 64);
         bufs.iter_mut().for_each(|b| run.queue.write(b, &[7; 64]));
@@ -341,10 +275,7 @@ fn sizes_select_classes_and_recycling_reuses_the_hottest_buffer() {
 /// reference, and completion drops the other.
 #[test]
 fn retained_buffers_survive_transmission() {
-    let (port, _nic, mut run) = open(Config {
-        recycle: false,
-        ..Config::default()
-    });
+    let (port, _nic, mut run) = open(Config { recycle: false, ..Config::default() });
     let mut bufs = Vec::new();
     run.queue.alloc(&mut bufs, 1, 64);
     run.queue.write(&mut bufs[0], &[42; 64]);
@@ -367,16 +298,10 @@ fn retained_buffers_survive_transmission() {
 /// §5.7: header in a buffer, payload in an object that the NIC only borrows.
 #[test]
 fn objects_travel_as_second_segments() {
-    let (port, _nic, mut run) = open(Config {
-        objects: 1,
-        ..Config::default()
-    });
+    let (port, _nic, mut run) = open(Config { objects: 1, ..Config::default() });
     for round in 0..5u8 {
         let mut object = port.object(0).expect("free again after each round");
-        assert!(
-            matches!(port.object(0), Err(Error::Usage(_))),
-            "one owner at a time"
-        );
+        assert!(matches!(port.object(0), Err(Error::Usage(_))), "one owner at a time");
         run.queue.write(&mut object, &[round; 3000]);
         let mut bufs: Vec<Buf> = Vec::new();
         run.queue.alloc(&mut bufs, 1, 40);
@@ -384,8 +309,7 @@ fn objects_travel_as_second_segments() {
         bufs[0].set_more(true);
         bufs.push(object);
         assert_eq!(run.queue.tx(&mut bufs).expect("room"), 2);
-        run.expected
-            .push_back([vec![0xee; 40], vec![round; 3000]].concat());
+        run.expected.push_back([vec![0xee; 40], vec![round; 3000]].concat());
         run.settle();
         assert!(run.expected.is_empty());
         assert_eq!(run.queue.sweep().expect("honest"), 1);
@@ -395,31 +319,11 @@ fn objects_travel_as_second_segments() {
 #[test]
 fn bad_configurations_are_refused_by_name() {
     for (config, key) in [
-        (
-            Config {
-                slots: 1000,
-                ..Config::default()
-            },
-            "slots = 1000",
-        ),
-        (
-            Config {
-                queues: 0,
-                ..Config::default()
-            },
-            "queues = 0",
-        ),
-        (
-            Config {
-                large_bytes: 512,
-                ..Config::default()
-            },
-            "large_bytes = 512",
-        ),
+        (Config { slots: 1000, ..Config::default() }, "slots = 1000"),
+        (Config { queues: 0, ..Config::default() }, "queues = 0"),
+        (Config { large_bytes: 512, ..Config::default() }, "large_bytes = 512"),
     ] {
-        let Err(e) = HostPort::create_private(config) else {
-            panic!("{key} accepted")
-        };
+        let Err(e) = HostPort::create_private(config) else { panic!("{key} accepted") };
         assert!(e.to_string().starts_with(key), "{e}");
     }
 }

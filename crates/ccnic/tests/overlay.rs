@@ -17,24 +17,16 @@ struct Net {
 }
 
 fn ip(args: &str) -> bool {
-    Command::new("ip")
-        .args(args.split(' '))
-        .output()
-        .is_ok_and(|o| o.status.success())
+    Command::new("ip").args(args.split(' ')).output().is_ok_and(|o| o.status.success())
 }
 
 impl Net {
     fn create() -> Option<Net> {
         let id = std::process::id() % 100_000;
-        let net = Net {
-            ns: format!("ccnic{id}"),
-            near: format!("ccn{id}"),
-        };
+        let net = Net { ns: format!("ccnic{id}"), near: format!("ccn{id}") };
         let (ns, near) = (&net.ns, &net.near);
         let made = ip(&format!("netns add {ns}"))
-            && ip(&format!(
-                "link add {near} type veth peer name far netns {ns}"
-            ))
+            && ip(&format!("link add {near} type veth peer name far netns {ns}"))
             && ip(&format!("link set {near} up"))
             && ip(&format!("-n {ns} addr add 10.231.77.2/24 dev far"))
             && ip(&format!("-n {ns} link set far up"));
@@ -54,10 +46,7 @@ fn ethernet(to: [u8; 6], kind: u16, body: &[u8]) -> Vec<u8> {
 }
 
 fn sum16(bytes: &[u8]) -> u16 {
-    let mut sum: u32 = bytes
-        .chunks(2)
-        .map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0)))
-        .sum();
+    let mut sum: u32 = bytes.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0))).sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -65,11 +54,7 @@ fn sum16(bytes: &[u8]) -> u16 {
 }
 
 fn arp(op: u8, to: [u8; 6]) -> Vec<u8> {
-    ethernet(
-        to,
-        0x0806,
-        &[&[0, 1, 8, 0, 6, 4, 0, op][..], &MAC, &OUR_IP, &to, &PEER_IP].concat(),
-    )
+    ethernet(to, 0x0806, &[&[0, 1, 8, 0, 6, 4, 0, op][..], &MAC, &OUR_IP, &to, &PEER_IP].concat())
 }
 
 fn echo_request(to: [u8; 6], sequence: u16, data: usize) -> Vec<u8> {
@@ -92,11 +77,7 @@ fn echo_request(to: [u8; 6], sequence: u16, data: usize) -> Vec<u8> {
 /// Sends one frame, over several segments when `split`.
 fn send(queue: &mut HostQueue, frame: &[u8], split: bool) {
     let mut bufs = Vec::new();
-    let parts: Vec<&[u8]> = if split {
-        frame.chunks(frame.len().div_ceil(3)).collect()
-    } else {
-        vec![frame]
-    };
+    let parts: Vec<&[u8]> = if split { frame.chunks(frame.len().div_ceil(3)).collect() } else { vec![frame] };
     for (i, part) in parts.iter().enumerate() {
         assert_eq!(queue.alloc(&mut bufs, 1, part.len()), 1);
         let b = bufs.last_mut().expect("one");
@@ -129,9 +110,7 @@ fn a_kernel_across_a_veth_pair_answers_through_ccnic() {
     };
     let socket = std::env::temp_dir().join(format!("{}.sock", net.ns));
     let mut nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
-        .args([
-            "--mode", "overlay", "--iface", &net.near, "--hosts", "1", "--socket",
-        ])
+        .args(["--mode", "overlay", "--iface", &net.near, "--hosts", "1", "--socket"])
         .arg(&socket)
         .spawn()
         .expect("the NIC program starts");
@@ -161,11 +140,7 @@ fn a_kernel_across_a_veth_pair_answers_through_ccnic() {
     let mut answered = 0;
     for sequence in 0..50u16 {
         let data = 8 + 29 * usize::from(sequence);
-        send(
-            &mut queue,
-            &echo_request(peer, sequence, data),
-            sequence % 2 == 1,
-        );
+        send(&mut queue, &echo_request(peer, sequence, data), sequence % 2 == 1);
         answered += usize::from(receive(&mut queue, |f| {
             // The kernel asks for our address in turn before it answers.
             f.len() >= 42 + data
@@ -173,16 +148,10 @@ fn a_kernel_across_a_veth_pair_answers_through_ccnic() {
                 && f[23] == 1
                 && f[34] == 0
                 && f[40..42] == sequence.to_be_bytes()
-                && f[42..42 + data]
-                    .iter()
-                    .enumerate()
-                    .all(|(i, &b)| b == i as u8 ^ sequence as u8)
+                && f[42..42 + data].iter().enumerate().all(|(i, &b)| b == i as u8 ^ sequence as u8)
         }));
     }
-    assert_eq!(
-        answered, 50,
-        "every echo request is answered, byte for byte"
-    );
+    assert_eq!(answered, 50, "every echo request is answered, byte for byte");
     drop((queue, port));
     assert!(nic.wait().expect("the NIC ends with its host").success());
 }

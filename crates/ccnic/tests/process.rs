@@ -79,11 +79,7 @@ fn exchange(queue: &mut HostQueue, packets: usize) {
 #[test]
 fn a_killed_nic_is_noticed_its_buffers_reclaimed_and_the_next_one_served() {
     for config in [Config::default(), Config::unoptimised()] {
-        let mut nic = Nic::start(if config.shared_pool {
-            "kill-cc"
-        } else {
-            "kill-un"
-        });
+        let mut nic = Nic::start(if config.shared_pool { "kill-cc" } else { "kill-un" });
         let mut port = HostPort::create(config).expect("region");
         let mut queue = port.queue(0).expect("first");
         connect(&mut port, &nic);
@@ -100,18 +96,11 @@ fn a_killed_nic_is_noticed_its_buffers_reclaimed_and_the_next_one_served() {
                 turn(&mut queue);
             }
             let socket = nic.socket.clone();
-            assert!(
-                matches!(port.connect(&socket), Err(Error::Usage(_))),
-                "recover first"
-            );
+            assert!(matches!(port.connect(&socket), Err(Error::Usage(_))), "recover first");
             port.recover(&mut [&mut queue]).expect("nobody to wait for");
             let audit = port.audit(&[&queue]);
             assert_eq!(audit.user, kept.len());
-            assert_eq!(
-                audit.user + audit.stacked + audit.pooled,
-                audit.total,
-                "no buffer lost"
-            );
+            assert_eq!(audit.user + audit.stacked + audit.pooled, audit.total, "no buffer lost");
             drop(nic);
             nic = Nic::start("next");
             connect(&mut port, &nic);
@@ -163,15 +152,8 @@ fn a_killed_host_is_noticed_and_the_next_one_served() {
 #[test]
 fn a_reset_with_a_live_nic_loses_nothing() {
     let nic = Nic::start("reset");
-    let mut port = HostPort::create(Config {
-        queues: 2,
-        ..Config::default()
-    })
-    .expect("region");
-    let (mut a, mut b) = (
-        port.queue(0).expect("first"),
-        port.queue(1).expect("second"),
-    );
+    let mut port = HostPort::create(Config { queues: 2, ..Config::default() }).expect("region");
+    let (mut a, mut b) = (port.queue(0).expect("first"), port.queue(1).expect("second"));
     connect(&mut port, &nic);
     for _ in 0..5 {
         exchange(&mut a, 500);

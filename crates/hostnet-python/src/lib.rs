@@ -26,10 +26,8 @@ fn schema() -> String {
 /// Every metric as a JSON list of name, unit and description.
 #[pyfunction]
 fn metrics() -> String {
-    let list: Vec<Value> = METRICS
-        .iter()
-        .map(|m| json!({"name": m.name, "unit": m.unit, "description": m.description}))
-        .collect();
+    let list: Vec<Value> =
+        METRICS.iter().map(|m| json!({"name": m.name, "unit": m.unit, "description": m.description})).collect();
     Value::from(list).to_string()
 }
 

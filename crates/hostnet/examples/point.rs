@@ -11,8 +11,8 @@ fn main() {
         assert!(text.contains(from), "{from}");
         text = text.replace(from, to);
     }
-    let scenario = hostnet::config::resolve(&text, file, &[PathBuf::from("platforms")])
-        .unwrap_or_else(|e| panic!("{e}"));
+    let scenario =
+        hostnet::config::resolve(&text, file, &[PathBuf::from("platforms")]).unwrap_or_else(|e| panic!("{e}"));
     let start = std::time::Instant::now();
     let o = hostnet::host::run(&scenario, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"));
     let wall = start.elapsed().as_secs_f64();

@@ -4,18 +4,18 @@
 //! Modules are layered; each imports only from those listed above it
 //! (docs/architecture.md).
 
-pub mod kernel;
-pub mod meter;
-pub mod flow;
-pub mod memory;
+pub mod app;
+pub mod config;
 pub mod core;
 pub mod device;
+pub mod flow;
+pub mod host;
+pub mod kernel;
+pub mod memory;
+pub mod meter;
 pub mod placement;
 pub mod stack;
 pub mod traffic;
-pub mod app;
-pub mod config;
-pub mod host;
 
 /// The engine's version: the package's, and a hash of the sources that decide results.
 pub const VERSION: &str = env!("HOSTNET_ENGINE");

@@ -107,8 +107,7 @@ fn a_chain_of_dram_loads_takes_one_latency_each() {
     let mut b = Bench::new(|_| {});
     let mut dice = Stream::new(1, "chain", 0);
     let n = 5_000;
-    let mut ops: Vec<Op> =
-        (0..n).map(|_| Op::Chase { line: b.base + dice.below(1 << 20), delay: 0 }).collect();
+    let mut ops: Vec<Op> = (0..n).map(|_| Op::Chase { line: b.base + dice.below(1 << 20), delay: 0 }).collect();
     ops.push(Op::Fence);
     let (ns, _) = b.run(&ops);
     let s = &b.mem.stats.tenants[0];

@@ -124,7 +124,9 @@ fn three_channels_give_three_times_the_bandwidth_of_one() {
 /// Reads so far apart that none meets another, as in `gem5_hierarchy.csv`.
 #[test]
 fn unloaded_latency_agrees_with_gem5() {
-    for (pattern, channels, expected) in [("linear", 1, 51.3), ("linear", 4, 51.2), ("random", 1, 73.0), ("random", 4, 67.6)] {
+    for (pattern, channels, expected) in
+        [("linear", 1, 51.3), ("linear", 4, 51.2), ("random", 1, 73.0), ("random", 4, 67.6)]
+    {
         let r = Reference {
             simulator: "gem5".into(),
             mapping: "RoRaBaCoCh".into(),

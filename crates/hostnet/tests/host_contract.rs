@@ -291,13 +291,10 @@ fn the_first_read_takes_an_llc_hit_under_ddio_and_dram_under_dma() {
 fn fig_4_the_nic_sweeps_after_transmission_and_before_release() {
     let app = r#"kind = "directed_tx", blocks = 16, busy = "2 us""#;
     let o = directed(r#"policy = "ddio", sweep_tx = "nic""#, app);
-    let events: Vec<(f64, String)> = rows(&o, "events")
-        .iter()
-        .map(|r| (r[0].as_f64().unwrap(), r[1].as_str().unwrap().to_string()))
-        .collect();
+    let events: Vec<(f64, String)> =
+        rows(&o, "events").iter().map(|r| (r[0].as_f64().unwrap(), r[1].as_str().unwrap().to_string())).collect();
     let names: Vec<&str> = events.iter().map(|e| e.1.as_str()).collect();
-    let order =
-        ["WQ entry written", "WQ entry read", "transmission complete", "sweep messages", "buffer released"];
+    let order = ["WQ entry written", "WQ entry read", "transmission complete", "sweep messages", "buffer released"];
     assert_eq!(names, order);
     assert!(events.is_sorted_by(|a, b| a.0 <= b.0), "{events:?}");
     assert_eq!(get(&o, "tx_writes_per_block"), 0.0);
@@ -327,7 +324,11 @@ fn an_error_from_progress_aborts_the_run() {
     let mut calls = 0;
     let e = run(&s, &mut |_| {
         calls += 1;
-        if calls == 3 { Err("stopped".into()) } else { Ok(()) }
+        if calls == 3 {
+            Err("stopped".into())
+        } else {
+            Ok(())
+        }
     });
     assert_eq!(e.unwrap_err(), "stopped");
     assert_eq!(calls, 3);

@@ -78,7 +78,11 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         // choices
         ("policy = \"ddio\"", "policy = \"dido\"", &["placement.policy", "\"dido\"", "did you mean \"ddio\""]),
         ("load = \"fixed\"", "load = \"fast\"", &["run.load", "\"fast\"", "peak_slo"]),
-        ("arrivals = \"poisson\"", "arrivals = \"poison\"", &["traffic.arrivals", "\"poison\"", "did you mean \"poisson\""]),
+        (
+            "arrivals = \"poisson\"",
+            "arrivals = \"poison\"",
+            &["traffic.arrivals", "\"poison\"", "did you mean \"poisson\""],
+        ),
         ("kind = \"mica\"", "kind = \"micah\"", &["tenant[0].app", "\"micah\"", "\"mica\""]),
         // units
         ("buffer_size = \"1 KiB\"", "buffer_size = \"1 us\"", &["rings.buffer_size", "a size such as", "\"1 us\""]),
@@ -186,10 +190,39 @@ fn captures_that_cannot_be_replayed_are_named() {
 
 /// Values that somebody may write anywhere.
 const VALUES: &[&str] = &[
-    "0", "-1", "1", "3", "4294967295", "18446744073709551615", "1e300", "nan", "inf", "true", "\"\"",
-    "\"0 B\"", "\"1 B\"", "\"64 GiB\"", "\"1 ps\"", "\"1 ns\"", "\"1e30 s\"", "\"-5 us\"", "\"1 Hz\"",
-    "\"ddio\"", "\"dma\"", "\"ideal\"", "\"none\"", "\"nic\"", "\"peak_slo\"", "\"keep_depth\"", "\"pcap\"",
-    "[]", "{}", "[1, 2]", "\"12\"", "\"0-3\"", "\u{22}\u{e9}\u{22}",
+    "0",
+    "-1",
+    "1",
+    "3",
+    "4294967295",
+    "18446744073709551615",
+    "1e300",
+    "nan",
+    "inf",
+    "true",
+    "\"\"",
+    "\"0 B\"",
+    "\"1 B\"",
+    "\"64 GiB\"",
+    "\"1 ps\"",
+    "\"1 ns\"",
+    "\"1e30 s\"",
+    "\"-5 us\"",
+    "\"1 Hz\"",
+    "\"ddio\"",
+    "\"dma\"",
+    "\"ideal\"",
+    "\"none\"",
+    "\"nic\"",
+    "\"peak_slo\"",
+    "\"keep_depth\"",
+    "\"pcap\"",
+    "[]",
+    "{}",
+    "[1, 2]",
+    "\"12\"",
+    "\"0-3\"",
+    "\u{22}\u{e9}\u{22}",
 ];
 
 proptest! {

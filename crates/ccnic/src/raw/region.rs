@@ -28,15 +28,8 @@ pub struct Region {
 /// Frees the memory when the last clone goes.
 #[derive(Debug)]
 enum Backing {
-    Mapped {
-        fd: OwnedFd,
-        base: NonNull<u8>,
-        len: usize,
-    },
-    Heap {
-        base: NonNull<u8>,
-        layout: Layout,
-    },
+    Mapped { fd: OwnedFd, base: NonNull<u8>, len: usize },
+    Heap { base: NonNull<u8>, layout: Layout },
 }
 
 // SAFETY: the pointers are to memory this value owns; it only hands out the fd.
@@ -58,14 +51,8 @@ impl Region {
             .expect("region length fits the address space");
         // SAFETY: the layout has a non-zero size.
         let raw = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(raw) else {
-            handle_alloc_error(layout)
-        };
-        Region {
-            base,
-            len: layout.size(),
-            backing: Arc::new(Backing::Heap { base, layout }),
-        }
+        let Some(base) = NonNull::new(raw) else { handle_alloc_error(layout) };
+        Region { base, len: layout.size(), backing: Arc::new(Backing::Heap { base, layout }) }
     }
 
     /// A new memfd of at least `len` bytes, mapped, populated, and sealed against resizing;
@@ -88,9 +75,7 @@ impl Region {
     pub fn from_fd(fd: OwnedFd, len: usize) -> io::Result<Region> {
         let seals = fcntl_get_seals(&fd)?;
         if !seals.contains(SealFlags::SHRINK) {
-            return Err(io::Error::other(
-                "the peer's region is not sealed against shrinking",
-            ));
+            return Err(io::Error::other("the peer's region is not sealed against shrinking"));
         }
         let size = usize::try_from(fstat(&fd)?.st_size).unwrap_or(0);
         if size < len {
@@ -116,11 +101,7 @@ impl Region {
             )?
         };
         let base = NonNull::new(raw.cast()).expect("mmap never returns null");
-        Ok(Region {
-            base,
-            len,
-            backing: Arc::new(Backing::Mapped { fd, base, len }),
-        })
+        Ok(Region { base, len, backing: Arc::new(Backing::Mapped { fd, base, len }) })
     }
 
     /// The memfd to hand to a peer; none for heap memory.
@@ -141,10 +122,7 @@ impl Region {
     /// may write the same bytes at any time, so what is read through it must be copied
     /// before it is trusted.
     pub fn ptr(&self, offset: usize, len: usize) -> *mut u8 {
-        assert!(
-            offset <= self.len && len <= self.len - offset,
-            "span outside the region"
-        );
+        assert!(offset <= self.len && len <= self.len - offset, "span outside the region");
         // SAFETY: the span was checked to lie inside the region.
         unsafe { self.base.as_ptr().add(offset) }
     }
@@ -191,10 +169,7 @@ impl Region {
         if len == LINE {
             // The commonest small packet; inlined it costs four vector moves.
             // SAFETY: both spans were checked, and the value passes through registers.
-            return unsafe {
-                to.cast::<[u8; LINE]>()
-                    .write(from.cast::<[u8; LINE]>().read())
-            };
+            return unsafe { to.cast::<[u8; LINE]>().write(from.cast::<[u8; LINE]>().read()) };
         }
         // SAFETY: both spans were checked; `copy` allows them to overlap.
         unsafe { std::ptr::copy(from, to, len) }
@@ -279,9 +254,7 @@ impl Mem for Region {
     }
     #[inline]
     fn swap_if(&self, word: usize, old: u64, new: u64) -> bool {
-        self.word(word)
-            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
+        self.word(word).compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
     #[inline]
     fn prefetch_write(&self, word: usize) {
@@ -289,9 +262,7 @@ impl Mem for Region {
         {
             use core::arch::x86_64::{_mm_prefetch, _MM_HINT_ET0};
             // SAFETY: a prefetch never faults, whatever the address.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_ET0>(self.base.as_ptr().wrapping_add(word * 8).cast())
-            };
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(self.base.as_ptr().wrapping_add(word * 8).cast()) };
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = word;
@@ -327,9 +298,6 @@ pub fn timestamp() -> u64 {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     {
         static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-        START
-            .get_or_init(std::time::Instant::now)
-            .elapsed()
-            .as_nanos() as u64
+        START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
     }
 }

@@ -4,9 +4,7 @@
 use hostnet::kernel::Time;
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::timing::TimingOverride;
-use hostnet::memory::dram::{
-    Completion, Controller, DramSpec, PagePolicy, Release, Request, Scheduler,
-};
+use hostnet::memory::dram::{Completion, Controller, DramSpec, PagePolicy, Release, Request, Scheduler};
 
 const MIB: u64 = 1 << 20;
 const STREAM: u64 = 17 * 8192;
@@ -27,9 +25,8 @@ impl SplitMix {
 /// The named trace: line number and whether it is a write, `n` requests.
 pub fn trace(name: &str, n: usize) -> Option<Vec<(u64, bool)>> {
     let n = n as u64;
-    let interleaved = |off: u64| {
-        (0..n).map(|i| ((i >> 1) * 64 + if i & 1 == 1 { 256 * MIB + off } else { 0 }, i & 1 == 1)).collect()
-    };
+    let interleaved =
+        |off: u64| (0..n).map(|i| ((i >> 1) * 64 + if i & 1 == 1 { 256 * MIB + off } else { 0 }, i & 1 == 1)).collect();
     let streams = |off: u64| {
         let at = |i: u64| {
             let (s, k) = (i % 8, i / 8);
@@ -198,7 +195,8 @@ pub fn profile(r: &Reference) -> (DramSpec, Offer) {
         other => panic!("no profile for {other}"),
     };
     let fast = standard == Standard::Ddr4_3200;
-    let base = DramSpec { standard, channels: r.channels, mapping: r.mapping.clone(), age_cap_ns: 0, ..DramSpec::default() };
+    let base =
+        DramSpec { standard, channels: r.channels, mapping: r.mapping.clone(), age_cap_ns: 0, ..DramSpec::default() };
     if r.simulator.starts_with("ramulator") {
         // tRFC of 360 ns for 8 Gb, FRFCFS, entries move to the active buffer with the ACT.
         let tck: u64 = if fast { 625 } else { 833 };

@@ -6,9 +6,7 @@ use hostnet::kernel::{Clock, Event, Events, Stream, Time};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
-use hostnet::memory::spec::{
-    CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit,
-};
+use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Memory, Op, Probe, Txn, LINE};
 
@@ -155,22 +153,13 @@ struct Stimulus {
 
 impl Stimulus {
     fn new(row: &Row) -> Stimulus {
-        Stimulus {
-            row: row.clone(),
-            lines: Stream::new(1, "lines", 0),
-            kinds: Stream::new(1, "kinds", 0),
-            made: 0,
-        }
+        Stimulus { row: row.clone(), lines: Stream::new(1, "lines", 0), kinds: Stream::new(1, "kinds", 0), made: 0 }
     }
     fn next(&mut self) -> (u64, bool) {
-        let line = if self.row.random {
-            self.lines.below(self.row.span_lines)
-        } else {
-            self.made % self.row.span_lines
-        };
+        let line =
+            if self.row.random { self.lines.below(self.row.span_lines) } else { self.made % self.row.span_lines };
         self.made += 1;
-        let write = self.row.read_percent < 100
-            && self.kinds.below(100) >= self.row.read_percent.into();
+        let write = self.row.read_percent < 100 && self.kinds.below(100) >= self.row.read_percent.into();
         (line, write)
     }
 }
@@ -188,12 +177,7 @@ pub fn run(row: &Row) -> Result<Figures, String> {
     let mut s = Stimulus::new(row);
     let requests: Vec<_> = (0..row.requests).map(|_| s.next()).collect();
     let m = replay::replay(&dram(row.channels), &requests, replay::Offer::Every(row.period_ps))?;
-    Ok(Figures {
-        gbps: m.gbps,
-        latency_ns: m.latency_ns,
-        dram_read_gbps: m.gbps,
-        ..Figures::default()
-    })
+    Ok(Figures { gbps: m.gbps, latency_ns: m.latency_ns, dram_read_gbps: m.gbps, ..Figures::default() })
 }
 
 /// A miss of the L1 under way, with every request that waits for it.

@@ -87,12 +87,7 @@ impl L3fwd {
     pub fn content(&self, rng: &mut Stream) -> Content {
         let routes = &self.tables.1;
         let ip = routes[rng.below(routes.len() as u64) as usize] | rng.below(256) as u32;
-        Content {
-            key: ip.into(),
-            lines: self.lines,
-            wire_bytes: self.wire_bytes,
-            ..Content::default()
-        }
+        Content { key: ip.into(), lines: self.lines, wire_bytes: self.wire_bytes, ..Content::default() }
     }
 
     pub fn serve(&self, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Outcome, u16) {

@@ -109,10 +109,7 @@ mod tests {
             } else {
                 rules[rng.below(rules.len() as u64) as usize].0 | rng.below(256) as u32
             };
-            let best = rules
-                .iter()
-                .filter(|(r, d, _)| ip >> (32 - d) == r >> (32 - d))
-                .max_by_key(|(_, d, _)| *d);
+            let best = rules.iter().filter(|(r, d, _)| ip >> (32 - d) == r >> (32 - d)).max_by_key(|(_, d, _)| *d);
             assert_eq!(lpm.lookup(ip).next_hop, best.map(|b| b.2), "{ip:x}");
         }
     }

@@ -68,8 +68,7 @@ pub struct Memcached {
 
 impl Memcached {
     pub fn build(s: &MemcachedSpec, site: Site) -> Result<Memcached, String> {
-        let capture: &Arc<Capture> =
-            site.capture.ok_or("memcached: traffic.arrivals must be \"pcap\"")?;
+        let capture: &Arc<Capture> = site.capture.ok_or("memcached: traffic.arrivals must be \"pcap\"")?;
         let mut ids: HashMap<u64, u32> = HashMap::new();
         let (mut requests, mut keys) = (Vec::new(), Vec::<Access>::new());
         let mut largest = 1u16;

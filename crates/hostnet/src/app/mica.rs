@@ -119,7 +119,7 @@ struct Partition {
 impl Partition {
     fn bucket(&self, key: u64) -> (usize, u64) {
         let h = mix(key);
-        let b = (h >> 32) * self.buckets.len() as u64 >> 32;
+        let b = ((h >> 32) * self.buckets.len() as u64) >> 32;
         (b as usize, (h & 0xffff) << 48)
     }
     fn find(&self, key: u64) -> (usize, Option<(usize, u64)>) {

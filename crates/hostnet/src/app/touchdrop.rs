@@ -25,8 +25,7 @@ pub struct Touchdrop {
 
 impl Touchdrop {
     pub fn build(s: &TouchdropSpec, packet: u32) -> Touchdrop {
-        let content =
-            Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
+        let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Touchdrop { instructions: s.instructions, content }
     }
     pub fn content(&self) -> Content {

@@ -77,9 +77,7 @@ fn placement(s: &Scenario) -> Check {
     let (p, llc) = (&s.placement, s.platform.caches.llc.ways);
     if p.policy == Policy::Ddio {
         positive("placement.ways", p.ways.into())?;
-        need(p.ways <= llc, || {
-            format!("placement.ways = {} is more than the LLC's {llc} ways", p.ways)
-        })?;
+        need(p.ways <= llc, || format!("placement.ways = {} is more than the LLC's {llc} ways", p.ways))?;
     }
     if let Some(i) = &p.iat {
         need(p.policy == Policy::Ddio, || "placement.iat needs placement.policy = \"ddio\"".into())?;
@@ -91,10 +89,7 @@ fn placement(s: &Scenario) -> Check {
             )
         })?;
         need(i.shrink_below <= i.grow_above, || {
-            format!(
-                "placement.iat.shrink_below = {} is above grow_above = {}",
-                i.shrink_below, i.grow_above
-            )
+            format!("placement.iat.shrink_below = {} is above grow_above = {}", i.shrink_below, i.grow_above)
         })?;
     }
     let r = &s.rings;
@@ -107,9 +102,7 @@ fn placement(s: &Scenario) -> Check {
         need(n <= 1 << 16, || format!("{key} = {n} is more than the 65536 supported"))?;
     }
     positive("rings.buffer_size", r.buffer_size.0)?;
-    need(r.buffer_size.0 <= 64 << 10, || {
-        format!("rings.buffer_size = \"{}\" is more than 64 KiB", r.buffer_size)
-    })
+    need(r.buffer_size.0 <= 64 << 10, || format!("rings.buffer_size = \"{}\" is more than 64 KiB", r.buffer_size))
 }
 
 fn tenants(s: &Scenario) -> Check {
@@ -122,10 +115,7 @@ fn tenants(s: &Scenario) -> Check {
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }
     need(cores <= s.platform.core.count.into(), || {
-        format!(
-            "tenants ask for {cores} cores; platform.core.count is {}",
-            s.platform.core.count
-        )
+        format!("tenants ask for {cores} cores; platform.core.count is {}", s.platform.core.count)
     })
 }
 
@@ -142,9 +132,7 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
         Some(WaysSpec::Range(r)) => {
             let (a, b) = r.split_once('-').unwrap_or((r, r));
             match (a.trim().parse::<u32>(), b.trim().parse::<u32>()) {
-                (Ok(a), Ok(b)) if a <= b && b < of => {
-                    Ok(ddio::low_ways(b + 1) & !ddio::low_ways(a))
-                }
+                (Ok(a), Ok(b)) if a <= b && b < of => Ok(ddio::low_ways(b + 1) & !ddio::low_ways(a)),
                 _ => Err(format!("\"{r}\" is not a range of ways such as \"0-{}\"", of - 1)),
             }
         }
@@ -170,21 +158,15 @@ fn traffic(s: &Scenario) -> Check {
     }
     positive("traffic.packet", t.packet.0)?;
     let serving = s.tenants.iter().filter(|t| serves(t)).count();
-    need(serving <= 1, || {
-        format!("{serving} tenants serve packets; one at a time is built so far")
-    })?;
+    need(serving <= 1, || format!("{serving} tenants serve packets; one at a time is built so far"))?;
     if let Some(sp) = &t.spikes {
         need((0.0..=1.0).contains(&sp.probability), || {
             format!("traffic.spikes.probability = {} is not within 0 to 1", sp.probability)
         })?;
-        need(sp.min <= sp.max, || {
-            format!("traffic.spikes.min = \"{}\" is above max = \"{}\"", sp.min, sp.max)
-        })?;
+        need(sp.min <= sp.max, || format!("traffic.spikes.min = \"{}\" is above max = \"{}\"", sp.min, sp.max))?;
     }
     positive("run.requests", s.run.requests)?;
-    need(s.run.slo_multiple > 0.0, || {
-        format!("run.slo_multiple = {} must be positive", s.run.slo_multiple)
-    })?;
+    need(s.run.slo_multiple > 0.0, || format!("run.slo_multiple = {} must be positive", s.run.slo_multiple))?;
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
         format!("run.search_tolerance = {} is not within 0 to 0.5", s.run.search_tolerance)
     })?;
@@ -208,14 +190,9 @@ fn traffic(s: &Scenario) -> Check {
         Arrivals::KeepDepth => {
             positive("traffic.depth", t.depth.into())?;
             need(t.depth <= s.rings.rx_buffers, || {
-                format!(
-                    "traffic.depth = {} is more than rings.rx_buffers = {}",
-                    t.depth, s.rings.rx_buffers
-                )
+                format!("traffic.depth = {} is more than rings.rx_buffers = {}", t.depth, s.rings.rx_buffers)
             })?;
-            need(!search, || {
-                "run.load searches for a rate, which traffic.arrivals = \"keep_depth\" has not".into()
-            })?;
+            need(!search, || "run.load searches for a rate, which traffic.arrivals = \"keep_depth\" has not".into())?;
         }
         Arrivals::Pcap => {
             let Some(p) = &t.pcap else {
@@ -238,10 +215,7 @@ fn traffic(s: &Scenario) -> Check {
             _ => continue,
         };
         need(largest <= s.rings.buffer_size, || {
-            format!(
-                "rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"",
-                s.rings.buffer_size
-            )
+            format!("rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"", s.rings.buffer_size)
         })?;
         if matches!(t.app, AppSpec::Memcached(_)) && s.traffic.arrivals != Arrivals::Pcap {
             return Err("app kind \"memcached\" needs traffic.arrivals = \"pcap\"".into());

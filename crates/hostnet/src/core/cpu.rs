@@ -19,7 +19,9 @@ const FRAC: u64 = 16;
 enum State {
     Free,
     /// Address comes from this record's data.
-    Address { parent: u8 },
+    Address {
+        parent: u8,
+    },
     /// Wants a line fill buffer.
     Credit,
     Issued,
@@ -137,9 +139,7 @@ impl Cpu {
             rob_size: s.rob.into(),
             sq_size: s.store_queue,
             per_line: s.stores_per_line,
-            per_instr: (clock.span(1_000_000).0 as u128 * u128::from(FRAC)
-                / 1_000_000
-                / u128::from(s.width)) as u64,
+            per_instr: (clock.span(1_000_000).0 as u128 * u128::from(FRAC) / 1_000_000 / u128::from(s.width)) as u64,
             per_compute: (clock.span(1_000_000).0 as f64 * FRAC as f64 / 1e6 / s.compute_ipc) as u64,
             t: 0,
             seq: 0,
@@ -534,8 +534,7 @@ impl Cpu {
 
     /// Executes (part of) the op at `pc`; false when the core has to wait.
     fn step(&mut self, mem: &mut Memory, cal: &mut Events) -> bool {
-        const LOAD: Access =
-            Access { write: false, from_anchor: false, anchors: false, delay: 0 };
+        const LOAD: Access = Access { write: false, from_anchor: false, anchors: false, delay: 0 };
         const STORE: Access = Access { write: true, ..LOAD };
         let op = self.program.ops[self.pc];
         let (line, lines, access) = match op {
@@ -554,16 +553,10 @@ impl Cpu {
             }
             Op::Load { line, lines } => (line, lines, LOAD),
             Op::Anchor { line } => (line, 1, Access { anchors: true, ..LOAD }),
-            Op::Chase { line, delay } => {
-                (line, 1, Access { anchors: true, from_anchor: true, delay, ..LOAD })
-            }
+            Op::Chase { line, delay } => (line, 1, Access { anchors: true, from_anchor: true, delay, ..LOAD }),
             Op::Store { line, lines } => (line, lines, STORE),
-            Op::DependentLoad { line, lines } => {
-                (line, lines, Access { from_anchor: true, ..LOAD })
-            }
-            Op::DependentStore { line, lines } => {
-                (line, lines, Access { from_anchor: true, ..STORE })
-            }
+            Op::DependentLoad { line, lines } => (line, lines, Access { from_anchor: true, ..LOAD }),
+            Op::DependentStore { line, lines } => (line, lines, Access { from_anchor: true, ..STORE }),
             Op::Copy { from, to, lines, dependent } => {
                 let store = Access { from_anchor: dependent, ..STORE };
                 return self.copy(lines, |c, i, second| {

@@ -30,8 +30,7 @@ impl Host {
         let seed = s.seed;
         let capture = match &s.traffic.pcap {
             Some(p) if s.traffic.arrivals == crate::config::scenario::Arrivals::Pcap => {
-                let c = Capture::load(Path::new(&p.file), Options { port: p.port })
-                    .map_err(|e| e.to_string())?;
+                let c = Capture::load(Path::new(&p.file), Options { port: p.port }).map_err(|e| e.to_string())?;
                 Some(Arc::new(c))
             }
             _ => None,
@@ -76,13 +75,7 @@ impl Host {
             map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
         } else {
             for (t, tenant) in s.tenants.iter().enumerate() {
-                let site = Site {
-                    map: &mut map,
-                    tenant: t as u8,
-                    cores: &groups[t],
-                    seed,
-                    capture: capture.as_ref(),
-                };
+                let site = Site { map: &mut map, tenant: t as u8, cores: &groups[t], seed, capture: capture.as_ref() };
                 let app = App::build(&tenant.app, s.traffic.packet.0 as u32, site)?;
                 if let App::Memcached(m) = &app {
                     let largest = m.largest_reply().max(m.largest_request());
@@ -105,15 +98,8 @@ impl Host {
             .collect::<Result<Vec<u32>, String>>()?;
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let tenants = s.tenants.len();
-        let mut mem = Memory::new(
-            &s.platform.caches,
-            &s.platform.memory,
-            clock,
-            cores.len() as u32,
-            masks,
-            map,
-        )
-        .map_err(|e| format!("platform.{e}"))?;
+        let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
+            .map_err(|e| format!("platform.{e}"))?;
         mem.ideal_network = s.placement.policy == Policy::Ideal;
         let source = serving.filter(|_| !apps.is_empty()).map(|t| Source {
             arrivals: None,

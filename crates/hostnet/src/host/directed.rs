@@ -61,10 +61,7 @@ impl Host {
             AppSpec::PageReuse(s) => {
                 let lines = s.page.0 / crate::memory::LINE;
                 if lines == 0 || lines > self.scratch_lines() {
-                    return Err(format!(
-                        "tenant[0].app.page = \"{}\" is not within 64 B to 1 MiB",
-                        s.page
-                    ));
+                    return Err(format!("tenant[0].app.page = \"{}\" is not within 64 B to 1 MiB", s.page));
                 }
                 self.reuse(lines, s.guard, &mut v);
             }
@@ -193,17 +190,9 @@ impl Host {
         self.nic.reserve_tx(0);
         self.execute(&[Op::Store { line, lines: blocks }, Op::Fence]);
         self.execute(&[Op::Compute(1000)]);
-        let id = self.nic.adopt(Packet {
-            tx_line: line,
-            tx_lines: blocks as u16,
-            uses: 2,
-            ..Packet::default()
-        });
+        let id = self.nic.adopt(Packet { tx_line: line, tx_lines: blocks as u16, uses: 2, ..Packet::default() });
         let written = self.now;
-        let (_, log) = self.execute(&[
-            Op::Retire { tag: Effect::Post.tag(id), stores: true },
-            Op::Stall(busy.0),
-        ]);
+        let (_, log) = self.execute(&[Op::Retire { tag: Effect::Post.tag(id), stores: true }, Op::Stall(busy.0)]);
         let sent = log.sent.unwrap_or(written);
         let mut swept = log.last_sweep;
         let mut released = log.freed.unwrap_or(sent);

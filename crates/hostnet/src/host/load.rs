@@ -209,21 +209,14 @@ impl Run<'_> {
                 let ok = if nodrop {
                     get("drops") == 0.0
                 } else {
-                    get("lat_p99_us") <= self.spec.run.slo_multiple * get("service_mean_us")
-                        && get("drop_rate") <= 0.01
+                    get("lat_p99_us") <= self.spec.run.slo_multiple * get("service_mean_us") && get("drop_rate") <= 0.01
                 };
                 Ok((ok, o))
             },
         )?;
         let rows = found.evaluations.iter().map(|e| {
             let get = |m| json!(e.measured.values.get(m));
-            vec![
-                json!(e.rate / 1e6),
-                get("throughput_mrps"),
-                get("lat_p99_us"),
-                get("drop_rate"),
-                json!(e.ok),
-            ]
+            vec![json!(e.rate / 1e6), get("throughput_mrps"), get("lat_p99_us"), get("drop_rate"), json!(e.ok)]
         });
         let columns = [
             ("rate_mrps", "Mrps"),
@@ -233,7 +226,7 @@ impl Run<'_> {
             ("ok", ""),
         ];
         let searched = table(&columns, rows.collect());
-        let best = found.evaluations.into_iter().filter(|e| Some(e.rate) == found.rate).next_back();
+        let best = found.evaluations.into_iter().rfind(|e| Some(e.rate) == found.rate);
         let mut outcome = match best {
             Some(e) => e.measured,
             None => Outcome {

@@ -75,8 +75,7 @@ pub struct Outcome {
 }
 
 pub fn table(columns: &[(&str, &str)], rows: Vec<Vec<Value>>) -> Value {
-    let columns: Vec<_> =
-        columns.iter().map(|(n, u)| json!({"name": n, "unit": u})).collect();
+    let columns: Vec<_> = columns.iter().map(|(n, u)| json!({"name": n, "unit": u})).collect();
     json!({"columns": columns, "rows": rows})
 }
 
@@ -155,8 +154,7 @@ impl Host {
         }
         if w.completed > 0 {
             v.set("lat_mean_us", w.latency_ns.mean() / 1e3);
-            let quantiles =
-                [("lat_p50_us", 0.5), ("lat_p90_us", 0.9), ("lat_p99_us", 0.99), ("lat_p999_us", 0.999)];
+            let quantiles = [("lat_p50_us", 0.5), ("lat_p90_us", 0.9), ("lat_p99_us", 0.99), ("lat_p999_us", 0.999)];
             for (name, q) in quantiles {
                 v.set(name, w.latency_ns.value_at_quantile(q) as f64 / 1e3);
             }
@@ -221,18 +219,10 @@ impl Host {
         let first = &m.tenants[0];
         let all = first.llc_hits + first.llc_misses + m.nic_llc;
         v.set("llc_app_share", first.app as f64 / all as f64);
-        let mean = |f: fn(&(u64, u64)) -> u64| {
-            w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64
-        };
+        let mean = |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64;
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
-        Outcome {
-            values: v,
-            tables: self.tables(),
-            sim: self.now,
-            warmup: w.start,
-            measured: span,
-        }
+        Outcome { values: v, tables: self.tables(), sim: self.now, warmup: w.start, measured: span }
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {
@@ -252,12 +242,7 @@ impl Host {
         out.insert("dram_latency_cdf".into(), table(&[("latency_ns", "ns"), ("fraction", "1")], dram));
         let lat = thin(cdf(&self.window.latency_ns, 1e3));
         out.insert("request_latency_cdf".into(), table(&[("latency_us", "us"), ("fraction", "1")], lat));
-        let columns = [
-            ("t_us", "us"),
-            ("throughput_mrps", "Mrps"),
-            ("mem_bw_gbs", "GB/s"),
-            ("rx_lines", "lines"),
-        ];
+        let columns = [("t_us", "us"), ("throughput_mrps", "Mrps"), ("mem_bw_gbs", "GB/s"), ("rx_lines", "lines")];
         let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
         out.insert("timeline".into(), table(&columns, rows.collect()));
         out.insert("domains".into(), self.domains());
@@ -298,11 +283,7 @@ impl Host {
 fn thin(rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
     let step = rows.len().div_ceil(300).max(1);
     let tail = rows.len().saturating_sub(100);
-    rows.into_iter()
-        .enumerate()
-        .filter(|(i, _)| *i >= tail || i % step == 0)
-        .map(|(_, r)| r)
-        .collect()
+    rows.into_iter().enumerate().filter(|(i, _)| *i >= tail || i % step == 0).map(|(_, r)| r).collect()
 }
 
 /// What follows from the configuration alone.

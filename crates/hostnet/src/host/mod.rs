@@ -256,18 +256,12 @@ impl Host {
             return;
         };
         let p = *self.nic.packet(id);
-        let content = Content {
-            kind: p.kind,
-            key: p.key,
-            lines: p.lines,
-            value_lines: p.value_lines,
-            wire_bytes: p.wire_bytes,
-        };
+        let content =
+            Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes };
         let qp = &self.spec.platform.queue_pair;
         qp.begin(&mut cpu.program);
         let tx = self.nic.next_tx(core);
-        let (served, tx_lines) =
-            app.serve(state.local as usize, &content, p.line, tx, &mut cpu.program);
+        let (served, tx_lines) = app.serve(state.local as usize, &content, p.line, tx, &mut cpu.program);
         if let Some(s) = &mut self.spikes {
             let stall = s.draw();
             if stall > Time::ZERO {

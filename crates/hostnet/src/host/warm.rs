@@ -21,10 +21,7 @@ impl Host {
     ///
     /// # Errors
     /// What `poll` says.
-    pub(super) fn warm_caches(
-        &mut self,
-        poll: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<(), String> {
+    pub(super) fn warm_caches(&mut self, poll: &mut dyn FnMut() -> Result<(), String>) -> Result<(), String> {
         let Some(source) = &self.source else { return Ok(()) };
         let rings = source.cores.len() as u64 * u64::from(self.spec.rings.rx_buffers);
         let chunk = CHUNK.max(rings / 2);
@@ -101,13 +98,11 @@ impl Host {
     fn execute_at_once(&mut self, core: u16, program: &Program) {
         for op in &program.ops {
             let (line, lines, write) = match *op {
-                Op::Load { line, lines }
-                | Op::DependentLoad { line, lines }
-                | Op::Prefetch { line, lines } => (line, lines, false),
-                Op::Anchor { line } | Op::Chase { line, .. } => (line, 1, false),
-                Op::Store { line, lines } | Op::DependentStore { line, lines } => {
-                    (line, lines, true)
+                Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
+                    (line, lines, false)
                 }
+                Op::Anchor { line } | Op::Chase { line, .. } => (line, 1, false),
+                Op::Store { line, lines } | Op::DependentStore { line, lines } => (line, lines, true),
                 Op::Copy { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
                         self.mem.access_at_once(&mut self.cal, core, from + i, false);

@@ -220,8 +220,7 @@ mod tests {
                 id += 1;
             }
             if let Some((t, e)) = cal.pop() {
-                let (i, best) =
-                    expect.iter().copied().enumerate().min_by_key(|(_, x)| (x.0, x.1)).unwrap();
+                let (i, best) = expect.iter().copied().enumerate().min_by_key(|(_, x)| (x.0, x.1)).unwrap();
                 assert_eq!((t.0, e), best);
                 expect.swap_remove(i);
                 now = t.0;

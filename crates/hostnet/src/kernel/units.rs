@@ -126,9 +126,7 @@ fn parse(s: &str, units: &[(&str, u64)]) -> Result<u64, String> {
         if digits * u128::from(scale) % ten != 0 {
             return Err(format!("; it is not a whole number of {}", units[0].0));
         }
-        value = value
-            .checked_add((digits * u128::from(scale) / ten) as u64)
-            .ok_or("; it is too large")?;
+        value = value.checked_add((digits * u128::from(scale) / ten) as u64).ok_or("; it is too large")?;
     }
     Ok(value)
 }

@@ -98,13 +98,7 @@ impl Array {
     ///
     /// # Errors
     /// One clause naming the shape that does not work.
-    pub fn new(
-        sets: u32,
-        ways: u32,
-        policy: Replacement,
-        indexing: Indexing,
-        slices: u32,
-    ) -> Result<Array, String> {
+    pub fn new(sets: u32, ways: u32, policy: Replacement, indexing: Indexing, slices: u32) -> Result<Array, String> {
         let slices = shape(sets.into(), ways, indexing, slices)?;
         let ways = ways as usize;
         let stride = (ways + ways.div_ceil(4) + 1).next_multiple_of(16);
@@ -165,7 +159,7 @@ impl Array {
         let set = if self.slices == 1 {
             inner
         } else {
-            let slice = (mix(line) >> 32) * u64::from(self.slices) >> 32;
+            let slice = ((mix(line) >> 32) * u64::from(self.slices)) >> 32;
             (slice << self.set_bits) | inner
         };
         (set as usize * self.stride, tag)
@@ -269,8 +263,7 @@ impl Array {
             }
             None => false,
         };
-        let victim = (old != EMPTY)
-            .then(|| Victim { line: join(old, set, set_bits), dirty: dirty_before, marked });
+        let victim = (old != EMPTY).then(|| Victim { line: join(old, set, set_bits), dirty: dirty_before, marked });
         self.held += usize::from(victim.is_none());
         let slot = Slot { base: base as u32, way: way as u32 };
         if !srrip {
@@ -300,7 +293,7 @@ impl Array {
         match self.policy {
             Replacement::Random => {
                 self.dice = mix(self.dice);
-                let nth = (self.dice >> 32) * u64::from(mask.count_ones()) >> 32;
+                let nth = ((self.dice >> 32) * u64::from(mask.count_ones())) >> 32;
                 (0..ways).filter(open).nth(nth as usize).expect("the mask is not empty")
             }
             Replacement::TreePlru => self.plru_way(base / self.stride, mask),
@@ -351,9 +344,8 @@ impl Array {
             let base = set * self.stride;
             let last = self.last(base);
             let tags = self.words()[base..base + self.ways].iter().enumerate();
-            tags.filter(|(_, t)| **t != EMPTY).map(move |(w, t)| {
-                (join(*t, set as u64, self.set_bits), w as u32, last >> w & 1 == 1)
-            })
+            tags.filter(|(_, t)| **t != EMPTY)
+                .map(move |(w, t)| (join(*t, set as u64, self.set_bits), w as u32, last >> w & 1 == 1))
         })
     }
 }
@@ -436,8 +428,7 @@ mod tests {
 
     #[test]
     fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
-        let mut a =
-            Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
+        let mut a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
         for line in (0..200_000u64).step_by(97) {
             let (slot, _) = a.insert(line, true, 0xfff);
             assert_eq!(a.find(line), Some(slot));

@@ -116,7 +116,7 @@ impl Memory {
                 }
                 if dirty {
                     // the data goes through the home agent, which keeps it
-                    self.into_llc(cal, t.who as usize, t.line, true, now);
+                    self.fill_llc(cal, t.who as usize, t.line, true, now);
                 }
             }
         }
@@ -146,9 +146,7 @@ impl Memory {
             return Err(Class::of_read(kind));
         };
         self.llc.touch(slot);
-        if self.role == LlcRole::Victim
-            && (t.op == Op::Own || self.read_hit == ReadHit::Migrate)
-        {
+        if self.role == LlcRole::Victim && (t.op == Op::Own || self.read_hit == ReadHit::Migrate) {
             t.dirty = self.llc.remove(slot);
         } else {
             t.copied = true;
@@ -195,7 +193,7 @@ impl Memory {
     }
 
     /// A core's L2 gives a line to the LLC.
-    pub(super) fn into_llc(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
+    pub(super) fn fill_llc(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
         if let Some(s) = self.llc.find(line) {
             if dirty {
                 self.llc.touch(s);
@@ -245,7 +243,7 @@ impl Memory {
         let dirty = self.invalidate_in(c as usize, line);
         self.stats.ledger.merged += u64::from(dirty > 1);
         if dirty > 0 {
-            self.into_llc(cal, c as usize, line, true, now);
+            self.fill_llc(cal, c as usize, line, true, now);
         }
     }
 

@@ -126,8 +126,7 @@ pub struct Memory {
 
 fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
     let sets = c.size.0 / LINE / u64::from(c.ways.max(1));
-    Array::new(sets as u32, c.ways, c.replacement, Indexing::Modulo, 1)
-        .map_err(|e| format!("{what}: {e}"))
+    Array::new(sets as u32, c.ways, c.replacement, Indexing::Modulo, 1).map_err(|e| format!("{what}: {e}"))
 }
 
 impl Memory {
@@ -146,17 +145,10 @@ impl Memory {
         let l1 = build(&h.l1d, "caches.l1d")?;
         let l2 = build(&h.l2, "caches.l2")?;
         let sets = h.llc.size.0 / LINE / u64::from(h.llc.ways.max(1));
-        let llc = Array::new(
-            sets as u32,
-            h.llc.ways,
-            h.llc.replacement,
-            h.llc.indexing,
-            h.llc.slices,
-        )
-        .map_err(|e| format!("caches.llc: {e}"))?;
+        let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
+            .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = Controller::new(d)?;
-        let channel =
-            Channel { next: Time::MAX, reads: VecDeque::new(), writes: VecDeque::new() };
+        let channel = Channel { next: Time::MAX, reads: VecDeque::new(), writes: VecDeque::new() };
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);

@@ -3,7 +3,7 @@
 
 use super::array::{Slot, Victim};
 use super::region::Sharing;
-use super::{home, CleanVictim, Memory, Txn};
+use super::{CleanVictim, Memory, Txn};
 use crate::kernel::{rng::mix, Events, Time};
 
 /// Where a core found a line.
@@ -34,7 +34,7 @@ impl Memory {
                 return Probe::Miss;
             }
             self.l2[core].touch(s);
-            self.into_l1(cal, core, line, false, now);
+            self.fill_l1(cal, core, line, false, now);
             if write {
                 let s = self.l1[core].find(line).expect("just filled");
                 self.mark_dirty_l1(core, s, line);
@@ -47,9 +47,7 @@ impl Memory {
     /// A store to a clean copy of a line that other cores may hold must ask for ownership.
     #[inline]
     fn others_hold(&self, core: usize, line: u64, dirty: bool) -> bool {
-        !dirty
-            && self.sharing(line) == Sharing::Shared
-            && self.shared.holders(line) & !(1 << core) != 0
+        !dirty && self.sharing(line) == Sharing::Shared && self.shared.holders(line) & !(1 << core) != 0
     }
 
     /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
@@ -84,20 +82,20 @@ impl Memory {
         }
     }
 
-    fn into_l1(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
+    fn fill_l1(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
         let (_, victim) = self.l1[core].insert(line, dirty, mask);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             match self.l2[core].find(line) {
                 Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
                 Some(s) => self.l2[core].set_dirty(s, true),
-                None => self.into_l2(cal, core, line, true, false, now),
+                None => self.fill_l2(cal, core, line, true, false, now),
             }
         }
     }
 
     /// `copied` marks a clean copy of a line that the LLC holds.
-    fn into_l2(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, copied: bool, now: Time) {
+    fn fill_l2(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, copied: bool, now: Time) {
         if let Sharing::Shared = self.sharing(line) {
             self.shared.add(line, core);
         }
@@ -107,9 +105,7 @@ impl Memory {
             self.l2[core].mark(slot);
         }
         if let Some(mut v) = victim {
-            if self.sharing(v.line) == Sharing::Shared
-                && (self.l2_inclusive || self.l1[core].find(v.line).is_none())
-            {
+            if self.sharing(v.line) == Sharing::Shared && (self.l2_inclusive || self.l1[core].find(v.line).is_none()) {
                 self.shared.drop_holder(v.line, core);
             }
             if self.l2_inclusive {
@@ -125,7 +121,7 @@ impl Memory {
                 CleanVictim::Drop => false,
             };
             if v.dirty || keep {
-                self.into_llc(cal, core, v.line, v.dirty, now);
+                self.fill_llc(cal, core, v.line, v.dirty, now);
             }
         }
     }
@@ -139,10 +135,10 @@ impl Memory {
             Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) if dirty => self.l2[core].set_dirty(s, true),
             Some(_) => {}
-            None => self.into_l2(cal, core, line, dirty, t.copied, now),
+            None => self.fill_l2(cal, core, line, dirty, t.copied, now),
         }
         if self.l1[core].find(line).is_none() {
-            self.into_l1(cal, core, line, false, now);
+            self.fill_l1(cal, core, line, false, now);
         }
         if write {
             let s = self.l1[core].find(line).expect("just filled");
@@ -209,7 +205,7 @@ impl Memory {
 
     /// The value version a core reads from `line` now (directed tests with a shadow memory).
     pub fn version(&self, line: u64) -> u64 {
-        self.shadow.as_ref().map_or(0, |s: &Box<home::Shadow>| s.read(line))
+        self.shadow.as_ref().map_or(0, |s| s.read(line))
     }
 }
 

@@ -52,13 +52,7 @@ mod tests {
 
     #[test]
     fn ways_follow_the_miss_ratio_of_the_last_epoch_within_their_bounds() {
-        let s = IatSpec {
-            epoch: Span(1),
-            min_ways: 2,
-            max_ways: 4,
-            grow_above: 0.5,
-            shrink_below: 0.1,
-        };
+        let s = IatSpec { epoch: Span(1), min_ways: 2, max_ways: 4, grow_above: 0.5, shrink_below: 0.1 };
         let mut iat = Iat::default();
         assert_eq!(iat.decide(&s, 2, 100, 90), 3);
         assert_eq!(iat.decide(&s, 3, 200, 180), 4);

@@ -24,10 +24,7 @@ impl Arrivals {
     /// # Panics
     /// When `rate` is not positive and finite; specs reject that before.
     pub fn fixed(rate: f64) -> Arrivals {
-        Arrivals::Fixed(Fixed {
-            gap_ps: gap_ps(rate),
-            n: 0,
-        })
+        Arrivals::Fixed(Fixed { gap_ps: gap_ps(rate), n: 0 })
     }
 
     /// A Poisson process of `rate` per second.
@@ -35,11 +32,7 @@ impl Arrivals {
     /// # Panics
     /// As `fixed`.
     pub fn poisson(rate: f64, stream: Stream) -> Arrivals {
-        Arrivals::Poisson(Poisson {
-            mean_ps: gap_ps(rate),
-            at: Time::ZERO,
-            stream,
-        })
+        Arrivals::Poisson(Poisson { mean_ps: gap_ps(rate), at: Time::ZERO, stream })
     }
 
     /// Every `period`, `length` packets evenly spaced at `rate` per second; the first burst starts
@@ -48,19 +41,10 @@ impl Arrivals {
     /// # Panics
     /// As `fixed`, and when `length` or `period` is zero.
     pub fn bursts(period: Time, length: u64, rate: f64) -> Arrivals {
-        assert!(
-            length > 0 && period > Time::ZERO,
-            "a burst needs a length and a period"
-        );
+        assert!(length > 0 && period > Time::ZERO, "a burst needs a length and a period");
         let gap_ps = gap_ps(rate);
         let lasts = nearest(gap_ps * length as f64);
-        Arrivals::Bursts(Bursts {
-            period: period.max(lasts),
-            length,
-            gap_ps,
-            start: Time::ZERO,
-            n: 0,
-        })
+        Arrivals::Bursts(Bursts { period: period.max(lasts), length, gap_ps, start: Time::ZERO, n: 0 })
     }
 
     /// An interrupted Poisson process: `rate` per second while on, silent while off; both states
@@ -70,14 +54,7 @@ impl Arrivals {
     /// As `fixed`, and when `on` is zero.
     pub fn on_off(on: Time, off: Time, rate: f64, stream: Stream) -> Arrivals {
         assert!(on > Time::ZERO, "an on-off source needs time to be on");
-        let mut source = OnOff {
-            on,
-            off,
-            mean_ps: gap_ps(rate),
-            at: Time::ZERO,
-            until: Time::ZERO,
-            stream,
-        };
+        let mut source = OnOff { on, off, mean_ps: gap_ps(rate), at: Time::ZERO, until: Time::ZERO, stream };
         source.until = source.span(on);
         Arrivals::OnOff(source)
     }
@@ -96,25 +73,14 @@ impl Arrivals {
         let (Some(&first), Some(&last)) = (times.first(), times.last()) else {
             return Err(NoRate);
         };
-        assert!(
-            first == Time::ZERO && times.is_sorted(),
-            "a trace starts at zero and is sorted"
-        );
+        assert!(first == Time::ZERO && times.is_sorted(), "a trace starts at zero and is sorted");
         if last == Time::ZERO {
             return Err(NoRate);
         }
         let own_gap_ps = last.0 as f64 / (times.len() - 1) as f64;
         let period = last + nearest(own_gap_ps);
-        let stretch = rate.map_or(1.0, |rate| {
-            gap_ps(rate) / (period.0 as f64 / times.len() as f64)
-        });
-        Ok(Arrivals::Trace(Trace {
-            times,
-            period,
-            stretch,
-            base: Time::ZERO,
-            n: 0,
-        }))
+        let stretch = rate.map_or(1.0, |rate| gap_ps(rate) / (period.0 as f64 / times.len() as f64));
+        Ok(Arrivals::Trace(Trace { times, period, stretch, base: Time::ZERO, n: 0 }))
     }
 
     /// The time of the next arrival.
@@ -249,10 +215,7 @@ impl Trace {
 }
 
 fn gap_ps(rate: f64) -> f64 {
-    assert!(
-        rate > 0.0 && rate.is_finite(),
-        "a rate must be positive and finite"
-    );
+    assert!(rate > 0.0 && rate.is_finite(), "a rate must be positive and finite");
     SECOND_PS / rate
 }
 
@@ -301,14 +264,8 @@ mod tests {
         let var = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         let expected = 1e9 / 26e6;
         // Standard errors of mean and variance: 1/sqrt(n) and sqrt(8/n) of their values.
-        assert!(
-            (mean / expected - 1.0).abs() < 4.0 / (n as f64).sqrt(),
-            "{mean}"
-        );
-        assert!(
-            (var / expected.powi(2) - 1.0).abs() < 4.0 * (8.0 / n as f64).sqrt(),
-            "{var}"
-        );
+        assert!((mean / expected - 1.0).abs() < 4.0 / (n as f64).sqrt(), "{mean}");
+        assert!((var / expected.powi(2) - 1.0).abs() < 4.0 * (8.0 / n as f64).sqrt(), "{var}");
         for (x, p) in [(0.1, 0.0952), (0.693, 0.5), (2.303, 0.9), (4.605, 0.99)] {
             let below = gaps.iter().filter(|g| **g < x * expected).count() as f64 / n as f64;
             assert!((below - p).abs() < 0.003, "{x}: {below}");
@@ -328,11 +285,7 @@ mod tests {
         }
         let n = per_window.len() as f64;
         let mean = per_window.iter().map(|&c| f64::from(c)).sum::<f64>() / n;
-        let var = per_window
-            .iter()
-            .map(|&c| (f64::from(c) - mean).powi(2))
-            .sum::<f64>()
-            / n;
+        let var = per_window.iter().map(|&c| (f64::from(c) - mean).powi(2)).sum::<f64>() / n;
         assert!((mean - 10.0).abs() < 0.1, "{mean}"); // 4.5 standard errors
         assert!((var / mean - 1.0).abs() < 0.05, "{var}"); // 5 standard errors
     }
@@ -362,10 +315,7 @@ mod tests {
         let gaps = gaps_ns(&t);
         let long = gaps.iter().filter(|g| **g > 2_000.0).count() as f64 / n as f64;
         // Off states longer than 2 us: exp(-2/30) of 1/101.
-        assert!(
-            (long / ((-2.0f64 / 30.0).exp() / 101.0) - 1.0).abs() < 0.08,
-            "{long}"
-        );
+        assert!((long / ((-2.0f64 / 30.0).exp() / 101.0) - 1.0).abs() < 0.08, "{long}");
     }
 
     fn trace(us: &[u64], rate: Option<f64>) -> Result<Arrivals, NoRate> {

@@ -34,19 +34,11 @@ pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
     let (src, dst, payload): (IpAddr, IpAddr, _) = match &packet.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             let h = ip.header();
-            (
-                h.source_addr().into(),
-                h.destination_addr().into(),
-                ip.payload(),
-            )
+            (h.source_addr().into(), h.destination_addr().into(), ip.payload())
         }
         Some(LaxNetSlice::Ipv6(ip)) => {
             let h = ip.header();
-            (
-                h.source_addr().into(),
-                h.destination_addr().into(),
-                ip.payload(),
-            )
+            (h.source_addr().into(), h.destination_addr().into(), ip.payload())
         }
         Some(LaxNetSlice::Arp(_)) => return Err(NoDatagram::NotIp),
         None if packet.stop_err.is_some() => return Err(NoDatagram::Malformed),
@@ -60,9 +52,7 @@ pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
             src: SocketAddr::new(src, udp.source_port()),
             dst: SocketAddr::new(dst, udp.destination_port()),
             payload: udp.payload(),
-            payload_len: usize::from(udp.length())
-                .saturating_sub(8)
-                .max(udp.payload().len()),
+            payload_len: usize::from(udp.length()).saturating_sub(8).max(udp.payload().len()),
         }),
         _ if packet.stop_err.is_some() => Err(NoDatagram::Malformed),
         _ => Err(NoDatagram::NotUdp),
@@ -71,9 +61,9 @@ pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
 
 /// Microsoft's default RSS secret key ("Verifying the RSS hash calculation").
 const KEY: [u8; 40] = [
-    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0,
-    0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c,
-    0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b,
+    0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac,
+    0x01, 0xfa,
 ];
 
 /// The Toeplitz hash by which NICs spread flows over queues: source and destination address,
@@ -119,34 +109,16 @@ mod tests {
     /// "Verifying the RSS hash calculation", learn.microsoft.com, tables for IPv4 and IPv6 with ports.
     #[test]
     fn the_flow_hash_is_the_one_that_microsoft_publishes() {
-        assert_eq!(
-            hash("66.9.149.187:2794", "161.142.100.80:1766"),
-            0x51cc_c178
-        );
+        assert_eq!(hash("66.9.149.187:2794", "161.142.100.80:1766"), 0x51cc_c178);
         assert_eq!(hash("199.92.111.2:14230", "65.69.140.83:4739"), 0xc626_b0ea);
-        assert_eq!(
-            hash("24.19.198.95:12898", "12.22.207.184:38024"),
-            0x5c2b_394a
-        );
-        assert_eq!(
-            hash("38.27.205.30:48228", "209.142.163.6:2217"),
-            0xafc7_327f
-        );
-        assert_eq!(
-            hash("153.39.163.191:44251", "202.188.127.2:1303"),
-            0x10e8_28a2
-        );
-        assert_eq!(
-            hash("[3ffe:2501:200:1fff::7]:2794", "[3ffe:2501:200:3::1]:1766"),
-            0x4020_7d3d
-        );
+        assert_eq!(hash("24.19.198.95:12898", "12.22.207.184:38024"), 0x5c2b_394a);
+        assert_eq!(hash("38.27.205.30:48228", "209.142.163.6:2217"), 0xafc7_327f);
+        assert_eq!(hash("153.39.163.191:44251", "202.188.127.2:1303"), 0x10e8_28a2);
+        assert_eq!(hash("[3ffe:2501:200:1fff::7]:2794", "[3ffe:2501:200:3::1]:1766"), 0x4020_7d3d);
     }
 
     #[test]
     fn the_two_directions_of_a_connection_hash_differently() {
-        assert_ne!(
-            hash("10.0.0.1:7", "10.0.0.2:9"),
-            hash("10.0.0.2:9", "10.0.0.1:7")
-        );
+        assert_ne!(hash("10.0.0.1:7", "10.0.0.2:9"), hash("10.0.0.2:9", "10.0.0.1:7"));
     }
 }

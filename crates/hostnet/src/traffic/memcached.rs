@@ -19,11 +19,7 @@ pub struct Header {
 pub fn header(payload: &[u8]) -> Option<(Header, &[u8])> {
     let (h, body) = payload.split_first_chunk::<8>()?;
     let word = |i: usize| u16::from_be_bytes([h[i], h[i + 1]]);
-    let header = Header {
-        id: word(0),
-        sequence: word(2),
-        count: word(4),
-    };
+    let header = Header { id: word(0), sequence: word(2), count: word(4) };
     // The last word is reserved and zero.
     (word(6) == 0 && header.sequence < header.count).then_some((header, body))
 }
@@ -57,10 +53,7 @@ impl<'a> Iterator for Keys<'a> {
 /// be incomplete is then left out. `None` where this is not a request of the text protocol.
 pub fn request(body: &[u8], cut: bool) -> Option<Request<'_>> {
     let (mut line, whole) = match body.iter().position(|&b| b == b'\n') {
-        Some(end) => (
-            body[..end].strip_suffix(b"\r").unwrap_or(&body[..end]),
-            true,
-        ),
+        Some(end) => (body[..end].strip_suffix(b"\r").unwrap_or(&body[..end]), true),
         None if cut => (body, false),
         None => return None,
     };
@@ -85,10 +78,8 @@ pub fn request(body: &[u8], cut: bool) -> Option<Request<'_>> {
             };
             Some(Request::Set { key, value_len })
         }
-        b"delete" | b"incr" | b"decr" | b"touch" | b"stats" | b"version" | b"verbosity"
-        | b"flush_all" | b"cache_memlimit" | b"mg" | b"ms" | b"md" | b"ma" | b"mn" | b"me" => {
-            Some(Request::Other)
-        }
+        b"delete" | b"incr" | b"decr" | b"touch" | b"stats" | b"version" | b"verbosity" | b"flush_all"
+        | b"cache_memlimit" | b"mg" | b"ms" | b"md" | b"ma" | b"mn" | b"me" => Some(Request::Other),
         _ => None,
     }
 }
@@ -106,12 +97,7 @@ pub enum Reply {
 
 /// Reports key and length of each value that a reply's datagram announces. `len` is the
 /// body's length on the wire (`body` may hold less), `skip` what the datagram before left over.
-pub fn reply<'a>(
-    body: &'a [u8],
-    len: usize,
-    skip: u32,
-    mut value: impl FnMut(&'a [u8], u32),
-) -> Reply {
+pub fn reply<'a>(body: &'a [u8], len: usize, skip: u32, mut value: impl FnMut(&'a [u8], u32)) -> Reply {
     let mut at = skip as usize;
     loop {
         if at >= len {
@@ -128,11 +114,8 @@ pub fn reply<'a>(
         match word(&mut line) {
             Some(b"END") => return Reply::Ended,
             Some(b"VALUE") => {
-                let fields = (
-                    word(&mut line).and_then(key),
-                    word(&mut line).and_then(number),
-                    word(&mut line).and_then(number),
-                );
+                let fields =
+                    (word(&mut line).and_then(key), word(&mut line).and_then(number), word(&mut line).and_then(number));
                 let (Some(key), Some(_), Some(bytes)) = fields else {
                     return Reply::Unknown;
                 };
@@ -185,57 +168,33 @@ mod tests {
     #[test]
     fn the_header_is_four_big_endian_words() {
         let (h, body) = header(b"\x12\x34\0\x01\0\x03\0\0get a\r\n").unwrap();
-        assert_eq!(
-            h,
-            Header {
-                id: 0x1234,
-                sequence: 1,
-                count: 3
-            }
-        );
+        assert_eq!(h, Header { id: 0x1234, sequence: 1, count: 3 });
         assert_eq!(body, b"get a\r\n");
         assert_eq!(header(b"\x12\x34\0\0\0\x01\0"), None, "seven bytes");
-        assert_eq!(
-            header(b"\0\0\0\x01\0\x01\0\0"),
-            None,
-            "sequence beyond count"
-        );
+        assert_eq!(header(b"\0\0\0\x01\0\x01\0\0"), None, "sequence beyond count");
         assert_eq!(header(b"\0\0\0\0\0\x01\0\x01"), None, "reserved word");
     }
 
     #[test]
     fn retrievals_yield_their_keys() {
         assert_eq!(get(b"get a\r\n", false).unwrap(), [b"a"]);
-        assert_eq!(
-            get(b"gets k1 k22  k333\r\n", false).unwrap(),
-            [&b"k1"[..], b"k22", b"k333"]
-        );
+        assert_eq!(get(b"gets k1 k22  k333\r\n", false).unwrap(), [&b"k1"[..], b"k22", b"k333"]);
         assert_eq!(get(b"gat 60 k1 k2\r\n", false).unwrap(), [b"k1", b"k2"]);
         assert_eq!(get(b"get\r\n", false), None);
-        assert_eq!(
-            get(&[b"get ", &[b'x'; 251][..], b"\r\n"].concat(), false),
-            None
-        );
+        assert_eq!(get(&[b"get ", &[b'x'; 251][..], b"\r\n"].concat(), false), None);
     }
 
     #[test]
     fn a_key_that_the_snap_length_may_have_cut_is_left_out() {
         assert_eq!(get(b"get k1 k2 k", true).unwrap(), [b"k1", b"k2"]);
         assert_eq!(get(b"get k", true), None);
-        assert_eq!(
-            get(b"get k1", false),
-            None,
-            "complete datagram without a line end"
-        );
+        assert_eq!(get(b"get k1", false), None, "complete datagram without a line end");
     }
 
     #[test]
     fn storage_commands_yield_key_and_length() {
         let set = |b| request(b, true);
-        let expected = Some(Request::Set {
-            key: b"k",
-            value_len: 512,
-        });
+        let expected = Some(Request::Set { key: b"k", value_len: 512 });
         assert_eq!(set(b"set k 0 0 512\r\nvvvv"), expected);
         assert_eq!(set(b"cas k 7 -1 512 99 noreply\r\nvv"), expected);
         assert_eq!(set(b"set k 0 0 512 no"), expected, "cut after the length");
@@ -253,8 +212,7 @@ mod tests {
     #[test]
     fn values_are_found_across_the_datagrams_of_a_reply() {
         let mut seen = Vec::new();
-        let mut feed =
-            |body: &'static [u8], len, skip| reply(body, len, skip, |k, n| seen.push((k, n)));
+        let mut feed = |body: &'static [u8], len, skip| reply(body, len, skip, |k, n| seen.push((k, n)));
         let first = b"VALUE a 0 3\r\nxyz\r\nVALUE bb 0 10\r\n01234";
         assert_eq!(feed(first, first.len(), 0), Reply::Continues { skip: 7 });
         let last = b"56789\r\nVALUE c 0 0 77\r\n\r\nEND\r\n";

@@ -51,11 +51,7 @@ pub enum Kind {
         more: More,
     },
     /// set, add, replace, append, prepend, cas.
-    Set {
-        key_hash: u64,
-        key_len: u16,
-        value_len: u32,
-    },
+    Set { key_hash: u64, key_len: u16, value_len: u32 },
     /// Any other command.
     Other,
 }
@@ -101,15 +97,7 @@ pub struct Skipped {
 
 impl Skipped {
     pub fn total(&self) -> u64 {
-        let Skipped {
-            other_link,
-            untimed,
-            not_ip,
-            not_udp,
-            fragments,
-            malformed,
-            ..
-        } = *self;
+        let Skipped { other_link, untimed, not_ip, not_udp, fragments, malformed, .. } = *self;
         let lower = other_link + untimed + not_ip + not_udp + fragments + malformed;
         lower + self.other_port + self.not_memcached + self.continuation
     }
@@ -219,10 +207,7 @@ impl Capture {
     /// When the file is missing, truncated, damaged or not a capture, was not taken on
     /// Ethernet, or holds no memcached request.
     pub fn load(path: &Path, options: Options) -> Result<Capture, CaptureError> {
-        let fail = |fault| CaptureError {
-            file: path.into(),
-            fault,
-        };
+        let fail = |fault| CaptureError { file: path.into(), fault };
         let unreadable = |e: std::io::Error| {
             let why = match e.kind() {
                 std::io::ErrorKind::NotFound => "there is no such file".into(),
@@ -243,12 +228,8 @@ impl Capture {
     /// # Errors
     /// As `load`.
     pub fn read(source: impl Read + Send, options: Options) -> Result<Capture, Fault> {
-        let mut loader = Loader {
-            options,
-            ..Loader::default()
-        };
-        loader.counts.records =
-            records::read(source, |number, record| loader.record(number, record))?;
+        let mut loader = Loader { options, ..Loader::default() };
+        loader.counts.records = records::read(source, |number, record| loader.record(number, record))?;
         loader.finish()
     }
 
@@ -290,8 +271,7 @@ impl Loader {
         let skipped = &mut self.counts.skipped;
         if record.link.0 != 1 {
             skipped.other_link += 1;
-            self.other_link
-                .get_or_insert_with(|| records::link_name(record.link));
+            self.other_link.get_or_insert_with(|| records::link_name(record.link));
             return Ok(());
         }
         self.ethernet = true;
@@ -348,52 +328,28 @@ impl Loader {
             }
             Some(Request::Set { key, value_len }) => {
                 counts.sets += 1;
-                Kind::Set {
-                    key_hash: key_hash(key),
-                    key_len: key.len() as u16,
-                    value_len,
-                }
+                Kind::Set { key_hash: key_hash(key), key_len: key.len() as u16, value_len }
             }
             Some(Request::Get(mut keys)) => {
                 counts.gets += 1;
                 let first = keys.next().unwrap_or_default();
                 let start = self.more.len();
-                let more = |key: &[u8]| Key {
-                    hash: key_hash(key),
-                    len: key.len() as u16,
-                    value_len: None,
-                };
+                let more = |key: &[u8]| Key { hash: key_hash(key), len: key.len() as u16, value_len: None };
                 self.more.extend(keys.map(more));
                 let count = (self.more.len() - start) as u16;
-                let pending = Pending {
-                    packet: self.packets.len(),
-                    sequence: 0,
-                    skip: 0,
-                };
+                let pending = Pending { packet: self.packets.len(), sequence: 0, skip: 0 };
                 self.pending.insert((d.src, d.dst, header.id), pending);
                 Kind::Get {
                     key_hash: key_hash(first),
                     key_len: first.len() as u16,
                     value_len: None,
-                    more: More {
-                        start: start as u32,
-                        count,
-                    },
+                    more: More { start: start as u32, count },
                 }
             }
         };
         counts.requests += 1;
         let flow = frame::rss_hash(d.src, d.dst);
-        self.packets.push((
-            at_ps,
-            number,
-            Packet {
-                at: Time::ZERO,
-                wire_len,
-                flow,
-                kind,
-            },
-        ));
+        self.packets.push((at_ps, number, Packet { at: Time::ZERO, wire_len, flow, kind }));
     }
 
     fn reply(&mut self, d: frame::Datagram) {
@@ -404,13 +360,7 @@ impl Loader {
         let Some(pending) = self.pending.get_mut(&flow) else {
             return;
         };
-        let Kind::Get {
-            key_hash: first,
-            value_len,
-            more,
-            ..
-        } = &mut self.packets[pending.packet].2.kind
-        else {
+        let Kind::Get { key_hash: first, value_len, more, .. } = &mut self.packets[pending.packet].2.kind else {
             return;
         };
         let rest = &mut self.more[more.start as usize..][..usize::from(more.count)];
@@ -422,10 +372,7 @@ impl Loader {
                 let hash = key_hash(key);
                 if *first == hash && value_len.is_none() {
                     *value_len = Some(len);
-                } else if let Some(key) = rest
-                    .iter_mut()
-                    .find(|k| k.hash == hash && k.value_len.is_none())
-                {
+                } else if let Some(key) = rest.iter_mut().find(|k| k.hash == hash && k.value_len.is_none()) {
                     key.value_len = Some(len);
                 }
             })
@@ -440,8 +387,7 @@ impl Loader {
             Reply::Ended => {
                 // Keys that the whole reply does not mention are misses.
                 value_len.get_or_insert(0);
-                rest.iter_mut()
-                    .for_each(|k| _ = k.value_len.get_or_insert(0));
+                rest.iter_mut().for_each(|k| _ = k.value_len.get_or_insert(0));
                 self.pending.remove(&flow);
             }
             Reply::Unknown => _ = self.pending.remove(&flow),
@@ -455,37 +401,20 @@ impl Loader {
         if let (false, Some(link)) = (self.ethernet, self.other_link) {
             return Err(Fault::NotEthernet(link));
         }
-        self.packets
-            .sort_by_key(|&(at_ps, number, _)| (at_ps, number));
+        self.packets.sort_by_key(|&(at_ps, number, _)| (at_ps, number));
         let Some(&(start, ..)) = self.packets.first() else {
             let (packets, port) = (self.counts.records, self.options.port);
             return Err(Fault::NoRequest { packets, port });
         };
         let mut packets = Vec::with_capacity(self.packets.len());
         for (at_ps, number, packet) in self.packets {
-            let since =
-                u64::try_from(at_ps - start).map_err(|_| Fault::TooLong { packet: number })?;
-            packets.push(Packet {
-                at: Time(since),
-                ..packet
-            });
+            let since = u64::try_from(at_ps - start).map_err(|_| Fault::TooLong { packet: number })?;
+            packets.push(Packet { at: Time(since), ..packet });
         }
-        let unknown = packets.iter().filter(|p| {
-            matches!(
-                p.kind,
-                Kind::Get {
-                    value_len: None,
-                    ..
-                }
-            )
-        });
+        let unknown = packets.iter().filter(|p| matches!(p.kind, Kind::Get { value_len: None, .. }));
         let unknown_more = self.more.iter().filter(|k| k.value_len.is_none());
         self.counts.unknown_values = (unknown.count() + unknown_more.count()) as u64;
-        Ok(Capture {
-            packets,
-            counts: self.counts,
-            more: self.more,
-        })
+        Ok(Capture { packets, counts: self.counts, more: self.more })
     }
 }
 

@@ -28,11 +28,7 @@ pub enum Damage {
     /// The record that begins at `byte` contradicts itself or the format.
     Malformed { packet: u64, byte: u64 },
     /// A packet names an interface that the file has not described.
-    UnknownInterface {
-        packet: u64,
-        byte: u64,
-        interface: u32,
-    },
+    UnknownInterface { packet: u64, byte: u64, interface: u32 },
 }
 
 /// Records longer than this are taken for damage (tcpdump's largest snap length is 256 KiB).
@@ -51,11 +47,7 @@ impl Interface {
         Interface {
             // The upper half says whether frames carry their checksum, and how long it is.
             link: Linktype(header.network.0 & 0xffff),
-            resolution: if header.is_nanosecond_precision() {
-                9
-            } else {
-                6
-            },
+            resolution: if header.is_nanosecond_precision() { 9 } else { 6 },
             offset_s: 0,
         }
     }
@@ -63,19 +55,11 @@ impl Interface {
     /// The parser's own reading of if_tsoffset is little-endian whatever the section is, and it
     /// knows no resolutions that are powers of two; hence both are taken from the raw options.
     fn described(block: &InterfaceDescriptionBlock, big_endian: bool) -> Interface {
-        let option = |code| {
-            block
-                .options
-                .iter()
-                .find(|o| o.code == code)
-                .map(|o| &*o.value)
-        };
+        let option = |code| block.options.iter().find(|o| o.code == code).map(|o| &*o.value);
         let offset = option(OptionCode::IfTsoffset).and_then(|v| v.first_chunk::<8>());
         Interface {
             link: block.linktype,
-            resolution: option(OptionCode::IfTsresol)
-                .and_then(|v| v.first().copied())
-                .unwrap_or(6),
+            resolution: option(OptionCode::IfTsresol).and_then(|v| v.first().copied()).unwrap_or(6),
             offset_s: offset.map_or(0, |&v| match big_endian {
                 true => i64::from_be_bytes(v),
                 false => i64::from_le_bytes(v),
@@ -91,9 +75,7 @@ impl Interface {
         } else if n <= 12 {
             u128::from(ticks) * 10u128.pow(12 - n)
         } else {
-            10u128
-                .checked_pow(n - 12)
-                .map_or(0, |d| u128::from(ticks) / d)
+            10u128.checked_pow(n - 12).map_or(0, |d| u128::from(ticks) / d)
         };
         ps as i128 + i128::from(self.offset_s) * SECOND as i128
     }
@@ -134,11 +116,7 @@ pub fn read<E: From<Damage>>(
             Err(_) => return Err(Damage::Malformed { packet, byte }.into()),
         };
         let interface = |n: u32| {
-            let unknown = Damage::UnknownInterface {
-                packet,
-                byte,
-                interface: n,
-            };
+            let unknown = Damage::UnknownInterface { packet, byte, interface: n };
             interfaces.get(n as usize).ok_or(unknown)
         };
         match block {
@@ -149,15 +127,7 @@ pub fn read<E: From<Damage>>(
                 let ticks = u64::from(p.ts_sec) * per_second + u64::from(p.ts_usec);
                 let at_ps = Some(on.picoseconds(ticks));
                 packets += 1;
-                each(
-                    packets,
-                    Record {
-                        at_ps,
-                        wire_len: p.origlen,
-                        link: on.link,
-                        data: p.data,
-                    },
-                )?;
+                each(packets, Record { at_ps, wire_len: p.origlen, link: on.link, data: p.data })?;
             }
             PcapBlockOwned::NG(Block::SectionHeader(h)) => {
                 big_endian = h.big_endian();
@@ -172,29 +142,13 @@ pub fn read<E: From<Damage>>(
                 let at_ps = Some(on.picoseconds(ticks));
                 packets += 1;
                 let (wire_len, data) = (p.origlen, p.packet_data());
-                each(
-                    packets,
-                    Record {
-                        at_ps,
-                        wire_len,
-                        link: on.link,
-                        data,
-                    },
-                )?;
+                each(packets, Record { at_ps, wire_len, link: on.link, data })?;
             }
             PcapBlockOwned::NG(Block::SimplePacket(p)) => {
                 let on = interface(0)?;
                 packets += 1;
                 let (wire_len, data) = (p.origlen, p.packet_data());
-                each(
-                    packets,
-                    Record {
-                        at_ps: None,
-                        wire_len,
-                        link: on.link,
-                        data,
-                    },
-                )?;
+                each(packets, Record { at_ps: None, wire_len, link: on.link, data })?;
             }
             PcapBlockOwned::NG(_) => {} // statistics, names, secrets, comments
         }
@@ -203,9 +157,7 @@ pub fn read<E: From<Damage>>(
 }
 
 fn refill(reader: &mut dyn pcap_parser::traits::PcapReaderIterator) -> Result<(), Damage> {
-    reader
-        .refill()
-        .map_err(|e| Damage::Unreadable(e.to_string()))
+    reader.refill().map_err(|e| Damage::Unreadable(e.to_string()))
 }
 
 /// The link types that tcpdump and Wireshark write most, by the names users know.
@@ -235,12 +187,7 @@ mod tests {
     use super::*;
 
     fn at(resolution: u8, offset_s: i64, ticks: u64) -> i128 {
-        Interface {
-            link: Linktype(1),
-            resolution,
-            offset_s,
-        }
-        .picoseconds(ticks)
+        Interface { link: Linktype(1), resolution, offset_s }.picoseconds(ticks)
     }
 
     /// Section 4.2 of the pcapng draft: the top bit of if_tsresol selects powers of two.

@@ -56,10 +56,7 @@ pub fn peak<M, E>(
     max_evals: usize,
     mut run: impl FnMut(f64) -> Result<(bool, M), E>,
 ) -> Result<Peak<M>, E> {
-    assert!(
-        0.0 < lo && lo < hi && hi.is_finite() && rel_tol > 0.0,
-        "peak({lo}, {hi}, {rel_tol})"
-    );
+    assert!(0.0 < lo && lo < hi && hi.is_finite() && rel_tol > 0.0, "peak({lo}, {hi}, {rel_tol})");
     let mut evaluations = Vec::with_capacity(max_evals);
     let (mut passed, mut failed): (Option<f64>, Option<f64>) = (None, None);
     let mut end = End::OutOfRuns;
@@ -88,12 +85,7 @@ pub fn peak<M, E>(
         (Some(_), None) => end = End::AllPassed,
         _ => {}
     }
-    Ok(Peak {
-        rate: passed,
-        failed,
-        end,
-        evaluations,
-    })
+    Ok(Peak { rate: passed, failed, end, evaluations })
 }
 
 /// MSB, maximum sustainable bandwidth: the last rate of `grid` before the first whose drop
@@ -130,11 +122,7 @@ pub fn knee(curve: &[(f64, f64)]) -> Option<usize> {
         return None;
     }
     let below = |&(x, y): &(f64, f64)| (x - x0) / (x1 - x0) - (y - y0) / (y1 - y0);
-    let (at, depth) = curve
-        .iter()
-        .map(below)
-        .enumerate()
-        .fold((0, 0.0), |best, p| if p.1 > best.1 { p } else { best });
+    let (at, depth) = curve.iter().map(below).enumerate().fold((0, 0.0), |best, p| if p.1 > best.1 { p } else { best });
     (depth > 1e-9).then_some(at)
 }
 
@@ -157,10 +145,7 @@ mod tests {
         let found = find(1.0, 64.0, 0.01, 30, 26.0);
         let (rate, failed) = (found.rate.unwrap(), found.failed.unwrap());
         assert_eq!(found.end, End::Converged);
-        assert!(
-            rate <= 26.0 && 26.0 < failed && failed - rate <= 0.01 * failed,
-            "{found:?}"
-        );
+        assert!(rate <= 26.0 && 26.0 < failed && failed - rate <= 0.01 * failed, "{found:?}");
         // ln 64 / 2^k <= 0.01 from k = 9 on, and both ends.
         assert!(found.evaluations.len() <= 11, "{}", found.evaluations.len());
     }
@@ -234,12 +219,7 @@ mod tests {
         let (found, runs) = msb(gbps.clone(), 0.01, drops).unwrap();
         // (42 - 41.5) / 42 = 1.2 %.
         assert_eq!((found, runs.len()), (Some(41.0), 42));
-        assert_eq!(
-            msb(gbps.clone(), 0.0, |r| Ok::<_, Infallible>((r, ())))
-                .unwrap()
-                .0,
-            None
-        );
+        assert_eq!(msb(gbps.clone(), 0.0, |r| Ok::<_, Infallible>((r, ()))).unwrap().0, None);
         assert_eq!(msb(gbps, 1.0, drops).unwrap().0, Some(100.0));
         assert_eq!(msb([], 0.01, drops).unwrap().0, None);
     }
@@ -252,19 +232,14 @@ mod tests {
 
     #[test]
     fn the_knee_of_a_hockey_stick_is_its_bend() {
-        let bend: Vec<_> = (0..=10)
-            .map(|i| (f64::from(i), f64::from((i - 7).max(0))))
-            .collect();
+        let bend: Vec<_> = (0..=10).map(|i| (f64::from(i), f64::from((i - 7).max(0)))).collect();
         assert_eq!(knee(&bend), Some(7));
     }
 
     #[test]
     fn the_knee_of_an_open_queue_is_where_its_slope_meets_the_chord() {
         // y = 1/(1-x) over 0..0.99 has slope (y1-y0)/(x1-x0) = 100 at x = 0.9.
-        let mm1: Vec<_> = (0..=99)
-            .map(|i| f64::from(i) / 100.0)
-            .map(|x| (x, 1.0 / (1.0 - x)))
-            .collect();
+        let mm1: Vec<_> = (0..=99).map(|i| f64::from(i) / 100.0).map(|x| (x, 1.0 / (1.0 - x))).collect();
         assert_eq!(knee(&mm1), Some(90));
     }
 

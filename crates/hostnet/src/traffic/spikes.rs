@@ -16,12 +16,7 @@ impl Spikes {
     /// When `probability` is outside 0..=1 or `min` above `max`; specs reject that before.
     pub fn new(probability: f64, min: Time, max: Time, stream: Stream) -> Spikes {
         assert!((0.0..=1.0).contains(&probability) && min <= max, "spikes");
-        Spikes {
-            probability,
-            min,
-            max,
-            stream,
-        }
+        Spikes { probability, min, max, stream }
     }
 
     /// What the next request waits on top of its own service time; mostly zero.
@@ -55,10 +50,7 @@ mod tests {
         let (min, max) = (Time::us(1), Time::us(100));
         let mut s = spikes(0.01, min, max);
         let n = 1_000_000;
-        let drawn: Vec<Time> = (0..n)
-            .map(|_| s.draw())
-            .filter(|t| *t > Time::ZERO)
-            .collect();
+        let drawn: Vec<Time> = (0..n).map(|_| s.draw()).filter(|t| *t > Time::ZERO).collect();
         let count = drawn.len() as f64;
         assert!((count - 1e4).abs() < 400.0, "{count}"); // 4 standard deviations
         assert!(drawn.iter().all(|t| *t >= min && *t <= max));

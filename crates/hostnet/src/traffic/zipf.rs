@@ -15,15 +15,9 @@ impl Zipf {
     /// # Panics
     /// When `n` is zero or above 2^53, or `theta` negative or not finite; specs reject that before.
     pub fn new(n: u64, theta: f64) -> Zipf {
-        assert!(
-            n > 0 && n <= 1 << 53 && theta >= 0.0 && theta.is_finite(),
-            "zipf({n}, {theta})"
-        );
+        assert!(n > 0 && n <= 1 << 53 && theta >= 0.0 && theta.is_finite(), "zipf({n}, {theta})");
         let distribution = rand_distr::Zipf::new(n as f64, theta).expect("checked above");
-        Zipf {
-            distribution,
-            last: n - 1,
-        }
+        Zipf { distribution, last: n - 1 }
     }
 
     /// The next rank; 0 is the most popular.
@@ -49,11 +43,7 @@ mod tests {
             assert!(rank < n);
             seen[edges.partition_point(|e| *e <= rank) - 1] += 1;
         }
-        let weight = |from: u64, to: u64| {
-            (from..to)
-                .map(|k| ((k + 1) as f64).powf(-theta))
-                .sum::<f64>()
-        };
+        let weight = |from: u64, to: u64| (from..to).map(|k| ((k + 1) as f64).powf(-theta)).sum::<f64>();
         let total = weight(0, n);
         let chi: f64 = edges
             .windows(2)
@@ -65,10 +55,7 @@ mod tests {
             })
             .sum();
         let free = (seen.len() - 1) as f64;
-        assert!(
-            (chi - free).abs() < 4.0 * (2.0 * free).sqrt(),
-            "chi-square {chi} over {free}"
-        );
+        assert!((chi - free).abs() < 4.0 * (2.0 * free).sqrt(), "chi-square {chi} over {free}");
     }
 
     #[test]
@@ -82,9 +69,7 @@ mod tests {
     #[test]
     fn mica_keys_match_the_closed_form_from_head_to_tail() {
         let mut edges: Vec<u64> = (0..20).collect();
-        edges.extend([
-            50, 100, 1_000, 10_000, 100_000, 1_000_000, 1_700_000, 2_400_000,
-        ]);
+        edges.extend([50, 100, 1_000, 10_000, 100_000, 1_000_000, 1_700_000, 2_400_000]);
         chi_square_matches(2_400_000, 0.99, 1_000_000, &edges);
     }
 

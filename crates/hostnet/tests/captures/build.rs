@@ -22,13 +22,7 @@ pub const CLIENT: u8 = 2;
 pub const SERVER: u8 = 1;
 
 /// A frame between hosts 10.0.0.`src` (fd00::`src`) and 10.0.0.`dst`.
-pub fn frame(
-    tags: &[u16],
-    net: Network,
-    src: (u8, u16),
-    dst: (u8, u16),
-    payload: &[u8],
-) -> Vec<u8> {
+pub fn frame(tags: &[u16], net: Network, src: (u8, u16), dst: (u8, u16), payload: &[u8]) -> Vec<u8> {
     let mut f = vec![2, 0, 0, 0, 0, dst.0, 2, 0, 0, 0, 0, src.0];
     for tag in tags {
         f.extend(tag.to_be_bytes());
@@ -49,16 +43,7 @@ pub fn frame(
             let header = 20 + options.len();
             f.extend([0x08, 0x00, 0x40 | (header / 4) as u8, 0]);
             f.extend(((header + udp.len()) as u16).to_be_bytes());
-            f.extend([
-                0,
-                1,
-                if net == Network::V4Fragment {
-                    0x20
-                } else {
-                    0x40
-                },
-                0,
-            ]);
+            f.extend([0, 1, if net == Network::V4Fragment { 0x20 } else { 0x40 }, 0]);
             f.extend([64, 17, 0, 0]); // time to live, UDP, checksum
             f.extend([10, 0, 0, src.0, 10, 0, 0, dst.0]);
             f.extend(options);
@@ -116,12 +101,7 @@ pub struct Record {
 
 /// Whole frames, one microsecond apart.
 pub fn whole(frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<Record> {
-    let record = |(i, frame)| Record {
-        interface: 0,
-        ticks: i as u64,
-        snap: usize::MAX,
-        frame,
-    };
+    let record = |(i, frame)| Record { interface: 0, ticks: i as u64, snap: usize::MAX, frame };
     frames.into_iter().enumerate().map(record).collect()
 }
 
@@ -133,18 +113,10 @@ struct Out {
 
 impl Out {
     fn u16(&mut self, n: u16) {
-        self.bytes.extend(if self.big {
-            n.to_be_bytes()
-        } else {
-            n.to_le_bytes()
-        });
+        self.bytes.extend(if self.big { n.to_be_bytes() } else { n.to_le_bytes() });
     }
     fn u32(&mut self, n: u32) {
-        self.bytes.extend(if self.big {
-            n.to_be_bytes()
-        } else {
-            n.to_le_bytes()
-        });
+        self.bytes.extend(if self.big { n.to_be_bytes() } else { n.to_le_bytes() });
     }
     fn padded(&mut self, data: &[u8]) {
         self.bytes.extend(data);
@@ -152,10 +124,7 @@ impl Out {
     }
     /// A pcapng block around `body`.
     fn block(&mut self, kind: u32, body: impl FnOnce(&mut Out)) {
-        let mut inner = Out {
-            big: self.big,
-            bytes: Vec::new(),
-        };
+        let mut inner = Out { big: self.big, bytes: Vec::new() };
         body(&mut inner);
         let len = 12 + inner.bytes.len() as u32;
         self.u32(kind);
@@ -167,25 +136,14 @@ impl Out {
 
 /// A pcap file (draft-ietf-opsawg-pcap) with micro- or nanosecond ticks.
 pub fn pcap(big: bool, nanoseconds: bool, link: u32, records: &[Record]) -> Vec<u8> {
-    let mut out = Out {
-        big,
-        bytes: Vec::new(),
-    };
-    out.u32(if nanoseconds {
-        0xa1b2_3c4d
-    } else {
-        0xa1b2_c3d4
-    });
+    let mut out = Out { big, bytes: Vec::new() };
+    out.u32(if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 });
     out.u16(2);
     out.u16(4);
     for n in [0, 0, 262_144, link] {
         out.u32(n);
     }
-    let second = if nanoseconds {
-        1_000_000_000
-    } else {
-        1_000_000
-    };
+    let second = if nanoseconds { 1_000_000_000 } else { 1_000_000 };
     for r in records {
         let kept = r.snap.min(r.frame.len());
         out.u32((r.ticks / second) as u32);
@@ -205,18 +163,11 @@ pub struct Interface {
     pub tsoffset: Option<i64>,
 }
 
-pub const ETHERNET: Interface = Interface {
-    link: 1,
-    tsresol: None,
-    tsoffset: None,
-};
+pub const ETHERNET: Interface = Interface { link: 1, tsresol: None, tsoffset: None };
 
 /// A pcapng file (draft-ietf-opsawg-pcapng) of one section.
 pub fn pcapng(big: bool, interfaces: &[Interface], records: &[Record]) -> Vec<u8> {
-    let mut out = Out {
-        big,
-        bytes: Vec::new(),
-    };
+    let mut out = Out { big, bytes: Vec::new() };
     out.block(0x0a0d_0d0a, |b| {
         b.u32(0x1a2b_3c4d);
         b.u16(1);
@@ -237,11 +188,7 @@ pub fn pcapng(big: bool, interfaces: &[Interface], records: &[Record]) -> Vec<u8
             if let Some(offset) = i.tsoffset {
                 b.u16(14);
                 b.u16(8);
-                b.bytes.extend(if b.big {
-                    offset.to_be_bytes()
-                } else {
-                    offset.to_le_bytes()
-                });
+                b.bytes.extend(if b.big { offset.to_be_bytes() } else { offset.to_le_bytes() });
             }
             b.u32(0); // end of options
         });
@@ -264,10 +211,7 @@ pub fn pcapng(big: bool, interfaces: &[Interface], records: &[Record]) -> Vec<u8
 
 /// A simple packet block, which has no timestamp, for the end of a pcapng file.
 pub fn simple_packet(big: bool, frame: &[u8]) -> Vec<u8> {
-    let mut out = Out {
-        big,
-        bytes: Vec::new(),
-    };
+    let mut out = Out { big, bytes: Vec::new() };
     out.block(3, |b| {
         b.u32(frame.len() as u32);
         b.padded(frame);

@@ -17,11 +17,7 @@ fn load(bytes: &[u8]) -> Result<Capture, Fault> {
 fn loaded(bytes: &[u8]) -> Capture {
     let capture = load(bytes).unwrap();
     let c = &capture.counts;
-    assert_eq!(
-        c.records,
-        c.requests + c.replies + c.skipped.total(),
-        "{c:?}"
-    );
+    assert_eq!(c.records, c.requests + c.replies + c.skipped.total(), "{c:?}");
     assert_eq!(c.requests, c.gets + c.sets + c.others);
     assert_eq!(c.requests as usize, capture.packets.len());
     capture
@@ -29,11 +25,7 @@ fn loaded(bytes: &[u8]) -> Capture {
 
 /// The sentence a user reads.
 fn sentence(bytes: &[u8]) -> String {
-    CaptureError {
-        file: "x.pcap".into(),
-        fault: load(bytes).unwrap_err(),
-    }
-    .to_string()
+    CaptureError { file: "x.pcap".into(), fault: load(bytes).unwrap_err() }.to_string()
 }
 
 fn plain(frames: impl IntoIterator<Item = Vec<u8>>) -> Capture {
@@ -43,12 +35,7 @@ fn plain(frames: impl IntoIterator<Item = Vec<u8>>) -> Capture {
 /// Key lengths and value lengths of a get, first key first.
 fn values(capture: &Capture, packet: usize) -> Vec<(u16, Option<u32>)> {
     match capture.packets[packet].kind {
-        Kind::Get {
-            key_len,
-            value_len,
-            more,
-            ..
-        } => {
+        Kind::Get { key_len, value_len, more, .. } => {
             let more = capture.more_keys(more).iter().map(|k| (k.len, k.value_len));
             [(key_len, value_len)].into_iter().chain(more).collect()
         }
@@ -72,19 +59,8 @@ fn a_frame_spelled_out_byte_by_byte() {
     let packet = capture.packets[0];
     assert_eq!((packet.at, packet.wire_len), (Time::ZERO, 60));
     let (src, dst) = ("66.9.149.187:2794", "161.142.100.80:11211");
-    assert_eq!(
-        packet.flow,
-        rss_hash(src.parse().unwrap(), dst.parse().unwrap())
-    );
-    let Kind::Get {
-        key_len,
-        value_len,
-        more,
-        ..
-    } = packet.kind
-    else {
-        panic!("{packet:?}")
-    };
+    assert_eq!(packet.flow, rss_hash(src.parse().unwrap(), dst.parse().unwrap()));
+    let Kind::Get { key_len, value_len, more, .. } = packet.kind else { panic!("{packet:?}") };
     assert_eq!((key_len, value_len, more), (4, None, More::default()));
     assert_eq!(capture.counts.unknown_values, 1);
 }
@@ -102,10 +78,7 @@ fn a_get_learns_its_value_size_from_the_reply_with_its_id_and_flow() {
     assert_eq!(values(&capture, 0), [(1, None)]);
     assert_eq!(values(&capture, 1), [(1, Some(0))], "a miss");
     assert_eq!(values(&capture, 2), [(1, Some(3))]);
-    assert_eq!(
-        (capture.counts.replies, capture.counts.unknown_values),
-        (3, 1)
-    );
+    assert_eq!((capture.counts.replies, capture.counts.unknown_values), (3, 1));
 }
 
 #[test]
@@ -123,14 +96,8 @@ fn a_multi_key_get_learns_its_sizes_from_one_message_or_from_lone_datagrams() {
         request(5000, 3, ask),
         reply(5000, 3, 1, 2, b"cd\r\nVALUE three 0 1\r\nx\r\nEND\r\n"),
     ]);
-    assert_eq!(
-        values(&capture, 0),
-        [(3, Some(4)), (3, Some(0)), (5, Some(1))]
-    );
-    assert_eq!(
-        values(&capture, 1),
-        [(3, Some(4)), (3, Some(2)), (5, Some(0))]
-    );
+    assert_eq!(values(&capture, 0), [(3, Some(4)), (3, Some(0)), (5, Some(1))]);
+    assert_eq!(values(&capture, 1), [(3, Some(4)), (3, Some(2)), (5, Some(0))]);
     assert_eq!(values(&capture, 2), [(3, None), (3, None), (5, None)]);
 }
 
@@ -143,25 +110,10 @@ fn equal_keys_hash_alike_whatever_the_command() {
         request(5000, 4, b"delete k1\r\n"),
     ]);
     let kinds: Vec<Kind> = capture.packets.iter().map(|p| p.kind).collect();
-    let (
-        Kind::Set {
-            key_hash: set,
-            value_len: 2,
-            ..
-        },
-        Kind::Get { key_hash: get, .. },
-    ) = (kinds[0], kinds[1])
-    else {
+    let (Kind::Set { key_hash: set, value_len: 2, .. }, Kind::Get { key_hash: get, .. }) = (kinds[0], kinds[1]) else {
         panic!("{kinds:?}")
     };
-    let Kind::Get {
-        key_hash: other,
-        more,
-        ..
-    } = kinds[2]
-    else {
-        panic!("{kinds:?}")
-    };
+    let Kind::Get { key_hash: other, more, .. } = kinds[2] else { panic!("{kinds:?}") };
     assert_eq!((set, capture.more_keys(more)[0].hash), (get, get));
     assert_ne!(other, get);
     assert_eq!(kinds[3], Kind::Other);
@@ -187,50 +139,23 @@ fn what_is_not_a_request_is_counted_by_reason() {
         frame(&[], Network::V4, (2, 5000), (1, 53), &get),
         request(5000, 2, b"\x80\x00\x00\x01 binary\r\n"),
         frame(&[], Network::V4, (2, 5000), (1, 11211), &[0; 4]),
-        frame(
-            &[],
-            Network::V4,
-            (2, 5000),
-            (1, 11211),
-            &datagram(3, 1, 2, b"xyz\r\n"),
-        ),
+        frame(&[], Network::V4, (2, 5000), (1, 11211), &datagram(3, 1, 2, b"xyz\r\n")),
         reply(5000, 1, 0, 1, b"END\r\n"),
     ]);
     let c = capture.counts;
     let s = c.skipped;
     assert_eq!((c.records, c.requests, c.replies), (11, 1, 1));
-    assert_eq!(
-        (s.not_ip, s.not_udp, s.fragments, s.malformed),
-        (1, 1, 2, 1)
-    );
+    assert_eq!((s.not_ip, s.not_udp, s.fragments, s.malformed), (1, 1, 2, 1));
     assert_eq!((s.other_port, s.not_memcached, s.continuation), (1, 2, 1));
     assert_eq!((s.other_link, s.untimed), (0, 0));
 }
 
 #[test]
 fn the_server_port_is_an_option() {
-    let f = frame(
-        &[],
-        Network::V4,
-        (2, 5000),
-        (1, 7777),
-        &datagram(1, 0, 1, b"get k\r\n"),
-    );
+    let f = frame(&[], Network::V4, (2, 5000), (1, 7777), &datagram(1, 0, 1, b"get k\r\n"));
     let file = pcap(false, false, 1, &whole([f]));
-    assert_eq!(
-        Capture::read(&file[..], Options { port: 7777 })
-            .unwrap()
-            .counts
-            .gets,
-        1
-    );
-    assert_eq!(
-        load(&file),
-        Err(Fault::NoRequest {
-            packets: 1,
-            port: 11211
-        })
-    );
+    assert_eq!(Capture::read(&file[..], Options { port: 7777 }).unwrap().counts.gets, 1);
+    assert_eq!(load(&file), Err(Fault::NoRequest { packets: 1, port: 11211 }));
 }
 
 #[test]
@@ -245,10 +170,7 @@ fn timestamps_that_go_backwards_are_sorted_and_counted() {
     assert_eq!(capture.counts.backwards, 2);
     let flow = |port| {
         let client = std::net::SocketAddr::from(([10, 0, 0, CLIENT], port));
-        rss_hash(
-            client,
-            std::net::SocketAddr::from(([10, 0, 0, SERVER], 11211)),
-        )
+        rss_hash(client, std::net::SocketAddr::from(([10, 0, 0, SERVER], 11211)))
     };
     let flows: Vec<u32> = capture.packets.iter().map(|p| p.flow).collect();
     assert_eq!(flows, [5001, 5002, 5000, 5003].map(flow));
@@ -257,42 +179,19 @@ fn timestamps_that_go_backwards_are_sorted_and_counted() {
 #[test]
 fn interfaces_of_pcapng_keep_their_own_clocks_and_links() {
     let interfaces = [
-        Interface {
-            tsresol: Some(9),
-            ..ETHERNET
-        },
-        Interface {
-            tsresol: Some(6),
-            tsoffset: Some(-100),
-            ..ETHERNET
-        },
-        Interface {
-            link: 113,
-            ..ETHERNET
-        },
+        Interface { tsresol: Some(9), ..ETHERNET },
+        Interface { tsresol: Some(6), tsoffset: Some(-100), ..ETHERNET },
+        Interface { link: 113, ..ETHERNET },
     ];
-    let at = |interface, ticks| Record {
-        interface,
-        ticks,
-        snap: usize::MAX,
-        frame: request(5000, 1, b"get k\r\n"),
-    };
+    let at = |interface, ticks| Record { interface, ticks, snap: usize::MAX, frame: request(5000, 1, b"get k\r\n") };
     for big in [false, true] {
-        let records = [
-            at(0, 5_000_000_000),
-            at(1, 105_000_001),
-            at(2, 7),
-            at(0, 5_000_002_000),
-        ];
+        let records = [at(0, 5_000_000_000), at(1, 105_000_001), at(2, 7), at(0, 5_000_002_000)];
         let mut file = pcapng(big, &interfaces, &records);
         file.extend(simple_packet(big, &request(5000, 1, b"get k\r\n")));
         let capture = loaded(&file);
         assert_eq!(capture.times(), [0, 1, 2].map(Time::us));
         let skipped = capture.counts.skipped;
-        assert_eq!(
-            (skipped.other_link, skipped.untimed, skipped.total()),
-            (1, 1, 2)
-        );
+        assert_eq!((skipped.other_link, skipped.untimed, skipped.total()), (1, 1, 2));
     }
 }
 
@@ -301,14 +200,7 @@ fn a_second_section_has_its_own_byte_order_and_interfaces() {
     let section = |big, tsresol, ticks| {
         let mut records = whole([request(5000, 1, b"get k\r\n")]);
         records[0].ticks = ticks;
-        pcapng(
-            big,
-            &[Interface {
-                tsresol: Some(tsresol),
-                ..ETHERNET
-            }],
-            &records,
-        )
+        pcapng(big, &[Interface { tsresol: Some(tsresol), ..ETHERNET }], &records)
     };
     let file = [section(false, 9, 7_000), section(true, 6, 9)].concat();
     assert_eq!(loaded(&file).times(), [0, 2].map(Time::us));
@@ -326,12 +218,7 @@ fn a_udp_length_of_zero_is_that_of_the_packet() {
 /// The upper half of a pcap file's link type tells how long the frames' checksums are.
 #[test]
 fn the_link_type_may_carry_the_checksum_length() {
-    let file = pcap(
-        false,
-        false,
-        0x1400_0001,
-        &whole([request(5000, 1, b"get k\r\n")]),
-    );
+    let file = pcap(false, false, 0x1400_0001, &whole([request(5000, 1, b"get k\r\n")]));
     assert_eq!(loaded(&file).counts.gets, 1);
 }
 
@@ -340,10 +227,7 @@ fn a_packet_larger_than_the_read_buffer() {
     let mut big = request(5000, 1, b"get k\r\n");
     big.resize(200_000, 0);
     let capture = plain([big, request(5000, 2, b"get k\r\n")]);
-    assert_eq!(
-        (capture.counts.gets, capture.packets[0].wire_len),
-        (2, 200_000)
-    );
+    assert_eq!((capture.counts.gets, capture.packets[0].wire_len), (2, 200_000));
 }
 
 #[test]
@@ -369,10 +253,7 @@ fn each_kind_of_damage_has_its_sentence() {
     assert_eq!(sentence(&good[..10]), not);
     assert_eq!(sentence(b""), not);
     assert_eq!(sentence(&good[..24]), "capture x.pcap holds no packets");
-    assert_eq!(
-        sentence(&pcapng(true, &[ETHERNET], &[])),
-        "capture x.pcap holds no packets"
-    );
+    assert_eq!(sentence(&pcapng(true, &[ETHERNET], &[])), "capture x.pcap holds no packets");
     assert_eq!(
         sentence(&pcap(true, true, 113, &frames())),
         "capture x.pcap was taken on a link of type Linux cooked (interface \"any\"), but only Ethernet can be replayed"
@@ -382,12 +263,7 @@ fn each_kind_of_damage_has_its_sentence() {
         "capture x.pcap was taken on a link of type 147, but only Ethernet can be replayed"
     );
     assert_eq!(
-        sentence(&pcap(
-            false,
-            false,
-            1,
-            &whole([reply(5000, 1, 0, 1, b"END\r\n")])
-        )),
+        sentence(&pcap(false, false, 1, &whole([reply(5000, 1, 0, 1, b"END\r\n")]))),
         "capture x.pcap holds no memcached request to UDP port 11211 among its 1 packets"
     );
     let mut lost = frames();
@@ -398,10 +274,7 @@ fn each_kind_of_damage_has_its_sentence() {
     );
     let mut length = ng.clone();
     length[144 + 4] = 13; // not a multiple of four, and shorter than the block's header
-    assert_eq!(
-        sentence(&length),
-        "capture x.pcap is damaged at byte 144, at or before packet 2"
-    );
+    assert_eq!(sentence(&length), "capture x.pcap is damaged at byte 144, at or before packet 2");
     let mut late = frames();
     late[2].ticks = 214 * 86_400 * 1_000_000;
     assert_eq!(
@@ -412,15 +285,8 @@ fn each_kind_of_damage_has_its_sentence() {
 
 #[test]
 fn missing_files_and_directories_are_named() {
-    let say = |p: &str| {
-        Capture::load(Path::new(p), Options::default())
-            .unwrap_err()
-            .to_string()
-    };
-    assert_eq!(
-        say("no/such.pcap"),
-        "capture no/such.pcap cannot be read: there is no such file"
-    );
+    let say = |p: &str| Capture::load(Path::new(p), Options::default()).unwrap_err().to_string();
+    assert_eq!(say("no/such.pcap"), "capture no/such.pcap cannot be read: there is no such file");
     assert_eq!(say("src"), "capture src cannot be read: it is a directory");
 }
 
@@ -441,9 +307,7 @@ fn body() -> impl Strategy<Value = Body> {
 fn text(body: &Body) -> Vec<u8> {
     match body {
         Body::Get(keys) => format!("get {}\r\n", keys.join(" ")).into_bytes(),
-        Body::Set(key, len) => {
-            format!("set {key} 0 0 {len}\r\n{}\r\n", "v".repeat(*len as usize)).into_bytes()
-        }
+        Body::Set(key, len) => format!("set {key} 0 0 {len}\r\n{}\r\n", "v".repeat(*len as usize)).into_bytes(),
     }
 }
 
@@ -576,24 +440,15 @@ proptest! {
 fn the_real_capture_holds_what_tcpdump_and_tshark_find_in_it() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");
     let counts = std::fs::read_to_string(dir.join("memcached-udp.counts")).unwrap();
-    let expected: HashMap<&str, u64> = counts
-        .lines()
-        .map(|line| line.split_once(' ').unwrap())
-        .map(|(name, n)| (name, n.parse().unwrap()))
-        .collect();
+    let expected: HashMap<&str, u64> =
+        counts.lines().map(|line| line.split_once(' ').unwrap()).map(|(name, n)| (name, n.parse().unwrap())).collect();
     let capture = Capture::load(&dir.join("memcached-udp.pcap"), Options::default()).unwrap();
     let c = capture.counts;
     assert_eq!(c.records, expected["records"]);
     assert_eq!(c.requests, expected["requests"]);
-    assert_eq!(
-        (c.gets, c.sets, c.others),
-        (expected["gets"], expected["sets"], 0)
-    );
+    assert_eq!((c.gets, c.sets, c.others), (expected["gets"], expected["sets"], 0));
     assert_eq!(c.replies, expected["replies"]);
-    assert_eq!(
-        (c.skipped.not_udp, c.skipped.total()),
-        (expected["not_udp"], expected["not_udp"])
-    );
+    assert_eq!((c.skipped.not_udp, c.skipped.total()), (expected["not_udp"], expected["not_udp"]));
 
     let bytes: u64 = capture.packets.iter().map(|p| u64::from(p.wire_len)).sum();
     assert_eq!(bytes, expected["request_bytes"]);
@@ -606,20 +461,11 @@ fn the_real_capture_holds_what_tcpdump_and_tshark_find_in_it() {
     let (mut set_bytes, mut asked) = (0, Vec::new());
     for packet in &capture.packets {
         match packet.kind {
-            Kind::Set {
-                key_hash,
-                value_len,
-                ..
-            } => {
+            Kind::Set { key_hash, value_len, .. } => {
                 keys.insert(key_hash);
                 set_bytes += u64::from(value_len);
             }
-            Kind::Get {
-                key_hash,
-                value_len,
-                more,
-                ..
-            } => {
+            Kind::Get { key_hash, value_len, more, .. } => {
                 keys.insert(key_hash);
                 asked.push(value_len);
                 let more = capture.more_keys(more);
@@ -634,14 +480,8 @@ fn the_real_capture_holds_what_tcpdump_and_tshark_find_in_it() {
     assert_eq!(asked.len() as u64, expected["keys_asked"]);
     let hits = asked.iter().flatten().filter(|n| **n > 0);
     assert_eq!(hits.clone().count() as u64, expected["values"]);
-    assert_eq!(
-        hits.map(|n| u64::from(*n)).sum::<u64>(),
-        expected["value_bytes"]
-    );
+    assert_eq!(hits.map(|n| u64::from(*n)).sum::<u64>(), expected["value_bytes"]);
     let misses = asked.iter().flatten().filter(|n| **n == 0).count() as u64;
-    assert_eq!(
-        misses + c.unknown_values,
-        expected["keys_asked"] - expected["values"]
-    );
+    assert_eq!(misses + c.unknown_values, expected["keys_asked"] - expected["values"]);
     assert!(misses >= expected["empty_replies"]);
 }

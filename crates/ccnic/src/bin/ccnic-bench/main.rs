@@ -100,10 +100,7 @@ fn measure(cli: &Cli) -> Result<(), Error> {
 
 fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
     Spec {
-        config: Config {
-            huge: c.huge,
-            ..config
-        },
+        config: Config { huge: c.huge, ..config },
         size,
         tx_batch: 32,
         rx_batch: 32,
@@ -119,10 +116,7 @@ fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
 }
 
 fn interfaces() -> [(&'static str, Config); 2] {
-    [
-        ("ccnic", Config::default()),
-        ("unopt", Config::unoptimised()),
-    ]
+    [("ccnic", Config::default()), ("unopt", Config::unoptimised())]
 }
 
 fn loopback(c: &Common) -> Vec<Series> {
@@ -130,11 +124,7 @@ fn loopback(c: &Common) -> Vec<Series> {
     for size in [64, 256, 1500, 4096, 9000] {
         for window in [1, 8, 32, 128, 512] {
             for (name, config) in interfaces() {
-                all.push(Series {
-                    experiment: "loopback",
-                    variant: name.into(),
-                    spec: spec(c, config, size, window),
-                });
+                all.push(Series { experiment: "loopback", variant: name.into(), spec: spec(c, config, size, window) });
             }
         }
     }
@@ -146,107 +136,30 @@ fn ablation(c: &Common) -> Vec<Series> {
     let mut all = Vec::new();
     let mut add = |experiment, variant: &str, config: &Config| {
         for window in [1, 256] {
-            all.push(Series {
-                experiment,
-                variant: variant.into(),
-                spec: spec(c, config.clone(), 64, window),
-            });
+            all.push(Series { experiment, variant: variant.into(), spec: spec(c, config.clone(), 64, window) });
         }
     };
     add("fig14a", "inline", &full);
-    add(
-        "fig14a",
-        "register",
-        &Config {
-            signal: Signal::Register,
-            ..full.clone()
-        },
-    );
+    add("fig14a", "register", &Config { signal: Signal::Register, ..full.clone() });
     add("fig14b", "opt", &full);
-    add(
-        "fig14b",
-        "pack",
-        &Config {
-            layout: Layout::Packed,
-            ..full.clone()
-        },
-    );
-    add(
-        "fig14b",
-        "pad",
-        &Config {
-            layout: Layout::Padded,
-            ..full.clone()
-        },
-    );
+    add("fig14b", "pack", &Config { layout: Layout::Packed, ..full.clone() });
+    add("fig14b", "pad", &Config { layout: Layout::Padded, ..full.clone() });
     // Fig. 15 removes one feature after another.
-    let no_recycle = Config {
-        recycle: false,
-        nonseq: false,
-        ..full.clone()
-    };
-    let no_small = Config {
-        small: false,
-        ..no_recycle.clone()
-    };
-    let host_only = Config {
-        shared_pool: false,
-        ..no_small.clone()
-    };
+    let no_recycle = Config { recycle: false, nonseq: false, ..full.clone() };
+    let no_small = Config { small: false, ..no_recycle.clone() };
+    let host_only = Config { shared_pool: false, ..no_small.clone() };
     add("fig15", "full", &full);
     add("fig15", "no_recycle_nonseq", &no_recycle);
     add("fig15", "no_small", &no_small);
     add("fig15", "no_shared_pool", &host_only);
-    add(
-        "single",
-        "sequential_fill",
-        &Config {
-            nonseq: false,
-            ..full.clone()
-        },
-    );
-    add(
-        "single",
-        "no_small",
-        &Config {
-            small: false,
-            ..full.clone()
-        },
-    );
-    add(
-        "single",
-        "host_only",
-        &Config {
-            shared_pool: false,
-            ..full.clone()
-        },
-    );
-    add(
-        "single",
-        "nt_stores",
-        &Config {
-            nt_stores: true,
-            ..full.clone()
-        },
-    );
-    add(
-        "single",
-        "eager_rx_release",
-        &Config {
-            rx_lazy: 1,
-            ..full.clone()
-        },
-    );
+    add("single", "sequential_fill", &Config { nonseq: false, ..full.clone() });
+    add("single", "no_small", &Config { small: false, ..full.clone() });
+    add("single", "host_only", &Config { shared_pool: false, ..full.clone() });
+    add("single", "nt_stores", &Config { nt_stores: true, ..full.clone() });
+    add("single", "eager_rx_release", &Config { rx_lazy: 1, ..full.clone() });
     add("whole", "ccnic", &full);
     add("whole", "unopt", &Config::unoptimised());
-    add(
-        "whole",
-        "unopt_with_host_cache",
-        &Config {
-            recycle: true,
-            ..Config::unoptimised()
-        },
-    );
+    add("whole", "unopt_with_host_cache", &Config { recycle: true, ..Config::unoptimised() });
     all
 }
 
@@ -255,22 +168,8 @@ fn batch(c: &Common) -> Vec<Series> {
     for n in [1, 2, 4, 8, 16, 32] {
         for (name, config) in interfaces() {
             let base = spec(c, config, 64, 256);
-            all.push(Series {
-                experiment: "fig16a",
-                variant: name.into(),
-                spec: Spec {
-                    tx_batch: n,
-                    ..base.clone()
-                },
-            });
-            all.push(Series {
-                experiment: "fig16b",
-                variant: name.into(),
-                spec: Spec {
-                    rx_batch: n,
-                    ..base
-                },
-            });
+            all.push(Series { experiment: "fig16a", variant: name.into(), spec: Spec { tx_batch: n, ..base.clone() } });
+            all.push(Series { experiment: "fig16b", variant: name.into(), spec: Spec { rx_batch: n, ..base } });
         }
     }
     all
@@ -285,10 +184,7 @@ fn loaded(c: &Common) -> Result<(), Error> {
                 let series = |experiment, rate, window| Series {
                     experiment,
                     variant: name.into(),
-                    spec: Spec {
-                        rate,
-                        ..spec(c, config.clone(), size, window)
-                    },
+                    spec: Spec { rate, ..spec(c, config.clone(), size, window) },
                 };
                 let peak = measure_row(c, rep, &series("peak", None, 256))?;
                 let rate = Some(0.8 * peak.point.mpps);
@@ -366,25 +262,20 @@ fn measure_row(c: &Common, rep: usize, s: &Series) -> Result<Row, Error> {
         p.corrupt
     );
     if p.corrupt > 0 {
-        return Err(Error::Peer(format!(
-            "{} packets came back altered",
-            p.corrupt
-        )));
+        return Err(Error::Peer(format!("{} packets came back altered", p.corrupt)));
     }
     let key = format!(
         "{} | {} | {} | {} | {} | {}",
         s.experiment, s.variant, s.spec.size, s.spec.tx_batch, s.spec.rx_batch, s.spec.window
     );
-    Ok(Row {
-        key,
-        place,
-        point: p,
-    })
+    Ok(Row { key, place, point: p })
 }
 
 /// Medians per series and place, as a table on standard error.
 fn medians(rows: &[Row]) {
-    eprintln!("| place | experiment | variant | size B | tx | rx | window | runs | Mpps | Gb/s | min ns | p50 ns | p99 ns |");
+    eprintln!(
+        "| place | experiment | variant | size B | tx | rx | window | runs | Mpps | Gb/s | min ns | p50 ns | p99 ns |"
+    );
     eprintln!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for place in ["near", "far", "moved"] {
         let mut done: Vec<&str> = Vec::new();
@@ -393,11 +284,8 @@ fn medians(rows: &[Row]) {
                 continue;
             }
             done.push(&row.key);
-            let group: Vec<&Point> = rows
-                .iter()
-                .filter(|r| r.place == place && r.key == row.key)
-                .map(|r| &r.point)
-                .collect();
+            let group: Vec<&Point> =
+                rows.iter().filter(|r| r.place == place && r.key == row.key).map(|r| &r.point).collect();
             let of = |f: fn(&Point) -> f64| {
                 let mut v: Vec<f64> = group.iter().map(|p| f(p)).collect();
                 v.sort_by(f64::total_cmp);
@@ -439,17 +327,7 @@ fn soak(c: &Common, packets: u64) -> Result<(), Error> {
     let series = Series {
         experiment: "soak",
         variant: "ccnic".into(),
-        spec: Spec {
-            packets: Some(packets),
-            warmup: Duration::ZERO,
-            ..spec(c, Config::default(), 64, 256)
-        },
+        spec: Spec { packets: Some(packets), warmup: Duration::ZERO, ..spec(c, Config::default(), 64, 256) },
     };
-    report(
-        &Common {
-            reps: 1,
-            ..c.clone()
-        },
-        &[series],
-    )
+    report(&Common { reps: 1, ..c.clone() }, &[series])
 }

@@ -49,12 +49,7 @@ fn wait_for(region: &Region, word: usize, value: u64) {
 
 /// Gigabits per second of a writer filling `chunk` bytes and signalling, and a reader
 /// summing them, over two chunks in turn; stores cached or non-temporal.
-pub fn stream(
-    cpus: (usize, usize),
-    chunk: usize,
-    non_temporal: bool,
-    chunks: u64,
-) -> Result<f64, Error> {
+pub fn stream(cpus: (usize, usize), chunk: usize, non_temporal: bool, chunks: u64) -> Result<f64, Error> {
     let region = Region::memfd(4096 + 2 * chunk, false)?;
     let (ready, done) = (0, 16);
     ccnic::pin_to_cpu(cpus.0)?;

@@ -67,11 +67,7 @@ const SHIFT: u32 = 2;
 
 impl Histogram {
     fn new() -> Histogram {
-        Histogram {
-            buckets: vec![0; 1 << 18],
-            min: u64::MAX,
-            count: 0,
-        }
+        Histogram { buckets: vec![0; 1 << 18], min: u64::MAX, count: 0 }
     }
     fn add(&mut self, ticks: u64) {
         let at = ((ticks >> SHIFT) as usize).min(self.buckets.len() - 1);
@@ -146,12 +142,7 @@ fn spawn(port: &mut HostPort, cpu: usize) -> Result<Nic<'static>, Error> {
         .args(["--hosts", "1", "--cpu", &cpu.to_string(), "--socket"])
         .arg(&socket)
         .spawn()
-        .map_err(|e| {
-            Error::Config(format!(
-                "{} cannot be started: {e}; build it first",
-                program.display()
-            ))
-        })?;
+        .map_err(|e| Error::Config(format!("{} cannot be started: {e}; build it first", program.display())))?;
     let nic = Nic::Process(child, socket.clone());
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
@@ -248,11 +239,7 @@ impl<'a> Load<'a> {
         if packets == 0 {
             return Ok(());
         }
-        let hint = if self.segments == 1 {
-            self.spec.size
-        } else {
-            0
-        };
+        let hint = if self.segments == 1 { self.spec.size } else { 0 };
         let want = packets * self.segments;
         let got = queue.alloc(&mut self.bufs, want, hint);
         let whole = got - got % self.segments;
@@ -260,11 +247,7 @@ impl<'a> Load<'a> {
             self.template[..8].copy_from_slice(&number.to_le_bytes());
             self.template[8..16].copy_from_slice(&now.to_le_bytes());
             let last = packet.len() - 1;
-            for (i, (b, part)) in packet
-                .iter_mut()
-                .zip(self.template.chunks(self.segment))
-                .enumerate()
-            {
+            for (i, (b, part)) in packet.iter_mut().zip(self.template.chunks(self.segment)).enumerate() {
                 queue.write(b, part);
                 if last > 0 {
                     b.set_more(i < last);

@@ -1,8 +1,8 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
 use super::mapping::Decoded;
-use super::staged::Staged;
 use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
+use super::staged::Staged;
 use super::timing::Timing;
 use super::transaction::Pipeline;
 use super::{Completion, DramSpec, PagePolicy, Release, Request, RowOutcome, Scheduler, Shape, Stats};
@@ -217,9 +217,7 @@ impl Channel {
             },
             slots,
             free: 0,
-            banks: (0..nbanks)
-                .map(|_| Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] })
-                .collect(),
+            banks: (0..nbanks).map(|_| Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] }).collect(),
             scan: Box::new(Scan {
                 act_at: [0; BANKS],
                 pre_at: [0; BANKS],

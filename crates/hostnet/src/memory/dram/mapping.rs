@@ -62,7 +62,13 @@ impl Mapper {
     /// One sentence about the order when a field is unknown, missing or doubled, when
     /// the row is not on top, or when `ch` splits a field of a channel count that is no
     /// power of two.
-    pub fn new(order: &str, channels: u32, channel_hash: bool, bank_hash: bool, shape: &Shape) -> Result<Mapper, String> {
+    pub fn new(
+        order: &str,
+        channels: u32,
+        channel_hash: bool,
+        bank_hash: bool,
+        shape: &Shape,
+    ) -> Result<Mapper, String> {
         let mop = order.eq_ignore_ascii_case("MOP4CLXOR");
         let lower = if mop { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
         let fields = split(&lower).ok_or_else(|| {

@@ -8,11 +8,11 @@ mod channel;
 pub mod mapping;
 mod scheduler;
 mod staged;
-mod transaction;
+pub mod standards;
 #[cfg(test)]
 mod tests;
-pub mod standards;
 pub mod timing;
+mod transaction;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -317,11 +317,7 @@ impl Controller {
     #[inline]
     pub fn wake(&self, ch: usize, waiting: bool) -> Option<Time> {
         let c = &self.channels[ch];
-        let t = if waiting {
-            c.wake.min(c.next_release())
-        } else {
-            c.wake.saturating_add(c.t.cl + c.t.burst)
-        };
+        let t = if waiting { c.wake.min(c.next_release()) } else { c.wake.saturating_add(c.t.cl + c.t.burst) };
         (t != channel::NEVER).then_some(Time(t))
     }
 
@@ -370,7 +366,8 @@ impl DramSpec {
             }
         }
         let unit = |f: f64| (0.0..=1.0).contains(&f);
-        if !(unit(self.write_high) && unit(self.write_low) && unit(self.write_idle)) || self.write_low > self.write_high {
+        if !(unit(self.write_high) && unit(self.write_low) && unit(self.write_idle)) || self.write_low > self.write_high
+        {
             return Err(format!(
                 "write_low = {} and write_high = {} must be fractions with write_low <= write_high",
                 self.write_low, self.write_high

@@ -137,8 +137,7 @@ impl Channel {
             let spent = p.max_writes > 0 && self.burst_writes >= p.max_writes && reads > 0;
             (long_enough && (low || spent)) || (writes == 0 && reads > 0)
         } else {
-            (writes > p.high && (self.burst_reads >= p.min_reads || reads == 0))
-                || (reads == 0 && writes > p.idle)
+            (writes > p.high && (self.burst_reads >= p.min_reads || reads == 0)) || (reads == 0 && writes > p.idle)
         }
     }
 

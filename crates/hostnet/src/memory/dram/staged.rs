@@ -169,11 +169,7 @@ impl Channel {
                 offer(self.scan.pre_at[b], head, ROW);
             }
         }
-        let mut choice = if best == u64::MAX {
-            (NEVER, NEVER)
-        } else {
-            (floor + (best >> 36), best & ((1 << 36) - 1))
-        };
+        let mut choice = if best == u64::MAX { (NEVER, NEVER) } else { (floor + (best >> 36), best & ((1 << 36) - 1)) };
         if self.blocked != 0 {
             let (at, r) = self.choose_refresh();
             if at != NEVER && at.max(floor) <= choice.0 {

@@ -1,8 +1,8 @@
 //! Device timing as diagrams (what is issued when, in clocks of the standard), closed
 //! forms, and a checker that holds a long command log against every constraint.
 
-use super::channel::Command::{self, Act, Pre, Rd, Ref, Wr};
 use super::channel::Channel;
+use super::channel::Command::{self, Act, Pre, Rd, Ref, Wr};
 use super::mapping::{Decoded, Mapper};
 use super::standards::{Device, DeviceWidth, Standard};
 use super::timing::Timing;
@@ -326,7 +326,11 @@ fn check(log: &[(u64, Command, usize)], d: &Device, shape: &Shape) {
                 (Act, Act) if same_rank => {
                     acts += 1;
                     let pair = if same_group { d.rrd_l } else { d.rrd_s };
-                    if acts == 4 { pair.max(d.faw) } else { pair }
+                    if acts == 4 {
+                        pair.max(d.faw)
+                    } else {
+                        pair
+                    }
                 }
                 (Act, Rd | Wr) if same_bank => d.rcd,
                 (Act, Pre) if same_bank => d.ras,
