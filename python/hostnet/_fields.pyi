@@ -225,7 +225,8 @@ class NicSpec(Section):
     line_interval: str
     """Between two lines that the receive or a transmit engine moves."""
     notify: str
-    """From a queue entry's write to the other side seeing it (NIC to polling core, core to NIC)."""
+    """From a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC) or a
+    sweep."""
     pipeline: str
     """From the wire to the first line's write, and from the last line's read to the wire."""
 

@@ -218,7 +218,7 @@ fn span() -> Span {
     Span(500_000_000)
 }
 fn tolerance() -> f64 {
-    0.015
+    0.006
 }
 
 /// One point of a study, fully described.

@@ -16,7 +16,7 @@ pub struct NicSpec {
     pub pipeline: Span,
     /// Between two lines that the receive or a transmit engine moves.
     pub line_interval: Span,
-    /// From a queue entry's write to the other side seeing it (NIC to polling core, core to NIC).
+    /// From a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC) or a sweep.
     pub notify: Span,
 }
 
@@ -357,8 +357,9 @@ impl Nic {
             SweepTx::None => {}
             SweepTx::Nic => {
                 let count = u32::from(p.tx_lines);
-                cal.push(now, Event::Sweep { line: p.tx_line, count, op: Sweep::Sweep as u8 });
-                released = now + self.interval * u64::from(count);
+                let at = now + self.notify;
+                cal.push(at, Event::Sweep { line: p.tx_line, count, op: Sweep::Sweep as u8 });
+                released = at + self.interval * u64::from(count);
             }
             SweepTx::Cpu => q.hints.push_back((p.tx_line, p.tx_lines, now)),
         }
