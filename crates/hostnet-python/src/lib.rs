@@ -71,7 +71,7 @@ fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>) -> PyResu
     if let Some(e) = raised {
         return Err(e);
     }
-    let o = outcome.map_err(|e| SpecError::new_err(format!("{}: {}", s.name, e)))?;
+    let o = outcome.map_err(|e| SpecError::new_err(format!("{}: {}.", s.name, e.trim_end_matches('.'))))?;
     let metrics: serde_json::Map<String, Value> =
         METRICS.iter().zip(&o.values.0).map(|(m, v)| (m.name.to_string(), json!(v))).collect();
     let us = |t: hostnet::kernel::Time| t.0 as f64 / 1e6;
