@@ -377,6 +377,10 @@ impl Memory {
     /// # Errors
     /// One sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
+        let waiting: usize = self.channels.iter().map(|c| c.writes.len()).sum();
+        if self.cha_writes.used() as usize != waiting {
+            return Err(format!("{} home-agent credits are out for {waiting} waiting writes", self.cha_writes.used()));
+        }
         let arrays = self.l1.iter().chain(&self.l2).chain([&self.llc]);
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
         // Ownership that is on its way to a core.
