@@ -94,6 +94,8 @@ def test_an_interrupt_stops_the_workers(tiny):
 
     runner._Worker.__init__ = remember
     ctrl_c = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    # A shell starts background jobs with SIGINT ignored, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         ctrl_c.start()
         began = time.monotonic()
@@ -101,6 +103,7 @@ def test_an_interrupt_stops_the_workers(tiny):
             runner.run_many(slow, jobs=2)
     finally:
         ctrl_c.cancel()
+        signal.signal(signal.SIGINT, before)
         runner._Worker.__init__ = original
     assert time.monotonic() - began < 10
     assert len(started) == 2 and all(p.poll() is not None for p in started)
