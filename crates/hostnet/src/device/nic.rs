@@ -162,6 +162,14 @@ impl Nic {
         }
     }
 
+    /// Starts the rings of `queue` at these slots, as an uptime would leave them: rings in step put all that
+    /// they evict into the same rank of DRAM.
+    pub fn start_at(&mut self, queue: usize, rx: u64, tx: u64) {
+        let q = &mut self.queues[queue];
+        q.free.rotate_left(rx as usize);
+        q.tx_next = tx as u32;
+    }
+
     pub fn packet(&mut self, id: u32) -> &mut Packet {
         &mut self.packets[id as usize]
     }
@@ -233,8 +241,7 @@ impl Nic {
         let start = self.rx_line;
         mem.announce(p.line + u64::from(start), u64::from(p.lines - start));
         while self.rx_line < p.lines {
-            if !mem.admits() {
-                mem.await_admission(now);
+            if !mem.admits_nic() {
                 return;
             }
             mem.nic_write(cal, p.line + u64::from(self.rx_line), self.inbound, now);

@@ -69,6 +69,11 @@ impl Host {
                     nic.attach(c as usize, kind == Kind::Rx, base, n, buffer_lines);
                 }
             }
+            for &c in &groups[t] {
+                let mut rng = Stream::new(seed, "ring phase", c.into());
+                let (rx, tx) = (rng.below(rx_buffers.into()), rng.below(s.rings.tx_buffers.into()));
+                nic.start_at(c as usize, rx, tx);
+            }
         }
         let mut apps = Vec::new();
         if s.tenants.iter().any(check::directed) {

@@ -39,36 +39,38 @@ impl Sweep {
 }
 
 impl Memory {
-    /// `Event::Cha`: a request arrives, and waits while the home agent admits none.
+    /// `Event::Cha`: a request of a core arrives, and waits while the home agent admits none.
     pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
-        if self.cha_writes.free() == 0 || !self.admission.is_empty() {
-            self.admission.push_back(id);
-        } else {
+        if self.admits_core() && self.admission.is_empty() {
             self.admit(cal, id, now);
+        } else {
+            self.admission.push_back(id);
         }
     }
 
-    /// Whether a NIC write may enter now.
+    /// Cores leave the last credits to devices.
     #[inline]
-    pub fn admits(&self) -> bool {
-        self.cha_writes.free() > 0 && self.admission.is_empty()
+    fn admits_core(&self) -> bool {
+        self.cha_writes.free() > self.device_credits
     }
 
-    /// Queues the NIC for admission; `Event::NicRx` tells it to go on.
-    pub fn await_admission(&mut self, now: Time) {
-        let t = Txn {
-            line: 0,
-            op: Op::NicWrite,
-            who: 0,
-            record: 0,
-            dirty: false,
-            copied: false,
-            transient: false,
-            issued: now,
-            at_mc: now,
-        };
-        let id = self.txn(t);
-        self.admission.push_back(id);
+    /// Whether a NIC write may enter now; if not, `Event::NicRx` will tell it to go on.
+    #[inline]
+    pub fn admits_nic(&mut self) -> bool {
+        self.nic_waits = self.cha_writes.free() == 0;
+        !self.nic_waits
+    }
+
+    /// Admits who waits, as far as there is room for the write that each may cause.
+    pub(super) fn resume(&mut self, cal: &mut Events, now: Time) {
+        if self.nic_waits && self.cha_writes.free() > 0 {
+            self.nic_waits = false;
+            cal.push(now, Event::NicRx);
+        }
+        while self.admits_core() {
+            let Some(id) = self.admission.pop_front() else { break };
+            self.admit(cal, id, now);
+        }
     }
 
     pub(super) fn admit(&mut self, cal: &mut Events, id: u32, now: Time) {
@@ -80,10 +82,6 @@ impl Memory {
                 cal.push(now + self.lat.noc, Event::Fill(id));
             }
             Op::NicRead => unreachable!("the NIC reads through nic_read"),
-            Op::NicWrite => {
-                self.finish(id);
-                cal.push(now, Event::NicRx);
-            }
         }
     }
 

@@ -19,7 +19,7 @@ use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
 use dram::{mapping::Decoded, Controller, DramSpec, Request};
 use region::{AddressMap, Kind, Sharing};
-use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, ReadHit};
+use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, MemoryPort, ReadHit};
 use stats::{Class, MemStats};
 use std::collections::VecDeque;
 
@@ -40,8 +40,6 @@ pub enum Op {
     StreamWrite,
     /// NIC read of a transmit buffer.
     NicRead,
-    /// NIC write waiting for admission; carries no line of its own.
-    NicWrite,
 }
 
 /// A request on its way through the uncore.
@@ -75,8 +73,20 @@ pub mod rx {
 #[derive(Clone)]
 struct Channel {
     next: Time,
-    reads: VecDeque<u32>,
-    writes: VecDeque<(u64, Time)>,
+    /// Requests at the controller's door with their turn, each kind in order of arrival.
+    reads: VecDeque<(u32, u64)>,
+    writes: VecDeque<(u64, Time, u64)>,
+    turn: u64,
+}
+
+impl Channel {
+    fn next_turn(&mut self) -> u64 {
+        self.turn += 1;
+        self.turn
+    }
+    fn waiting(&self) -> bool {
+        !self.reads.is_empty() || !self.writes.is_empty()
+    }
 }
 
 /// Home-side latencies, converted once.
@@ -100,6 +110,8 @@ pub struct Memory {
     role: LlcRole,
     read_hit: ReadHit,
     clean_victim: CleanVictim,
+    /// Reads do not pass writes that wait for a write queue.
+    in_order: bool,
     /// LLC ways that each tenant's fills may take.
     tenant_ways: Vec<u32>,
     /// Network data lives in a cache of its own without limit (ideal-DDIO).
@@ -112,8 +124,12 @@ pub struct Memory {
     txns: Vec<Txn>,
     free_txns: Vec<u32>,
     live_txns: u32,
-    /// Requests that the home agent has not admitted yet.
+    /// Requests of cores that the home agent has not admitted yet.
     admission: VecDeque<u32>,
+    /// The NIC waits for admission.
+    nic_waits: bool,
+    /// Credits of `cha_writes` that cores leave to devices.
+    device_credits: u32,
     /// Writes waiting at the home agent: the second stage of backpressure.
     pub cha_writes: Domain,
     /// Lines of receive buffers in order of their address, and where each is in its life.
@@ -148,7 +164,7 @@ impl Memory {
         let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = Controller::new(d)?;
-        let channel = Channel { next: Time::MAX, reads: VecDeque::new(), writes: VecDeque::new() };
+        let channel = Channel { next: Time::MAX, reads: VecDeque::new(), writes: VecDeque::new(), turn: 0 };
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
@@ -168,6 +184,7 @@ impl Memory {
             role: h.llc.role,
             read_hit: h.llc.read_hit,
             clean_victim: h.llc.clean_victim,
+            in_order: h.llc.memory_port == MemoryPort::InOrder,
             tenant_ways,
             ideal_network: false,
             functional: false,
@@ -178,6 +195,8 @@ impl Memory {
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
             admission: VecDeque::new(),
+            nic_waits: false,
+            device_credits: h.llc.device_credits,
             cha_writes: Domain::new(h.llc.write_buffer),
             rx_life: vec![rx::FREE; (rx_end - rx_base.min(rx_end)) as usize],
             rx_base,
@@ -261,10 +280,12 @@ impl Memory {
         self.stats.count(class);
         let (ch, at) = self.dram.route(line);
         let c = &self.channels[ch];
-        if c.reads.is_empty() && self.accepts(ch, false, now) {
+        let free = if self.in_order { !c.waiting() } else { c.reads.is_empty() };
+        if free && self.accepts(ch, false, now) {
             self.enqueue(ch, line, id, at, now);
         } else {
-            self.channels[ch].reads.push_back(id);
+            let turn = self.channels[ch].next_turn();
+            self.channels[ch].reads.push_back((id, turn));
         }
         self.arm(cal, ch, now);
     }
@@ -281,10 +302,12 @@ impl Memory {
         }
         let (ch, at) = self.dram.route(line);
         let c = &self.channels[ch];
-        if c.writes.is_empty() && self.accepts(ch, true, now) {
+        let free = if self.in_order { !c.waiting() } else { c.writes.is_empty() };
+        if free && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
         } else {
-            self.channels[ch].writes.push_back((line, now));
+            let turn = self.channels[ch].next_turn();
+            self.channels[ch].writes.push_back((line, now, turn));
             self.cha_writes.force(now);
         }
         self.arm(cal, ch, now);
@@ -309,8 +332,7 @@ impl Memory {
     #[inline]
     fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
         let c = &self.channels[ch];
-        let waiting = !c.reads.is_empty() || !c.writes.is_empty();
-        if let Some(next) = self.dram.wake(ch, waiting) {
+        if let Some(next) = self.dram.wake(ch, c.waiting()) {
             let next = next.max(now);
             if next < self.channels[ch].next {
                 self.channels[ch].next = next;
@@ -334,23 +356,34 @@ impl Memory {
         }
         self.channels[ch].next = Time::MAX;
         if self.dram.advance(now, ch, &mut self.done) {
-            while !self.channels[ch].writes.is_empty() && self.dram.can_accept(ch, true) {
-                let (line, since) = self.channels[ch].writes.pop_front().expect("not empty");
+            self.let_in(ch, now);
+        }
+        self.arm(cal, ch, now);
+        self.resume(cal, now);
+    }
+
+    /// Moves what waits at channel `ch`'s door into its queues, as far as they have room.
+    fn let_in(&mut self, ch: usize, now: Time) {
+        loop {
+            let c = &self.channels[ch];
+            let read = c.reads.front().map_or(u64::MAX, |r| r.1);
+            let write = c.writes.front().map_or(u64::MAX, |w| w.2);
+            let (reads, writes) = (self.dram.can_accept(ch, false), self.dram.can_accept(ch, true));
+            // In order, the oldest request holds up the others until its own queue has room.
+            let first = |it: u64, other: u64| it != u64::MAX && (it < other || !self.in_order);
+            if writes && first(write, read) {
+                let (line, since, _) = self.channels[ch].writes.pop_front().expect("not empty");
                 self.cha_writes.give(now, since);
                 let (_, at) = self.dram.route(line);
                 self.enqueue(ch, line, WRITE, at, now);
-            }
-            while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
-                let id = self.channels[ch].reads.pop_front().expect("not empty");
+            } else if reads && first(read, write) {
+                let (id, _) = self.channels[ch].reads.pop_front().expect("not empty");
                 let line = self.txns[id as usize].line;
                 let (_, at) = self.dram.route(line);
                 self.enqueue(ch, line, id, at, now);
+            } else {
+                return;
             }
-        }
-        self.arm(cal, ch, now);
-        while self.cha_writes.free() > 0 {
-            let Some(id) = self.admission.pop_front() else { break };
-            self.admit(cal, id, now);
         }
     }
 
