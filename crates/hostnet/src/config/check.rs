@@ -45,6 +45,13 @@ fn platform(s: &Scenario) -> Check {
     for (key, v) in counts {
         positive(key, v.into())?;
     }
+    let llc = &p.caches.llc;
+    need(llc.device_credits < llc.write_buffer, || {
+        format!(
+            "platform.caches.llc.device_credits = {} must be below write_buffer = {}, or no core is ever admitted",
+            llc.device_credits, llc.write_buffer
+        )
+    })?;
     positive("platform.core.clock", p.core.clock.0)?;
     need(p.core.compute_ipc > 0.0 && p.core.compute_ipc <= f64::from(p.core.width), || {
         format!(

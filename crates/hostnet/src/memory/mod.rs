@@ -19,7 +19,7 @@ use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
 use dram::{mapping::Decoded, Controller, DramSpec, Request};
 use region::{AddressMap, Kind, Sharing};
-use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, MemoryPort, ReadHit};
+use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, ReadHit};
 use stats::{Class, MemStats};
 use std::collections::VecDeque;
 
@@ -73,20 +73,8 @@ pub mod rx {
 #[derive(Clone)]
 struct Channel {
     next: Time,
-    /// Requests at the controller's door with their turn, each kind in order of arrival.
-    reads: VecDeque<(u32, u64)>,
-    writes: VecDeque<(u64, Time, u64)>,
-    turn: u64,
-}
-
-impl Channel {
-    fn next_turn(&mut self) -> u64 {
-        self.turn += 1;
-        self.turn
-    }
-    fn waiting(&self) -> bool {
-        !self.reads.is_empty() || !self.writes.is_empty()
-    }
+    reads: VecDeque<u32>,
+    writes: VecDeque<(u64, Time)>,
 }
 
 /// Home-side latencies, converted once.
@@ -110,8 +98,6 @@ pub struct Memory {
     role: LlcRole,
     read_hit: ReadHit,
     clean_victim: CleanVictim,
-    /// Reads do not pass writes that wait for a write queue.
-    in_order: bool,
     /// LLC ways that each tenant's fills may take.
     tenant_ways: Vec<u32>,
     /// Network data lives in a cache of its own without limit (ideal-DDIO).
@@ -164,7 +150,7 @@ impl Memory {
         let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = Controller::new(d)?;
-        let channel = Channel { next: Time::MAX, reads: VecDeque::new(), writes: VecDeque::new(), turn: 0 };
+        let channel = Channel { next: Time::MAX, reads: VecDeque::new(), writes: VecDeque::new() };
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
@@ -184,7 +170,6 @@ impl Memory {
             role: h.llc.role,
             read_hit: h.llc.read_hit,
             clean_victim: h.llc.clean_victim,
-            in_order: h.llc.memory_port == MemoryPort::InOrder,
             tenant_ways,
             ideal_network: false,
             functional: false,
@@ -280,12 +265,10 @@ impl Memory {
         self.stats.count(class);
         let (ch, at) = self.dram.route(line);
         let c = &self.channels[ch];
-        let free = if self.in_order { !c.waiting() } else { c.reads.is_empty() };
-        if free && self.accepts(ch, false, now) {
+        if c.reads.is_empty() && self.accepts(ch, false, now) {
             self.enqueue(ch, line, id, at, now);
         } else {
-            let turn = self.channels[ch].next_turn();
-            self.channels[ch].reads.push_back((id, turn));
+            self.channels[ch].reads.push_back(id);
         }
         self.arm(cal, ch, now);
     }
@@ -302,12 +285,10 @@ impl Memory {
         }
         let (ch, at) = self.dram.route(line);
         let c = &self.channels[ch];
-        let free = if self.in_order { !c.waiting() } else { c.writes.is_empty() };
-        if free && self.accepts(ch, true, now) {
+        if c.writes.is_empty() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
         } else {
-            let turn = self.channels[ch].next_turn();
-            self.channels[ch].writes.push_back((line, now, turn));
+            self.channels[ch].writes.push_back((line, now));
             self.cha_writes.force(now);
         }
         self.arm(cal, ch, now);
@@ -332,7 +313,8 @@ impl Memory {
     #[inline]
     fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
         let c = &self.channels[ch];
-        if let Some(next) = self.dram.wake(ch, c.waiting()) {
+        let waiting = !c.reads.is_empty() || !c.writes.is_empty();
+        if let Some(next) = self.dram.wake(ch, waiting) {
             let next = next.max(now);
             if next < self.channels[ch].next {
                 self.channels[ch].next = next;
@@ -356,35 +338,21 @@ impl Memory {
         }
         self.channels[ch].next = Time::MAX;
         if self.dram.advance(now, ch, &mut self.done) {
-            self.let_in(ch, now);
-        }
-        self.arm(cal, ch, now);
-        self.resume(cal, now);
-    }
-
-    /// Moves what waits at channel `ch`'s door into its queues, as far as they have room.
-    fn let_in(&mut self, ch: usize, now: Time) {
-        loop {
-            let c = &self.channels[ch];
-            let read = c.reads.front().map_or(u64::MAX, |r| r.1);
-            let write = c.writes.front().map_or(u64::MAX, |w| w.2);
-            let (reads, writes) = (self.dram.can_accept(ch, false), self.dram.can_accept(ch, true));
-            // In order, the oldest request holds up the others until its own queue has room.
-            let first = |it: u64, other: u64| it != u64::MAX && (it < other || !self.in_order);
-            if writes && first(write, read) {
-                let (line, since, _) = self.channels[ch].writes.pop_front().expect("not empty");
+            while !self.channels[ch].writes.is_empty() && self.dram.can_accept(ch, true) {
+                let (line, since) = self.channels[ch].writes.pop_front().expect("not empty");
                 self.cha_writes.give(now, since);
                 let (_, at) = self.dram.route(line);
                 self.enqueue(ch, line, WRITE, at, now);
-            } else if reads && first(read, write) {
-                let (id, _) = self.channels[ch].reads.pop_front().expect("not empty");
+            }
+            while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
+                let id = self.channels[ch].reads.pop_front().expect("not empty");
                 let line = self.txns[id as usize].line;
                 let (_, at) = self.dram.route(line);
                 self.enqueue(ch, line, id, at, now);
-            } else {
-                return;
             }
         }
+        self.arm(cal, ch, now);
+        self.resume(cal, now);
     }
 
     /// Starts the measured window.

@@ -45,18 +45,6 @@ pub enum CleanVictim {
     Drop,
 }
 
-/// The order in which requests that wait for a memory controller's queues enter them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryPort {
-    /// Reads pass writes that wait for the write queue (Understanding the Host Network, section 5.2).
-    #[default]
-    ReadsPass,
-    /// One line per channel: the oldest request holds up the others until its queue has room
-    /// (the front ends of Ramulator and its ports).
-    InOrder,
-}
-
 /// How DRAM fills for cores treat the LLC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -95,9 +83,6 @@ pub struct LlcSpec {
     /// Where clean L2 victims go.
     #[serde(default)]
     pub clean_victim: CleanVictim,
-    /// The order in which requests enter a memory controller's queues.
-    #[serde(default)]
-    pub memory_port: MemoryPort,
     /// Writes that may wait at the home agent for a full write pending queue before it stops
     /// admitting requests (second stage of backpressure).
     pub write_buffer: u32,
