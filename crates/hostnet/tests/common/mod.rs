@@ -41,6 +41,7 @@ pub fn small() -> HierarchySpec {
             read_hit: ReadHit::Retain,
             clean_victim: CleanVictim::Allocate,
             write_buffer: 256,
+            device_credits: 0,
         },
         noc_cycles: 8,
     }
