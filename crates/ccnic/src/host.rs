@@ -14,7 +14,7 @@ use crate::mem::Mem;
 use crate::nic::NicPort;
 use crate::queue::HostQueue;
 use crate::raw::Region;
-use crate::side::Shared;
+use crate::side::{Opened, Shared};
 
 /// Time a live NIC has to stop its queues for a reset.
 const QUIESCE: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ const QUIESCE: Duration = Duration::from_secs(2);
 pub struct HostPort {
     shared: Arc<Shared>,
     peer: Peer,
-    opened: Vec<bool>,
+    opened: Opened,
     epoch: u64,
     resets: u64,
     /// A NIC has used the rings since they were cleared.
@@ -68,7 +68,7 @@ impl HostPort {
     fn build(region: Region, config: Config, lay: RegionLayout) -> Result<HostPort, Error> {
         place(&region, &config, &lay)?;
         region.put(layout::W_MAGIC, layout::MAGIC);
-        let opened = vec![false; config.queues as usize];
+        let opened = Opened::new(config.queues);
         let shared = Shared::new(region, config, lay);
         let mut port = HostPort { shared, peer: Peer::None, opened, epoch: 0, resets: 0, used: false };
         port.rebuild();
@@ -87,17 +87,8 @@ impl HostPort {
 
     /// Opens queue pair `id`, once; the handle belongs to the thread that polls it.
     pub fn queue(&mut self, id: u32) -> Result<HostQueue, Error> {
-        match self.opened.get_mut(id as usize) {
-            None => Err(Error::Config(format!(
-                "queue {id} does not exist; the last one is {}",
-                self.shared.config.queues - 1
-            ))),
-            Some(true) => Err(Error::Usage("the queue is already open")),
-            Some(open) => {
-                *open = true;
-                Ok(HostQueue::new(self.shared.clone(), id as usize))
-            }
-        }
+        let id = self.opened.take(id)?;
+        Ok(HostQueue::new(self.shared.clone(), id))
     }
 
     /// A NIC in this process. A port has one NIC at a time.
@@ -164,7 +155,7 @@ impl HostPort {
     /// two seconds is disconnected and reported as `Error::Peer`; the port is then ready for
     /// another one.
     pub fn recover(&mut self, queues: &mut [&mut HostQueue]) -> Result<(), Error> {
-        let open = self.opened.iter().filter(|o| **o).count();
+        let open = self.opened.count();
         if queues.len() != open || queues.iter().any(|q| !Arc::ptr_eq(&q.side.shared, &self.shared)) {
             return Err(Error::Usage("recover needs every open queue of the port"));
         }

@@ -15,7 +15,7 @@ use crate::mem::Mem;
 use crate::post::PostNic;
 use crate::raw::Region;
 use crate::ring::{Consumer, Producer};
-use crate::side::{next_chunk, Shared, Side, Stats};
+use crate::side::{next_chunk, Opened, Shared, Side, Stats};
 
 /// Idle polls between looks at the stop flag and the host's socket.
 const IDLE: u32 = 1024;
@@ -25,13 +25,13 @@ pub struct NicPort {
     shared: Arc<Shared>,
     host: Option<UnixStream>,
     pub(crate) token: Arc<()>,
-    opened: Vec<bool>,
+    opened: Opened,
 }
 
 impl NicPort {
     pub(crate) fn new(region: Region, config: Config, host: Option<UnixStream>) -> NicPort {
         let lay = RegionLayout::new(&config);
-        let opened = vec![false; config.queues as usize];
+        let opened = Opened::new(config.queues);
         let shared = Shared::new(region, config, lay);
         NicPort { shared, host, token: Arc::new(()), opened }
     }
@@ -49,17 +49,8 @@ impl NicPort {
     /// Opens queue pair `id`, once; the handle belongs to the thread that polls it. A reset
     /// waits for all queues, so open and poll every one.
     pub fn queue(&mut self, id: u32) -> Result<NicQueue, Error> {
-        match self.opened.get_mut(id as usize) {
-            None => Err(Error::Config(format!(
-                "queue {id} does not exist; the last one is {}",
-                self.shared.config.queues - 1
-            ))),
-            Some(true) => Err(Error::Usage("the queue is already open")),
-            Some(open) => {
-                *open = true;
-                Ok(NicQueue::new(self.shared.clone(), id as usize))
-            }
-        }
+        let id = self.opened.take(id)?;
+        Ok(NicQueue::new(self.shared.clone(), id))
     }
 
     /// Loops packets of `queues` back until `stop` is set or the host is gone. Faults are

@@ -25,6 +25,32 @@ impl Shared {
     }
 }
 
+/// Which queues of a port have been opened; each is opened once.
+pub(crate) struct Opened(Vec<bool>);
+
+impl Opened {
+    pub fn new(queues: u32) -> Opened {
+        Opened(vec![false; queues as usize])
+    }
+
+    /// Marks queue `id` as open and returns it as an index.
+    pub fn take(&mut self, id: u32) -> Result<usize, Error> {
+        let last = self.0.len() - 1;
+        match self.0.get_mut(id as usize) {
+            None => Err(Error::Config(format!("queue {id} does not exist; the last one is {last}"))),
+            Some(true) => Err(Error::Usage("the queue is already open")),
+            Some(open) => {
+                *open = true;
+                Ok(id as usize)
+            }
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.iter().filter(|open| **open).count()
+    }
+}
+
 /// Counters of one queue; plain numbers, read with [`stats`](crate::HostQueue::stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
