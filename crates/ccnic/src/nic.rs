@@ -402,11 +402,13 @@ impl NicQueue {
         }
         self.side.free_done();
         let moved = self.pending_at - start;
+        // First the copies, then the consumed lines: stores become visible in order, and the
+        // host waits for the former.
+        let published = self.publish();
         if self.pending_at == self.pending.len() {
             self.tx.release(&self.region);
         }
-        self.publish()?;
-        Ok(moved)
+        published.map(|()| moved)
     }
 
     /// Copies the packet at `pending_at`; false when it must wait for buffers.
