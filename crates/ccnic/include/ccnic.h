@@ -31,6 +31,7 @@ extern "C" {
 
 typedef struct ccnic_port ccnic_port;
 typedef struct ccnic_queue ccnic_queue;
+typedef struct ccnic_pool ccnic_pool;
 
 /* A buffer handle: 16 bytes of plain data, alignment 8. The payload starts `addr` bytes after
  * ccnic_base(). Set `len` (and CCNIC_MORE in `flags`) before sending; `addr` may be moved
@@ -43,7 +44,7 @@ typedef struct ccnic_buf {
   uint16_t flags;
 } ccnic_buf;
 
-/* Configuration; fill it with ccnic_config_init, then change fields. 96 bytes. */
+/* Configuration; fill it with ccnic_config_init, then change fields. 108 bytes. */
 typedef struct ccnic_config {
   uint32_t queues;        /* queue pairs, 1 to 64 */
   uint32_t slots;         /* descriptors per ring, a power of two, 16 to 65536 */
@@ -69,6 +70,9 @@ typedef struct ccnic_config {
   uint32_t nic_node;      /* NUMA node of the NIC, UINT32_MAX: do not place */
   uint32_t ring_home;     /* 0 writer, 1 reader, 2 host, 3 NIC */
   uint32_t pool_home;     /* 2 host, 3 NIC */
+  uint32_t served;        /* queue pairs the NIC serves, from the first on; 0: all */
+  uint32_t headroom;      /* bytes before the payload of large buffers, a multiple of 64 */
+  uint32_t payload;       /* most payload bytes of a large buffer; 0: all behind the headroom */
 } ccnic_config;
 
 /* Counters of one queue since it was opened. */
@@ -98,8 +102,11 @@ void ccnic_port_destroy(ccnic_port *port);
 int ccnic_port_connect(ccnic_port *port, const char *path);
 /* Starts a loopback NIC thread on CPU `cpu` (negative: unpinned). */
 int ccnic_port_start_loopback(ccnic_port *port, int cpu);
-/* Stops the NIC thread; call ccnic_port_recover before the next NIC. */
+/* Stops the NIC thread, or parts from the NIC process (waits at most two seconds for its
+ * queues to stop); call ccnic_port_recover before the next NIC. */
 void ccnic_port_stop_nic(ccnic_port *port);
+/* Sets how many queue pairs, from the first on, the next NIC serves (0: all). */
+int ccnic_port_set_served(ccnic_port *port, uint32_t queues);
 /* 1 while the NIC lives. One system call when it is a process. */
 int ccnic_port_peer_alive(const ccnic_port *port);
 /* Resets the port after a fault or after the NIC died. `queues` are all open queues, none in
@@ -129,6 +136,21 @@ int ccnic_tx(ccnic_queue *queue, const ccnic_buf *bufs, uint32_t n);
 int ccnic_rx(ccnic_queue *queue, ccnic_buf *bufs, uint32_t n);
 /* Frees retained buffers whose transmission completed; returns how many. Optional. */
 int ccnic_sweep(ccnic_queue *queue);
+
+/* The port's large buffers for an allocator of another framework. Any thread may use the
+ * handle, several at a time, but not while the port is in ccnic_port_recover. The handle
+ * keeps the memory alive until it is closed. */
+int ccnic_pool_open(ccnic_port *port, ccnic_pool **out);
+void ccnic_pool_close(ccnic_pool *pool);
+/* Takes up to `n` large buffers; may return fewer. */
+int ccnic_pool_take(const ccnic_pool *pool, ccnic_buf *bufs, uint32_t n);
+/* Gives buffers back (only `index` counts). Returns how many were really the caller's. */
+int ccnic_pool_put(const ccnic_pool *pool, const ccnic_buf *bufs, uint32_t n);
+/* Buffers in the pool; an estimate while others use it. */
+int ccnic_pool_available(const ccnic_pool *pool);
+/* The `i`-th large buffer, whoever owns it: its handle with length 0, its payload (returned)
+ * and the bytes from there to its end; null if there are not so many. */
+void *ccnic_pool_buffer(const ccnic_pool *pool, uint32_t i, ccnic_buf *buf, uint32_t *room);
 
 /* Payload of a buffer and, if `room` is not null, the bytes to the buffer's end; null for a
  * handle that points outside the port. The NIC may write there only while it owns the

@@ -23,7 +23,7 @@ const IDLE: u32 = 1024;
 /// NIC end of a port; dropping it tells the host that the NIC is gone.
 pub struct NicPort {
     shared: Arc<Shared>,
-    host: Option<UnixStream>,
+    host: Option<Arc<UnixStream>>,
     pub(crate) token: Arc<()>,
     opened: Opened,
 }
@@ -33,7 +33,7 @@ impl NicPort {
         let lay = RegionLayout::new(&config);
         let opened = Opened::new(config.queues);
         let shared = Shared::new(region, config, lay);
-        NicPort { shared, host, token: Arc::new(()), opened }
+        NicPort { shared, host: host.map(Arc::new), token: Arc::new(()), opened }
     }
 
     /// The configuration the host chose.
@@ -43,14 +43,14 @@ impl NicPort {
 
     /// False once the host process closed its end or died (threads: always true).
     pub fn host_alive(&self) -> bool {
-        self.host.as_ref().is_none_or(channel::is_open)
+        host_alive(&self.host)
     }
 
     /// Opens queue pair `id`, once; the handle belongs to the thread that polls it. A reset
     /// waits for all queues, so open and poll every one.
     pub fn queue(&mut self, id: u32) -> Result<NicQueue, Error> {
         let id = self.opened.take(id)?;
-        Ok(NicQueue::new(self.shared.clone(), id))
+        Ok(NicQueue::new(self.shared.clone(), self.host.clone(), id))
     }
 
     /// Loops packets of `queues` back until `stop` is set or the host is gone. Faults are
@@ -82,6 +82,7 @@ impl NicPort {
 /// NIC end of one queue pair. Used by one thread at a time; no call blocks.
 pub struct NicQueue {
     side: Side,
+    host: Option<Arc<UnixStream>>,
     region: Region,
     id: usize,
     tx: Consumer,
@@ -103,11 +104,12 @@ enum Rx {
 }
 
 impl NicQueue {
-    fn new(shared: Arc<Shared>, id: usize) -> NicQueue {
+    fn new(shared: Arc<Shared>, host: Option<Arc<UnixStream>>, id: usize) -> NicQueue {
         let (tx, rx) = rings(&shared, id);
         let region = shared.region.clone();
         NicQueue {
             side: Side::new(shared, 0),
+            host,
             region,
             id,
             tx,
@@ -144,7 +146,8 @@ impl NicQueue {
             self.side.forget((ask & 0xffff) as u32);
             self.region.put_release(layout::w_ack(self.id), ask);
         }
-        if self.region.get_acquire(layout::W_EPOCH_GO) == ask && ask != 0 {
+        // A host that has parted from this NIC may be starting the next one.
+        if self.region.get_acquire(layout::W_EPOCH_GO) == ask && ask != 0 && host_alive(&self.host) {
             (self.tx, self.rx) = rings(&self.side.shared, self.id);
             self.running = true;
         }
@@ -239,7 +242,7 @@ impl NicQueue {
 
     /// Fills `out` with empty buffers for `bytes`, lengths and chain set; zero: none free.
     fn blank(&mut self, bytes: usize, out: &mut [RawBuf; MAX_SEGMENTS]) -> Result<usize, Error> {
-        let large = self.side.shared.config.large_bytes as usize;
+        let large = self.side.shared.config.capacity() as usize;
         let need = match self.side.class_for(bytes) {
             Class::Small if self.side.shared.config.shared_pool => 1,
             _ => bytes.div_ceil(large),
@@ -270,11 +273,11 @@ impl NicQueue {
             }
             return Ok(n == out.len());
         };
-        let large = self.side.shared.config.large_bytes as usize;
+        let large = self.side.shared.config.capacity() as usize;
         for (i, slot) in out.iter_mut().enumerate() {
             match ring.take(&self.region) {
                 Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
-                    Some(p) if p.room() == large && p.class() == Class::Large => {
+                    Some(p) if p.room() >= large && p.class() == Class::Large => {
                         *slot = RawBuf { addr, index: p.index(), len: 0, flags: 0 };
                     }
                     _ => return Err(self.fail(Fault::Address)),
@@ -424,7 +427,7 @@ impl NicQueue {
                 break;
             }
         }
-        let large = self.side.shared.config.large_bytes as usize;
+        let large = self.side.shared.config.capacity() as usize;
         if segments == 1 && bytes <= large && matches!(self.rx, Rx::Lines(_)) {
             return Ok(self.loop_one(bytes));
         }
@@ -513,6 +516,10 @@ impl NicQueue {
             self.side.spill_all();
         }
     }
+}
+
+fn host_alive(host: &Option<Arc<UnixStream>>) -> bool {
+    host.as_ref().is_none_or(|stream| channel::is_open(stream))
 }
 
 fn rings(shared: &Shared, id: usize) -> (Consumer, Rx) {

@@ -6,7 +6,7 @@
 #include "ccnic.h"
 
 _Static_assert(sizeof(ccnic_buf) == 16, "handle size");
-_Static_assert(sizeof(ccnic_config) == 96, "configuration size");
+_Static_assert(sizeof(ccnic_config) == 108, "configuration size");
 _Static_assert(sizeof(ccnic_stats) == 88, "counter size");
 
 #define CHECK(x) \
@@ -62,6 +62,17 @@ int main(void) {
     CHECK(ccnic_port_recover(port, &queue, 1) == 0 && ccnic_port_resets(port) == 1);
     ccnic_port_stop_nic(port);
     CHECK(ccnic_port_peer_alive(port) == 0);
+    ccnic_pool *pool;
+    uint32_t room;
+    CHECK(ccnic_pool_open(port, &pool) == 0);
+    int before = ccnic_pool_available(pool);
+    CHECK(before > 0 && ccnic_pool_take(pool, bufs, 32) == 32);
+    CHECK(ccnic_pool_available(pool) == before - 32);
+    CHECK(ccnic_pool_put(pool, bufs, 32) == 32 && ccnic_pool_put(pool, bufs, 1) == 0);
+    CHECK(ccnic_pool_available(pool) == before);
+    CHECK(ccnic_pool_buffer(pool, 0, bufs, &room) == ccnic_payload(base, bufs) && room == 4096);
+    CHECK(!ccnic_pool_buffer(pool, 1u << 20, bufs, &room));
+    ccnic_pool_close(pool);
     ccnic_queue_close(queue);
     ccnic_port_destroy(port);
   }
