@@ -101,7 +101,8 @@ uint16_t ccnic_pmd_rx(void *queue, struct rte_mbuf **pkts, uint16_t n) {
   struct pair *p = queue;
   ccnic_buf bufs[BURST];
   uint16_t out = 0;
-  if (unlikely(!rte_spinlock_trylock(&p->lock)))
+  enum passage how = gate_enter(&p->gate);
+  if (unlikely(how == REFUSED))
     return 0;
   while (out < n) {
     uint16_t want = RTE_MIN((uint16_t)(n - out), BURST);
@@ -136,7 +137,7 @@ uint16_t ccnic_pmd_rx(void *queue, struct rte_mbuf **pkts, uint16_t n) {
       break;
   }
   p->rx_packets += out;
-  rte_spinlock_unlock(&p->lock);
+  gate_leave(&p->gate, how);
   return out;
 }
 
@@ -288,7 +289,8 @@ static uint16_t send_in_place(struct pair *p, struct rte_mbuf **pkts, uint16_t n
 uint16_t ccnic_pmd_tx(void *queue, struct rte_mbuf **pkts, uint16_t n) {
   struct pair *p = queue;
   uint16_t sent = 0;
-  if (unlikely(!rte_spinlock_trylock(&p->lock)))
+  enum passage how = gate_enter(&p->gate);
+  if (unlikely(how == REFUSED))
     return 0;
   while (sent < n) {
     uint16_t taken = in_place(p, pkts[sent]) ? send_in_place(p, pkts + sent, n - sent)
@@ -297,6 +299,6 @@ uint16_t ccnic_pmd_tx(void *queue, struct rte_mbuf **pkts, uint16_t n) {
       break;
     sent += taken;
   }
-  rte_spinlock_unlock(&p->lock);
+  gate_leave(&p->gate, how);
   return sent;
 }

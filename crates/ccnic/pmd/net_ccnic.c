@@ -8,8 +8,8 @@
  * Arguments: socket=PATH (a NIC process; default: loopback thread), nic-cpu=N (loopback
  * thread's CPU), slots=N (ring length), unopt=1 (E810-style interface).
  *
- * Threads: one lcore may receive from a queue pair while another sends on it; a lock per
- * pair, taken once per burst and uncontended in the usual set-up, makes that safe.
+ * Threads: one lcore may receive from a queue pair while another sends on it; a gate per
+ * pair (gate.h) makes that safe.
  */
 #include <stdlib.h>
 
@@ -49,18 +49,19 @@ static int reset(struct device *d) {
   return rc;
 }
 
-/* Resets the port after a fault or the NIC's death, and finds a NIC again. The caller holds
- * the lock of `held`; the other pairs are locked here, in order. */
+/* Resets the port after a fault or the NIC's death, and finds a NIC again. The caller is
+ * inside the gate of `held`; the others are entered here, in order. */
 void ccnic_pmd_recover(struct device *d, struct pair *held) {
-  for (uint16_t i = 0; i < d->pair_count; i++) {
-    /* Someone else who recovers waits for our lock, so give way instead of waiting. */
-    if (&d->pairs[i] != held && !rte_spinlock_trylock(&d->pairs[i].lock)) {
-      while (i-- > 0)
-        if (&d->pairs[i] != held)
-          rte_spinlock_unlock(&d->pairs[i].lock);
-      return;
-    }
+  enum passage how[MAX_QUEUES];
+  uint16_t entered = 0;
+  for (; entered < d->pair_count; entered++) {
+    how[entered] = &d->pairs[entered] == held ? LOCKED : gate_enter(&d->pairs[entered].gate);
+    /* Someone else who recovers waits for our gate, so give way instead of waiting. */
+    if (how[entered] == REFUSED)
+      break;
   }
+  if (entered < d->pair_count)
+    goto leave;
   if (reset(d) < 0)
     LOG(WARNING, "reset: %s", ccnic_last_error());
   if (!ccnic_port_peer_alive(d->port) && attach(d) < 0)
@@ -68,9 +69,11 @@ void ccnic_pmd_recover(struct device *d, struct pair *held) {
   for (uint16_t i = 0; i < d->pair_count; i++) {
     rte_pktmbuf_free(d->pairs[i].head);
     d->pairs[i].head = NULL;
-    if (&d->pairs[i] != held)
-      rte_spinlock_unlock(&d->pairs[i].lock);
   }
+leave:
+  while (entered-- > 0)
+    if (&d->pairs[entered] != held)
+      gate_leave(&d->pairs[entered].gate, how[entered]);
 }
 
 static int dev_configure(struct rte_eth_dev *dev) {
@@ -79,7 +82,7 @@ static int dev_configure(struct rte_eth_dev *dev) {
   for (uint16_t i = 0; i < MAX_QUEUES; i++) {
     d->pairs[i].device = d;
     d->pairs[i].port_id = dev->data->port_id;
-    rte_spinlock_init(&d->pairs[i].lock);
+    gate_init(&d->pairs[i].gate);
   }
   return 0;
 }
@@ -361,6 +364,7 @@ static int probe(struct rte_vdev_device *vdev) {
   dev->dev_ops = &ops;
   dev->rx_pkt_burst = ccnic_pmd_rx;
   dev->tx_pkt_burst = ccnic_pmd_tx;
+  gate_prepare();
   ccnic_pmd_offer(d);
   rte_eth_dev_probing_finish(dev);
   return 0;

@@ -12,6 +12,7 @@
 #include <rte_spinlock.h>
 
 #include "ccnic.h"
+#include "gate.h"
 
 #define BURST 32
 #define MAX_QUEUES 16
@@ -46,7 +47,7 @@ struct placed_pool {
 };
 
 struct pair {
-  rte_spinlock_t lock;
+  struct gate gate;
   ccnic_queue *queue;
   char *base;
   struct device *device;
@@ -79,7 +80,8 @@ struct device {
   struct rte_ether_addr mac;
 };
 
-/* net_ccnic.c: resets the port after a fault or the NIC's death. `held` is locked. */
+/* net_ccnic.c: resets the port after a fault or the NIC's death. The caller is
+ * inside the gate of `held`. */
 void ccnic_pmd_recover(struct device *d, struct pair *held);
 
 /* burst.c */
