@@ -69,32 +69,72 @@ static inline bool take_copy(struct pair *p, const ccnic_buf *buf) {
   return !more;
 }
 
-/* Adds a received buffer, as the mbuf it belongs to, to the packet at hand; true when the
- * packet is complete. */
-static inline bool take_in_place(struct pair *p, const ccnic_buf *buf) {
-  struct rte_mbuf *m = p->in_place->mbufs[buf->index];
-  uint32_t at = (uint32_t)(p->base + buf->addr - (char *)m->buf_addr);
-  if (unlikely(at + buf->len > m->buf_len)) { /* wraps, and so fails, below the mbuf's room */
-    ccnic_free(p->queue, buf, 1);
-    rte_pktmbuf_free(p->head);
-    p->head = NULL;
-    p->rx_errors++;
-    return false;
+/* Drops a buffer whose payload is outside its mbuf's room, and the packet at hand. */
+static void __rte_noinline refuse(struct pair *p, const ccnic_buf *buf) {
+  ccnic_free(p->queue, buf, 1);
+  rte_pktmbuf_free(p->head);
+  p->head = NULL;
+  p->rx_errors++;
+}
+
+/* Turns received buffers into the mbufs they belong to; returns the number of packets that
+ * are complete. */
+static inline uint16_t take_in_place(struct pair *p, const ccnic_buf *bufs, int n, struct rte_mbuf **pkts) {
+  struct rte_mbuf *const *mbufs = p->in_place->mbufs;
+  const uint64_t rearm = (uint64_t)1 << 16 | (uint64_t)1 << 32 | (uint64_t)p->port_id << 48;
+  uint64_t bytes = 0;
+  uint16_t out = 0;
+  for (int i = 0; i < n; i++)
+    rte_prefetch0(mbufs[bufs[i].index]);
+  for (int i = 0; i < n; i++) {
+    struct rte_mbuf *m = mbufs[bufs[i].index];
+    uint32_t at = (uint32_t)(p->base + bufs[i].addr - (char *)m->buf_addr);
+    uint32_t len = bufs[i].len;
+    if (unlikely(at + len > m->buf_len)) { /* wraps, and so fails, below the mbuf's room */
+      refuse(p, &bufs[i]);
+      continue;
+    }
+    /* data_off, refcnt, nb_segs and port in one store. */
+    *(uint64_t *)RTE_PTR_ADD(m, offsetof(struct rte_mbuf, rearm_data)) = rearm | at;
+    m->ol_flags = RTE_MBUF_F_EXTERNAL;
+    m->packet_type = 0;
+    m->data_len = (uint16_t)len;
+    m->pkt_len = len;
+    if (unlikely(p->head != NULL)) {
+      p->tail->next = m;
+      p->head->nb_segs++;
+      p->head->pkt_len += len;
+    } else if (unlikely(bufs[i].flags & CCNIC_MORE)) {
+      p->head = m;
+    } else {
+      pkts[out++] = m;
+      bytes += len;
+      continue;
+    }
+    p->tail = m;
+    if (!(bufs[i].flags & CCNIC_MORE)) {
+      bytes += p->head->pkt_len;
+      pkts[out++] = p->head;
+      p->head = NULL;
+    }
   }
-  m->data_off = (uint16_t)at;
-  m->data_len = buf->len;
-  m->pkt_len = buf->len;
-  m->packet_type = 0;
-  m->ol_flags = RTE_MBUF_F_EXTERNAL;
-  if (likely(p->head == NULL)) {
-    p->head = m;
-  } else {
-    p->tail->next = m;
-    p->head->nb_segs++;
-    p->head->pkt_len += buf->len;
-  }
-  p->tail = m;
-  return !(buf->flags & CCNIC_MORE);
+  p->rx_bytes += bytes;
+  return out;
+}
+
+/* As take_in_place with copies in mbufs of the queue's own pool. */
+static uint16_t take_copies(struct pair *p, const ccnic_buf *bufs, int n, struct rte_mbuf **pkts) {
+  uint16_t out = 0;
+  for (int i = 0; i < n; i++)
+    if (take_copy(p, &bufs[i])) {
+      p->head->port = p->port_id;
+      p->rx_bytes += p->head->pkt_len;
+      pkts[out++] = p->head;
+      p->head = NULL;
+    }
+  p->rx_copied += out;
+  ccnic_free(p->queue, bufs, (uint32_t)n);
+  return out;
 }
 
 uint16_t ccnic_pmd_rx(void *queue, struct rte_mbuf **pkts, uint16_t n) {
@@ -117,22 +157,7 @@ uint16_t ccnic_pmd_rx(void *queue, struct rte_mbuf **pkts, uint16_t n) {
         ccnic_pmd_recover(p->device, p);
       break;
     }
-    if (p->in_place)
-      for (int i = 0; i < got; i++)
-        rte_prefetch0(p->in_place->mbufs[bufs[i].index]);
-    uint16_t before = out;
-    for (int i = 0; i < got; i++) {
-      if (!(p->in_place ? take_in_place(p, &bufs[i]) : take_copy(p, &bufs[i])))
-        continue;
-      p->head->port = p->port_id;
-      p->rx_bytes += p->head->pkt_len;
-      pkts[out++] = p->head;
-      p->head = NULL;
-    }
-    if (!p->in_place) {
-      p->rx_copied += out - before;
-      ccnic_free(p->queue, bufs, (uint32_t)got);
-    }
+    out += p->in_place ? take_in_place(p, bufs, got, pkts + out) : take_copies(p, bufs, got, pkts + out);
     if (got < want)
       break;
   }
@@ -293,8 +318,9 @@ uint16_t ccnic_pmd_tx(void *queue, struct rte_mbuf **pkts, uint16_t n) {
   if (unlikely(how == REFUSED))
     return 0;
   while (sent < n) {
-    uint16_t taken = in_place(p, pkts[sent]) ? send_in_place(p, pkts + sent, n - sent)
-                                             : send_copies(p, pkts + sent, n - sent);
+    uint16_t taken = send_in_place(p, pkts + sent, n - sent);
+    if (taken == 0 && !in_place(p, pkts[sent]))
+      taken = send_copies(p, pkts + sent, n - sent);
     if (taken == 0)
       break;
     sent += taken;

@@ -172,12 +172,10 @@ impl NicQueue {
             }
             for &d in &line[..n] {
                 let lent = d.flags() & NO_RECYCLE != 0 || !self.side.shared.config.shared_pool;
-                let mut b = self.side.accept(d, lent)?;
-                self.region.prefetch_byte(b.addr as usize);
-                if lent {
-                    b.flags |= NO_RECYCLE;
-                }
-                out.push(b);
+                let index = self.side.accept(d, lent)?;
+                self.region.prefetch_byte(d.addr as usize);
+                let flags = d.flags() | if lent { NO_RECYCLE } else { 0 };
+                out.push(RawBuf { addr: d.addr, index, len: d.len(), flags });
             }
         }
         Ok(())

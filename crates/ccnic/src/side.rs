@@ -354,13 +354,13 @@ impl Side {
         }
     }
 
-    /// Validates an incoming descriptor and takes its buffer, unless it is only lent.
-    #[inline]
-    pub fn accept(&mut self, d: Desc, lent: bool) -> Result<RawBuf, Fault> {
+    /// Validates an incoming descriptor and takes its buffer, unless it is only lent. Returns
+    /// the buffer's index.
+    #[inline(always)]
+    pub fn accept(&mut self, d: Desc, lent: bool) -> Result<u32, Fault> {
         let Some(place) = self.shared.layout.check(d) else {
             return Err(self.shared.layout.why(d));
         };
-        let flags = d.flags();
         if !lent {
             if place.class() == Class::Object {
                 return Err(Fault::Address);
@@ -371,7 +371,7 @@ impl Side {
         }
         self.stats.rx += 1;
         self.stats.rx_bytes += u64::from(d.len());
-        Ok(RawBuf { addr: d.addr, index: place.index(), len: d.len(), flags })
+        Ok(place.index())
     }
 
     /// Checks a buffer the caller wants to send: it owns it, and the span is inside it.
