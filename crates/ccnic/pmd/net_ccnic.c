@@ -6,7 +6,7 @@
  * mbufs are copied, as the memif driver does, and counted (xstats).
  *
  * Arguments: socket=PATH (a NIC process; default: loopback thread), nic-cpu=N (loopback
- * thread's CPU), slots=N (ring length), unopt=1 (E810-style interface).
+ * thread's CPU), slots=N (ring length), unopt=1 (E810-style interface), huge=1 (2 MiB pages).
  *
  * Threads: one lcore may receive from a queue pair while another sends on it; a gate per
  * pair (gate.h) makes that safe.
@@ -334,18 +334,19 @@ static int take_number(const char *key, const char *value, void *to) {
 }
 
 static int probe(struct rte_vdev_device *vdev) {
-  static const char *const keys[] = {"socket", "nic-cpu", "slots", "unopt", NULL};
+  static const char *const keys[] = {"socket", "nic-cpu", "slots", "unopt", "huge", NULL};
   struct rte_kvargs *args = rte_kvargs_parse(rte_vdev_device_args(vdev), keys);
-  uint32_t cpu = UINT32_MAX, slots = 1024, unopt = 0;
+  uint32_t cpu = UINT32_MAX, slots = 1024, unopt = 0, huge = 0;
   char *socket = NULL;
   if (args == NULL) {
-    LOG(ERR, "valid arguments are socket, nic-cpu, slots and unopt");
+    LOG(ERR, "valid arguments are socket, nic-cpu, slots, unopt and huge");
     return -EINVAL;
   }
   int rc = rte_kvargs_process(args, "socket", take_string, &socket);
   rc = rc ? rc : rte_kvargs_process(args, "nic-cpu", take_number, &cpu);
   rc = rc ? rc : rte_kvargs_process(args, "slots", take_number, &slots);
   rc = rc ? rc : rte_kvargs_process(args, "unopt", take_number, &unopt);
+  rc = rc ? rc : rte_kvargs_process(args, "huge", take_number, &huge);
   rte_kvargs_free(args);
   struct rte_eth_dev *dev = rc ? NULL : rte_eth_vdev_allocate(vdev, sizeof(struct device));
   if (dev == NULL) {
@@ -355,6 +356,7 @@ static int probe(struct rte_vdev_device *vdev) {
   struct device *d = dev->data->dev_private;
   ccnic_config_init(&d->config, unopt != 0);
   d->config.slots = slots;
+  d->config.huge = huge != 0;
   d->socket = socket;
   d->nic_cpu = cpu == UINT32_MAX ? -1 : (int)cpu;
   rte_eth_random_addr(d->mac.addr_bytes);
@@ -382,4 +384,4 @@ static struct rte_vdev_driver driver = {.probe = probe, .remove = drop};
 
 RTE_PMD_REGISTER_VDEV(net_ccnic, driver);
 RTE_PMD_REGISTER_PARAM_STRING(net_ccnic,
-                              "socket=<path> nic-cpu=<int> slots=<int> unopt=<0|1>");
+                              "socket=<path> nic-cpu=<int> slots=<int> unopt=<0|1> huge=<0|1>");
