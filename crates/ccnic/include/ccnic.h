@@ -161,6 +161,60 @@ void *ccnic_base(const ccnic_queue *queue);
 /* Copies the queue's counters. */
 void ccnic_queue_stats(const ccnic_queue *queue, ccnic_stats *out);
 
+/* The NIC's side: what consumes TX packets and produces RX packets, in another process
+ * (ccnic_server_*) or in this one (ccnic_nic_attach). Order of calls: a NIC, its queues
+ * 0 .. ccnic_nic_queues()-1 (a reset by the host waits for every one, so open and poll all),
+ * then bursts; at the end the queues are closed, then the NIC is destroyed. Each queue is used
+ * by one thread at a time. After a fault the queue answers CCNIC_EFAULT until the host has reset
+ * the port; it then goes on by itself, and buffers taken before are dead. */
+typedef struct ccnic_server ccnic_server;
+typedef struct ccnic_nic ccnic_nic;
+typedef struct ccnic_nic_queue ccnic_nic_queue;
+
+/* Listens for hosts on the Unix socket `path`, replacing one that a dead process left. */
+int ccnic_server_listen(const char *path, ccnic_server **out);
+/* Waits for the next host and maps its region. A host that sends nonsense is refused
+ * (CCNIC_EPEER or CCNIC_ECONFIG); call again for the next. */
+int ccnic_server_accept(const ccnic_server *server, ccnic_nic **out);
+/* Stops listening and removes the socket; NICs go on. */
+void ccnic_server_close(ccnic_server *server);
+/* Makes this process the NIC of one of its own ports. */
+int ccnic_nic_attach(ccnic_port *port, ccnic_nic **out);
+/* The host sees that the NIC is gone. Queues must have been closed. */
+void ccnic_nic_destroy(ccnic_nic *nic);
+/* 0 once the host process ended. One system call. */
+int ccnic_nic_host_alive(const ccnic_nic *nic);
+/* Queue pairs to open. */
+uint32_t ccnic_nic_queues(const ccnic_nic *nic);
+
+/* Opens queue pair `id`, once per NIC. */
+int ccnic_nic_queue_open(ccnic_nic *nic, uint32_t id, ccnic_nic_queue **out);
+void ccnic_nic_queue_close(ccnic_nic_queue *queue);
+/* Takes TX buffers, at most `n` (at least 4: whole lines are taken); returns how many. A buffer
+ * with CCNIC_MORE is followed by the next one of its packet in the same call. */
+int ccnic_nic_tx_poll(ccnic_nic_queue *queue, ccnic_buf *bufs, uint32_t n);
+/* Gives the ring space of all polled buffers back; call it once their payload was read, which
+ * also completes buffers that the host only lent. */
+void ccnic_nic_tx_done(ccnic_nic_queue *queue);
+/* Frees TX buffers (lent ones stay with the host: leave `flags` as they were) or unused RX
+ * buffers. */
+void ccnic_nic_free(ccnic_nic_queue *queue, const ccnic_buf *bufs, uint32_t n);
+/* Buffers for one RX packet of `bytes`, lengths and CCNIC_MORE set, into `bufs`, which has
+ * room for CCNIC_MAX_SEGMENTS. Returns how many: 0 when too few are free or it is too long. */
+int ccnic_nic_alloc(ccnic_nic_queue *queue, uint32_t bytes, ccnic_buf *bufs);
+/* Delivers packets in the order they were allocated; what the ring has no room for waits in
+ * the queue for a later call (`n` may be 0). Returns how many wait. */
+int ccnic_nic_rx_post(ccnic_nic_queue *queue, const ccnic_buf *bufs, uint32_t n);
+/* One round of loopback over about `budget` buffers; returns how many were handled. Not to be
+ * mixed with the four calls above. */
+int ccnic_nic_loopback(ccnic_nic_queue *queue, uint32_t budget);
+/* Returns recycled buffers to the shared pool, before an orderly end. */
+void ccnic_nic_drain(ccnic_nic_queue *queue);
+/* Start of the region, for ccnic_payload(). Constant for the life of the NIC. */
+void *ccnic_nic_base(const ccnic_nic_queue *queue);
+/* Copies the queue's counters: tx counts buffers given to the host, rx those taken from it. */
+void ccnic_nic_queue_stats(const ccnic_nic_queue *queue, ccnic_stats *out);
+
 /* As ccnic_data without the check, for handles that came from this library. */
 static inline void *ccnic_payload(void *base, const ccnic_buf *buf) {
   return (char *)base + buf->addr;

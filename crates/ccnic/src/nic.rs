@@ -184,6 +184,18 @@ impl NicQueue {
     /// Takes TX segments the host has sent and appends them to `out`, about `max` (whole
     /// lines, at least one). Call [`tx_done`](Self::tx_done) once their payload was read.
     pub fn tx_poll(&mut self, out: &mut Vec<Buf>, max: usize) -> Result<usize, Error> {
+        self.tx_poll_with(max, |raw| out.extend(raw.iter().map(|&b| Buf(b))))
+    }
+
+    /// As [`tx_poll`](Self::tx_poll) for the C ABI: never more than `out` holds.
+    pub(crate) fn tx_poll_raw(&mut self, out: &mut [RawBuf]) -> Result<usize, Error> {
+        if out.len() < MAX_SEGMENTS {
+            return Err(Error::Usage("the NIC takes whole lines: give room for at least four buffers"));
+        }
+        self.tx_poll_with(out.len(), |raw| out[..raw.len()].copy_from_slice(raw))
+    }
+
+    fn tx_poll_with(&mut self, max: usize, take: impl FnOnce(&[RawBuf])) -> Result<usize, Error> {
         if !self.ready()? {
             return Ok(0);
         }
@@ -191,7 +203,8 @@ impl NicQueue {
         raw.clear();
         let outcome = self.poll_lines(&mut raw, max);
         let n = raw.len();
-        out.extend(raw.drain(..).map(Buf));
+        take(&raw);
+        raw.clear();
         self.pending = raw;
         match outcome {
             Ok(()) => Ok(n),
@@ -220,6 +233,11 @@ impl NicQueue {
         self.side.free_done();
     }
 
+    pub(crate) fn free_raw(&mut self, bufs: &[RawBuf]) {
+        bufs.iter().for_each(|&b| self.free_one(b));
+        self.side.free_done();
+    }
+
     #[inline]
     fn free_one(&mut self, b: RawBuf) {
         if b.flags & NO_RECYCLE == 0 && self.side.shared.config.shared_pool {
@@ -230,12 +248,17 @@ impl NicQueue {
     /// Allocates the buffers for one received packet of `bytes`: one small, or as many large
     /// ones as it needs, chained. None when too few are free or it needs more than four.
     pub fn alloc_packet(&mut self, bytes: usize) -> Result<Option<Vec<Buf>>, Error> {
-        if !self.ready()? {
-            return Ok(None);
-        }
         let mut raw = [RawBuf::default(); MAX_SEGMENTS];
-        let n = self.blank(bytes, &mut raw)?;
+        let n = self.alloc_packet_raw(bytes, &mut raw)?;
         Ok((n > 0).then(|| raw[..n].iter().map(|&r| Buf(r)).collect()))
+    }
+
+    pub(crate) fn alloc_packet_raw(&mut self, bytes: usize, out: &mut [RawBuf; MAX_SEGMENTS]) -> Result<usize, Error> {
+        if self.ready()? {
+            self.blank(bytes, out)
+        } else {
+            Ok(0)
+        }
     }
 
     /// Fills `out` with empty buffers for `bytes`, lengths and chain set; zero: none free.
@@ -326,6 +349,31 @@ impl NicQueue {
         self.filled.extend(bufs.drain(..).map(|b| b.0));
         self.publish()?;
         Ok(self.filled.len())
+    }
+
+    /// As [`rx_post`](Self::rx_post) for handles that came through C: all of them, or none if
+    /// one is not this side's.
+    pub(crate) fn rx_post_raw(&mut self, bufs: &[RawBuf]) -> Result<usize, Error> {
+        if !self.ready()? {
+            return Ok(0);
+        }
+        for b in bufs {
+            let sound = match self.rx {
+                Rx::Lines(_) => self.side.may_send(b),
+                // Blanks are the host's throughout; the ledger does not know them.
+                Rx::Slots(_) => self.side.shared.layout.check(b.desc(false)).is_some(),
+            };
+            if !sound {
+                return Err(Error::Usage("a buffer in the burst is empty, too long or not owned"));
+            }
+        }
+        self.filled.extend_from_slice(bufs);
+        self.publish()?;
+        Ok(self.filled.len())
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
     }
 
     fn publish(&mut self) -> Result<(), Error> {

@@ -199,7 +199,8 @@ impl HostQueue {
             let mut good = 0;
             for (d, b) in descs.iter_mut().zip(chunk) {
                 *d = b.desc(false);
-                let sound = !d.more() && b.index < limit && shared.layout.check(*d).is_some_and(|p| p.index() == b.index);
+                let sound =
+                    !d.more() && b.index < limit && shared.layout.check(*d).is_some_and(|p| p.index() == b.index);
                 // Leaves this side at once, so that the same buffer twice in a line is noticed.
                 if !sound || !shared.ledger.shift(0, b.index, Owner::User, Owner::Away) {
                     break;

@@ -5,6 +5,8 @@
 //! what the header says they are; that is the only thing taken on trust.
 #![allow(clippy::missing_safety_doc)] // the header states each contract once
 
+mod nic;
+
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
