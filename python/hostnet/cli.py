@@ -155,6 +155,31 @@ def report(result_dir: Annotated[Path, typer.Argument(help="Directory that a run
 
 
 @app.command()
+def bench(tables: Annotated[list[Path], typer.Argument(help="CSV files of ccnic-bench or compare.py.")],
+          out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the plots.")] = Path("results/ccnic"),
+          ) -> None:
+    """Plot what ccnic-bench measured on this machine."""
+    from .bench import plot
+
+    for path in plot(tables, out):
+        typer.echo(path)
+
+
+@app.command()
+def calibrate(tables: Annotated[list[Path], typer.Argument(help="CSV files of `ccnic-bench probe`.")],
+              out: Annotated[Path, typer.Option("--out", "-o", help="The platform file to write.")],
+              base: Annotated[str, typer.Option("--base", help="Platform whose other values are kept.")] = "sim24",
+              ) -> None:
+    """Write a platform whose core-to-core latency is the one that ccnic-bench measured."""
+    from .calibrate import write_platform
+
+    c = write_platform(tables, base, out)
+    typer.echo(f"{out}: caches.noc_cycles = {c.noc_cycles} ({c.base}: {c.was}); a load of a line modified in another "
+               f"core takes {c.modelled_ns:.1f} ns, measured {c.transfer_ns:.1f} ns "
+               f"(median of {c.samples}, spread {c.spread_ns:.1f} ns)")
+
+
+@app.command()
 def demo(out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the report.")] = Path("results/demo"),
          jobs: Jobs = None, quiet: Quiet = False) -> None:
     """Replay a memcached capture under DMA, DDIO and DDIO + Sweeper; print a table, write a report."""

@@ -31,6 +31,7 @@ extern "C" {
 
 typedef struct ccnic_port ccnic_port;
 typedef struct ccnic_queue ccnic_queue;
+typedef struct ccnic_pool ccnic_pool;
 
 /* A buffer handle: 16 bytes of plain data, alignment 8. The payload starts `addr` bytes after
  * ccnic_base(). Set `len` (and CCNIC_MORE in `flags`) before sending; `addr` may be moved
@@ -43,7 +44,7 @@ typedef struct ccnic_buf {
   uint16_t flags;
 } ccnic_buf;
 
-/* Configuration; fill it with ccnic_config_init, then change fields. 96 bytes. */
+/* Configuration; fill it with ccnic_config_init, then change fields. 108 bytes. */
 typedef struct ccnic_config {
   uint32_t queues;        /* queue pairs, 1 to 64 */
   uint32_t slots;         /* descriptors per ring, a power of two, 16 to 65536 */
@@ -69,6 +70,9 @@ typedef struct ccnic_config {
   uint32_t nic_node;      /* NUMA node of the NIC, UINT32_MAX: do not place */
   uint32_t ring_home;     /* 0 writer, 1 reader, 2 host, 3 NIC */
   uint32_t pool_home;     /* 2 host, 3 NIC */
+  uint32_t served;        /* queue pairs the NIC serves, from the first on; 0: all */
+  uint32_t headroom;      /* bytes before the payload of large buffers, a multiple of 64 */
+  uint32_t payload;       /* most payload bytes of a large buffer; 0: all behind the headroom */
 } ccnic_config;
 
 /* Counters of one queue since it was opened. */
@@ -98,8 +102,11 @@ void ccnic_port_destroy(ccnic_port *port);
 int ccnic_port_connect(ccnic_port *port, const char *path);
 /* Starts a loopback NIC thread on CPU `cpu` (negative: unpinned). */
 int ccnic_port_start_loopback(ccnic_port *port, int cpu);
-/* Stops the NIC thread; call ccnic_port_recover before the next NIC. */
+/* Stops the NIC thread, or parts from the NIC process (waits at most two seconds for its
+ * queues to stop); call ccnic_port_recover before the next NIC. */
 void ccnic_port_stop_nic(ccnic_port *port);
+/* Sets how many queue pairs, from the first on, the next NIC serves (0: all). */
+int ccnic_port_set_served(ccnic_port *port, uint32_t queues);
 /* 1 while the NIC lives. One system call when it is a process. */
 int ccnic_port_peer_alive(const ccnic_port *port);
 /* Resets the port after a fault or after the NIC died. `queues` are all open queues, none in
@@ -130,6 +137,21 @@ int ccnic_rx(ccnic_queue *queue, ccnic_buf *bufs, uint32_t n);
 /* Frees retained buffers whose transmission completed; returns how many. Optional. */
 int ccnic_sweep(ccnic_queue *queue);
 
+/* The port's large buffers for an allocator of another framework. Any thread may use the
+ * handle, several at a time, but not while the port is in ccnic_port_recover. The handle
+ * keeps the memory alive until it is closed. */
+int ccnic_pool_open(ccnic_port *port, ccnic_pool **out);
+void ccnic_pool_close(ccnic_pool *pool);
+/* Takes up to `n` large buffers; may return fewer. */
+int ccnic_pool_take(const ccnic_pool *pool, ccnic_buf *bufs, uint32_t n);
+/* Gives buffers back (only `index` counts). Returns how many were really the caller's. */
+int ccnic_pool_put(const ccnic_pool *pool, const ccnic_buf *bufs, uint32_t n);
+/* Buffers in the pool; an estimate while others use it. */
+int ccnic_pool_available(const ccnic_pool *pool);
+/* The `i`-th large buffer, whoever owns it: its handle with length 0, its payload (returned)
+ * and the bytes from there to its end; null if there are not so many. */
+void *ccnic_pool_buffer(const ccnic_pool *pool, uint32_t i, ccnic_buf *buf, uint32_t *room);
+
 /* Payload of a buffer and, if `room` is not null, the bytes to the buffer's end; null for a
  * handle that points outside the port. The NIC may write there only while it owns the
  * buffer, unless it is hostile: copy what you check. */
@@ -138,6 +160,60 @@ void *ccnic_data(const ccnic_queue *queue, const ccnic_buf *buf, uint32_t *room)
 void *ccnic_base(const ccnic_queue *queue);
 /* Copies the queue's counters. */
 void ccnic_queue_stats(const ccnic_queue *queue, ccnic_stats *out);
+
+/* The NIC's side: what consumes TX packets and produces RX packets, in another process
+ * (ccnic_server_*) or in this one (ccnic_nic_attach). Order of calls: a NIC, its queues
+ * 0 .. ccnic_nic_queues()-1 (a reset by the host waits for every one, so open and poll all),
+ * then bursts; at the end the queues are closed, then the NIC is destroyed. Each queue is used
+ * by one thread at a time. After a fault the queue answers CCNIC_EFAULT until the host has reset
+ * the port; it then goes on by itself, and buffers taken before are dead. */
+typedef struct ccnic_server ccnic_server;
+typedef struct ccnic_nic ccnic_nic;
+typedef struct ccnic_nic_queue ccnic_nic_queue;
+
+/* Listens for hosts on the Unix socket `path`, replacing one that a dead process left. */
+int ccnic_server_listen(const char *path, ccnic_server **out);
+/* Waits for the next host and maps its region. A host that sends nonsense is refused
+ * (CCNIC_EPEER or CCNIC_ECONFIG); call again for the next. */
+int ccnic_server_accept(const ccnic_server *server, ccnic_nic **out);
+/* Stops listening and removes the socket; NICs go on. */
+void ccnic_server_close(ccnic_server *server);
+/* Makes this process the NIC of one of its own ports. */
+int ccnic_nic_attach(ccnic_port *port, ccnic_nic **out);
+/* The host sees that the NIC is gone. Queues must have been closed. */
+void ccnic_nic_destroy(ccnic_nic *nic);
+/* 0 once the host process ended. One system call. */
+int ccnic_nic_host_alive(const ccnic_nic *nic);
+/* Queue pairs to open. */
+uint32_t ccnic_nic_queues(const ccnic_nic *nic);
+
+/* Opens queue pair `id`, once per NIC. */
+int ccnic_nic_queue_open(ccnic_nic *nic, uint32_t id, ccnic_nic_queue **out);
+void ccnic_nic_queue_close(ccnic_nic_queue *queue);
+/* Takes TX buffers, at most `n` (at least 4: whole lines are taken); returns how many. A buffer
+ * with CCNIC_MORE is followed by the next one of its packet in the same call. */
+int ccnic_nic_tx_poll(ccnic_nic_queue *queue, ccnic_buf *bufs, uint32_t n);
+/* Gives the ring space of all polled buffers back; call it once their payload was read, which
+ * also completes buffers that the host only lent. */
+void ccnic_nic_tx_done(ccnic_nic_queue *queue);
+/* Frees TX buffers (lent ones stay with the host: leave `flags` as they were) or unused RX
+ * buffers. */
+void ccnic_nic_free(ccnic_nic_queue *queue, const ccnic_buf *bufs, uint32_t n);
+/* Buffers for one RX packet of `bytes`, lengths and CCNIC_MORE set, into `bufs`, which has
+ * room for CCNIC_MAX_SEGMENTS. Returns how many: 0 when too few are free or it is too long. */
+int ccnic_nic_alloc(ccnic_nic_queue *queue, uint32_t bytes, ccnic_buf *bufs);
+/* Delivers packets in the order they were allocated; what the ring has no room for waits in
+ * the queue for a later call (`n` may be 0). Returns how many wait. */
+int ccnic_nic_rx_post(ccnic_nic_queue *queue, const ccnic_buf *bufs, uint32_t n);
+/* One round of loopback over about `budget` buffers; returns how many were handled. Not to be
+ * mixed with the four calls above. */
+int ccnic_nic_loopback(ccnic_nic_queue *queue, uint32_t budget);
+/* Returns recycled buffers to the shared pool, before an orderly end. */
+void ccnic_nic_drain(ccnic_nic_queue *queue);
+/* Start of the region, for ccnic_payload(). Constant for the life of the NIC. */
+void *ccnic_nic_base(const ccnic_nic_queue *queue);
+/* Copies the queue's counters: tx counts buffers given to the host, rx those taken from it. */
+void ccnic_nic_queue_stats(const ccnic_nic_queue *queue, ccnic_stats *out);
 
 /* As ccnic_data without the check, for handles that came from this library. */
 static inline void *ccnic_payload(void *base, const ccnic_buf *buf) {

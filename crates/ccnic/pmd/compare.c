@@ -5,13 +5,14 @@
  *   ethdev    the ethdev port 0, which loops back by itself (net_ccnic)
  *   echo      ethdev port 0, with this program's echo loop on port 1 (memif, vhost) or, with
  *             role=echo, on port 0 of another process
- *   rte_ring  two rings of mbufs; the echo copies each payload to a fresh mbuf
+ *   rte_ring  two rings of mbufs; the echo copies each payload to a fresh mbuf. With far=1 the
+ *             echo is a secondary DPDK process (role=echo there, and EAL's --proc-type)
  *
  * Every payload is written in full, stamped, copied once by the far side, and read in full
  * and checked on return.
  *
  * Arguments after EAL's "--": contender=NAME size=N window=N[,N...] ms=N rep=N label=TEXT
- * [role=echo] [socket=PATH] [nic-cpu=N] [unopt=1]. Prints one CSV row per window.
+ * [role=echo] [far=1] [socket=PATH] [nic-cpu=N] [unopt=1] [huge=1]. Prints one CSV row per window.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -43,7 +44,7 @@ static struct {
   enum contender contender;
   const char *name, *label, *socket;
   uint32_t size, ms, rep, window[8], windows;
-  bool echo_only, unopt;
+  bool echo_only, far, unopt, huge;
   int nic_cpu;
 } opt = {.size = 64, .ms = 100, .window = {256}, .windows = 1, .label = "", .nic_cpu = 1};
 
@@ -81,8 +82,9 @@ static uint64_t sum(const uint8_t *p, uint32_t len) {
 
 static inline void fill(uint8_t *p, uint64_t now) {
   uint64_t head[2] = {sent, now};
-  memcpy(template, head, sizeof(head));
-  rte_memcpy(p, template, opt.size);
+  memcpy(p, head, sizeof(head));
+  /* Not by way of the template: the copy's wide loads would wait for the head's stores. */
+  rte_memcpy(p + sizeof(head), template + sizeof(head), opt.size - sizeof(head));
   sent++;
 }
 
@@ -167,6 +169,34 @@ static void echo_ethdev(uint16_t port_id) {
     while (done < n && !stop)
       done += rte_eth_tx_burst(port_id, 0, m + done, n - done);
   }
+}
+
+/* The rings and pools, made here or found in the primary process's memory. */
+static void open_rings(void) {
+  if (opt.echo_only) {
+    to_echo = rte_ring_lookup("to");
+    from_echo = rte_ring_lookup("from");
+    echo_pool = rte_mempool_lookup("echo");
+  } else {
+    to_echo = rte_ring_create("to", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    from_echo = rte_ring_create("from", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+  }
+  if (to_echo == NULL || from_echo == NULL || echo_pool == NULL)
+    die("the rings cannot be opened; the primary process makes them");
+}
+
+/* Waits until the other process answers one packet. */
+static void meet_far(void) {
+  struct rte_mbuf *m = rte_pktmbuf_alloc(mempool);
+  m->data_len = 64;
+  m->pkt_len = 64;
+  rte_ring_enqueue(to_echo, m);
+  for (int i = 0; i < 10000; i++, usleep(1000))
+    if (rte_ring_dequeue(from_echo, (void **)&m) == 0) {
+      rte_pktmbuf_free(m);
+      return;
+    }
+  die("the other process does not answer");
 }
 
 static void echo_rings(void) {
@@ -279,6 +309,7 @@ static void wait_link(uint16_t id) {
 static void start_native(void) {
   ccnic_config config;
   ccnic_config_init(&config, opt.unopt);
+  config.huge = opt.huge;
   if (ccnic_port_create(&config, &port) < 0 || ccnic_queue_open(port, 0, &queue) < 0)
     die(ccnic_last_error());
   int rc = -1;
@@ -319,6 +350,10 @@ static void parse(int argc, char **argv) {
       opt.socket = value;
     } else if (!strcmp(key, "nic-cpu")) {
       opt.nic_cpu = atoi(value);
+    } else if (!strcmp(key, "far")) {
+      opt.far = atoi(value) != 0;
+    } else if (!strcmp(key, "huge")) {
+      opt.huge = atoi(value) != 0;
     } else if (!strcmp(key, "unopt")) {
       opt.unopt = atoi(value) != 0;
     } else if (!strcmp(key, "role")) {
@@ -355,14 +390,21 @@ int main(int argc, char **argv) {
   if (opt.contender == NATIVE) {
     start_native();
   } else {
-    mempool = rte_pktmbuf_pool_create("app", 8191, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
-    echo_pool = rte_pktmbuf_pool_create("echo", 8191, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
-    if (mempool == NULL || echo_pool == NULL)
-      die("no memory for mbufs");
+    if (!(opt.contender == RTE_RING && opt.echo_only)) {
+      mempool = rte_pktmbuf_pool_create("app", 8191, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+      echo_pool = rte_pktmbuf_pool_create("echo", 8191, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+      if (mempool == NULL || echo_pool == NULL)
+        die("no memory for mbufs");
+    }
     if (opt.contender == RTE_RING) {
-      to_echo = rte_ring_create("to", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-      from_echo = rte_ring_create("from", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-      worker = true;
+      open_rings();
+      if (opt.echo_only) {
+        echo_rings();
+        return 0;
+      }
+      if (opt.far)
+        meet_far();
+      worker = !opt.far;
     } else {
       uint16_t ports = rte_eth_dev_count_avail();
       for (uint16_t id = 0; id < ports; id++)

@@ -1,65 +1,26 @@
-/* net_ccnic: DPDK poll-mode driver over libccnic.
+/* net_ccnic: DPDK poll-mode driver over libccnic; this file is its control plane.
  *
  * A virtual device is the host end of one CC-NIC port; its NIC is a thread of this process
- * (loopback) or the process listening on a socket. Packets are copied between mbufs and the
- * shared buffers, as the memif driver does, so that applications keep their own mempools.
+ * (loopback) or the process listening on a socket. With EAL's --mbuf-pool-ops-name=ccnic the
+ * data of mbufs lie in the shared region (placed.c) and packets pass without a copy; other
+ * mbufs are copied, as the memif driver does, and counted (xstats).
  *
  * Arguments: socket=PATH (a NIC process; default: loopback thread), nic-cpu=N (loopback
- * thread's CPU), slots=N (ring length), unopt=1 (E810-style interface).
+ * thread's CPU), slots=N (ring length), unopt=1 (E810-style interface), huge=1 (2 MiB pages).
  *
- * Threads: one lcore may receive from a queue pair while another sends on it; a lock per
- * pair, taken once per burst and uncontended in the usual set-up, makes that safe.
+ * Threads: one lcore may receive from a queue pair while another sends on it; a gate per
+ * pair (gate.h) makes that safe.
  */
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include <bus_vdev_driver.h>
-#include <ethdev_driver.h>
 #include <ethdev_vdev.h>
 #include <rte_ethdev.h>
 #include <rte_kvargs.h>
-#include <rte_malloc.h>
-#include <rte_memcpy.h>
-#include <rte_spinlock.h>
 
-#include "ccnic.h"
-
-#define BURST 32
-#define MAX_QUEUES 16
-/* Empty polls between looks at whether the NIC process is alive (a system call). */
-#define ALIVE_POLLS (1u << 16)
+#include "net_ccnic.h"
 
 RTE_LOG_REGISTER_DEFAULT(ccnic_logtype, NOTICE);
-#define LOG(level, fmt, ...) \
-  rte_log(RTE_LOG_##level, ccnic_logtype, "net_ccnic: " fmt "\n", ##__VA_ARGS__)
-
-struct device;
-
-struct pair {
-  rte_spinlock_t lock;
-  ccnic_queue *queue;
-  char *base;
-  struct device *device;
-  struct rte_mempool *mempool;
-  uint16_t port_id;
-  uint32_t idle;
-  /* Mbufs allocated ahead in bulk. */
-  uint32_t spare_count;
-  struct rte_mbuf *spare[BURST];
-  /* Packet whose last segment has not arrived yet. */
-  struct rte_mbuf *head, *tail;
-  uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, rx_nombuf, tx_errors;
-} __rte_cache_aligned;
-
-struct device {
-  ccnic_port *port;
-  ccnic_config config;
-  struct pair pairs[MAX_QUEUES];
-  uint16_t pair_count;
-  char *socket;
-  int nic_cpu;
-  struct rte_ether_addr mac;
-};
 
 static struct rte_eth_link up = {
     .link_speed = RTE_ETH_SPEED_NUM_100G,
@@ -69,223 +30,50 @@ static struct rte_eth_link up = {
 };
 
 static int attach(struct device *d) {
-  return d->socket ? ccnic_port_connect(d->port, d->socket)
-                   : ccnic_port_start_loopback(d->port, d->nic_cpu);
+  int rc = d->socket ? ccnic_port_connect(d->port, d->socket)
+                     : ccnic_port_start_loopback(d->port, d->nic_cpu);
+  d->had_nic |= rc == 0;
+  return rc;
 }
 
-/* Resets the port after a fault or the NIC's death, and finds a NIC again. The caller holds
- * the lock of `held`; the other pairs are locked here, in order. */
-static void recover(struct device *d, struct pair *held) {
+/* Resets the port, keeping mempool operations out. */
+static int reset(struct device *d) {
   ccnic_queue *queues[MAX_QUEUES];
-  for (uint16_t i = 0; i < d->pair_count; i++) {
-    /* Someone else who recovers waits for our lock, so give way instead of waiting. */
-    if (&d->pairs[i] != held && !rte_spinlock_trylock(&d->pairs[i].lock)) {
-      while (i-- > 0)
-        if (&d->pairs[i] != held)
-          rte_spinlock_unlock(&d->pairs[i].lock);
-      return;
-    }
+  for (uint16_t i = 0; i < d->open_count; i++)
     queues[i] = d->pairs[i].queue;
+  if (d->placed)
+    rte_spinlock_lock(&d->placed->lock);
+  int rc = ccnic_port_recover(d->port, queues, d->open_count);
+  if (d->placed)
+    rte_spinlock_unlock(&d->placed->lock);
+  return rc;
+}
+
+/* Resets the port after a fault or the NIC's death, and finds a NIC again. The caller is
+ * inside the gate of `held`; the others are entered here, in order. */
+void ccnic_pmd_recover(struct device *d, struct pair *held) {
+  enum passage how[MAX_QUEUES];
+  uint16_t entered = 0;
+  for (; entered < d->pair_count; entered++) {
+    how[entered] = &d->pairs[entered] == held ? LOCKED : gate_enter(&d->pairs[entered].gate);
+    /* Someone else who recovers waits for our gate, so give way instead of waiting. */
+    if (how[entered] == REFUSED)
+      break;
   }
-  if (ccnic_port_recover(d->port, queues, d->pair_count) < 0)
+  if (entered < d->pair_count)
+    goto leave;
+  if (reset(d) < 0)
     LOG(WARNING, "reset: %s", ccnic_last_error());
   if (!ccnic_port_peer_alive(d->port) && attach(d) < 0)
     LOG(INFO, "no NIC: %s", ccnic_last_error());
   for (uint16_t i = 0; i < d->pair_count; i++) {
     rte_pktmbuf_free(d->pairs[i].head);
     d->pairs[i].head = NULL;
-    if (&d->pairs[i] != held)
-      rte_spinlock_unlock(&d->pairs[i].lock);
   }
-}
-
-static inline struct rte_mbuf *take_spare(struct pair *p) {
-  if (unlikely(p->spare_count == 0)) {
-    if (rte_pktmbuf_alloc_bulk(p->mempool, p->spare, BURST) != 0)
-      return NULL;
-    p->spare_count = BURST;
-  }
-  return p->spare[--p->spare_count];
-}
-
-/* Appends one buffer's payload to the packet at hand; false without mbufs. */
-static inline bool append(struct pair *p, const char *data, uint32_t len) {
-  while (len > 0) {
-    uint16_t room = p->tail ? rte_pktmbuf_tailroom(p->tail) : 0;
-    if (room == 0) {
-      struct rte_mbuf *m = take_spare(p);
-      if (unlikely(m == NULL))
-        return false;
-      if (p->head == NULL) {
-        p->head = m;
-      } else {
-        p->tail->next = m;
-        p->head->nb_segs++;
-      }
-      p->tail = m;
-      room = rte_pktmbuf_tailroom(m);
-    }
-    uint16_t n = RTE_MIN(len, (uint32_t)room);
-    rte_memcpy(rte_pktmbuf_mtod_offset(p->tail, char *, p->tail->data_len), data, n);
-    p->tail->data_len += n;
-    p->head->pkt_len += n;
-    data += n;
-    len -= n;
-  }
-  return true;
-}
-
-static uint16_t rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n) {
-  struct pair *p = queue;
-  ccnic_buf bufs[BURST];
-  uint16_t out = 0;
-  if (unlikely(!rte_spinlock_trylock(&p->lock)))
-    return 0;
-  while (out < n) {
-    uint16_t want = RTE_MIN((uint16_t)(n - out), BURST);
-    int got = ccnic_rx(p->queue, bufs, want);
-    if (unlikely(got < 0)) {
-      if (got == CCNIC_EFAULT)
-        recover(p->device, p);
-      break;
-    }
-    if (got == 0) {
-      if (unlikely(++p->idle % ALIVE_POLLS == 0) && !ccnic_port_peer_alive(p->device->port))
-        recover(p->device, p);
-      break;
-    }
-    for (int i = 0; i < got; i++) {
-      const char *data = p->base + bufs[i].addr;
-      bool more = bufs[i].flags & CCNIC_MORE;
-      if (likely(p->head == NULL && !more && p->spare_count > 0)) {
-        struct rte_mbuf *m = p->spare[p->spare_count - 1];
-        if (likely(bufs[i].len <= rte_pktmbuf_tailroom(m))) {
-          p->spare_count--;
-          rte_memcpy(rte_pktmbuf_mtod(m, char *), data, bufs[i].len);
-          m->data_len = bufs[i].len;
-          m->pkt_len = bufs[i].len;
-          m->port = p->port_id;
-          p->rx_bytes += bufs[i].len;
-          pkts[out++] = m;
-          continue;
-        }
-      }
-      if (p->head == NULL)
-        p->tail = NULL;
-      if (unlikely(!append(p, data, bufs[i].len))) {
-        rte_pktmbuf_free(p->head);
-        p->head = NULL;
-        p->rx_nombuf++;
-        continue;
-      }
-      if (!more) {
-        p->head->port = p->port_id;
-        p->rx_bytes += p->head->pkt_len;
-        pkts[out++] = p->head;
-        p->head = NULL;
-      }
-    }
-    ccnic_free(p->queue, bufs, (uint32_t)got);
-    if (got < want)
-      break;
-  }
-  p->rx_packets += out;
-  rte_spinlock_unlock(&p->lock);
-  return out;
-}
-
-/* Copies one packet of at most one buffer's size. */
-static inline void copy_packet(struct pair *p, ccnic_buf *buf, const struct rte_mbuf *m) {
-  char *to = p->base + buf->addr;
-  buf->len = (uint16_t)m->pkt_len;
-  buf->flags = 0; /* with len one store, so that the library's load of both is forwarded */
-  for (; m != NULL; m = m->next) {
-    rte_memcpy(to, rte_pktmbuf_mtod(m, const void *), m->data_len);
-    to += m->data_len;
-  }
-}
-
-/* Sends one packet of several buffers; returns 1 if it was taken, -1 if it never can be. */
-static int send_long(struct pair *p, const struct rte_mbuf *m) {
-  ccnic_buf bufs[CCNIC_MAX_SEGMENTS];
-  uint32_t large = p->device->config.large_bytes;
-  uint32_t count = (m->pkt_len + large - 1) / large;
-  if (count > CCNIC_MAX_SEGMENTS)
-    return -1;
-  int got = ccnic_alloc(p->queue, bufs, count, 0);
-  if (got == (int)count) {
-    uint32_t at = 0;
-    const struct rte_mbuf *first = m;
-    for (uint32_t i = 0; i < count; i++) {
-      bufs[i].len = 0;
-      bufs[i].flags = i + 1 < count ? CCNIC_MORE : 0;
-    }
-    for (; m != NULL; m = m->next) {
-      uint32_t done = 0;
-      while (done < m->data_len) {
-        ccnic_buf *b = &bufs[at / large];
-        uint32_t n = RTE_MIN(m->data_len - done, large - at % large);
-        rte_memcpy(p->base + b->addr + at % large, rte_pktmbuf_mtod_offset(m, char *, done), n);
-        b->len += n;
-        at += n;
-        done += n;
-      }
-    }
-    if (ccnic_tx(p->queue, bufs, count) == (int)count) {
-      p->tx_bytes += first->pkt_len;
-      return 1;
-    }
-  }
-  if (got > 0)
-    ccnic_free(p->queue, bufs, (uint32_t)got);
-  return 0;
-}
-
-static uint16_t tx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n) {
-  struct pair *p = queue;
-  ccnic_buf bufs[BURST];
-  uint16_t sent = 0;
-  if (unlikely(!rte_spinlock_trylock(&p->lock)))
-    return 0;
-  while (sent < n) {
-    /* A run of packets of one size class goes out in one burst. */
-    uint32_t small = p->device->config.small_bytes, large = p->device->config.large_bytes;
-    bool first_small = pkts[sent]->pkt_len <= small;
-    uint16_t run = 0;
-    while (run < BURST && sent + run < n && pkts[sent + run]->pkt_len <= large &&
-           (pkts[sent + run]->pkt_len <= small) == first_small && pkts[sent + run]->pkt_len > 0)
-      run++;
-    if (unlikely(run == 0)) {
-      int ok = pkts[sent]->pkt_len > 0 ? send_long(p, pkts[sent]) : -1;
-      if (ok == 0)
-        break;
-      if (ok < 0)
-        p->tx_errors++;
-      else
-        p->tx_packets++;
-      rte_pktmbuf_free(pkts[sent++]);
-      continue;
-    }
-    int got = ccnic_alloc(p->queue, bufs, run, first_small ? small : large);
-    if (got <= 0)
-      break;
-    for (int i = 0; i < got; i++)
-      copy_packet(p, &bufs[i], pkts[sent + i]);
-    int taken = ccnic_tx(p->queue, bufs, (uint32_t)got);
-    if (taken < 0)
-      taken = 0; /* a fault: the receive side resets the port */
-    for (int i = 0; i < taken; i++)
-      p->tx_bytes += bufs[i].len;
-    if (taken < got)
-      ccnic_free(p->queue, bufs + taken, (uint32_t)(got - taken));
-    rte_pktmbuf_free_bulk(pkts + sent, (unsigned)taken);
-    sent += taken;
-    p->tx_packets += taken;
-    if (taken < run)
-      break;
-  }
-  rte_spinlock_unlock(&p->lock);
-  return sent;
+leave:
+  while (entered-- > 0)
+    if (&d->pairs[entered] != held)
+      gate_leave(&d->pairs[entered].gate, how[entered]);
 }
 
 static int dev_configure(struct rte_eth_dev *dev) {
@@ -294,48 +82,78 @@ static int dev_configure(struct rte_eth_dev *dev) {
   for (uint16_t i = 0; i < MAX_QUEUES; i++) {
     d->pairs[i].device = d;
     d->pairs[i].port_id = dev->data->port_id;
-    rte_spinlock_init(&d->pairs[i].lock);
+    gate_init(&d->pairs[i].gate);
   }
   return 0;
+}
+
+/* Frees what the driver holds of a pair. */
+static void empty_pair(struct pair *p) {
+  rte_pktmbuf_free(p->head);
+  p->head = NULL;
+  if (p->spare_count > 0)
+    rte_pktmbuf_free_bulk(p->spare, p->spare_count);
+  p->spare_count = 0;
 }
 
 static void close_port(struct device *d) {
   for (uint16_t i = 0; i < MAX_QUEUES; i++) {
-    struct pair *p = &d->pairs[i];
-    ccnic_queue_close(p->queue);
-    p->queue = NULL;
-    rte_pktmbuf_free(p->head);
-    p->head = NULL;
-    if (p->spare_count > 0)
-      rte_pktmbuf_free_bulk(p->spare, p->spare_count);
-    p->spare_count = 0;
+    empty_pair(&d->pairs[i]);
+    ccnic_queue_close(d->pairs[i].queue);
+    d->pairs[i].queue = NULL;
   }
-  ccnic_port_destroy(d->port);
+  d->open_count = 0;
+  if (d->placed)
+    ccnic_port_stop_nic(d->port); /* the port is the mempool's */
+  else
+    ccnic_port_destroy(d->port);
   d->port = NULL;
+  d->had_nic = false;
+}
+
+/* Opens the port, or takes the mempool's, with enough queues. */
+static int open_port(struct device *d) {
+  if (d->port == NULL) {
+    d->config.queues = d->pair_count;
+    if (ccnic_port_create(&d->config, &d->port) < 0)
+      return -1;
+  }
+  for (; d->open_count < d->pair_count; d->open_count++) {
+    struct pair *p = &d->pairs[d->open_count];
+    if (ccnic_queue_open(d->port, d->open_count, &p->queue) < 0)
+      return -1;
+    p->base = ccnic_base(p->queue);
+  }
+  for (uint16_t i = 0; i < d->pair_count; i++)
+    d->pairs[i].in_place = d->placed && d->pairs[i].mempool == d->mempool ? d->placed : NULL;
+  /* A port that has had a NIC is reset before the next. */
+  return (d->had_nic && reset(d) < 0) || ccnic_port_set_served(d->port, d->pair_count) < 0 ? -1 : 0;
 }
 
 static int dev_start(struct rte_eth_dev *dev) {
   struct device *d = dev->data->dev_private;
-  d->config.queues = d->pair_count;
-  if (ccnic_port_create(&d->config, &d->port) < 0)
-    goto failed;
-  for (uint16_t i = 0; i < d->pair_count; i++) {
-    if (ccnic_queue_open(d->port, i, &d->pairs[i].queue) < 0)
-      goto failed;
-    d->pairs[i].base = ccnic_base(d->pairs[i].queue);
+  if (open_port(d) < 0 || attach(d) < 0) {
+    LOG(ERR, "%s", ccnic_last_error());
+    if (!d->placed)
+      close_port(d);
+    return -EIO;
   }
-  if (attach(d) < 0)
-    goto failed;
+  if (!d->placed)
+    LOG(NOTICE, "packets are copied; --mbuf-pool-ops-name=" POOL_OPS " places mbufs where the NIC reads them");
   dev->data->dev_link = up;
   return 0;
-failed:
-  LOG(ERR, "%s", ccnic_last_error());
-  close_port(d);
-  return -EIO;
 }
 
 static int dev_stop(struct rte_eth_dev *dev) {
-  close_port(dev->data->dev_private);
+  struct device *d = dev->data->dev_private;
+  if (d->placed) {
+    /* The port goes on, because the application's mbufs lie in it. */
+    ccnic_port_stop_nic(d->port);
+    for (uint16_t i = 0; i < MAX_QUEUES; i++)
+      empty_pair(&d->pairs[i]);
+  } else {
+    close_port(d);
+  }
   dev->data->dev_link.link_status = RTE_ETH_LINK_DOWN;
   return 0;
 }
@@ -345,6 +163,8 @@ static int dev_close(struct rte_eth_dev *dev) {
   if (rte_eal_process_type() != RTE_PROC_PRIMARY)
     return 0;
   close_port(d);
+  ccnic_pmd_withdraw(d);
+  d->placed = NULL;
   free(d->socket);
   d->socket = NULL;
   dev->data->mac_addrs = NULL;
@@ -352,10 +172,11 @@ static int dev_close(struct rte_eth_dev *dev) {
 }
 
 static int dev_info(struct rte_eth_dev *dev, struct rte_eth_dev_info *info) {
-  RTE_SET_USED(dev);
+  const struct device *d = dev->data->dev_private;
   info->max_mac_addrs = 1;
-  info->max_rx_pktlen = CCNIC_MAX_SEGMENTS * 4096;
-  info->max_mtu = CCNIC_MAX_SEGMENTS * 4096 - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN;
+  uint32_t most = CCNIC_MAX_SEGMENTS * (d->config.payload ? d->config.payload : d->config.large_bytes);
+  info->max_rx_pktlen = most;
+  info->max_mtu = most - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN;
   info->min_rx_bufsize = 0;
   info->max_rx_queues = MAX_QUEUES;
   info->max_tx_queues = MAX_QUEUES;
@@ -405,6 +226,7 @@ static int stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *s) {
     s->opackets += p->tx_packets;
     s->obytes += p->tx_bytes;
     s->oerrors += p->tx_errors;
+    s->ierrors += p->rx_errors;
     s->rx_nombuf += p->rx_nombuf;
     if (i < RTE_ETHDEV_QUEUE_STAT_CNTRS) {
       s->q_ipackets[i] = p->rx_packets;
@@ -421,9 +243,36 @@ static int stats_reset(struct rte_eth_dev *dev) {
   for (uint16_t i = 0; i < MAX_QUEUES; i++) {
     struct pair *p = &d->pairs[i];
     p->rx_packets = p->rx_bytes = p->tx_packets = p->tx_bytes = 0;
-    p->rx_nombuf = p->tx_errors = 0;
+    p->rx_nombuf = p->tx_errors = p->rx_errors = p->rx_copied = p->tx_copied = 0;
   }
   return 0;
+}
+
+static const char *const xstats[] = {"rx_copied_packets", "tx_copied_packets", "port_resets"};
+
+static int xstats_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned n) {
+  RTE_SET_USED(dev);
+  for (unsigned i = 0; names != NULL && i < RTE_MIN(n, RTE_DIM(xstats)); i++)
+    strlcpy(names[i].name, xstats[i], sizeof(names[i].name));
+  return RTE_DIM(xstats);
+}
+
+static int xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *out, unsigned n) {
+  const struct device *d = dev->data->dev_private;
+  uint64_t values[RTE_DIM(xstats)] = {0, 0, ccnic_port_resets(d->port)};
+  for (uint16_t i = 0; i < d->pair_count; i++) {
+    values[0] += d->pairs[i].rx_copied;
+    values[1] += d->pairs[i].tx_copied;
+  }
+  for (unsigned i = 0; i < RTE_MIN(n, RTE_DIM(xstats)); i++)
+    out[i] = (struct rte_eth_xstat){.id = i, .value = values[i]};
+  return RTE_DIM(xstats);
+}
+
+/* Best: mbufs in the shared region; any other pool works with a copy. */
+static int pool_ops_supported(struct rte_eth_dev *dev, const char *pool) {
+  RTE_SET_USED(dev);
+  return strcmp(pool, POOL_OPS) != 0;
 }
 
 /* The far side has no filter: every packet is received whatever the mode. */
@@ -455,6 +304,10 @@ static const struct eth_dev_ops ops = {
     .link_update = link_update,
     .stats_get = stats_get,
     .stats_reset = stats_reset,
+    .xstats_get = xstats_get,
+    .xstats_get_names = xstats_names,
+    .xstats_reset = stats_reset,
+    .pool_ops_supported = pool_ops_supported,
     .promiscuous_enable = accept_all,
     .promiscuous_disable = accept_all,
     .allmulticast_enable = accept_all,
@@ -481,18 +334,19 @@ static int take_number(const char *key, const char *value, void *to) {
 }
 
 static int probe(struct rte_vdev_device *vdev) {
-  static const char *const keys[] = {"socket", "nic-cpu", "slots", "unopt", NULL};
+  static const char *const keys[] = {"socket", "nic-cpu", "slots", "unopt", "huge", NULL};
   struct rte_kvargs *args = rte_kvargs_parse(rte_vdev_device_args(vdev), keys);
-  uint32_t cpu = UINT32_MAX, slots = 1024, unopt = 0;
+  uint32_t cpu = UINT32_MAX, slots = 1024, unopt = 0, huge = 0;
   char *socket = NULL;
   if (args == NULL) {
-    LOG(ERR, "valid arguments are socket, nic-cpu, slots and unopt");
+    LOG(ERR, "valid arguments are socket, nic-cpu, slots, unopt and huge");
     return -EINVAL;
   }
   int rc = rte_kvargs_process(args, "socket", take_string, &socket);
   rc = rc ? rc : rte_kvargs_process(args, "nic-cpu", take_number, &cpu);
   rc = rc ? rc : rte_kvargs_process(args, "slots", take_number, &slots);
   rc = rc ? rc : rte_kvargs_process(args, "unopt", take_number, &unopt);
+  rc = rc ? rc : rte_kvargs_process(args, "huge", take_number, &huge);
   rte_kvargs_free(args);
   struct rte_eth_dev *dev = rc ? NULL : rte_eth_vdev_allocate(vdev, sizeof(struct device));
   if (dev == NULL) {
@@ -502,6 +356,7 @@ static int probe(struct rte_vdev_device *vdev) {
   struct device *d = dev->data->dev_private;
   ccnic_config_init(&d->config, unopt != 0);
   d->config.slots = slots;
+  d->config.huge = huge != 0;
   d->socket = socket;
   d->nic_cpu = cpu == UINT32_MAX ? -1 : (int)cpu;
   rte_eth_random_addr(d->mac.addr_bytes);
@@ -509,8 +364,10 @@ static int probe(struct rte_vdev_device *vdev) {
   dev->data->dev_link = up;
   dev->data->dev_link.link_status = RTE_ETH_LINK_DOWN;
   dev->dev_ops = &ops;
-  dev->rx_pkt_burst = rx_burst;
-  dev->tx_pkt_burst = tx_burst;
+  dev->rx_pkt_burst = ccnic_pmd_rx;
+  dev->tx_pkt_burst = ccnic_pmd_tx;
+  gate_prepare();
+  ccnic_pmd_offer(d);
   rte_eth_dev_probing_finish(dev);
   return 0;
 }
@@ -527,4 +384,4 @@ static struct rte_vdev_driver driver = {.probe = probe, .remove = drop};
 
 RTE_PMD_REGISTER_VDEV(net_ccnic, driver);
 RTE_PMD_REGISTER_PARAM_STRING(net_ccnic,
-                              "socket=<path> nic-cpu=<int> slots=<int> unopt=<0|1>");
+                              "socket=<path> nic-cpu=<int> slots=<int> unopt=<0|1> huge=<0|1>");

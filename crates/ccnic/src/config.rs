@@ -97,6 +97,14 @@ pub struct Config {
     pub ring_home: Home,
     /// Placement of the buffers.
     pub pool_home: Home,
+    /// Queue pairs the NIC serves, from the first on; 0: all of them.
+    pub served: u32,
+    /// Bytes free in front of the payload of large buffers, a multiple of 64, so that
+    /// applications can prepend headers.
+    pub headroom: u32,
+    /// Most payload bytes of a large buffer; 0: all behind the headroom. What is left over
+    /// staggers payload starts by whole lines, so that they do not all share a cache set.
+    pub payload: u32,
 }
 
 impl Default for Config {
@@ -126,6 +134,9 @@ impl Default for Config {
             nic_node: None,
             ring_home: Home::Writer,
             pool_home: Home::Host,
+            served: 0,
+            headroom: 0,
+            payload: 0,
         }
     }
 }
@@ -162,7 +173,35 @@ impl Config {
         range("stack", self.stack, 1, 1 << 16)?;
         range("bulk", self.bulk, 1, 256)?;
         range("rx_lazy", self.rx_lazy, 1, self.slots)?;
-        range("tx_lazy", self.tx_lazy, 1, self.slots)
+        range("tx_lazy", self.tx_lazy, 1, self.slots)?;
+        range("served", self.served, 0, self.queues)?;
+        range("headroom", self.headroom, 0, self.large_bytes / 2)?;
+        if self.headroom % 64 != 0 {
+            let nearest = (self.headroom + 32) / 64 * 64;
+            return Err(Error::Config(format!(
+                "headroom = {} is not a multiple of 64; the nearest valid value is {nearest}",
+                self.headroom
+            )));
+        }
+        range("payload", self.payload, 0, self.large_bytes - self.headroom)
+    }
+
+    /// Queue pairs that a NIC has to open and poll.
+    pub fn served(&self) -> u32 {
+        if self.served == 0 {
+            self.queues
+        } else {
+            self.served
+        }
+    }
+
+    /// Most payload bytes of one large buffer; longer packets take several.
+    pub fn capacity(&self) -> u32 {
+        if self.payload == 0 {
+            self.large_bytes - self.headroom
+        } else {
+            self.payload
+        }
     }
 
     /// Number of large buffers that are split.
@@ -174,7 +213,7 @@ impl Config {
         }
     }
 
-    pub(crate) const WORDS: usize = 24;
+    pub(crate) const WORDS: usize = 27;
 
     /// The message form, one little-endian word per field.
     pub(crate) fn to_words(&self) -> [u32; Config::WORDS] {
@@ -204,6 +243,9 @@ impl Config {
             node(self.nic_node),
             self.ring_home as u32,
             self.pool_home as u32,
+            self.served,
+            self.headroom,
+            self.payload,
         ]
     }
 
@@ -245,6 +287,9 @@ impl Config {
             nic_node: node(w[21]),
             ring_home: home(w[22])?,
             pool_home: home(w[23])?,
+            served: w[24],
+            headroom: w[25],
+            payload: w[26],
         };
         config.check()?;
         Ok(config)

@@ -14,7 +14,7 @@ use crate::mem::Mem;
 use crate::nic::NicPort;
 use crate::queue::HostQueue;
 use crate::raw::Region;
-use crate::side::Shared;
+use crate::side::{HostPool, Opened, Shared};
 
 /// Time a live NIC has to stop its queues for a reset.
 const QUIESCE: Duration = Duration::from_secs(2);
@@ -22,8 +22,10 @@ const QUIESCE: Duration = Duration::from_secs(2);
 /// Host end of a port; the control plane. Owned by one thread (`Send`, not shared).
 pub struct HostPort {
     shared: Arc<Shared>,
+    /// The configuration as the next NIC gets it.
+    offered: Config,
     peer: Peer,
-    opened: Vec<bool>,
+    opened: Opened,
     epoch: u64,
     resets: u64,
     /// A NIC has used the rings since they were cleared.
@@ -68,9 +70,10 @@ impl HostPort {
     fn build(region: Region, config: Config, lay: RegionLayout) -> Result<HostPort, Error> {
         place(&region, &config, &lay)?;
         region.put(layout::W_MAGIC, layout::MAGIC);
-        let opened = vec![false; config.queues as usize];
+        let opened = Opened::new(config.queues);
+        let offered = config.clone();
         let shared = Shared::new(region, config, lay);
-        let mut port = HostPort { shared, peer: Peer::None, opened, epoch: 0, resets: 0, used: false };
+        let mut port = HostPort { shared, offered, peer: Peer::None, opened, epoch: 0, resets: 0, used: false };
         port.rebuild();
         Ok(port)
     }
@@ -87,23 +90,44 @@ impl HostPort {
 
     /// Opens queue pair `id`, once; the handle belongs to the thread that polls it.
     pub fn queue(&mut self, id: u32) -> Result<HostQueue, Error> {
-        match self.opened.get_mut(id as usize) {
-            None => Err(Error::Config(format!(
-                "queue {id} does not exist; the last one is {}",
-                self.shared.config.queues - 1
-            ))),
-            Some(true) => Err(Error::Usage("the queue is already open")),
-            Some(open) => {
-                *open = true;
-                Ok(HostQueue::new(self.shared.clone(), id as usize))
-            }
+        let id = self.opened.take(id)?;
+        Ok(HostQueue::new(self.shared.clone(), id))
+    }
+
+    /// The shared pool's large buffers, for threads without a queue.
+    pub fn pool(&self) -> HostPool {
+        HostPool(self.shared.clone())
+    }
+
+    /// Sets how many queue pairs, from the first on, the next NIC serves ([`Config::served`]).
+    pub fn set_served(&mut self, queues: u32) -> Result<(), Error> {
+        if self.peer_alive() {
+            return Err(Error::Usage("the port has a NIC; the queues it serves are fixed"));
         }
+        let wanted = Config { served: queues, ..self.offered.clone() };
+        wanted.check()?;
+        self.offered = wanted;
+        Ok(())
+    }
+
+    /// Parts from a NIC process: stops its queues and closes the connection, so that it
+    /// cannot start again. Call [`recover`](Self::recover) before the next NIC. (A NIC in
+    /// this process is gone when its [`NicPort`] is dropped.)
+    pub fn disconnect(&mut self) {
+        if !matches!(self.peer, Peer::Socket(_)) {
+            return;
+        }
+        self.epoch += 1;
+        self.shared.region.put_release(layout::W_EPOCH_ASK, self.epoch);
+        // One that does not stop loses the connection all the same.
+        let _ = self.await_stop(self.epoch);
+        self.peer = Peer::None;
     }
 
     /// A NIC in this process. A port has one NIC at a time.
     pub fn local_nic(&mut self) -> Result<NicPort, Error> {
         self.vacant()?;
-        let nic = NicPort::new(self.shared.region.clone(), self.shared.config.clone(), None);
+        let nic = NicPort::new(self.shared.region.clone(), self.offered.clone(), None);
         self.peer = Peer::Local(Arc::downgrade(&nic.token));
         self.used = true;
         Ok(nic)
@@ -112,7 +136,7 @@ impl HostPort {
     /// Hands the region to the NIC process that listens on `path`.
     pub fn connect(&mut self, path: impl AsRef<std::path::Path>) -> Result<(), Error> {
         self.vacant()?;
-        let stream = channel::offer(path.as_ref(), &self.shared.region, &self.shared.config)?;
+        let stream = channel::offer(path.as_ref(), &self.shared.region, &self.offered)?;
         self.peer = Peer::Socket(stream);
         self.used = true;
         Ok(())
@@ -164,7 +188,7 @@ impl HostPort {
     /// two seconds is disconnected and reported as `Error::Peer`; the port is then ready for
     /// another one.
     pub fn recover(&mut self, queues: &mut [&mut HostQueue]) -> Result<(), Error> {
-        let open = self.opened.iter().filter(|o| **o).count();
+        let open = self.opened.count();
         if queues.len() != open || queues.iter().any(|q| !Arc::ptr_eq(&q.side.shared, &self.shared)) {
             return Err(Error::Usage("recover needs every open queue of the port"));
         }
@@ -190,7 +214,7 @@ impl HostPort {
     fn await_stop(&self, epoch: u64) -> bool {
         let deadline = Instant::now() + QUIESCE;
         let region = &self.shared.region;
-        let queues = self.shared.config.queues as usize;
+        let queues = self.offered.served() as usize;
         while self.peer_alive() {
             if (0..queues).all(|q| region.get_acquire(layout::w_ack(q)) == epoch) {
                 return true;

@@ -11,7 +11,8 @@ use crate::ring::Shape;
 
 pub(crate) const MAGIC: u64 = 0x0031_4349_4e43_4343;
 const PAGE: usize = 4096;
-const LINE_WORDS: usize = 8;
+const LINE: usize = 64;
+const LINE_WORDS: usize = LINE / 8;
 
 /// Word of the region's magic number.
 pub(crate) const W_MAGIC: usize = 0;
@@ -46,6 +47,10 @@ pub(crate) struct Span {
     shift: u32,
     first: u32,
     bytes: usize,
+    /// Bytes from a buffer's start to its payload.
+    lead: usize,
+    /// Payload starts are staggered by the low bits of the index, in lines.
+    stagger: u32,
 }
 
 impl Span {
@@ -57,6 +62,14 @@ impl Span {
     }
     pub fn first(&self) -> u32 {
         self.first
+    }
+    pub fn holds(&self, index: u32) -> bool {
+        index.wrapping_sub(self.first) < self.count
+    }
+    /// Where the payload of the buffer at `place` of the span starts, from the span's start.
+    #[inline]
+    fn payload(&self, place: u32) -> usize {
+        ((place as usize) << self.shift) + self.lead + (place & self.stagger) as usize * LINE
     }
 }
 
@@ -150,7 +163,9 @@ impl RegionLayout {
         let pools = [pool(small), pool(large)];
         let control_bytes = take(0);
         let mut first = 0;
+        let spare = (config.large_bytes - config.headroom - config.capacity()) as usize / LINE;
         let mut span = |class, count: u32, size: u32| {
+            let (lead, lines) = if class == Class::Large { (config.headroom as usize, spare) } else { (0, 0) };
             let s = Span {
                 class,
                 base: take(count as usize * size as usize),
@@ -158,6 +173,9 @@ impl RegionLayout {
                 shift: size.trailing_zeros(),
                 first,
                 bytes: count as usize * size as usize,
+                lead,
+                // The largest power of two of starts that the spare lines allow, less one.
+                stagger: (1 << (lines + 1).ilog2()) - 1,
             };
             first += count;
             s
@@ -195,7 +213,7 @@ impl RegionLayout {
         } else {
             &self.spans[2]
         };
-        (s.base + (((index - s.first) as usize) << s.shift)) as u64
+        (s.base + s.payload(index - s.first)) as u64
     }
 
     /// The buffer an untrusted address lies in.
@@ -291,5 +309,23 @@ mod tests {
         for addr in [0, 64, lay.control_bytes as u64 - 1, end as u64, u64::MAX] {
             assert!(lay.locate(addr).is_none(), "{addr:#x}");
         }
+    }
+
+    #[test]
+    fn payloads_start_behind_the_headroom_and_are_staggered() {
+        let config = Config { headroom: 128, payload: 2048, small: false, ..Config::default() };
+        let lay = RegionLayout::new(&config);
+        let base = lay.addr(0) - 128;
+        let mut starts = std::collections::BTreeSet::new();
+        for index in 0..64 {
+            let start = lay.addr(index) - base - u64::from(index) * 4096;
+            assert!(start >= 128 && start % 64 == 0, "{start}");
+            let place = lay.locate(lay.addr(index)).expect("a buffer");
+            assert_eq!(place.index(), index);
+            assert!(place.room() >= 2048, "{}", place.room());
+            starts.insert(start);
+        }
+        // 4096 - 128 - 2048 bytes are 30 lines to spare, hence 16 starts.
+        assert_eq!(starts.len(), 16);
     }
 }

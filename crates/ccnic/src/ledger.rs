@@ -62,19 +62,6 @@ impl Ledger {
         })
     }
 
-    /// True when the application owns the buffer and nobody else refers to it.
-    #[inline]
-    pub fn is_sole(&self, epoch: u32, index: u32) -> bool {
-        let sole = epoch << EPOCH | Owner::User as u32;
-        self.entries.get(index as usize).is_some_and(|e| e.load(Relaxed) == sole)
-    }
-
-    /// Records a buffer that is known to exist as away.
-    #[inline]
-    pub fn send_off(&self, epoch: u32, index: u32) {
-        self.entries[index as usize].store(epoch << EPOCH, Relaxed);
-    }
-
     /// True when the buffer has more than one reference.
     #[inline]
     pub fn shared(&self, index: u32) -> bool {

@@ -63,7 +63,7 @@ pub use layout::Class;
 pub use nic::{NicPort, NicQueue};
 pub use queue::HostQueue;
 pub use raw::{timestamp, Region};
-pub use side::Stats;
+pub use side::{HostPool, Stats};
 
 /// Restricts the calling thread to one CPU.
 pub fn pin_to_cpu(cpu: usize) -> Result<(), Error> {

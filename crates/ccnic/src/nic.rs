@@ -15,7 +15,7 @@ use crate::mem::Mem;
 use crate::post::PostNic;
 use crate::raw::Region;
 use crate::ring::{Consumer, Producer};
-use crate::side::{next_chunk, Shared, Side, Stats};
+use crate::side::{next_chunk, Opened, Shared, Side, Stats};
 
 /// Idle polls between looks at the stop flag and the host's socket.
 const IDLE: u32 = 1024;
@@ -23,17 +23,17 @@ const IDLE: u32 = 1024;
 /// NIC end of a port; dropping it tells the host that the NIC is gone.
 pub struct NicPort {
     shared: Arc<Shared>,
-    host: Option<UnixStream>,
+    host: Option<Arc<UnixStream>>,
     pub(crate) token: Arc<()>,
-    opened: Vec<bool>,
+    opened: Opened,
 }
 
 impl NicPort {
     pub(crate) fn new(region: Region, config: Config, host: Option<UnixStream>) -> NicPort {
         let lay = RegionLayout::new(&config);
-        let opened = vec![false; config.queues as usize];
+        let opened = Opened::new(config.queues);
         let shared = Shared::new(region, config, lay);
-        NicPort { shared, host, token: Arc::new(()), opened }
+        NicPort { shared, host: host.map(Arc::new), token: Arc::new(()), opened }
     }
 
     /// The configuration the host chose.
@@ -43,23 +43,14 @@ impl NicPort {
 
     /// False once the host process closed its end or died (threads: always true).
     pub fn host_alive(&self) -> bool {
-        self.host.as_ref().is_none_or(channel::is_open)
+        host_alive(&self.host)
     }
 
     /// Opens queue pair `id`, once; the handle belongs to the thread that polls it. A reset
     /// waits for all queues, so open and poll every one.
     pub fn queue(&mut self, id: u32) -> Result<NicQueue, Error> {
-        match self.opened.get_mut(id as usize) {
-            None => Err(Error::Config(format!(
-                "queue {id} does not exist; the last one is {}",
-                self.shared.config.queues - 1
-            ))),
-            Some(true) => Err(Error::Usage("the queue is already open")),
-            Some(open) => {
-                *open = true;
-                Ok(NicQueue::new(self.shared.clone(), id as usize))
-            }
-        }
+        let id = self.opened.take(id)?;
+        Ok(NicQueue::new(self.shared.clone(), self.host.clone(), id))
     }
 
     /// Loops packets of `queues` back until `stop` is set or the host is gone. Faults are
@@ -91,6 +82,7 @@ impl NicPort {
 /// NIC end of one queue pair. Used by one thread at a time; no call blocks.
 pub struct NicQueue {
     side: Side,
+    host: Option<Arc<UnixStream>>,
     region: Region,
     id: usize,
     tx: Consumer,
@@ -112,11 +104,12 @@ enum Rx {
 }
 
 impl NicQueue {
-    fn new(shared: Arc<Shared>, id: usize) -> NicQueue {
+    fn new(shared: Arc<Shared>, host: Option<Arc<UnixStream>>, id: usize) -> NicQueue {
         let (tx, rx) = rings(&shared, id);
         let region = shared.region.clone();
         NicQueue {
             side: Side::new(shared, 0),
+            host,
             region,
             id,
             tx,
@@ -153,7 +146,8 @@ impl NicQueue {
             self.side.forget((ask & 0xffff) as u32);
             self.region.put_release(layout::w_ack(self.id), ask);
         }
-        if self.region.get_acquire(layout::W_EPOCH_GO) == ask && ask != 0 {
+        // A host that has parted from this NIC may be starting the next one.
+        if self.region.get_acquire(layout::W_EPOCH_GO) == ask && ask != 0 && host_alive(&self.host) {
             (self.tx, self.rx) = rings(&self.side.shared, self.id);
             self.running = true;
         }
@@ -178,12 +172,10 @@ impl NicQueue {
             }
             for &d in &line[..n] {
                 let lent = d.flags() & NO_RECYCLE != 0 || !self.side.shared.config.shared_pool;
-                let mut b = self.side.accept(d, lent)?;
-                self.region.prefetch_byte(b.addr as usize);
-                if lent {
-                    b.flags |= NO_RECYCLE;
-                }
-                out.push(b);
+                let index = self.side.accept(d, lent)?;
+                self.region.prefetch_byte(d.addr as usize);
+                let flags = d.flags() | if lent { NO_RECYCLE } else { 0 };
+                out.push(RawBuf { addr: d.addr, index, len: d.len(), flags });
             }
         }
         Ok(())
@@ -192,6 +184,18 @@ impl NicQueue {
     /// Takes TX segments the host has sent and appends them to `out`, about `max` (whole
     /// lines, at least one). Call [`tx_done`](Self::tx_done) once their payload was read.
     pub fn tx_poll(&mut self, out: &mut Vec<Buf>, max: usize) -> Result<usize, Error> {
+        self.tx_poll_with(max, |raw| out.extend(raw.iter().map(|&b| Buf(b))))
+    }
+
+    /// As [`tx_poll`](Self::tx_poll) for the C ABI: never more than `out` holds.
+    pub(crate) fn tx_poll_raw(&mut self, out: &mut [RawBuf]) -> Result<usize, Error> {
+        if out.len() < MAX_SEGMENTS {
+            return Err(Error::Usage("the NIC takes whole lines: give room for at least four buffers"));
+        }
+        self.tx_poll_with(out.len(), |raw| out[..raw.len()].copy_from_slice(raw))
+    }
+
+    fn tx_poll_with(&mut self, max: usize, take: impl FnOnce(&[RawBuf])) -> Result<usize, Error> {
         if !self.ready()? {
             return Ok(0);
         }
@@ -199,7 +203,8 @@ impl NicQueue {
         raw.clear();
         let outcome = self.poll_lines(&mut raw, max);
         let n = raw.len();
-        out.extend(raw.drain(..).map(Buf));
+        take(&raw);
+        raw.clear();
         self.pending = raw;
         match outcome {
             Ok(()) => Ok(n),
@@ -228,6 +233,11 @@ impl NicQueue {
         self.side.free_done();
     }
 
+    pub(crate) fn free_raw(&mut self, bufs: &[RawBuf]) {
+        bufs.iter().for_each(|&b| self.free_one(b));
+        self.side.free_done();
+    }
+
     #[inline]
     fn free_one(&mut self, b: RawBuf) {
         if b.flags & NO_RECYCLE == 0 && self.side.shared.config.shared_pool {
@@ -238,17 +248,22 @@ impl NicQueue {
     /// Allocates the buffers for one received packet of `bytes`: one small, or as many large
     /// ones as it needs, chained. None when too few are free or it needs more than four.
     pub fn alloc_packet(&mut self, bytes: usize) -> Result<Option<Vec<Buf>>, Error> {
-        if !self.ready()? {
-            return Ok(None);
-        }
         let mut raw = [RawBuf::default(); MAX_SEGMENTS];
-        let n = self.blank(bytes, &mut raw)?;
+        let n = self.alloc_packet_raw(bytes, &mut raw)?;
         Ok((n > 0).then(|| raw[..n].iter().map(|&r| Buf(r)).collect()))
+    }
+
+    pub(crate) fn alloc_packet_raw(&mut self, bytes: usize, out: &mut [RawBuf; MAX_SEGMENTS]) -> Result<usize, Error> {
+        if self.ready()? {
+            self.blank(bytes, out)
+        } else {
+            Ok(0)
+        }
     }
 
     /// Fills `out` with empty buffers for `bytes`, lengths and chain set; zero: none free.
     fn blank(&mut self, bytes: usize, out: &mut [RawBuf; MAX_SEGMENTS]) -> Result<usize, Error> {
-        let large = self.side.shared.config.large_bytes as usize;
+        let large = self.side.shared.config.capacity() as usize;
         let need = match self.side.class_for(bytes) {
             Class::Small if self.side.shared.config.shared_pool => 1,
             _ => bytes.div_ceil(large),
@@ -279,11 +294,11 @@ impl NicQueue {
             }
             return Ok(n == out.len());
         };
-        let large = self.side.shared.config.large_bytes as usize;
+        let large = self.side.shared.config.capacity() as usize;
         for (i, slot) in out.iter_mut().enumerate() {
             match ring.take(&self.region) {
                 Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
-                    Some(p) if p.room() == large && p.class() == Class::Large => {
+                    Some(p) if p.room() >= large && p.class() == Class::Large => {
                         *slot = RawBuf { addr, index: p.index(), len: 0, flags: 0 };
                     }
                     _ => return Err(self.fail(Fault::Address)),
@@ -334,6 +349,31 @@ impl NicQueue {
         self.filled.extend(bufs.drain(..).map(|b| b.0));
         self.publish()?;
         Ok(self.filled.len())
+    }
+
+    /// As [`rx_post`](Self::rx_post) for handles that came through C: all of them, or none if
+    /// one is not this side's.
+    pub(crate) fn rx_post_raw(&mut self, bufs: &[RawBuf]) -> Result<usize, Error> {
+        if !self.ready()? {
+            return Ok(0);
+        }
+        for b in bufs {
+            let sound = match self.rx {
+                Rx::Lines(_) => self.side.may_send(b),
+                // Blanks are the host's throughout; the ledger does not know them.
+                Rx::Slots(_) => self.side.shared.layout.check(b.desc(false)).is_some(),
+            };
+            if !sound {
+                return Err(Error::Usage("a buffer in the burst is empty, too long or not owned"));
+            }
+        }
+        self.filled.extend_from_slice(bufs);
+        self.publish()?;
+        Ok(self.filled.len())
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
     }
 
     fn publish(&mut self) -> Result<(), Error> {
@@ -411,11 +451,13 @@ impl NicQueue {
         }
         self.side.free_done();
         let moved = self.pending_at - start;
+        // First the copies, then the consumed lines: stores become visible in order, and the
+        // host waits for the former.
+        let published = self.publish();
         if self.pending_at == self.pending.len() {
             self.tx.release(&self.region);
         }
-        self.publish()?;
-        Ok(moved)
+        published.map(|()| moved)
     }
 
     /// Copies the packet at `pending_at`; false when it must wait for buffers.
@@ -431,7 +473,7 @@ impl NicQueue {
                 break;
             }
         }
-        let large = self.side.shared.config.large_bytes as usize;
+        let large = self.side.shared.config.capacity() as usize;
         if segments == 1 && bytes <= large && matches!(self.rx, Rx::Lines(_)) {
             return Ok(self.loop_one(bytes));
         }
@@ -520,6 +562,10 @@ impl NicQueue {
             self.side.spill_all();
         }
     }
+}
+
+fn host_alive(host: &Option<Arc<UnixStream>>) -> bool {
+    host.as_ref().is_none_or(|stream| channel::is_open(stream))
 }
 
 fn rings(shared: &Shared, id: usize) -> (Consumer, Rx) {

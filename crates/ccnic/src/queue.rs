@@ -138,7 +138,7 @@ impl HostQueue {
             self.sweep()?;
         }
         let group = self.tx.group();
-        let mut done = 0;
+        let mut done = self.tx_lines(bufs);
         let mut outcome = Ok(());
         while done < bufs.len() {
             let n = match next_chunk(&bufs[done..], group) {
@@ -149,7 +149,7 @@ impl HostQueue {
                 }
             };
             let chunk = &bufs[done..done + n];
-            if !chunk.iter().all(|b| self.side.may_send(b)) {
+            if !(0..n).all(|i| self.may_send(chunk, i)) {
                 outcome = Err(Error::Usage("a buffer in the burst is empty, too long or not owned"));
                 break;
             }
@@ -165,7 +165,11 @@ impl HostQueue {
             if self.lent_open > 0 && self.tx.position() + units as u64 - self.swept > self.tx.units() {
                 self.sweep()?;
             }
-            self.send_chunk(chunk, group);
+            let mut descs = [Desc::default(); 4];
+            self.describe(chunk, group, &mut descs);
+            self.tx.publish(&self.region, &descs[..n]);
+            self.side.stats.tx += n as u64;
+            self.side.stats.units += 1;
             done += n;
         }
         self.tx.commit(&self.region);
@@ -176,29 +180,61 @@ impl HostQueue {
         }
     }
 
+    /// The usual case of a burst, one pass per line: packets of one buffer that nobody else
+    /// refers to go to a NIC that frees them. Returns how many went; the rest, if any, is for
+    /// the general way.
     #[inline]
-    fn send_chunk(&mut self, chunk: &[RawBuf], group: usize) {
-        let mut descs = [Desc::default(); 4];
-        let shared = &self.side.shared;
-        let pooled = shared.layout.pooled();
-        let simple = shared.config.shared_pool
-            && chunk.iter().all(|b| (b.index as usize) < pooled && shared.ledger.is_sole(0, b.index));
-        if simple {
-            for (d, b) in descs.iter_mut().zip(chunk) {
-                shared.ledger.send_off(0, b.index);
-                *d = b.desc(false);
-                self.side.stats.tx_bytes += u64::from(b.len);
-            }
-        } else {
-            self.lend(chunk, group, &mut descs);
+    fn tx_lines(&mut self, bufs: &[RawBuf]) -> usize {
+        let Side { shared, stats, .. } = &mut self.side;
+        if self.tx.group() != 4 || self.lent_open > 0 || !shared.config.shared_pool {
+            return 0;
         }
-        self.tx.publish(&self.region, &descs[..chunk.len()]);
-        self.side.stats.tx += chunk.len() as u64;
-        self.side.stats.units += 1;
+        let (mut done, mut bytes) = (0, 0);
+        let limit = shared.layout.pooled() as u32;
+        for chunk in bufs.chunks(4) {
+            if !matches!(self.tx.ensure(&self.region, 1), Ok(true)) {
+                break;
+            }
+            let mut descs = [Desc::default(); 4];
+            let mut good = 0;
+            for (d, b) in descs.iter_mut().zip(chunk) {
+                *d = b.desc(false);
+                let sound =
+                    !d.more() && b.index < limit && shared.layout.check(*d).is_some_and(|p| p.index() == b.index);
+                // Leaves this side at once, so that the same buffer twice in a line is noticed.
+                if !sound || !shared.ledger.shift(0, b.index, Owner::User, Owner::Away) {
+                    break;
+                }
+                good += 1;
+            }
+            if good < chunk.len() {
+                for b in &chunk[..good] {
+                    shared.ledger.shift(0, b.index, Owner::Away, Owner::User);
+                }
+                break;
+            }
+            self.tx.publish(&self.region, &descs[..good]);
+            done += good;
+            bytes += chunk.iter().map(|b| u64::from(b.len)).sum::<u64>();
+            stats.units += 1;
+        }
+        stats.tx += done as u64;
+        stats.tx_bytes += bytes;
+        done
     }
 
-    /// Describes a chunk of which some or all buffers come back to this side.
-    fn lend(&mut self, chunk: &[RawBuf], group: usize, descs: &mut [Desc; 4]) {
+    /// Whether the buffer at `i` of a chunk may be sent: the caller owns it, it is sound, and
+    /// it is not in the chunk twice, unless it has further references.
+    fn may_send(&mut self, chunk: &[RawBuf], i: usize) -> bool {
+        let b = &chunk[i];
+        let twice = chunk[..i].iter().any(|a| a.index == b.index) && !self.side.shared.ledger.shared(b.index);
+        self.side.stats.misuse += u64::from(twice);
+        !twice && self.side.may_send(b)
+    }
+
+    /// Describes a chunk and records whose its buffers are now: the NIC's, or this side's, to
+    /// be freed when their transmission has completed.
+    fn describe(&mut self, chunk: &[RawBuf], group: usize, descs: &mut [Desc; 4]) {
         let slots = self.lent.len();
         let first = (self.tx.position() as usize * group) & (slots - 1);
         let lend_all = !self.side.shared.config.shared_pool;
@@ -268,9 +304,9 @@ impl HostQueue {
                 Err(fault) => return self.fail_after(fault, got),
             };
             match self.side.accept(desc, false) {
-                Ok(b) => {
-                    self.region.prefetch_byte(b.addr as usize);
-                    out[got] = RawBuf { flags: b.flags & !NO_RECYCLE, ..b };
+                Ok(index) => {
+                    self.region.prefetch_byte(desc.addr as usize);
+                    out[got] = RawBuf { addr: desc.addr, index, len: desc.len(), flags: desc.flags() & !NO_RECYCLE };
                     got += 1;
                 }
                 Err(fault) => return self.fail_after(fault, got),

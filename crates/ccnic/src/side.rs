@@ -23,6 +23,131 @@ impl Shared {
         let ledger = Ledger::new(layout.total());
         Arc::new(Shared { region, config, layout, ledger })
     }
+
+    /// Takes up to `scratch.len()` buffers of a class from the pool for `owner` and passes
+    /// them to `keep`, in the pool's order. Returns how many, and how many entries were not
+    /// free buffers of that class: those are dropped, and if the peer forged them, the
+    /// buffers they should have been are found again at the next reset.
+    fn pool_take(
+        &self,
+        epoch: u32,
+        class: Class,
+        owner: Owner,
+        scratch: &mut [u64],
+        mut keep: impl FnMut(usize, u32),
+    ) -> (usize, usize) {
+        let got = self.layout.pools[class as usize].take(&self.region, scratch);
+        let mut kept = 0;
+        for &addr in &scratch[..got] {
+            let place = self.layout.locate(addr).filter(|p| p.class() == class);
+            match place {
+                Some(p) if self.ledger.shift(epoch, p.index(), Owner::Away, owner) => {
+                    keep(kept, p.index());
+                    kept += 1;
+                }
+                _ => {}
+            }
+        }
+        (kept, got - kept)
+    }
+}
+
+/// The large buffers of a port's shared pool, for threads without a queue and for allocators
+/// of other frameworks. `Send` and `Sync`; no call blocks. Not to be used during
+/// [`recover`](crate::HostPort::recover), which rebuilds the pool.
+#[derive(Clone)]
+pub struct HostPool(pub(crate) Arc<Shared>);
+
+impl HostPool {
+    const CHUNK: usize = 64;
+
+    /// Takes up to `out.len()` large buffers; returns how many.
+    pub fn take(&self, out: &mut [RawBuf]) -> usize {
+        let mut scratch = [0; Self::CHUNK];
+        let mut done = 0;
+        while done < out.len() {
+            let most = (out.len() - done).min(Self::CHUNK);
+            let to = &mut out[done..];
+            let (kept, bad) = self.0.pool_take(0, Class::Large, Owner::User, &mut scratch[..most], |i, index| {
+                to[i] = RawBuf { addr: self.0.layout.addr(index), index, len: 0, flags: 0 };
+            });
+            done += kept;
+            if kept + bad == 0 {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Gives large buffers of the application back. Those with further references lose one
+    /// and stay; those it does not own are left alone. Returns how many were its own.
+    pub fn put(&self, bufs: &[RawBuf]) -> usize {
+        let mut scratch = [0; Self::CHUNK];
+        let mut own = 0;
+        for chunk in bufs.chunks(Self::CHUNK) {
+            let mut n = 0;
+            for b in chunk {
+                let large = self.0.layout.spans[Class::Large as usize].holds(b.index);
+                if large && self.0.ledger.shift(0, b.index, Owner::User, Owner::Away) {
+                    scratch[n] = self.0.layout.addr(b.index);
+                    n += 1;
+                } else {
+                    own += usize::from(large && self.0.ledger.drop_ref(b.index));
+                }
+            }
+            if n > 0 {
+                self.0.layout.pools[Class::Large as usize].put(&self.0.region, scratch[..n].iter().copied());
+            }
+            own += n;
+        }
+        own
+    }
+
+    /// Number of large buffers in the pool; a moment's estimate while others use it.
+    pub fn available(&self) -> usize {
+        let pool = &self.0.layout.pools[Class::Large as usize];
+        (pool.len(&self.0.region) as usize).min(self.0.layout.pooled())
+    }
+
+    /// The `n`-th large buffer, whoever owns it: an empty handle, the address of its payload,
+    /// and the bytes from there to its end.
+    pub fn buffer(&self, n: u32) -> Option<(RawBuf, *mut u8, usize)> {
+        let layout = &self.0.layout;
+        let span = &layout.spans[Class::Large as usize];
+        if n >= span.count() {
+            return None;
+        }
+        let index = span.first() + n;
+        let addr = layout.addr(index);
+        let room = layout.locate(addr)?.room();
+        Some((RawBuf { addr, index, len: 0, flags: 0 }, self.0.region.ptr(addr as usize, room), room))
+    }
+}
+
+/// Which queues of a port have been opened; each is opened once.
+pub(crate) struct Opened(Vec<bool>);
+
+impl Opened {
+    pub fn new(queues: u32) -> Opened {
+        Opened(vec![false; queues as usize])
+    }
+
+    /// Marks queue `id` as open and returns it as an index.
+    pub fn take(&mut self, id: u32) -> Result<usize, Error> {
+        let last = self.0.len() - 1;
+        match self.0.get_mut(id as usize) {
+            None => Err(Error::Config(format!("queue {id} does not exist; the last one is {last}"))),
+            Some(true) => Err(Error::Usage("the queue is already open")),
+            Some(open) => {
+                *open = true;
+                Ok(id as usize)
+            }
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.iter().filter(|open| **open).count()
+    }
 }
 
 /// Counters of one queue; plain numbers, read with [`stats`](crate::HostQueue::stats).
@@ -163,21 +288,12 @@ impl Side {
         let shared = &self.shared;
         let bulk = if shared.config.recycle { shared.config.bulk as usize } else { want };
         let most = bulk.min(self.scratch.len());
-        let got = shared.layout.pools[class as usize].take(&shared.region, &mut self.scratch[..most]);
-        let mut kept = 0;
-        // Reversed, so that the stack pops them in the pool's order.
-        for &addr in self.scratch[..got].iter().rev() {
-            // A value that is not a free buffer of this class is dropped; if the peer forged
-            // it, the buffer it should have been is found again at the next reset.
-            let place = shared.layout.locate(addr).filter(|p| p.class() == class);
-            match place {
-                Some(p) if shared.ledger.shift(self.epoch, p.index(), Owner::Away, Owner::Stack) => {
-                    self.stacks[class as usize].push(p.index());
-                    kept += 1;
-                }
-                _ => self.stats.faults += 1,
-            }
-        }
+        let stack = &mut self.stacks[class as usize];
+        let (kept, bad) =
+            shared.pool_take(self.epoch, class, Owner::Stack, &mut self.scratch[..most], |_, index| stack.push(index));
+        // The stack pops them in the pool's order; it was empty.
+        stack.reverse();
+        self.stats.faults += bad as u64;
         self.stats.pool_takes += kept as u64;
         kept
     }
@@ -238,13 +354,13 @@ impl Side {
         }
     }
 
-    /// Validates an incoming descriptor and takes its buffer, unless it is only lent.
-    #[inline]
-    pub fn accept(&mut self, d: Desc, lent: bool) -> Result<RawBuf, Fault> {
+    /// Validates an incoming descriptor and takes its buffer, unless it is only lent. Returns
+    /// the buffer's index.
+    #[inline(always)]
+    pub fn accept(&mut self, d: Desc, lent: bool) -> Result<u32, Fault> {
         let Some(place) = self.shared.layout.check(d) else {
             return Err(self.shared.layout.why(d));
         };
-        let flags = d.flags();
         if !lent {
             if place.class() == Class::Object {
                 return Err(Fault::Address);
@@ -255,7 +371,7 @@ impl Side {
         }
         self.stats.rx += 1;
         self.stats.rx_bytes += u64::from(d.len());
-        Ok(RawBuf { addr: d.addr, index: place.index(), len: d.len(), flags })
+        Ok(place.index())
     }
 
     /// Checks a buffer the caller wants to send: it owns it, and the span is inside it.

@@ -1,14 +1,17 @@
 //! The C header declares exactly what the library exports, and a C program can use it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ccnic::{Config, HostPort};
 
 #[test]
 fn header_and_library_declare_the_same_functions() {
-    let exported: BTreeSet<&str> = include_str!("../src/capi.rs")
-        .split("extern \"C\" fn ")
-        .skip(1)
+    let exported: BTreeSet<&str> = [include_str!("../src/capi/mod.rs"), include_str!("../src/capi/nic.rs")]
+        .iter()
+        .flat_map(|source| source.split("extern \"C\" fn ").skip(1))
         .filter_map(|rest| rest.split('(').next())
         .collect();
     let header = include_str!("../include/ccnic.h");
@@ -21,32 +24,90 @@ fn header_and_library_declare_the_same_functions() {
     assert_eq!(exported, declared);
 }
 
+/// A program of tests/c, built against the header and the shared library; removed on drop.
+struct Program(PathBuf);
+
+impl Program {
+    fn build(name: &str) -> Option<Program> {
+        let Ok(cc) = Command::new("cc").arg("--version").output() else {
+            eprintln!("skipped: no C compiler");
+            return None;
+        };
+        assert!(cc.status.success());
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let programs = Path::new(env!("CARGO_BIN_EXE_ccnic-nic")).parent().expect("target directory");
+        let lib = [programs.join("deps"), programs.to_path_buf()]
+            .into_iter()
+            .find(|d| d.join("libccnic.so").exists())
+            .expect("the shared library was built with the tests");
+        let out = std::env::temp_dir().join(format!("ccnic-{name}-{}", std::process::id()));
+        let built = Command::new("cc")
+            .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2"])
+            // For instance -fsanitize=address, see docs/ccnic.
+            .args(std::env::var("CCNIC_TEST_CFLAGS").unwrap_or_default().split_whitespace())
+            .arg(here.join(format!("tests/c/{name}.c")))
+            .arg("-I")
+            .arg(here.join("include"))
+            .arg(lib.join("libccnic.so"))
+            .arg(format!("-Wl,-rpath,{}", lib.display()))
+            .arg("-o")
+            .arg(&out)
+            .status()
+            .expect("cc runs");
+        assert!(built.success());
+        Some(Program(out))
+    }
+
+    fn run(&self) {
+        let run = Command::new(&self.0).output().expect("the program runs");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 #[test]
 fn a_c_program_exchanges_packets() {
-    let Ok(cc) = Command::new("cc").arg("--version").output() else {
-        return eprintln!("skipped: no C compiler");
+    if let Some(program) = Program::build("smoke") {
+        program.run();
+    }
+}
+
+#[test]
+fn a_nic_written_in_c_serves_this_process_and_another() {
+    let Some(program) = Program::build("nic") else {
+        return;
     };
-    assert!(cc.status.success());
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let programs = Path::new(env!("CARGO_BIN_EXE_ccnic-nic")).parent().expect("target directory");
-    let lib = [programs.join("deps"), programs.to_path_buf()]
-        .into_iter()
-        .find(|d| d.join("libccnic.so").exists())
-        .expect("the shared library was built with the tests");
-    let out = std::env::temp_dir().join(format!("ccnic-smoke-{}", std::process::id()));
-    let built = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2"])
-        .arg(here.join("tests/c/smoke.c"))
-        .arg("-I")
-        .arg(here.join("include"))
-        .arg(lib.join("libccnic.so"))
-        .arg(format!("-Wl,-rpath,{}", lib.display()))
-        .arg("-o")
-        .arg(&out)
-        .status()
-        .expect("cc runs");
-    assert!(built.success());
-    let run = Command::new(&out).output().expect("the program runs");
-    let _ = std::fs::remove_file(&out);
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    program.run();
+    let socket = program.0.with_extension("sock");
+    let mut nic = Command::new(&program.0).arg(&socket).spawn().expect("the program runs");
+    let mut port = HostPort::create(Config::default()).expect("region");
+    let mut queue = port.queue(0).expect("first");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while port.connect(&socket).is_err() {
+        assert!(Instant::now() < deadline, "the NIC does not listen");
+        std::thread::yield_now();
+    }
+    let (mut bufs, mut got) = (Vec::new(), 0u32);
+    for sent in 0..500u32 {
+        assert_eq!(queue.alloc(&mut bufs, 1, 64), 1);
+        queue.write(&mut bufs[0], &sent.to_le_bytes());
+        queue.tx(&mut bufs).expect("an honest NIC");
+        assert!(bufs.is_empty());
+        while got <= sent {
+            assert!(Instant::now() < deadline, "packet {got} does not come back");
+            queue.rx(&mut bufs, 8).expect("an honest NIC");
+            for b in &bufs {
+                assert_eq!(queue.to_vec(b), (!got).to_le_bytes());
+                got += 1;
+            }
+            queue.free(&mut bufs);
+        }
+    }
+    drop((queue, port));
+    assert!(nic.wait().expect("it ends with its host").success());
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ccnic::{Buf, Class, Config, Error, HostPort, HostQueue, Layout, NicQueue, Signal};
+use ccnic::{Buf, Class, Config, Error, HostPort, HostQueue, Layout, NicQueue, RawBuf, Signal};
 use proptest::prelude::*;
 
 fn variants() -> impl Strategy<Value = Config> {
@@ -11,8 +11,15 @@ fn variants() -> impl Strategy<Value = Config> {
     let signal = prop_oneof![Just(Signal::Inline), Just(Signal::Register)];
     let rings = (layout, signal, any::<bool>(), prop_oneof![Just(16u32), Just(64)], 1u32..9, 1u32..3);
     let pool = (any::<bool>(), any::<bool>(), any::<bool>(), 1u32..40, 1u32..33);
-    (rings, pool).prop_map(
-        |((layout, signal, shared_pool, slots, rx_lazy, tx_lazy), (recycle, nonseq, small, stack, bulk))| Config {
+    let room = prop_oneof![Just((0u32, 0u32)), Just((128, 0)), Just((128, 512))];
+    (rings, pool, room).prop_map(
+        |(
+            (layout, signal, shared_pool, slots, rx_lazy, tx_lazy),
+            (recycle, nonseq, small, stack, bulk),
+            (headroom, payload),
+        )| Config {
+            headroom,
+            payload,
             layout,
             signal,
             shared_pool,
@@ -39,6 +46,8 @@ enum Step {
     Send(Vec<Vec<usize>>),
     Nic(usize),
     Receive(usize),
+    /// Take buffers from the shared pool past the queue, and give them back.
+    Borrow(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -50,6 +59,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         prop::collection::vec(packet, 1..12).prop_map(Step::Send),
         (1usize..40).prop_map(Step::Nic),
         (1usize..40).prop_map(Step::Receive),
+        (1usize..40).prop_map(Step::Borrow),
     ];
     prop::collection::vec(step, 1..60)
 }
@@ -68,6 +78,8 @@ fn payload(number: u64, len: usize) -> Vec<u8> {
 }
 
 struct Run {
+    /// Most bytes of a segment.
+    room: usize,
     queue: HostQueue,
     nic: NicQueue,
     expected: VecDeque<Vec<u8>>,
@@ -78,6 +90,7 @@ struct Run {
 impl Run {
     fn send(&mut self, packets: &[Vec<usize>]) {
         for lens in packets {
+            let lens: Vec<usize> = lens.iter().map(|&len| len.min(self.room)).collect();
             let total: usize = lens.iter().sum();
             let bytes = payload(self.number, total);
             let mut bufs = Vec::new();
@@ -131,7 +144,8 @@ fn open(config: Config) -> (HostPort, ccnic::NicPort, Run) {
     let queue = port.queue(0).expect("first");
     let mut nic_port = port.local_nic().expect("first");
     let nic = nic_port.queue(0).expect("first");
-    let run = Run { queue, nic, expected: VecDeque::new(), partial: Vec::new(), number: 0 };
+    let room = port.config().capacity() as usize;
+    let run = Run { room, queue, nic, expected: VecDeque::new(), partial: Vec::new(), number: 0 };
     (port, nic_port, run)
 }
 
@@ -146,6 +160,12 @@ proptest! {
                 Step::Send(packets) => run.send(packets),
                 Step::Nic(budget) => { run.nic.loopback(*budget).expect("an honest host"); }
                 Step::Receive(max) => { run.receive(*max); }
+                Step::Borrow(count) => {
+                    let mut bufs = vec![RawBuf::default(); *count];
+                    let got = port.pool().take(&mut bufs);
+                    prop_assert_eq!(port.pool().put(&bufs[..got]), got);
+                    prop_assert_eq!(port.pool().put(&bufs[..got]), 0, "a second time they are not the caller's");
+                }
             }
         }
         run.settle();

@@ -165,6 +165,29 @@ fn a_reset_with_a_live_nic_loses_nothing() {
     exchange(&mut b, 500);
 }
 
+/// A host parts from a live NIC and comes back, serving more queues each time; the NIC that
+/// was left never touches the rings again.
+#[test]
+fn a_host_changes_its_nic_and_the_queues_served() {
+    let mut nics = [Nic::start("first"), Nic::start("second")];
+    let mut port = HostPort::create(Config { queues: 3, ..Config::default() }).expect("region");
+    let mut queues: Vec<HostQueue> = Vec::new();
+    for served in 1..4u32 {
+        port.set_served(served).expect("no NIC");
+        queues.push(port.queue(served - 1).expect("opened once"));
+        connect(&mut port, &nics[served as usize % 2]);
+        assert!(matches!(port.set_served(1), Err(Error::Usage(_))), "a NIC serves them already");
+        queues.iter_mut().for_each(|q| exchange(q, 500));
+        port.disconnect();
+        assert!(!port.peer_alive());
+        let mut open: Vec<&mut HostQueue> = queues.iter_mut().collect();
+        port.recover(&mut open).expect("nobody to wait for");
+        let audit = port.audit(&queues.iter().collect::<Vec<_>>());
+        assert_eq!((audit.user, audit.stacked + audit.pooled), (0, audit.total), "no buffer lost");
+    }
+    nics.iter_mut().for_each(Nic::kill);
+}
+
 #[test]
 fn a_host_that_sends_nonsense_is_refused() {
     let path = std::env::temp_dir().join(format!("ccnic-nonsense-{}.sock", std::process::id()));

@@ -66,7 +66,7 @@ fn run(args: &Args) -> Result<(), Error> {
 fn serve(args: &Args, mut port: NicPort) -> Result<(), Error> {
     let stop = AtomicBool::new(false);
     let mut queues = Vec::new();
-    for id in 0..port.config().queues {
+    for id in 0..port.config().served() {
         queues.push(port.queue(id)?);
     }
     match (args.mode, &args.iface) {

@@ -55,7 +55,8 @@ enum What {
     Batch,
     /// Latency at 80 % of each interface's own peak rate.
     Loaded,
-    /// Cache-line ping-pong (Fig. 8) and streaming (Fig. 9).
+    /// Cache-line ping-pong (Fig. 8), loads of lines the other CPU modified, streaming
+    /// (Fig. 9). `hostnet calibrate` reads it.
     Probe,
     /// Checksummed packets until a number is reached; fails on the first altered one.
     Soak {
@@ -313,6 +314,10 @@ fn probes(c: &Common) -> Result<(), Error> {
             let ns = probe::ping_pong(cpus, together, 200_000)?;
             println!("pingpong,{variant},64,{rep},{ns:.1},ns");
         }
+        // 128 KiB: within the private caches of the CPU that wrote them, and within the reach of
+        // the reader's address translation.
+        let ns = probe::transfer(cpus, 2048, 64)?;
+        println!("transfer,modified_line,64,{rep},{ns:.1},ns");
         for (variant, nt) in [("cached", false), ("non_temporal", true)] {
             for chunk in [64 << 10, 1 << 20] {
                 let gbps = probe::stream(cpus, chunk, nt, (256 << 20) / chunk as u64)?;

@@ -47,6 +47,59 @@ fn wait_for(region: &Region, word: usize, value: u64) {
     }
 }
 
+/// Latency of one load of a line that the other CPU has just modified, in ns: the other CPU
+/// writes a chain through `lines` lines in random order, this one follows it, `rounds` times;
+/// the median round counts.
+pub fn transfer(cpus: (usize, usize), lines: usize, rounds: u64) -> Result<f64, Error> {
+    let region = Region::memfd(4096 + lines * 64, false)?;
+    let (ready, done, first) = (0, 16, 4096 / 8);
+    let order = shuffled(lines);
+    ccnic::pin_to_cpu(cpus.0)?;
+    let moved = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // As above.
+            let _ = ccnic::pin_to_cpu(cpus.1);
+            moved.wait();
+            for i in 1..=rounds {
+                for (from, to) in order.iter().zip(order.iter().skip(1).chain(&order[..1])) {
+                    region.put(first + from * 8, (first + to * 8) as u64);
+                }
+                region.put_release(ready, i);
+                wait_for(&region, done, i);
+            }
+        });
+        moved.wait();
+        let mut times = Vec::new();
+        for i in 1..=rounds {
+            wait_for(&region, ready, i);
+            let start = Instant::now();
+            let mut at = first + order[0] * 8;
+            for _ in 0..lines {
+                at = region.get(at) as usize;
+            }
+            std::hint::black_box(at);
+            times.push(start.elapsed().as_nanos() as f64 / lines as f64);
+            region.put_release(done, i);
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    })
+}
+
+/// The numbers below `count` in an order no prefetcher follows (Fisher-Yates, fixed seed).
+fn shuffled(count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    let mut x = 0x9e37_79b9_7f4a_7c15u64;
+    for i in (1..count).rev() {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        order.swap(i, (x % (i as u64 + 1)) as usize);
+    }
+    order
+}
+
 /// Gigabits per second of a writer filling `chunk` bytes and signalling, and a reader
 /// summing them, over two chunks in turn; stores cached or non-temporal.
 pub fn stream(cpus: (usize, usize), chunk: usize, non_temporal: bool, chunks: u64) -> Result<f64, Error> {

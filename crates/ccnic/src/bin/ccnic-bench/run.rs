@@ -182,7 +182,7 @@ impl<'a> Load<'a> {
                 u64::from_le_bytes(w)
             })
             .fold(0, u64::wrapping_add);
-        let segment = spec.config.large_bytes as usize;
+        let segment = spec.config.capacity() as usize;
         Load {
             spec,
             segments: spec.size.div_ceil(segment),

@@ -5,6 +5,8 @@
 //! what the header says they are; that is the only thing taken on trust.
 #![allow(clippy::missing_safety_doc)] // the header states each contract once
 
+mod nic;
+
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +18,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::host::HostPort;
 use crate::queue::HostQueue;
-use crate::side::Stats;
+use crate::side::{HostPool, Stats};
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -153,7 +155,7 @@ pub unsafe extern "C" fn ccnic_port_start_loopback(port: *mut CPort, cpu: c_int)
 fn start_loopback(port: &mut CPort, cpu: c_int) -> Result<(), Error> {
     stop_nic(port);
     let mut nic = port.port.local_nic()?;
-    let queues: Result<Vec<_>, Error> = (0..nic.config().queues).map(|q| nic.queue(q)).collect();
+    let queues: Result<Vec<_>, Error> = (0..nic.config().served()).map(|q| nic.queue(q)).collect();
     let mut queues = queues?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
@@ -181,8 +183,95 @@ fn stop_nic(port: &mut CPort) {
 pub unsafe extern "C" fn ccnic_port_stop_nic(port: *mut CPort) {
     if !port.is_null() {
         // SAFETY: a live port.
-        stop_nic(unsafe { &mut *port });
+        let port = unsafe { &mut *port };
+        stop_nic(port);
+        port.port.disconnect();
     }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_set_served(port: *mut CPort, queues: u32) -> c_int {
+    if port.is_null() {
+        return null();
+    }
+    // SAFETY: a live port.
+    done(unsafe { &mut *port }.port.set_served(queues))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_pool_open(port: *mut CPort, out: *mut *mut HostPool) -> c_int {
+    if port.is_null() || out.is_null() {
+        return null();
+    }
+    // SAFETY: a live port, and a valid place for a pointer.
+    unsafe { out.write(Box::into_raw(Box::new((*port).port.pool()))) };
+    0
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_pool_close(pool: *mut HostPool) {
+    if !pool.is_null() {
+        // SAFETY: made by `ccnic_pool_open` and not used again.
+        drop(unsafe { Box::from_raw(pool) });
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_pool_take(pool: *const HostPool, bufs: *mut RawBuf, n: u32) -> c_int {
+    if pool.is_null() {
+        return null();
+    }
+    // SAFETY: a live pool, and `n` buffers.
+    let (pool, bufs) = unsafe { (&*pool, slice_mut(bufs, n)) };
+    pool.take(bufs) as c_int
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_pool_put(pool: *const HostPool, bufs: *const RawBuf, n: u32) -> c_int {
+    if pool.is_null() {
+        return null();
+    }
+    // SAFETY: a live pool, and `n` buffers.
+    let (pool, bufs) = unsafe { (&*pool, slice(bufs, n)) };
+    pool.put(bufs) as c_int
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_pool_available(pool: *const HostPool) -> c_int {
+    if pool.is_null() {
+        return null();
+    }
+    // SAFETY: a live pool.
+    unsafe { &*pool }.available() as c_int
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_pool_buffer(
+    pool: *const HostPool,
+    n: u32,
+    buf: *mut RawBuf,
+    room: *mut u32,
+) -> *mut c_void {
+    if pool.is_null() || buf.is_null() || room.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: a live pool.
+    let Some((raw, data, size)) = unsafe { &*pool }.buffer(n) else {
+        return std::ptr::null_mut();
+    };
+    // SAFETY: valid places for a handle and a number.
+    unsafe {
+        buf.write(raw);
+        room.write(size as u32);
+    }
+    data.cast()
 }
 
 /// See `ccnic.h`.

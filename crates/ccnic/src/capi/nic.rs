@@ -1,0 +1,213 @@
+//! The NIC's side of the C ABI.
+
+use std::ffi::{c_char, c_int, c_void, CStr};
+
+use super::{code, count, null, slice, slice_mut, CPort};
+use crate::buf::RawBuf;
+use crate::channel::NicServer;
+use crate::desc::MAX_SEGMENTS;
+use crate::error::Error;
+use crate::nic::{NicPort, NicQueue};
+use crate::side::Stats;
+
+/// Hands a fresh object to C, or reports why there is none.
+unsafe fn give<T>(result: Result<T, Error>, out: *mut *mut T) -> c_int {
+    match result {
+        Ok(value) => {
+            // SAFETY: the caller checked that `out` is a place for a pointer.
+            unsafe { out.write(Box::into_raw(Box::new(value))) };
+            0
+        }
+        Err(e) => code(&e),
+    }
+}
+
+/// Takes an object back from C.
+unsafe fn drop_box<T>(object: *mut T) {
+    if !object.is_null() {
+        // SAFETY: made by `give` and not used again.
+        drop(unsafe { Box::from_raw(object) });
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_server_listen(path: *const c_char, out: *mut *mut NicServer) -> c_int {
+    if path.is_null() || out.is_null() {
+        return null();
+    }
+    // SAFETY: a terminated string.
+    let server = match unsafe { CStr::from_ptr(path) }.to_str() {
+        Ok(path) => NicServer::bind(path),
+        Err(_) => Err(Error::Usage("the socket path is not UTF-8")),
+    };
+    // SAFETY: a valid place for a pointer.
+    unsafe { give(server, out) }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_server_accept(server: *const NicServer, out: *mut *mut NicPort) -> c_int {
+    if server.is_null() || out.is_null() {
+        return null();
+    }
+    // SAFETY: a live server, and a valid place for a pointer.
+    unsafe { give((*server).accept(), out) }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_server_close(server: *mut NicServer) {
+    // SAFETY: as the header demands.
+    unsafe { drop_box(server) }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_attach(port: *mut CPort, out: *mut *mut NicPort) -> c_int {
+    if port.is_null() || out.is_null() {
+        return null();
+    }
+    // SAFETY: a live port, and a valid place for a pointer.
+    unsafe { give((*port).port.local_nic(), out) }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_destroy(nic: *mut NicPort) {
+    // SAFETY: as the header demands.
+    unsafe { drop_box(nic) }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_host_alive(nic: *const NicPort) -> c_int {
+    if nic.is_null() {
+        return 0;
+    }
+    // SAFETY: a live NIC.
+    c_int::from(unsafe { &*nic }.host_alive())
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_queues(nic: *const NicPort) -> u32 {
+    if nic.is_null() {
+        return 0;
+    }
+    // SAFETY: a live NIC.
+    unsafe { &*nic }.config().served()
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_queue_open(nic: *mut NicPort, id: u32, out: *mut *mut NicQueue) -> c_int {
+    if nic.is_null() || out.is_null() {
+        return null();
+    }
+    // SAFETY: a live NIC, and a valid place for a pointer.
+    unsafe { give((*nic).queue(id), out) }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_queue_close(queue: *mut NicQueue) {
+    // SAFETY: as the header demands.
+    unsafe { drop_box(queue) }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_tx_poll(queue: *mut NicQueue, bufs: *mut RawBuf, n: u32) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread, and `n` buffers.
+    let (queue, bufs) = unsafe { (&mut *queue, slice_mut(bufs, n)) };
+    count(queue.tx_poll_raw(bufs))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_tx_done(queue: *mut NicQueue) {
+    if !queue.is_null() {
+        // SAFETY: a live queue of this thread.
+        unsafe { &mut *queue }.tx_done();
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_free(queue: *mut NicQueue, bufs: *const RawBuf, n: u32) {
+    if !queue.is_null() {
+        // SAFETY: a live queue of this thread, and `n` buffers.
+        let (queue, bufs) = unsafe { (&mut *queue, slice(bufs, n)) };
+        queue.free_raw(bufs);
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_alloc(queue: *mut NicQueue, bytes: u32, bufs: *mut RawBuf) -> c_int {
+    if queue.is_null() || bufs.is_null() {
+        return null();
+    }
+    let mut raw = [RawBuf::default(); MAX_SEGMENTS];
+    // SAFETY: a live queue of this thread.
+    let got = unsafe { &mut *queue }.alloc_packet_raw(bytes as usize, &mut raw);
+    if let Ok(n) = got {
+        // SAFETY: room for `MAX_SEGMENTS` buffers, as the header demands.
+        let bufs = unsafe { slice_mut(bufs, MAX_SEGMENTS as u32) };
+        bufs[..n].copy_from_slice(&raw[..n]);
+    }
+    count(got)
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_rx_post(queue: *mut NicQueue, bufs: *const RawBuf, n: u32) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread, and `n` buffers.
+    let (queue, bufs) = unsafe { (&mut *queue, slice(bufs, n)) };
+    count(queue.rx_post_raw(bufs))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_loopback(queue: *mut NicQueue, budget: u32) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread.
+    count(unsafe { &mut *queue }.loopback(budget as usize))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_drain(queue: *mut NicQueue) {
+    if !queue.is_null() {
+        // SAFETY: a live queue of this thread.
+        unsafe { &mut *queue }.drain();
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_base(queue: *const NicQueue) -> *mut c_void {
+    if queue.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: a live queue.
+    unsafe { &*queue }.region().ptr(0, 0).cast()
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_queue_stats(queue: *const NicQueue, out: *mut Stats) {
+    if !queue.is_null() && !out.is_null() {
+        // SAFETY: a live queue, and a valid place for the counters.
+        unsafe { out.write((*queue).stats()) };
+    }
+}

@@ -1,0 +1,81 @@
+"""Tables of `ccnic-bench` and `ccnic-compare`: reading them, and one figure for each experiment they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import HostnetError
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+#: Columns by which the three kinds of table are told apart.
+_KINDS = {
+    "compare": {"mode", "contender", "size_bytes", "window", "mpps", "lat_min_ns", "lat_p50_ns"},
+    "bench": {"experiment", "variant", "size_bytes", "window", "mpps", "gbps", "lat_min_ns", "lat_p50_ns"},
+    "probe": {"experiment", "variant", "size_bytes", "value", "unit"},
+}
+
+
+def read(path: Path) -> pl.DataFrame:
+    """One CSV file of `ccnic-bench` or `compare.py`. Raises HostnetError if it is none."""
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(path, infer_schema_length=None, schema_overrides={"value": pl.Float64})
+    except OSError as e:
+        raise HostnetError(f"{path}: cannot be read ({e.strerror or e}).") from None
+    except pl.exceptions.PolarsError as e:
+        raise HostnetError(f"{path}: is not a table of ccnic-bench ({str(e).splitlines()[0]}).") from None
+    if kind(frame) is None:
+        raise HostnetError(f"{path}: is not a table of ccnic-bench; its columns are {', '.join(frame.columns)}.")
+    if frame.is_empty():
+        raise HostnetError(f"{path}: holds no measurements.")
+    return frame
+
+
+def kind(frame: pl.DataFrame) -> str | None:
+    """compare, bench or probe; none for a table of something else."""
+    return next((k for k, columns in _KINDS.items() if columns <= set(frame.columns)), None)
+
+
+def figures(frame: pl.DataFrame) -> dict[str, Figure]:
+    """The figures of a table by name: medians, per place of the two CPUs where the table tells it."""
+    import polars as pl
+
+    from .plots import ccnic as draw
+
+    if kind(frame) == "compare":
+        return {"compare": draw.compare(frame)}
+    if kind(frame) == "probe":
+        return {"probe": draw.probe(frame)}
+    drawings: dict[str, Callable[[pl.DataFrame], Figure]] = {
+        "loopback": draw.loopback, "fig16a": draw.batch, "fig16b": draw.batch}
+    wanted: dict[str, list[str]] = {}
+    for experiment in frame["experiment"].unique(maintain_order=True):
+        name = {"fig16a": "batch", "fig16b": "batch"}.get(experiment, experiment)
+        wanted.setdefault(name, []).append(experiment)
+    return {name: drawings.get(of[0], draw.variants)(frame.filter(pl.col("experiment").is_in(of)))
+            for name, of in wanted.items()}
+
+
+def plot(files: list[Path], out: Path) -> list[Path]:
+    """Draws every table into `out` as PNG and SVG, named after its file and experiment; returns the paths."""
+    from .output import staged
+    from .plots import save
+
+    frames = {path: read(path) for path in files}
+    stems = [path.stem for path in files]
+    twice = next((s for s in stems if stems.count(s) > 1), None)
+    if twice is not None:
+        raise HostnetError(f"two tables are called {twice}; their plots would overwrite each other.")
+    written: list[Path] = []
+    with staged(out) as tmp:
+        for path, frame in frames.items():
+            for name, figure in figures(frame).items():
+                stem = path.stem if path.stem == name else f"{path.stem}-{name}"
+                written += [out / p.name for p in save(figure, tmp / stem)]
+    return written

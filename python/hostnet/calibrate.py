@@ -1,0 +1,95 @@
+"""A platform with the core-to-core latency of the machine at hand, from what `ccnic-bench probe` measured."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import bench
+from .errors import HostnetError
+from .output import write_text
+from .paths import PLATFORMS, nearest
+from .specs import tomllib
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured and what follows from it for the base platform."""
+
+    base: str
+    samples: int
+    transfer_ns: float
+    spread_ns: float
+    clock_ghz: float
+    lookup_cycles: int
+    noc_cycles: int
+    was: int
+
+    @property
+    def modelled_ns(self) -> float:
+        """The transfer as the calibrated platform simulates it, in whole cycles."""
+        return (self.lookup_cycles + 4 * self.noc_cycles) / self.clock_ghz
+
+
+def platform_text(name: str) -> str:
+    """The file of a platform: one that comes with hostnet, or a path."""
+    path = Path(name) if name.endswith(".toml") else PLATFORMS / f"{name}.toml"
+    if not path.is_file():
+        known = sorted(p.stem for p in PLATFORMS.glob("*.toml"))
+        raise HostnetError(f"--base {name}: there is no such platform; {nearest(Path(name).stem, known)}")
+    return path.read_text(encoding="utf-8")
+
+
+def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], Calibration]:
+    """The base platform with `caches.noc_cycles` set so that a load of a line modified in another core's L2 takes
+    as long as it was measured to take.
+
+    In the model such a load looks the line up in the reader's L1 and L2, crosses to the home agent, looks up the LLC,
+    crosses to the owner, reads its L2, crosses back and crosses to the reader: l1 + l2 + llc + l2 + 4 noc.
+    """
+    samples = [r["value"] for f in files for r in bench.read(f).to_dicts()
+               if r.get("experiment") == "transfer" and r.get("unit") == "ns"]
+    if not samples:
+        raise HostnetError(f"{files[0]}: has no rows of experiment transfer in ns; run `ccnic-bench probe`.")
+    bad = next((v for v in samples if not (isinstance(v, float) and math.isfinite(v) and v > 0)), None)
+    if bad is not None:
+        raise HostnetError(f"{files[0]}: value = {bad} of experiment transfer is not a time above 0 ns.")
+    platform = tomllib.loads(platform_text(base))
+    caches = platform["caches"]
+    clock_ghz = _ghz(platform["core"]["clock"])
+    fixed = caches["l1d"]["latency_cycles"] + 2 * caches["l2"]["latency_cycles"] + caches["llc"]["latency_cycles"]
+    ns = statistics.median(samples)
+    cycles = ns * clock_ghz
+    noc = round((cycles - fixed) / 4)
+    if noc < 0:
+        raise HostnetError(
+            f"{files[0]}: {ns:.1f} ns are {cycles:.0f} cycles of {base}, less than the {fixed} that its cache look-ups "
+            "take alone; choose a --base whose caches are those of the machine measured.")
+    found = Calibration(base, len(samples), ns, max(samples) - min(samples), clock_ghz, fixed, noc, caches["noc_cycles"])
+    caches["noc_cycles"] = noc
+    platform["provenance"]["caches.noc_cycles"] = (
+        f"measured: ccnic-bench probe, median of {len(samples)}: {ns:.1f} ns for a load of a line modified in another "
+        f"core's L2, less {fixed} cycles of look-ups, over four crossings")
+    return platform, found
+
+
+def write_platform(files: list[Path], base: str, out: Path) -> Calibration:
+    """Writes the calibrated platform to `out`; its name is the file's."""
+    import tomli_w
+
+    if out.suffix != ".toml":
+        raise HostnetError(f"--out {out}: a platform is a .toml file; name it {out.with_suffix('.toml')}.")
+    platform, found = calibrate(files, base)
+    platform["name"] = out.stem
+    platform["description"] = f"{platform.get('description', base)}; core-to-core latency measured"
+    write_text(out, f"# Made by `hostnet calibrate` from {', '.join(f.name for f in files)} on {base}.\n"
+               + tomli_w.dumps(platform))
+    return found
+
+
+def _ghz(clock: str) -> float:
+    value, _, unit = clock.partition(" ")
+    return float(value) * {"GHz": 1.0, "MHz": 1e-3}[unit]

@@ -1,0 +1,92 @@
+"""What `ccnic-bench` measured: plots hold the medians of the table, and a calibrated platform simulates what was measured."""
+
+import polars as pl
+import pytest
+
+from hostnet import HostnetError, Scenario, bench, calibrate
+from hostnet.plots import ccnic as draw
+
+PROBE = """experiment,variant,size_bytes,rep,value,unit
+pingpong,one_line,64,0,120.0,ns
+transfer,modified_line,64,0,90.0,ns
+transfer,modified_line,64,1,70.0,ns
+transfer,modified_line,64,2,80.0,ns
+stream,cached,65536,0,76.5,Gb/s
+"""
+COMPARE = """mode,contender,place,size_bytes,window,mpps,lat_min_ns,lat_p50_ns
+threads,native,near,64,1,2,300,400
+threads,native,near,64,256,28,5000,8000
+threads,native,near,64,256,30,5000,8000
+threads,native,moved,64,256,3,5000,8000
+threads,memif,near,64,1,1,600,900
+threads,memif,near,64,256,11,9000,20000
+"""
+
+
+@pytest.fixture
+def probe(tmp_path):
+    path = tmp_path / "probe.csv"
+    path.write_text(PROBE, encoding="utf-8")
+    return path
+
+
+def test_calibration_solves_the_models_path_of_a_modified_line(probe):
+    """sim24 at 3.2 GHz: 80 ns are 256 cycles; L1 4, L2 14 twice, LLC 35 leave 189 for four crossings: 47.25."""
+    platform, found = calibrate.calibrate([probe])
+    assert platform["caches"]["noc_cycles"] == found.noc_cycles == 47
+    assert found.modelled_ns == pytest.approx((67 + 4 * 47) / 3.2)
+    assert abs(found.modelled_ns - 80.0) <= 2 / 3.2  # half of four crossings' cycles: rounding alone
+    assert platform["provenance"]["caches.noc_cycles"].startswith("measured: ")
+    assert platform["caches"]["llc"] == calibrate.calibrate([probe], "sim24")[0]["caches"]["llc"]
+
+
+def test_the_engine_takes_the_calibrated_platform(probe, tmp_path):
+    import json
+
+    out = tmp_path / "mine.toml"
+    calibrate.write_platform([probe], "sim24", out)
+    resolved = json.loads(Scenario.load("directed-rx").with_(platform=str(out)).resolve())["platform"]
+    assert (resolved["name"], resolved["caches"]["noc_cycles"]) == ("mine", 47)
+
+
+def test_a_measurement_below_the_look_ups_names_the_way_out(tmp_path):
+    path = tmp_path / "quick.csv"
+    path.write_text(PROBE.replace("90.0", "12").replace("70.0", "12").replace("80.0", "12"), encoding="utf-8")
+    with pytest.raises(HostnetError, match="choose a --base"):
+        calibrate.calibrate([path])
+
+
+@pytest.mark.parametrize("text, says", [
+    ("a,b\n1,2\n", "not a table of ccnic-bench"),
+    (PROBE.splitlines()[0] + "\n", "no measurements"),
+    (PROBE.replace("transfer", "other"), "run `ccnic-bench probe`"),
+    (PROBE.replace("80.0", "-1"), "not a time above 0"),
+])
+def test_a_wrong_table_is_one_sentence(cli, tmp_path, text, says):
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    done = cli("calibrate", path, "--out", tmp_path / "p.toml")
+    assert done.returncode == 2 and says in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "p.toml").exists()
+
+
+def test_bars_are_medians_without_the_runs_that_were_moved(tmp_path):
+    path = tmp_path / "compare.csv"
+    path.write_text(COMPARE, encoding="utf-8")
+    rate, median, minimum = draw.compare(bench.read(path)).axes
+    assert [b.get_width() for b in rate.patches] == [29, 11]  # 28 and 30; the run of 3 was moved
+    assert [b.get_width() for b in median.patches] == [400, 900]
+    assert [b.get_width() for b in minimum.patches] == [300, 600]
+
+
+def test_every_experiment_of_the_documented_tables_is_drawn(tmp_path):
+    from pathlib import Path
+
+    data = Path(__file__).parents[2] / "docs" / "ccnic" / "data"
+    files = sorted(data.glob("*.csv"))
+    names = {p.name for p in bench.plot(files, tmp_path / "plots")}
+    assert {"compare.png", "loopback.png", "batch.svg", "probe.png", "ablation-fig14a.png"} <= names
+    for f in files:
+        table = pl.read_csv(f, infer_schema_length=None)
+        if bench.kind(table) == "bench":
+            assert len(bench.figures(table)) >= 1
