@@ -1,5 +1,6 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
+use super::gauge::Levels;
 use super::mapping::Decoded;
 use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
 use super::staged::Staged;
@@ -161,6 +162,7 @@ pub struct Channel {
     /// When the present mode began.
     pub(super) mode_since: u64,
     pub(super) stats: Stats,
+    levels: [Levels; 2],
     #[cfg(test)]
     pub(super) log: Vec<(u64, Command, usize)>,
 }
@@ -269,6 +271,7 @@ impl Channel {
             next_age: 0,
             mode_since: 0,
             refresh_due: NEVER,
+            levels: [Levels::new(spec.rpq_full_mark, spec.rpq), Levels::new(spec.wpq_full_mark, spec.wpq)],
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
             #[cfg(test)]
             log: Vec::new(),
@@ -296,6 +299,8 @@ impl Channel {
             let present = now.wrapping_mul(self.used[dir] as u64);
             s.entry_ps[dir] = s.entry_ps[dir].wrapping_add(present);
         }
+        s.marked_ps = self.levels.map(|l| l.mark.read(now));
+        s.full_ps = self.levels.map(|l| l.full.read(now));
         // Entries that leave at a known later time were counted up to then.
         let later: u64 = self.releases.iter().map(|t| t.max(&now)).sum();
         s.entry_ps[READ] = s.entry_ps[READ].wrapping_sub(later);
@@ -350,6 +355,7 @@ impl Channel {
         };
         self.next_age += 1;
         self.used[dir] += 1;
+        self.levels[dir].note(self.used[dir], now);
         // The occupancy integral: times at which entries left minus times they came.
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_sub(now);
         if self.p.bank_queue > 0 {
@@ -585,6 +591,7 @@ impl Channel {
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_add(at);
         if at <= now {
             self.used[dir] -= 1;
+            self.levels[dir].note(self.used[dir], at);
         } else {
             self.releases.push_back(at);
         }
@@ -592,9 +599,10 @@ impl Channel {
 
     /// Frees the read entries whose data has passed.
     pub(super) fn release(&mut self, now: u64) {
-        while self.releases.front().is_some_and(|&t| t <= now) {
+        while let Some(&at) = self.releases.front().filter(|t| **t <= now) {
             self.releases.pop_front();
             self.used[READ] -= 1;
+            self.levels[READ].note(self.used[READ], at);
         }
     }
 

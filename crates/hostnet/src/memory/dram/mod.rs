@@ -5,6 +5,7 @@
 //! and receives the time at which each read's data is there.
 
 mod channel;
+pub mod gauge;
 pub mod mapping;
 mod scheduler;
 mod staged;
@@ -107,6 +108,10 @@ pub struct DramSpec {
     /// Row accesses after which the oldest request of a bank queue may close the row although
     /// younger hits wait (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`.
     pub row_hit_limit: u32,
+    /// Read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`.
+    pub rpq_full_mark: u32,
+    /// The same of the write queue.
+    pub wpq_full_mark: u32,
     /// When an entry of these queues becomes free.
     pub entry_release: Release,
     /// Write mode begins when the write queue holds more than this fraction.
@@ -149,6 +154,8 @@ impl Default for DramSpec {
             wpq: 32,
             bank_queue: 0,
             row_hit_limit: 0,
+            rpq_full_mark: 0,
+            wpq_full_mark: 0,
             entry_release: Release::Column,
             write_high: 0.8,
             write_low: 0.2,
@@ -228,6 +235,11 @@ pub struct Stats {
     /// Sum over reads from acceptance to the end of their data, static latency excluded.
     pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,
+    /// Time that the read and the write queue held their full mark or more, and all they can.
+    pub marked_ps: [u64; 2],
+    pub full_ps: [u64; 2],
+    /// Samples of how unevenly reads spread over banks.
+    pub deviation: gauge::Deviation,
 }
 
 impl Stats {

@@ -476,6 +476,7 @@ impl Channel {
         self.stats.column(dir, outcome, t.burst, b);
         if dir == READ {
             self.burst_reads += 1;
+            self.stats.deviation.read(b);
             self.stats.read_latency_ps += data_end - s.arrive;
             done.push(Completion {
                 token: s.token,
