@@ -90,6 +90,8 @@ pub struct Iio {
     jobs: Vec<Job>,
     spare: Vec<u32>,
     posted_limit: u32,
+    /// Devices send nothing new.
+    pub stopped: bool,
     since: Time,
     completed_before: u64,
 }
@@ -120,6 +122,7 @@ impl Iio {
             jobs: Vec::with_capacity(1024),
             spare: Vec::with_capacity(1024),
             posted_limit: pcie.posted_lines,
+            stopped: false,
             since: Time::ZERO,
             completed_before: 0,
         }
@@ -140,7 +143,7 @@ impl Iio {
     /// The device on port `p` sends its next packet, if it may.
     fn launch(&mut self, cal: &mut Events, p: usize, now: Time) {
         let port = &mut self.ports[p];
-        if port.pending {
+        if port.pending || self.stopped {
             return;
         }
         let lines = match port.ssd.next(now) {

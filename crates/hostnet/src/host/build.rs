@@ -139,6 +139,7 @@ impl Host {
             iat: Iat::default(),
             ways: s.placement.ways,
             now: Time::ZERO,
+            stopped: false,
             window: Window::new(tenants),
             spec: spec.clone(),
         };

@@ -15,6 +15,7 @@ use crate::config::Scenario;
 use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
+use crate::flow::Domain;
 use crate::kernel::{Event, Events, Stream, Time};
 use crate::memory::{self, Memory, Sweep};
 use crate::placement::iat::Iat;
@@ -66,6 +67,8 @@ pub struct Host {
     iat: Iat,
     ways: u32,
     now: Time,
+    /// Nothing new begins: what is under way comes to its end.
+    stopped: bool,
     window: Window,
 }
 
@@ -261,6 +264,10 @@ impl Host {
         cpu.program.ops.clear();
         let state = &mut self.cores[core];
         let app = &mut self.apps[tenant];
+        if self.stopped {
+            state.idle = true;
+            return;
+        }
         if let Some(ops) = app.free_run(state.local as usize, &mut state.rng, &mut cpu.program) {
             self.window.operations[tenant] += u64::from(ops);
             let end = cpu.start(&mut self.mem, &mut self.cal, now);
@@ -360,6 +367,31 @@ impl Host {
         self.ways = self.iat.decide(s, self.ways, m.nic_llc, m.nic_allocations);
         self.nic.inbound = self.spec.placement.inbound(self.ways);
         self.cal.push(self.now + s.epoch.into(), Event::Epoch);
+    }
+
+    /// Runs for `time`.
+    pub fn run_for(&mut self, time: Time) {
+        let end = self.now + time;
+        self.run_until(|h| h.now >= end);
+    }
+
+    /// Stops cores without packets and devices, and lets everything under way end.
+    pub fn drain(&mut self) {
+        self.stopped = true;
+        if let Some(iio) = &mut self.iio {
+            iio.stopped = true;
+        }
+        self.run_until(|_| false);
+    }
+
+    /// Line fill buffers of every core.
+    pub fn line_fill_buffers(&self) -> impl Iterator<Item = &Domain> {
+        self.cpus.iter().map(|c| &c.lfb)
+    }
+
+    /// The IIO's write and read buffer.
+    pub fn iio_buffers(&self) -> Option<(&Domain, &Domain)> {
+        self.iio.as_ref().map(|i| (&i.write, &i.read))
     }
 
     /// Checks what must hold at any time.

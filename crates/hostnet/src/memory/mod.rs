@@ -72,6 +72,13 @@ pub struct Txn {
     pub at_mc: Time,
 }
 
+impl Txn {
+    /// A second write-back of one fill has no line fill buffer to hold.
+    fn holds_credit(&self) -> bool {
+        self.op != Op::WriteBack || !self.transient
+    }
+}
+
 /// Life of a receive-buffer line.
 pub mod rx {
     pub const FREE: u8 = 0;
@@ -280,7 +287,9 @@ impl Memory {
 
     /// The same for a line that is not looked up; the path's time counts from `start`.
     fn send_unannounced(&mut self, cal: &mut Events, at: Time, t: Txn, start: Time) {
-        self.paths.under_way[Path::of(t.op) as usize].force(start);
+        if t.holds_credit() {
+            self.paths.under_way[Path::of(t.op) as usize].force(start);
+        }
         let id = self.txn(t);
         self.marks[id as usize] = Marks { start, cha: at, admitted: at, queued: at, data: at };
         cal.push(at, Event::Cha(id));
@@ -289,8 +298,10 @@ impl Memory {
     /// A request that `send` took ends: its milestones go into the books.
     #[inline]
     pub fn ended(&mut self, id: u32, now: Time) {
-        let path = Path::of(self.txns[id as usize].op);
-        self.paths.end(path, &self.marks[id as usize], now);
+        let t = &self.txns[id as usize];
+        if t.holds_credit() {
+            self.paths.end(Path::of(t.op), &self.marks[id as usize], now);
+        }
     }
 
     /// `lines` lines from `line` on will soon be looked up in the LLC.
