@@ -324,12 +324,12 @@ impl Controller {
     }
 
     /// When to call [`Controller::advance`] at the latest: for a caller that waits for a
-    /// queue entry (`waiting`) the time of the next command, for any other the earliest
+    /// queue entry (`waiting`) the earliest time at which one can become free, for any other the earliest
     /// time at which data not yet announced can arrive, several commands later.
     #[inline]
     pub fn wake(&self, ch: usize, waiting: bool) -> Option<Time> {
         let c = &self.channels[ch];
-        let t = if waiting { c.wake.min(c.next_release()) } else { c.wake.saturating_add(c.t.cl + c.t.burst) };
+        let t = if waiting { c.next_entry() } else { c.wake.saturating_add(c.t.cl + c.t.burst) };
         (t != channel::NEVER).then_some(Time(t))
     }
 

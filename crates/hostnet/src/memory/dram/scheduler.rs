@@ -103,6 +103,25 @@ impl Channel {
         self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE]
     }
 
+    /// The earliest time at which a queue entry can become free: with a column command, which at best
+    /// follows the next activate or precharge, or with the activate itself.
+    pub(super) fn next_entry(&self) -> u64 {
+        // Activates take requests out of the queue and may so end the mode: no more than two ranks' tFAW
+        // windows of them fit before a column command.
+        let dir = self.write_mode as usize;
+        let mut queued = self.queued;
+        queued[dir] = queued[dir].saturating_sub(8);
+        let known = self.chosen && self.stale == 0 && self.blocked == 0 && self.p.bank_queue == 0;
+        let next = if known && self.p.scheduler != Scheduler::Transaction && !self.mode_due_with(queued) {
+            let [c, a, p] = self.scan.best.map(time_of);
+            let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
+            c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
+        } else {
+            self.wake
+        };
+        next.min(self.next_release())
+    }
+
     /// The earliest refresh that is not under way.
     pub(super) fn next_refresh(&self) -> u64 {
         let mut due = NEVER;
@@ -129,7 +148,11 @@ impl Channel {
     /// Whether the watermarks and burst lengths ask for the other mode.
     #[inline]
     pub(super) fn mode_due(&self) -> bool {
-        let [reads, writes] = self.queued;
+        self.mode_due_with(self.queued)
+    }
+
+    #[inline]
+    fn mode_due_with(&self, [reads, writes]: [usize; 2]) -> bool {
         let p = &self.p;
         if self.write_mode {
             let long_enough = self.burst_writes >= p.min_writes;
