@@ -82,7 +82,8 @@ pub struct DramSpec {
     pub bank_groups: u32,
     /// Banks per group; 0 takes the standard's.
     pub banks_per_group: u32,
-    /// Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`) or `MOP4CLXOR`.
+    /// Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), `MOP4CLXOR`,
+    /// or `skylake`: the hash of that processor with two channels of two ranks.
     pub mapping: String,
     /// Hashes higher address bits into the channel.
     pub channel_hash: bool,
