@@ -26,7 +26,7 @@ fn since(now: &Stats, then: &Stats) -> Stats {
         d.marked_ps[dir] -= then.marked_ps[dir];
         d.full_ps[dir] -= then.full_ps[dir];
     }
-    d.mode_switches -= then.mode_switches;
+    d.drains -= then.drains;
     for (a, b) in d.deviation.bins.iter_mut().zip(then.deviation.bins) {
         *a -= b;
     }
@@ -124,7 +124,7 @@ impl Host {
         let reads = sum(&|s| s.reads());
         v.set("lines_read", reads);
         v.set("lines_written", sum(&|s| s.writes()));
-        v.set("wr_switches", sum(&|s| s.mode_switches / 2));
+        v.set("wr_switches", sum(&|s| s.drains));
         v.set("act_read", activates(READ));
         v.set("act_write", activates(WRITE));
         let conflicts = [READ, WRITE].map(|d| sum(&|s| s.rows[d][conflict]));

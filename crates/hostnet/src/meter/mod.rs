@@ -98,7 +98,7 @@ metrics! {
     wpq_at_capacity_frac ["fraction"] "Time that a write queue had no entry left, mean over channels";
     lines_read ["lines"] "Lines read from DRAM in the window";
     lines_written ["lines"] "Lines written to DRAM in the window";
-    wr_switches ["switches"] "Changes from write mode to read mode, all channels";
+    wr_switches ["switches"] "Changes from write mode to read mode, all channels; writes that only fill gaps between reads are not one";
     act_read ["activates"] "Activates for reads, all channels";
     act_write ["activates"] "Activates for writes, all channels";
     pre_conflict ["precharges"] "Precharges because another row was open, all channels";

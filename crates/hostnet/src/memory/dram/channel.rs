@@ -107,6 +107,7 @@ pub(super) struct Policy {
     pub high: usize,
     pub low: usize,
     pub idle: usize,
+    pub writes_yield: bool,
     pub min_reads: u32,
     pub min_writes: u32,
     pub max_writes: u32,
@@ -147,6 +148,8 @@ pub struct Channel {
     pub(super) staged: Staged,
     pub(super) pipeline: Pipeline,
     pub(super) write_mode: bool,
+    /// Write mode goes on although reads wait.
+    pub(super) draining: bool,
     pub(super) burst_reads: u32,
     pub(super) burst_writes: u32,
     pub(super) cmd_free: u64,
@@ -209,6 +212,7 @@ impl Channel {
                 high: of_wpq(spec.write_high).floor() as usize,
                 low: of_wpq(spec.write_low).ceil() as usize,
                 idle: of_wpq(spec.write_idle).floor() as usize,
+                writes_yield: spec.writes_yield,
                 min_reads: spec.min_read_burst,
                 min_writes: spec.min_write_burst,
                 max_writes: spec.max_write_burst,
@@ -260,6 +264,7 @@ impl Channel {
             staged: Staged::new(nbanks),
             pipeline: Pipeline::default(),
             write_mode: false,
+            draining: false,
             burst_reads: 0,
             burst_writes: 0,
             cmd_free: 0,
@@ -405,6 +410,7 @@ impl Channel {
         }
         q.tail = i;
         self.queued[dir] += 1;
+        self.draining |= self.write_mode && self.queued[WRITE] > self.p.high;
     }
 
     /// Makes slot `i` its bank's hit or miss if it has none.

@@ -121,6 +121,9 @@ pub struct DramSpec {
     pub write_low: f64,
     /// With no read waiting, write mode begins above this fraction.
     pub write_idle: f64,
+    /// Writes sent for want of reads make room at once when a read comes, unless the queue holds more than
+    /// `write_high` by then.
+    pub writes_yield: bool,
     /// Reads to serve before write mode may begin, unless none is left.
     pub min_read_burst: u32,
     /// Writes to serve before write mode may end, unless none is left.
@@ -161,6 +164,7 @@ impl Default for DramSpec {
             write_high: 0.8,
             write_low: 0.2,
             write_idle: 0.0,
+            writes_yield: false,
             min_read_burst: 0,
             min_write_burst: 0,
             max_write_burst: 0,
@@ -227,6 +231,8 @@ pub struct Stats {
     pub refreshes: u64,
     /// Changes between read mode and write mode, both ways.
     pub mode_switches: u64,
+    /// Times that write mode ended, not counting writes that only filled gaps between reads.
+    pub drains: u64,
     /// Time the data bus carried data.
     pub bus_busy_ps: u64,
     pub write_mode_ps: u64,

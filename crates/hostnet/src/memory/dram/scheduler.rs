@@ -154,11 +154,14 @@ impl Channel {
     #[inline]
     fn mode_due_with(&self, [reads, writes]: [usize; 2]) -> bool {
         let p = &self.p;
+        // A read whose row is being opened is not served yet, and every write puts its column off.
+        let reads = reads + usize::from(p.writes_yield && self.active & !self.active_writes != 0);
         if self.write_mode {
             let long_enough = self.burst_writes >= p.min_writes;
             let low = writes < p.low && (reads > 0 || writes <= p.idle);
             let spent = p.max_writes > 0 && self.burst_writes >= p.max_writes && reads > 0;
-            (long_enough && (low || spent)) || (writes == 0 && reads > 0)
+            let yields = !self.draining && reads > 0;
+            (long_enough && (low || spent)) || (writes == 0 && reads > 0) || yields
         } else {
             (writes > p.high && (self.burst_reads >= p.min_reads || reads == 0)) || (reads == 0 && writes > p.idle)
         }
@@ -167,7 +170,9 @@ impl Channel {
     pub(super) fn switch_mode(&mut self) {
         if self.write_mode {
             self.stats.write_mode_ps += self.clock - self.mode_since;
+            self.stats.drains += u64::from(self.draining);
         }
+        self.draining = !self.p.writes_yield || self.queued[WRITE] > self.p.high;
         self.mode_since = self.clock;
         self.write_mode = !self.write_mode;
         self.burst_reads = 0;
