@@ -184,13 +184,26 @@ impl Array {
     #[inline]
     pub fn find(&self, line: u64) -> Option<Slot> {
         let (base, tag) = self.home(line);
-        let mut at = usize::MAX;
-        for (w, t) in self.words()[base..base + self.ways].iter().enumerate() {
-            if *t == tag {
-                at = w;
-            }
+        // In 32 bits throughout, so that the host compares four ways at a time.
+        let (mut at, mut w) = (u32::MAX, 0u32);
+        for t in &self.words()[base..base + self.ways] {
+            at = if *t == tag { w } else { at };
+            w += 1;
         }
-        (at != usize::MAX).then_some(Slot { base: base as u32, way: at as u32 })
+        (at != u32::MAX).then_some(Slot { base: base as u32, way: at })
+    }
+
+    /// The line that the next insertion of `line` would displace, as far as LRU can tell now.
+    pub fn oldest(&self, line: u64) -> Option<u64> {
+        if self.policy != Replacement::Lru {
+            return None;
+        }
+        let (base, _) = self.home(line);
+        let words = &self.words()[base..base + self.stride];
+        let ages: &[u8] = bytemuck::cast_slice(&words[self.ways..self.ways + self.ways.div_ceil(4)]);
+        let oldest = ages[..self.ways].iter().enumerate().map(|(w, age)| u32::from(*age) << 8 | w as u32).min()?;
+        let tag = words[(oldest & 0xff) as usize];
+        (tag != EMPTY).then(|| join(tag, (base / self.stride) as u64, self.set_bits))
     }
 
     /// Counts a use of `slot`.

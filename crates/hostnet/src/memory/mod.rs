@@ -282,6 +282,12 @@ impl Memory {
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
         self.llc.announce(t.line);
+        if self.writebacks && !Path::of(t.op).is_peripheral() {
+            // What the fill will push out of the L2 goes to the LLC.
+            if let Some(v) = self.l2[t.who as usize].oldest(t.line) {
+                self.llc.announce(v);
+            }
+        }
         self.send_unannounced(cal, at, t, t.issued);
     }
 
