@@ -209,7 +209,7 @@ impl Mapper {
 const SKYLAKE_CHANNEL: u64 = 0b11_0000_1100_1100;
 
 /// The XOR functions of Intel's Skylake with two channels of two-rank DDR4 (Pessl et al., "DRAMA", USENIX
-/// Security 2016, Table 2): bank group 0 is address bit 7 ^ 14, group 1 is 15 ^ 19, the rank 16 ^ 20, the
+/// Security 2016): bank group 0 is address bit 7 ^ 14, group 1 is 15 ^ 19, the rank 16 ^ 20, the
 /// bank 17 ^ 21 and 18 ^ 22.
 #[inline]
 fn skylake(line: u64) -> Decoded {
