@@ -102,6 +102,8 @@ class DramSpec(Section):
     (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`."""
     rpq: int
     """Read queue entries per channel."""
+    rpq_full_mark: int
+    """Read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`."""
     scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction']
     """Order among possible commands."""
     standard: Literal['DDR4-2400'] | Literal['DDR4-2666'] | Literal['DDR4-2933'] | Literal['DDR4-3200'] | Literal['DDR5-4800'] | Literal['DDR5-5600'] | Literal['HBM2E-3200'] | Literal['LPDDR5-6400']
@@ -112,6 +114,8 @@ class DramSpec(Section):
     """Timings that differ from the standard's."""
     wpq: int
     """Write queue entries per channel."""
+    wpq_full_mark: int
+    """The same of the write queue."""
     write_high: float
     """Write mode begins when the write queue holds more than this fraction."""
     write_idle: float
@@ -148,6 +152,21 @@ class IatSpec(Section):
     """Write misses per NIC write below which it loses one."""
 
 
+class IioSpec(Section):
+    """Buffers of the IIO and its distance to the home agent."""
+    from_cha: str
+    """From the home agent's answer to the entry's release."""
+    ownership: str
+    """Time at the home agent that a write takes beside the way to the memory controller: ownership of the line,
+    without which it may not go on."""
+    read_buffer: int
+    """Read buffer entries: credits of the P2M-Read domain."""
+    to_cha: str
+    """From an entry's allocation to the arrival at the home agent."""
+    write_buffer: int
+    """Write buffer entries: credits of the P2M-Write domain."""
+
+
 class L3FwdAppSpec(Section):
     """Layer-3 forwarder."""
     instructions: int
@@ -180,9 +199,13 @@ class LlcSpec(Section):
     """Slices; sets of a slice must come out as a power of two."""
     ways: int
     """Associativity."""
+    write_ack: str
+    """A write's way from the home agent to the memory controller, and the acknowledgement that its queue has it."""
     write_buffer: int
     """Writes that may wait at the home agent for a full write pending queue before it stops admitting requests
     (second stage of backpressure)."""
+    writebacks: Literal['at_once'] | Literal['admitted']
+    """How an L2 victim reaches the home agent."""
 
 
 class MemcachedAppSpec(Section):
@@ -250,6 +273,30 @@ class PcapSpec(Section):
     """Schedule."""
 
 
+class PcieSpec(Section):
+    """The links between devices and the IIO."""
+    completion_overhead: int
+    """Bytes of a completion besides its payload."""
+    dllp_share: float
+    """Share of the link that data-link packets and skip sets take."""
+    generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5']
+    """Signalling rate and line code."""
+    max_payload: str
+    """Largest payload of a write or a completion."""
+    max_read_request: str
+    """Largest read request."""
+    non_posted: int
+    """Non-posted header credits of a port: read requests that wait for IIO entries."""
+    posted_lines: int
+    """Posted-data credits of a port, in lines: writes sent whose IIO entries are not yet free."""
+    propagation: str
+    """Flight time of a packet, transmitter to receiver, controllers included."""
+    read_request: int
+    """Bytes of a memory read request."""
+    write_overhead: int
+    """Bytes of a memory write besides its payload: framing, sequence number, header, CRC."""
+
+
 class PlacementSpec(Section):
     """Everything that a scenario says about placement."""
     iat: IatSpec | None
@@ -274,12 +321,16 @@ class Platform(Section):
     """Cores."""
     description: str
     """What it models."""
+    iio: IioSpec | None
+    """Integrated I/O controller."""
     memory: DramSpec
     """Memory controllers and DRAM."""
     name: str
     """Name that scenarios refer to."""
     nic: NicSpec
     """Network interface."""
+    pcie: PcieSpec | None
+    """Links between peripherals and the I/O controller."""
     provenance: Section
     """Where each number comes from: key path to 'datasheet: ...', 'paper: ...', 'standard: ...', 'measured: ...',
     'fitted: ...' or 'assumed: ...'."""
@@ -323,6 +374,8 @@ class RunSpec(Section):
     """Time measured when no tenant serves packets."""
     warmup_requests: int | None
     """Requests before measuring; detected when absent."""
+    warmup_time: str | None
+    """Time before measuring when no tenant serves packets; caches are filled without timing first."""
 
 
 class SpikeSpec(Section):
@@ -335,9 +388,50 @@ class SpikeSpec(Section):
     """Probability per request."""
 
 
+class SsdPeripheralSpec(Section):
+    """NVMe SSDs."""
+    block: str
+    """Bytes of a command; its buffer in memory is as large."""
+    command_latency: str
+    """From the end of one command to the first byte of the one that takes its place: medium, firmware and the
+    submitting thread."""
+    count: int
+    """Devices."""
+    interleave: str
+    """Bytes that the device moves for one command before it turns to another."""
+    kind: Literal['ssd']
+    lanes: int
+    """PCIe lanes of each."""
+    op: Literal['p2m_read'] | Literal['p2m_write']
+    """Direction of the DMA."""
+    page: str
+    """Contiguous physical memory of the buffers; larger pieces lie anywhere."""
+    queue_depth: int
+    """Commands that each device always has."""
+    tags: int
+    """Read requests that a device has under way at most."""
+
+
+class StreamAppSpec(Section):
+    """Sequential or random reads or updates of a private buffer, as fast as memory goes."""
+    access: Literal['sequential'] | Literal['random']
+    """Order of the lines."""
+    buffer: str
+    """Each core's buffer."""
+    instructions: int
+    """Instructions per line besides the access: address, arithmetic, loop."""
+    kind: Literal['stream']
+    page: str
+    """Contiguous physical memory of the buffer; larger pieces lie anywhere."""
+    read_fraction: float
+    """Reads over all memory traffic: 1 only loads, 0.5 stores to every line."""
+    run_lines: int
+    """Consecutive lines of a random run."""
+
+
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
     """What runs."""
     cores: int
     """Cores, taken in order from the platform's."""
@@ -427,6 +521,8 @@ class Fields(Section):
     """One point of a study, fully described."""
     name: str
     """For tables and file names."""
+    peripheral: list[SsdPeripheralSpec]
+    """Peripherals behind the I/O controller."""
     placement: PlacementSpec
     """Where packets go."""
     platform: str

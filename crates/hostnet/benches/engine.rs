@@ -1,4 +1,4 @@
-//! Simulated requests per CPU second of whole hosts and of caches with DRAM, as medians of several runs.
+//! Simulated requests (or lines) per CPU second of whole hosts and of caches with DRAM, as medians of several runs.
 //! Building and warm-up are not timed. `cargo bench -p hostnet --bench engine [FILTER]`.
 
 mod common;
@@ -56,6 +56,10 @@ fn host(text: &str) -> (f64, f64, f64) {
     (seconds, spec.run.requests as f64, get("sim_events") / get("sim_requests"))
 }
 
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 fn main() {
     let filter = filter();
     println!("{:<34} {:>14} {:>12} {:>10}", "case", "requests/s", "events/s", "ns/event");
@@ -70,6 +74,33 @@ fn main() {
             let per_event = seconds / events;
             println!("{name:<34} {:>14.0} {:>12.3e} {:>10.1}", requests / seconds, 1.0 / per_event, per_event * 1e9);
         }
+    }
+    let name = "quadrant 3 (lines)";
+    if name.contains(&filter) {
+        let text = std::fs::read_to_string(root().join("scenarios/quadrant3.toml")).expect("the scenario");
+        let text = text.replace("time = \"500 us\"", "time = \"2 ms\"");
+        let mut events = 0.0;
+        let mut lines = 0.0;
+        let seconds = median(RUNS, || {
+            let spec =
+                hostnet::config::resolve(&text, "bench.toml", &[root().join("platforms")]).expect("a valid scenario");
+            let (mut start, mut before) = (0.0, 0.0);
+            let o = hostnet::host::run(&spec, &mut |done| {
+                if done <= 0.5 {
+                    start = cpu_seconds();
+                    before = done;
+                }
+                Ok(())
+            })
+            .expect("a run");
+            assert_eq!(before, 0.5, "the warm-up ends at half");
+            lines = o.values.get("sim_lines").expect("counted in every run");
+            events = o.values.get("sim_events").expect("counted in every run");
+            cpu_seconds() - start
+        });
+        // The warm-up of 50 us is in the events but not in the time.
+        let (rate, per_event) = (lines / seconds, seconds / events * 2.05 / 2.0);
+        println!("{name:<34} {rate:>14.0} {:>12.3e} {:>10.1}", 1.0 / per_event, per_event * 1e9);
     }
     for (name, row) in [
         ("hierarchy, random reads", "caches random ch1 1048576KiB mshr256 r100 p1666"),

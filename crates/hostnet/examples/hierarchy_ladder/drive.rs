@@ -1,12 +1,12 @@
 //! One elastic traffic generator in front of three cache levels and DRAM, as gem5's `TrafficGen` drives
 //! them.
 
-use hostnet::kernel::units::Size;
+use hostnet::kernel::units::{Size, Span};
 use hostnet::kernel::{Clock, Event, Events, Stream, Time};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
-use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit};
+use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Memory, Op, Probe, Txn, LINE};
 
@@ -120,6 +120,8 @@ fn hierarchy() -> HierarchySpec {
             read_hit: ReadHit::Retain,
             clean_victim: CleanVictim::Drop,
             write_buffer: 512,
+            writebacks: WriteBacks::AtOnce,
+            write_ack: Span(0),
         },
         // The reference's own unloaded rows, 69.2 - 51.3 ns, less 44 cycles of look-ups: what its
         // crossbars and cache responses take together, both ways.

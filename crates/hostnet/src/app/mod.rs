@@ -5,6 +5,7 @@ pub mod l3fwd;
 pub mod lpm;
 pub mod memcached;
 pub mod mica;
+pub mod stream;
 pub mod touchdrop;
 pub mod xmem;
 
@@ -27,6 +28,8 @@ pub enum AppSpec {
     L3fwd(l3fwd::L3fwdSpec),
     /// Random reads of a private array.
     Xmem(xmem::XmemSpec),
+    /// Sequential or random reads or updates of a private buffer, as fast as memory goes.
+    Stream(stream::StreamSpec),
     /// Reads every packet and drops it.
     Touchdrop(touchdrop::TouchdropSpec),
     /// Key-value server that answers a capture of memcached over UDP.
@@ -47,6 +50,7 @@ impl AppSpec {
             AppSpec::Mica(s) => s.check(cores),
             AppSpec::L3fwd(s) => s.check(),
             AppSpec::Xmem(s) => s.check(),
+            AppSpec::Stream(s) => s.check(),
             _ => Ok(()),
         }
     }
@@ -124,6 +128,7 @@ pub enum App {
     Mica(mica::Mica),
     L3fwd(l3fwd::L3fwd),
     Xmem(xmem::Xmem),
+    Stream(stream::Stream),
     Touchdrop(touchdrop::Touchdrop),
     Memcached(memcached::Memcached),
 }
@@ -146,6 +151,7 @@ impl App {
             AppSpec::Mica(s) => App::Mica(mica::Mica::build(s, site)?),
             AppSpec::L3fwd(s) => App::L3fwd(l3fwd::L3fwd::build(s, packet, site)?),
             AppSpec::Xmem(s) => App::Xmem(xmem::Xmem::build(s, site)?),
+            AppSpec::Stream(s) => App::Stream(stream::Stream::build(s, site)?),
             AppSpec::Touchdrop(s) => App::Touchdrop(touchdrop::Touchdrop::build(s, packet)),
             AppSpec::Memcached(s) => App::Memcached(memcached::Memcached::build(s, site)?),
             AppSpec::DirectedRx(_) | AppSpec::DirectedTx(_) | AppSpec::PageReuse(_) => {
@@ -161,7 +167,7 @@ impl App {
             App::Mica(a) => a.content(core, rng),
             App::L3fwd(a) => a.content(rng),
             App::Touchdrop(a) => a.content(),
-            App::Memcached(_) | App::Xmem(_) => Content::default(),
+            App::Memcached(_) | App::Xmem(_) | App::Stream(_) => Content::default(),
         }
     }
 
@@ -174,7 +180,7 @@ impl App {
             App::L3fwd(a) => a.serve(c, rx, tx, p),
             App::Touchdrop(a) => a.serve(c, rx, p),
             App::Memcached(a) => a.serve(core, c, rx, tx, p),
-            App::Xmem(_) => (Outcome::Consumed, 0),
+            App::Xmem(_) | App::Stream(_) => (Outcome::Consumed, 0),
         }
     }
 
@@ -184,12 +190,13 @@ impl App {
     pub fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
         match self {
             App::Xmem(a) => Some(a.run(core, rng, p)),
+            App::Stream(a) => Some(a.run(core, rng, p)),
             _ => None,
         }
     }
 
     pub fn is_free_running(&self) -> bool {
-        matches!(self, App::Xmem(_))
+        matches!(self, App::Xmem(_) | App::Stream(_))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What types cannot say: values that contradict each other.
 
-use super::scenario::{Arrivals, Load, Scenario, TenantSpec, Timing, WaysSpec};
+use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, TenantSpec, Timing, WaysSpec};
 use crate::app::AppSpec;
 use crate::memory::dram::Controller;
 use crate::placement::{ddio, resq, Policy};
@@ -21,6 +21,7 @@ pub fn check(s: &Scenario) -> Check {
     platform(s)?;
     placement(s)?;
     tenants(s)?;
+    peripherals(s)?;
     traffic(s)
 }
 
@@ -46,10 +47,10 @@ fn platform(s: &Scenario) -> Check {
         positive(key, v.into())?;
     }
     let llc = &p.caches.llc;
-    need(llc.device_credits < llc.write_buffer, || {
+    need(llc.nic_credits < llc.write_buffer, || {
         format!(
-            "platform.caches.llc.device_credits = {} must be below write_buffer = {}, or no core is ever admitted",
-            llc.device_credits, llc.write_buffer
+            "platform.caches.llc.nic_credits = {} must be below write_buffer = {}, or no core is ever admitted",
+            llc.nic_credits, llc.write_buffer
         )
     })?;
     positive("platform.core.clock", p.core.clock.0)?;
@@ -113,7 +114,9 @@ fn placement(s: &Scenario) -> Check {
 }
 
 fn tenants(s: &Scenario) -> Check {
-    need(!s.tenants.is_empty(), || "tenant is missing: at least one [[tenant]] must run".into())?;
+    need(!s.tenants.is_empty() || !s.peripherals.is_empty(), || {
+        "tenant is missing: at least one [[tenant]] or [[peripheral]] must run".into()
+    })?;
     let mut cores = 0u64;
     for (i, t) in s.tenants.iter().enumerate() {
         positive(&format!("tenant[{i}].cores"), t.cores.into())?;
@@ -123,6 +126,33 @@ fn tenants(s: &Scenario) -> Check {
     }
     need(cores <= s.platform.core.count.into(), || {
         format!("tenants ask for {cores} cores; platform.core.count is {}", s.platform.core.count)
+    })
+}
+
+fn peripherals(s: &Scenario) -> Check {
+    let p = &s.platform;
+    for (i, d) in s.peripherals.iter().enumerate() {
+        let PeripheralSpec::Ssd(ssd) = d;
+        ssd.check().map_err(|e| format!("peripheral[{i}].{e}"))?;
+    }
+    if let Some(pcie) = &p.pcie {
+        pcie.check().map_err(|e| format!("platform.pcie.{e}"))?;
+    }
+    if let Some(iio) = &p.iio {
+        positive("platform.iio.write_buffer", iio.write_buffer.into())?;
+        positive("platform.iio.read_buffer", iio.read_buffer.into())?;
+    }
+    if s.peripherals.is_empty() {
+        return Ok(());
+    }
+    need(p.iio.is_some() && p.pcie.is_some(), || {
+        format!("peripherals need platform.iio and platform.pcie, which platform \"{}\" lacks", p.name)
+    })?;
+    need(s.placement.policy != Policy::Ideal, || {
+        "placement.policy = \"ideal\" is for the NIC's buffers; with peripherals choose dma or ddio".into()
+    })?;
+    need(!s.tenants.iter().any(serves), || {
+        "tenants that serve packets beside a [[peripheral]] are not built yet".into()
     })
 }
 
@@ -148,7 +178,7 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
 
 /// Whether a tenant serves packets.
 pub fn serves(t: &TenantSpec) -> bool {
-    !matches!(t.app, AppSpec::Xmem(_))
+    !matches!(t.app, AppSpec::Xmem(_) | AppSpec::Stream(_))
 }
 
 /// Whether the scenario is one of the directed tests, which drive the host themselves.

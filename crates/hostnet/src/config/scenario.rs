@@ -2,7 +2,10 @@
 
 use crate::app::AppSpec;
 use crate::core::CoreSpec;
+use crate::device::iio::IioSpec;
 use crate::device::nic::NicSpec;
+use crate::device::pcie::PcieSpec;
+use crate::device::ssd::SsdSpec;
 use crate::kernel::units::{Rate, Size, Span};
 use crate::memory::dram::DramSpec;
 use crate::memory::spec::HierarchySpec;
@@ -27,6 +30,12 @@ pub struct Platform {
     pub caches: HierarchySpec,
     /// Memory controllers and DRAM.
     pub memory: DramSpec,
+    /// Integrated I/O controller.
+    #[serde(default)]
+    pub iio: Option<IioSpec>,
+    /// Links between peripherals and the I/O controller.
+    #[serde(default)]
+    pub pcie: Option<PcieSpec>,
     /// Network interface.
     pub nic: NicSpec,
     /// Queue-pair library.
@@ -57,6 +66,13 @@ fn tx_buffers() -> u32 {
     64
 }
 
+impl Default for RingSpec {
+    /// For hosts without packets.
+    fn default() -> RingSpec {
+        RingSpec { rx_buffers: 64, buffer_size: Size(2048), tx_buffers: tx_buffers(), proactive_drop: 0 }
+    }
+}
+
 /// LLC ways: a number counts from the top way down, a string such as "0-3" names them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -78,6 +94,14 @@ pub struct TenantSpec {
     pub llc_ways: Option<WaysSpec>,
     /// What runs.
     pub app: AppSpec,
+}
+
+/// Peripherals behind the I/O controller.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PeripheralSpec {
+    /// NVMe SSDs.
+    Ssd(SsdSpec),
 }
 
 /// How packets arrive.
@@ -169,6 +193,21 @@ fn packet() -> Size {
     Size(1024)
 }
 
+impl Default for TrafficSpec {
+    /// No packets.
+    fn default() -> TrafficSpec {
+        TrafficSpec {
+            arrivals: Arrivals::None,
+            rate: None,
+            packet: packet(),
+            depth: 0,
+            burst: 0,
+            spikes: None,
+            pcap: None,
+        }
+    }
+}
+
 /// What to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -201,6 +240,9 @@ pub struct RunSpec {
     /// Requests before measuring; detected when absent.
     #[serde(default)]
     pub warmup_requests: Option<u64>,
+    /// Time before measuring when no tenant serves packets; caches are filled without timing first.
+    #[serde(default)]
+    pub warmup_time: Option<Span>,
     /// Time measured when no tenant serves packets.
     #[serde(default = "span")]
     pub time: Span,
@@ -235,11 +277,16 @@ pub struct Scenario {
     /// Where packets go.
     pub placement: PlacementSpec,
     /// Buffers.
+    #[serde(default)]
     pub rings: RingSpec,
     /// Who runs where.
-    #[serde(rename = "tenant")]
+    #[serde(rename = "tenant", default)]
     pub tenants: Vec<TenantSpec>,
+    /// Peripherals behind the I/O controller.
+    #[serde(rename = "peripheral", default)]
+    pub peripherals: Vec<PeripheralSpec>,
     /// Packets.
+    #[serde(default)]
     pub traffic: TrafficSpec,
     /// Measurement.
     pub run: RunSpec,

@@ -202,31 +202,48 @@ impl Cpu {
 
     /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
     pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
+        if t.op == memory::Op::WriteBack {
+            if !t.transient {
+                self.lfb.give(now, t.issued);
+                self.hand_out(mem, cal, now);
+            }
+            return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
+        }
         let r = t.record as usize;
         let rec = self.recs[r];
-        self.lfb.give(now, t.issued);
+        let fills = t.op != memory::Op::StreamWrite && !t.transient;
+        let held = fills && mem.fill(cal, self.id as usize, t, rec.write, now);
+        if !held {
+            self.lfb.give(now, t.issued);
+        }
         if t.op != memory::Op::StreamWrite {
-            if !t.transient {
-                mem.fill(cal, self.id as usize, t, rec.write, now);
-            }
             self.amat.accesses += 1;
             self.amat.ps += u128::from((now - rec.ready.min(now)).0);
         }
-        while self.lfb.free() > 0 {
-            let Some(next) = self.no_credit.pop_front() else { break };
-            let ready = self.recs[next as usize].ready.max(now);
-            self.issue(mem, cal, next, ready);
-        }
+        self.hand_out(mem, cal, now);
         self.complete(mem, cal, r as u8, now);
         self.release_finished(now);
         if !self.retire.is_empty() {
             self.schedule_retirement(cal, now);
         }
         if self.running && self.may_go_on() {
-            self.not_before(now);
-            return self.run(mem, cal);
+            return self.go_on(mem, cal, now);
         }
         None
+    }
+
+    fn go_on(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+        self.not_before(now);
+        self.run(mem, cal)
+    }
+
+    /// Gives free line fill buffers to the misses that wait for one.
+    fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while self.lfb.free() > 0 {
+            let Some(next) = self.no_credit.pop_front() else { break };
+            let ready = self.recs[next as usize].ready.max(now);
+            self.issue(mem, cal, next, ready);
+        }
     }
 
     fn may_go_on(&mut self) -> bool {

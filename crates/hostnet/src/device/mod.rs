@@ -1,3 +1,6 @@
 //! Devices.
 
+pub mod iio;
 pub mod nic;
+pub mod pcie;
+pub mod ssd;

@@ -99,6 +99,10 @@ impl Domain {
     pub fn used(&self) -> u32 {
         self.used
     }
+    /// Time that the returned credits were held, all together, in picoseconds.
+    pub fn held_ps(&self) -> u128 {
+        self.held
+    }
     pub fn credits(&self) -> u32 {
         self.credits
     }

@@ -4,11 +4,14 @@ use super::measure::Window;
 use super::{CoreState, Host, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
+use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
+use crate::device::iio::Iio;
 use crate::device::nic::Nic;
+use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Events, Stream, Time};
-use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::memory::region::{AddressMap, Kind, Pages, Sharing};
 use crate::memory::{Memory, LINE};
 use crate::placement::iat::Iat;
 use crate::placement::Policy;
@@ -96,6 +99,7 @@ impl Host {
                 apps.push(app);
             }
         }
+        let devices = peripherals(s, &mut map);
         let masks = s
             .tenants
             .iter()
@@ -106,6 +110,13 @@ impl Host {
         let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
         mem.ideal_network = s.placement.policy == Policy::Ideal;
+        mem.io_inbound = s.placement.inbound(s.placement.ways);
+        let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
+        let iio = iio.map(|(iio, pcie)| {
+            mem.lat.ownership = iio.ownership.into();
+            mem.lat.to_iio = iio.from_cha.into();
+            Iio::new(iio, pcie, devices)
+        });
         let source = serving.filter(|_| !apps.is_empty()).map(|t| Source {
             arrivals: None,
             base: Time::ZERO,
@@ -125,6 +136,7 @@ impl Host {
             cal: Events::default(),
             mem,
             nic,
+            iio,
             apps,
             cores,
             source,
@@ -132,6 +144,7 @@ impl Host {
             iat: Iat::default(),
             ways: s.placement.ways,
             now: Time::ZERO,
+            stopped: false,
             window: Window::new(tenants),
             spec: spec.clone(),
         };
@@ -147,4 +160,21 @@ impl Host {
     pub(super) fn directed_app(&self) -> &AppSpec {
         &self.spec.tenants[0].app
     }
+}
+
+/// The scenario's devices, each with its lanes and tags, and their buffers in `map`.
+fn peripherals(s: &Scenario, map: &mut AddressMap) -> Vec<(Ssd, u32, u32)> {
+    let mut out = Vec::new();
+    for PeripheralSpec::Ssd(spec) in &s.peripherals {
+        for _ in 0..spec.count {
+            let page = spec.page.0 / LINE;
+            let lines = spec.lines().next_multiple_of(page);
+            let r = map.add(lines, Kind::Io, Sharing::Device, 0);
+            let mut rng = Stream::new(s.seed, "ssd", out.len() as u64);
+            let key = rng.below(u64::MAX);
+            let pages = Pages::new(map.get(r).base, lines, page, key);
+            out.push((Ssd::new(spec, pages, rng), spec.lanes, spec.tags));
+        }
+    }
+    out
 }

@@ -97,17 +97,12 @@ impl Run<'_> {
 
     /// Runs until the window has `n` more requests (or, without packets, `time` has passed).
     fn advance(&mut self, n: u64, from: f64, to: f64) -> Result<(), String> {
+        if self.host.source.is_none() {
+            return self.advance_time(self.spec.run.time.into(), from, to);
+        }
         let host = &mut self.host;
         let events = host.cal.popped();
-        if host.source.is_none() {
-            let end = host.now + Time(self.spec.run.time.0);
-            let slices = 16;
-            for i in 1..=slices {
-                let stop = Time(host.now.0 + (end - host.now).0 / (slices - i + 1));
-                host.run_until(|h| h.now >= stop);
-                (self.progress)(from + (to - from) * i as f64 / slices as f64)?;
-            }
-        } else {
+        {
             let start = host.window.completed_ever;
             while host.window.completed_ever < start + n {
                 let stop = (host.window.completed_ever + SLICE).min(start + n);
@@ -124,6 +119,20 @@ impl Run<'_> {
         Ok(())
     }
 
+    fn advance_time(&mut self, time: Time, from: f64, to: f64) -> Result<(), String> {
+        let host = &mut self.host;
+        let events = host.cal.popped();
+        let end = host.now + time;
+        let slices = 16;
+        for i in 1..=slices {
+            let stop = Time(host.now.0 + end.saturating_sub(host.now).0 / (slices - i + 1));
+            host.run_until(|h| h.now >= stop);
+            (self.progress)(from + (to - from) * i as f64 / slices as f64)?;
+        }
+        self.events += host.cal.popped() - events;
+        Ok(())
+    }
+
     /// Runs until caches and traffic are steady. The caches are filled without timing first; then
     /// memory accesses per request, throughput and lines held must agree over successive windows.
     fn warm_up(&mut self, to: f64) -> Result<(), String> {
@@ -134,6 +143,9 @@ impl Run<'_> {
             return Ok(());
         }
         self.host.warm_caches(&mut || (self.progress)(0.0))?;
+        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.host.source.is_none()) {
+            return self.advance_time(t.into(), 0.0, to);
+        }
         let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0) as u64;
         let window = (entries / 8).clamp(1_500, 5_000);
         // Standing queues make a packet wait, and that must show in every buffer.

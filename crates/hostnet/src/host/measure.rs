@@ -23,6 +23,7 @@ pub struct Window {
     pub operations: Vec<u64>,
     nic: crate::device::nic::NicCounts,
     dram_rows: (u64, u64),
+    pub(super) dram: Vec<crate::memory::dram::Stats>,
     rx_lines: Vec<(u64, u64)>,
     timeline: Vec<[f64; 4]>,
     last_sample: (Time, u64, u64),
@@ -41,6 +42,7 @@ impl Window {
             operations: vec![0; tenants],
             nic: Default::default(),
             dram_rows: (0, 0),
+            dram: Vec::new(),
             rx_lines: Vec::new(),
             timeline: Vec::new(),
             last_sample: (Time::ZERO, 0, 0),
@@ -98,6 +100,10 @@ impl Host {
         self.window.start = self.now;
         self.window.nic = self.nic.counts.clone();
         self.window.dram_rows = self.row_counts();
+        self.window.dram = self.channels();
+        if let Some(iio) = &mut self.iio {
+            iio.restart_meters(self.now);
+        }
         self.window.last_sample = (self.now, 0, 0);
         self.mem.restart_meters(self.now);
         for c in &mut self.cpus {
@@ -169,6 +175,9 @@ impl Host {
             ("acc_rx_evct", Class::RxEvct),
             ("acc_tx_evct", Class::TxEvct),
             ("acc_other_evct", Class::OtherEvct),
+            ("acc_io_wr", Class::IoWr),
+            ("acc_io_rd", Class::IoRd),
+            ("acc_io_evct", Class::IoEvct),
         ];
         let (mut read, mut written) = (0, 0);
         for (name, c) in classes {
@@ -216,12 +225,14 @@ impl Host {
             }
         }
         v.set("llc_miss_ratio", misses as f64 / (hits + misses) as f64);
-        let first = &m.tenants[0];
-        let all = first.llc_hits + first.llc_misses + m.nic_llc;
-        v.set("llc_app_share", first.app as f64 / all as f64);
+        if let Some(first) = m.tenants.first() {
+            let all = first.llc_hits + first.llc_misses + m.nic_llc;
+            v.set("llc_app_share", first.app as f64 / all as f64);
+        }
         let mean = |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64;
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
+        self.uncore(&mut v);
         Outcome { values: v, tables: self.tables(), sim: self.now, warmup: w.start, measured: span }
     }
 
@@ -246,6 +257,7 @@ impl Host {
         let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
         out.insert("timeline".into(), table(&columns, rows.collect()));
         out.insert("domains".into(), self.domains());
+        out.insert("paths".into(), self.path_table());
         out
     }
 
@@ -274,7 +286,9 @@ impl Host {
         for (i, c) in self.cpus.iter().enumerate() {
             add(format!("core {i} line fill buffers"), c.lfb.read(self.now));
         }
-        add("home agent write buffer".into(), self.mem.cha_writes.read(self.now));
+        for (name, r) in self.shared_domains() {
+            add(name, r);
+        }
         table(&columns, rows)
     }
 }

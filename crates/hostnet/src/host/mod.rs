@@ -4,6 +4,7 @@ mod build;
 mod directed;
 mod load;
 mod measure;
+mod uncore;
 mod warm;
 
 pub use load::{run, Progress};
@@ -12,7 +13,9 @@ pub use measure::Outcome;
 use crate::app::{App, Content};
 use crate::config::Scenario;
 use crate::core::{Cpu, Retired};
+use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
+use crate::flow::Domain;
 use crate::kernel::{Event, Events, Stream, Time};
 use crate::memory::{self, Memory, Sweep};
 use crate::placement::iat::Iat;
@@ -56,6 +59,7 @@ pub struct Host {
     pub mem: Memory,
     cpus: Vec<Cpu>,
     nic: Nic,
+    iio: Option<Iio>,
     apps: Vec<App>,
     cores: Vec<CoreState>,
     source: Option<Source>,
@@ -63,6 +67,8 @@ pub struct Host {
     iat: Iat,
     ways: u32,
     now: Time,
+    /// Nothing new begins: what is under way comes to its end.
+    stopped: bool,
     window: Window,
 }
 
@@ -75,6 +81,9 @@ impl Host {
                 self.cores[c].idle = false;
                 self.cal.push(self.now, Event::Core(c as u16));
             }
+        }
+        if let Some(iio) = &mut self.iio {
+            iio.start(&mut self.cal, self.now);
         }
         if self.spec.placement.iat.is_some() {
             self.cal.push(self.now, Event::Epoch);
@@ -171,13 +180,30 @@ impl Host {
             Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
             Event::Fill(id) => {
+                use memory::Op;
+                let nic = self.mem.op(id) == Op::NicRead;
+                if !nic {
+                    self.mem.ended(id, now);
+                }
                 let t = self.mem.finish(id);
-                if t.op == memory::Op::NicRead {
-                    self.nic.on_fill(&mut self.cal, t.who, now);
-                } else {
-                    let c = t.who as usize;
-                    let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
-                    self.ends(c, end);
+                match (t.op, &mut self.iio) {
+                    (Op::NicRead, _) => self.nic.on_fill(&mut self.cal, t.who, now),
+                    (Op::IoRead | Op::IoWrite, Some(iio)) => iio.on_line(&mut self.mem, &mut self.cal, &t, now),
+                    _ => {
+                        let c = t.who as usize;
+                        let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
+                        self.ends(c, end);
+                    }
+                }
+            }
+            Event::Tlp(port) => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_tlp(&mut self.mem, &mut self.cal, port.into(), now);
+                }
+            }
+            Event::Completed(job) => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_completed(&mut self.cal, job, now);
                 }
             }
             Event::Core(c) => self.next_work(c as usize),
@@ -238,6 +264,10 @@ impl Host {
         cpu.program.ops.clear();
         let state = &mut self.cores[core];
         let app = &mut self.apps[tenant];
+        if self.stopped {
+            state.idle = true;
+            return;
+        }
         if let Some(ops) = app.free_run(state.local as usize, &mut state.rng, &mut cpu.program) {
             self.window.operations[tenant] += u64::from(ops);
             let end = cpu.start(&mut self.mem, &mut self.cal, now);
@@ -339,12 +369,40 @@ impl Host {
         self.cal.push(self.now + s.epoch.into(), Event::Epoch);
     }
 
+    /// Runs for `time`.
+    pub fn run_for(&mut self, time: Time) {
+        let end = self.now + time;
+        self.run_until(|h| h.now >= end);
+    }
+
+    /// Stops cores without packets and devices, and lets everything under way end.
+    pub fn drain(&mut self) {
+        self.stopped = true;
+        if let Some(iio) = &mut self.iio {
+            iio.stopped = true;
+        }
+        self.run_until(|_| false);
+    }
+
+    /// Line fill buffers of every core.
+    pub fn line_fill_buffers(&self) -> impl Iterator<Item = &Domain> {
+        self.cpus.iter().map(|c| &c.lfb)
+    }
+
+    /// The IIO's write and read buffer.
+    pub fn iio_buffers(&self) -> Option<(&Domain, &Domain)> {
+        self.iio.as_ref().map(|i| (&i.write, &i.read))
+    }
+
     /// Checks what must hold at any time.
     ///
     /// # Errors
     /// One sentence about what is not conserved.
     pub fn check(&self) -> Result<(), String> {
         self.mem.check()?;
+        if let Some(iio) = &self.iio {
+            iio.check()?;
+        }
         let c = &self.nic.counts;
         if c.offered != c.accepted + c.ring_full + c.proactive {
             return Err(format!("packets are not conserved at the NIC: {c:?}"));

@@ -7,7 +7,7 @@ use super::Host;
 use crate::core::{Op, Program};
 use crate::device::nic::SweepTx;
 use crate::kernel::Time;
-use crate::memory::Sweep;
+use crate::memory::{Sweep, LINE};
 use crate::stack::qp::Outcome;
 
 /// Requests between two looks at whether the caches are steady, at least.
@@ -22,7 +22,12 @@ impl Host {
     /// # Errors
     /// What `poll` says.
     pub(super) fn warm_caches(&mut self, poll: &mut dyn FnMut() -> Result<(), String>) -> Result<(), String> {
-        let Some(source) = &self.source else { return Ok(()) };
+        let Some(source) = &self.source else {
+            if self.spec.run.warmup_time.is_some() {
+                self.fill_caches();
+            }
+            return Ok(());
+        };
         let rings = source.cores.len() as u64 * u64::from(self.spec.rings.rx_buffers);
         let chunk = CHUNK.max(rings / 2);
         let mut program = Program::default();
@@ -51,6 +56,33 @@ impl Host {
         self.mem.functional = false;
         self.mem.restart_meters(self.now);
         Ok(())
+    }
+
+    /// Fills the caches of a host without packets: free-running cores and devices move lines until
+    /// neither fill the caches further, and then as much again, so that replacement is steady.
+    fn fill_caches(&mut self) {
+        let mut program = Program::default();
+        let llc = self.spec.platform.caches.llc.size.0 / LINE;
+        let round = llc / 4;
+        self.mem.functional = true;
+        let (mut held, mut steady) = (u64::MAX, 0);
+        for _ in 0..64 {
+            let mut moved = 0;
+            while moved < round && !self.cores.is_empty() {
+                moved += self.free_run_at_once(&mut program).max(1);
+            }
+            if let Some(iio) = &mut self.iio {
+                iio.write_at_once(&mut self.mem, &mut self.cal, round / 4);
+            }
+            let now = self.mem.lines_held();
+            steady = if held.abs_diff(now) <= now / 500 { steady + 1 } else { 0 };
+            if steady == 4 {
+                break;
+            }
+            held = now;
+        }
+        self.mem.functional = false;
+        self.mem.restart_meters(self.now);
     }
 
     fn serve_at_once(&mut self, program: &mut Program) {
@@ -82,7 +114,9 @@ impl Host {
         }
     }
 
-    fn free_run_at_once(&mut self, program: &mut Program) {
+    /// Lets every free-running core execute one program; returns the ops they were.
+    fn free_run_at_once(&mut self, program: &mut Program) -> u64 {
+        let mut ops = 0;
         for c in 0..self.cores.len() {
             let state = &mut self.cores[c];
             let app = &mut self.apps[state.tenant as usize];
@@ -91,8 +125,10 @@ impl Host {
             }
             program.ops.clear();
             app.free_run(state.local.into(), &mut state.rng, program);
+            ops += program.ops.len() as u64;
             self.execute_at_once(c as u16, program);
         }
+        ops
     }
 
     fn execute_at_once(&mut self, core: u16, program: &Program) {

@@ -25,6 +25,10 @@ pub enum Event {
     NicTx(u32),
     /// `count` sweep (or flush) messages from `line` on reach the home agent.
     Sweep { line: u64, count: u32, op: u8 },
+    /// A packet of port `0` has reached the IIO, and its device goes on.
+    Tlp(u16),
+    /// A device's read request has all its data.
+    Completed(u32),
     /// A policy's control loop.
     Epoch,
     /// A sample of the timeline.

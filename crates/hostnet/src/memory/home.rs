@@ -2,6 +2,7 @@
 //! backpressure.
 
 use super::array::Victim;
+use super::paths::Path;
 use super::region::{Kind, Sharing};
 use super::spec::{LlcRole, ReadHit};
 use super::stats::Class;
@@ -48,10 +49,10 @@ impl Memory {
         }
     }
 
-    /// Cores leave the last credits to devices.
+    /// Cores leave the last credits to the integrated NIC.
     #[inline]
     fn admits_core(&self) -> bool {
-        self.cha_writes.free() > self.device_credits
+        self.cha_writes.free() > self.nic_credits
     }
 
     /// Whether a NIC write may enter now; if not, `Event::NicRx` will tell it to go on.
@@ -75,8 +76,22 @@ impl Memory {
 
     pub(super) fn admit(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
+        let m = &mut self.marks[id as usize];
+        (m.admitted, m.queued, m.data) = (now, now, now);
+        let waited = now - m.cha;
+        self.paths.admit(Path::of(t.op), waited);
         match t.op {
             Op::Read | Op::Own => self.core_read(cal, id, t, now),
+            Op::WriteBack => {
+                if t.dirty {
+                    self.txns[id as usize].dirty = false;
+                    let class = Class::of_eviction(self.map.of(t.line).kind);
+                    self.write_dram(cal, t.line, class, now);
+                }
+                cal.push(now + self.lat.noc, Event::Fill(id));
+            }
+            Op::IoRead => self.io_read(cal, id, t.line, now),
+            Op::IoWrite => self.io_write(cal, id, t.line, now),
             Op::StreamWrite => {
                 self.stream(cal, t.line, now);
                 cal.push(now + self.lat.noc, Event::Fill(id));
@@ -103,6 +118,7 @@ impl Memory {
         let (kind, tenant) = (region.kind, region.tenant as usize);
         let mut snoop = Time::ZERO;
         match region.sharing {
+            Sharing::Device => unreachable!("no core touches device buffers"),
             Sharing::Core(c) => {
                 assert_eq!(u32::from(c), t.who, "a core touched another core's region");
             }
@@ -221,6 +237,10 @@ impl Memory {
                 self.stats.rx_evct_consumed += 1;
             }
         }
+        if let Some(l) = &mut self.leaving {
+            l.victim = Some(line);
+            return;
+        }
         self.write_dram(cal, line, Class::of_eviction(kind), now);
     }
 
@@ -299,7 +319,7 @@ impl Memory {
         if from_dram {
             self.clean(cal, line, now); // memory must be up to date first
         } else {
-            let Sharing::Core(c) = self.sharing(line) else { unreachable!("buffers have owners") };
+            let Sharing::Core(c) = self.sharing(line) else { unreachable!("rings have owners") };
             let c = c as usize;
             let near = self.l1[c].find(line).is_some() || self.l2[c].find(line).is_some();
             let snoop = if near { self.lat.noc + self.lat.l2 } else { Time::ZERO };
@@ -328,6 +348,61 @@ impl Memory {
         });
         self.read_dram(cal, id, Class::NicTxRd, now + self.lat.noc);
         None
+    }
+
+    /// A device reads one line; device reads never allocate.
+    fn io_read(&mut self, cal: &mut Events, id: u32, line: u64, now: Time) {
+        self.stats.io_llc += 1;
+        if let Some(s) = self.llc.find(line) {
+            self.llc.touch(s);
+            cal.push(now + self.lat.llc + self.lat.to_iio, Event::Fill(id));
+        } else {
+            self.stats.io_llc_misses += 1;
+            self.read_dram(cal, id, Class::IoRd, now);
+        }
+    }
+
+    /// A device writes one whole line. Its entry comes back once the LLC or a write queue has it.
+    fn io_write(&mut self, cal: &mut Events, id: u32, line: u64, now: Time) {
+        let Some(freed) = self.place_io(cal, line, id, now) else { return };
+        let held = &mut self.paths.held[Path::P2mWrite as usize];
+        held.force(now);
+        held.give(freed, now);
+        cal.push(freed + self.lat.to_iio, Event::Fill(id));
+    }
+
+    /// Puts a device's line where device writes go; None when the write queue will answer.
+    fn place_io(&mut self, cal: &mut Events, line: u64, id: u32, now: Time) -> Option<Time> {
+        self.stats.io_llc += 1;
+        let dropped = self.invalidate_private(line);
+        self.stats.ledger.overwritten += dropped;
+        match self.io_inbound {
+            Inbound::Llc { ways } => {
+                self.stats.ledger.created += 1;
+                if let Some(s) = self.llc.find(line) {
+                    self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
+                    self.llc.set_dirty(s, true);
+                    self.llc.touch(s);
+                } else {
+                    self.stats.io_llc_misses += 1;
+                    self.llc_insert(cal, line, true, ways, now);
+                }
+                Some(now + self.lat.ownership + self.lat.llc)
+            }
+            Inbound::Dram | Inbound::Apart => {
+                let dropped = self.drop_llc(line);
+                self.stats.ledger.overwritten += dropped;
+                self.stats.ledger.bypassed += 1;
+                self.stats.io_llc_misses += 1;
+                self.write_dram_for(cal, line, Class::IoWr, id, now);
+                None
+            }
+        }
+    }
+
+    /// A device's write with everything it causes, at once: see [`Memory::functional`].
+    pub fn io_write_at_once(&mut self, cal: &mut Events, line: u64) {
+        self.place_io(cal, line, super::NOBODY, Time::ZERO);
     }
 
     /// Writes a dirty line back wherever it lies, leaving clean copies.

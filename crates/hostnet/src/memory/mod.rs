@@ -6,6 +6,7 @@
 pub mod array;
 pub mod dram;
 pub mod home;
+pub mod paths;
 mod private;
 pub mod region;
 pub mod spec;
@@ -18,6 +19,7 @@ use crate::flow::Domain;
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
 use dram::{mapping::Decoded, Controller, DramSpec, Request};
+use paths::{Marks, Path, Paths};
 use region::{AddressMap, Kind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, ReadHit};
 use stats::{Class, MemStats};
@@ -40,6 +42,12 @@ pub enum Op {
     StreamWrite,
     /// NIC read of a transmit buffer.
     NicRead,
+    /// A core's write-back: `dirty` when it makes the LLC write `line` to memory.
+    WriteBack,
+    /// Peripheral read of a line through the IIO.
+    IoRead,
+    /// Peripheral write of a whole line through the IIO.
+    IoWrite,
 }
 
 /// A request on its way through the uncore.
@@ -47,7 +55,7 @@ pub enum Op {
 pub struct Txn {
     pub line: u64,
     pub op: Op,
-    /// Core, or transmit job of the NIC.
+    /// Core, transmit job of the NIC, or the IIO's business.
     pub who: u32,
     /// The core's record of the access.
     pub record: u8,
@@ -62,6 +70,13 @@ pub struct Txn {
     pub at_mc: Time,
 }
 
+impl Txn {
+    /// A second write-back of one fill has no line fill buffer to hold.
+    fn holds_credit(&self) -> bool {
+        self.op != Op::WriteBack || !self.transient
+    }
+}
+
 /// Life of a receive-buffer line.
 pub mod rx {
     pub const FREE: u8 = 0;
@@ -74,8 +89,20 @@ pub mod rx {
 struct Channel {
     next: Time,
     reads: VecDeque<u32>,
-    writes: VecDeque<(u64, Time)>,
+    writes: VecDeque<Write>,
 }
+
+/// A write at the controller's door.
+#[derive(Clone, Copy)]
+struct Write {
+    line: u64,
+    since: Time,
+    path: Path,
+    /// Transaction of a device that waits for the queue to take it, or `NOBODY`.
+    id: u32,
+}
+
+const NOBODY: u32 = u32::MAX;
 
 /// Home-side latencies, converted once.
 #[derive(Clone, Copy)]
@@ -84,6 +111,21 @@ pub struct Latencies {
     pub l2: Time,
     pub noc: Time,
     pub llc: Time,
+    /// A write's way from the home agent to the controller, and its acknowledgement.
+    pub write_ack: Time,
+    /// Taking a line from its owners before a device's write goes to memory.
+    pub ownership: Time,
+    /// From the home agent back to the IIO.
+    pub to_iio: Time,
+}
+
+/// What a fill sends down: see `private`.
+#[derive(Clone, Copy)]
+struct Leaving {
+    core: u32,
+    issued: Time,
+    victim: Option<u64>,
+    carried: bool,
 }
 
 #[derive(Clone)]
@@ -108,16 +150,24 @@ pub struct Memory {
     channels: Vec<Channel>,
     done: Vec<dram::Completion>,
     txns: Vec<Txn>,
+    marks: Vec<Marks>,
     free_txns: Vec<u32>,
     live_txns: u32,
     /// Requests of cores that the home agent has not admitted yet.
     admission: VecDeque<u32>,
     /// The NIC waits for admission.
     nic_waits: bool,
-    /// Credits of `cha_writes` that cores leave to devices.
-    device_credits: u32,
+    /// Credits of `cha_writes` that cores leave to the NIC.
+    nic_credits: u32,
     /// Writes waiting at the home agent: the second stage of backpressure.
     pub cha_writes: Domain,
+    /// Where the time of requests goes.
+    pub paths: Paths,
+    /// Where device writes go.
+    pub io_inbound: Inbound,
+    /// Write-backs travel to the home agent as requests of their own.
+    writebacks: bool,
+    leaving: Option<Leaving>,
     /// Lines of receive buffers in order of their address, and where each is in its life.
     rx_life: Vec<u8>,
     rx_base: u64,
@@ -161,7 +211,14 @@ impl Memory {
                 l2: clock.span(h.l2.latency_cycles.into()),
                 noc: clock.span(h.noc_cycles.into()),
                 llc: clock.span(h.llc.latency_cycles.into()),
+                write_ack: h.llc.write_ack.into(),
+                ownership: Time::ZERO,
+                to_iio: Time::ZERO,
             },
+            paths: Paths::default(),
+            io_inbound: Inbound::Dram,
+            writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
+            leaving: None,
             shared: private::SharedFilter::default(),
             l1: vec![l1; cores as usize],
             l2: vec![l2; cores as usize],
@@ -177,11 +234,12 @@ impl Memory {
             dram,
             done: Vec::with_capacity(64),
             txns: Vec::with_capacity(1024),
+            marks: Vec::with_capacity(1024),
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
             admission: VecDeque::new(),
             nic_waits: false,
-            device_credits: h.llc.device_credits,
+            nic_credits: h.llc.nic_credits,
             cha_writes: Domain::new(h.llc.write_buffer),
             rx_life: vec![rx::FREE; (rx_end - rx_base.min(rx_end)) as usize],
             rx_base,
@@ -206,7 +264,13 @@ impl Memory {
             return id;
         }
         self.txns.push(t);
+        self.marks.push(Marks::default());
         (self.txns.len() - 1) as u32
+    }
+
+    #[inline]
+    pub fn op(&self, id: u32) -> Op {
+        self.txns[id as usize].op
     }
 
     /// Takes a finished transaction out.
@@ -222,8 +286,32 @@ impl Memory {
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
         self.llc.announce(t.line);
+        if self.writebacks && !Path::of(t.op).is_peripheral() {
+            // What the fill will push out of the L2 goes to the LLC.
+            if let Some(v) = self.l2[t.who as usize].oldest(t.line) {
+                self.llc.announce(v);
+            }
+        }
+        self.send_unannounced(cal, at, t, t.issued);
+    }
+
+    /// The same for a line that is not looked up; the path's time counts from `start`.
+    fn send_unannounced(&mut self, cal: &mut Events, at: Time, t: Txn, start: Time) {
+        if t.holds_credit() {
+            self.paths.under_way[Path::of(t.op) as usize].force(start);
+        }
         let id = self.txn(t);
+        self.marks[id as usize] = Marks { start, cha: at, admitted: at, queued: at, data: at };
         cal.push(at, Event::Cha(id));
+    }
+
+    /// A request that `send` took ends: its milestones go into the books.
+    #[inline]
+    pub fn ended(&mut self, id: u32, now: Time) {
+        let t = &self.txns[id as usize];
+        if t.holds_credit() {
+            self.paths.end(Path::of(t.op), &self.marks[id as usize], now);
+        }
     }
 
     /// `lines` lines from `line` on will soon be looked up in the LLC.
@@ -261,7 +349,9 @@ impl Memory {
     /// Puts a read at the memory controller's door.
     fn read_dram(&mut self, cal: &mut Events, id: u32, class: Class, now: Time) {
         let line = self.txns[id as usize].line;
-        self.txns[id as usize].at_mc = now;
+        let t = &mut self.txns[id as usize];
+        t.at_mc = now;
+        self.paths.held[Path::of(t.op) as usize].force(now);
         self.stats.count(class);
         let (ch, at) = self.dram.route(line);
         let c = &self.channels[ch];
@@ -275,6 +365,11 @@ impl Memory {
 
     /// Puts a write at the memory controller's door; nobody waits for it.
     fn write_dram(&mut self, cal: &mut Events, line: u64, class: Class, now: Time) {
+        self.write_dram_for(cal, line, class, NOBODY, now);
+    }
+
+    /// The same for a device's transaction `id`, which ends when the queue has taken the write.
+    fn write_dram_for(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
         self.stats.count(class);
         self.stats.ledger.written += 1;
         if let Some(s) = &mut self.shadow {
@@ -284,19 +379,40 @@ impl Memory {
             return;
         }
         let (ch, at) = self.dram.route(line);
+        let path = if class.is_device_write() { Path::P2mWrite } else { Path::C2mWrite };
+        let w = Write { line, since: now, path, id };
         let c = &self.channels[ch];
         if c.writes.is_empty() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
+            self.accepted(cal, &w, now);
         } else {
-            self.channels[ch].writes.push_back((line, now));
+            self.channels[ch].writes.push_back(w);
             self.cha_writes.force(now);
         }
         self.arm(cal, ch, now);
     }
 
+    /// A channel's queue has taken a write: the home agent hears of it, and so does the device.
+    #[inline]
+    fn accepted(&mut self, cal: &mut Events, w: &Write, now: Time) {
+        let device = if w.id == NOBODY { Time::ZERO } else { self.lat.ownership };
+        let freed = now + device + self.lat.write_ack;
+        let held = &mut self.paths.held[w.path as usize];
+        held.force(w.since);
+        held.give(freed, w.since);
+        if w.id != NOBODY {
+            let m = &mut self.marks[w.id as usize];
+            (m.queued, m.data) = (now, now);
+            cal.push(freed + self.lat.to_iio, Event::Fill(w.id));
+        }
+    }
+
     #[inline]
     fn enqueue(&mut self, ch: usize, line: u64, token: u32, at: Decoded, now: Time) {
         let req = Request { token, line, write: token == WRITE, class: 0 };
+        if token != WRITE {
+            self.marks[token as usize].queued = now;
+        }
         self.dram.push(now, ch, req, at, &mut self.done);
     }
 
@@ -326,7 +442,11 @@ impl Memory {
             let t = &self.txns[d.token as usize];
             let at = d.at.max(now);
             self.stats.dram_latency(at - t.at_mc);
-            cal.push(at + self.lat.llc + self.lat.noc, Event::Fill(d.token));
+            let known = at + self.lat.llc;
+            self.paths.held[Path::of(t.op) as usize].give(known, t.at_mc);
+            self.marks[d.token as usize].data = at;
+            let back = if t.op == Op::IoRead { self.lat.to_iio } else { self.lat.noc };
+            cal.push(known + back, Event::Fill(d.token));
         }
         self.done.clear();
     }
@@ -339,10 +459,11 @@ impl Memory {
         self.channels[ch].next = Time::MAX;
         if self.dram.advance(now, ch, &mut self.done) {
             while !self.channels[ch].writes.is_empty() && self.dram.can_accept(ch, true) {
-                let (line, since) = self.channels[ch].writes.pop_front().expect("not empty");
-                self.cha_writes.give(now, since);
-                let (_, at) = self.dram.route(line);
-                self.enqueue(ch, line, WRITE, at, now);
+                let w = self.channels[ch].writes.pop_front().expect("not empty");
+                self.cha_writes.give(now, w.since);
+                let (_, at) = self.dram.route(w.line);
+                self.enqueue(ch, w.line, WRITE, at, now);
+                self.accepted(cal, &w, now);
             }
             while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
                 let id = self.channels[ch].reads.pop_front().expect("not empty");
@@ -359,6 +480,7 @@ impl Memory {
     pub fn restart_meters(&mut self, now: Time) {
         self.stats.restart();
         self.cha_writes.restart(now);
+        self.paths.restart(now);
     }
 
     /// LLC lines that hold receive buffers: (all of them, those outside `ways`).

@@ -3,7 +3,7 @@
 
 use super::array::{Slot, Victim};
 use super::region::Sharing;
-use super::{CleanVictim, Memory, Txn};
+use super::{CleanVictim, Leaving, Memory, Op, Txn};
 use crate::kernel::{rng::mix, Events, Time};
 
 /// Where a core found a line.
@@ -122,13 +122,47 @@ impl Memory {
             };
             if v.dirty || keep {
                 self.fill_llc(cal, core, v.line, v.dirty, now);
+                self.leave(cal, &v, now);
             }
         }
     }
 
     /// Data for a core's miss has come: fills L2 and L1. `write` leaves the line dirty in the L1;
-    /// `t.dirty` says that the duty to write it back came along.
-    pub fn fill(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
+    /// `t.dirty` says that the duty to write it back came along. True when a write-back left that
+    /// keeps the line fill buffer until the home agent has admitted it.
+    pub fn fill(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) -> bool {
+        if self.writebacks && !self.functional {
+            self.leaving = Some(Leaving { core: core as u32, issued: t.issued, victim: None, carried: false });
+        }
+        self.fill_private(cal, core, t, write, now);
+        self.leaving.take().is_some_and(|l| l.carried)
+    }
+
+    /// What an L2 victim does beyond the core: it travels as a request, and with it the line that it
+    /// pushed out of the LLC. Tags are updated at once, so that no look-up misses a line in flight.
+    fn leave(&mut self, cal: &mut Events, v: &Victim, now: Time) {
+        let Some(l) = &mut self.leaving else { return };
+        let out = l.victim.take();
+        if !v.dirty && out.is_none() {
+            return;
+        }
+        let t = Txn {
+            line: out.unwrap_or(v.line),
+            op: Op::WriteBack,
+            who: l.core,
+            record: 0,
+            dirty: out.is_some(),
+            copied: false,
+            transient: l.carried || !v.dirty, // one at most holds the buffer
+            issued: l.issued,
+            at_mc: now,
+        };
+        l.carried |= v.dirty;
+        let at = now + self.lat.l1 + self.lat.l2 + self.lat.noc;
+        self.send_unannounced(cal, at, t, now);
+    }
+
+    fn fill_private(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
         // The line may have come by an eviction path while this request was under way.
         match self.l2[core].find(line) {
@@ -151,6 +185,7 @@ impl Memory {
     pub(super) fn invalidate_private(&mut self, line: u64) -> u64 {
         match self.sharing(line) {
             Sharing::Core(c) => self.invalidate_in(c as usize, line),
+            Sharing::Device => 0,
             Sharing::Shared => {
                 let holders = self.shared.take(line);
                 (0..64).filter(|c| holders >> c & 1 == 1).map(|c| self.invalidate_in(c, line)).sum()
@@ -173,6 +208,7 @@ impl Memory {
     pub(super) fn clean_private(&mut self, line: u64) -> bool {
         match self.sharing(line) {
             Sharing::Core(c) => self.clean_in(c as usize, line),
+            Sharing::Device => false,
             Sharing::Shared => {
                 let holders = self.shared.holders(line);
                 let cores = (0..64).filter(|c| holders >> c & 1 == 1);

@@ -1,6 +1,7 @@
 //! Who owns which addresses. Breakdowns of memory traffic come from region x cause x direction, so
 //! a region is registered once and nothing else in the engine asks what a line is for.
 
+use crate::kernel::rng::mix;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ pub enum Kind {
     Tx,
     /// The application's own data.
     App,
+    /// Buffers of peripherals behind the IIO.
+    Io,
 }
 
 /// Who may have copies of a region's lines in private caches.
@@ -23,6 +26,8 @@ pub enum Sharing {
     Core(u16),
     /// Any core; a snoop filter tracks who.
     Shared,
+    /// No core: only devices touch it.
+    Device,
 }
 
 #[derive(Clone, Debug)]
@@ -74,9 +79,74 @@ impl AddressMap {
     }
 }
 
+/// Buffer whose pages lie anywhere in its region: virtual line to physical line.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    base: u64,
+    shift: u32,
+    pages: u64,
+    /// Half the bits of a page number, rounded up.
+    half: u32,
+    key: u64,
+    last: (u64, u64),
+}
+
+impl Pages {
+    /// `lines` lines in pages of `page_lines` (a power of two) in the region that starts at `base`, which
+    /// must hold whole pages.
+    pub fn new(base: u64, lines: u64, page_lines: u64, key: u64) -> Pages {
+        let pages = lines.div_ceil(page_lines).max(1);
+        let bits = u64::BITS - (pages - 1).leading_zeros();
+        let shift = page_lines.trailing_zeros();
+        let mut p = Pages { base, shift, pages, half: bits.div_ceil(2), key, last: (0, 0) };
+        p.last.1 = p.place(0);
+        p
+    }
+
+    /// A permutation of the page numbers: four Feistel rounds, again while the result is beyond the end.
+    fn place(&self, page: u64) -> u64 {
+        if self.pages == 1 {
+            return 0;
+        }
+        let mask = (1u64 << self.half) - 1;
+        let mut x = page;
+        loop {
+            let (mut l, mut r) = (x >> self.half, x & mask);
+            for round in 0..4 {
+                (l, r) = (r, l ^ (mix(r ^ self.key.rotate_left(round * 16)) & mask));
+            }
+            x = l << self.half | r;
+            if x < self.pages {
+                return x;
+            }
+        }
+    }
+
+    #[inline]
+    pub fn line(&mut self, line: u64) -> u64 {
+        let page = line >> self.shift;
+        if page != self.last.0 {
+            self.last = (page, self.place(page));
+        }
+        self.base + (self.last.1 << self.shift | line & ((1 << self.shift) - 1))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_are_a_permutation_and_keep_their_lines_together() {
+        for pages in [1u64, 2, 5, 512, 700] {
+            let mut p = Pages::new(1 << 20, pages * 64, 64, 7);
+            let mut seen: Vec<u64> = (0..pages).map(|i| p.line(i * 64)).collect();
+            assert_eq!(p.line((pages - 1) * 64 + 63), seen[pages as usize - 1] + 63);
+            seen.sort_unstable();
+            let all: Vec<u64> = (0..pages).map(|i| (1 << 20) + i * 64).collect();
+            assert_eq!(seen, all);
+        }
+    }
 
     #[test]
     fn every_line_of_a_region_maps_back_to_it() {

@@ -2,7 +2,7 @@
 
 use super::array::{shape, Indexing, Replacement};
 use super::LINE;
-use crate::kernel::units::Size;
+use crate::kernel::units::{Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,9 +86,28 @@ pub struct LlcSpec {
     /// Writes that may wait at the home agent for a full write pending queue before it stops
     /// admitting requests (second stage of backpressure).
     pub write_buffer: u32,
-    /// Of these, how many only devices may use, so that what has come over the wire goes first.
+    /// Of these, how many only the integrated NIC may use, so that what has come over the wire goes first.
     #[serde(default)]
-    pub device_credits: u32,
+    pub nic_credits: u32,
+    /// How an L2 victim reaches the home agent.
+    #[serde(default)]
+    pub writebacks: WriteBacks,
+    /// A write's way from the home agent to the memory controller, and the acknowledgement that its
+    /// queue has it.
+    #[serde(default)]
+    pub write_ack: Span,
+}
+
+/// How an L2 victim reaches the home agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteBacks {
+    /// At once; nobody waits.
+    #[default]
+    AtOnce,
+    /// As a request that must be admitted; the line fill buffer whose fill caused it is free only then
+    /// (Understanding the Host Network, section 4.1: a store's residence is read plus write latency).
+    Admitted,
 }
 
 /// Private caches of every core, the shared cache and the crossbar between them.

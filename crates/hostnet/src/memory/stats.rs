@@ -16,8 +16,11 @@ pub enum Class {
     RxEvct,
     TxEvct,
     OtherEvct,
+    IoWr,
+    IoRd,
+    IoEvct,
 }
-pub const CLASSES: usize = 8;
+pub const CLASSES: usize = 11;
 
 impl Class {
     pub fn of_read(kind: Kind) -> Class {
@@ -25,6 +28,7 @@ impl Class {
             Kind::Rx => Class::CpuRxRd,
             Kind::Tx => Class::CpuTxRdWr,
             Kind::App => Class::CpuOtherRd,
+            Kind::Io => Class::IoRd,
         }
     }
     pub fn of_eviction(kind: Kind) -> Class {
@@ -32,10 +36,15 @@ impl Class {
             Kind::Rx => Class::RxEvct,
             Kind::Tx => Class::TxEvct,
             Kind::App => Class::OtherEvct,
+            Kind::Io => Class::IoEvct,
         }
     }
     pub fn is_write(self) -> bool {
-        matches!(self, Class::NicRxWr | Class::RxEvct | Class::TxEvct | Class::OtherEvct)
+        !matches!(self, Class::NicTxRd | Class::CpuRxRd | Class::CpuTxRdWr | Class::CpuOtherRd | Class::IoRd)
+    }
+    /// A write of data that a device brought, straight to memory or out of the LLC.
+    pub fn is_device_write(self) -> bool {
+        matches!(self, Class::NicRxWr | Class::IoWr | Class::IoEvct)
     }
 }
 
@@ -91,6 +100,9 @@ pub struct MemStats {
     pub nic_llc: u64,
     /// NIC writes that missed the LLC and allocated.
     pub nic_allocations: u64,
+    /// LLC accesses by peripherals behind the IIO, and those that missed.
+    pub io_llc: u64,
+    pub io_llc_misses: u64,
     /// Reads of a line between its sweep and its next overwrite.
     pub stale_reads: u64,
     /// Sweeps that hit a buffer instance nobody had read yet.
@@ -110,6 +122,8 @@ impl MemStats {
             sweep_messages: 0,
             nic_llc: 0,
             nic_allocations: 0,
+            io_llc: 0,
+            io_llc_misses: 0,
             stale_reads: 0,
             sweep_races: 0,
             ledger: Ledger::default(),

@@ -4,12 +4,12 @@
 use hostnet::config::{resolve, Scenario};
 use hostnet::core::{Cpu, Op, Retired};
 use hostnet::host::{run, Outcome};
-use hostnet::kernel::units::Size;
+use hostnet::kernel::units::{Size, Span};
 use hostnet::kernel::{Clock, Event, Events, Time};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
-use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit};
+use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
 use hostnet::memory::{self, Memory, Probe, Txn};
 use std::path::PathBuf;
 
@@ -41,7 +41,9 @@ pub fn small() -> HierarchySpec {
             read_hit: ReadHit::Retain,
             clean_victim: CleanVictim::Allocate,
             write_buffer: 256,
-            device_credits: 0,
+            nic_credits: 0,
+            writebacks: WriteBacks::AtOnce,
+            write_ack: Span(0),
         },
         noc_cycles: 8,
     }

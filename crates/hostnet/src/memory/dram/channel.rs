@@ -1,5 +1,6 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
+use super::gauge::Levels;
 use super::mapping::Decoded;
 use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
 use super::staged::Staged;
@@ -106,6 +107,7 @@ pub(super) struct Policy {
     pub high: usize,
     pub low: usize,
     pub idle: usize,
+    pub writes_yield: bool,
     pub min_reads: u32,
     pub min_writes: u32,
     pub max_writes: u32,
@@ -146,6 +148,8 @@ pub struct Channel {
     pub(super) staged: Staged,
     pub(super) pipeline: Pipeline,
     pub(super) write_mode: bool,
+    /// Write mode goes on although reads wait.
+    pub(super) draining: bool,
     pub(super) burst_reads: u32,
     pub(super) burst_writes: u32,
     pub(super) cmd_free: u64,
@@ -161,6 +165,7 @@ pub struct Channel {
     /// When the present mode began.
     pub(super) mode_since: u64,
     pub(super) stats: Stats,
+    levels: [Levels; 2],
     #[cfg(test)]
     pub(super) log: Vec<(u64, Command, usize)>,
 }
@@ -207,6 +212,7 @@ impl Channel {
                 high: of_wpq(spec.write_high).floor() as usize,
                 low: of_wpq(spec.write_low).ceil() as usize,
                 idle: of_wpq(spec.write_idle).floor() as usize,
+                writes_yield: spec.writes_yield,
                 min_reads: spec.min_read_burst,
                 min_writes: spec.min_write_burst,
                 max_writes: spec.max_write_burst,
@@ -258,6 +264,7 @@ impl Channel {
             staged: Staged::new(nbanks),
             pipeline: Pipeline::default(),
             write_mode: false,
+            draining: false,
             burst_reads: 0,
             burst_writes: 0,
             cmd_free: 0,
@@ -269,6 +276,7 @@ impl Channel {
             next_age: 0,
             mode_since: 0,
             refresh_due: NEVER,
+            levels: [Levels::new(spec.rpq_full_mark, spec.rpq), Levels::new(spec.wpq_full_mark, spec.wpq)],
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
             #[cfg(test)]
             log: Vec::new(),
@@ -296,6 +304,8 @@ impl Channel {
             let present = now.wrapping_mul(self.used[dir] as u64);
             s.entry_ps[dir] = s.entry_ps[dir].wrapping_add(present);
         }
+        s.marked_ps = self.levels.map(|l| l.mark.read(now));
+        s.full_ps = self.levels.map(|l| l.full.read(now));
         // Entries that leave at a known later time were counted up to then.
         let later: u64 = self.releases.iter().map(|t| t.max(&now)).sum();
         s.entry_ps[READ] = s.entry_ps[READ].wrapping_sub(later);
@@ -350,6 +360,7 @@ impl Channel {
         };
         self.next_age += 1;
         self.used[dir] += 1;
+        self.levels[dir].note(self.used[dir], now);
         // The occupancy integral: times at which entries left minus times they came.
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_sub(now);
         if self.p.bank_queue > 0 {
@@ -399,6 +410,7 @@ impl Channel {
         }
         q.tail = i;
         self.queued[dir] += 1;
+        self.draining |= self.write_mode && self.queued[WRITE] > self.p.high;
     }
 
     /// Makes slot `i` its bank's hit or miss if it has none.
@@ -585,6 +597,7 @@ impl Channel {
         self.stats.entry_ps[dir] = self.stats.entry_ps[dir].wrapping_add(at);
         if at <= now {
             self.used[dir] -= 1;
+            self.levels[dir].note(self.used[dir], at);
         } else {
             self.releases.push_back(at);
         }
@@ -592,9 +605,10 @@ impl Channel {
 
     /// Frees the read entries whose data has passed.
     pub(super) fn release(&mut self, now: u64) {
-        while self.releases.front().is_some_and(|&t| t <= now) {
+        while let Some(&at) = self.releases.front().filter(|t| **t <= now) {
             self.releases.pop_front();
             self.used[READ] -= 1;
+            self.levels[READ].note(self.used[READ], at);
         }
     }
 

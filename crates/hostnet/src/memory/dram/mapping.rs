@@ -43,6 +43,7 @@ pub struct Mapper {
     bank: Field,
     row: Field,
     mop: bool,
+    skylake: bool,
     bank_hash: bool,
     group_bits: u32,
     bank_bits: u32,
@@ -56,7 +57,7 @@ fn log2(n: u32) -> u32 {
 impl Mapper {
     /// Compiles `order`, the fields from the top bit down: two letters each out of
     /// `ro ra bg ba co ch`, `ba` standing for bank and group when `bg` is absent; or
-    /// `MOP4CLXOR`.
+    /// `MOP4CLXOR`; or `skylake`, see [`skylake`].
     ///
     /// # Errors
     /// One sentence about the order when a field is unknown, missing or doubled, when
@@ -70,9 +71,13 @@ impl Mapper {
         shape: &Shape,
     ) -> Result<Mapper, String> {
         let mop = order.eq_ignore_ascii_case("MOP4CLXOR");
-        let lower = if mop { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
+        let skylake = order.eq_ignore_ascii_case("skylake");
+        if skylake {
+            check_skylake(channels, channel_hash || bank_hash, shape)?;
+        }
+        let lower = if mop || skylake { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
         let fields = split(&lower).ok_or_else(|| {
-            format!("'{order}' is no address mapping; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as 'rorababgcoch') or 'MOP4CLXOR'")
+            format!("'{order}' is no address mapping; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as 'rorababgcoch'), 'MOP4CLXOR' or 'skylake'")
         })?;
         if fields.first() != Some(&"ro") && fields.first() != Some(&"ch") {
             return Err(format!("address mapping '{order}' must have the row (ro) on top, as in 'rorababgcoch'"));
@@ -94,6 +99,7 @@ impl Mapper {
             bank: Field::default(),
             row: Field::default(),
             mop,
+            skylake,
             bank_hash,
             group_bits: gb,
             bank_bits: bb,
@@ -137,6 +143,9 @@ impl Mapper {
     /// Channel of a line, and the line's number within the channel.
     #[inline]
     pub fn channel(&self, line: u64) -> (usize, u64) {
+        if self.skylake {
+            return ((line & SKYLAKE_CHANNEL).count_ones() as usize & 1, line);
+        }
         let low = line & ((1u64 << self.channel_shift) - 1);
         let high = line >> self.channel_shift;
         if self.reciprocal == 0 {
@@ -168,6 +177,9 @@ impl Mapper {
     /// Bank, row and column of the channel's line number `inner`.
     #[inline]
     pub fn decode(&self, inner: u64) -> Decoded {
+        if self.skylake {
+            return skylake(inner);
+        }
         let mut row = self.row.of(inner);
         let column = self.column.of(inner) | (self.column_high.of(inner) << self.column_low_bits);
         let mut rank = self.rank.of(inner);
@@ -193,6 +205,33 @@ impl Mapper {
     }
 }
 
+/// Line-number bits 2, 3, 6, 7, 12 and 13: address bits 8, 9, 12, 13, 18 and 19.
+const SKYLAKE_CHANNEL: u64 = 0b11_0000_1100_1100;
+
+/// The XOR functions of Intel's Skylake with two channels of two-rank DDR4 (Pessl et al., "DRAMA", USENIX
+/// Security 2016): bank group 0 is address bit 7 ^ 14, group 1 is 15 ^ 19, the rank 16 ^ 20, the
+/// bank 17 ^ 21 and 18 ^ 22.
+#[inline]
+fn skylake(line: u64) -> Decoded {
+    let folded = line ^ line >> 4; // bits 9 to 12 of the line number with 13 to 16
+    let group = ((line >> 1 ^ line >> 8) & 1) | (folded >> 9 & 1) << 1;
+    let rank = folded >> 10 & 1;
+    let bank = folded >> 11 & 3;
+    let column = (line & 3) | (line >> 3 & 31) << 2;
+    Decoded { bank: (rank << 4 | group << 2 | bank) as u8, row: (line >> 13) as u32, column: column as u32 }
+}
+
+fn check_skylake(channels: u32, hashed: bool, s: &Shape) -> Result<(), String> {
+    let shape = (channels, s.ranks, s.bank_groups, s.banks_per_group, s.lines_per_row);
+    if shape != (2, 2, 4, 4, 128) {
+        return Err("address mapping 'skylake' is for 2 channels of 2 ranks of x8 DDR4".into());
+    }
+    if hashed {
+        return Err("address mapping 'skylake' is a hash already; leave channel_hash and bank_hash false".into());
+    }
+    Ok(())
+}
+
 /// The two-letter fields of `order`, or nothing when one is unknown, doubled or missing.
 fn split(order: &str) -> Option<Vec<&str>> {
     const KNOWN: [&str; 6] = ["ro", "ra", "bg", "ba", "co", "ch"];
@@ -203,4 +242,41 @@ fn split(order: &str) -> Option<Vec<&str>> {
     let once = |f: &&str| fields.iter().filter(|g| *g == f).count() == 1;
     let complete = KNOWN.iter().all(|k| *k == "bg" || fields.contains(k));
     (complete && fields.iter().all(|f| KNOWN.contains(f) && once(f))).then_some(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapper() -> Mapper {
+        let shape = Shape { ranks: 2, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
+        Mapper::new("skylake", 2, false, false, &shape).expect("its shape")
+    }
+
+    /// The published functions, written from address bits.
+    #[test]
+    fn skylake_follows_the_published_functions() {
+        let m = mapper();
+        for i in 0..4096u64 {
+            let line = crate::kernel::rng::mix(i) >> 36;
+            let a = |bit: u32| (line << 6) >> bit & 1;
+            let (ch, inner) = m.channel(line);
+            assert_eq!(ch as u64, a(8) ^ a(9) ^ a(12) ^ a(13) ^ a(18) ^ a(19));
+            let group = (a(7) ^ a(14)) | (a(15) ^ a(19)) << 1;
+            let bank = (a(17) ^ a(21)) | (a(18) ^ a(22)) << 1;
+            let rank = a(16) ^ a(20);
+            assert_eq!(u64::from(m.decode(inner).bank), rank << 4 | group << 2 | bank);
+        }
+    }
+
+    #[test]
+    fn skylake_gives_every_line_a_place_of_its_own() {
+        let m = mapper();
+        let mut seen = std::collections::HashSet::new();
+        for line in 0..1 << 17 {
+            let (ch, inner) = m.channel(line);
+            let d = m.decode(inner);
+            assert!(d.bank < 32 && d.column < 128 && seen.insert((ch, d.bank, d.row, d.column)), "{line}");
+        }
+    }
 }

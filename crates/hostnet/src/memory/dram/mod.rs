@@ -5,6 +5,7 @@
 //! and receives the time at which each read's data is there.
 
 mod channel;
+pub mod gauge;
 pub mod mapping;
 mod scheduler;
 mod staged;
@@ -81,7 +82,8 @@ pub struct DramSpec {
     pub bank_groups: u32,
     /// Banks per group; 0 takes the standard's.
     pub banks_per_group: u32,
-    /// Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`) or `MOP4CLXOR`.
+    /// Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), `MOP4CLXOR`,
+    /// or `skylake`: the hash of that processor with two channels of two ranks.
     pub mapping: String,
     /// Hashes higher address bits into the channel.
     pub channel_hash: bool,
@@ -107,6 +109,10 @@ pub struct DramSpec {
     /// Row accesses after which the oldest request of a bank queue may close the row although
     /// younger hits wait (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`.
     pub row_hit_limit: u32,
+    /// Read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`.
+    pub rpq_full_mark: u32,
+    /// The same of the write queue.
+    pub wpq_full_mark: u32,
     /// When an entry of these queues becomes free.
     pub entry_release: Release,
     /// Write mode begins when the write queue holds more than this fraction.
@@ -115,6 +121,9 @@ pub struct DramSpec {
     pub write_low: f64,
     /// With no read waiting, write mode begins above this fraction.
     pub write_idle: f64,
+    /// Writes sent for want of reads make room at once when a read comes, unless the queue holds more than
+    /// `write_high` by then.
+    pub writes_yield: bool,
     /// Reads to serve before write mode may begin, unless none is left.
     pub min_read_burst: u32,
     /// Writes to serve before write mode may end, unless none is left.
@@ -149,10 +158,13 @@ impl Default for DramSpec {
             wpq: 32,
             bank_queue: 0,
             row_hit_limit: 0,
+            rpq_full_mark: 0,
+            wpq_full_mark: 0,
             entry_release: Release::Column,
             write_high: 0.8,
             write_low: 0.2,
             write_idle: 0.0,
+            writes_yield: false,
             min_read_burst: 0,
             min_write_burst: 0,
             max_write_burst: 0,
@@ -219,6 +231,8 @@ pub struct Stats {
     pub refreshes: u64,
     /// Changes between read mode and write mode, both ways.
     pub mode_switches: u64,
+    /// Times that write mode ended, not counting writes that only filled gaps between reads.
+    pub drains: u64,
     /// Time the data bus carried data.
     pub bus_busy_ps: u64,
     pub write_mode_ps: u64,
@@ -228,6 +242,11 @@ pub struct Stats {
     /// Sum over reads from acceptance to the end of their data, static latency excluded.
     pub read_latency_ps: u64,
     pub bank_accesses: Vec<u64>,
+    /// Time that the read and the write queue held their full mark or more, and all they can.
+    pub marked_ps: [u64; 2],
+    pub full_ps: [u64; 2],
+    /// Samples of how unevenly reads spread over banks.
+    pub deviation: gauge::Deviation,
 }
 
 impl Stats {
@@ -312,12 +331,12 @@ impl Controller {
     }
 
     /// When to call [`Controller::advance`] at the latest: for a caller that waits for a
-    /// queue entry (`waiting`) the time of the next command, for any other the earliest
+    /// queue entry (`waiting`) the earliest time at which one can become free, for any other the earliest
     /// time at which data not yet announced can arrive, several commands later.
     #[inline]
     pub fn wake(&self, ch: usize, waiting: bool) -> Option<Time> {
         let c = &self.channels[ch];
-        let t = if waiting { c.wake.min(c.next_release()) } else { c.wake.saturating_add(c.t.cl + c.t.burst) };
+        let t = if waiting { c.next_entry() } else { c.wake.saturating_add(c.t.cl + c.t.burst) };
         (t != channel::NEVER).then_some(Time(t))
     }
 

@@ -103,6 +103,25 @@ impl Channel {
         self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE]
     }
 
+    /// The earliest time at which a queue entry can become free: with a column command, which at best
+    /// follows the next activate or precharge, or with the activate itself.
+    pub(super) fn next_entry(&self) -> u64 {
+        // Activates take requests out of the queue and may so end the mode: no more than two ranks' tFAW
+        // windows of them fit before a column command.
+        let dir = self.write_mode as usize;
+        let mut queued = self.queued;
+        queued[dir] = queued[dir].saturating_sub(8);
+        let known = self.chosen && self.stale == 0 && self.blocked == 0 && self.p.bank_queue == 0;
+        let next = if known && self.p.scheduler != Scheduler::Transaction && !self.mode_due_with(queued) {
+            let [c, a, p] = self.scan.best.map(time_of);
+            let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
+            c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
+        } else {
+            self.wake
+        };
+        next.min(self.next_release())
+    }
+
     /// The earliest refresh that is not under way.
     pub(super) fn next_refresh(&self) -> u64 {
         let mut due = NEVER;
@@ -129,13 +148,20 @@ impl Channel {
     /// Whether the watermarks and burst lengths ask for the other mode.
     #[inline]
     pub(super) fn mode_due(&self) -> bool {
-        let [reads, writes] = self.queued;
+        self.mode_due_with(self.queued)
+    }
+
+    #[inline]
+    fn mode_due_with(&self, [reads, writes]: [usize; 2]) -> bool {
         let p = &self.p;
+        // A read whose row is being opened is not served yet, and every write puts its column off.
+        let reads = reads + usize::from(p.writes_yield && self.active & !self.active_writes != 0);
         if self.write_mode {
             let long_enough = self.burst_writes >= p.min_writes;
             let low = writes < p.low && (reads > 0 || writes <= p.idle);
             let spent = p.max_writes > 0 && self.burst_writes >= p.max_writes && reads > 0;
-            (long_enough && (low || spent)) || (writes == 0 && reads > 0)
+            let yields = !self.draining && reads > 0;
+            (long_enough && (low || spent)) || (writes == 0 && reads > 0) || yields
         } else {
             (writes > p.high && (self.burst_reads >= p.min_reads || reads == 0)) || (reads == 0 && writes > p.idle)
         }
@@ -144,7 +170,9 @@ impl Channel {
     pub(super) fn switch_mode(&mut self) {
         if self.write_mode {
             self.stats.write_mode_ps += self.clock - self.mode_since;
+            self.stats.drains += u64::from(self.draining);
         }
+        self.draining = !self.p.writes_yield || self.queued[WRITE] > self.p.high;
         self.mode_since = self.clock;
         self.write_mode = !self.write_mode;
         self.burst_reads = 0;
@@ -476,6 +504,7 @@ impl Channel {
         self.stats.column(dir, outcome, t.burst, b);
         if dir == READ {
             self.burst_reads += 1;
+            self.stats.deviation.read(b);
             self.stats.read_latency_ps += data_end - s.arrive;
             done.push(Completion {
                 token: s.token,

@@ -259,6 +259,23 @@ fn q02_write_mode_lasts_from_the_high_to_the_low_watermark() {
 }
 
 #[test]
+fn q04_writes_that_fill_a_gap_make_room_for_a_read_at_once_when_they_yield() {
+    for yields in [false, true] {
+        let spec = DramSpec { writes_yield: yields, write_low: 0.0, ..quiet() };
+        let mut b = Bench::new(&spec);
+        for bank in [0, 4, 8, 12, 1, 5, 9, 13] {
+            b.write(0, bank, 7);
+        }
+        b.read(20, 2, 7);
+        let order: Vec<Command> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
+        let before = order.iter().position(|c| *c == Rd).unwrap();
+        // tFAW of 26 clocks lets four rows open before the read comes; those writes are under way.
+        assert_eq!(before, if yields { 4 } else { 8 }, "{order:?}");
+        assert_eq!(b.ch.stats.drains, u64::from(!yields));
+    }
+}
+
+#[test]
 fn q03_occupancy_integral_is_arrivals_times_residence() {
     let mut b = Bench::new(&quiet());
     b.read(0, 0, 7).read(100, 0, 7);

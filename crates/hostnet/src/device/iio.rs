@@ -1,0 +1,375 @@
+//! The integrated I/O controller: a read and a write buffer of one entry per cache line between PCIe ports
+//! and the home agent. An entry is a credit of the P2M-Read or P2M-Write domain.
+//!
+//! Times are the IIO's own. A device sees credits and completions a flight time later, and its packets
+//! take another to come back: what it does next is therefore due two flight times after its cause.
+
+use super::pcie::{Link, PcieSpec, Wire};
+use super::ssd::{Direction, Next, Ssd};
+use crate::flow::Domain;
+use crate::kernel::units::Span;
+use crate::kernel::{Event, Events, Time};
+use crate::memory::{Memory, Op, Txn, LINE};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Buffers of the IIO and its distance to the home agent.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IioSpec {
+    /// Write buffer entries: credits of the P2M-Write domain.
+    pub write_buffer: u32,
+    /// Read buffer entries: credits of the P2M-Read domain.
+    pub read_buffer: u32,
+    /// From an entry's allocation to the arrival at the home agent.
+    pub to_cha: Span,
+    /// From the home agent's answer to the entry's release.
+    pub from_cha: Span,
+    /// Time at the home agent that a write takes beside the way to the memory controller: ownership of
+    /// the line, without which it may not go on.
+    pub ownership: Span,
+}
+
+/// A line of a packet that has arrived.
+#[derive(Clone, Copy, Debug)]
+struct Want {
+    line: u64,
+    who: u32,
+}
+
+/// A packet on its way up.
+#[derive(Clone, Copy, Debug)]
+enum Packet {
+    Write { line: u64, lines: u32, slot: u8 },
+    Read { job: u32 },
+}
+
+/// A read request of a device.
+#[derive(Clone, Copy, Debug, Default)]
+struct Job {
+    port: u16,
+    slot: u8,
+    line: u64,
+    lines: u32,
+    /// Lines that have come, as a mask, and lines handed to the link.
+    here: u64,
+    sent: u32,
+    /// Lines that have no entry yet.
+    entries: u32,
+}
+
+/// One device and its link.
+#[derive(Clone)]
+struct Port {
+    ssd: Ssd,
+    link: Link,
+    up: Wire,
+    down: Wire,
+    on_wire: Option<Packet>,
+    /// An event of this port is due.
+    pending: bool,
+    /// Posted-data credits left, and when those on their way back arrive.
+    posted: u32,
+    returning: VecDeque<Time>,
+    /// Credits that the next write needs; 0 when it does not wait for any.
+    short: u32,
+    non_posted: u32,
+    tags: u32,
+    moved: u64,
+}
+
+#[derive(Clone)]
+pub struct Iio {
+    pub write: Domain,
+    pub read: Domain,
+    to_cha: Time,
+    ports: Vec<Port>,
+    writes: VecDeque<Want>,
+    reads: VecDeque<Want>,
+    jobs: Vec<Job>,
+    spare: Vec<u32>,
+    posted_limit: u32,
+    /// Devices send nothing new.
+    pub stopped: bool,
+    since: Time,
+    completed_before: u64,
+}
+
+impl Iio {
+    pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Ssd, u32, u32)>) -> Iio {
+        let port = |(ssd, lanes, tags): (Ssd, u32, u32)| Port {
+            ssd,
+            link: Link::new(pcie, lanes),
+            up: Wire::default(),
+            down: Wire::default(),
+            on_wire: None,
+            pending: false,
+            posted: pcie.posted_lines,
+            returning: VecDeque::with_capacity(pcie.posted_lines as usize),
+            short: 0,
+            non_posted: pcie.non_posted,
+            tags,
+            moved: 0,
+        };
+        Iio {
+            write: Domain::new(s.write_buffer),
+            read: Domain::new(s.read_buffer),
+            to_cha: s.to_cha.into(),
+            ports: devices.into_iter().map(port).collect(),
+            writes: VecDeque::with_capacity(1024),
+            reads: VecDeque::with_capacity(4096),
+            jobs: Vec::with_capacity(1024),
+            spare: Vec::with_capacity(1024),
+            posted_limit: pcie.posted_lines,
+            stopped: false,
+            since: Time::ZERO,
+            completed_before: 0,
+        }
+    }
+
+    /// Devices begin.
+    pub fn start(&mut self, cal: &mut Events, now: Time) {
+        for p in 0..self.ports.len() {
+            self.launch(cal, p, now);
+        }
+    }
+
+    fn post(&mut self, cal: &mut Events, p: usize, at: Time) {
+        self.ports[p].pending = true;
+        cal.push(at, Event::Tlp(p as u16));
+    }
+
+    /// The device on port `p` sends its next packet, if it may.
+    fn launch(&mut self, cal: &mut Events, p: usize, now: Time) {
+        let port = &mut self.ports[p];
+        if port.pending || self.stopped {
+            return;
+        }
+        let lines = match port.ssd.next(now) {
+            Next::Lines(n) => n,
+            Next::At(t) => return self.post(cal, p, t),
+            Next::Nothing => return,
+        };
+        let end = match port.ssd.op {
+            Direction::P2mWrite => {
+                let n = lines.min(port.link.payload / LINE as u32);
+                while port.returning.front().is_some_and(|t| *t <= now) {
+                    port.returning.pop_front();
+                    port.posted += 1;
+                }
+                if port.posted < n {
+                    let missing = n - port.posted;
+                    port.short = missing;
+                    if let Some(t) = port.returning.get(missing as usize - 1).copied() {
+                        port.short = 0;
+                        self.post(cal, p, t);
+                    }
+                    return;
+                }
+                port.posted -= n;
+                let (line, slot) = port.ssd.take(n);
+                port.on_wire = Some(Packet::Write { line, lines: n, slot });
+                port.up.send(now, port.link.write(n * LINE as u32))
+            }
+            Direction::P2mRead => {
+                if port.tags == 0 || port.non_posted == 0 {
+                    return; // the end of a request, or of its wait for entries, goes on
+                }
+                port.tags -= 1;
+                port.non_posted -= 1;
+                let n = lines.min(port.link.request / LINE as u32);
+                let (line, slot) = port.ssd.take(n);
+                let job = Job { port: p as u16, slot, line, lines: n, entries: n, ..Job::default() };
+                let id = match self.spare.pop() {
+                    Some(id) => {
+                        self.jobs[id as usize] = job;
+                        id
+                    }
+                    None => {
+                        self.jobs.push(job);
+                        (self.jobs.len() - 1) as u32
+                    }
+                };
+                let port = &mut self.ports[p];
+                port.on_wire = Some(Packet::Read { job: id });
+                port.up.send(now, port.link.read_request())
+            }
+        };
+        self.post(cal, p, end);
+    }
+
+    /// `Event::Tlp`: the packet on port `p`'s wire has arrived, and the device goes on.
+    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, p: usize, now: Time) {
+        self.ports[p].pending = false;
+        match self.ports[p].on_wire.take() {
+            Some(Packet::Write { line, lines, slot }) => {
+                let who = (p as u32) << 8 | u32::from(slot);
+                self.writes.extend((0..u64::from(lines)).map(|i| Want { line: line + i, who }));
+                self.enter_writes(mem, cal, now);
+            }
+            Some(Packet::Read { job }) => {
+                let j = self.jobs[job as usize];
+                self.reads.extend((0..u64::from(j.lines)).map(|i| Want { line: j.line + i, who: job }));
+                self.enter_reads(mem, cal, now);
+            }
+            None => {}
+        }
+        self.launch(cal, p, now);
+    }
+
+    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while self.write.free() > 0 {
+            let Some(w) = self.writes.pop_front() else { break };
+            self.write.take(now);
+            mem.send(cal, now + self.to_cha, request(Op::IoWrite, w, now));
+        }
+    }
+
+    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while self.read.free() > 0 {
+            let Some(w) = self.reads.pop_front() else { break };
+            self.read.take(now);
+            mem.send(cal, now + self.to_cha, request(Op::IoRead, w, now));
+            let j = &mut self.jobs[w.who as usize];
+            j.entries -= 1;
+            if j.entries == 0 {
+                let p = usize::from(j.port);
+                self.ports[p].non_posted += 1;
+                self.launch(cal, p, now);
+            }
+        }
+    }
+
+    /// `Event::Fill`: the home agent has answered for a line.
+    pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) {
+        if t.op == Op::IoWrite {
+            self.write.give(now, t.issued);
+            let p = (t.who >> 8) as usize;
+            let port = &mut self.ports[p];
+            port.moved += 1;
+            let back = now + port.link.flight * 2;
+            port.returning.push_back(back);
+            if port.short > 0 && port.returning.len() >= port.short as usize {
+                let at = port.returning[port.short as usize - 1];
+                port.short = 0;
+                self.post(cal, p, at);
+            }
+            self.end_lines(cal, p, t.who as u8, 1, now);
+            return self.enter_writes(mem, cal, now);
+        }
+        self.read.give(now, t.issued);
+        let j = &mut self.jobs[t.who as usize];
+        j.here |= 1 << (t.line - j.line);
+        let port = &mut self.ports[usize::from(j.port)];
+        let payload = port.link.payload / LINE as u32;
+        while j.sent < j.lines {
+            // Completions keep the order of addresses within a request.
+            let n = payload.min(j.lines - j.sent);
+            let want = ((1u64 << n) - 1) << j.sent;
+            if j.here & want != want {
+                break;
+            }
+            let end = port.down.send(now, port.link.completion(n * LINE as u32));
+            j.sent += n;
+            if j.sent == j.lines {
+                cal.push(end + port.link.flight * 2, Event::Completed(t.who));
+            }
+        }
+        self.enter_reads(mem, cal, now);
+    }
+
+    /// `Event::Completed`: all of a read request is at its device.
+    pub fn on_completed(&mut self, cal: &mut Events, job: u32, now: Time) {
+        let j = self.jobs[job as usize];
+        self.spare.push(job);
+        let p = usize::from(j.port);
+        self.ports[p].tags += 1;
+        self.ports[p].moved += u64::from(j.lines);
+        self.end_lines(cal, p, j.slot, j.lines, now);
+        self.launch(cal, p, now);
+    }
+
+    fn end_lines(&mut self, cal: &mut Events, p: usize, slot: u8, n: u32, now: Time) {
+        let port = &mut self.ports[p];
+        if port.ssd.done(slot, n, now) && port.short == 0 {
+            self.launch(cal, p, now);
+        }
+    }
+
+    /// Moves `lines` lines of each writing device without timing.
+    pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, lines: u64) {
+        for port in self.ports.iter_mut().filter(|p| p.ssd.op == Direction::P2mWrite) {
+            let mut moved = 0;
+            while moved < lines {
+                let Next::Lines(n) = port.ssd.next(Time::ZERO) else { break };
+                let (line, slot) = port.ssd.take(n);
+                for l in line..line + u64::from(n) {
+                    mem.io_write_at_once(cal, l);
+                }
+                port.ssd.done(slot, n, Time::ZERO);
+                moved += u64::from(n);
+            }
+        }
+    }
+
+    fn completed(&self) -> u64 {
+        self.ports.iter().map(|p| p.ssd.completed).sum()
+    }
+
+    pub fn restart_meters(&mut self, now: Time) {
+        self.since = now;
+        self.write.restart(now);
+        self.read.restart(now);
+        self.completed_before = self.completed();
+        for p in &mut self.ports {
+            p.moved = 0;
+            p.up.restart();
+            p.down.restart();
+        }
+    }
+
+    /// Since the restart: lines moved, blocks completed.
+    pub fn moved(&self) -> (u64, u64) {
+        (self.ports.iter().map(|p| p.moved).sum(), self.completed() - self.completed_before)
+    }
+
+    /// Share of time that the ports carried packets, up and down.
+    pub fn utilisation(&self, now: Time) -> (f64, f64) {
+        let span = (now - self.since).0.max(1) as f64 * self.ports.len().max(1) as f64;
+        let sum = |f: fn(&Port) -> &Wire| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>() as f64 / span;
+        (sum(|p| &p.up), sum(|p| &p.down))
+    }
+
+    /// Checks that no credit is lost.
+    ///
+    /// # Errors
+    /// One sentence with the counts that do not add up.
+    pub fn check(&self) -> Result<(), String> {
+        let on_wire = |p: &Port| match p.on_wire {
+            Some(Packet::Write { lines, .. }) => lines,
+            _ => 0,
+        };
+        let out: u32 = self.ports.iter().map(|p| self.posted_limit - p.posted - p.returning.len() as u32).sum();
+        let wire: u32 = self.ports.iter().map(on_wire).sum();
+        let inside = self.write.used() + self.writes.len() as u32 + wire;
+        if out != inside {
+            return Err(format!("{out} posted-data credits are out for {inside} lines on their way"));
+        }
+        Ok(())
+    }
+}
+
+fn request(op: Op, w: Want, now: Time) -> Txn {
+    Txn {
+        line: w.line,
+        op,
+        who: w.who,
+        record: 0,
+        dirty: false,
+        copied: false,
+        transient: true,
+        issued: now,
+        at_mc: now,
+    }
+}

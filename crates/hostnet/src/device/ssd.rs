@@ -1,0 +1,207 @@
+//! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved a chunk at
+//! a time. What the medium does between is a latency per command.
+
+use crate::kernel::units::{Size, Span};
+use crate::kernel::{Stream, Time};
+use crate::memory::region::Pages;
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Which way the DMA goes. A storage read writes memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Storage write: the device reads memory.
+    P2mRead,
+    /// Storage read: the device writes memory.
+    P2mWrite,
+}
+
+/// Identical NVMe SSDs, each on a port of its own, and what is asked of them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SsdSpec {
+    /// Direction of the DMA.
+    pub op: Direction,
+    /// Devices.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// PCIe lanes of each.
+    #[serde(default = "four")]
+    pub lanes: u32,
+    /// Commands that each device always has.
+    pub queue_depth: u32,
+    /// Bytes of a command; its buffer in memory is as large.
+    pub block: Size,
+    /// Bytes that the device moves for one command before it turns to another.
+    #[serde(default = "interleave")]
+    pub interleave: Size,
+    /// From the end of one command to the first byte of the one that takes its place: medium, firmware
+    /// and the submitting thread.
+    #[serde(default = "latency")]
+    pub command_latency: Span,
+    /// Read requests that a device has under way at most.
+    #[serde(default = "tags")]
+    pub tags: u32,
+    /// Contiguous physical memory of the buffers; larger pieces lie anywhere.
+    #[serde(default = "page")]
+    pub page: Size,
+}
+fn one() -> u32 {
+    1
+}
+fn four() -> u32 {
+    4
+}
+fn interleave() -> Size {
+    Size(4096)
+}
+fn latency() -> Span {
+    Span(10_000_000)
+}
+fn tags() -> u32 {
+    64
+}
+fn page() -> Size {
+    Size(2 << 20)
+}
+
+/// Most commands of one device: a slot is a byte.
+const DEPTH: u32 = 256;
+
+impl SsdSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        for (key, v, most) in [
+            ("count", self.count, 16),
+            ("lanes", self.lanes, 16),
+            ("queue_depth", self.queue_depth, DEPTH),
+            ("tags", self.tags, 1024),
+        ] {
+            if v == 0 || v > most {
+                return Err(format!("{key} = {v} is not within 1 to {most}"));
+            }
+        }
+        for (key, s) in [("block", self.block), ("interleave", self.interleave), ("page", self.page)] {
+            if s.0 == 0 || s.0 % LINE != 0 {
+                return Err(format!("{key} = \"{s}\" is not a multiple of 64 B"));
+            }
+        }
+        if !self.page.0.is_power_of_two() || self.page.0 < self.interleave.0 {
+            return Err(format!(
+                "page = \"{}\" is not a power of two that holds interleave = \"{}\"",
+                self.page, self.interleave
+            ));
+        }
+        if self.block.0 % self.interleave.0 != 0 || self.page.0 % self.interleave.0 != 0 {
+            return Err(format!("interleave = \"{}\" does not divide block = \"{}\"", self.interleave, self.block));
+        }
+        Ok(())
+    }
+    /// Lines of one device's buffers.
+    pub fn lines(&self) -> u64 {
+        u64::from(self.queue_depth) * self.block.0 / LINE
+    }
+}
+
+/// What a device would move next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Up to this many consecutive lines.
+    Lines(u32),
+    /// Nothing before then.
+    At(Time),
+    /// Nothing until a command ends.
+    Nothing,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    slot: u8,
+    at: u32,
+}
+
+#[derive(Clone)]
+pub struct Ssd {
+    pub op: Direction,
+    block: u32,
+    chunk: u32,
+    latency: Time,
+    pages: Pages,
+    active: Vec<Active>,
+    /// Commands whose first byte is not there yet, in order of time.
+    coming: VecDeque<(Time, u8)>,
+    /// Lines of each slot's command that are not done.
+    left: Vec<u32>,
+    /// Index into `active` of the command being served, and lines left of its chunk.
+    turn: usize,
+    chunk_left: u32,
+    rng: Stream,
+    pub completed: u64,
+}
+
+impl Ssd {
+    pub fn new(s: &SsdSpec, pages: Pages, rng: Stream) -> Ssd {
+        let block = (s.block.0 / LINE) as u32;
+        Ssd {
+            op: s.op,
+            block,
+            chunk: (s.interleave.0 / LINE) as u32,
+            latency: s.command_latency.into(),
+            pages,
+            active: Vec::with_capacity(s.queue_depth as usize),
+            coming: (0..s.queue_depth).map(|i| (Time::ZERO, i as u8)).collect(),
+            left: vec![block; s.queue_depth as usize],
+            turn: 0,
+            chunk_left: 0,
+            rng,
+            completed: 0,
+        }
+    }
+
+    /// Says what comes next; a device serves its commands in random order, a chunk at a time.
+    pub fn next(&mut self, now: Time) -> Next {
+        if self.chunk_left > 0 {
+            return Next::Lines(self.chunk_left);
+        }
+        while let Some(&(at, slot)) = self.coming.front().filter(|c| c.0 <= now) {
+            debug_assert!(at <= now);
+            self.active.push(Active { slot, at: 0 });
+            self.coming.pop_front();
+        }
+        if self.active.is_empty() {
+            return self.coming.front().map_or(Next::Nothing, |c| Next::At(c.0));
+        }
+        self.turn = self.rng.below(self.active.len() as u64) as usize;
+        self.chunk_left = self.chunk.min(self.block - self.active[self.turn].at);
+        Next::Lines(self.chunk_left)
+    }
+
+    /// Moves the first `n` of the lines that `next` promised: (first line, slot).
+    pub fn take(&mut self, n: u32) -> (u64, u8) {
+        let a = &mut self.active[self.turn];
+        let (slot, at) = (a.slot, a.at);
+        a.at += n;
+        self.chunk_left -= n;
+        if a.at == self.block {
+            self.active.swap_remove(self.turn);
+        }
+        (self.pages.line(u64::from(slot) * u64::from(self.block) + u64::from(at)), slot)
+    }
+
+    /// `n` lines of `slot`'s command are done; true when with them the command is.
+    pub fn done(&mut self, slot: u8, n: u32, now: Time) -> bool {
+        let left = &mut self.left[slot as usize];
+        *left -= n;
+        if *left > 0 {
+            return false;
+        }
+        *left = self.block;
+        self.completed += 1;
+        self.coming.push_back((now + self.latency, slot));
+        true
+    }
+}

@@ -1,0 +1,238 @@
+//! What the counters of the uncore say about a window: credits, occupancies and latencies of the host
+//! network's domains, and the memory controllers' inputs to the latency formulae.
+
+use super::Host;
+use crate::flow::domain::Reading;
+use crate::kernel::Time;
+use crate::memory::dram::gauge::BINS;
+use crate::memory::dram::{RowOutcome, Stats};
+use crate::memory::paths::{Path, PATHS, SEGMENTS};
+use crate::memory::stats::Class;
+use crate::memory::LINE;
+use crate::meter::Values;
+use serde_json::{json, Value};
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// Counters of a channel since an earlier look.
+fn since(now: &Stats, then: &Stats) -> Stats {
+    let mut d = now.clone();
+    for dir in [READ, WRITE] {
+        for (a, b) in d.rows[dir].iter_mut().zip(then.rows[dir]) {
+            *a -= b;
+        }
+        d.entry_ps[dir] = d.entry_ps[dir].wrapping_sub(then.entry_ps[dir]);
+        d.marked_ps[dir] -= then.marked_ps[dir];
+        d.full_ps[dir] -= then.full_ps[dir];
+    }
+    d.drains -= then.drains;
+    for (a, b) in d.deviation.bins.iter_mut().zip(then.deviation.bins) {
+        *a -= b;
+    }
+    d
+}
+
+impl Host {
+    pub(super) fn channels(&self) -> Vec<Stats> {
+        (0..self.mem.dram.channels()).map(|ch| self.mem.dram.stats(self.now, ch)).collect()
+    }
+
+    /// Adds the host network's metrics to `v`.
+    pub(super) fn uncore(&self, v: &mut Values) {
+        let span = (self.now - self.window.start).0.max(1) as f64;
+        self.traffic_by_class(v, span);
+        self.cores_and_home_agent(v);
+        self.controllers(v, span);
+        self.peripherals(v, span);
+        self.hops(v);
+    }
+
+    fn traffic_by_class(&self, v: &mut Values, span: f64) {
+        use Class::*;
+        let gbs = |lines: u64| lines as f64 * LINE as f64 / span * 1e3;
+        let sum = |classes: &[Class]| gbs(classes.iter().map(|c| self.mem.stats.of(*c)).sum());
+        v.set("mem_c2m_read_gbs", sum(&[CpuRxRd, CpuTxRdWr, CpuOtherRd]));
+        v.set("mem_c2m_write_gbs", sum(&[RxEvct, TxEvct, OtherEvct]));
+        v.set("mem_p2m_read_gbs", sum(&[NicTxRd, IoRd]));
+        v.set("mem_p2m_write_gbs", sum(&[NicRxWr, IoWr, IoEvct]));
+        v.set("sim_lines", self.mem.stats.dram.iter().sum::<u64>() as f64);
+        let streams = self.apps.iter().zip(&self.window.operations);
+        let lines: u64 = streams.filter(|(a, _)| matches!(a, crate::app::App::Stream(_))).map(|(_, n)| n).sum();
+        if lines > 0 {
+            v.set("c2m_gbs", gbs(lines));
+        }
+    }
+
+    fn cores_and_home_agent(&self, v: &mut Values) {
+        let p = &self.mem.paths;
+        let mean = |path: Path| {
+            let n = p.count[path as usize];
+            (n > 0).then(|| p.sums[path as usize].iter().sum::<u64>() as f64 / n as f64 / 1e3)
+        };
+        let mut set = |name: &str, x: Option<f64>| {
+            if let Some(x) = x {
+                v.set(name, x);
+            }
+        };
+        set("c2m_read_lat_ns", mean(Path::C2mRead));
+        set("c2m_write_lat_ns", mean(Path::C2mWrite));
+        let held = |path: Path| p.held[path as usize].read(self.now);
+        for (path, occupancy, latency) in [
+            (Path::C2mRead, "cha_c2m_read_occ", "cha_dram_read_c2m_ns"),
+            (Path::C2mWrite, "cha_c2m_write_occ", "cha_mc_write_c2m_ns"),
+            (Path::P2mRead, "cha_p2m_read_occ", "cha_dram_read_p2m_ns"),
+            (Path::P2mWrite, "cha_p2m_write_occ", "cha_mc_write_p2m_ns"),
+        ] {
+            let r = held(path);
+            set(occupancy, Some(r.occupancy));
+            set(latency, (r.arrival_rate > 0.0).then_some(r.latency_ns));
+        }
+        set("cha_adm_c2m_ns", p.admission_ns(0));
+        set("cha_adm_p2m_ns", p.admission_ns(1));
+        let waiting = self.mem.cha_writes.read(self.now);
+        set("cha_wait_writes", Some(waiting.occupancy));
+        set("cha_wait_peak", Some(waiting.peak.into()));
+        set("cha_wait_credits", Some(waiting.credits.into()));
+        let lfb: Vec<Reading> = self.cpus.iter().map(|c| c.lfb.read(self.now)).collect();
+        let rate: f64 = lfb.iter().map(|r| r.arrival_rate).sum();
+        if rate > 0.0 {
+            let occupancy: f64 = lfb.iter().map(|r| r.occupancy).sum();
+            let weighted: f64 = lfb.iter().map(|r| r.latency_ns * r.arrival_rate).sum();
+            set("lfb_credits", Some(lfb[0].credits.into()));
+            set("lfb_occ", Some(occupancy / lfb.len() as f64));
+            set("lfb_peak", lfb.iter().map(|r| f64::from(r.peak)).reduce(f64::max));
+            set("lfb_rate", Some(rate / 1e6));
+            set("lfb_lat_ns", Some(weighted / rate));
+            set("lfb_little_ns", Some(occupancy / rate * 1e9));
+        }
+    }
+
+    fn controllers(&self, v: &mut Values, span: f64) {
+        let now = self.channels();
+        let all: Vec<Stats> = now.iter().zip(&self.window.dram).map(|(a, b)| since(a, b)).collect();
+        let n = all.len().max(1) as f64;
+        let mean = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>() as f64 / n / span;
+        let sum = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>() as f64;
+        v.set("rpq_occ", mean(&|s| s.entry_ps[READ]));
+        v.set("wpq_occ", mean(&|s| s.entry_ps[WRITE]));
+        v.set("rpq_full_frac", mean(&|s| s.marked_ps[READ]));
+        v.set("wpq_full_frac", mean(&|s| s.marked_ps[WRITE]));
+        v.set("wpq_at_capacity_frac", mean(&|s| s.full_ps[WRITE]));
+        let (miss, conflict) = (RowOutcome::Miss as usize, RowOutcome::Conflict as usize);
+        let activates = |dir: usize| sum(&|s| s.rows[dir][miss] + s.rows[dir][conflict]);
+        let reads = sum(&|s| s.reads());
+        v.set("lines_read", reads);
+        v.set("lines_written", sum(&|s| s.writes()));
+        v.set("wr_switches", sum(&|s| s.drains));
+        v.set("act_read", activates(READ));
+        v.set("act_write", activates(WRITE));
+        let conflicts = [READ, WRITE].map(|d| sum(&|s| s.rows[d][conflict]));
+        v.set("pre_conflict", conflicts[READ] + conflicts[WRITE]);
+        v.set("pre_conflict_read", conflicts[READ]);
+        v.set("pre_conflict_write", conflicts[WRITE]);
+        if reads > 0.0 {
+            v.set("row_miss_ratio", activates(READ) / reads);
+        }
+        let bins: Vec<u64> = (0..BINS).map(|i| all.iter().map(|s| u64::from(s.deviation.bins[i])).sum()).collect();
+        let samples: u64 = bins.iter().sum();
+        if samples > 0 {
+            let ratio = |i: usize| 1.0 + i as f64 / 16.0;
+            let above = |x: f64| {
+                let n: u64 = bins.iter().enumerate().filter(|(i, _)| ratio(*i) >= x).map(|(_, n)| n).sum();
+                n as f64 / samples as f64
+            };
+            let mut seen = 0;
+            let median = bins.iter().position(|n| {
+                seen += n;
+                2 * seen >= samples
+            });
+            v.set("bank_dev_p50", ratio(median.unwrap_or(0)));
+            v.set("bank_dev_15_frac", above(1.5));
+            v.set("bank_dev_20_frac", above(2.0));
+        }
+    }
+
+    fn peripherals(&self, v: &mut Values, span: f64) {
+        let Some(iio) = &self.iio else { return };
+        let (lines, blocks) = iio.moved();
+        v.set("p2m_gbs", lines as f64 * LINE as f64 / span * 1e3);
+        v.set("p2m_iops", blocks as f64 / span * 1e12);
+        let (up, down) = iio.utilisation(self.now);
+        v.set("pcie_up_util", up);
+        v.set("pcie_down_util", down);
+        let names = [
+            ["iio_write_credits", "iio_write_occ", "iio_write_peak", "iio_write_lat_ns", "iio_write_little_ns"],
+            ["iio_read_credits", "iio_read_occ", "iio_read_peak", "iio_read_lat_ns", "iio_read_little_ns"],
+        ];
+        for (r, names) in [iio.write.read(self.now), iio.read.read(self.now)].into_iter().zip(names) {
+            if r.arrival_rate > 0.0 {
+                let values = [r.credits.into(), r.occupancy, r.peak.into(), r.latency_ns, r.little_ns];
+                for (name, x) in names.into_iter().zip(values) {
+                    v.set(name, x);
+                }
+            }
+        }
+    }
+
+    /// Unloaded latencies as sums of the platform's hops, reads with their row open, and the timings of
+    /// the formulae.
+    fn hops(&self, v: &mut Values) {
+        let (l, t) = (&self.mem.lat, self.mem.dram.timing());
+        let fixed = Time::from_ns_f64(self.spec.platform.memory.static_latency_ns);
+        let out = l.l1 + l.l2 + l.noc;
+        let dram = Time(t.cl + t.burst) + fixed + l.llc;
+        v.set("t_trans_ns", t.burst as f64 / 1e3);
+        v.set("t_rcd_ns", t.rcd as f64 / 1e3);
+        v.set("t_rp_ns", t.rp as f64 / 1e3);
+        v.set("c2m_read_unloaded_ns", (out + dram + l.noc).as_ns());
+        v.set("c2m_write_unloaded_ns", (out + l.noc).as_ns());
+        if let Some(iio) = &self.spec.platform.iio {
+            let way = Time(iio.to_cha.0 + iio.from_cha.0);
+            let write = Time(iio.ownership.0) + l.write_ack;
+            v.set("p2m_read_unloaded_ns", (way + dram).as_ns());
+            v.set("p2m_write_unloaded_ns", (way + write).as_ns());
+        }
+    }
+
+    /// Domains beyond those of single cores.
+    pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
+        let p = &self.mem.paths;
+        let mut rows = vec![("home agent write buffer".to_string(), self.mem.cha_writes.read(self.now))];
+        if let Some(iio) = &self.iio {
+            rows.push(("IIO write buffer".into(), iio.write.read(self.now)));
+            rows.push(("IIO read buffer".into(), iio.read.read(self.now)));
+        }
+        for (path, name) in PATHS {
+            if p.count[path as usize] > 0 {
+                rows.push((format!("path {name}"), p.under_way[path as usize].read(self.now)));
+                rows.push((format!("CHA {name}"), p.held[path as usize].read(self.now)));
+            }
+        }
+        rows
+    }
+
+    /// Where the time of each path's requests went.
+    pub(super) fn path_table(&self) -> Value {
+        let p = &self.mem.paths;
+        let mut rows = Vec::new();
+        for (path, name) in PATHS {
+            let n = p.count[path as usize];
+            if n == 0 {
+                continue;
+            }
+            let sums = p.sums[path as usize];
+            let total = sums.iter().sum::<u64>().max(1) as f64;
+            for (segment, ps) in SEGMENTS.iter().zip(sums) {
+                rows.push(vec![
+                    json!(name),
+                    json!(segment),
+                    json!(ps as f64 / n as f64 / 1e3),
+                    json!(ps as f64 / total),
+                ]);
+            }
+        }
+        let columns = [("path", ""), ("segment", ""), ("mean_ns", "ns"), ("share", "fraction")];
+        super::measure::table(&columns, rows)
+    }
+}

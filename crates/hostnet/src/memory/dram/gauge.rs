@@ -1,0 +1,115 @@
+//! What the uncore's counters say about a channel beside its traffic: time at high queue levels, and how
+//! evenly reads spread over a few banks.
+
+/// Banks that are watched: the first four of rank 0, as in the measurements of "Understanding the Host
+/// Network" (section 5.1).
+const WATCHED: usize = 4;
+/// Reads of the watched banks that make one sample.
+const READS: u32 = 1000;
+/// Bins of busiest over mean, from 1 to `WATCHED` in steps of 1/16.
+pub const BINS: usize = (WATCHED - 1) * 16 + 1;
+
+/// Time that a queue spent at or above a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Above {
+    level: usize,
+    since: Option<u64>,
+    ps: u64,
+}
+
+impl Above {
+    pub fn new(level: usize) -> Above {
+        Above { level, ..Above::default() }
+    }
+    /// The queue holds `used` entries from `at` on.
+    #[inline]
+    pub fn note(&mut self, used: usize, at: u64) {
+        match self.since {
+            None if used >= self.level => self.since = Some(at),
+            Some(since) if used < self.level => {
+                self.ps += at.saturating_sub(since);
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+    pub fn read(&self, now: u64) -> u64 {
+        self.ps + self.since.map_or(0, |s| now.saturating_sub(s))
+    }
+}
+
+/// The levels of one queue that are metered: its "full" mark, and every entry taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Levels {
+    pub mark: Above,
+    pub full: Above,
+}
+
+impl Levels {
+    pub fn new(mark: u32, capacity: u32) -> Levels {
+        let mark = if mark == 0 { capacity } else { mark };
+        Levels { mark: Above::new(mark as usize), full: Above::new(capacity as usize) }
+    }
+    #[inline]
+    pub fn note(&mut self, used: usize, at: u64) {
+        self.mark.note(used, at);
+        self.full.note(used, at);
+    }
+}
+
+/// Reads of the busiest watched bank over the mean of them, sampled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deviation {
+    counts: [u32; WATCHED],
+    total: u32,
+    /// Samples by ratio: bin `i` holds ratios from 1 + i/16 up.
+    pub bins: [u32; BINS],
+}
+
+impl Default for Deviation {
+    fn default() -> Deviation {
+        Deviation { counts: [0; WATCHED], total: 0, bins: [0; BINS] }
+    }
+}
+
+impl Deviation {
+    #[inline]
+    pub fn read(&mut self, bank: usize) {
+        if bank >= WATCHED {
+            return;
+        }
+        self.counts[bank] += 1;
+        self.total += 1;
+        if self.total == READS {
+            let most = self.counts.iter().max().copied().unwrap_or(0);
+            let bin = (most * WATCHED as u32 * 16 / READS).saturating_sub(16) as usize;
+            self.bins[bin.min(BINS - 1)] += 1;
+            self.counts = [0; WATCHED];
+            self.total = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_above_a_level_counts_from_crossing_to_crossing() {
+        let mut a = Above::new(3);
+        a.note(3, 100);
+        a.note(4, 150);
+        a.note(2, 180);
+        a.note(3, 200);
+        assert_eq!(a.read(250), 80 + 50);
+    }
+
+    #[test]
+    fn reads_of_one_bank_only_deviate_by_the_number_of_banks() {
+        let mut d = Deviation::default();
+        (0..1000).for_each(|_| d.read(1));
+        assert_eq!(d.bins[BINS - 1], 1, "1000 reads over a mean of 250 is 4");
+        (0..1000).for_each(|i| d.read(i % 4));
+        assert_eq!(d.bins[0], 1, "evenly spread reads deviate by 1");
+    }
+}

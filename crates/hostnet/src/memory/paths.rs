@@ -1,0 +1,143 @@
+//! Where the time of a request goes: the hops between its source and the answer, as milestones that
+//! tile its life, and the home agent's occupancy by source and direction (TOR counters).
+
+use super::Op;
+use crate::flow::Domain;
+use crate::kernel::Time;
+
+/// The four datapaths of the host network (SIGCOMM'24, section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Path {
+    C2mRead,
+    C2mWrite,
+    P2mRead,
+    P2mWrite,
+}
+pub const PATHS: [(Path, &str); 4] = [
+    (Path::C2mRead, "c2m_read"),
+    (Path::C2mWrite, "c2m_write"),
+    (Path::P2mRead, "p2m_read"),
+    (Path::P2mWrite, "p2m_write"),
+];
+
+/// What a path's latency is made of, in order.
+pub const SEGMENTS: [&str; 5] = ["to_cha", "cha_admission", "mc_queue_wait", "mc_and_dram", "return"];
+
+impl Path {
+    pub fn of(op: Op) -> Path {
+        match op {
+            Op::Read | Op::Own => Path::C2mRead,
+            Op::StreamWrite | Op::WriteBack => Path::C2mWrite,
+            Op::NicRead | Op::IoRead => Path::P2mRead,
+            Op::IoWrite => Path::P2mWrite,
+        }
+    }
+    pub fn is_peripheral(self) -> bool {
+        matches!(self, Path::P2mRead | Path::P2mWrite)
+    }
+}
+
+/// When a request passed the borders between its hops. A hop that it skips takes no time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Marks {
+    /// The source's credit was taken.
+    pub start: Time,
+    /// Arrival at the home agent.
+    pub cha: Time,
+    /// The home agent took it in.
+    pub admitted: Time,
+    /// The channel's queue took it in.
+    pub queued: Time,
+    /// Data of a read at the controller's exit; for a write, `queued`.
+    pub data: Time,
+}
+
+/// One request, finished at `end`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    pub path: Path,
+    pub marks: Marks,
+    pub end: Time,
+}
+
+impl Sample {
+    pub fn segments(&self) -> [u64; 5] {
+        let m = &self.marks;
+        [m.cha - m.start, m.admitted - m.cha, m.queued - m.admitted, m.data - m.queued, self.end - m.data].map(|t| t.0)
+    }
+}
+
+/// Samples kept per window, and how many requests share one.
+const SAMPLES: usize = 1 << 12;
+const EVERY: u64 = 61;
+
+/// Requests of each path that ended in the window, and what their time went to.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    pub count: [u64; 4],
+    pub sums: [[u64; 5]; 4],
+    /// Requests under way by path, from credit to credit.
+    pub under_way: [Domain; 4],
+    /// Requests that the home agent holds, by path: occupancy, inserts, residence.
+    pub held: [Domain; 4],
+    /// Requests that the home agent admitted and the time they had waited: cores, devices.
+    pub admitted: [(u64, u64); 2],
+    pub samples: Vec<Sample>,
+    seen: u64,
+}
+
+impl Default for Paths {
+    fn default() -> Paths {
+        let open = || std::array::from_fn(|_| Domain::new(u32::MAX));
+        Paths {
+            count: [0; 4],
+            sums: [[0; 5]; 4],
+            under_way: open(),
+            held: open(),
+            admitted: [(0, 0); 2],
+            samples: Vec::with_capacity(SAMPLES),
+            seen: 0,
+        }
+    }
+}
+
+impl Paths {
+    #[inline]
+    pub fn end(&mut self, path: Path, marks: &Marks, end: Time) {
+        let s = Sample { path, marks: *marks, end };
+        let p = path as usize;
+        self.count[p] += 1;
+        for (sum, ps) in self.sums[p].iter_mut().zip(s.segments()) {
+            *sum += ps;
+        }
+        self.under_way[p].give(end, marks.start);
+        self.seen += 1;
+        if self.seen % EVERY == 0 && self.samples.len() < SAMPLES {
+            self.samples.push(s);
+        }
+    }
+
+    #[inline]
+    pub fn admit(&mut self, path: Path, waited: Time) {
+        let a = &mut self.admitted[usize::from(path.is_peripheral())];
+        a.0 += 1;
+        a.1 += waited.0;
+    }
+
+    /// Mean wait for admission in ns: cores (0) or devices (1).
+    pub fn admission_ns(&self, source: usize) -> Option<f64> {
+        let (n, ps) = self.admitted[source];
+        (n > 0).then(|| ps as f64 / n as f64 / 1e3)
+    }
+
+    pub fn restart(&mut self, now: Time) {
+        self.count = [0; 4];
+        self.sums = [[0; 5]; 4];
+        self.admitted = [(0, 0); 2];
+        self.samples.clear();
+        for d in self.under_way.iter_mut().chain(&mut self.held) {
+            d.restart(now);
+        }
+    }
+}

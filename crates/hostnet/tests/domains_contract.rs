@@ -1,0 +1,234 @@
+//! What the host network's domains promise: unloaded latencies are sums of hops, saturated rates are
+//! limits, and the time of every request on the four paths is accounted for to the picosecond.
+
+mod common;
+
+use common::platforms;
+use hostnet::config::{resolve, Scenario};
+use hostnet::host::{run, Host, Outcome};
+use hostnet::kernel::Time;
+use hostnet::memory::paths::{Path, Sample, PATHS};
+use std::sync::Arc;
+
+/// Cores, reads over all traffic, operation of the four SSDs; "" for none of either.
+fn text(cores: u32, read_fraction: f64, op: &str, more: &str) -> String {
+    let tenant = format!(
+        "[[tenant]]\nname = \"s\"\ncores = {cores}\napp = {{ kind = \"stream\", buffer = \"64 MiB\", read_fraction = {read_fraction} }}\n"
+    );
+    let ssd = format!("[[peripheral]]\nkind = \"ssd\"\nop = \"{op}\"\ncount = 4\nqueue_depth = 8\nblock = \"1 MiB\"\n");
+    format!(
+        "name = \"d\"\nplatform = \"cascadelake\"\n[placement]\npolicy = \"dma\"\n{}{}[run]\nload = \"saturate\"\nwarmup_time = \"20 us\"\ntime = \"60 us\"\n{more}",
+        if cores > 0 { tenant } else { String::new() },
+        if op.is_empty() { String::new() } else { ssd },
+    )
+}
+
+fn spec(text: &str) -> Scenario {
+    resolve(text, "d.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn measured(text: &str) -> Outcome {
+    run(&spec(text), &mut |_| Ok(())).expect("a run whose books balance")
+}
+
+fn get(o: &Outcome, metric: &str) -> f64 {
+    o.values.get(metric).unwrap_or_else(|| panic!("{metric} is absent"))
+}
+
+fn near(a: f64, b: f64, tolerance: f64, what: &str) {
+    assert!((a / b - 1.0).abs() <= tolerance, "{what}: {a} against {b}");
+}
+
+/// One line fill buffer, no refresh: a core that is alone with memory.
+const ALONE: &str = "[override.core]\nlfb = 1\n[override.memory]\nrefresh = false\n";
+
+/// One command of one 4 KiB page at a time.
+fn probe(op: &str) -> String {
+    text(0, 1.0, op, ALONE)
+        .replace("count = 4", "count = 1")
+        .replace("queue_depth = 8", "queue_depth = 1")
+        .replace("1 MiB", "4 KiB")
+        .replace("block", "command_latency = \"2 us\"\nblock")
+        .replace("60 us", "2 ms")
+}
+
+#[test]
+fn d01_an_unloaded_core_read_takes_70_ns() {
+    let o = measured(&text(1, 1.0, "", ALONE));
+    // A row stays open for 128 lines of each of four bank groups: nearly all reads find it so. The
+    // rest pays an activate, a conflict a precharge as well (14.32 ns each). Requests wait for the
+    // controller's next clock edge, half a clock on average.
+    let (misses, conflicts) = (get(&o, "act_read"), get(&o, "pre_conflict_read"));
+    let rows = (misses + conflicts) * 14.322 / get(&o, "lines_read");
+    near(get(&o, "c2m_read_lat_ns"), 70.0 + rows + 0.682 / 2.0, 2e-3, "C2M read");
+    near(get(&o, "c2m_read_unloaded_ns"), 70.0, 1e-4, "sum of hops");
+}
+
+#[test]
+fn d02_an_unloaded_write_back_takes_10_ns() {
+    let o = measured(&text(1, 0.5, "", ALONE));
+    near(get(&o, "c2m_write_lat_ns"), 10.0, 1e-3, "C2M write");
+    let both = get(&o, "c2m_read_lat_ns") + get(&o, "c2m_write_lat_ns");
+    near(get(&o, "lfb_lat_ns"), both, 2e-3, "a store holds its buffer for the read and the write-back");
+}
+
+#[test]
+fn d03_an_unloaded_device_write_takes_300_ns() {
+    let o = measured(&probe("p2m_write"));
+    // Entries held when the window opens count from then.
+    near(get(&o, "iio_write_lat_ns"), 300.0, 1e-3, "P2M write");
+    assert!(get(&o, "iio_write_peak") < 92.0, "no credit runs out");
+}
+
+/// 150 ns and 55 ns between IIO and home agent, 6.06 ns of look-up, 36.89 ns of controller, column
+/// access and burst of 14.322 + 2.728 ns.
+#[test]
+fn d04_an_unloaded_device_read_takes_the_sum_of_its_hops() {
+    let mut host = Host::new(Arc::new(spec(&probe("p2m_read")))).expect("a host");
+    host.run_for(Time::us(2000));
+    let all: Vec<Sample> = host.mem.paths.samples.clone();
+    let fastest = all.iter().map(|s| s.end - s.marks.start).min().expect("reads");
+    let hops = 150.0 + 55.0 + 20.0 / 3.3 + 36.89 + 14.322 + 2.728;
+    // The controller starts at its next clock edge.
+    assert!((0.0..0.683).contains(&(fastest.as_ns() - hops + 0.001)), "{fastest} against {hops} ns");
+}
+
+fn books_balance(text: &str) {
+    let mut host = Host::new(Arc::new(spec(text))).expect("a host");
+    host.run_for(Time::us(300));
+    host.drain();
+    host.check().expect("balanced books");
+    assert_eq!(host.mem.in_flight(), 0, "a request is lost");
+    let p = &host.mem.paths;
+    let sum = |path: Path| p.sums[path as usize].iter().map(|ps| u128::from(*ps)).sum::<u128>();
+    let cores: u128 = host.line_fill_buffers().map(|d| d.held_ps()).sum();
+    assert_eq!(cores, sum(Path::C2mRead) + sum(Path::C2mWrite), "line fill buffers");
+    assert!(host.line_fill_buffers().all(|d| d.used() == 0), "a line fill buffer is lost");
+    if let Some((write, read)) = host.iio_buffers() {
+        assert_eq!(write.held_ps(), sum(Path::P2mWrite), "IIO write buffer");
+        assert_eq!(read.held_ps(), sum(Path::P2mRead), "IIO read buffer");
+        assert_eq!((write.used(), read.used()), (0, 0), "an IIO entry is lost");
+    }
+    assert_eq!(host.mem.cha_writes.used(), 0, "a write still waits");
+    assert!(p.samples.len() > 50, "{} samples", p.samples.len());
+    for s in &p.samples {
+        let m = &s.marks;
+        assert!(m.start <= m.cha && m.cha <= m.admitted && m.admitted <= m.queued && m.queued <= m.data, "{s:?}");
+        assert_eq!(s.segments().iter().sum::<u64>(), (s.end - m.start).0, "{s:?}");
+        let path = PATHS[s.path as usize].1;
+        let way = match path {
+            "c2m_read" | "c2m_write" => 5 + 10 + 9,
+            _ => 0,
+        };
+        let hop = if way > 0 { f64::from(way) / 3.3 } else { 150.0 };
+        assert!((s.segments()[0] as f64 / 1e3 - hop).abs() < 0.002, "{path}: the way to the home agent: {s:?}");
+    }
+}
+
+#[test]
+fn d05_the_hops_of_every_request_add_up_to_the_time_its_credit_was_held_without_contention() {
+    books_balance(&text(1, 1.0, "", ALONE));
+    books_balance(&text(1, 0.5, "", ALONE).replace("64 MiB", "256 MiB"));
+    books_balance(&probe("p2m_write").replace("2 us", "1 ns"));
+    books_balance(&probe("p2m_read").replace("2 us", "1 ns"));
+}
+
+#[test]
+fn d06_and_with_contention() {
+    for (fraction, op) in [(1.0, "p2m_write"), (1.0, "p2m_read"), (0.5, "p2m_write"), (0.5, "p2m_read")] {
+        books_balance(&text(6, fraction, op, ""));
+    }
+    // The home agent's buffers are full all the time.
+    books_balance(&text(6, 0.5, "p2m_write", "[override.caches.llc]\nwrite_buffer = 8\n"));
+}
+
+#[test]
+fn d07_a_full_line_fill_buffer_bounds_a_core_by_credits_over_latency() {
+    let o = measured(&text(2, 1.0, "", ""));
+    near(get(&o, "lfb_occ"), 12.0, 2e-3, "streams keep every buffer in use");
+    let bound = 2.0 * 12.0 * 64.0 / get(&o, "lfb_lat_ns");
+    near(get(&o, "c2m_gbs"), bound, 5e-3, "throughput is credits x 64 / latency");
+    near(get(&o, "lfb_lat_ns"), get(&o, "lfb_little_ns"), 2e-3, "Little's law");
+}
+
+/// 8 GT/s x 4 lanes x 128/130 less 3 % of link packets, on four ports; 24 bytes around 256 of a write, 20
+/// around a completion.
+#[test]
+fn d08_devices_alone_move_what_their_links_carry() {
+    let link = 4.0 * 8.0 * 4.0 * 128.0 / 130.0 * 0.97 / 8.0;
+    for (op, wire) in [("p2m_write", 280.0), ("p2m_read", 276.0)] {
+        let o = measured(&text(0, 1.0, op, ""));
+        near(get(&o, "p2m_gbs"), link * 256.0 / wire, 5e-3, op);
+    }
+    let o = measured(&text(0, 1.0, "p2m_write", ""));
+    near(get(&o, "iio_write_occ"), get(&o, "p2m_gbs") / 64.0 * get(&o, "iio_write_lat_ns"), 5e-3, "Little's law");
+}
+
+#[test]
+fn d09_too_few_entries_bound_devices_by_credits_over_latency() {
+    for (op, key, hops) in [("p2m_write", "write_buffer", 300.0), ("p2m_read", "read_buffer", 265.0)] {
+        let o = measured(&text(0, 1.0, op, &format!("[override.iio]\n{key} = 16\n")));
+        let latency = get(&o, if op == "p2m_write" { "iio_write_lat_ns" } else { "iio_read_lat_ns" });
+        assert!(latency > 0.995 * hops && latency < 1.25 * hops, "{op}: {latency} ns");
+        near(get(&o, "p2m_gbs"), 16.0 * 64.0 / latency, 1e-2, op);
+    }
+}
+
+#[test]
+fn d10_reads_alone_stay_below_the_channels_peak_and_come_near_it() {
+    let o = measured(&text(8, 1.0, "", ""));
+    let peak = 2.0 * 64.0 / 2.728;
+    assert!(get(&o, "mem_bw_gbs") < peak && get(&o, "mem_bw_gbs") > 0.75 * peak, "{}", get(&o, "mem_bw_gbs"));
+}
+
+#[test]
+fn d11_a_full_home_agent_makes_cores_and_devices_wait_alike() {
+    let o = measured(&text(6, 0.5, "p2m_write", "[override.caches.llc]\nwrite_buffer = 16\n"));
+    let (cores, devices) = (get(&o, "cha_adm_c2m_ns"), get(&o, "cha_adm_p2m_ns"));
+    assert!(cores > 20.0 && devices > 20.0, "{cores} and {devices} ns");
+    assert!(devices < 2.0 * cores && cores < 2.0 * devices, "{cores} and {devices} ns");
+    assert!(get(&o, "cha_wait_peak") <= 16.0 + 6.0 * 2.0, "one fill may send two writes");
+    near(get(&o, "iio_write_peak"), 92.0, 1e-9, "the device's credits run out");
+}
+
+/// Buffers far larger than the DDIO ways: every line brought in pushes one out.
+#[test]
+fn d12_ddio_leaves_the_memory_traffic_of_large_blocks_unchanged() {
+    let long = text(0, 1.0, "p2m_write", "").replace("queue_depth = 8", "queue_depth = 16");
+    let on = measured(&long.replace("policy = \"dma\"", "policy = \"ddio\"\nways = 2"));
+    let off = measured(&long);
+    near(get(&off, "mem_p2m_write_gbs"), get(&off, "p2m_gbs"), 1e-2, "off");
+    near(get(&on, "mem_p2m_write_gbs"), get(&on, "p2m_gbs"), 3e-2, "on");
+    near(get(&on, "p2m_gbs"), get(&off, "p2m_gbs"), 1e-2, "throughput");
+}
+
+#[test]
+fn d13_a_store_per_line_makes_as_many_writes_as_reads() {
+    for (fraction, writes) in [(1.0, 0.0), (0.8, 0.25), (0.5, 1.0)] {
+        let o = measured(&text(2, fraction, "", ""));
+        let ratio = get(&o, "mem_c2m_write_gbs") / get(&o, "mem_c2m_read_gbs");
+        assert!((ratio - writes).abs() < 0.02, "read_fraction = {fraction}: {ratio}");
+    }
+}
+
+#[test]
+fn d14_the_same_seed_gives_the_same_bits() {
+    let a = measured(&text(3, 0.5, "p2m_write", ""));
+    let b = measured(&text(3, 0.5, "p2m_write", ""));
+    assert_eq!(a.values, b.values);
+}
+
+#[test]
+fn d15_what_cannot_run_says_so_in_one_sentence() {
+    let bad = |from: &str, to: &str| {
+        let t = text(1, 1.0, "p2m_write", "");
+        assert!(t.contains(from));
+        let e = resolve(&t.replace(from, to), "d.toml", &[platforms()]).expect_err(to).to_string();
+        assert!(e.ends_with('.') && !e.contains('\n'), "{e}");
+        e
+    };
+    assert!(bad("read_fraction = 1 ", "read_fraction = 0.3 ").contains("tenant[0].app: read_fraction = 0.3"));
+    assert!(bad("queue_depth = 8", "queue_depth = 0").contains("peripheral[0].queue_depth = 0"));
+    assert!(bad("p2m_write", "p2m_wrte").contains("did you mean \"p2m_write\""));
+    assert!(bad("platform = \"cascadelake\"", "platform = \"sim24\"").contains("platform \"sim24\" lacks"));
+}
