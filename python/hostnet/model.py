@@ -92,3 +92,11 @@ def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | N
         # With DDIO, writes reach DRAM as evictions: what enters the IIO's buffers decides.
         device = "p2m-write" if (metrics.get("iio_write_occ") or 0.0) >= (metrics.get("iio_read_occ") or 0.0) else "p2m-read"
     return core, device
+
+
+def predict(host: Mapping[str, float], offered: Mapping[str, Any]) -> dict[str, float]:
+    """What cores and a device get from ``host`` when ``offered`` traffic contends, without simulating.
+
+    A simulated run carries the same prediction of itself as ``predicted_c2m_gbs`` and ``predicted_p2m_gbs``.
+    """
+    return json.loads(_core.predict(json.dumps({"host": dict(host), "offered": dict(offered)})))

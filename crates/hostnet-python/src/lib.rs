@@ -102,5 +102,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(model::pcie_bandwidth, m)?)?;
     m.add_function(wrap_pyfunction!(model::domains, m)?)?;
     m.add_function(wrap_pyfunction!(model::formula, m)?)?;
-    m.add_function(wrap_pyfunction!(model::hardware, m)?)
+    m.add_function(wrap_pyfunction!(model::hardware, m)?)?;
+    m.add_function(wrap_pyfunction!(model::predict, m)?)
 }

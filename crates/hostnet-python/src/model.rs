@@ -4,6 +4,7 @@ use crate::SpecError;
 use hostnet::model::domain::{self, Measured};
 use hostnet::model::mc::{self, Class, Counters, Hardware, WriteForm};
 use hostnet::model::pcie::LinkSpec;
+use hostnet::model::predict::{Host, Offered};
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -109,4 +110,18 @@ pub fn formula(question: &str) -> PyResult<String> {
         "estimate_gbs": estimate,
         "error_pct": error,
     })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Setting {
+    host: Host,
+    offered: Offered,
+}
+
+/// What cores and a device get from a host, from its description and the offered traffic alone.
+#[pyfunction]
+pub fn predict(setting: &str) -> PyResult<String> {
+    let s: Setting = read(setting)?;
+    Ok(write(&s.host.predict(&s.offered)))
 }

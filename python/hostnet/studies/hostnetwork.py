@@ -124,11 +124,18 @@ COLUMNS = ("formula_ns", "estimate_gbs", "err_pct", "err_adm_pct", "err_adj_pct"
 
 def compared(rows: Rows) -> list[dict[str, Any]]:
     """Every column that a study adds to the metrics."""
-    return [{**degraded, **analyse(r, "c2m"), **analyse(r, "p2m")} for r, degraded in zip(rows, degradations(rows))]
+    return [{**degraded, **analyse(r, "c2m"), **analyse(r, "p2m"), **predicted(r)}
+            for r, degraded in zip(rows, degradations(rows))]
+
+
+def predicted(row: Mapping[str, Any]) -> dict[str, float | None]:
+    """How far the closed form, which measures nothing, is from the run."""
+    ratios = ((side, _ratio(row.get(f"predicted_{side}_gbs"), row.get(f"{side}_gbs"))) for side in ("c2m", "p2m"))
+    return {f"{side}_predicted_err_pct": None if ratio is None else 100 * (ratio - 1) for side, ratio in ratios}
 
 
 def _units() -> dict[str, str]:
-    units = {"n": "cores", "degr_c2m": "x", "degr_p2m": "x"}
+    units = {"n": "cores", "degr_c2m": "x", "degr_p2m": "x", "c2m_predicted_err_pct": "%", "p2m_predicted_err_pct": "%"}
     for name in (f"{side}_{part}" for side in ("c2m", "p2m") for part in COLUMNS):
         units[name] = "GB/s" if name.endswith("_gbs") else "%" if name.endswith("_pct") else "ns"
     return units
@@ -187,7 +194,8 @@ STUDIES = [
     _study("fig8", "Quadrant 3: root causes", quadrant(3), WRITE_ROOT),
     _study("sec5-method", "Variation from run to run", repeats, ("c2m_gbs", "p2m_gbs", "lfb_lat_ns", "rpq_occ")),
     _study("fig11", "Error of the formula's throughput", all_quadrants,
-           ("c2m_err_pct", "c2m_err_adm_pct", "c2m_err_adj_pct", "p2m_err_pct", "p2m_err_adm_pct")),
+           ("c2m_err_pct", "c2m_err_adm_pct", "c2m_err_adj_pct", "p2m_err_pct", "p2m_err_adm_pct", "c2m_predicted_err_pct",
+            "p2m_predicted_err_pct")),
     _study("fig12", "The formula's components", all_quadrants,
            tuple(f"{side}_{part}" for side in ("c2m", "p2m") for part in
                  ("switching_ns", "write_hol_ns", "read_hol_ns", "top_of_queue_ns", "admission_ns"))),

@@ -4,3 +4,4 @@
 pub mod domain;
 pub mod mc;
 pub mod pcie;
+pub mod predict;

@@ -33,6 +33,9 @@ pub struct LinkSpec {
     pub wide_addresses: bool,
     /// An end-to-end checksum of four bytes in every TLP.
     pub ecrc: bool,
+    /// Share of a direction that acknowledgements and flow-control updates take, where it is known; the
+    /// standard's recommended rates otherwise.
+    pub dllp_share: Option<f64>,
 }
 
 impl Default for LinkSpec {
@@ -46,6 +49,7 @@ impl Default for LinkSpec {
             rcb_chunks: false,
             wide_addresses: true,
             ecrc: false,
+            dllp_share: None,
         }
     }
 }
@@ -107,6 +111,9 @@ impl LinkSpec {
                 return Err(format!("{key} = {value} is not a power of two from {low} to {high}"));
             }
         }
+        if let Some(s) = self.dllp_share.filter(|s| !(0.0..1.0).contains(s)) {
+            return Err(format!("dllp_share = {s} is not a share from 0 to 1"));
+        }
         Ok(())
     }
 
@@ -144,7 +151,8 @@ impl LinkSpec {
     /// Gb/s of one direction that are left for TLPs: without the acknowledgements and flow-control
     /// updates of the other direction, and without clock compensation.
     pub fn tlp_gbps(&self) -> f64 {
-        self.raw_gbps() * (1.0 - 2.0 * DLLP / self.acknowledge_every() - SKIP)
+        let dllps = self.dllp_share.unwrap_or_else(|| 2.0 * DLLP / self.acknowledge_every() + SKIP);
+        self.raw_gbps() * (1.0 - dllps)
     }
 
     fn extra(&self) -> u32 {
