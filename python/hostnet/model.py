@@ -86,7 +86,8 @@ def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | N
         return metrics.get(name) or 0.0
 
     core = device = None
-    if gbs("c2m_gbs") > NOISE_GBS:
+    # Applications other than streams have no line rate of their own; what their cores fetch tells.
+    if max(gbs("c2m_gbs"), gbs("lfb_rate") * 64e-3) > NOISE_GBS:
         core = "c2m-readwrite" if gbs("mem_c2m_write_gbs") > 0.1 * gbs("mem_c2m_read_gbs") else "c2m-read"
     if gbs("p2m_gbs") > NOISE_GBS:
         # With DDIO, writes reach DRAM as evictions: what enters the IIO's buffers decides.

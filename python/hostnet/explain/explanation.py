@@ -24,19 +24,22 @@ class Domain:
     """One sender's credits. Rates and credits are of all senders of the kind together."""
 
     name: str
-    traffic: str  # c2m or p2m
-    credits: float
+    traffic: str  # c2m, p2m, or shared where both pass
+    credits: float | None  # None: unbounded
     held: float
     rate_gbs: float
     direct_ns: float | None = None
     unloaded_ns: float | None = None
     note: str = ""
     little_ns: float = field(init=False, default=0.0)
-    bound_gbs: float = field(init=False, default=0.0)
-    used: float = field(init=False, default=0.0)
+    bound_gbs: float | None = field(init=False, default=None)
+    used: float | None = field(init=False, default=None)
     exhausted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
+        if self.credits is None:
+            self.little_ns = self.held * 64 / self.rate_gbs
+            return
         measured = {"name": self.name, "credits": self.credits, "occupancy": self.held, "rate_gbs": self.rate_gbs}
         (reading,) = read_domains([measured])["domains"]
         self.little_ns, self.bound_gbs = reading["latency_ns"], reading["bound_gbs"]
@@ -84,7 +87,7 @@ class Explanation:
 
     def binding(self, traffic: str) -> Domain | None:
         """The domain whose credits allow the class least."""
-        return min(self.of(traffic), key=lambda d: d.bound_gbs, default=None)
+        return min((d for d in self.of(traffic) if d.bound_gbs is not None), key=lambda d: d.bound_gbs, default=None)
 
     @property
     def regime(self) -> str:
@@ -99,9 +102,10 @@ class Explanation:
     def reasons(self) -> list[str]:
         """Why requests take longer than unloaded, weightiest first, each a clause with its number."""
         f, found = self.facts, []
-        terms = {name: ns for e in self.estimates if e.traffic.startswith("c2m") for name, ns in e.terms.items()}
+        core = next((e for e in self.estimates if e.traffic.startswith("c2m")), None)
+        terms = {name: ns for name, ns in core.terms.items() if name in TERMS} if core else {}
         for name, ns in sorted(terms.items(), key=lambda t: -t[1]):
-            if name in TERMS and ns >= 1.0:
+            if ns >= max(1.0, 0.1 * sum(terms.values())):
                 found.append(f"{TERMS[name]} adds {ns:.0f} ns to core reads")
         if f.get("row_miss_ratio", 0) > 0.05:
             found.append(f"{100 * f['row_miss_ratio']:.0f} % of the lines read open a row")
@@ -109,9 +113,10 @@ class Explanation:
             found.append(f"banks are loaded unevenly (1.5 times the mean in {100 * f['bank_dev_15_frac']:.0f} % of samples)")
         if f.get("wpq_full", 0) > 0.05:
             found.append(f"the write queues are full {100 * f['wpq_full']:.0f} % of the time, so writes wait at the CHA")
-        for source, who in (("c2m", "cores"), ("p2m", "devices")):
-            if f.get(f"admission_{source}_ns", 0) > 10:
-                found.append(f"the CHA's buffers are full: {who} wait {f[f'admission_{source}_ns']:.0f} ns for admission")
+        waits = [f"{who} {f[key]:.0f} ns" for key, who in (("admission_c2m_ns", "cores"), ("admission_p2m_ns", "devices"))
+                 if f.get(key, 0) > 10]
+        if waits:
+            found.append(f"the CHA's buffers are full: a request waits for admission ({', '.join(waits)})")
         return found
 
     def paragraph(self) -> str:
@@ -127,13 +132,17 @@ class Explanation:
                 state += f" (unloaded {d.unloaded_ns:.0f} ns)"
             if d.exhausted:
                 state += ": its credits are exhausted, so every added nanosecond costs throughput"
-            elif d.used < 0.9:
-                more = (d.credits / d.held - 1) * 100 if d.held else float("inf")
+            elif d.used < 0.9 and d.held:
+                more = (d.credits / d.held - 1) * 100
                 state += f": {d.credits - d.held:.0f} credits are spare, which mask {more:.0f} % more latency"
             said.append(state + ".")
         why = self.reasons()
         if why:
             said.append(f"Why: {'; '.join(why)}.")
+        if "predicted_c2m_gbs" in self.facts and "c2m_gbs" in self.facts:
+            off = 100 * (self.facts["predicted_c2m_gbs"] / self.facts["c2m_gbs"] - 1)
+            said.append(f"From platform and traffic alone, the closed form expects {self.facts['predicted_c2m_gbs']:.1f} GB/s "
+                        f"for the cores, {off:+.0f} % from what came out.")
         for e in self.estimates:
             said.append(f"The formula puts {e.traffic} at {e.latency_ns:.0f} ns and {e.estimate_gbs:.1f} GB/s, "
                         f"{e.error_pct:+.0f} % from what was measured.")

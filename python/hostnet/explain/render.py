@@ -28,13 +28,13 @@ def to_terminal(ex: Explanation, console: Any = None) -> None:
     console.print(f"regime: [{_REGIME.get(ex.regime, 'bold')}]{ex.regime}[/]")
     console.print(textwrap.fill(ex.paragraph(), 110), highlight=False, markup=False)
     for part in ex.missing:
-        console.print(f"not measured: {part}", style="dim", highlight=False, markup=False)
+        console.print(f"left out: {part}", style="dim", highlight=False, markup=False)
 
 
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i == 0 else "right")
+        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=i == 0)
     return table
 
 
@@ -47,10 +47,11 @@ def _domains(ex: Explanation) -> Table:
                    "latency ns\n(direct)", "unloaded ns", "bound GB/s\n(credits x 64 / latency)", "")
     for d in ex.domains:
         mark = "exhausted" if d.exhausted else ""
-        if d is ex.binding(d.traffic):
+        if d.traffic != "shared" and d is ex.binding(d.traffic):
             mark = f"binds, {mark}" if mark else "binds"
-        table.add_row(f"{d.name} {d.note}".strip(), d.traffic, f"{d.credits:.0f}", _number(d.held),
-                      _number(max(d.credits - d.held, 0.0)), _number(d.rate_gbs), _number(d.little_ns),
+        spare = None if d.credits is None else max(d.credits - d.held, 0.0)
+        table.add_row(f"{d.name} {d.note}".strip(), d.traffic, "" if d.credits is None else f"{d.credits:.0f}",
+                      _number(d.held), _number(spare), _number(d.rate_gbs), _number(d.little_ns),
                       _number(d.direct_ns), _number(d.unloaded_ns), _number(d.bound_gbs), mark)
     return table
 
@@ -80,14 +81,15 @@ _COLOURS = {"constant": "#C9C9C9", "switching": "#8C8C8C", "write_hol": "#B5400A
 def picture(ex: Explanation, stem: Path) -> list[Path]:
     """Write `<stem>.png` and `.svg`: credits in use by domain, and each class's latency by term."""
     with style():
-        fig = new_figure(10.0, 1.6 + 0.5 * max(len(ex.domains), len(ex.estimates), 2))
+        fig = new_figure(12.0, 1.6 + 0.5 * max(sum(d.used is not None for d in ex.domains), len(ex.estimates), 2))
         left, right = fig.subplots(1, 2)
-        names = [f"{d.name}\n({d.rate_gbs:.1f} GB/s)" for d in ex.domains]
-        left.barh(range(len(names)), [100 * d.used for d in ex.domains], 0.6,
-                  color=["#C00000" if d.exhausted else "#3A93CE" for d in ex.domains])
-        for i, d in enumerate(ex.domains):
-            left.annotate(f"{d.held:.0f} of {d.credits:.0f}, {d.little_ns:.0f} ns", (min(100 * d.used, 100) / 2, i),
-                          ha="center", va="center", fontsize=8, color="white")
+        bounded = [d for d in ex.domains if d.used is not None]
+        names = [f"{d.name}\n({d.rate_gbs:.1f} GB/s)" for d in bounded]
+        left.barh(range(len(names)), [100 * d.used for d in bounded], 0.6,
+                  color=["#C00000" if d.exhausted else "#3A93CE" for d in bounded])
+        for i, d in enumerate(bounded):
+            left.annotate(f"{d.held:.0f} of {d.credits:.0f}, {d.little_ns:.0f} ns", (2, i), va="center", fontsize=8,
+                          color="white" if d.used > 0.35 else "black", zorder=5)
         left.set_yticks(range(len(names)), names)
         left.invert_yaxis()
         left.set(xlabel="credits in use [%]", xlim=(0, 105), title="Domains")
