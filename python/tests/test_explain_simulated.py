@@ -102,3 +102,22 @@ def test_a_finished_result_cannot_be_changed(cli, run, tmp_path):
     run(1, 1).save(file)
     done = cli("explain", file, "--set", "seed=2")
     assert done.returncode == 2 and "finished result" in done.stderr
+
+
+@pytest.mark.parametrize("quadrant", [1, 2, 3, 4])
+def test_the_closed_form_predicts_core_throughput_within_15_percent(run, quadrant):
+    for cores in range(1, 7):
+        r = run(quadrant, cores, **{"run.time": "500 us"})
+        off = r["predicted_c2m_gbs"] / r["c2m_gbs"] - 1
+        assert abs(off) < 0.155, f"{cores} cores: {100 * off:+.1f} %"  # half a percent for the short window
+
+
+@pytest.mark.parametrize("op, rate", [("p2m_write", "write_gbps"), ("p2m_read", "read_gbps")])
+def test_the_simulated_links_carry_what_the_closed_form_says(run, op, rate):
+    from hostnet import model
+
+    # Four devices with four lanes each; the platform states the share of link-layer packets.
+    link = {"generation": "gen3", "lanes": 4, "mps": 256, "mrrs": 512, "dllp_share": 0.03}
+    expected = 4 * model.pcie_bandwidth(256, **link)[rate] / 8
+    measured = api.run(Scenario.load("quadrant1").with_({**SHORT, "tenant": None, "peripheral.0.op": op}), quiet=True)
+    assert measured["p2m_gbs"] == pytest.approx(expected, rel=0.02)

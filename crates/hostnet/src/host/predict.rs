@@ -79,6 +79,21 @@ impl Host {
         Some(wire.min(queue) * f64::from(ssd.count))
     }
 
+    /// Banks of a channel over which a page of consecutive lines is spread, mean over channels.
+    fn banks_per_stream(&self) -> f64 {
+        let mut seen: Vec<(usize, u8)> = (0..4096 / LINE)
+            .map(|line| {
+                let (ch, at) = self.mem.dram.route(line);
+                (ch, at.bank)
+            })
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let mut channels: Vec<usize> = seen.iter().map(|s| s.0).collect();
+        channels.dedup();
+        seen.len() as f64 / channels.len().max(1) as f64
+    }
+
     fn described(&self, v: &Values) -> Option<model::Host> {
         let (p, t) = (&self.spec.platform, self.mem.dram.timing());
         let d: &DramSpec = &p.memory;
@@ -88,11 +103,10 @@ impl Host {
         let (t_wtr_ns, t_rtw_ns) = turning(t, d.ranks);
         // A bound of 0 is none.
         let bound = |lines: u32| if lines == 0 { f64::INFINITY } else { f64::from(lines) };
-        let around = d.mapping.to_lowercase().trim_end_matches("ch").ends_with("bg");
         Some(model::Host {
             channels: f64::from(d.channels * device.subchannels),
             banks: f64::from(d.ranks) * groups * or(d.banks_per_group, device.banks_per_group),
-            bank_groups: if around { groups } else { 1.0 },
+            banks_per_stream: self.banks_per_stream(),
             lines_per_row: f64::from(device.lines_per_row),
             t_trans_ns: ns(t.burst),
             t_rcd_ns: ns(t.rcd),

@@ -19,9 +19,10 @@ use super::domain::LINE;
 #[serde(deny_unknown_fields)]
 pub struct Host {
     pub channels: f64,
-    /// Banks of one channel, ranks included, and bank groups over which a stream's lines go round.
+    /// Banks of one channel, ranks included, and how many of them a stream of consecutive lines is in
+    /// at a time.
     pub banks: f64,
-    pub bank_groups: f64,
+    pub banks_per_stream: f64,
     pub lines_per_row: f64,
     pub t_trans_ns: f64,
     pub t_rcd_ns: f64,
@@ -92,7 +93,7 @@ struct Streams {
     rate: f64,
 }
 
-/// Chance of `j` others in one's bank, when each dwells in as many banks as there are groups.
+/// Chance of `j` others in one's bank, when each dwells in several banks.
 fn poisson(mean: f64, j: u32) -> f64 {
     (1..=j).fold((-mean).exp(), |p, i| p * mean / f64::from(i))
 }
@@ -112,10 +113,10 @@ impl Host {
         if others <= 0.0 || rate <= 0.0 {
             return (1.0 / run, 0.0);
         }
-        let own = rate / self.bank_groups;
+        let own = rate / self.banks_per_stream;
         let total: f64 = all.iter().map(|s| s.count * s.rate).sum();
-        let other = (total - rate).max(0.0) / others / self.bank_groups;
-        let mean = others * self.bank_groups / self.banks;
+        let other = (total - rate).max(0.0) / others / self.banks_per_stream;
+        let mean = others * self.banks_per_stream / self.banks;
         let (mut miss, mut wait) = (0.0, 0.0);
         for j in 0..16 {
             let p = poisson(mean, j);
@@ -156,13 +157,13 @@ impl Host {
                 Streams { count: if y > 0.0 { o.device_streams } else { 0.0 }, rate: device },
             ];
             let (miss, bank_wait) = self.bank(core, self.lines_per_row, &all);
-            let device_run = (o.device_run / self.channels / self.bank_groups).max(1.0);
+            let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
             let device_miss = self.bank(device, device_run, &all).0;
             let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss) / (x + dr) } else { 0.0 };
-            // In a write queue, lines of one row stand together as far as streams do not interleave.
-            let writers =
-                if o.core_writes > 0.0 { o.cores } else { 0.0 } + if dw > 0.0 { o.device_streams } else { 0.0 };
-            let miss_writes = (writers * self.bank_groups / self.wpq).min(1.0);
+            // Write-backs leave caches in the order of their hash, so each opens a row. A device's lines
+            // stand together in the write queue as far as its streams do not interleave.
+            let device_apart = (o.device_streams * self.banks_per_stream / self.wpq).min(1.0);
+            let miss_writes = if writes > 0.0 { (core_writes + dw * device_apart) / (core_writes + dw) } else { 0.0 };
             let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
             let write_cycle = self.t_rcd_ns + self.t_cwl_ns + self.t_trans_ns + self.t_wr_ns + self.t_rp_ns;
             let held_write = miss_writes * write_cycle + (1.0 - miss_writes) * self.t_trans_ns;
@@ -185,7 +186,8 @@ impl Host {
                     return None;
                 }
                 let load = read_load / left;
-                write_load * vacation / 2.0 + per_read / left * load * batch / (2.0 * (1.0 - load))
+                // What piles up during a write burst is served before the next one, as long as all fits.
+                write_load * vacation / 2.0 / (1.0 - read_load) + per_read / left * load * batch / (2.0 * (1.0 - load))
             } else {
                 if read_load >= 1.0 {
                     return None;
@@ -268,7 +270,7 @@ mod tests {
         Host {
             channels: 2.0,
             banks: 32.0,
-            bank_groups: 4.0,
+            banks_per_stream: 4.0,
             lines_per_row: 128.0,
             t_trans_ns: 2.73,
             t_rcd_ns: 14.32,
