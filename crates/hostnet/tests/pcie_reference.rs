@@ -5,7 +5,10 @@ use hostnet::model::pcie::{ethernet_gbps, Driver, Flow, Generation, LinkSpec};
 
 const TOLERANCE: f64 = 0.03;
 
-fn rows() -> Vec<(LinkSpec, u32, Vec<(String, f64)>)> {
+/// A link, the bytes of a frame, and each column's value.
+type Row = (LinkSpec, u32, Vec<(String, f64)>);
+
+fn rows() -> Vec<Row> {
     let text = include_str!("../../../validation/pcie/pcie_bench.csv");
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
