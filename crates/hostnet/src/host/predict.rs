@@ -5,6 +5,7 @@ use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::device::pcie::Link;
 use crate::device::ssd::{Direction, SsdSpec};
+use crate::memory::array::Indexing;
 use crate::memory::dram::timing::Timing;
 use crate::memory::dram::DramSpec;
 use crate::memory::LINE;
@@ -123,6 +124,7 @@ impl Host {
             write_drain: (d.write_high - d.write_low) * f64::from(d.wpq),
             write_burst: bound(d.max_write_burst),
             read_burst: f64::from(d.min_read_burst).max(1.0),
+            victims_in_order: p.caches.llc.slices == 1 || p.caches.llc.indexing != Indexing::HashedSlices,
             lfb_credits: f64::from(p.core.lfb),
             iio_write_credits: f64::from(iio.write_buffer),
             iio_read_credits: f64::from(iio.read_buffer),

@@ -40,6 +40,8 @@ pub struct Host {
     pub write_drain: f64,
     pub write_burst: f64,
     pub read_burst: f64,
+    /// Whether a stream's write-backs leave the caches as neighbours; a hash over LLC slices scatters them.
+    pub victims_in_order: bool,
     pub lfb_credits: f64,
     pub iio_write_credits: f64,
     pub iio_read_credits: f64,
@@ -160,10 +162,14 @@ impl Host {
             let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
             let device_miss = self.bank(device, device_run, &all).0;
             let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss) / (x + dr) } else { 0.0 };
-            // Write-backs leave caches in the order of their hash, so each opens a row. A device's lines
-            // stand together in the write queue as far as its streams do not interleave.
-            let device_apart = (o.device_streams * self.banks_per_stream / self.wpq).min(1.0);
-            let miss_writes = if writes > 0.0 { (core_writes + dw * device_apart) / (core_writes + dw) } else { 0.0 };
+            // Lines of a stream stand together in the write queue as far as streams do not interleave there;
+            // write-backs that the caches scatter each open a row.
+            let core_writers = if o.core_writes > 0.0 { o.cores } else { 0.0 };
+            let writers = core_writers + if dw > 0.0 { o.device_streams } else { 0.0 };
+            let apart = (writers * self.banks_per_stream / self.wpq).min(1.0);
+            let core_apart = if self.victims_in_order { apart } else { 1.0 };
+            let miss_writes =
+                if writes > 0.0 { (core_writes * core_apart + dw * apart) / (core_writes + dw) } else { 0.0 };
             let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
             let write_cycle = self.t_rcd_ns + self.t_cwl_ns + self.t_trans_ns + self.t_wr_ns + self.t_rp_ns;
             let held_write = miss_writes * write_cycle + (1.0 - miss_writes) * self.t_trans_ns;
@@ -287,6 +293,7 @@ mod tests {
             write_drain: 21.6,
             write_burst: 64.0,
             read_burst: 64.0,
+            victims_in_order: false,
             lfb_credits: 12.0,
             iio_write_credits: 92.0,
             iio_read_credits: 256.0,
