@@ -16,7 +16,7 @@ ccnic-compare: ccnic-pmd ## measure libccnic, net_ccnic, memif and rte_ring with
 
 # The slow checks; not part of `make test`, because they need a nightly toolchain with the
 # components miri and rust-src. Each instrumented build has a target directory of its own.
-CCNIC_HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+CCNIC_HOST = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 
 ccnic-miri: ## run ccnic's unit, property and hostile-memory tests under Miri (about 20 minutes)
 	MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=target/miri cargo +nightly miri test -p ccnic \
