@@ -82,7 +82,8 @@ class DramSpec(Section):
     entry_release: Literal['activate'] | Literal['column'] | Literal['data']
     """When an entry of these queues becomes free."""
     mapping: str
-    """Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`) or `MOP4CLXOR`."""
+    """Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), `MOP4CLXOR`, or `skylake`: the hash of
+    that processor with two channels of two ranks."""
     max_write_burst: int
     """Writes after which write mode ends when reads wait; 0 is no limit."""
     min_read_burst: int
@@ -122,6 +123,9 @@ class DramSpec(Section):
     """With no read waiting, write mode begins above this fraction."""
     write_low: float
     """Write mode ends when it holds less than this fraction and reads wait."""
+    writes_yield: bool
+    """Writes sent for want of reads make room at once when a read comes, unless the queue holds more than
+    `write_high` by then."""
 
 
 class HierarchySpec(Section):
@@ -183,7 +187,7 @@ class LlcSpec(Section):
     """The shared last-level cache and its home agent (CHA)."""
     clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
     """Where clean L2 victims go."""
-    indexing: Literal['modulo'] | Literal['hashed_slices']
+    indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices']
     """How lines spread over slices."""
     latency_cycles: int
     """Cycles of the core clock that a look-up adds to an access."""

@@ -127,6 +127,25 @@ def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", hel
 
 
 @app.command()
+def explain(given: Annotated[str | None, typer.Argument(metavar="[RESULT]", help="A saved result (JSON) or a scenario.")] = None,
+            counters: Annotated[Path | None, typer.Option("--counters", metavar="FILE",
+                                                          help="Counters of a real machine: perf stat -x, or PCM CSV.")] = None,
+            template: Annotated[str | None, typer.Option("--template", metavar="perf|pcm",
+                                                         help="Print a script that records such counters.")] = None,
+            changes: Annotated[list[str] | None, typer.Option(
+                "--set", metavar="KEY=VALUE", help="A value of the scenario, or of the machine that was recorded, such as "
+                                                   "channels=6; repeatable.")] = None,
+            seconds: Annotated[float | None, typer.Option("--seconds", help="How long the counters were recorded.")] = None,
+            out: Out = None,
+            as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+            quiet: Quiet = False) -> None:
+    """Say which domain's credits hold the host back, in which regime it is, and why."""
+    from .explain import main as explain_main
+
+    explain_main(given, counters, template, changes, seconds, out, as_json, quiet)
+
+
+@app.command()
 def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform.")] = None) -> None:
     """List the hardware descriptions, or every value of one with where it comes from."""
     from . import api, show

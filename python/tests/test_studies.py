@@ -7,7 +7,7 @@ import pytest
 from hostnet import studies
 from hostnet.cache import Cache
 from hostnet.specs import Scenario
-from hostnet.studies import sweeper
+from hostnet.studies import hostnetwork, sweeper
 
 # Points per experiment, counted from the `variables` of the specification's experiments.
 EXPECTED = {
@@ -28,12 +28,61 @@ EXPECTED = {
 def test_every_experiment_of_the_paper_has_a_study():
     figures = ("sizing", "sec2b", "fig1", "fig2", "fig3", "fig4", "sec5b", "fig5", "fig6-left", "fig6-right", "fig7",
                "fig8", "fig9a", "fig9b", "fig10a", "fig10b", "sec6f-cited")
-    assert Counter(s.figure for s in studies.all_studies()) == Counter(figures)
+    assert Counter(s.figure for s in studies.all_studies() if s.system == "sweeper") == Counter(figures)
 
 
 @pytest.mark.parametrize("figure, points", EXPECTED.items())
 def test_a_study_has_every_point_its_experiment_sweeps(figure, points):
     assert len(studies.get("sweeper", figure).points(False)) == points
+
+
+# Cores 1 to 6, each alone and together, and the device alone, in each quadrant.
+QUADRANT = 6 * 2 + 1
+HOST = {
+    "peakbw-cl": 1, "fig3": 4 * QUADRANT, "fig6a": 6, "fig6b": 6, "fig6cd": 6, "credits": 4 * QUADRANT, "fig7": QUADRANT,
+    "fig8": QUADRANT, "sec5-method": 4 * 6 * 3, "fig11": 4 * QUADRANT, "fig12": 4 * QUADRANT, "fig13": QUADRANT,
+    "fig14": QUADRANT,
+}
+HOST_EXPERIMENTS = {"peakbw-cl", "peakbw-il", "prefetch", "fig3-knobs", "fig6a", "fig6b", "fig6cd", "credits",
+                    "sec5-method", *(f"fig{i}" for i in (1, 2, 3, 7, 8, *range(11, 31)))}
+
+
+def test_every_experiment_of_the_host_network_has_a_study_or_says_what_it_lacks():
+    built = [s.figure for s in studies.all_studies() if s.system == "hostnetwork"]
+    assert Counter([*built, *hostnetwork.NOT_BUILT]) == Counter(HOST_EXPERIMENTS)
+    assert len(HOST_EXPERIMENTS) == 34
+    for figure in hostnetwork.NOT_BUILT:
+        with pytest.raises(studies.NotBuiltYet, match="not built yet: it needs"):
+            studies.get("hostnetwork", figure)
+
+
+@pytest.mark.parametrize("figure, points", HOST.items())
+def test_a_host_network_study_has_every_point_its_experiment_sweeps(figure, points):
+    assert len(studies.get("hostnetwork", figure).points(False)) == points
+
+
+def test_degradation_is_isolated_over_colocated_at_equal_cores():
+    rows = [{"run": "iso-c2m", "c2m": "read", "p2m": None, "n": n, "c2m_gbs": 9.0 * n, "p2m_gbs": None} for n in (1, 2)]
+    rows += [{"run": "iso-p2m", "c2m": None, "p2m": p, "n": 0, "c2m_gbs": None, "p2m_gbs": g}
+             for p, g in (("write", 14.0), ("read", 13.0))]
+    rows += [{"run": "colo", "c2m": "read", "p2m": "write", "n": 2, "c2m_gbs": 12.0, "p2m_gbs": 7.0},
+             {"run": "colo", "c2m": "read", "p2m": "read", "n": 1, "c2m_gbs": 6.0, "p2m_gbs": 13.0}]
+    found = hostnetwork.degradations(rows)
+    assert found[-2] == {"degr_c2m": 1.5, "degr_p2m": 2.0, "regime": "red"}
+    assert found[-1] == {"degr_c2m": 1.5, "degr_p2m": 1.0, "regime": "blue"}
+    assert found[0] == {"degr_c2m": None, "degr_p2m": None, "regime": None}
+
+
+def test_formula_columns_take_all_cores_buffers_and_the_papers_admission():
+    row = {"n": 2, "c2m_gbs": 16.0, "mem_c2m_read_gbs": 16.0, "mem_c2m_write_gbs": 0.0, "lfb_occ": 10.0, "lfb_lat_ns": 80.0,
+           "cha_dram_read_c2m_ns": 70.0, "channels": 2.0, "rpq_occ": 4.0, "lines_read": 100.0}
+    found = hostnetwork.analyse(row, "c2m")
+    # 71 unloaded and three reads ahead at 2.73; 20 lines in flight.
+    assert found["c2m_formula_ns"] == pytest.approx(71 + 3 * 2.73)
+    assert found["c2m_estimate_gbs"] == pytest.approx(20 * 64 / (71 + 3 * 2.73))
+    assert found["c2m_err_pct"] == pytest.approx(100 * (20 * 64 / (71 + 3 * 2.73) / 16 - 1))
+    assert found["c2m_admission_ns"] == pytest.approx(10.0)
+    assert set(hostnetwork.analyse(row, "p2m").values()) == {None}
 
 
 def all_points(study, quick):
@@ -42,7 +91,7 @@ def all_points(study, quick):
     return points + (study.then(rows, quick) if study.then else [])
 
 
-@pytest.mark.parametrize("study", studies.all_studies(), ids=lambda s: s.figure)
+@pytest.mark.parametrize("study", studies.all_studies(), ids=lambda s: s.table)
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_point_resolves_and_rows_are_distinct(study, quick):
     points = all_points(study, quick)
@@ -63,8 +112,9 @@ def test_figures_that_show_the_same_point_share_it():
 
 
 def test_the_platform_is_the_same_in_every_study():
-    bases = {p.base for s in studies.all_studies() for p in all_points(s, False)}
-    assert {Scenario.load(b).platform for b in bases} == {"sim24"}
+    for system, platform in (("sweeper", "sim24"), ("hostnetwork", "cascadelake")):
+        bases = {p.base for s in studies.all_studies() if s.system == system for p in all_points(s, False)}
+        assert {Scenario.load(b).platform for b in bases} == {platform}
 
 
 @pytest.mark.parametrize("figure", ["sizing", "sec6f-cited"])

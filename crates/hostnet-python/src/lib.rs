@@ -1,5 +1,7 @@
 //! Python bindings of the simulator, and nothing else.
 
+mod model;
+
 use hostnet::config::{self, Scenario};
 use hostnet::meter::METRICS;
 use pyo3::create_exception;
@@ -96,5 +98,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(metrics, m)?)?;
     m.add_function(wrap_pyfunction!(resolve, m)?)?;
-    m.add_function(wrap_pyfunction!(run, m)?)
+    m.add_function(wrap_pyfunction!(run, m)?)?;
+    m.add_function(wrap_pyfunction!(model::pcie_bandwidth, m)?)?;
+    m.add_function(wrap_pyfunction!(model::domains, m)?)?;
+    m.add_function(wrap_pyfunction!(model::formula, m)?)?;
+    m.add_function(wrap_pyfunction!(model::hardware, m)?)?;
+    m.add_function(wrap_pyfunction!(model::predict, m)?)
 }

@@ -13,6 +13,7 @@ pub mod host;
 pub mod kernel;
 pub mod memory;
 pub mod meter;
+pub mod model;
 pub mod placement;
 pub mod stack;
 pub mod traffic;

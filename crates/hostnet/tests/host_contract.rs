@@ -226,6 +226,23 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     assert_eq!(nic.arrive(&mut r.cal, packet, r.now), Err(Drop::RingFull));
 }
 
+#[test]
+fn rings_start_at_the_slots_they_are_told() {
+    let s = scenario(&Touch::default().text());
+    let mut r = Rig::new(&common::small(), 0b1111);
+    let mut nic = Nic::new(&s.platform.nic, 1);
+    nic.attach(0, true, r.rx, 16, 4);
+    nic.attach(0, false, r.tx, 8, 4);
+    nic.start_at(0, 15, 7);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(nic.cycle(0));
+    }
+    let expected = [(15, 7), (0, 0), (1, 1)].map(|(rx, tx)| (r.rx + rx * 4, r.tx + tx * 4));
+    assert_eq!(seen, expected);
+    r.settle();
+}
+
 fn directed(placement: &str, app: &str) -> Outcome {
     simulate(&format!(
         r#"

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{small, Rig, LLC_SETS};
-use hostnet::kernel::{Stream, Time};
+use hostnet::kernel::{Event, Stream, Time};
 use hostnet::memory::spec::{CleanVictim, ReadHit};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Inbound, Op, Probe, Sweep};
@@ -391,4 +391,35 @@ fn a_dirty_line_that_gets_lost_is_caught() {
     }
     let why = r.mem.check().unwrap_err();
     assert!(why.contains("dirty lines are not conserved: 0 resident"), "{why}");
+}
+
+#[test]
+fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
+    let mut spec = small();
+    (spec.llc.write_buffer, spec.llc.nic_credits) = (8, 4);
+    for (waiting, core_enters, nic_enters) in [(3, true, true), (4, false, true), (7, false, true), (8, false, false)] {
+        let mut r = Rig::new(&spec, ALL);
+        let mut i = 0;
+        while r.mem.cha_writes.used() < waiting {
+            r.mem.nic_write(&mut r.cal, r.rx + i, Inbound::Dram, r.now);
+            i += 1;
+        }
+        assert_eq!(r.mem.admits_nic(), nic_enters, "{waiting} writes wait");
+        r.request(0, r.app, Op::Read);
+        let mut later = Vec::new();
+        while let Some((t, e)) = r.cal.pop() {
+            match e {
+                Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
+                e => later.push((t, e)), // DRAM stands still meanwhile
+            }
+        }
+        let entered = r.mem.stats.tenants[0].llc_misses == 1;
+        assert_eq!(entered, core_enters, "{waiting} writes wait");
+        for (t, e) in later {
+            r.cal.push(t, e);
+        }
+        r.settle();
+        assert_eq!(r.mem.stats.tenants[0].llc_misses, 1, "whoever waited enters later");
+        r.balanced();
+    }
 }

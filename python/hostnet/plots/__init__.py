@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import sweeper
+from . import hostnetwork, sweeper
 from .general import horizontal_bars, horizontal_stack, lines, metric_bars, plot_sweep
 from .style import CLASS_COLOURS, axis_label, save, style
 
@@ -30,6 +30,9 @@ __all__ = [
     "save",
     "style",
 ]
+
+
+_DRAWINGS = sweeper.DRAWINGS | hostnetwork.DRAWINGS
 
 
 def plot_study(
@@ -54,8 +57,8 @@ def figure_of(
     """The figure of a study table, not yet written to a file."""
     with style():
         fig = (
-            sweeper.DRAWINGS[name](frame, tables or {})
-            if name in sweeper.DRAWINGS
+            _DRAWINGS[name](frame, tables or {})
+            if name in _DRAWINGS
             else metric_bars(name, frame, metrics)
         )
         _compare(fig, name, frame, tables or {})

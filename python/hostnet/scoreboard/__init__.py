@@ -141,7 +141,7 @@ def numbers_of(table: str, frame: Any, others: Mapping[str, Any]) -> list[tuple[
     chosen = [
         c
         for c in shipped()
-        if c.kind in ("value", "ratio", "share", "range") and tables_of(con, c) <= source.tables.keys()
+        if c.eval and c.kind in ("value", "ratio", "share", "range") and tables_of(con, c) <= source.tables.keys()
     ]
     results = [r for r in evaluate(chosen, source) if r.verdict in ("reproduced", "off")]
     results.sort(key=lambda r: WEIGHTS.index(r.claim.weight))

@@ -17,11 +17,11 @@ else:
     import tomli as tomllib
 
 KINDS = ("value", "ratio", "share", "range", "zero", "order", "trend")
-TRENDS = ("up", "down", "flat", "crossover")
+TRENDS = ("up", "down", "flat", "crossover", "knee")
 WEIGHTS = ("headline", "major", "detail")
 
-_REQUIRED = ("id", "text", "experiment", "kind", "expected", "tolerance", "unit", "eval")
-_OPTIONAL = ("where", "metric", "at", "weight", "real_hw", "note", "disputed")
+_REQUIRED = ("id", "text", "experiment", "kind", "expected", "tolerance", "unit")
+_OPTIONAL = ("eval", "where", "metric", "at", "weight", "real_hw", "note", "disputed")
 
 
 class ClaimError(HostnetError):
@@ -43,8 +43,8 @@ class Claim:
     expected: Any
     tolerance: float
     unit: str
-    eval: str
     file: str
+    eval: str = ""  # empty for what no study measures yet
     where: str = ""
     metric: str = ""
     at: str = ""
@@ -62,6 +62,16 @@ class Claim:
     def figure(self) -> str:
         """The study's name: what stands after the last dot of `experiment`."""
         return self.experiment.split(".")[-1]
+
+    @property
+    def interval(self) -> bool:
+        """Whether `expected` is [lo, hi]."""
+        return self.kind == "range" or (self.kind == "share" and isinstance(self.expected, list))
+
+    @property
+    def every(self) -> bool:
+        """A `range` whose points must all lie in it, rather than span it."""
+        return self.metric.startswith("within:")
 
     @property
     def table(self) -> str:
@@ -123,7 +133,7 @@ def _claim(entry: dict[str, Any], position: int, file: str) -> Claim:
         if key == "real_hw":
             if not isinstance(value, bool):
                 raise fail(key, f"must be true or false, not {value!r}")
-        elif not isinstance(value, str) or (key in _REQUIRED and not value.strip()):
+        elif not isinstance(value, str) or (key in (*_REQUIRED, "eval") and key != "unit" and not value.strip()):
             raise fail(key, f"must be a non-empty string, not {value!r}")
     for key, choices in (("kind", KINDS), ("weight", WEIGHTS)):
         if key in entry and entry[key] not in choices:
@@ -142,6 +152,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _wrong_expected(kind: str, expected: Any) -> str | None:
+    if kind == "share" and isinstance(expected, list):
+        kind = "range"  # a share that spans an interval
     if kind in ("value", "ratio", "share"):
         if not _is_number(expected) or expected == 0:
             return f"kind `{kind}` needs one number other than 0 (use kind `zero` for 0)"
@@ -164,9 +176,9 @@ def _wrong_expected(kind: str, expected: Any) -> str | None:
             or len(set(expected)) != len(expected)
         ):
             return "kind `order` needs a list of at least two different names, largest first"
-    elif isinstance(expected, list) and expected and expected[0] == "crossover":
+    elif isinstance(expected, list) and expected and expected[0] in ("crossover", "knee"):
         if len(expected) != 2 or not _is_number(expected[1]) or expected[1] == 0:
-            return 'trend `crossover` needs ["crossover", x] with x a number other than 0'
+            return f'trend `{expected[0]}` needs ["{expected[0]}", x] with x a number other than 0'
     elif not isinstance(expected, list) or len(expected) != 1 or expected[0] not in TRENDS:
-        return 'kind `trend` needs ["up"], ["down"], ["flat"] or ["crossover", x]'
+        return 'kind `trend` needs ["up"], ["down"], ["flat"], ["crossover", x] or ["knee", x]'
     return None

@@ -110,6 +110,8 @@ def evaluate(
     studies = source.studies()
     needs: dict[str, set[str]] = {}  # claim id -> studies; absent for claims whose study is not built yet
     for claim in claims:
+        if not claim.eval:
+            continue
         owners = set()
         for table in sorted(tables_of(con, claim)):
             owner = study_of(table, studies)
@@ -133,18 +135,21 @@ def evaluate(
                 con.register(name, _Stream(frame))
         except Exception as e:  # one study that fails must not hide the verdicts of the others
             failures[study] = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-    return [_result(con, claim, needs.get(_key(claim)), failures) for claim in claims]
+    return [_result(con, claim, needs.get(_key(claim)), failures, studies) for claim in claims]
 
 
 def _key(claim: Claim) -> str:
     return f"{claim.file}\n{claim.id}"
 
 
-def _result(con: Any, claim: Claim, needs: set[str] | None, failures: Mapping[str, str]) -> Result:
+def _result(
+    con: Any, claim: Claim, needs: set[str] | None, failures: Mapping[str, str], studies: Mapping[str, tuple[str, str]]
+) -> Result:
     import duckdb
 
     if needs is None:
-        return Result(claim, "not built yet", reason=f"no study `{claim.system} {claim.figure}`")
+        lacking = f"no study `{claim.system} {claim.figure}`" if claim.table not in studies else "no query measures it"
+        return Result(claim, "not built yet", reason=lacking)
     for study in sorted(needs & failures.keys()):
         return Result(claim, "error", reason=f"study {study} failed: {failures[study]}")
     try:

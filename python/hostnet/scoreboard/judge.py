@@ -52,7 +52,7 @@ def judge(claim: Claim, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -
     if claim.kind == "trend":
         return _trend(claim, _groups(records, labels))
     points = [(record["value"], _label(record, labels)) for record in records]
-    if claim.kind == "range":
+    if claim.interval:
         return _range(claim, points)
     if claim.kind == "zero":
         return _zero(claim, points)
@@ -135,6 +135,8 @@ def _zero(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
 
 
 def _range(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
+    if claim.every:
+        return _within(claim, points)
     if len(points) < 2:
         raise claim.error("eval", "kind `range` needs at least two rows, the query returned one")
     ends = (min(points), max(points))
@@ -149,6 +151,26 @@ def _range(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
     reason = f"{' and '.join(reasons)}, tolerance {percent(claim.tolerance)}" if reasons else ""
     low, high = ends[0][0], ends[1][0]
     return Judgement(not reasons, [low, high], f"{show(low)} to {show(high)}", reason)
+
+
+def _within(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
+    low, high = claim.expected
+
+    def beyond(point: tuple[float, str]) -> float:
+        """By which share of the bound a point lies outside; negative inside."""
+        # A bound of 0 has no relative error of its own: the width of the interval stands in.
+        return max((low - point[0]) / (abs(low) or high - low), (point[0] - high) / (abs(high) or high - low))
+
+    worst = max(points, key=beyond)
+    outside = [p for p in points if beyond(p) > claim.tolerance + _ROUNDING]
+    reason = ""
+    if outside:
+        side = f"below {show(low)}" if worst[0] < low else f"above {show(high)}"
+        reason = f"{show(worst[0])}{_at(worst[1])} is {side} by {percent(beyond(worst))}, tolerance {percent(claim.tolerance)}"
+        reason += f"; {len(outside)} of {len(points)} points off" if len(points) > 1 else ""
+    ends = (min(points)[0], max(points)[0])
+    shown = show(ends[0]) if len(points) == 1 else f"{show(ends[0])} to {show(ends[1])}"
+    return Judgement(not outside, list(ends), shown, reason)
 
 
 def _order(claim: Claim, groups: list[_Group]) -> Judgement:
@@ -217,7 +239,8 @@ def _trend(claim: Claim, groups: list[_Group]) -> Judgement:
                 raise claim.error(
                     "eval", f"two rows with x = {show(x)}{_at(group.label)}; add the column that tells them apart"
                 )
-        miss, reason = _crossover(claim, line) if claim.expected[0] == "crossover" else _steps(claim, line)
+        check = {"crossover": _crossover, "knee": _knee}.get(claim.expected[0], _steps)
+        miss, reason = check(claim, line)
         good = reason == ""
         failed += not good
         shown = " → ".join(show(y) for _, y in line)
@@ -270,4 +293,22 @@ def _crossover(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, st
         return abs(
             error
         ), f"crosses at x = {show(crossings[0])}, off by {percent(error)}, tolerance {percent(claim.tolerance)}"
+    return abs(error), ""
+
+
+# A curve has left its start when it has gone this share of its whole way.
+_LEFT = 0.1
+
+
+def _knee(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
+    """The first x at which y has left its first value, against the expected x."""
+    expected = claim.expected[1]
+    start = line[0][1]
+    way = max(abs(y - start) for _, y in line)
+    if way == 0:
+        return math.inf, "y never leaves its first value"
+    knee = next(x for x, y in line if abs(y - start) > _LEFT * way)
+    error = (knee - expected) / abs(expected)
+    if abs(error) > claim.tolerance + _ROUNDING:
+        return abs(error), f"leaves its first value at x = {show(knee)}, not {show(expected)}"
     return abs(error), ""

@@ -19,9 +19,9 @@ _TRENDS = {"up": "rises", "down": "falls", "flat": "stays flat"}
 def expected_text(claim: Claim) -> str:
     """What the claim expects, with unit and tolerance, in one line."""
     unit = _unit(claim)
-    if claim.kind == "range":
+    if claim.interval:
         low, high = claim.expected
-        return f"{show(low)} to {show(high)}{unit}" + (f" ± {percent(claim.tolerance)}" if claim.tolerance else "")
+        return f"{'all in ' if claim.every else ''}{show(low)} to {show(high)}{unit}" + (f" ± {percent(claim.tolerance)}" if claim.tolerance else "")
     if claim.kind == "zero":
         return f"0{unit}" + (f" (at most {show(claim.tolerance)})" if claim.tolerance else "")
     slack = f" (slack {percent(claim.tolerance)})" if claim.tolerance else ""
@@ -29,7 +29,8 @@ def expected_text(claim: Claim) -> str:
         return " > ".join(claim.expected) + slack
     if claim.kind == "trend":
         name = claim.expected[0]
-        return (_TRENDS[name] if name in _TRENDS else f"crosses at {show(claim.expected[1])}") + slack
+        at = {"crossover": "crosses at", "knee": "leaves its first value at"}
+        return (_TRENDS[name] if name in _TRENDS else f"{at[name]} {show(claim.expected[1])}") + slack
     return f"{show(claim.expected)}{unit}" + (f" ± {percent(claim.tolerance)}" if claim.tolerance else "")
 
 
@@ -111,7 +112,7 @@ def measured_text(result: Result) -> str:
 
 
 def _unit(claim: Claim) -> str:
-    return {"fraction": "", "x": "x"}.get(claim.unit, f" {claim.unit}")
+    return {"fraction": "", "x": "x", "": ""}.get(claim.unit, f" {claim.unit}")
 
 
 def _cell(text: str) -> str:

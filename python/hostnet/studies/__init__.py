@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic")
-BUILT = ("sweeper",)
+BUILT = ("sweeper", "hostnetwork")
 
 # Swept columns come first in every table, in this order.
-COLUMN_ORDER = ("case", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf", "ways",
+COLUMN_ORDER = ("quadrant", "run", "c2m", "p2m", "n", "repeat", "case", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf", "ways",
                 "depth", "endpoints", "channels", "split_a", "split_b", "rate_mrps", "rate_basis", "load", "quick")
 
 
@@ -61,6 +61,8 @@ class Study:
     side_tables: tuple[str, ...] = ()
     derived: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = field(default_factory=dict)
     derived_units: Mapping[str, str] = field(default_factory=dict)
+    # Columns that compare rows, such as a ratio to the isolated run: one mapping per row, from all rows.
+    across: Callable[[Rows], Sequence[Mapping[str, float | str | None]]] | None = None
 
     @property
     def table(self) -> str:
@@ -85,6 +87,10 @@ class StudyRun:
         for row, result in zip(rows, self.results, strict=True):
             for name, formula in self.study.derived.items():
                 row[name] = formula({**row, **result.metrics})
+        if self.study.across is not None:
+            whole = [{**result.metrics, **row} for row, result in zip(rows, self.results, strict=True)]
+            for row, more in zip(rows, self.study.across(whole), strict=True):
+                row.update(more)
         return rows
 
     @cached_property
@@ -136,6 +142,11 @@ def all_studies() -> list[Study]:
     return [s for system in BUILT for s in import_module(f".{system}", __name__).STUDIES]
 
 
+def not_built(system: str) -> Mapping[str, str]:
+    """Figures of a built system that lack a model, and which."""
+    return getattr(import_module(f".{system}", __name__), "NOT_BUILT", {})
+
+
 def names() -> list[tuple[str, str]]:
     """(system, figure) of every study."""
     return [(s.system, s.figure) for s in all_studies()]
@@ -148,6 +159,8 @@ def get(system: str, figure: str) -> Study:
     if system not in BUILT:
         raise NotBuiltYet(f"system {system!r} is not built yet; built so far: {', '.join(BUILT)}.")
     figures = {s.figure: s for s in all_studies() if s.system == system}
+    if figure in (missing := not_built(system)):
+        raise NotBuiltYet(f"{system} {figure} is not built yet: it needs {missing[figure]}.")
     if figure not in figures:
         raise HostnetError(f"{system} has no study {figure!r}; {nearest(figure, list(figures))}")
     return figures[figure]

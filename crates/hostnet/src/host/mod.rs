@@ -4,6 +4,7 @@ mod build;
 mod directed;
 mod load;
 mod measure;
+mod predict;
 mod uncore;
 mod warm;
 

@@ -46,6 +46,7 @@ impl Host {
         self.controllers(v, span);
         self.peripherals(v, span);
         self.hops(v);
+        self.predict(v);
     }
 
     fn traffic_by_class(&self, v: &mut Values, span: f64) {

@@ -127,6 +127,8 @@ metrics! {
     c2m_write_unloaded_ns ["ns"] "Sum of the hops of a core's write-back to the home agent";
     p2m_read_unloaded_ns ["ns"] "Sum of the hops of a device's read whose row is open";
     p2m_write_unloaded_ns ["ns"] "Sum of the hops of a device's write to a write queue";
+    predicted_c2m_gbs ["GB/s"] "What the closed form gives the streaming applications, from platform and traffic alone";
+    predicted_p2m_gbs ["GB/s"] "What the closed form gives the peripherals, from platform and traffic alone";
     sim_lines ["lines"] "DRAM lines moved in the measured window";
     packets_between_pauses ["packets"] "Packets accepted between two moments at which the ring ran full";
     rx_footprint_mb ["MiB"] "Receive buffers of all cores";

@@ -259,6 +259,31 @@ fn q02_write_mode_lasts_from_the_high_to_the_low_watermark() {
 }
 
 #[test]
+fn q05_either_direction_gets_a_bounded_burst_while_the_other_is_refilled() {
+    let spec = DramSpec {
+        rpq: 64,
+        wpq: 64,
+        write_high: 0.1,
+        write_low: 0.0,
+        min_read_burst: 5,
+        max_write_burst: 7,
+        ..quiet()
+    };
+    let mut b = Bench::new(&spec);
+    // Always enough of both: neither queue is empty before the last bursts.
+    for i in 0..40 {
+        b.write(0, 4 + i % 2, 7);
+        b.read(0, i % 2, 7);
+    }
+    let order: Vec<Command> = b.issued().iter().map(|c| c.1).filter(|c| matches!(c, Rd | Wr)).collect();
+    let bursts: Vec<(Command, usize)> = order.chunk_by(|a, b| a == b).map(|c| (c[0], c.len())).collect();
+    assert_eq!(order.len(), 80);
+    for (command, n) in &bursts[1..8] {
+        assert_eq!(*n, if *command == Rd { 5 } else { 7 }, "{bursts:?}");
+    }
+}
+
+#[test]
 fn q04_writes_that_fill_a_gap_make_room_for_a_read_at_once_when_they_yield() {
     for yields in [false, true] {
         let spec = DramSpec { writes_yield: yields, write_low: 0.0, ..quiet() };

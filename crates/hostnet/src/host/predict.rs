@@ -1,0 +1,138 @@
+//! The closed form's view of a run: its host and its offered traffic, for `model::predict`.
+
+use super::Host;
+use crate::app::AppSpec;
+use crate::config::scenario::PeripheralSpec;
+use crate::device::pcie::Link;
+use crate::device::ssd::{Direction, SsdSpec};
+use crate::memory::array::Indexing;
+use crate::memory::dram::timing::Timing;
+use crate::memory::dram::DramSpec;
+use crate::memory::LINE;
+use crate::meter::Values;
+use crate::model::predict as model;
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+fn ns(ps: u64) -> f64 {
+    ps as f64 / 1e3
+}
+
+fn or(own: u32, standard: u32) -> f64 {
+    f64::from(if own == 0 { standard } else { own })
+}
+
+/// Idle time of the data bus between a write and a read, and back, mean over where the next line lies.
+fn turning(t: &Timing, ranks: u32) -> (f64, f64) {
+    let ranks = f64::from(ranks);
+    let mean = |same: f64, other: f64| same / ranks + other * (1.0 - 1.0 / ranks);
+    let gap = |from: usize, to: usize, place: usize| {
+        let latency = [t.cl, t.cwl];
+        (t.col_to_col[from][place][to] + latency[to]) as f64 - (latency[from] + t.burst) as f64
+    };
+    let of = |from, to| mean(gap(from, to, 1), gap(from, to, 2)).max(0.0) / 1e3;
+    (of(WRITE, READ), of(READ, WRITE))
+}
+
+impl Host {
+    /// Sets what the closed form predicts, for runs of sequential streams beside SSDs.
+    pub(super) fn predict(&self, v: &mut Values) {
+        if let Some(p) = self.offered().zip(self.described(v)).map(|(o, h)| h.predict(&o)) {
+            v.set("predicted_c2m_gbs", p.c2m_gbs);
+            v.set("predicted_p2m_gbs", p.p2m_gbs);
+        }
+    }
+
+    fn offered(&self) -> Option<model::Offered> {
+        let mut o = model::Offered::default();
+        for t in &self.spec.tenants {
+            let AppSpec::Stream(s) = &t.app else { return None };
+            if s.access != crate::app::stream::Pattern::Sequential {
+                return None;
+            }
+            o.cores += f64::from(t.cores);
+            o.core_writes = 1.0 / s.read_fraction - 1.0;
+        }
+        let PeripheralSpec::Ssd(ssd) = match self.spec.peripherals.as_slice() {
+            [] => return (o.cores > 0.0).then_some(o),
+            [one] => one,
+            _ => return None,
+        };
+        o.device_gbs = self.ssd_gbs(ssd)?;
+        o.device_writes = ssd.op == Direction::P2mWrite;
+        o.device_streams = f64::from(ssd.count);
+        o.device_run = (ssd.interleave.0 / LINE) as f64;
+        o.device_request = (self.spec.platform.pcie.as_ref()?.max_read_request.0 / LINE) as f64;
+        Some(o)
+    }
+
+    /// What the SSDs move on an unloaded host: their links, or their queues where those are short.
+    fn ssd_gbs(&self, ssd: &SsdSpec) -> Option<f64> {
+        let link = Link::new(self.spec.platform.pcie.as_ref()?, ssd.lanes);
+        let packet = match ssd.op {
+            Direction::P2mWrite => link.write(link.payload),
+            Direction::P2mRead => link.completion(link.payload),
+        };
+        let wire = f64::from(link.payload) / packet.as_ns();
+        let block = ssd.block.0 as f64;
+        let queue = f64::from(ssd.queue_depth) * block / (ns(ssd.command_latency.0) + block / wire);
+        Some(wire.min(queue) * f64::from(ssd.count))
+    }
+
+    /// Banks of a channel over which a page of consecutive lines is spread, mean over channels.
+    fn banks_per_stream(&self) -> f64 {
+        let mut seen: Vec<(usize, u8)> = (0..4096 / LINE)
+            .map(|line| {
+                let (ch, at) = self.mem.dram.route(line);
+                (ch, at.bank)
+            })
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let mut channels: Vec<usize> = seen.iter().map(|s| s.0).collect();
+        channels.dedup();
+        seen.len() as f64 / channels.len().max(1) as f64
+    }
+
+    fn described(&self, v: &Values) -> Option<model::Host> {
+        let (p, t) = (&self.spec.platform, self.mem.dram.timing());
+        let d: &DramSpec = &p.memory;
+        let device = d.standard.device(d.device_width);
+        let groups = or(d.bank_groups, device.bank_groups);
+        let iio = p.iio.as_ref()?;
+        let (t_wtr_ns, t_rtw_ns) = turning(t, d.ranks);
+        // A bound of 0 is none.
+        let bound = |lines: u32| if lines == 0 { f64::INFINITY } else { f64::from(lines) };
+        Some(model::Host {
+            channels: f64::from(d.channels * device.subchannels),
+            banks: f64::from(d.ranks) * groups * or(d.banks_per_group, device.banks_per_group),
+            banks_per_stream: self.banks_per_stream(),
+            lines_per_row: f64::from(device.lines_per_row),
+            t_trans_ns: ns(t.burst),
+            t_rcd_ns: ns(t.rcd),
+            t_rp_ns: ns(t.rp),
+            t_ras_ns: ns(t.ras),
+            t_cwl_ns: ns(t.cwl),
+            t_wr_ns: ns(t.col_to_pre[WRITE] - t.cwl - t.burst),
+            t_wtr_ns,
+            t_rtw_ns,
+            t_rfc_ns: if d.refresh { ns(t.rfc) } else { 0.0 },
+            t_refi_ns: ns(t.refi),
+            rpq: f64::from(d.rpq),
+            wpq: f64::from(d.wpq),
+            write_drain: (d.write_high - d.write_low) * f64::from(d.wpq),
+            write_burst: bound(d.max_write_burst),
+            read_burst: f64::from(d.min_read_burst).max(1.0),
+            victims_in_order: p.caches.llc.slices == 1 || p.caches.llc.indexing != Indexing::HashedSlices,
+            lfb_credits: f64::from(p.core.lfb),
+            iio_write_credits: f64::from(iio.write_buffer),
+            iio_read_credits: f64::from(iio.read_buffer),
+            cha_buffer: f64::from(p.caches.llc.write_buffer),
+            c2m_read_ns: v.get("c2m_read_unloaded_ns")?,
+            c2m_write_ns: v.get("c2m_write_unloaded_ns")?,
+            p2m_read_ns: v.get("p2m_read_unloaded_ns")?,
+            p2m_write_ns: v.get("p2m_write_unloaded_ns")?,
+        })
+    }
+}

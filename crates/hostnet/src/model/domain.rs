@@ -1,0 +1,147 @@
+//! What a domain's credits allow ("Understanding the Host Network", SIGCOMM'24, section 4): a sender with C
+//! credits, each held for L, moves at most C x 64 / L bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a cacheline; a credit carries one.
+pub const LINE: f64 = 64.0;
+
+/// GB/s that `credits` lines in flight give, each held for `latency_ns`.
+pub fn bound_gbs(credits: f64, latency_ns: f64) -> f64 {
+    credits * LINE / latency_ns
+}
+
+/// Latency in ns by Little's law: mean occupancy over arrivals, which come at `rate_gbs` in whole lines.
+pub fn little_ns(occupancy: f64, rate_gbs: f64) -> f64 {
+    occupancy * LINE / rate_gbs
+}
+
+/// Credits that `rate_gbs` needs at `latency_ns`.
+pub fn credits_needed(rate_gbs: f64, latency_ns: f64) -> f64 {
+    rate_gbs * latency_ns / LINE
+}
+
+/// Share of its credits beyond which a sender counts as held back by them. Measured occupancies of full
+/// buffers lie a little below the capacity, since a returned credit takes a moment to be used again.
+const EXHAUSTED: f64 = 0.95;
+
+/// One domain of a traffic class, as measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    pub name: String,
+    /// Credits of all senders together.
+    pub credits: f64,
+    /// Mean credits in use, of all senders together.
+    pub occupancy: f64,
+    /// Lines moved, in GB/s.
+    pub rate_gbs: f64,
+    /// Latency without contention, in ns, where it is known.
+    #[serde(default)]
+    pub unloaded_ns: Option<f64>,
+}
+
+/// What follows from a domain's measurements.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reading {
+    pub name: String,
+    pub latency_ns: f64,
+    /// Of all credits at this latency.
+    pub bound_gbs: f64,
+    /// Credits in use over credits.
+    pub used: f64,
+    /// No credit is left: any further latency takes throughput away.
+    pub exhausted: bool,
+    /// Latency over the unloaded latency.
+    pub inflation: Option<f64>,
+}
+
+impl Measured {
+    pub fn reading(&self) -> Reading {
+        let latency_ns = little_ns(self.occupancy, self.rate_gbs);
+        let used = self.occupancy / self.credits;
+        Reading {
+            name: self.name.clone(),
+            latency_ns,
+            bound_gbs: bound_gbs(self.credits, latency_ns),
+            used,
+            exhausted: used >= EXHAUSTED,
+            inflation: self.unloaded_ns.map(|u| latency_ns / u),
+        }
+    }
+}
+
+/// The domain that binds a path: the one whose credits allow least. None for a path without domains.
+pub fn bottleneck(path: &[Reading]) -> Option<&Reading> {
+    path.iter().min_by(|a, b| a.bound_gbs.total_cmp(&b.bound_gbs))
+}
+
+/// Where a host stands when core and device traffic meet (section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Regime {
+    /// Neither suffers.
+    Calm,
+    /// The cores lose throughput, the device does not.
+    Blue,
+    /// Both do.
+    Red,
+}
+
+/// Losses up to this share are what section 2 calls none.
+pub const UNAFFECTED: f64 = 0.03;
+
+/// The regime from isolated over colocated throughput of both.
+pub fn regime(degradation_c2m: f64, degradation_p2m: f64) -> Regime {
+    if degradation_p2m > 1.0 + UNAFFECTED {
+        Regime::Red
+    } else if degradation_c2m > 1.0 + UNAFFECTED {
+        Regime::Blue
+    } else {
+        Regime::Calm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_own_example_needs_65_credits() {
+        // Section 5.1: 14 GB/s of PCIe at about 300 ns.
+        assert!((credits_needed(14.0, 300.0) - 65.6).abs() < 0.05);
+        // 92 credits at 300 ns allow 19.6 GB/s, so 40 % more latency can be masked.
+        assert!((bound_gbs(92.0, 300.0) - 19.627).abs() < 1e-3);
+        assert!((bound_gbs(92.0, 1.4 * 300.0) - 14.02).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_core_with_ten_credits_at_70_ns_reads_9_gb_a_second() {
+        assert!((bound_gbs(10.0, 70.0) - 9.143).abs() < 1e-3);
+        assert!((little_ns(10.0, 9.143) - 70.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_bottleneck_is_the_domain_with_the_smallest_bound() {
+        let domain = |name: &str, credits, occupancy| Measured {
+            name: name.into(),
+            credits,
+            occupancy,
+            rate_gbs: 14.0,
+            unloaded_ns: Some(300.0),
+        };
+        let path = [domain("pcie", 400.0, 120.0).reading(), domain("iio write", 92.0, 91.0).reading()];
+        assert_eq!(bottleneck(&path).map(|r| r.name.as_str()), Some("iio write"));
+        assert!(path[1].exhausted && !path[0].exhausted);
+        // 91 lines at 14 GB/s: 416 ns.
+        assert!((path[1].latency_ns - 416.0).abs() < 1e-9 && (path[1].inflation.unwrap() - 416.0 / 300.0).abs() < 1e-9);
+        assert_eq!(bottleneck(&[]), None);
+    }
+
+    #[test]
+    fn regimes_follow_the_devices_loss() {
+        assert_eq!(regime(1.01, 1.0), Regime::Calm);
+        assert_eq!(regime(1.7, 1.02), Regime::Blue);
+        assert_eq!(regime(1.39, 1.86), Regime::Red);
+    }
+}

@@ -1,0 +1,356 @@
+//! The analytical latency of requests at the memory controller ("Understanding the Host Network",
+//! SIGCOMM'24, section 6.1), fed with counters that a simulation or real hardware provides.
+//! Requests are served in order here; scheduling, ranks, bank groups and write recovery are left out.
+
+use super::domain::bound_gbs;
+use serde::{Deserialize, Serialize};
+
+/// What the formulae need of the hardware. The defaults are the paper's Cascade Lake (DDR4-2933).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hardware {
+    pub channels: f64,
+    /// One line on the channel.
+    pub t_trans_ns: f64,
+    /// Turning the channel from writes to reads, and back.
+    pub t_wtr_ns: f64,
+    pub t_rtw_ns: f64,
+    /// Opening and closing a row.
+    pub t_act_ns: f64,
+    pub t_pre_ns: f64,
+    /// Latencies without contention.
+    pub c2m_read_ns: f64,
+    pub c2m_write_ns: f64,
+    pub p2m_write_ns: f64,
+    /// Not measurable on the paper's machine; whoever has it says so.
+    pub p2m_read_ns: Option<f64>,
+    /// The part of the P2M write's latency before the CHA.
+    pub iio_to_cha_ns: f64,
+}
+
+impl Default for Hardware {
+    fn default() -> Self {
+        // artifact: host-architecture/understanding-the-host-network, mio/model.py.
+        Hardware {
+            channels: 2.0,
+            t_trans_ns: 2.73,
+            t_wtr_ns: 8.18,
+            t_rtw_ns: 8.18,
+            t_act_ns: 14.32,
+            t_pre_ns: 14.32,
+            c2m_read_ns: 71.0,
+            c2m_write_ns: 10.0,
+            p2m_write_ns: 317.0,
+            p2m_read_ns: None,
+            iio_to_cha_ns: 205.0,
+        }
+    }
+}
+
+/// The formulae's inputs (Table 2). Counts are sums over channels and may be rates: only ratios count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counters {
+    /// Mean occupancy of one channel's read pending queue.
+    pub rpq_occupancy: f64,
+    /// Share of the time that the write pending queue is full.
+    #[serde(default)]
+    pub wpq_full: f64,
+    /// Mean number of writes, of cores and devices, that wait at the CHA for the write queue.
+    #[serde(default)]
+    pub waiting_writes: f64,
+    /// Changes from write to read mode.
+    pub switches: f64,
+    pub lines_read: f64,
+    pub lines_written: f64,
+    pub act_read: f64,
+    pub act_write: f64,
+    /// Precharges because another row was open.
+    pub pre_conflict: f64,
+    /// Share of the time that the read queue is full, and reads of cores and devices at the CHA; for
+    /// the correction that the authors' code applies in quadrant 4.
+    #[serde(default)]
+    pub rpq_full: Option<f64>,
+    #[serde(default)]
+    pub waiting_reads: Option<f64>,
+}
+
+/// How the write formula counts waiting writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WriteForm {
+    /// As printed (Fig. 10): all waiting writes, one less in the head-of-line term.
+    Printed,
+    /// As the authors' code computes what they plot: waiting writes per channel, all of them in the term.
+    #[default]
+    Plotted,
+}
+
+/// A latency, term by term, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Terms {
+    pub constant: f64,
+    pub switching: f64,
+    pub write_hol: f64,
+    pub read_hol: f64,
+    pub top_of_queue: f64,
+    /// Measured, not computed: what the formulae do not cover.
+    pub cha_admission: f64,
+}
+
+impl Terms {
+    pub fn total(&self) -> f64 {
+        self.constant + self.queueing() + self.cha_admission
+    }
+
+    /// The memory controller's part.
+    pub fn queueing(&self) -> f64 {
+        self.switching + self.write_hol + self.read_hol + self.top_of_queue
+    }
+
+    /// The largest term beside the constant.
+    pub fn dominant(&self) -> (&'static str, f64) {
+        [
+            ("switching", self.switching),
+            ("write head-of-line blocking", self.write_hol),
+            ("read head-of-line blocking", self.read_hol),
+            ("row activation at the top of the queue", self.top_of_queue),
+            ("admission at the CHA", self.cha_admission),
+        ]
+        .into_iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .expect("five terms")
+    }
+}
+
+fn ratio(a: f64, b: f64) -> f64 {
+    if b > 0.0 {
+        a / b
+    } else {
+        0.0
+    }
+}
+
+impl Counters {
+    /// Says in one sentence which input makes no sense.
+    pub fn check(&self) -> Result<(), String> {
+        let named = [
+            ("rpq_occupancy", self.rpq_occupancy),
+            ("wpq_full", self.wpq_full),
+            ("waiting_writes", self.waiting_writes),
+            ("switches", self.switches),
+            ("lines_read", self.lines_read),
+            ("lines_written", self.lines_written),
+            ("act_read", self.act_read),
+            ("act_write", self.act_write),
+            ("pre_conflict", self.pre_conflict),
+            ("rpq_full", self.rpq_full.unwrap_or(0.0)),
+            ("waiting_reads", self.waiting_reads.unwrap_or(0.0)),
+        ];
+        if let Some((name, v)) = named.iter().find(|(_, v)| !v.is_finite() || *v < 0.0) {
+            return Err(format!("{name} = {v} is not a count"));
+        }
+        for (name, v) in [("wpq_full", self.wpq_full), ("rpq_full", self.rpq_full.unwrap_or(0.0))] {
+            if v > 1.0 {
+                return Err(format!("{name} = {v} is not a share of the time, which is at most 1"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Conflict precharges of reads and of writes: hardware counts them together, so they are
+    /// apportioned like the activations.
+    fn precharges(&self) -> (f64, f64) {
+        let reads = ratio(self.act_read, self.act_read + self.act_write);
+        (self.pre_conflict * reads, self.pre_conflict * (1.0 - reads))
+    }
+
+    /// The same counters with the read queue's occupancy corrected for the time it is full and reads
+    /// wait at the CHA. Not in the paper; its code does so in quadrant 4. None without the two inputs.
+    pub fn with_reads_at_cha(&self, hw: &Hardware) -> Option<Counters> {
+        let (full, waiting) = (self.rpq_full?, self.waiting_reads?);
+        let rpq_occupancy = (1.0 - full) * self.rpq_occupancy + full * waiting / hw.channels;
+        Some(Counters { rpq_occupancy, ..*self })
+    }
+}
+
+/// Read-domain latency: `constant_ns` and the queueing delay in the read pending queue.
+pub fn read_latency(hw: &Hardware, c: &Counters, constant_ns: f64) -> Terms {
+    let (pre_read, _) = c.precharges();
+    let o = c.rpq_occupancy;
+    Terms {
+        constant: constant_ns,
+        switching: o * ratio(c.switches, c.lines_read) * hw.t_wtr_ns,
+        write_hol: o * ratio(c.lines_written, c.lines_read) * hw.t_trans_ns,
+        read_hol: (o - 1.0).max(0.0) * hw.t_trans_ns,
+        top_of_queue: ratio(c.act_read, c.lines_read) * hw.t_act_ns + ratio(pre_read, c.lines_read) * hw.t_pre_ns,
+        cha_admission: 0.0,
+    }
+}
+
+/// Write-domain latency: `constant_ns`, and while the write queue is full the time until it admits.
+pub fn write_latency(hw: &Hardware, c: &Counters, constant_ns: f64, form: WriteForm) -> Terms {
+    let (_, pre_write) = c.precharges();
+    let (n, ahead) = match form {
+        WriteForm::Printed => (c.waiting_writes, (c.waiting_writes - 1.0).max(0.0)),
+        WriteForm::Plotted => (c.waiting_writes / hw.channels, c.waiting_writes / hw.channels),
+    };
+    let p = c.wpq_full;
+    Terms {
+        constant: constant_ns,
+        switching: p * n * ratio(c.switches, c.lines_written) * hw.t_rtw_ns,
+        read_hol: p * n * ratio(c.lines_read, c.lines_written) * hw.t_trans_ns,
+        write_hol: p * ahead * hw.t_trans_ns,
+        top_of_queue: p
+            * (ratio(c.act_write, c.lines_written) * hw.t_act_ns + ratio(pre_write, c.lines_written) * hw.t_pre_ns),
+        cha_admission: 0.0,
+    }
+}
+
+/// A traffic class with its formula (section 6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Class {
+    #[serde(rename = "c2m-read")]
+    C2mRead,
+    #[serde(rename = "c2m-readwrite")]
+    C2mReadWrite,
+    #[serde(rename = "p2m-read")]
+    P2mRead,
+    #[serde(rename = "p2m-write")]
+    P2mWrite,
+}
+
+/// The formula of `class`, with a measured admission delay added where there is one. A class whose
+/// constant the hardware description lacks has none.
+pub fn latency(hw: &Hardware, c: &Counters, class: Class, form: WriteForm, cha_admission_ns: f64) -> Option<Terms> {
+    let mut t = match class {
+        Class::C2mRead => read_latency(hw, c, hw.c2m_read_ns),
+        Class::C2mReadWrite => read_latency(hw, c, hw.c2m_read_ns + hw.c2m_write_ns),
+        Class::P2mRead => read_latency(hw, c, hw.p2m_read_ns?),
+        Class::P2mWrite => write_latency(hw, c, hw.p2m_write_ns, form),
+    };
+    t.cha_admission = cha_admission_ns;
+    Some(t)
+}
+
+/// Throughput that `credits` give at the latency `t`, in GB/s.
+pub fn throughput_gbs(t: &Terms, credits: f64) -> f64 {
+    bound_gbs(credits, t.total())
+}
+
+/// (estimated - measured) / measured in percent; positive is an overestimate.
+pub fn error_pct(estimated: f64, measured: f64) -> f64 {
+    100.0 * (estimated - measured) / measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Round numbers, so that each term can be checked by hand.
+    fn counters() -> Counters {
+        Counters {
+            rpq_occupancy: 5.0,
+            wpq_full: 0.5,
+            waiting_writes: 40.0,
+            switches: 10.0,
+            lines_read: 1000.0,
+            lines_written: 400.0,
+            act_read: 300.0,
+            act_write: 100.0,
+            pre_conflict: 200.0,
+            rpq_full: None,
+            waiting_reads: None,
+        }
+    }
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-9, "{a} is not {b}");
+    }
+
+    #[test]
+    fn every_read_term_is_the_specifications() {
+        let t = read_latency(&Hardware::default(), &counters(), 71.0);
+        near(t.switching, 5.0 * (10.0 / 1000.0) * 8.18);
+        near(t.write_hol, 5.0 * (400.0 / 1000.0) * 2.73);
+        near(t.read_hol, 4.0 * 2.73);
+        // Three quarters of the activations, hence of the 200 precharges, are reads'.
+        near(t.top_of_queue, (300.0 / 1000.0) * 14.32 + (150.0 / 1000.0) * 14.32);
+        near(t.total(), 71.0 + 0.409 + 5.46 + 10.92 + 4.296 + 2.148);
+        assert_eq!(t.dominant().0, "read head-of-line blocking");
+    }
+
+    #[test]
+    fn an_almost_empty_read_queue_has_nobody_ahead() {
+        let c = Counters { rpq_occupancy: 0.4, ..counters() };
+        near(read_latency(&Hardware::default(), &c, 71.0).read_hol, 0.0);
+    }
+
+    #[test]
+    fn every_write_term_is_the_specifications() {
+        let (hw, c) = (Hardware::default(), counters());
+        let t = write_latency(&hw, &c, 317.0, WriteForm::Printed);
+        near(t.switching, 0.5 * 40.0 * (10.0 / 400.0) * 8.18);
+        near(t.read_hol, 0.5 * 40.0 * (1000.0 / 400.0) * 2.73);
+        near(t.write_hol, 0.5 * 39.0 * 2.73);
+        near(t.top_of_queue, 0.5 * ((100.0 / 400.0) * 14.32 + (50.0 / 400.0) * 14.32));
+        near(t.total(), 317.0 + 4.09 + 136.5 + 53.235 + 2.685);
+        // The plotted variant: 20 writes a channel, and no one less.
+        let p = write_latency(&hw, &c, 317.0, WriteForm::Plotted);
+        near(p.switching, 0.5 * 20.0 * (10.0 / 400.0) * 8.18);
+        near(p.read_hol, 0.5 * 20.0 * 2.5 * 2.73);
+        near(p.write_hol, 0.5 * 20.0 * 2.73);
+        near(p.top_of_queue, t.top_of_queue);
+    }
+
+    #[test]
+    fn a_write_queue_that_is_never_full_admits_at_once() {
+        let c = Counters { wpq_full: 0.0, ..counters() };
+        near(write_latency(&Hardware::default(), &c, 317.0, WriteForm::Plotted).total(), 317.0);
+    }
+
+    #[test]
+    fn a_host_without_writes_has_no_write_terms() {
+        let c = Counters { lines_written: 0.0, act_write: 0.0, switches: 0.0, ..counters() };
+        let t = read_latency(&Hardware::default(), &c, 71.0);
+        assert_eq!((t.write_hol, t.switching), (0.0, 0.0));
+        assert!(write_latency(&Hardware::default(), &c, 317.0, WriteForm::Plotted).total().is_finite());
+    }
+
+    #[test]
+    fn classes_take_their_formula_and_constant() {
+        let (hw, c) = (Hardware::default(), counters());
+        let of = |class, admission| latency(&hw, &c, class, WriteForm::Plotted, admission).map(|t| t.total());
+        let read = of(Class::C2mRead, 0.0).unwrap();
+        near(of(Class::C2mReadWrite, 0.0).unwrap(), read + 10.0);
+        near(of(Class::C2mReadWrite, 25.0).unwrap(), read + 35.0);
+        assert_eq!(of(Class::P2mRead, 0.0), None);
+        let known = Hardware { p2m_read_ns: Some(500.0), ..hw };
+        near(latency(&known, &c, Class::P2mRead, WriteForm::Plotted, 0.0).unwrap().total(), read - 71.0 + 500.0);
+    }
+
+    #[test]
+    fn a_full_read_queue_hides_reads_at_the_cha() {
+        let c = Counters { rpq_full: Some(0.25), waiting_reads: Some(120.0), ..counters() };
+        // 0.75 x 5 + 0.25 x 60
+        near(c.with_reads_at_cha(&Hardware::default()).unwrap().rpq_occupancy, 18.75);
+        assert_eq!(counters().with_reads_at_cha(&Hardware::default()), None);
+    }
+
+    #[test]
+    fn estimates_and_errors_have_their_sign() {
+        let t = Terms { constant: 100.0, ..Terms::default() };
+        near(throughput_gbs(&t, 12.0), 7.68);
+        near(error_pct(7.68, 6.4), 20.0);
+        near(error_pct(5.76, 6.4), -10.0);
+    }
+
+    #[test]
+    fn counters_that_make_no_sense_are_named() {
+        let c = Counters { lines_read: -1.0, ..counters() };
+        assert_eq!(c.check().unwrap_err(), "lines_read = -1 is not a count");
+        let c = Counters { wpq_full: 1.5, ..counters() };
+        assert!(c.check().unwrap_err().contains("wpq_full = 1.5 is not a share"));
+        assert!(counters().check().is_ok());
+    }
+}

@@ -1,0 +1,321 @@
+//! PCIe bandwidth by TLP: how many bytes a transaction puts on the wire in each direction, and what
+//! payload rate a link can then carry. After Neugebauer et al., "Understanding PCIe performance for
+//! end host networking" (SIGCOMM'18), whose numbers `validation/pcie` keeps.
+
+use serde::{Deserialize, Serialize};
+
+/// Generations with 8b/10b or 128b/130b symbols; flit mode (6.0 and later) has other overheads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Generation {
+    Gen1,
+    Gen2,
+    Gen3,
+    Gen4,
+    Gen5,
+}
+
+/// A link and how its two ends are configured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkSpec {
+    pub generation: Generation,
+    pub lanes: u32,
+    /// Maximum payload of one TLP, in bytes.
+    pub mps: u32,
+    /// Largest read request, in bytes.
+    pub mrrs: u32,
+    /// Read completion boundary, in bytes.
+    pub rcb: u32,
+    /// Completions come in pieces of the RCB rather than of the MPS.
+    pub rcb_chunks: bool,
+    /// Addresses above 4 GiB: four more bytes in every request.
+    pub wide_addresses: bool,
+    /// An end-to-end checksum of four bytes in every TLP.
+    pub ecrc: bool,
+    /// Share of a direction that acknowledgements and flow-control updates take, where it is known; the
+    /// standard's recommended rates otherwise.
+    pub dllp_share: Option<f64>,
+}
+
+impl Default for LinkSpec {
+    fn default() -> Self {
+        LinkSpec {
+            generation: Generation::Gen3,
+            lanes: 16,
+            mps: 256,
+            mrrs: 512,
+            rcb: 64,
+            rcb_chunks: false,
+            wide_addresses: true,
+            ecrc: false,
+            dllp_share: None,
+        }
+    }
+}
+
+// Bytes, PCI Express Base Specification 5.0, sections 2.2 and 3.5.
+const FRAMING: u32 = 8; // sequence number 2, link CRC 4, start and end symbols 2
+const HEADER: u32 = 4; // first doubleword: format, type, length
+const REQUEST: u32 = 8; // requester, tag, byte enables, 32-bit address
+const COMPLETION: u32 = 8; // completer, status, byte count, requester, tag, lower address
+const ADDRESS_HIGH: u32 = 4;
+const DIGEST: u32 = 4;
+const DLLP: f64 = 8.0; // start 2, body 4, CRC 2
+/// Clock compensation: four symbols in each 1538.
+const SKIP: f64 = 4.0 / 1538.0;
+
+/// Bytes on the wire per transaction, by direction, all overheads of the transaction layer included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Wire {
+    /// From the device to the host: writes and read requests of the device.
+    pub up: f64,
+    /// From the host to the device: completions, and the host's own accesses.
+    pub down: f64,
+}
+
+impl std::ops::Add for Wire {
+    type Output = Wire;
+    fn add(self, o: Wire) -> Wire {
+        Wire { up: self.up + o.up, down: self.down + o.down }
+    }
+}
+
+impl std::ops::Mul<f64> for Wire {
+    type Output = Wire;
+    fn mul(self, k: f64) -> Wire {
+        Wire { up: self.up * k, down: self.down * k }
+    }
+}
+
+impl Wire {
+    fn turned(self) -> Wire {
+        Wire { up: self.down, down: self.up }
+    }
+}
+
+fn pieces(bytes: u32, of: u32) -> f64 {
+    f64::from(bytes.div_ceil(of))
+}
+
+impl LinkSpec {
+    /// Says in one sentence what is wrong with the configuration.
+    pub fn check(&self) -> Result<(), String> {
+        for (key, value, low, high) in [
+            ("lanes", self.lanes, 1, 32),
+            ("mps", self.mps, 128, 4096),
+            ("mrrs", self.mrrs, 128, 4096),
+            ("rcb", self.rcb, 64, 128),
+        ] {
+            if !value.is_power_of_two() || !(low..=high).contains(&value) {
+                return Err(format!("{key} = {value} is not a power of two from {low} to {high}"));
+            }
+        }
+        if let Some(s) = self.dllp_share.filter(|s| !(0.0..1.0).contains(s)) {
+            return Err(format!("dllp_share = {s} is not a share from 0 to 1"));
+        }
+        Ok(())
+    }
+
+    /// Gb/s of one direction after symbol encoding.
+    pub fn raw_gbps(&self) -> f64 {
+        let (gt, encoding) = match self.generation {
+            Generation::Gen1 => (2.5, 8.0 / 10.0),
+            Generation::Gen2 => (5.0, 8.0 / 10.0),
+            Generation::Gen3 => (8.0, 128.0 / 130.0),
+            Generation::Gen4 => (16.0, 128.0 / 130.0),
+            Generation::Gen5 => (32.0, 128.0 / 130.0),
+        };
+        gt * encoding * f64::from(self.lanes)
+    }
+
+    /// Symbol times after which an acknowledgement, and likewise a flow-control update, is due
+    /// (Base Specification 5.0, section 3.6.2.2 and tables 2-46 to 2-48).
+    pub fn acknowledge_every(&self) -> f64 {
+        let factor = match (self.lanes, self.mps) {
+            (1..=4, ..=256) => 1.4,
+            (8, ..=256) => 2.5,
+            (..=8, _) => 1.0,
+            (_, ..=256) => 3.0,
+            (_, _) => 2.0,
+        };
+        let internal_delay = match self.generation {
+            Generation::Gen1 => 19.0,
+            Generation::Gen2 => 70.0,
+            _ => 115.0,
+        };
+        let overhead = 28.0; // header, digest and framing of the largest TLP
+        ((f64::from(self.mps) + overhead) * factor / f64::from(self.lanes)).floor() + internal_delay
+    }
+
+    /// Gb/s of one direction that are left for TLPs: without the acknowledgements and flow-control
+    /// updates of the other direction, and without clock compensation.
+    pub fn tlp_gbps(&self) -> f64 {
+        let dllps = self.dllp_share.unwrap_or_else(|| 2.0 * DLLP / self.acknowledge_every() + SKIP);
+        self.raw_gbps() * (1.0 - dllps)
+    }
+
+    fn extra(&self) -> u32 {
+        if self.ecrc {
+            DIGEST
+        } else {
+            0
+        }
+    }
+
+    /// Bytes around the payload of a memory write or read request.
+    pub fn request_bytes(&self) -> u32 {
+        FRAMING + HEADER + REQUEST + if self.wide_addresses { ADDRESS_HIGH } else { 0 } + self.extra()
+    }
+
+    /// Bytes around the payload of a completion.
+    pub fn completion_bytes(&self) -> u32 {
+        FRAMING + HEADER + COMPLETION + self.extra()
+    }
+
+    /// The device writes `bytes` of host memory.
+    pub fn write(&self, bytes: u32) -> Wire {
+        Wire { up: f64::from(bytes) + pieces(bytes, self.mps) * f64::from(self.request_bytes()), down: 0.0 }
+    }
+
+    /// The device reads `bytes` of host memory, from an aligned address.
+    pub fn read(&self, bytes: u32) -> Wire {
+        let piece = if self.rcb_chunks { self.rcb } else { self.mps };
+        Wire {
+            up: pieces(bytes, self.mrrs) * f64::from(self.request_bytes()),
+            down: f64::from(bytes) + pieces(bytes, piece) * f64::from(self.completion_bytes()),
+        }
+    }
+
+    /// Payload Gb/s when transactions of `payload` bytes, which cost `wire`, follow each other.
+    pub fn payload_gbps(&self, payload: u32, wire: Wire) -> f64 {
+        self.tlp_gbps() * f64::from(payload) / wire.up.max(wire.down)
+    }
+
+    /// Payload Gb/s of DMA writes of `bytes` each.
+    pub fn write_gbps(&self, bytes: u32) -> f64 {
+        self.payload_gbps(bytes, self.write(bytes))
+    }
+
+    /// Payload Gb/s of DMA reads of `bytes` each.
+    pub fn read_gbps(&self, bytes: u32) -> f64 {
+        self.payload_gbps(bytes, self.read(bytes))
+    }
+
+    /// Payload Gb/s in each direction of as many DMA writes as reads of `bytes` each.
+    pub fn read_write_gbps(&self, bytes: u32) -> f64 {
+        self.payload_gbps(bytes, self.write(bytes) + self.read(bytes))
+    }
+}
+
+/// How a driver and its NIC talk, in packets per event; `None` where that does not happen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Driver {
+    /// Packets per write of the transmit tail pointer.
+    pub tx_tail: u32,
+    /// Descriptors the NIC fetches at once, and writes back at once.
+    pub tx_fetch: u32,
+    pub tx_writeback: Option<u32>,
+    /// Packets per transmit interrupt, and per read of the transmit head pointer.
+    pub tx_interrupt: Option<u32>,
+    pub tx_head: Option<u32>,
+    /// Packets per write of the receive tail pointer.
+    pub rx_tail: u32,
+    /// The NIC fetches a receive descriptor per packet; not counted in the published numbers.
+    pub rx_fetch_request: bool,
+    pub rx_interrupt: Option<u32>,
+    pub rx_head: Option<u32>,
+}
+
+/// Which packets flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Transmit,
+    Receive,
+    Both,
+}
+
+const POINTER: u32 = 4;
+const DESCRIPTOR: u32 = 16;
+const INTERRUPT: u32 = 4; // the payload of an MSI write
+
+impl Driver {
+    /// Everything for every packet.
+    pub const SIMPLE: Driver = Driver {
+        tx_tail: 1,
+        tx_fetch: 1,
+        tx_writeback: None,
+        tx_interrupt: Some(1),
+        tx_head: Some(1),
+        rx_tail: 1,
+        rx_fetch_request: true,
+        rx_interrupt: Some(1),
+        rx_head: Some(1),
+    };
+    /// A kernel driver of the 82599: descriptors in batches, moderated interrupts.
+    pub const KERNEL: Driver = Driver {
+        tx_tail: 1,
+        tx_fetch: 40,
+        tx_writeback: Some(8),
+        tx_interrupt: Some(32),
+        tx_head: Some(1),
+        rx_tail: 32,
+        rx_fetch_request: true,
+        rx_interrupt: Some(32),
+        rx_head: Some(8),
+    };
+    /// A poll-mode driver of the same NIC: no interrupts, no reads of device registers.
+    pub const DPDK: Driver = Driver {
+        tx_tail: 32,
+        tx_fetch: 40,
+        tx_writeback: Some(8),
+        tx_interrupt: None,
+        tx_head: None,
+        rx_tail: 32,
+        rx_fetch_request: true,
+        rx_interrupt: None,
+        rx_head: None,
+    };
+
+    fn transmit(&self, l: &LinkSpec, packet: u32) -> Wire {
+        l.read(packet)
+            + l.write(POINTER).turned() * per(Some(self.tx_tail))
+            + l.read(DESCRIPTOR * self.tx_fetch) * per(Some(self.tx_fetch))
+            + self.tx_writeback.map_or(Wire::default(), |n| l.write(DESCRIPTOR * n) * per(Some(n)))
+            + l.write(INTERRUPT) * per(self.tx_interrupt)
+            + l.read(POINTER).turned() * per(self.tx_head)
+    }
+
+    fn receive(&self, l: &LinkSpec, packet: u32) -> Wire {
+        let mut fetch = l.read(DESCRIPTOR);
+        if !self.rx_fetch_request {
+            fetch.up = 0.0;
+        }
+        l.write(packet)
+            + l.write(POINTER).turned() * per(Some(self.rx_tail))
+            + fetch
+            + l.write(DESCRIPTOR)
+            + l.write(INTERRUPT) * per(self.rx_interrupt)
+            + l.read(POINTER).turned() * per(self.rx_head)
+    }
+
+    /// Gb/s of packet bytes per direction; `packet` is without the frame check sequence.
+    pub fn gbps(&self, link: &LinkSpec, packet: u32, flow: Flow) -> f64 {
+        let wire = match flow {
+            Flow::Transmit => self.transmit(link, packet),
+            Flow::Receive => self.receive(link, packet),
+            Flow::Both => self.transmit(link, packet) + self.receive(link, packet),
+        };
+        link.payload_gbps(packet, wire)
+    }
+}
+
+fn per(packets: Option<u32>) -> f64 {
+    packets.map_or(0.0, |n| 1.0 / f64::from(n))
+}
+
+/// Gb/s of frames without their check sequence that Ethernet of `rate_gbps` carries: `frame` bytes with
+/// it, and preamble, start delimiter and inter-frame gap around (IEEE 802.3, 20 bytes).
+pub fn ethernet_gbps(rate_gbps: f64, frame: u32) -> f64 {
+    rate_gbps * f64::from(frame - 4) / f64::from(frame + 20)
+}

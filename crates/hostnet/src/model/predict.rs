@@ -1,0 +1,387 @@
+//! The predictive form: what cores and a device get from a host, from its description and the offered
+//! traffic alone. Going beyond section 6.1 of "Understanding the Host Network" (SIGCOMM'24), whose
+//! formulae need measured queue occupancies: here these are the fixed point.
+//!
+//! Closed loop of cores: their credits N are all in flight, so x L(x) = N. The latency L is the unloaded
+//! one plus the wait at a channel, which is a server that goes on vacation to write: in an unsaturated
+//! channel a read finds it writing with the share of time that writes take, and then waits for half a
+//! write burst. Banks add opening rows, and turns of other streams that dwell in the same bank. A
+//! saturated channel makes those wait whose bursts are bounded: reads where there are more reads than
+//! writes, else writes, first at the CHA (which the device feels) and, when its buffers are full, at
+//! cores and device.
+
+use serde::{Deserialize, Serialize};
+
+use super::domain::LINE;
+
+/// A host. Lengths of time in ns; counts are lines.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    pub channels: f64,
+    /// Banks of one channel, ranks included, and how many of them a stream of consecutive lines is in
+    /// at a time.
+    pub banks: f64,
+    pub banks_per_stream: f64,
+    pub lines_per_row: f64,
+    pub t_trans_ns: f64,
+    pub t_rcd_ns: f64,
+    pub t_rp_ns: f64,
+    pub t_ras_ns: f64,
+    pub t_cwl_ns: f64,
+    pub t_wr_ns: f64,
+    pub t_wtr_ns: f64,
+    pub t_rtw_ns: f64,
+    pub t_rfc_ns: f64,
+    pub t_refi_ns: f64,
+    pub rpq: f64,
+    pub wpq: f64,
+    /// Lines between the marks at which writing starts and ends, and the longest and shortest burst.
+    pub write_drain: f64,
+    pub write_burst: f64,
+    pub read_burst: f64,
+    /// Whether a stream's write-backs leave the caches as neighbours; a hash over LLC slices scatters them.
+    pub victims_in_order: bool,
+    pub lfb_credits: f64,
+    pub iio_write_credits: f64,
+    pub iio_read_credits: f64,
+    /// Writes that may wait at the CHA.
+    pub cha_buffer: f64,
+    pub c2m_read_ns: f64,
+    pub c2m_write_ns: f64,
+    pub p2m_read_ns: f64,
+    pub p2m_write_ns: f64,
+}
+
+/// What is asked of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Offered {
+    pub cores: f64,
+    /// Write-backs per line that cores read.
+    pub core_writes: f64,
+    /// What the device would move on an unloaded host, and whether it writes memory.
+    pub device_gbs: f64,
+    pub device_writes: bool,
+    /// Places in memory that the device goes on at, lines that it moves at one of them before it turns
+    /// to another, and lines of one request.
+    pub device_streams: f64,
+    pub device_run: f64,
+    pub device_request: f64,
+}
+
+/// What comes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Prediction {
+    pub c2m_gbs: f64,
+    pub p2m_gbs: f64,
+    /// Latency of the cores' domain: read, and write-back where there is one.
+    pub c2m_ns: f64,
+    pub p2m_ns: f64,
+    /// Occupancy of one channel's read queue.
+    pub rpq_occupancy: f64,
+    pub row_miss_ratio: f64,
+    /// Share of the time that the channels are busy, turning included.
+    pub utilisation: f64,
+    /// Wait of a write at the CHA for the write queue, and of every request for the CHA.
+    pub write_wait_ns: f64,
+    pub admission_ns: f64,
+}
+
+/// One kind of stream at the banks.
+struct Streams {
+    count: f64,
+    /// Lines per ns and channel of one of them.
+    rate: f64,
+}
+
+/// Chance of `j` others in one's bank, when each dwells in several banks.
+fn poisson(mean: f64, j: u32) -> f64 {
+    (1..=j).fold((-mean).exp(), |p, i| p * mean / f64::from(i))
+}
+
+/// Banks that `queued` requests at random banks keep busy.
+fn busy_banks(banks: f64, queued: f64) -> f64 {
+    banks * (1.0 - (1.0 - 1.0 / banks).powf(queued))
+}
+
+impl Host {
+    /// Row-miss ratio of a stream of `rate`, which stays `run` lines in a row, and the time that a line
+    /// waits for others' turns in its bank. Turns grow until the bank keeps up (the scheduler serves
+    /// hits first).
+    fn bank(&self, rate: f64, run: f64, all: &[Streams]) -> (f64, f64) {
+        let cycle = self.t_ras_ns + self.t_rp_ns;
+        let others = all.iter().map(|s| s.count).sum::<f64>() - 1.0;
+        if others <= 0.0 || rate <= 0.0 {
+            return (1.0 / run, 0.0);
+        }
+        let own = rate / self.banks_per_stream;
+        let total: f64 = all.iter().map(|s| s.count * s.rate).sum();
+        let other = (total - rate).max(0.0) / others / self.banks_per_stream;
+        let mean = others * self.banks_per_stream / self.banks;
+        let (mut miss, mut wait) = (0.0, 0.0);
+        for j in 0..16 {
+            let p = poisson(mean, j);
+            if j == 0 {
+                miss += p / run;
+                continue;
+            }
+            let both = own + f64::from(j) * other;
+            let left = 1.0 - both * self.t_trans_ns;
+            let turn = if left > 0.05 { both * (cycle - self.t_trans_ns) / left } else { run };
+            let turn = turn.max(1.0).min(run.max(1.0));
+            let share = f64::from(j) * other / both;
+            miss += p * share.min(1.0 / turn).max(1.0 / run);
+            wait += p * share * (cycle + (turn - 1.0) * self.t_trans_ns) / 2.0 * (both * cycle).min(1.0);
+        }
+        (miss, wait)
+    }
+
+    /// What the host gives when cores complete `x` lines per ns: the prediction, and the latency at
+    /// which they would; None when the channels cannot carry so much.
+    fn at(&self, o: &Offered, x: f64) -> Option<(Prediction, f64)> {
+        let base = self.c2m_read_ns + o.core_writes * self.c2m_write_ns;
+        let offered = o.device_gbs / LINE;
+        let lines = self.t_trans_ns / (1.0 - self.t_rfc_ns / self.t_refi_ns);
+        let turning = self.t_wtr_ns + self.t_rtw_ns;
+        let core_writes = o.core_writes * x;
+        let mut y = offered;
+        let mut found = None;
+        // The device's rate and its latency depend on each other; the map contracts quickly.
+        for _ in 0..60 {
+            let (dr, dw) = if o.device_writes { (0.0, y) } else { (y, 0.0) };
+            let (reads, writes) = ((x + dr) / self.channels, (core_writes + dw) / self.channels);
+            let kinds = 1.0 + o.core_writes;
+            let core = x / self.channels / o.cores.max(1.0);
+            let device = y / self.channels / o.device_streams.max(1.0);
+            let all = [
+                Streams { count: o.cores * kinds, rate: core },
+                Streams { count: if y > 0.0 { o.device_streams } else { 0.0 }, rate: device },
+            ];
+            let (miss, bank_wait) = self.bank(core, self.lines_per_row, &all);
+            let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
+            let device_miss = self.bank(device, device_run, &all).0;
+            let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss) / (x + dr) } else { 0.0 };
+            // Lines of a stream stand together in the write queue as far as streams do not interleave there;
+            // write-backs that the caches scatter each open a row.
+            let core_writers = if o.core_writes > 0.0 { o.cores } else { 0.0 };
+            let writers = core_writers + if dw > 0.0 { o.device_streams } else { 0.0 };
+            let apart = (writers * self.banks_per_stream / self.wpq).min(1.0);
+            let core_apart = if self.victims_in_order { apart } else { 1.0 };
+            let miss_writes =
+                if writes > 0.0 { (core_writes * core_apart + dw * apart) / (core_writes + dw) } else { 0.0 };
+            let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
+            let write_cycle = self.t_rcd_ns + self.t_cwl_ns + self.t_trans_ns + self.t_wr_ns + self.t_rp_ns;
+            let held_write = miss_writes * write_cycle + (1.0 - miss_writes) * self.t_trans_ns;
+            // Bus and banks both limit; neither hides the other entirely.
+            let queued = self.rpq.min((o.cores * self.lfb_credits + dr * self.p2m_read_ns) / self.channels);
+            let per_read = lines.hypot(held_read / busy_banks(self.banks, queued.max(1.0)));
+            let per_write = lines.hypot(held_write / busy_banks(self.banks, self.wpq));
+            // Writes that arrive while the queue drains lengthen the burst.
+            let burst = (self.write_drain / (1.0 - (writes * per_write).min(0.9))).min(self.write_burst);
+            let vacation = burst * per_write + turning;
+            let write_cost = per_write + turning / burst;
+            let (read_load, write_load) = (reads * per_read, writes * write_cost);
+            let batch = if reads > 0.0 { (x + dr * o.device_request / self.channels) / (x + dr) } else { 1.0 };
+            let reads_wait = reads * self.write_burst >= writes * self.read_burst;
+            let (mut write_wait, mut admission) = (0.0, 0.0);
+            let mut next = offered;
+            let wait = if reads_wait {
+                let left = 1.0 - write_load;
+                if read_load >= left {
+                    return None;
+                }
+                let load = read_load / left;
+                // What piles up during a write burst is served before the next one, as long as all fits.
+                write_load * vacation / 2.0 / (1.0 - read_load) + per_read / left * load * batch / (2.0 * (1.0 - load))
+            } else {
+                if read_load >= 1.0 {
+                    return None;
+                }
+                // What the channels can write beside these reads.
+                let room = (1.0 - read_load) / write_cost * self.channels - core_writes;
+                if room < 0.0 || (room <= 0.0 && offered > 0.0) {
+                    return None;
+                }
+                if dw > 0.0 && room < offered {
+                    next = room.min(offered);
+                    let delay = (self.iio_write_credits / next - self.p2m_write_ns).max(0.0);
+                    write_wait = delay.min(self.cha_buffer / (core_writes + next));
+                    admission = delay - write_wait;
+                }
+                let writing = write_load.min(1.0 - read_load);
+                (writing * vacation / 2.0 + read_load * per_read * batch / 2.0) / (1.0 - read_load)
+            };
+            let wait = wait + bank_wait + miss * (self.t_rcd_ns + self.t_rp_ns);
+            let (credits, unloaded, held) = if o.device_writes {
+                (self.iio_write_credits, self.p2m_write_ns, write_wait)
+            } else {
+                (self.iio_read_credits, self.p2m_read_ns, wait)
+            };
+            let p2m_ns = unloaded + held + admission;
+            next = next.min(credits / p2m_ns);
+            // A write-back asks for admission of its own.
+            let c2m_ns = base + wait + admission * kinds;
+            found = Some((
+                Prediction {
+                    c2m_gbs: x * LINE,
+                    p2m_gbs: y * LINE,
+                    c2m_ns,
+                    p2m_ns,
+                    rpq_occupancy: (reads * (wait + lines)).min(self.rpq),
+                    row_miss_ratio: miss_reads,
+                    utilisation: (read_load + write_load).min(1.0),
+                    write_wait_ns: write_wait,
+                    admission_ns: admission,
+                },
+                c2m_ns,
+            ));
+            if (next - y).abs() <= 1e-9 * offered.max(1e-9) {
+                break;
+            }
+            y += 0.5 * (next - y);
+        }
+        found
+    }
+
+    /// The fixed point: the rate at which the cores' credits are just all in flight, or that the
+    /// channels just carry.
+    pub fn predict(&self, o: &Offered) -> Prediction {
+        let credits = o.cores * self.lfb_credits;
+        let base = self.c2m_read_ns + o.core_writes * self.c2m_write_ns;
+        let (mut low, mut high) = (0.0, credits / base);
+        if credits <= 0.0 {
+            return self.at(o, 0.0).map_or_else(Prediction::default, |(p, _)| p);
+        }
+        for _ in 0..60 {
+            let x = 0.5 * (low + high);
+            match self.at(o, x) {
+                Some((_, latency)) if x * latency < credits => low = x,
+                _ => high = x,
+            }
+        }
+        self.at(o, low).map_or_else(Prediction::default, |(p, _)| {
+            // Limited by the channels, cores wait as long as their credits last.
+            Prediction { c2m_ns: credits / low, ..p }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paper's Cascade Lake: two channels of DDR4-2933.
+    fn host() -> Host {
+        Host {
+            channels: 2.0,
+            banks: 32.0,
+            banks_per_stream: 4.0,
+            lines_per_row: 128.0,
+            t_trans_ns: 2.73,
+            t_rcd_ns: 14.32,
+            t_rp_ns: 14.32,
+            t_ras_ns: 32.0,
+            t_cwl_ns: 13.64,
+            t_wr_ns: 15.0,
+            t_wtr_ns: 8.18,
+            t_rtw_ns: 8.18,
+            t_rfc_ns: 350.0,
+            t_refi_ns: 7800.0,
+            rpq: 48.0,
+            wpq: 36.0,
+            write_drain: 21.6,
+            write_burst: 64.0,
+            read_burst: 64.0,
+            victims_in_order: false,
+            lfb_credits: 12.0,
+            iio_write_credits: 92.0,
+            iio_read_credits: 256.0,
+            cha_buffer: 162.0,
+            c2m_read_ns: 70.0,
+            c2m_write_ns: 10.0,
+            p2m_read_ns: 265.0,
+            p2m_write_ns: 300.0,
+        }
+    }
+
+    fn quadrant(q: u32, cores: f64) -> Offered {
+        Offered {
+            cores,
+            core_writes: if q >= 3 { 1.0 } else { 0.0 },
+            device_gbs: 14.0,
+            device_writes: q % 2 == 1,
+            device_streams: 4.0,
+            device_run: 64.0,
+            device_request: 8.0,
+        }
+    }
+
+    fn alone(q: u32, cores: f64) -> Offered {
+        Offered { device_gbs: 0.0, ..quadrant(q, cores) }
+    }
+
+    #[test]
+    fn one_idle_core_gets_its_credits_over_the_unloaded_latency() {
+        // A hundredth of the credits, so that nothing queues: 0.12 x 64 / 70 and an opened row in 128.
+        let h = Host { lfb_credits: 0.12, ..host() };
+        let p = h.predict(&alone(1, 1.0));
+        let latency = 70.0 + (14.32 + 14.32) / 128.0;
+        assert!((p.c2m_gbs / (0.12 * 64.0 / latency) - 1.0).abs() < 1e-3, "{p:?}");
+    }
+
+    #[test]
+    fn a_device_alone_moves_what_it_offers_until_its_credits_bind() {
+        let p = host().predict(&quadrant(1, 0.0));
+        assert_eq!((p.p2m_gbs, p.c2m_gbs), (14.0, 0.0));
+        // 92 credits at 300 ns carry 19.6 GB/s.
+        let p = host().predict(&Offered { device_gbs: 25.0, ..quadrant(1, 0.0) });
+        assert!((p.p2m_gbs - 92.0 * 64.0 / 300.0).abs() < 1e-3, "{p:?}");
+    }
+
+    #[test]
+    fn channels_are_never_asked_for_more_than_they_carry() {
+        for q in 1..=4 {
+            for cores in [1.0, 3.0, 6.0, 40.0] {
+                let p = host().predict(&quadrant(q, cores));
+                let lines = p.c2m_gbs * if q >= 3 { 2.0 } else { 1.0 } + p.p2m_gbs;
+                assert!(lines <= 2.0 * 64.0 / 2.73 && p.utilisation <= 1.0, "{q} {cores} {p:?}");
+                assert!(p.c2m_gbs * p.c2m_ns <= cores * 12.0 * 64.0 * 1.001, "{q} {cores} {p:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_quadrant_3_is_red_and_only_from_four_cores_on() {
+        for q in 1..=4 {
+            for cores in 1..=6 {
+                let p = host().predict(&quadrant(q, f64::from(cores)));
+                let alone = host().predict(&alone(q, f64::from(cores)));
+                let red = p.p2m_gbs < 14.0 / 1.03;
+                // Section 2.2 names three cores as the border of quadrant 3, where the loss is 6 %.
+                assert!(red == (q == 3 && cores >= 4) || (q, cores) == (3, 3), "{q} {cores} {p:?}");
+                assert!(alone.c2m_gbs > 1.03 * p.c2m_gbs, "cores lose everywhere: {q} {cores} {p:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn writes_wait_at_the_cha_before_anybody_waits_for_it() {
+        let p = host().predict(&quadrant(3, 6.0));
+        let waiting = p.write_wait_ns * (p.c2m_gbs + p.p2m_gbs) / 64.0;
+        assert!((waiting - 162.0).abs() < 1.0 && p.admission_ns > 0.0, "{p:?}");
+        // A larger buffer takes more writes in before cores feel anything, to the device's cost.
+        let larger = Host { cha_buffer: 250.0, ..host() }.predict(&quadrant(3, 6.0));
+        assert!(larger.admission_ns < p.admission_ns, "{larger:?}");
+        assert!(larger.c2m_gbs > p.c2m_gbs && larger.p2m_gbs < p.p2m_gbs, "{larger:?}");
+    }
+
+    #[test]
+    fn more_of_anything_never_hurts_its_owner() {
+        for q in 1..=4 {
+            let c2m = |h: &Host| h.predict(&quadrant(q, 4.0)).c2m_gbs;
+            assert!(c2m(&Host { channels: 4.0, ..host() }) > c2m(&host()));
+            assert!(c2m(&Host { c2m_read_ns: 90.0, ..host() }) < c2m(&host()) * 1.0001);
+        }
+    }
+}

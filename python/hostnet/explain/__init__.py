@@ -1,0 +1,71 @@
+"""`hostnet explain`: which domain holds a host back, and why, from hardware counters or from a simulated run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..errors import HostnetError
+from .explanation import Domain, Estimate, Explanation
+
+__all__ = ["Domain", "Estimate", "Explanation", "main", "of_counters", "of_result"]
+
+
+def of_counters(file: str | Path, changes: tuple[str, ...] = (), seconds: float | None = None) -> Explanation:
+    """Explain recorded counters of a machine that differs from the paper's by ``changes`` ("channels=6")."""
+    from . import counters, machine, real
+
+    described = machine.machine(changes)
+    return real.explain(counters.read(file, seconds), described)
+
+
+def of_result(result: object) -> Explanation:
+    """Explain a `Result`."""
+    from . import simulated
+
+    return simulated.explain(result)
+
+
+def main(given: str | None, counters: Path | None, template: str | None, changes: list[str] | None,
+         seconds: float | None, out: Path | None, as_json: bool, quiet: bool) -> None:
+    """The command: prints the explanation of a result, a scenario or a recording, or a recording script."""
+    import typer
+
+    if sum(x is not None for x in (given, counters, template)) != 1:
+        raise HostnetError("give one of: a result or scenario, --counters FILE, or --template perf.")
+    if template is not None:
+        from .events import template as script
+
+        if template not in ("perf", "pcm"):
+            raise HostnetError(f"--template {template}: choose perf or pcm.")
+        typer.echo(script(template), nl=False)
+        return
+    if counters is not None:
+        ex = of_counters(counters, tuple(changes or ()), seconds)
+    else:
+        ex = of_result(_result(given, changes, quiet))
+    from . import render
+
+    if out is not None:
+        from ..output import staged
+
+        with staged(out) as tmp:
+            render.picture(ex, tmp / "explain")
+            (tmp / "explain.json").write_text(json.dumps(ex.as_dict(), indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(ex.as_dict()))
+    else:
+        render.to_terminal(ex)
+
+
+def _result(given: str, changes: list[str] | None, quiet: bool) -> object:
+    """A saved result, or the run of a scenario."""
+    from .. import api
+    from ..cli import _scenario
+    from ..results import Result
+
+    if given.endswith(".json") and Path(given).is_file():
+        if changes:
+            raise HostnetError(f"--set changes a scenario or a machine, and {given} is a finished result.")
+        return Result.load(given)
+    return api.run(_scenario(given, changes), quiet=quiet)

@@ -1,0 +1,183 @@
+"""What an explanation says: domains, estimates, regime and why. Filled from real counters or from a simulated run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..model import domains as read_domains
+
+# Latency above the unloaded one, and losses, up to here count as none (as section 2 of the paper reads its plots).
+UNAFFECTED = 0.03
+
+TERMS = {
+    "switching": "turning the channel",
+    "write_hol": "write head-of-line blocking",
+    "read_hol": "read head-of-line blocking",
+    "top_of_queue": "opening rows (row misses and conflicts)",
+    "cha_admission": "admission at the CHA",
+}
+
+
+@dataclass
+class Domain:
+    """One sender's credits. Rates and credits are of all senders of the kind together."""
+
+    name: str
+    traffic: str  # c2m, p2m, or shared where both pass
+    credits: float | None  # None: unbounded
+    held: float
+    rate_gbs: float
+    direct_ns: float | None = None
+    unloaded_ns: float | None = None
+    note: str = ""
+    little_ns: float = field(init=False, default=0.0)
+    bound_gbs: float | None = field(init=False, default=None)
+    used: float | None = field(init=False, default=None)
+    exhausted: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        if self.credits is None:
+            self.little_ns = self.held * 64 / self.rate_gbs
+            return
+        measured = {"name": self.name, "credits": self.credits, "occupancy": self.held, "rate_gbs": self.rate_gbs}
+        (reading,) = read_domains([measured])["domains"]
+        self.little_ns, self.bound_gbs = reading["latency_ns"], reading["bound_gbs"]
+        self.used, self.exhausted = reading["used"], reading["exhausted"]
+
+    @property
+    def inflation(self) -> float | None:
+        """Latency over the unloaded latency."""
+        return self.little_ns / self.unloaded_ns if self.unloaded_ns else None
+
+
+@dataclass
+class Estimate:
+    """A class's latency by the analytical formula, and the throughput that follows."""
+
+    traffic: str
+    terms: dict[str, float]
+    latency_ns: float
+    measured_ns: float | None
+    estimate_gbs: float
+    measured_gbs: float
+    error_pct: float
+
+    def dominant(self) -> tuple[str, float]:
+        """The largest term beside the constant, with its share of all of them."""
+        parts = {k: v for k, v in self.terms.items() if k != "constant"}
+        name = max(parts, key=parts.__getitem__)
+        total = sum(parts.values())
+        return name, parts[name] / total if total > 0 else 0.0
+
+
+@dataclass
+class Explanation:
+    """Everything that is said about one run or recording."""
+
+    title: str
+    domains: list[Domain]
+    estimates: list[Estimate]
+    facts: dict[str, float]  # what the reasons draw on, by name; what is not known is absent
+    missing: list[str] = field(default_factory=list)  # parts that were not measured, in words
+    path: list[tuple[str, str, float]] = field(default_factory=list)  # (path, segment, mean ns) of a simulated run
+
+    def of(self, traffic: str) -> list[Domain]:
+        return [d for d in self.domains if d.traffic == traffic]
+
+    def binding(self, traffic: str) -> Domain | None:
+        """The domain whose credits allow the class least."""
+        return min((d for d in self.of(traffic) if d.bound_gbs is not None), key=lambda d: d.bound_gbs, default=None)
+
+    @property
+    def regime(self) -> str:
+        """`red`, `blue`, `calm`, or `cores alone` / `devices alone` where there is no pair to judge."""
+        cores, devices = self.of("c2m"), self.of("p2m")
+        if not cores or not devices:
+            return "cores alone" if cores else "devices alone" if devices else "idle"
+        if any(d.exhausted and (d.inflation is None or d.inflation > 1 + UNAFFECTED) for d in devices):
+            return "red"
+        return "blue" if any(_inflated(d) for d in cores) else "calm"
+
+    def reasons(self) -> list[str]:
+        """Why requests take longer than unloaded, weightiest first, each a clause with its number."""
+        f, found = self.facts, []
+        core = next((e for e in self.estimates if e.traffic.startswith("c2m")), None)
+        terms = {name: ns for name, ns in core.terms.items() if name in TERMS} if core else {}
+        for name, ns in sorted(terms.items(), key=lambda t: -t[1]):
+            if ns >= max(1.0, 0.1 * sum(terms.values())):
+                found.append(f"{TERMS[name]} adds {ns:.0f} ns to core reads")
+        if f.get("row_miss_ratio", 0) > 0.05:
+            found.append(f"{100 * f['row_miss_ratio']:.0f} % of the lines read open a row")
+        if f.get("bank_dev_15_frac", 0) > 0.25:
+            found.append(f"banks are loaded unevenly (1.5 times the mean in {100 * f['bank_dev_15_frac']:.0f} % of samples)")
+        if f.get("wpq_full", 0) > 0.05:
+            found.append(f"the write queues are full {100 * f['wpq_full']:.0f} % of the time, so writes wait at the CHA")
+        waits = [f"{who} {f[key]:.0f} ns" for key, who in (("admission_c2m_ns", "cores"), ("admission_p2m_ns", "devices"))
+                 if f.get(key, 0) > 10]
+        if waits:
+            found.append(f"the CHA's buffers are full: a request waits for admission ({', '.join(waits)})")
+        return found
+
+    def paragraph(self) -> str:
+        """The whole story in a few sentences."""
+        said = [_OPENING[self.regime]]
+        for traffic, who in (("c2m", "Core"), ("p2m", "Device")):
+            d = self.binding(traffic)
+            if d is None:
+                continue
+            state = (f"{who} traffic holds {d.held:.0f} of {d.credits:.0f} credits of its {d.name} for {d.little_ns:.0f} ns "
+                     f"each and moves {d.rate_gbs:.1f} GB/s")
+            if d.unloaded_ns:
+                state += f" (unloaded {d.unloaded_ns:.0f} ns)"
+            if d.exhausted:
+                state += ": its credits are exhausted, so every added nanosecond costs throughput"
+            elif d.used < 0.9 and d.held:
+                more = (d.credits / d.held - 1) * 100
+                state += f": {d.credits - d.held:.0f} credits are spare, which mask {more:.0f} % more latency"
+            said.append(state + ".")
+        why = self.reasons()
+        if why:
+            said.append(f"Why: {'; '.join(why)}.")
+        if "predicted_c2m_gbs" in self.facts and "c2m_gbs" in self.facts:
+            off = 100 * (self.facts["predicted_c2m_gbs"] / self.facts["c2m_gbs"] - 1)
+            said.append(f"From platform and traffic alone, the closed form expects {self.facts['predicted_c2m_gbs']:.1f} GB/s "
+                        f"for the cores, {off:+.0f} % from what came out.")
+        for e in self.estimates:
+            said.append(f"The formula puts {e.traffic} at {e.latency_ns:.0f} ns and {e.estimate_gbs:.1f} GB/s, "
+                        f"{e.error_pct:+.0f} % from what was measured.")
+        return " ".join(said)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "title": self.title, "regime": self.regime, "domains": [asdict(d) for d in self.domains],
+            "bottleneck": {t: d.name for t in ("c2m", "p2m") if (d := self.binding(t))},
+            "estimates": [asdict(e) for e in self.estimates], "facts": self.facts, "reasons": self.reasons(),
+            "missing": self.missing, "path": [list(p) for p in self.path], "paragraph": self.paragraph(),
+        }
+
+
+_OPENING = {
+    "red": "Red regime: the device's credits are exhausted, so both cores and devices lose throughput.",
+    "blue": "Blue regime: core requests take longer than unloaded while the device has credits to spare, so cores lose "
+            "throughput and devices do not.",
+    "calm": "Neither cores nor devices wait noticeably longer than unloaded.",
+    "cores alone": "Only cores use the memory, so there is no contention with devices to judge.",
+    "devices alone": "Only devices use the memory, so there is no contention with cores to judge.",
+    "idle": "Neither cores nor devices move lines worth speaking of.",
+}
+
+
+def _inflated(d: Domain) -> bool:
+    return d.inflation is not None and d.inflation > 1 + UNAFFECTED
+
+
+def estimate(traffic: str, counters: dict[str, float], hw: dict[str, float], held: float, measured_gbs: float,
+             measured_ns: float | None, admission_ns: float = 0.0) -> Estimate:
+    """The formula of ``traffic`` against what was measured, with the credits that were in use."""
+    from ..model import formula
+
+    f = formula(traffic, counters, hardware=hw, credits=held, measured_gbs=measured_gbs,
+                cha_admission_ns=max(admission_ns, 0.0))
+    return Estimate(traffic, f["terms"], f["latency_ns"], measured_ns, f["estimate_gbs"], measured_gbs, f["error_pct"])

@@ -1,0 +1,111 @@
+"""An explanation for people: tables and a paragraph on the terminal, a picture in a file."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from .. import show
+from ..plots.style import new_figure, save, style
+from .explanation import TERMS, Explanation
+
+_REGIME = {"red": "bold red", "blue": "bold blue", "calm": "green"}
+_NOISE = {"constant": "unloaded", **TERMS}
+
+
+def to_terminal(ex: Explanation, console: Any = None) -> None:
+    """Print tables of domains, latency terms and path segments, then the paragraph."""
+    console = console or show.console()
+    console.print(_domains(ex))
+    if ex.estimates:
+        console.print(_terms(ex))
+    if ex.path:
+        console.print(_path(ex))
+    console.print(f"regime: [{_REGIME.get(ex.regime, 'bold')}]{ex.regime}[/]")
+    console.print(textwrap.fill(ex.paragraph(), 110), highlight=False, markup=False)
+    for part in ex.missing:
+        console.print(f"left out: {part}", style="dim", highlight=False, markup=False)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=i == 0)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+def _domains(ex: Explanation) -> Table:
+    table = _table(f"Domains: {ex.title}", "domain", "traffic", "credits", "held", "spare", "GB/s", "latency ns\n(Little)",
+                   "latency ns\n(direct)", "unloaded ns", "bound GB/s\n(credits x 64 / latency)", "")
+    for d in ex.domains:
+        mark = "exhausted" if d.exhausted else ""
+        if d.traffic != "shared" and d is ex.binding(d.traffic):
+            mark = f"binds, {mark}" if mark else "binds"
+        spare = None if d.credits is None else max(d.credits - d.held, 0.0)
+        table.add_row(f"{d.name} {d.note}".strip(), d.traffic, "" if d.credits is None else f"{d.credits:.0f}",
+                      _number(d.held), _number(spare), _number(d.rate_gbs), _number(d.little_ns),
+                      _number(d.direct_ns), _number(d.unloaded_ns), _number(d.bound_gbs), mark)
+    return table
+
+
+def _terms(ex: Explanation) -> Table:
+    table = _table("Analytical latency, ns", "traffic", *_NOISE.values(), "sum", "measured", "estimate GB/s", "error %")
+    for e in ex.estimates:
+        table.add_row(e.traffic, *(_number(e.terms[t]) for t in _NOISE), _number(e.latency_ns), _number(e.measured_ns),
+                      _number(e.estimate_gbs), f"{e.error_pct:+.1f}")
+    return table
+
+
+def _path(ex: Explanation) -> Table:
+    paths = list(dict.fromkeys(p for p, _, _ in ex.path))
+    segments = list(dict.fromkeys(s for _, s, _ in ex.path))
+    table = _table("Where a request's time goes, mean ns", "path", *(s.replace("_", " ") for s in segments), "sum")
+    for path in paths:
+        ns = {s: v for p, s, v in ex.path if p == path}
+        table.add_row(path.replace("_", " "), *(_number(ns.get(s)) for s in segments), _number(sum(ns.values())))
+    return table
+
+
+_COLOURS = {"constant": "#C9C9C9", "switching": "#8C8C8C", "write_hol": "#B5400A", "read_hol": "#0072B2",
+            "top_of_queue": "#E69F00", "cha_admission": "#009E73"}
+
+
+def picture(ex: Explanation, stem: Path) -> list[Path]:
+    """Write `<stem>.png` and `.svg`: credits in use by domain, and each class's latency by term."""
+    with style():
+        fig = new_figure(12.0, 1.6 + 0.5 * max(sum(d.used is not None for d in ex.domains), len(ex.estimates), 2))
+        left, right = fig.subplots(1, 2)
+        bounded = [d for d in ex.domains if d.used is not None]
+        names = [f"{d.name}\n({d.rate_gbs:.1f} GB/s)" for d in bounded]
+        left.barh(range(len(names)), [100 * d.used for d in bounded], 0.6,
+                  color=["#C00000" if d.exhausted else "#3A93CE" for d in bounded])
+        for i, d in enumerate(bounded):
+            left.annotate(f"{d.held:.0f} of {d.credits:.0f}, {d.little_ns:.0f} ns", (2, i), va="center", fontsize=8,
+                          color="white" if d.used > 0.35 else "black", zorder=5)
+        left.set_yticks(range(len(names)), names)
+        left.invert_yaxis()
+        left.set(xlabel="credits in use [%]", xlim=(0, 105), title="Domains")
+        base = [0.0] * len(ex.estimates)
+        for term, label in _NOISE.items():
+            widths = [e.terms[term] for e in ex.estimates]
+            if any(widths):
+                right.barh(range(len(base)), widths, 0.6, left=base, color=_COLOURS[term], label=label)
+            base = [b + w for b, w in zip(base, widths)]
+        marked = [(e.measured_ns, i) for i, e in enumerate(ex.estimates) if e.measured_ns]
+        for k, (x, i) in enumerate(marked):
+            right.plot([x, x], [i - 0.38, i + 0.38], color="black", linewidth=1.6, label="measured" if k == 0 else None)
+        right.set_yticks(range(len(base)), [e.traffic for e in ex.estimates])
+        right.invert_yaxis()
+        right.set(xlabel="latency [ns]", title="Formula")
+        if ex.estimates:
+            fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        fig.suptitle(f"{ex.title}: {ex.regime}", fontweight="bold")
+        return save(fig, stem)

@@ -1,0 +1,125 @@
+"""An explanation from a simulated run's result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import HostnetError
+from ..model import classes_of, counters_of, hardware_of
+from ..results import Result
+from .explanation import Domain, Explanation, estimate
+
+# (domain, traffic, metric prefix, throughput, unloaded latency)
+_BUFFERS = (
+    ("IIO write buffer", "p2m", "iio_write", "p2m_write_unloaded_ns"),
+    ("IIO read buffer", "p2m", "iio_read", "p2m_read_unloaded_ns"),
+)
+_FACTS = {
+    "mem_read_gbs": "mem_read_gbs", "mem_write_gbs": "mem_write_gbs", "mem_utilisation": "mem_utilisation",
+    "rpq_occupancy": "rpq_occ", "wpq_full": "wpq_full_frac", "row_miss_ratio": "row_miss_ratio",
+    "bank_dev_15_frac": "bank_dev_15_frac", "waiting_writes": "cha_wait_writes",
+    "admission_c2m_ns": "cha_adm_c2m_ns", "admission_p2m_ns": "cha_adm_p2m_ns",
+    "c2m_gbs": "c2m_gbs", "p2m_gbs": "p2m_gbs",
+    "predicted_c2m_gbs": "predicted_c2m_gbs", "predicted_p2m_gbs": "predicted_p2m_gbs",
+    "cha_dram_read_ns": "cha_dram_read_c2m_ns", "cha_mc_write_p2m_ns": "cha_mc_write_p2m_ns",
+}
+
+
+def explain(result: Result) -> Explanation:
+    """Explain a run. Raises HostnetError when it carries none of the host network's metrics."""
+    m = result.metrics
+    if m.get("lfb_occ") is None and m.get("iio_write_occ") is None and m.get("iio_read_occ") is None:
+        raise HostnetError("this result carries no domain metrics; run its scenario again with this version of hostnet.")
+    facts = {name: m[metric] for name, metric in _FACTS.items() if m.get(metric) is not None}
+    ex = Explanation(str(result.spec.get("name", "")), [], [], facts)
+    core, device = classes_of(m)
+    if core:
+        _core(ex, m, core, _cores(result.spec))
+    for name, traffic, prefix, unloaded in _BUFFERS:
+        if device and (m.get(f"{prefix}_occ") or 0.0) > 0:
+            held, lat = m[f"{prefix}_occ"], m.get(f"{prefix}_little_ns")
+            if lat:
+                ex.domains.append(Domain(name, traffic, m[f"{prefix}_credits"], held, held * 64 / lat,
+                                         direct_ns=m.get(f"{prefix}_lat_ns"), unloaded_ns=m.get(unloaded)))
+    if device:
+        _device(ex, m, device)
+    if "domains" in result.tables:
+        _inside(ex, result.table("domains").to_dicts(), m)
+    _queues(ex, m, result.spec)
+    if "paths" in result.tables:
+        rows = result.table("paths").to_dicts()
+        ex.path = [(r["path"], r["segment"], r["mean_ns"]) for r in rows if r["mean_ns"] is not None]
+    return ex
+
+
+# Rows of a result's table of domains: what lies on each class's way between its sender and DRAM.
+_WAY = {
+    "path c2m_read": ("C2M-Read, in the line fill buffers", "c2m", "c2m_read_unloaded_ns"),
+    "path c2m_write": ("C2M-Write, to the CHA", "c2m", "c2m_write_unloaded_ns"),
+    "CHA c2m_read": ("core reads at the CHA", "c2m", None),
+    "CHA c2m_write": ("write-backs at the CHA", "c2m", None),
+    "CHA p2m_read": ("device reads at the CHA", "p2m", None),
+    "CHA p2m_write": ("device writes at the CHA", "p2m", None),
+    "home agent write buffer": ("writes that wait at the CHA", "shared", None),
+}
+_UNBOUNDED = 2**32 - 1
+
+
+def _inside(ex: Explanation, rows: list[dict[str, Any]], m: dict[str, float | None]) -> None:
+    for row in rows:
+        if row["domain"] in _WAY and row["arrivals_per_us"] and row["occupancy_avg"]:
+            name, traffic, unloaded = _WAY[row["domain"]]
+            credits = None if row["credits"] >= _UNBOUNDED else row["credits"]
+            ex.domains.append(Domain(name, traffic, credits, row["occupancy_avg"], row["arrivals_per_us"] * 64e-3,
+                                     direct_ns=row["latency_ns"], unloaded_ns=m.get(unloaded) if unloaded else None))
+
+
+def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any]) -> None:
+    """The controllers' queues, of all channels together."""
+    memory = (spec.get("platform") or {}).get("memory") or {}
+    channels = m.get("channels")
+    for name, queue, gbs in (("read queues", "rpq", "mem_read_gbs"), ("write queues", "wpq", "mem_write_gbs")):
+        if channels and memory.get(queue) and (m.get(f"{queue}_occ") or 0) > 0 and (m.get(gbs) or 0) > 0:
+            ex.domains.append(Domain(name, "shared", memory[queue] * channels, m[f"{queue}_occ"] * channels, m[gbs],
+                                     note=f"of {channels:.0f} channels"))
+
+
+def _cores(spec: dict[str, Any]) -> int:
+    return sum(int(t.get("cores") or 0) for t in spec.get("tenant") or ()) or 1
+
+
+def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int) -> None:
+    if not (m.get("lfb_occ") and m.get("lfb_little_ns")):
+        return
+    # `lfb_occ` is of one core; entries and lines of all cores count here.
+    held = m["lfb_occ"] * cores
+    unloaded = m.get("c2m_read_unloaded_ns")
+    if unloaded is not None and traffic == "c2m-readwrite":
+        unloaded += m.get("c2m_write_unloaded_ns") or 0.0
+    rate = held * 64 / m["lfb_little_ns"]
+    ex.domains.append(Domain("line fill buffers", "c2m", m["lfb_credits"] * cores, held, rate,
+                             direct_ns=m.get("lfb_lat_ns"), unloaded_ns=unloaded, note=f"of {cores} cores"))
+    from_memory = (m.get("mem_c2m_read_gbs") or 0.0) / rate
+    if from_memory < 0.8:
+        ex.missing.append(f"the formula: only {100 * from_memory:.0f} % of the cores' lines come from memory")
+        return
+    counters, hw = counters_of(m), hardware_of(m)
+    ex.estimates.append(estimate(traffic, counters, hw, held, rate, m.get("lfb_lat_ns")))
+    # A line that is written back asks for admission twice.
+    admission = (m.get("cha_adm_c2m_ns") or 0.0) * (2 if traffic == "c2m-readwrite" else 1)
+    if admission > 1.0:
+        e = estimate(traffic, counters, hw, held, rate, m.get("lfb_lat_ns"), admission)
+        e.traffic += " + CHA admission"
+        ex.estimates.append(e)
+
+
+def _device(ex: Explanation, m: dict[str, float | None], traffic: str) -> None:
+    prefix = "iio_write" if traffic == "p2m-write" else "iio_read"
+    hw = hardware_of(m)
+    if not m.get(f"{prefix}_occ") or not m.get(f"{prefix}_little_ns"):
+        return
+    if traffic == "p2m-read" and hw.get("p2m_read_ns") is None:
+        ex.missing.append("the formula of device reads (its unloaded latency is not known)")
+        return
+    held, lat = m[f"{prefix}_occ"], m[f"{prefix}_little_ns"]
+    ex.estimates.append(estimate(traffic, counters_of(m), hw, held, held * 64 / lat, m.get(f"{prefix}_lat_ns")))

@@ -1,0 +1,103 @@
+"""Closed forms: PCIe bandwidth by TLP, what a domain's credits allow, latency at the memory controller.
+
+Plain dictionaries in and out; nothing is simulated. docs/model.md says what the terms mean.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _core
+
+
+def pcie_bandwidth(bytes: int, **link: Any) -> dict[str, Any]:
+    """Payload rates in Gb/s of transactions of ``bytes`` over a link.
+
+    ``link``: generation ("gen3"), lanes, mps, mrrs, rcb, rcb_chunks, wide_addresses, ecrc.
+    """
+    return json.loads(_core.pcie_bandwidth(json.dumps(link), bytes))
+
+
+def domains(path: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Latency, bound and use of each domain of a path (name, credits, occupancy, rate_gbs), and the one that binds."""
+    return json.loads(_core.domains(json.dumps(list(path))))
+
+
+def hardware(**changes: float) -> dict[str, float]:
+    """What the formulae need of a machine: the paper's Cascade Lake, with ``changes``."""
+    return {**json.loads(_core.hardware()), **changes}
+
+
+def formula(traffic: str, counters: Mapping[str, float], **options: Any) -> dict[str, Any]:
+    """The analytical latency of ``traffic`` ("c2m-read", "c2m-readwrite", "p2m-read", "p2m-write"), term by term.
+
+    ``options``: hardware, form ("plotted" or "printed"), adjust_rpq, cha_admission_ns, and credits and measured_gbs for
+    the throughput estimate and its error.
+    """
+    question = {"class": traffic, "counters": dict(counters), **{k: v for k, v in options.items() if v is not None}}
+    return json.loads(_core.formula(json.dumps(question)))
+
+
+# Metrics of a simulated run that the formulae take as counters.
+_COUNTERS = {
+    "rpq_occupancy": ("rpq_occ",),
+    "wpq_full": ("wpq_full_frac",),
+    "waiting_writes": ("cha_c2m_write_occ", "cha_p2m_write_occ"),
+    "switches": ("wr_switches",),
+    "lines_read": ("lines_read",),
+    "lines_written": ("lines_written",),
+    "act_read": ("act_read",),
+    "act_write": ("act_write",),
+    "pre_conflict": ("pre_conflict",),
+    "rpq_full": ("rpq_full_frac",),
+    "waiting_reads": ("cha_c2m_read_occ", "cha_p2m_read_occ"),
+}
+# Its constants; what a run does not know (turning the channel) stays as the paper has it.
+_CONSTANTS = {
+    "channels": "channels",
+    "t_trans_ns": "t_trans_ns",
+    "t_act_ns": "t_rcd_ns",
+    "t_pre_ns": "t_rp_ns",
+    "c2m_read_ns": "c2m_read_unloaded_ns",
+    "c2m_write_ns": "c2m_write_unloaded_ns",
+    "p2m_write_ns": "p2m_write_unloaded_ns",
+    "p2m_read_ns": "p2m_read_unloaded_ns",
+}
+# Traffic below this many GB/s is background, not a class of its own.
+NOISE_GBS = 0.05
+
+
+def counters_of(metrics: Mapping[str, float | None]) -> dict[str, float]:
+    """The formulae's inputs from a simulated run's metrics; a class without traffic counts as none."""
+    return {name: sum(metrics.get(m) or 0.0 for m in parts) for name, parts in _COUNTERS.items()}
+
+
+def hardware_of(metrics: Mapping[str, float | None]) -> dict[str, float]:
+    """The formulae's constants from a simulated run's metrics."""
+    known = {name: metrics.get(m) for name, m in _CONSTANTS.items()}
+    return hardware(**{name: v for name, v in known.items() if v is not None})
+
+
+def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | None]:
+    """The core and the device traffic class of a run: `c2m-read` or `c2m-readwrite`, `p2m-read` or `p2m-write`."""
+    def gbs(name: str) -> float:
+        return metrics.get(name) or 0.0
+
+    core = device = None
+    # Applications other than streams have no line rate of their own; what their cores fetch tells.
+    if max(gbs("c2m_gbs"), gbs("lfb_rate") * 64e-3) > NOISE_GBS:
+        core = "c2m-readwrite" if gbs("mem_c2m_write_gbs") > 0.1 * gbs("mem_c2m_read_gbs") else "c2m-read"
+    if gbs("p2m_gbs") > NOISE_GBS:
+        # With DDIO, writes reach DRAM as evictions: what enters the IIO's buffers decides.
+        device = "p2m-write" if (metrics.get("iio_write_occ") or 0.0) >= (metrics.get("iio_read_occ") or 0.0) else "p2m-read"
+    return core, device
+
+
+def predict(host: Mapping[str, float], offered: Mapping[str, Any]) -> dict[str, float]:
+    """What cores and a device get from ``host`` when ``offered`` traffic contends, without simulating.
+
+    A simulated run carries the same prediction of itself as ``predicted_c2m_gbs`` and ``predicted_p2m_gbs``.
+    """
+    return json.loads(_core.predict(json.dumps({"host": dict(host), "offered": dict(offered)})))

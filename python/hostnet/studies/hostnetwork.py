@@ -1,0 +1,217 @@
+"""The experiments of "Understanding the Host Network" (SIGCOMM'24) with STREAM cores and NVMe devices.
+
+Quadrants (section 2.2): cores that read (1, 2) or read and write (3, 4), beside a device that writes memory
+(1, 3) or reads it (2, 4). Each point runs alone and together: `run` is `colo`, `iso-c2m` or `iso-p2m`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import classes_of, counters_of, formula, hardware_of
+from . import Point, Rows, Study
+
+BASE = "quadrant1"
+CORES = (1, 2, 3, 4, 5, 6)
+QUADRANTS = {1: ("read", "write"), 2: ("read", "read"), 3: ("readwrite", "write"), 4: ("readwrite", "read")}
+
+# A core passes a page of 2 MiB, which lies anywhere in memory, in 0.2 to 0.4 ms: results settle (within 2 % over seeds)
+# when a window holds tens of them. A quick run measures a shorter one; its tables say so in the column `quick`.
+TIME, QUICK_TIME = "5 ms", "500 us"
+
+# The paper attributes this part of a P2M write's latency to the way from IIO to CHA (section 6.2).
+IIO_TO_CHA_NS = 205.0
+
+
+def point(quick: bool, run: str, c2m: str | None, p2m: str | None, n: int, *, columns: Mapping[str, Any] | None = None,
+          changes: Mapping[str, Any] | None = None) -> Point:
+    """One run; equal arguments give equal specs, so figures and quadrants share results."""
+    cores: dict[str, Any] = {"tenant": None}
+    if c2m is not None:
+        cores = {"tenant.0.cores": n, "tenant.0.app.read_fraction": 1.0 if c2m == "read" else 0.5}
+    device: dict[str, Any] = {"peripheral": None}
+    if p2m is not None:
+        device = {"peripheral.0.op": f"p2m_{p2m}"}
+    window = {"run.time": QUICK_TIME if quick else TIME}
+    return Point(BASE, {"run": run, "c2m": c2m, "p2m": p2m, "n": n, **(columns or {})},
+                 {"name": "hostnetwork", **cores, **device, **window, **(changes or {})})
+
+
+def colocation(quick: bool, quadrant: int, cores: tuple[int, ...] = CORES) -> list[Point]:
+    """A quadrant's cores and device, each alone and both together."""
+    c2m, p2m = QUADRANTS[quadrant]
+    q = {"quadrant": quadrant}
+    points = [point(quick, "iso-p2m", None, p2m, 0, columns=q)]
+    for n in cores:
+        points.append(point(quick, "iso-c2m", c2m, None, n, columns=q))
+        points.append(point(quick, "colo", c2m, p2m, n, columns=q))
+    return points
+
+
+def all_quadrants(quick: bool) -> list[Point]:
+    return [p for q in QUADRANTS for p in colocation(quick, q)]
+
+
+# --- Columns that follow from a row, or from comparing rows ----------------------------------------------------------
+
+def degradations(rows: Rows) -> list[dict[str, Any]]:
+    """Isolated over colocated throughput of cores and device, and the regime they make (sections 2.1 and 2.2)."""
+    alone_c2m = {(r.get("c2m"), r["n"]): r["c2m_gbs"] for r in rows if r["run"] == "iso-c2m"}
+    alone_p2m = {r.get("p2m"): r["p2m_gbs"] for r in rows if r["run"] == "iso-p2m"}
+    out: list[dict[str, Any]] = []
+    for r in rows:
+        c2m = p2m = None
+        if r["run"] == "colo":
+            c2m = _ratio(alone_c2m.get((r.get("c2m"), r["n"])), r["c2m_gbs"])
+            p2m = _ratio(alone_p2m.get(r.get("p2m")), r["p2m_gbs"])
+        out.append({"degr_c2m": c2m, "degr_p2m": p2m, "regime": regime(c2m, p2m)})
+    return out
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return a / b if a is not None and b else None
+
+
+def regime(degr_c2m: float | None, degr_p2m: float | None) -> str | None:
+    """`red` when the device loses more than 3 %, else `blue` when the cores do, else `calm`."""
+    if degr_c2m is None or degr_p2m is None:
+        return None
+    return "red" if degr_p2m > 1.03 else "blue" if degr_c2m > 1.03 else "calm"
+
+
+# Section 6: the analytical latency of both classes, every term, and how far the throughput it gives is off.
+TERMS = ("switching", "write_hol", "read_hol", "top_of_queue")
+
+
+def held(row: Mapping[str, Any], traffic: str) -> float | None:
+    """Credits that a class has in use, of all its senders."""
+    if traffic.startswith("c2m"):
+        return row["lfb_occ"] * row["n"] if row.get("lfb_occ") is not None else None
+    return row.get("iio_write_occ" if traffic == "p2m-write" else "iio_read_occ")
+
+
+def admission_ns(row: Mapping[str, Any], traffic: str) -> float | None:
+    """Delay outside the formula as section 6.2 measures it, from latencies of neighbouring nodes."""
+    parts = ("lfb_lat_ns", "cha_dram_read_c2m_ns") if traffic.startswith("c2m") else ("iio_write_lat_ns", "cha_mc_write_p2m_ns")
+    whole, inner = (row.get(p) for p in parts)
+    if whole is None or inner is None or traffic == "p2m-read":
+        return None
+    return whole - inner - (0.0 if traffic.startswith("c2m") else IIO_TO_CHA_NS)
+
+
+def analyse(row: Mapping[str, Any], side: str) -> dict[str, float | None]:
+    """The formula columns of one row for `side` (`c2m` or `p2m`)."""
+    names = [f"{side}_{part}" for part in COLUMNS]
+    traffic = classes_of(row)[0 if side == "c2m" else 1]
+    hw = hardware_of(row)
+    if traffic is None or held(row, traffic) is None or (traffic == "p2m-read" and hw.get("p2m_read_ns") is None):
+        return dict.fromkeys(names)
+    about = {"hardware": hw, "credits": held(row, traffic), "measured_gbs": row[f"{side}_gbs"]}
+    counters, admission = counters_of(row), admission_ns(row, traffic)
+    plain = formula(traffic, counters, **about)
+    full = formula(traffic, counters, cha_admission_ns=max(admission or 0.0, 0.0), **about)
+    adjusted = plain if traffic == "p2m-write" else formula(traffic, counters, adjust_rpq=True, **about)
+    values = [plain["latency_ns"], plain["estimate_gbs"], plain["error_pct"], full["error_pct"], adjusted["error_pct"],
+              *(plain["terms"][t] for t in TERMS), admission, *(adjusted["terms"][t] for t in ("write_hol", "read_hol"))]
+    return dict(zip(names, values, strict=True))
+
+
+# `err` is the formula's throughput error; `err_adm` with admission at the CHA added; `err_adj` with the read queue's
+# occupancy corrected for reads that wait at the CHA, as the authors' code does in quadrant 4.
+COLUMNS = ("formula_ns", "estimate_gbs", "err_pct", "err_adm_pct", "err_adj_pct",
+           *(f"{t}_ns" for t in TERMS), "admission_ns", "adj_write_hol_ns", "adj_read_hol_ns")
+
+
+def compared(rows: Rows) -> list[dict[str, Any]]:
+    """Every column that a study adds to the metrics."""
+    return [{**degraded, **analyse(r, "c2m"), **analyse(r, "p2m"), **predicted(r)}
+            for r, degraded in zip(rows, degradations(rows))]
+
+
+def predicted(row: Mapping[str, Any]) -> dict[str, float | None]:
+    """How far the closed form, which measures nothing, is from the run."""
+    ratios = ((side, _ratio(row.get(f"predicted_{side}_gbs"), row.get(f"{side}_gbs"))) for side in ("c2m", "p2m"))
+    return {f"{side}_predicted_err_pct": None if ratio is None else 100 * (ratio - 1) for side, ratio in ratios}
+
+
+def _units() -> dict[str, str]:
+    units = {"n": "cores", "degr_c2m": "x", "degr_p2m": "x", "c2m_predicted_err_pct": "%", "p2m_predicted_err_pct": "%"}
+    for name in (f"{side}_{part}" for side in ("c2m", "p2m") for part in COLUMNS):
+        units[name] = "GB/s" if name.endswith("_gbs") else "%" if name.endswith("_pct") else "ns"
+    return units
+
+
+# --- Studies --------------------------------------------------------------------------------------------------------
+
+def fig6cd(quick: bool) -> list[Point]:
+    """One 4 KB read at a time from one device, beside cores that read and write."""
+    probe = {"peripheral.0.count": 1, "peripheral.0.queue_depth": 1, "peripheral.0.block": "4 KiB"}
+    return [point(quick, "colo", "readwrite", "write", n, changes=probe) for n in CORES]
+
+
+def peak_bandwidth(quick: bool) -> list[Point]:
+    return [point(quick, "iso-c2m", "read", None, 8)]
+
+
+REPEATS = 3
+
+
+def repeats(quick: bool) -> list[Point]:
+    """Quadrants with other seeds: what a run-to-run variation is in a simulation."""
+    return [point(quick, "colo", *QUADRANTS[q], n, columns={"quadrant": q, "repeat": i}, changes={"seed": i})
+            for q in QUADRANTS for n in CORES for i in range(1, REPEATS + 1)]
+
+
+def alone(c2m: str):
+    return lambda quick: [point(quick, "iso-c2m", c2m, None, n) for n in CORES]
+
+
+def quadrant(q: int):
+    return lambda quick: colocation(quick, q)
+
+
+BANDWIDTH = ("mem_bw_gbs", "mem_c2m_read_gbs", "mem_c2m_write_gbs", "mem_p2m_read_gbs", "mem_p2m_write_gbs")
+WRITE_ROOT = ("lfb_lat_ns", "rpq_occ", "row_miss_ratio", "bank_dev_15_frac", "iio_write_lat_ns", "wpq_full_frac",
+              "iio_write_occ")
+READ_ROOT = ("lfb_lat_ns", "rpq_occ", "row_miss_ratio", "cha_p2m_read_occ")
+
+
+def _study(figure: str, title: str, points: Any, metrics: tuple[str, ...]) -> Study:
+    return Study("hostnetwork", figure, title, points, metrics, derived_units=_units(), across=compared)
+
+
+STUDIES = [
+    _study("peakbw-cl", "Sequential reads of all cores", peak_bandwidth, ("mem_bw_gbs", "mem_peak_gbs")),
+    _study("fig3", "Four quadrants: degradation and memory bandwidth", all_quadrants,
+           ("degr_c2m", "degr_p2m", "regime", "c2m_gbs", "p2m_gbs", *BANDWIDTH)),
+    _study("fig6a", "Latency of cores that read, alone", alone("read"), ("lfb_lat_ns", "cha_dram_read_c2m_ns", "lfb_occ")),
+    _study("fig6b", "Latency of cores that read and write, alone", alone("readwrite"),
+           ("lfb_lat_ns", "cha_dram_read_c2m_ns", "cha_mc_write_c2m_ns", "lfb_occ")),
+    _study("fig6cd", "One small device write at a time beside cores", fig6cd, ("iio_write_lat_ns", "cha_mc_write_p2m_ns")),
+    _study("credits", "Most credits ever in use", all_quadrants,
+           ("lfb_occ", "lfb_peak", "iio_write_occ", "iio_write_peak", "cha_p2m_read_occ")),
+    _study("fig7", "Quadrant 1: root causes", quadrant(1), WRITE_ROOT),
+    _study("fig8", "Quadrant 3: root causes", quadrant(3), WRITE_ROOT),
+    _study("sec5-method", "Variation from run to run", repeats, ("c2m_gbs", "p2m_gbs", "lfb_lat_ns", "rpq_occ")),
+    _study("fig11", "Error of the formula's throughput", all_quadrants,
+           ("c2m_err_pct", "c2m_err_adm_pct", "c2m_err_adj_pct", "p2m_err_pct", "p2m_err_adm_pct", "c2m_predicted_err_pct",
+            "p2m_predicted_err_pct")),
+    _study("fig12", "The formula's components", all_quadrants,
+           tuple(f"{side}_{part}" for side in ("c2m", "p2m") for part in
+                 ("switching_ns", "write_hol_ns", "read_hol_ns", "top_of_queue_ns", "admission_ns"))),
+    _study("fig13", "Quadrant 2: root causes", quadrant(2), READ_ROOT),
+    _study("fig14", "Quadrant 4: root causes", quadrant(4), READ_ROOT),
+]
+
+_APPS = "Redis and the GAP benchmarks as workloads"
+_RDMA = "a RoCE NIC with priority flow control as a device"
+_TCP = "a DCTCP receiver as a device and as cores that copy"
+NOT_BUILT = {
+    "peakbw-il": "the Ice Lake platform",
+    "fig3-knobs": "a hardware prefetcher",
+    "prefetch": f"a hardware prefetcher, and {_APPS}",
+    **dict.fromkeys(("fig1", "fig2", "fig15", "fig16", "fig17"), _APPS),
+    **dict.fromkeys(("fig18", "fig20", "fig21", "fig22", "fig23", "fig24", "fig27", "fig28"), _RDMA),
+    **dict.fromkeys(("fig19", "fig25", "fig26", "fig29", "fig30"), _TCP),
+}

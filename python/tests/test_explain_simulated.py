@@ -1,0 +1,123 @@
+"""Explanations of simulated runs: what the engine measured, its domains and its regime."""
+
+import json
+
+import pytest
+
+from hostnet import Scenario, api, explain
+
+SHORT = {"run.time": "100 us", "run.warmup_time": "30 us"}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def run(cache, monkeypatch):
+    monkeypatch.setenv("HOSTNET_CACHE", str(cache))
+
+    def call(quadrant: int, cores: int, **changes):
+        scenario = Scenario.load(f"quadrant{quadrant}").with_({**SHORT, "tenant.0.cores": cores, **changes})
+        return api.run(scenario, quiet=True)
+
+    return call
+
+
+def domain(ex, name):
+    return next(d for d in ex.domains if d.name.startswith(name))
+
+
+@pytest.mark.parametrize("quadrant, cores, regime", [(1, 1, "blue"), (1, 6, "blue"), (2, 6, "blue"), (3, 6, "red")])
+def test_regimes_are_the_papers(run, quadrant, cores, regime):
+    assert explain.of_result(run(quadrant, cores)).regime == regime
+
+
+def test_littles_law_and_direct_measurement_agree_in_every_domain(run):
+    ex = explain.of_result(run(3, 6))
+    assert {d.traffic for d in ex.domains} == {"c2m", "p2m", "shared"}
+    for d in ex.domains:
+        if d.direct_ns:
+            assert d.little_ns == pytest.approx(d.direct_ns, rel=0.05), d.name
+            if d.credits:
+                assert d.held <= d.credits * 1.001, d.name
+
+
+def test_bound_is_credits_over_latency_and_the_binding_domains_are_full(run):
+    ex = explain.of_result(run(3, 6))
+    lfb, iio = domain(ex, "line fill buffers"), domain(ex, "IIO write buffer")
+    assert (lfb.credits, iio.credits) == (6 * 12, 92)
+    assert ex.binding("c2m") is lfb and ex.binding("p2m") is iio
+    for d in (lfb, iio):
+        assert d.exhausted and d.bound_gbs == pytest.approx(d.credits * 64 / d.little_ns)
+        assert d.rate_gbs <= d.bound_gbs * 1.001
+
+
+def test_the_segments_of_a_path_add_up_to_its_latency(run):
+    result = run(1, 3)
+    ex = explain.of_result(result)
+    total = {p: sum(ns for path, _, ns in ex.path if path == p) for p in ("c2m_read", "p2m_write")}
+    assert total["c2m_read"] == pytest.approx(result["c2m_read_lat_ns"], rel=0.01)
+    assert total["p2m_write"] == pytest.approx(result["iio_write_lat_ns"], rel=0.01)
+
+
+def test_the_paragraph_names_what_holds_both_back(run):
+    text = explain.of_result(run(3, 6)).paragraph()
+    for said in ("Red regime", "72 of 72 credits", "92 of 92 credits", "write queues are full", "closed form expects"):
+        assert said in text
+
+
+def test_cores_alone_are_not_judged(run):
+    ex = explain.of_result(run(1, 2, peripheral=None))
+    assert ex.regime == "cores alone" and not ex.of("p2m")
+
+
+def test_a_run_that_mostly_hits_caches_has_domains_and_no_formula(tiny):
+    ex = explain.of_result(api.run(tiny, quiet=True))
+    assert domain(ex, "line fill buffers").held > 0
+    assert ex.estimates == [] and any("come from memory" in m for m in ex.missing)
+
+
+def test_the_command_explains_a_saved_result_and_a_scenario(cli, run, tmp_path):
+    file = tmp_path / "result.json"
+    run(3, 6).save(file)
+    out = cli("explain", file, "--out", tmp_path / "ex", check=0).stdout
+    assert "binds, exhausted" in out and "Where a request's time goes" in out
+    assert (tmp_path / "ex" / "explain.png").stat().st_size > 10_000
+    args = ["explain", "quadrant1", "--set", "run.time=50 us", "--set", "tenant.0.cores=1", "--json", "-q"]
+    assert json.loads(cli(*args, check=0).stdout)["regime"] == "blue"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"metrics": {}}'])
+def test_a_file_that_is_no_result_is_one_sentence(cli, tmp_path, text):
+    file = tmp_path / "r.json"
+    file.write_text(text)
+    done = cli("explain", file)
+    assert done.returncode == 2 and "not a saved hostnet result" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_finished_result_cannot_be_changed(cli, run, tmp_path):
+    file = tmp_path / "result.json"
+    run(1, 1).save(file)
+    done = cli("explain", file, "--set", "seed=2")
+    assert done.returncode == 2 and "finished result" in done.stderr
+
+
+@pytest.mark.parametrize("quadrant", [1, 2, 3, 4])
+def test_the_closed_form_predicts_core_throughput_within_15_percent(run, quadrant):
+    for cores in range(1, 7):
+        r = run(quadrant, cores, **{"run.time": "500 us"})
+        off = r["predicted_c2m_gbs"] / r["c2m_gbs"] - 1
+        assert abs(off) < 0.155, f"{cores} cores: {100 * off:+.1f} %"  # half a percent for the short window
+
+
+@pytest.mark.parametrize("op, rate", [("p2m_write", "write_gbps"), ("p2m_read", "read_gbps")])
+def test_the_simulated_links_carry_what_the_closed_form_says(run, op, rate):
+    from hostnet import model
+
+    # Four devices with four lanes each; the platform states the share of link-layer packets.
+    link = {"generation": "gen3", "lanes": 4, "mps": 256, "mrrs": 512, "dllp_share": 0.03}
+    expected = 4 * model.pcie_bandwidth(256, **link)[rate] / 8
+    measured = api.run(Scenario.load("quadrant1").with_({**SHORT, "tenant": None, "peripheral.0.op": op}), quiet=True)
+    assert measured["p2m_gbs"] == pytest.approx(expected, rel=0.02)
