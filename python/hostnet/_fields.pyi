@@ -406,6 +406,8 @@ class SsdPeripheralSpec(Section):
     kind: Literal['ssd']
     lanes: int
     """PCIe lanes of each."""
+    media_rate: str | None
+    """Most that each device's medium moves; as much as the link when absent."""
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA."""
     page: str

@@ -165,6 +165,14 @@ fn d08_devices_alone_move_what_their_links_carry() {
 }
 
 #[test]
+fn d16_a_slower_medium_bounds_its_device() {
+    for op in ["p2m_write", "p2m_read"] {
+        let slow = text(0, 1.0, op, "").replace("count = 4", "count = 2\nmedia_rate = \"8 Gbps\"");
+        near(get(&measured(&slow), "p2m_gbs"), 2.0, 1e-2, op);
+    }
+}
+
+#[test]
 fn d09_too_few_entries_bound_devices_by_credits_over_latency() {
     for (op, key, hops) in [("p2m_write", "write_buffer", 300.0), ("p2m_read", "read_buffer", 265.0)] {
         let o = measured(&text(0, 1.0, op, &format!("[override.iio]\n{key} = 16\n")));

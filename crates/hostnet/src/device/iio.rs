@@ -168,6 +168,7 @@ impl Iio {
                     return;
                 }
                 port.posted -= n;
+                port.ssd.pace(n, now);
                 let (line, slot) = port.ssd.take(n);
                 port.on_wire = Some(Packet::Write { line, lines: n, slot });
                 port.up.send(now, port.link.write(n * LINE as u32))
@@ -179,6 +180,7 @@ impl Iio {
                 port.tags -= 1;
                 port.non_posted -= 1;
                 let n = lines.min(port.link.request / LINE as u32);
+                port.ssd.pace(n, now);
                 let (line, slot) = port.ssd.take(n);
                 let job = Job { port: p as u16, slot, line, lines: n, entries: n, ..Job::default() };
                 let id = match self.spare.pop() {

@@ -1,7 +1,7 @@
 //! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved a chunk at
 //! a time. What the medium does between is a latency per command.
 
-use crate::kernel::units::{Size, Span};
+use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::{Stream, Time};
 use crate::memory::region::Pages;
 use crate::memory::LINE;
@@ -42,6 +42,9 @@ pub struct SsdSpec {
     /// and the submitting thread.
     #[serde(default = "latency")]
     pub command_latency: Span,
+    /// Most that each device's medium moves; as much as the link when absent.
+    #[serde(default)]
+    pub media_rate: Option<Bandwidth>,
     /// Read requests that a device has under way at most.
     #[serde(default = "tags")]
     pub tags: u32,
@@ -89,6 +92,9 @@ impl SsdSpec {
             if s.0 == 0 || s.0 % LINE != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of 64 B"));
             }
+        }
+        if self.media_rate.is_some_and(|r| r.0 == 0) {
+            return Err("media_rate = \"0 bps\" must be positive".into());
         }
         if !self.page.0.is_power_of_two() || self.page.0 < self.interleave.0 {
             return Err(format!(
@@ -140,6 +146,9 @@ pub struct Ssd {
     turn: usize,
     chunk_left: u32,
     rng: Stream,
+    /// Picoseconds that the medium takes for a line, and until when it is busy.
+    media_ps: u64,
+    media_free: Time,
     pub completed: u64,
 }
 
@@ -158,12 +167,17 @@ impl Ssd {
             turn: 0,
             chunk_left: 0,
             rng,
+            media_ps: s.media_rate.map_or(0, |r| LINE * 8 * 1_000_000_000_000 / r.0),
+            media_free: Time::ZERO,
             completed: 0,
         }
     }
 
     /// Says what comes next; a device serves its commands in random order, a chunk at a time.
     pub fn next(&mut self, now: Time) -> Next {
+        if self.media_free > now {
+            return Next::At(self.media_free);
+        }
         if self.chunk_left > 0 {
             return Next::Lines(self.chunk_left);
         }
@@ -178,6 +192,11 @@ impl Ssd {
         self.turn = self.rng.below(self.active.len() as u64) as usize;
         self.chunk_left = self.chunk.min(self.block - self.active[self.turn].at);
         Next::Lines(self.chunk_left)
+    }
+
+    /// The medium is at work on `n` lines from `now` on.
+    pub fn pace(&mut self, n: u32, now: Time) {
+        self.media_free = self.media_free.max(now) + Time(self.media_ps * u64::from(n));
     }
 
     /// Moves the first `n` of the lines that `next` promised: (first line, slot).
