@@ -120,6 +120,7 @@ def tables() -> dict[str, pl.DataFrame]:
              for q in QUADRANTS for n in CORES for i in (1, 2, 3)]
     return {
         "hostnetwork_peakbw_cl": frame([{"run": "iso-c2m", "n": 8, "mem_bw_gbs": 43.0}]),
+        "hostnetwork_peakbw_il": frame([{"run": "iso-c2m", "n": 32, "mem_bw_gbs": 95.0}]),
         **{f"hostnetwork_{f}": frame(everything) for f in ("fig3", "credits", "fig11", "fig12")},
         "hostnetwork_fig6a": frame(alone["read"]),
         "hostnetwork_fig6b": frame(alone["readwrite"]),

@@ -39,7 +39,7 @@ def test_a_study_has_every_point_its_experiment_sweeps(figure, points):
 # Cores 1 to 6, each alone and together, and the device alone, in each quadrant.
 QUADRANT = 6 * 2 + 1
 HOST = {
-    "peakbw-cl": 1, "fig3": 4 * QUADRANT, "fig6a": 6, "fig6b": 6, "fig6cd": 6, "credits": 4 * QUADRANT, "fig7": QUADRANT,
+    "peakbw-cl": 1, "peakbw-il": 1, "fig3": 4 * QUADRANT, "fig6a": 6, "fig6b": 6, "fig6cd": 6, "credits": 4 * QUADRANT, "fig7": QUADRANT,
     "fig8": QUADRANT, "sec5-method": 4 * 6 * 3, "fig11": 4 * QUADRANT, "fig12": 4 * QUADRANT, "fig13": QUADRANT,
     "fig14": QUADRANT,
 }
