@@ -9,7 +9,7 @@ class CacheSpec(Section):
     """One level of private cache."""
     latency_cycles: int
     """Cycles of the core clock that a look-up adds to an access."""
-    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['random']
+    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random']
     """Replacement policy."""
     size: str
     """Capacity."""
@@ -191,9 +191,11 @@ class LlcSpec(Section):
     """How lines spread over slices."""
     latency_cycles: int
     """Cycles of the core clock that a look-up adds to an access."""
+    nic_credits: int
+    """Of these, how many only the integrated NIC may use, so that what has come over the wire goes first."""
     read_hit: Literal['retain'] | Literal['migrate']
     """What a core's read hit leaves behind."""
-    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['random']
+    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random']
     """Replacement policy."""
     role: Literal['victim'] | Literal['inclusive']
     """Role in the hierarchy."""

@@ -137,12 +137,14 @@ def explain(given: Annotated[str | None, typer.Argument(metavar="[RESULT]", help
                                                    "channels=6; repeatable.")] = None,
             seconds: Annotated[float | None, typer.Option("--seconds", help="How long the counters were recorded.")] = None,
             out: Out = None,
+            write_counters: Annotated[Path | None, typer.Option(
+                "--write-counters", metavar="FILE", help="Write the run's counters under the vendor's event names.")] = None,
             as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
             quiet: Quiet = False) -> None:
     """Say which domain's credits hold the host back, in which regime it is, and why."""
     from .explain import main as explain_main
 
-    explain_main(given, counters, template, changes, seconds, out, as_json, quiet)
+    explain_main(given, counters, template, changes, seconds, out, as_json, quiet, write_counters)
 
 
 @app.command()

@@ -83,10 +83,13 @@ def test_every_experiment_of_the_documented_tables_is_drawn(tmp_path):
     from pathlib import Path
 
     data = Path(__file__).parents[2] / "docs" / "ccnic" / "data"
-    files = sorted(data.glob("*.csv"))
-    names = {p.name for p in bench.plot(files, tmp_path / "plots")}
-    assert {"compare.png", "loopback.png", "batch.svg", "probe.png", "ablation-fig14a.png"} <= names
-    for f in files:
+    machines = sorted(p for p in data.iterdir() if p.is_dir())
+    assert machines
+    for machine in machines:
+        files = sorted(machine.glob("*.csv"))
+        names = {p.name for p in bench.plot(files, tmp_path / machine.name)}
+        assert {"compare.png", "loopback.png", "batch.svg", "probe.png", "ablation-fig14a.png"} <= names
+    for f in sorted(data.rglob("*.csv")):
         table = pl.read_csv(f, infer_schema_length=None)
         if bench.kind(table) == "bench":
             assert len(bench.figures(table)) >= 1

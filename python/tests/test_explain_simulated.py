@@ -121,3 +121,28 @@ def test_the_simulated_links_carry_what_the_closed_form_says(run, op, rate):
     expected = 4 * model.pcie_bandwidth(256, **link)[rate] / 8
     measured = api.run(Scenario.load("quadrant1").with_({**SHORT, "tenant": None, "peripheral.0.op": op}), quiet=True)
     assert measured["p2m_gbs"] == pytest.approx(expected, rel=0.02)
+
+
+def test_counters_under_the_vendors_names_explain_the_run_as_it_explains_itself(run, tmp_path):
+    from hostnet.explain.vendor import perf_csv
+
+    file = tmp_path / "counters.csv"
+    for quadrant, cores in ((1, 3), (3, 6), (4, 2)):
+        result = run(quadrant, cores)
+        file.write_text(perf_csv(result))
+        truth, seen = explain.of_result(result), explain.of_counters(file)
+        assert seen.regime == truth.regime
+        for name in ("line fill buffers", *(["IIO write buffer"] if quadrant != 4 else [])):
+            a, b = domain(truth, name), domain(seen, name)
+            assert (b.held, b.little_ns, b.rate_gbs) == pytest.approx((a.held, a.little_ns, a.rate_gbs), rel=0.01)
+        a, b = truth.estimates[0].terms, seen.estimates[0].terms
+        for term in ("write_hol", "read_hol", "switching"):
+            assert b[term] == pytest.approx(a[term], rel=0.01, abs=0.05), (quadrant, term)
+
+
+def test_the_command_writes_counters_that_it_can_read(cli, run, tmp_path):
+    result, counters = tmp_path / "r.json", tmp_path / "c.csv"
+    run(3, 6).save(result)
+    cli("explain", result, "--write-counters", counters, check=0)
+    assert json.loads(cli("explain", "--counters", counters, "--json", check=0).stdout)["regime"] == "red"
+    assert cli("explain", "--counters", counters, "--write-counters", "x.csv").returncode == 2

@@ -69,7 +69,7 @@ for pool in "" ccnic; do
     fi
 done
 
-"$(dirname "$pmd")/placed-test" --no-huge -m 256 --no-pci --no-telemetry --log-level=error --lcores 0 \
+"$(dirname "$pmd")/placed-test" --no-huge -m 256 --no-pci --no-telemetry --log-level=error --lcores 0,1 \
     --file-prefix="ccnic$$" -d "$pmd" --vdev net_ccnic0 >"$tmp/log" 2>&1 ||
     { cat "$tmp/log" >&2; echo "test.sh: placed-test failed" >&2; exit 1; }
 echo "ok: placed mempool"

@@ -21,9 +21,9 @@ fn ip(args: &str) -> bool {
 }
 
 impl Net {
-    fn create() -> Option<Net> {
+    fn create(kind: char) -> Option<Net> {
         let id = std::process::id() % 100_000;
-        let net = Net { ns: format!("ccnic{id}"), near: format!("ccn{id}") };
+        let net = Net { ns: format!("ccnic{kind}{id}"), near: format!("ccn{kind}{id}") };
         let (ns, near) = (&net.ns, &net.near);
         let made = ip(&format!("netns add {ns}"))
             && ip(&format!("link add {near} type veth peer name far netns {ns}"))
@@ -105,12 +105,29 @@ fn receive(queue: &mut HostQueue, mut wanted: impl FnMut(&[u8]) -> bool) -> bool
 
 #[test]
 fn a_kernel_across_a_veth_pair_answers_through_ccnic() {
-    let Some(net) = Net::create() else {
-        return eprintln!("skipped: network namespaces need root and the ip program");
-    };
+    match Net::create('p') {
+        Some(net) => ping_peer(&net, "packet"),
+        None => eprintln!("skipped: network namespaces need root and the ip program"),
+    }
+}
+
+#[test]
+fn a_kernel_answers_through_an_xdp_socket() {
+    match Net::create('x') {
+        Some(net) => {
+            ping_peer(&net, "xdp");
+            let shown = Command::new("ip").args(["link", "show", &net.near]).output().expect("ip runs");
+            let shown = String::from_utf8_lossy(&shown.stdout);
+            assert!(shown.contains(&net.near) && !shown.contains("xdp"), "no program stays behind: {shown}");
+        }
+        None => eprintln!("skipped: network namespaces need root and the ip program"),
+    }
+}
+
+fn ping_peer(net: &Net, via: &str) {
     let socket = std::env::temp_dir().join(format!("{}.sock", net.ns));
     let mut nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
-        .args(["--mode", "overlay", "--iface", &net.near, "--hosts", "1", "--socket"])
+        .args(["--mode", "overlay", "--via", via, "--iface", &net.near, "--hosts", "1", "--socket"])
         .arg(&socket)
         .spawn()
         .expect("the NIC program starts");

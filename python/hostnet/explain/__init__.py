@@ -27,7 +27,7 @@ def of_result(result: object) -> Explanation:
 
 
 def main(given: str | None, counters: Path | None, template: str | None, changes: list[str] | None,
-         seconds: float | None, out: Path | None, as_json: bool, quiet: bool) -> None:
+         seconds: float | None, out: Path | None, as_json: bool, quiet: bool, write_counters: Path | None = None) -> None:
     """The command: prints the explanation of a result, a scenario or a recording, or a recording script."""
     import typer
 
@@ -41,9 +41,17 @@ def main(given: str | None, counters: Path | None, template: str | None, changes
         typer.echo(script(template), nl=False)
         return
     if counters is not None:
+        if write_counters is not None:
+            raise HostnetError("--write-counters needs a simulated run; --counters reads what was recorded already.")
         ex = of_counters(counters, tuple(changes or ()), seconds)
     else:
-        ex = of_result(_result(given, changes, quiet))
+        result = _result(given, changes, quiet)
+        ex = of_result(result)
+        if write_counters is not None:
+            from ..output import write_text
+            from .vendor import perf_csv
+
+            write_text(write_counters, perf_csv(result))
     from . import render
 
     if out is not None:

@@ -34,7 +34,7 @@ def explain(result: Result) -> Explanation:
     ex = Explanation(str(result.spec.get("name", "")), [], [], facts)
     core, device = classes_of(m)
     if core:
-        _core(ex, m, core, _cores(result.spec))
+        _core(ex, m, core, cores_of(result.spec))
     for name, traffic, prefix, unloaded in _BUFFERS:
         if device and (m.get(f"{prefix}_occ") or 0.0) > 0:
             held, lat = m[f"{prefix}_occ"], m.get(f"{prefix}_little_ns")
@@ -84,7 +84,8 @@ def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any]) -
                                      note=f"of {channels:.0f} channels"))
 
 
-def _cores(spec: dict[str, Any]) -> int:
+def cores_of(spec: dict[str, Any]) -> int:
+    """Cores of all tenants."""
     return sum(int(t.get("cores") or 0) for t in spec.get("tenant") or ()) or 1
 
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+use ccnic::overlay::{Overlay, Via};
 use ccnic::{Error, NicPort, NicServer};
 use clap::{Parser, ValueEnum};
 
@@ -19,6 +20,9 @@ struct Args {
     /// Network interface of the overlay mode.
     #[arg(long, required_if_eq("mode", "overlay"))]
     iface: Option<String>,
+    /// How the overlay mode exchanges frames with the interface.
+    #[arg(long, value_enum, default_value = "packet")]
+    via: Way,
     /// CPU to run on.
     #[arg(long)]
     cpu: Option<usize>,
@@ -33,6 +37,14 @@ enum Mode {
     Loopback,
     /// Packets go out of, and come in from, a network interface (needs CAP_NET_RAW).
     Overlay,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// Packet socket, TPACKET_V3 (any interface).
+    Packet,
+    /// AF_XDP socket on the first queue, whose frames the kernel's stack then does not see.
+    Xdp,
 }
 
 fn main() -> ExitCode {
@@ -71,7 +83,11 @@ fn serve(args: &Args, mut port: NicPort) -> Result<(), Error> {
     }
     match (args.mode, &args.iface) {
         (Mode::Overlay, Some(iface)) => {
-            let mut overlay = ccnic::overlay::Overlay::open(iface)?;
+            let via = match args.via {
+                Way::Packet => Via::Packet,
+                Way::Xdp => Via::Xdp,
+            };
+            let mut overlay = Overlay::open(iface, via)?;
             overlay.serve(&port, &mut queues, &stop)
         }
         _ => {

@@ -15,5 +15,6 @@
 
 mod region;
 pub(crate) mod sys;
+pub(crate) mod xdp;
 
 pub use region::{timestamp, Region};

@@ -3,7 +3,7 @@ use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use rustix::fs::{fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, MemfdFlags, SealFlags};
@@ -89,6 +89,11 @@ impl Region {
     /// Maps `len` bytes of a file descriptor as it is, for the packet socket's ring, whose
     /// size the kernel fixed.
     pub(crate) fn map(fd: OwnedFd, len: usize) -> io::Result<Region> {
+        Region::map_at(fd, len, 0)
+    }
+
+    /// As `map`, from byte `offset` of the descriptor on.
+    pub(crate) fn map_at(fd: OwnedFd, len: usize, offset: u64) -> io::Result<Region> {
         // SAFETY: a fresh mapping at an address the kernel chooses aliases nothing.
         let raw = unsafe {
             mmap(
@@ -97,7 +102,7 @@ impl Region {
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED | MapFlags::POPULATE,
                 &fd,
-                0,
+                offset,
             )?
         };
         let base = NonNull::new(raw.cast()).expect("mmap never returns null");
@@ -216,6 +221,21 @@ impl Region {
         assert!(word < self.len / 8, "word outside the region");
         // SAFETY: in range, aligned (the base is), and only ever accessed as an atomic.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().cast::<u64>().add(word)) }
+    }
+
+    /// Half a word at byte `offset`, as the kernel's rings use for indices.
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset % 4 == 0 && offset <= self.len - 4, "half word outside the region");
+        // SAFETY: in range, aligned, and only ever accessed as an atomic.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
+    }
+
+    pub(crate) fn get32_acquire(&self, offset: usize) -> u32 {
+        self.half(offset).load(Ordering::Acquire)
+    }
+
+    pub(crate) fn put32_release(&self, offset: usize, value: u32) {
+        self.half(offset).store(value, Ordering::Release)
     }
 
     #[inline]

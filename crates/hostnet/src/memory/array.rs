@@ -16,6 +16,9 @@ pub enum Replacement {
     TreePlru,
     /// Static re-reference interval prediction, 2 bits (Jaleel et al., ISCA 2010).
     Srrip,
+    /// Not recently used: one bit per line, set by a use; when all ways that a line may take are set, the
+    /// others are cleared. The victim is a random one of the clear ways (a choice of zSim; UltraSPARC T1's L2).
+    Nru,
     /// Uniformly random.
     Random,
 }
@@ -230,7 +233,18 @@ impl Array {
             }
             Replacement::Srrip => self.set_mut(base).1[way] = 0,
             Replacement::TreePlru => self.point_away(base / self.stride, way),
+            Replacement::Nru => self.use_among(base, way, u32::MAX),
             Replacement::Random => {}
+        }
+    }
+
+    /// Notes a use of `way` for NRU, which keeps apart the ways of `mask`.
+    fn use_among(&mut self, base: usize, way: usize, mask: u32) {
+        let ages = self.set_mut(base).1;
+        ages[way] = 1;
+        let open = |w: &usize| mask >> w & 1 == 1;
+        if (0..ages.len()).filter(open).all(|w| ages[w] == 1) {
+            (0..ages.len()).filter(open).filter(|w| *w != way).for_each(|w| ages[w] = 0);
         }
     }
 
@@ -287,8 +301,10 @@ impl Array {
         let victim = (old != EMPTY).then(|| Victim { line: join(old, set, set_bits), dirty: dirty_before, marked });
         self.held += usize::from(victim.is_none());
         let slot = Slot { base: base as u32, way: way as u32 };
-        if !srrip {
-            self.touch(slot);
+        match self.policy {
+            Replacement::Srrip => {}
+            Replacement::Nru => self.use_among(base, way, mask),
+            _ => self.touch(slot),
         }
         (slot, victim)
     }
@@ -312,10 +328,17 @@ impl Array {
             return w;
         }
         match self.policy {
-            Replacement::Random => {
+            Replacement::Random | Replacement::Nru => {
+                let mut among = mask;
+                if self.policy == Replacement::Nru {
+                    let ages = self.set_mut(base).1;
+                    let clear = (0..ways).filter(|w| ages[*w] == 0).fold(0, |m, w| m | 1 << w);
+                    // Hits in another mask's ways may have set all of these.
+                    among = if mask & clear == 0 { mask } else { mask & clear };
+                }
                 self.dice = mix(self.dice);
-                let nth = ((self.dice >> 32) * u64::from(mask.count_ones())) >> 32;
-                (0..ways).filter(open).nth(nth as usize).expect("the mask is not empty")
+                let nth = ((self.dice >> 32) * u64::from(among.count_ones())) >> 32;
+                (0..ways).filter(|w| among >> w & 1 == 1).nth(nth as usize).expect("the mask is not empty")
             }
             Replacement::TreePlru => self.plru_way(base / self.stride, mask),
             _ => loop {
@@ -434,6 +457,19 @@ mod tests {
         };
         assert!(survives(Replacement::Srrip));
         assert!(!survives(Replacement::Lru));
+    }
+
+    #[test]
+    fn nru_evicts_one_of_the_ways_not_used_since_all_the_others_were_and_never_the_newest() {
+        let mut a = one_set(4, Replacement::Nru);
+        fill(&mut a, 0..4); // the fourth use clears the other three
+        let mask = 0b1111;
+        let mut gone: Vec<u64> = (10..13).map(|line| a.insert(line, false, mask).1.unwrap().line).collect();
+        gone.sort_unstable();
+        assert_eq!(gone, [0, 1, 2], "3 was used last");
+        // 10 to 12 have been used since 3, of which the last cleared the others.
+        let next = a.insert(13, false, mask).1.unwrap().line;
+        assert!([3, 10, 11].contains(&next), "{next}");
     }
 
     #[test]
