@@ -67,14 +67,15 @@ impl Host {
         Some(o)
     }
 
-    /// What the SSDs move on an unloaded host: their links, or their queues where those are short.
+    /// What the SSDs move on an unloaded host: their links or media, or their queues where those are short.
     fn ssd_gbs(&self, ssd: &SsdSpec) -> Option<f64> {
         let link = Link::new(self.spec.platform.pcie.as_ref()?, ssd.lanes);
         let packet = match ssd.op {
             Direction::P2mWrite => link.write(link.payload),
             Direction::P2mRead => link.completion(link.payload),
         };
-        let wire = f64::from(link.payload) / packet.as_ns();
+        let media = ssd.media_rate.map_or(f64::INFINITY, |r| r.0 as f64 / 8e9);
+        let wire = (f64::from(link.payload) / packet.as_ns()).min(media);
         let block = ssd.block.0 as f64;
         let queue = f64::from(ssd.queue_depth) * block / (ns(ssd.command_latency.0) + block / wire);
         Some(wire.min(queue) * f64::from(ssd.count))
