@@ -120,6 +120,7 @@ fn hierarchy() -> HierarchySpec {
             read_hit: ReadHit::Retain,
             clean_victim: CleanVictim::Drop,
             write_buffer: 512,
+            nic_credits: 0,
             writebacks: WriteBacks::AtOnce,
             write_ack: Span(0),
         },
