@@ -29,7 +29,7 @@ name = "touchdrop"
 platform = "sim24"
 placement = { policy = "ddio", ways = 2 }
 rings = { rx_buffers = 1024, buffer_size = "2 KiB" }
-traffic = { arrivals = "fixed", rate = "40 Mpps", packet = "1514 B" }
+traffic = { arrivals = "fixed", rate = "14 Mpps", packet = "1514 B" }
 run = { load = "fixed", requests = 120000, warmup_requests = 40000 }
 [[tenant]]
 name = "drop"
