@@ -289,15 +289,7 @@ impl Memory {
                 self.write_dram(cal, line, Class::NicRxWr, now);
             }
             Inbound::Llc { ways } => {
-                self.stats.ledger.created += 1;
-                if let Some(s) = self.llc.find(line) {
-                    self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
-                    self.llc.set_dirty(s, true);
-                    self.llc.touch(s);
-                } else {
-                    self.stats.nic_allocations += 1;
-                    self.llc_insert(cal, line, true, ways, now);
-                }
+                self.stats.nic_allocations += u64::from(!self.ddio_write(cal, line, ways, now));
             }
         }
     }
@@ -371,6 +363,19 @@ impl Memory {
         cal.push(freed + self.lat.to_iio, Event::Fill(id));
     }
 
+    /// A device's whole line enters the LLC, in place or else into one of `ways`; true when it was there.
+    fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> bool {
+        self.stats.ledger.created += 1;
+        let Some(s) = self.llc.find(line) else {
+            self.llc_insert(cal, line, true, ways, now);
+            return false;
+        };
+        self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
+        self.llc.set_dirty(s, true);
+        self.llc.touch(s);
+        true
+    }
+
     /// Puts a device's line where device writes go; None when the write queue will answer.
     fn place_io(&mut self, cal: &mut Events, line: u64, id: u32, now: Time) -> Option<Time> {
         self.stats.io_llc += 1;
@@ -378,15 +383,7 @@ impl Memory {
         self.stats.ledger.overwritten += dropped;
         match self.io_inbound {
             Inbound::Llc { ways } => {
-                self.stats.ledger.created += 1;
-                if let Some(s) = self.llc.find(line) {
-                    self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
-                    self.llc.set_dirty(s, true);
-                    self.llc.touch(s);
-                } else {
-                    self.stats.io_llc_misses += 1;
-                    self.llc_insert(cal, line, true, ways, now);
-                }
+                self.stats.io_llc_misses += u64::from(!self.ddio_write(cal, line, ways, now));
                 Some(now + self.lat.ownership + self.lat.llc)
             }
             Inbound::Dram | Inbound::Apart => {
