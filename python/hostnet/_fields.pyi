@@ -413,7 +413,8 @@ class SsdPeripheralSpec(Section):
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA."""
     page: str
-    """Contiguous physical memory of the buffers; larger pieces lie anywhere."""
+    """Contiguous physical memory of the buffers; larger pieces lie anywhere. The authors' scripts ask for no huge
+    pages."""
     queue_depth: int
     """Commands that each device always has."""
     tags: int
@@ -430,7 +431,8 @@ class StreamAppSpec(Section):
     """Instructions per line besides the access: address, arithmetic, loop."""
     kind: Literal['stream']
     page: str
-    """Contiguous physical memory of the buffer; larger pieces lie anywhere."""
+    """Contiguous physical memory of the buffer; larger pieces lie anywhere. The authors' scripts ask for no huge
+    pages."""
     read_fraction: float
     """Reads over all memory traffic: 1 only loads, 0.5 stores to every line."""
     run_lines: int

@@ -48,7 +48,7 @@ pub struct SsdSpec {
     /// Read requests that a device has under way at most.
     #[serde(default = "tags")]
     pub tags: u32,
-    /// Contiguous physical memory of the buffers; larger pieces lie anywhere.
+    /// Contiguous physical memory of the buffers; larger pieces lie anywhere. The authors' scripts ask for no huge pages.
     #[serde(default = "page")]
     pub page: Size,
 }
@@ -68,7 +68,7 @@ fn tags() -> u32 {
     64
 }
 fn page() -> Size {
-    Size(2 << 20)
+    Size(4096)
 }
 
 /// Most commands of one device: a slot is a byte.

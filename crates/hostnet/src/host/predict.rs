@@ -53,6 +53,7 @@ impl Host {
             }
             o.cores += f64::from(t.cores);
             o.core_writes = 1.0 / s.read_fraction - 1.0;
+            o.core_run = (s.page.0 / LINE) as f64;
         }
         let PeripheralSpec::Ssd(ssd) = match self.spec.peripherals.as_slice() {
             [] => return (o.cores > 0.0).then_some(o),
@@ -125,6 +126,7 @@ impl Host {
             write_drain: (d.write_high - d.write_low) * f64::from(d.wpq),
             write_burst: bound(d.max_write_burst),
             read_burst: f64::from(d.min_read_burst).max(1.0),
+            writes_yield: d.writes_yield,
             victims_in_order: p.caches.llc.slices == 1 || p.caches.llc.indexing != Indexing::HashedSlices,
             lfb_credits: f64::from(p.core.lfb),
             iio_write_credits: f64::from(iio.write_buffer),

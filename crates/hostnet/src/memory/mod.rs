@@ -443,9 +443,12 @@ impl Memory {
             let at = d.at.max(now);
             self.stats.dram_latency(at - t.at_mc);
             let known = at + self.lat.llc;
-            self.paths.held[Path::of(t.op) as usize].give(known, t.at_mc);
-            self.marks[d.token as usize].data = at;
+            let path = Path::of(t.op);
             let back = if t.op == Op::IoRead { self.lat.to_iio } else { self.lat.noc };
+            // Data goes straight to a core; the home agent's entry is there until the core has it.
+            let freed = if path == Path::C2mRead { known + back } else { known };
+            self.paths.held[path as usize].give(freed, t.at_mc);
+            self.marks[d.token as usize].data = at;
             cal.push(known + back, Event::Fill(d.token));
         }
         self.done.clear();

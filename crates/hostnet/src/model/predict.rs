@@ -5,7 +5,7 @@
 //! Closed loop of cores: their credits N are all in flight, so x L(x) = N. The latency L is the unloaded
 //! one plus the wait at a channel, which is a server that goes on vacation to write: in an unsaturated
 //! channel a read finds it writing with the share of time that writes take, and then waits for half a
-//! write burst. Banks add opening rows, and turns of other streams that dwell in the same bank. A
+//! write burst, or for one write where writes fit into the gaps between reads and give way. Banks add opening rows, and turns of other streams that dwell in the same bank. A
 //! saturated channel makes those wait whose bursts are bounded: reads where there are more reads than
 //! writes, else writes, first at the CHA (which the device feels) and, when its buffers are full, at
 //! cores and device.
@@ -40,6 +40,8 @@ pub struct Host {
     pub write_drain: f64,
     pub write_burst: f64,
     pub read_burst: f64,
+    /// Writes below the mark go out while no read waits, and give way to one that comes.
+    pub writes_yield: bool,
     /// Whether a stream's write-backs leave the caches as neighbours; a hash over LLC slices scatters them.
     pub victims_in_order: bool,
     pub lfb_credits: f64,
@@ -60,6 +62,8 @@ pub struct Offered {
     pub cores: f64,
     /// Write-backs per line that cores read.
     pub core_writes: f64,
+    /// Consecutive lines of a core's buffer: its pages lie anywhere in memory.
+    pub core_run: f64,
     /// What the device would move on an unloaded host, and whether it writes memory.
     pub device_gbs: f64,
     pub device_writes: bool,
@@ -158,7 +162,8 @@ impl Host {
                 Streams { count: o.cores * kinds, rate: core },
                 Streams { count: if y > 0.0 { o.device_streams } else { 0.0 }, rate: device },
             ];
-            let (miss, bank_wait) = self.bank(core, self.lines_per_row, &all);
+            let core_run = (o.core_run / self.channels / self.banks_per_stream).min(self.lines_per_row).max(1.0);
+            let (miss, bank_wait) = self.bank(core, core_run, &all);
             let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
             let device_miss = self.bank(device, device_run, &all).0;
             let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss) / (x + dr) } else { 0.0 };
@@ -183,6 +188,19 @@ impl Host {
             let write_cost = per_write + turning / burst;
             let (read_load, write_load) = (reads * per_read, writes * write_cost);
             let batch = if reads > 0.0 { (x + dr * o.device_request / self.channels) / (x + dr) } else { 1.0 };
+            // Gaps between reads take writes; only the rest makes the channel turn away from reads. Those that
+            // wait meanwhile leave no gaps until they are served.
+            let free = (1.0 - read_load).max(1e-9);
+            let gaps = free * (-turning * reads / batch).exp() / per_write;
+            let in_gaps = if !self.writes_yield {
+                0.0
+            } else if gaps >= writes {
+                1.0
+            } else {
+                let (fit, forced) = (gaps / writes, (write_load / free).min(1.0));
+                fit * (1.0 - forced) / (1.0 - fit * forced)
+            };
+            let away = in_gaps * (per_write + self.t_wtr_ns) + (1.0 - in_gaps) * vacation / 2.0;
             let reads_wait = reads * self.write_burst >= writes * self.read_burst;
             let (mut write_wait, mut admission) = (0.0, 0.0);
             let mut next = offered;
@@ -193,7 +211,7 @@ impl Host {
                 }
                 let load = read_load / left;
                 // What piles up during a write burst is served before the next one, as long as all fits.
-                write_load * vacation / 2.0 / (1.0 - read_load) + per_read / left * load * batch / (2.0 * (1.0 - load))
+                write_load * away / (1.0 - read_load) + per_read / left * load * batch / (2.0 * (1.0 - load))
             } else {
                 if read_load >= 1.0 {
                     return None;
@@ -210,9 +228,10 @@ impl Host {
                     admission = delay - write_wait;
                 }
                 let writing = write_load.min(1.0 - read_load);
-                (writing * vacation / 2.0 + read_load * per_read * batch / 2.0) / (1.0 - read_load)
+                (writing * away + read_load * per_read * batch / 2.0) / (1.0 - read_load)
             };
-            let wait = wait + bank_wait + miss * (self.t_rcd_ns + self.t_rp_ns);
+            let refresh = self.t_rfc_ns * self.t_rfc_ns / (2.0 * self.t_refi_ns);
+            let wait = wait + bank_wait + refresh + miss * (self.t_rcd_ns + self.t_rp_ns);
             let (credits, unloaded, held) = if o.device_writes {
                 (self.iio_write_credits, self.p2m_write_ns, write_wait)
             } else {
@@ -293,6 +312,7 @@ mod tests {
             write_drain: 21.6,
             write_burst: 64.0,
             read_burst: 64.0,
+            writes_yield: true,
             victims_in_order: false,
             lfb_credits: 12.0,
             iio_write_credits: 92.0,
@@ -309,6 +329,7 @@ mod tests {
         Offered {
             cores,
             core_writes: if q >= 3 { 1.0 } else { 0.0 },
+            core_run: 32768.0,
             device_gbs: 14.0,
             device_writes: q % 2 == 1,
             device_streams: 4.0,
@@ -323,10 +344,11 @@ mod tests {
 
     #[test]
     fn one_idle_core_gets_its_credits_over_the_unloaded_latency() {
-        // A hundredth of the credits, so that nothing queues: 0.12 x 64 / 70 and an opened row in 128.
+        // A hundredth of the credits, so that nothing queues: 0.12 x 64 / 70, an opened row in 128, and half a
+        // refresh for the share of reads that meet one.
         let h = Host { lfb_credits: 0.12, ..host() };
         let p = h.predict(&alone(1, 1.0));
-        let latency = 70.0 + (14.32 + 14.32) / 128.0;
+        let latency = 70.0 + (14.32 + 14.32) / 128.0 + 350.0 / 7800.0 * 350.0 / 2.0;
         assert!((p.c2m_gbs / (0.12 * 64.0 / latency) - 1.0).abs() < 1e-3, "{p:?}");
     }
 
@@ -374,6 +396,27 @@ mod tests {
         let larger = Host { cha_buffer: 250.0, ..host() }.predict(&quadrant(3, 6.0));
         assert!(larger.admission_ns < p.admission_ns, "{larger:?}");
         assert!(larger.c2m_gbs > p.c2m_gbs && larger.p2m_gbs < p.p2m_gbs, "{larger:?}");
+    }
+
+    #[test]
+    fn writes_that_give_way_cost_reads_little_until_they_fill_the_gaps() {
+        let stubborn = Host { writes_yield: false, ..host() };
+        let gain = |cores| host().predict(&quadrant(3, cores)).c2m_gbs / stubborn.predict(&quadrant(3, cores)).c2m_gbs;
+        assert!(
+            gain(1.0) > 1.1 && gain(1.0) > gain(2.0) && gain(6.0) < 1.01,
+            "{} {} {}",
+            gain(1.0),
+            gain(2.0),
+            gain(6.0)
+        );
+    }
+
+    #[test]
+    fn small_pages_open_more_rows() {
+        let with = |run| host().predict(&Offered { core_run: run, ..alone(1, 1.0) });
+        // 64 lines over two channels and four banks: 8 in a row.
+        assert!((with(64.0).row_miss_ratio - 1.0 / 8.0).abs() < 1e-12);
+        assert!(with(64.0).c2m_gbs < with(32768.0).c2m_gbs);
     }
 
     #[test]
