@@ -4,11 +4,17 @@
 //! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
 //! access that is not done: waiting for its address, for a line fill buffer, or for data.
 
-use super::op::{Op, Program};
+mod execute;
+mod retire;
+
+pub use retire::Retired;
+
+use super::op::Program;
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
-use crate::kernel::{Clock, Event, Events, Time};
+use crate::kernel::{Clock, Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
+use retire::Pending;
 use std::collections::VecDeque;
 
 const RECS: usize = 64;
@@ -59,21 +65,6 @@ struct Entry {
     rec: u8,
     generation: u32,
     slots: u8,
-}
-
-/// A side effect that is due.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Retired {
-    Maintain { line: u64, lines: u32, op: u8 },
-    Tag(u32),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    seq: u64,
-    at: Time,
-    stores: bool,
-    what: Retired,
 }
 
 /// Mean time of memory accesses as the core sees them.
@@ -444,278 +435,11 @@ impl Cpu {
         }
     }
 
-    /// One line access. False when the core must wait (and `wait` says for what).
-    fn access(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, a: Access) -> bool {
-        if !self.rob_room() || (a.write && !self.sq_room()) {
-            return false;
-        }
-        if self.in_order && (a.write || a.from_anchor) && self.any_open(|r| r.load) {
-            self.wait = Wait::Loads;
-            return false;
-        }
-        let mut ready = self.now();
-        if a.from_anchor {
-            if let Some((parent, _)) = self.anchor {
-                let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
-                    self.wait = Wait::AnyRecord;
-                    return false;
-                };
-                self.recs[r as usize].state = State::Address { parent };
-                self.recs[r as usize].delay = a.delay;
-                self.enter(r, a);
-                return true;
-            }
-            ready = ready.max(self.anchor_ready + self.clock.span(a.delay.into()));
-        }
-        let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
-            Probe::L1 => mem.lat.l1,
-            Probe::L2 => mem.lat.l1 + mem.lat.l2,
-            Probe::Miss => {
-                let r = match self.same_line(line) {
-                    Some(r) => {
-                        self.recs[r as usize].write |= a.write;
-                        self.recs[r as usize].load |= !a.write;
-                        r
-                    }
-                    None => {
-                        let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
-                            self.wait = Wait::AnyRecord;
-                            return false;
-                        };
-                        self.want_credit(mem, cal, r, ready);
-                        r
-                    }
-                };
-                self.enter(r, a);
-                return true;
-            }
-        };
-        self.note(lat);
-        self.dispatch(self.per_line);
-        if a.anchors {
-            self.anchor = None;
-            self.anchor_ready = ready + lat;
-        }
-        if self.in_order && !a.write {
-            self.not_before(ready + lat);
-        }
-        true
-    }
-
-    fn enter(&mut self, r: u8, a: Access) {
-        let generation = self.recs[r as usize].generation;
-        let e = Entry { seq: self.seq, rec: r, generation, slots: self.per_line as u8 };
-        if a.write {
-            self.sq_used += self.per_line;
-            self.sq.push_back(e);
-        } else {
-            self.rob.push_back(e);
-        }
-        if a.anchors {
-            self.anchor = Some((r, generation));
-        }
-        self.dispatch(self.per_line);
-    }
-
-    fn stream_write(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) -> bool {
-        if !self.rob_room() {
-            return false;
-        }
-        let at = self.now();
-        if self.lfb.free() == 0 {
-            self.wait = Wait::AnyRecord; // the next fill frees a buffer
-            return false;
-        }
-        let Some(r) = self.new_rec(line, true, false, at) else {
-            self.wait = Wait::AnyRecord;
-            return false;
-        };
-        self.lfb.take(at);
-        self.recs[r as usize].state = State::Issued;
-        let t = self.txn(r, memory::Op::StreamWrite, at);
-        send(mem, cal, at, t);
-        self.dispatch(self.per_line);
-        true
-    }
-
-    fn run(&mut self, mem: &mut Memory, cal: &mut Events) -> Option<Time> {
-        self.wait = Wait::Nothing;
-        while self.pc < self.program.ops.len() {
-            if !self.step(mem, cal) {
-                return None;
-            }
-        }
-        self.running = false;
-        Some(self.now())
-    }
-
-    /// Executes (part of) the op at `pc`; false when the core has to wait.
-    fn step(&mut self, mem: &mut Memory, cal: &mut Events) -> bool {
-        const LOAD: Access = Access { write: false, from_anchor: false, anchors: false, delay: 0 };
-        const STORE: Access = Access { write: true, ..LOAD };
-        let op = self.program.ops[self.pc];
-        let (line, lines, access) = match op {
-            Op::Compute(n) => {
-                if self.in_order && self.any_open(|r| r.load) {
-                    self.wait = Wait::Loads;
-                    return false;
-                }
-                if !self.rob_room() {
-                    return false;
-                }
-                self.seq += u64::from(n);
-                self.instructions += u64::from(n);
-                self.t += u64::from(n) * self.per_compute;
-                (0, 0, LOAD)
-            }
-            Op::Load { line, lines } => (line, lines, LOAD),
-            Op::Anchor { line } => (line, 1, Access { anchors: true, ..LOAD }),
-            Op::Chase { line, delay } => (line, 1, Access { anchors: true, from_anchor: true, delay, ..LOAD }),
-            Op::Store { line, lines } => (line, lines, STORE),
-            Op::DependentLoad { line, lines } => (line, lines, Access { from_anchor: true, ..LOAD }),
-            Op::DependentStore { line, lines } => (line, lines, Access { from_anchor: true, ..STORE }),
-            Op::Copy { from, to, lines, dependent } => {
-                let store = Access { from_anchor: dependent, ..STORE };
-                return self.copy(lines, |c, i, second| {
-                    if second {
-                        c.access(mem, cal, to + i, store)
-                    } else {
-                        c.access(mem, cal, from + i, LOAD)
-                    }
-                });
-            }
-            Op::CopyStream { from, to, lines } => {
-                return self.copy(lines, |c, i, second| {
-                    if second {
-                        c.stream_write(mem, cal, to + i)
-                    } else {
-                        c.access(mem, cal, from + i, LOAD)
-                    }
-                });
-            }
-            Op::Prefetch { line, lines } => {
-                for l in line..line + u64::from(lines) {
-                    self.prefetch(mem, cal, l);
-                }
-                (0, 0, LOAD)
-            }
-            Op::Maintain { line, lines, op } => {
-                self.defer(cal, lines, false, Retired::Maintain { line, lines, op });
-                (0, 0, LOAD)
-            }
-            Op::Retire { tag, stores } => {
-                self.defer(cal, 1, stores, Retired::Tag(tag));
-                (0, 0, LOAD)
-            }
-            Op::Fence => {
-                if self.any_open(|_| true) {
-                    self.wait = Wait::All;
-                    return false;
-                }
-                let at = self.latest(|_| true);
-                self.not_before(at);
-                (0, 0, LOAD)
-            }
-            Op::Stall(ps) => {
-                self.t += ps * FRAC;
-                (0, 0, LOAD)
-            }
-        };
-        while self.sub < lines {
-            if !self.access(mem, cal, line + u64::from(self.sub), access) {
-                return false;
-            }
-            self.sub += 1;
-        }
-        self.sub = 0;
-        self.pc += 1;
-        true
-    }
-
-    fn copy(&mut self, lines: u32, mut one: impl FnMut(&mut Cpu, u64, bool) -> bool) -> bool {
-        while self.sub < lines {
-            let i = u64::from(self.sub);
-            if !one(self, i, self.half) {
-                return false;
-            }
-            self.sub += u32::from(self.half);
-            self.half = !self.half;
-        }
-        self.sub = 0;
-        self.pc += 1;
-        true
-    }
-
-    fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
-        self.dispatch(1);
-        let at = self.now();
-        if self.lfb.free() == 0 || self.same_line(line).is_some() {
-            return; // prefetches are hints
-        }
-        if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
-            if let Some(r) = self.new_rec(line, false, false, at) {
-                self.issue(mem, cal, r, at);
-            }
-        }
-    }
-
-    fn defer(&mut self, cal: &mut Events, instructions: u32, stores: bool, what: Retired) {
-        self.dispatch(instructions);
-        let at = self.now();
-        self.retire.push_back(Pending { seq: self.seq, at, stores, what });
-        if self.retire.len() == 1 {
-            self.schedule_retirement(cal, at);
-        }
-    }
-
-    /// When the oldest side effect may happen: None while an earlier access is open.
-    fn retirement(&self) -> Option<Time> {
-        let p = self.retire.front()?;
-        let before = |r: &Rec| r.seq < p.seq && (r.load || p.stores);
-        if self.any_open(before) {
-            return None;
-        }
-        Some(p.at.max(self.latest(before)))
-    }
-
-    fn schedule_retirement(&mut self, cal: &mut Events, now: Time) {
-        if let Some(at) = self.retirement() {
-            let at = at.max(now);
-            if at < self.retire_event {
-                self.retire_event = at;
-                cal.push(at, Event::Retire(self.id));
-            }
-        }
-    }
-
-    /// `Event::Retire`: takes the next side effect that is due at `now`, if any. Call until None.
-    pub fn retired(&mut self, cal: &mut Events, now: Time) -> Option<Retired> {
-        if self.retire_event <= now {
-            self.retire_event = Time::MAX;
-        }
-        match self.retirement() {
-            Some(at) if at <= now => self.retire.pop_front().map(|p| p.what),
-            Some(_) => {
-                self.schedule_retirement(cal, now);
-                None
-            }
-            None => None,
-        }
-    }
-
     pub fn restart_meters(&mut self, now: Time) {
         self.lfb.restart(now);
         self.amat = AccessTime::default();
         self.instructions = 0;
     }
-}
-
-#[derive(Clone, Copy)]
-struct Access {
-    write: bool,
-    from_anchor: bool,
-    anchors: bool,
-    delay: u16,
 }
 
 /// L1 and L2 look-ups and the crossbar lie between issue and the home agent.

@@ -1,0 +1,231 @@
+//! From ops to accesses: dispatch of a program, one line at a time.
+
+use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
+use crate::core::op::Op;
+use crate::kernel::{Events, Time};
+use crate::memory::{self, Memory, Probe};
+
+#[derive(Clone, Copy)]
+struct Access {
+    write: bool,
+    from_anchor: bool,
+    anchors: bool,
+    delay: u16,
+}
+
+impl Cpu {
+    pub(super) fn run(&mut self, mem: &mut Memory, cal: &mut Events) -> Option<Time> {
+        self.wait = Wait::Nothing;
+        while self.pc < self.program.ops.len() {
+            if !self.step(mem, cal) {
+                return None;
+            }
+        }
+        self.running = false;
+        Some(self.now())
+    }
+
+    /// Executes (part of) the op at `pc`; false when the core has to wait.
+    fn step(&mut self, mem: &mut Memory, cal: &mut Events) -> bool {
+        const LOAD: Access = Access { write: false, from_anchor: false, anchors: false, delay: 0 };
+        const STORE: Access = Access { write: true, ..LOAD };
+        let op = self.program.ops[self.pc];
+        let (line, lines, access) = match op {
+            Op::Compute(n) => {
+                if self.in_order && self.any_open(|r| r.load) {
+                    self.wait = Wait::Loads;
+                    return false;
+                }
+                if !self.rob_room() {
+                    return false;
+                }
+                self.seq += u64::from(n);
+                self.instructions += u64::from(n);
+                self.t += u64::from(n) * self.per_compute;
+                (0, 0, LOAD)
+            }
+            Op::Load { line, lines } => (line, lines, LOAD),
+            Op::Anchor { line } => (line, 1, Access { anchors: true, ..LOAD }),
+            Op::Chase { line, delay } => (line, 1, Access { anchors: true, from_anchor: true, delay, ..LOAD }),
+            Op::Store { line, lines } => (line, lines, STORE),
+            Op::DependentLoad { line, lines } => (line, lines, Access { from_anchor: true, ..LOAD }),
+            Op::DependentStore { line, lines } => (line, lines, Access { from_anchor: true, ..STORE }),
+            Op::Copy { from, to, lines, dependent } => {
+                let store = Access { from_anchor: dependent, ..STORE };
+                return self.copy(lines, |c, i, second| {
+                    if second {
+                        c.access(mem, cal, to + i, store)
+                    } else {
+                        c.access(mem, cal, from + i, LOAD)
+                    }
+                });
+            }
+            Op::CopyStream { from, to, lines } => {
+                return self.copy(lines, |c, i, second| {
+                    if second {
+                        c.stream_write(mem, cal, to + i)
+                    } else {
+                        c.access(mem, cal, from + i, LOAD)
+                    }
+                });
+            }
+            Op::Prefetch { line, lines } => {
+                for l in line..line + u64::from(lines) {
+                    self.prefetch(mem, cal, l);
+                }
+                (0, 0, LOAD)
+            }
+            Op::Maintain { line, lines, op } => {
+                self.defer(cal, lines, false, Retired::Maintain { line, lines, op });
+                (0, 0, LOAD)
+            }
+            Op::Retire { tag, stores } => {
+                self.defer(cal, 1, stores, Retired::Tag(tag));
+                (0, 0, LOAD)
+            }
+            Op::Fence => {
+                if self.any_open(|_| true) {
+                    self.wait = Wait::All;
+                    return false;
+                }
+                let at = self.latest(|_| true);
+                self.not_before(at);
+                (0, 0, LOAD)
+            }
+            Op::Stall(ps) => {
+                self.t += ps * FRAC;
+                (0, 0, LOAD)
+            }
+        };
+        while self.sub < lines {
+            if !self.access(mem, cal, line + u64::from(self.sub), access) {
+                return false;
+            }
+            self.sub += 1;
+        }
+        self.sub = 0;
+        self.pc += 1;
+        true
+    }
+
+    /// One line access. False when the core must wait (and `wait` says for what).
+    fn access(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, a: Access) -> bool {
+        if !self.rob_room() || (a.write && !self.sq_room()) {
+            return false;
+        }
+        if self.in_order && (a.write || a.from_anchor) && self.any_open(|r| r.load) {
+            self.wait = Wait::Loads;
+            return false;
+        }
+        let mut ready = self.now();
+        if a.from_anchor {
+            if let Some((parent, _)) = self.anchor {
+                let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
+                    self.wait = Wait::AnyRecord;
+                    return false;
+                };
+                self.recs[r as usize].state = State::Address { parent };
+                self.recs[r as usize].delay = a.delay;
+                self.enter(r, a);
+                return true;
+            }
+            ready = ready.max(self.anchor_ready + self.clock.span(a.delay.into()));
+        }
+        let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
+            Probe::L1 => mem.lat.l1,
+            Probe::L2 => mem.lat.l1 + mem.lat.l2,
+            Probe::Miss => {
+                let r = match self.same_line(line) {
+                    Some(r) => {
+                        self.recs[r as usize].write |= a.write;
+                        self.recs[r as usize].load |= !a.write;
+                        r
+                    }
+                    None => {
+                        let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
+                            self.wait = Wait::AnyRecord;
+                            return false;
+                        };
+                        self.want_credit(mem, cal, r, ready);
+                        r
+                    }
+                };
+                self.enter(r, a);
+                return true;
+            }
+        };
+        self.note(lat);
+        self.dispatch(self.per_line);
+        if a.anchors {
+            self.anchor = None;
+            self.anchor_ready = ready + lat;
+        }
+        if self.in_order && !a.write {
+            self.not_before(ready + lat);
+        }
+        true
+    }
+
+    fn enter(&mut self, r: u8, a: Access) {
+        let generation = self.recs[r as usize].generation;
+        let e = Entry { seq: self.seq, rec: r, generation, slots: self.per_line as u8 };
+        if a.write {
+            self.sq_used += self.per_line;
+            self.sq.push_back(e);
+        } else {
+            self.rob.push_back(e);
+        }
+        if a.anchors {
+            self.anchor = Some((r, generation));
+        }
+        self.dispatch(self.per_line);
+    }
+
+    fn stream_write(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) -> bool {
+        if !self.rob_room() {
+            return false;
+        }
+        let at = self.now();
+        if self.lfb.free() == 0 {
+            self.wait = Wait::AnyRecord; // the next fill frees a buffer
+            return false;
+        }
+        let Some(r) = self.new_rec(line, true, false, at) else {
+            self.wait = Wait::AnyRecord;
+            return false;
+        };
+        self.lfb.take(at);
+        self.recs[r as usize].state = State::Issued;
+        let t = self.txn(r, memory::Op::StreamWrite, at);
+        send(mem, cal, at, t);
+        self.dispatch(self.per_line);
+        true
+    }
+
+    fn copy(&mut self, lines: u32, mut one: impl FnMut(&mut Cpu, u64, bool) -> bool) -> bool {
+        while self.sub < lines {
+            let i = u64::from(self.sub);
+            if !one(self, i, self.half) {
+                return false;
+            }
+            self.sub += u32::from(self.half);
+            self.half = !self.half;
+        }
+        self.sub = 0;
+        self.pc += 1;
+        true
+    }
+
+    fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+        self.dispatch(1);
+        let at = self.now();
+        if self.lfb.free() == 0 || self.same_line(line).is_some() {
+            return; // prefetches are hints
+        }
+        if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
+            if let Some(r) = self.new_rec(line, false, false, at) {
+                self.issue(mem, cal, r, at);
+            }
+        }
+    }
+}
