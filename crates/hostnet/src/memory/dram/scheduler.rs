@@ -4,8 +4,9 @@
 //! command is the one that the policy prefers among those possible at the smallest of
 //! these times.
 
+use super::banks::bits;
 use super::channel::{
-    bits, Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
+    Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
 };
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};

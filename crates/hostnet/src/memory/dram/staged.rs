@@ -3,7 +3,8 @@
 //! first whose bank has room; a bank queue mixes reads and writes in order of arrival;
 //! the banks take turns for the command bus.
 
-use super::channel::{bits, Channel, NEVER, NONE, READ, WRITE};
+use super::banks::bits;
+use super::channel::{Channel, NEVER, NONE, READ, WRITE};
 use super::{Completion, RowOutcome};
 
 /// State of the queues in front of the bank queues.

@@ -3,7 +3,8 @@
 //! order of these decisions, and the next decision is taken a row cycle ahead of the
 //! time at which the data bus becomes free.
 
-use super::channel::{bits, Channel, NEVER, NONE, NO_ROW, READ, WRITE};
+use super::banks::bits;
+use super::channel::{Channel, NEVER, NONE, NO_ROW, READ, WRITE};
 use super::timing::{OTHER_RANK, SAME_RANK};
 use super::{Completion, RowOutcome};
 
