@@ -1,7 +1,7 @@
 //! A channel's banks and the lists of requests that wait for each: by direction in order of arrival, with
 //! the oldest for the open row and the oldest for another.
 
-use super::channel::{Channel, Command, NONE, NO_ROW, READ, WRITE};
+use super::channel::{Channel, Command, ALL_STALE, NONE, NO_ROW, READ, WRITE};
 use super::scheduler::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
 
@@ -98,10 +98,13 @@ impl Channel {
         for (age, i) in live.into_iter().enumerate() {
             self.slots[i as usize].age = age as u32;
         }
+        // Choices made so far name ages of before.
+        self.stale = ALL_STALE;
+        self.chosen = false;
         for b in 0..self.banks.len() {
             let Bank { active, q, .. } = self.banks[b];
             if active != NONE {
-                self.scan.active_key[b] = key(ACTIVE, self.slots[active as usize].age, b);
+                self.scan.lanes[b].active_key = key(ACTIVE, self.slots[active as usize].age, b);
             }
             for dir in [READ, WRITE] {
                 self.set_hit(b, dir, q[dir].hit);
@@ -115,7 +118,7 @@ impl Channel {
         self.banks[b].q[dir].hit = i;
         set(&mut self.hits[dir], b, i != NONE);
         if i != NONE {
-            self.scan.hit_key[dir][b] = key(QUEUE, self.slots[i as usize].age, b);
+            self.scan.lanes[b].hit_key[dir] = key(QUEUE, self.slots[i as usize].age, b);
         }
     }
 
@@ -124,7 +127,7 @@ impl Channel {
         self.banks[b].q[dir].miss = i;
         set(&mut self.misses[dir], b, i != NONE);
         if i != NONE {
-            self.scan.miss_key[dir][b] = key(self.row_tier, self.slots[i as usize].age, b);
+            self.scan.lanes[b].miss_key[dir] = key(self.row_tier, self.slots[i as usize].age, b);
         }
     }
 
@@ -203,7 +206,7 @@ impl Channel {
     pub(super) fn close(&mut self, b: usize, at: u64) {
         self.note(at, Command::Pre, b);
         self.banks[b].row = NO_ROW;
-        self.scan.act_at[b] = self.scan.act_at[b].max(at + self.t.rp);
+        self.scan.lanes[b].act_at = self.scan.lanes[b].act_at.max(at + self.t.rp);
         self.open &= !(1 << b);
         for dir in [READ, WRITE] {
             let head = self.banks[b].q[dir].head;

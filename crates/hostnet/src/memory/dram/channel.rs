@@ -20,18 +20,24 @@ pub(super) const BANKS: usize = 64;
 /// Ages have this many bits and are renumbered when they run out.
 pub(super) const AGE_BITS: u32 = 28;
 
-/// What the scheduler scans for each command, one array per quantity.
-#[derive(Clone, Debug)]
-pub(super) struct Scan {
-    pub act_at: [u64; BANKS],
-    pub pre_at: [u64; BANKS],
-    pub col_at: [u64; BANKS],
+/// What the scheduler looks at of one bank for each command, in one line of the host's cache.
+#[repr(align(64))]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lane {
+    pub act_at: u64,
+    pub pre_at: u64,
+    pub col_at: u64,
     /// Keys of the candidates: of the bank's active slot and, by direction, of its oldest
     /// hit and of its oldest miss.
-    pub active_key: [u64; BANKS],
-    pub hit_key: [[u64; BANKS]; 2],
-    pub miss_key: [[u64; BANKS]; 2],
-    pub group: [u8; BANKS],
+    pub active_key: u64,
+    pub hit_key: [u64; 2],
+    pub miss_key: [u64; 2],
+}
+
+/// What the scheduler scans for each command.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub lanes: [Lane; BANKS],
     /// Earliest activate, and by direction earliest column command, that the bank group
     /// and the rank allow.
     pub group_act: [u64; BANKS],
@@ -89,8 +95,7 @@ pub struct Channel {
     pub(super) banks: Vec<Bank>,
     pub(super) scan: Box<Scan>,
     pub(super) rank_shift: u32,
-    /// Banks of rank 0.
-    pub(super) rank_mask: u64,
+    pub(super) group_shift: u32,
     /// Tier of activates and precharges.
     pub(super) row_tier: u64,
     pub(super) ranks: Vec<Rank>,
@@ -187,13 +192,7 @@ impl Channel {
             free: 0,
             banks: (0..nbanks).map(|_| Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] }).collect(),
             scan: Box::new(Scan {
-                act_at: [0; BANKS],
-                pre_at: [0; BANKS],
-                col_at: [0; BANKS],
-                active_key: [0; BANKS],
-                hit_key: [[0; BANKS]; 2],
-                miss_key: [[0; BANKS]; 2],
-                group: std::array::from_fn(|b| (b / shape.banks_per_group as usize) as u8),
+                lanes: [Lane::default(); BANKS],
                 group_act: [0; BANKS],
                 group_col: [[0; BANKS]; 2],
                 rank_act: [0; BANKS],
@@ -201,7 +200,7 @@ impl Channel {
                 best: [u128::MAX; 3],
             }),
             rank_shift: per_rank.trailing_zeros(),
-            rank_mask: ((1u128 << per_rank) - 1) as u64,
+            group_shift: shape.banks_per_group.trailing_zeros(),
             row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
             ranks: (0..shape.ranks as usize)
                 .map(|r| Rank {
@@ -345,7 +344,7 @@ impl Channel {
                         self.stale |= 1 << PRECHARGE;
                         self.chosen = false;
                     }
-                    self.offer(COLUMN, self.column_at(b, dir), self.scan.hit_key[dir][b]);
+                    self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].hit_key[dir]);
                 }
             }
         } else if q.miss == NONE {
@@ -400,12 +399,12 @@ impl Channel {
             for b in bits(mask) {
                 if self.banks[b].row != NO_ROW {
                     self.stats.precharges += 1;
-                    self.close(b, due.max(self.scan.pre_at[b]));
+                    self.close(b, due.max(self.scan.lanes[b].pre_at));
                 }
-                at = at.max(self.scan.act_at[b]);
+                at = at.max(self.scan.lanes[b].act_at);
             }
             for b in bits(mask) {
-                self.scan.act_at[b] = at + self.t.rfc;
+                self.scan.lanes[b].act_at = at + self.t.rfc;
             }
             self.stats.refreshes += missed + 1;
             self.ranks[r].refresh_due = last + self.t.refi;
