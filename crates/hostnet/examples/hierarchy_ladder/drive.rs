@@ -305,17 +305,7 @@ impl Generator {
         self.mshrs[slot as usize] =
             Mshr { line, write, reads: u64::from(!write), made_ps: if write { 0 } else { made.0 } };
         let crossing = lat.noc + lat.noc;
-        let t = Txn {
-            line,
-            op: if write { Op::Own } else { Op::Read },
-            who: 0,
-            record: slot,
-            dirty: false,
-            copied: false,
-            transient: false,
-            issued: now,
-            at_mc: now,
-        };
+        let t = Txn { record: slot, ..Txn::new(if write { Op::Own } else { Op::Read }, line, 0, now) };
         match probe {
             Probe::L2 => {
                 self.levels[1].0 += u64::from(!write);

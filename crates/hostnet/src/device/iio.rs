@@ -363,15 +363,5 @@ impl Iio {
 }
 
 fn request(op: Op, w: Want, now: Time) -> Txn {
-    Txn {
-        line: w.line,
-        op,
-        who: w.who,
-        record: 0,
-        dirty: false,
-        copied: false,
-        transient: true,
-        issued: now,
-        at_mc: now,
-    }
+    Txn { transient: true, ..Txn::new(op, w.line, w.who, now) }
 }

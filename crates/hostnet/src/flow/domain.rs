@@ -13,12 +13,13 @@ pub struct Domain {
     peak: u32,
     since: Time,
     /// Sum of the return times minus the sum of the take times, counted from `since`: whatever
-    /// order they are reported in (cores run ahead of the calendar), it adds up.
-    balance: i128,
+    /// order they are reported in (cores run ahead of the calendar), it adds up. Intermediate sums may
+    /// wrap; the integral itself is credits x picoseconds of one window and fits.
+    balance: u64,
     arrivals: u64,
     returns: u64,
     /// Sum of the times that returned credits were held, in picoseconds.
-    held: u128,
+    held: u64,
     refused: u64,
 }
 
@@ -58,8 +59,8 @@ impl Domain {
     }
 
     #[inline]
-    fn offset(&self, t: Time) -> i128 {
-        i128::from(t.0.saturating_sub(self.since.0))
+    fn offset(&self, t: Time) -> u64 {
+        t.0.saturating_sub(self.since.0)
     }
 
     /// Takes a credit, or notes the refusal and returns false.
@@ -76,7 +77,7 @@ impl Domain {
     /// Takes a credit whether or not one is left; whoever sends next must look at `free` first.
     #[inline]
     pub fn force(&mut self, now: Time) {
-        self.balance -= self.offset(now);
+        self.balance = self.balance.wrapping_sub(self.offset(now));
         self.used += 1;
         self.peak = self.peak.max(self.used);
         self.arrivals += 1;
@@ -86,10 +87,10 @@ impl Domain {
     #[inline]
     pub fn give(&mut self, now: Time, taken: Time) {
         debug_assert!(self.used > 0, "a credit came back that nobody had taken");
-        self.balance += self.offset(now);
+        self.balance = self.balance.wrapping_add(self.offset(now));
         self.used -= 1;
         self.returns += 1;
-        self.held += u128::from(now.0.saturating_sub(taken.0.max(self.since.0)));
+        self.held += now.0.saturating_sub(taken.0.max(self.since.0));
     }
 
     #[inline]
@@ -101,7 +102,7 @@ impl Domain {
     }
     /// Time that the returned credits were held, all together, in picoseconds.
     pub fn held_ps(&self) -> u128 {
-        self.held
+        self.held.into()
     }
     pub fn credits(&self) -> u32 {
         self.credits
@@ -120,7 +121,8 @@ impl Domain {
 
     pub fn read(&self, now: Time) -> Reading {
         let window = (now - self.since).0.max(1) as f64;
-        let integral = (self.balance + self.offset(now) * i128::from(self.used)) as f64;
+        let present = self.offset(now).wrapping_mul(u64::from(self.used));
+        let integral = self.balance.wrapping_add(present) as i64 as f64;
         let occupancy = integral / window;
         let per = |sum: f64, n: u64| if n == 0 { 0.0 } else { sum / n as f64 / 1e3 };
         Reading {

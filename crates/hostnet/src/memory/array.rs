@@ -57,6 +57,33 @@ pub struct Victim {
 #[derive(Clone, Copy, Zeroable, Pod)]
 struct Block([u32; 16]);
 
+impl Block {
+    /// A bit for each word that is `tag`.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn equal(&self, tag: u32) -> u32 {
+        use std::arch::x86_64::{
+            __m128i, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
+            _mm_set1_epi32,
+        };
+        // SAFETY: SSE2 is part of x86-64, and the four loads are aligned and inside the block.
+        unsafe {
+            let want = _mm_set1_epi32(tag as i32);
+            let words: *const __m128i = self.0.as_ptr().cast();
+            let same = |i: usize| _mm_cmpeq_epi32(_mm_load_si128(words.add(i)), want);
+            let bytes = _mm_packs_epi16(_mm_packs_epi32(same(0), same(1)), _mm_packs_epi32(same(2), same(3)));
+            _mm_movemask_epi8(bytes) as u32
+        }
+    }
+
+    /// A bit for each word that is `tag`.
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline]
+    fn equal(&self, tag: u32) -> u32 {
+        self.0.iter().enumerate().fold(0, |m, (i, w)| m | u32::from(*w == tag) << i)
+    }
+}
+
 /// Tags, recency and dirtiness of one cache. Holds no data and no time.
 ///
 /// A set is `ways` tags, then `ways` bytes of age, then a word: dirty bits, and above them the set's
@@ -183,9 +210,11 @@ impl Array {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            let set: *const u32 = &self.words()[self.home(line).0];
-            // SAFETY: a prefetch neither faults nor changes anything; the address is in bounds besides.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(set.cast()) };
+            let blocks = &self.blocks[self.home(line).0 / 16..];
+            for block in &blocks[..self.stride / 16] {
+                // SAFETY: a prefetch neither faults nor changes anything; the address is in bounds besides.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(block).cast()) };
+            }
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = line;
@@ -195,13 +224,19 @@ impl Array {
     #[inline]
     pub fn find(&self, line: u64) -> Option<Slot> {
         let (base, tag) = self.home(line);
-        // In 32 bits throughout, so that the host compares four ways at a time.
-        let (mut at, mut w) = (u32::MAX, 0u32);
-        for t in &self.words()[base..base + self.ways] {
-            at = if *t == tag { w } else { at };
-            w += 1;
+        let found = self.ways_with(base, tag);
+        (found != 0).then(|| Slot { base: base as u32, way: found.trailing_zeros() })
+    }
+
+    /// The ways of the set at `base` that hold `tag`, or are empty when it is `EMPTY`.
+    #[inline]
+    fn ways_with(&self, base: usize, tag: u32) -> u32 {
+        let block = base / 16;
+        let mut found = self.blocks[block].equal(tag);
+        if self.ways > 16 {
+            found |= self.blocks[block + 1].equal(tag) << 16;
         }
-        (at != u32::MAX).then_some(Slot { base: base as u32, way: at })
+        found & u32::MAX >> (32 - self.ways)
     }
 
     /// The line that the next insertion of `line` would displace, as far as LRU can tell now.
@@ -323,9 +358,9 @@ impl Array {
         }
         let ways = self.ways;
         let open = move |w: &usize| mask >> w & 1 == 1;
-        let tags = &self.words()[base..base + ways];
-        if let Some(w) = (0..ways).filter(open).find(|w| tags[*w] == EMPTY) {
-            return w;
+        let empty = self.ways_with(base, EMPTY) & mask;
+        if empty != 0 {
+            return empty.trailing_zeros() as usize;
         }
         match self.policy {
             Replacement::Random | Replacement::Nru => {
@@ -338,6 +373,10 @@ impl Array {
                 }
                 self.dice = mix(self.dice);
                 let nth = ((self.dice >> 32) * u64::from(among.count_ones())) >> 32;
+                let first = among.trailing_zeros();
+                if among >> first & (among >> first) + 1 == 0 {
+                    return first as usize + nth as usize; // one run of ways, as masks are as a rule
+                }
                 (0..ways).filter(|w| among >> w & 1 == 1).nth(nth as usize).expect("the mask is not empty")
             }
             Replacement::TreePlru => self.plru_way(base / self.stride, mask),

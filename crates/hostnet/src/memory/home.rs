@@ -187,17 +187,7 @@ impl Memory {
         if self.probe(cal, core.into(), line, write, now) != Probe::Miss {
             return;
         }
-        let mut t = Txn {
-            line,
-            op: if write { Op::Own } else { Op::Read },
-            who: core.into(),
-            record: 0,
-            dirty: false,
-            copied: false,
-            transient: false,
-            issued: now,
-            at_mc: now,
-        };
+        let mut t = Txn::new(if write { Op::Own } else { Op::Read }, line, core.into(), now);
         if let Err(class) = self.look_up(cal, &mut t, now) {
             self.stats.count(class);
         }
@@ -327,17 +317,7 @@ impl Memory {
             self.stats.count(Class::NicTxRd);
             return Some(now);
         }
-        let id = self.txn(Txn {
-            line,
-            op: Op::NicRead,
-            who: job,
-            record: 0,
-            dirty: false,
-            copied: false,
-            transient: true,
-            issued: now,
-            at_mc: now,
-        });
+        let id = self.txn(Txn { transient: true, ..Txn::new(Op::NicRead, line, job, now) });
         self.read_dram(cal, id, Class::NicTxRd, now + self.lat.noc);
         None
     }

@@ -71,6 +71,13 @@ pub struct Txn {
 }
 
 impl Txn {
+    /// A request for `line` that `who` makes at `at`. What only some requests have is set beside:
+    /// `Txn { transient: true, ..Txn::new(..) }`.
+    #[inline]
+    pub fn new(op: Op, line: u64, who: u32, at: Time) -> Txn {
+        Txn { line, op, who, record: 0, dirty: false, copied: false, transient: false, issued: at, at_mc: at }
+    }
+
     /// A second write-back of one fill has no line fill buffer to hold.
     fn holds_credit(&self) -> bool {
         self.op != Op::WriteBack || !self.transient

@@ -147,15 +147,10 @@ impl Memory {
             return;
         }
         let t = Txn {
-            line: out.unwrap_or(v.line),
-            op: Op::WriteBack,
-            who: l.core,
-            record: 0,
             dirty: out.is_some(),
-            copied: false,
             transient: l.carried || !v.dirty, // one at most holds the buffer
-            issued: l.issued,
             at_mc: now,
+            ..Txn::new(Op::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
         };
         l.carried |= v.dirty;
         let at = now + self.lat.l1 + self.lat.l2 + self.lat.noc;

@@ -106,17 +106,7 @@ impl Rig {
 
     pub fn request(&mut self, core: u32, line: u64, op: memory::Op) {
         let lat = self.mem.lat;
-        let t = Txn {
-            line,
-            op,
-            who: core,
-            record: 0,
-            dirty: false,
-            copied: false,
-            transient: false,
-            issued: self.now,
-            at_mc: self.now,
-        };
+        let t = Txn::new(op, line, core, self.now);
         self.mem.send(&mut self.cal, self.now + lat.l1 + lat.l2 + lat.noc, t);
     }
 

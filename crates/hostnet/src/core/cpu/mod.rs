@@ -346,17 +346,7 @@ impl Cpu {
     }
 
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
-        Txn {
-            line: self.recs[r as usize].line,
-            op,
-            who: self.id.into(),
-            record: r,
-            dirty: false,
-            copied: false,
-            transient: false,
-            issued: at,
-            at_mc: at,
-        }
+        Txn { record: r, ..Txn::new(op, self.recs[r as usize].line, self.id.into(), at) }
     }
 
     fn new_rec(&mut self, line: u64, write: bool, load: bool, ready: Time) -> Option<u8> {

@@ -1,8 +1,9 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
+use super::banks::{bits, Bank, Slot, EMPTY};
 use super::gauge::Levels;
 use super::mapping::Decoded;
-use super::scheduler::{key, ACTIVE, BEHIND, QUEUE};
+use super::scheduler::{BEHIND, QUEUE};
 use super::staged::Staged;
 use super::timing::Timing;
 use super::transaction::Pipeline;
@@ -19,57 +20,24 @@ pub(super) const BANKS: usize = 64;
 /// Ages have this many bits and are renumbered when they run out.
 pub(super) const AGE_BITS: u32 = 28;
 
-/// A queued request. Slots of one bank and direction form a list, oldest first.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
-    pub line: u64,
-    pub arrive: u64,
-    /// Order of arrival.
-    pub age: u32,
-    pub token: u32,
-    pub row: u32,
-    pub next: u16,
-    pub prev: u16,
-    pub dir: u8,
-    pub bank: u8,
-    pub class: u8,
-    /// What the request met, settled by the first command issued for it.
-    pub outcome: Option<RowOutcome>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BankQueue {
-    pub head: u16,
-    pub tail: u16,
-    /// Oldest slot for the open row, and oldest slot for another one.
-    pub hit: u16,
-    pub miss: u16,
-}
-
-const EMPTY: BankQueue = BankQueue { head: NONE, tail: NONE, hit: NONE, miss: NONE };
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bank {
-    pub row: u32,
-    /// Slot that the open row was activated for and that has not had its data yet.
-    pub active: u16,
-    /// Column commands since the activate.
-    pub accesses: u32,
-    pub q: [BankQueue; 2],
-}
-
-/// What the scheduler scans for each command, one array per quantity.
-#[derive(Clone, Debug)]
-pub(super) struct Scan {
-    pub act_at: [u64; BANKS],
-    pub pre_at: [u64; BANKS],
-    pub col_at: [u64; BANKS],
+/// What the scheduler looks at of one bank for each command, in one line of the host's cache.
+#[repr(align(64))]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lane {
+    pub act_at: u64,
+    pub pre_at: u64,
+    pub col_at: u64,
     /// Keys of the candidates: of the bank's active slot and, by direction, of its oldest
     /// hit and of its oldest miss.
-    pub active_key: [u64; BANKS],
-    pub hit_key: [[u64; BANKS]; 2],
-    pub miss_key: [[u64; BANKS]; 2],
-    pub group: [u8; BANKS],
+    pub active_key: u64,
+    pub hit_key: [u64; 2],
+    pub miss_key: [u64; 2],
+}
+
+/// What the scheduler scans for each command.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub lanes: [Lane; BANKS],
     /// Earliest activate, and by direction earliest column command, that the bank group
     /// and the rank allow.
     pub group_act: [u64; BANKS],
@@ -123,12 +91,11 @@ pub struct Channel {
     pub(super) t: Timing,
     pub(super) p: Policy,
     pub(super) slots: Vec<Slot>,
-    free: u16,
+    pub(super) free: u16,
     pub(super) banks: Vec<Bank>,
     pub(super) scan: Box<Scan>,
     pub(super) rank_shift: u32,
-    /// Banks of rank 0.
-    pub(super) rank_mask: u64,
+    pub(super) group_shift: u32,
     /// Tier of activates and precharges.
     pub(super) row_tier: u64,
     pub(super) ranks: Vec<Rank>,
@@ -161,7 +128,7 @@ pub struct Channel {
     pub(super) stale: u8,
     /// The earliest refresh that is not under way.
     pub(super) refresh_due: u64,
-    next_age: u32,
+    pub(super) next_age: u32,
     /// When the present mode began.
     pub(super) mode_since: u64,
     pub(super) stats: Stats,
@@ -225,13 +192,7 @@ impl Channel {
             free: 0,
             banks: (0..nbanks).map(|_| Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] }).collect(),
             scan: Box::new(Scan {
-                act_at: [0; BANKS],
-                pre_at: [0; BANKS],
-                col_at: [0; BANKS],
-                active_key: [0; BANKS],
-                hit_key: [[0; BANKS]; 2],
-                miss_key: [[0; BANKS]; 2],
-                group: std::array::from_fn(|b| (b / shape.banks_per_group as usize) as u8),
+                lanes: [Lane::default(); BANKS],
                 group_act: [0; BANKS],
                 group_col: [[0; BANKS]; 2],
                 rank_act: [0; BANKS],
@@ -239,7 +200,7 @@ impl Channel {
                 best: [u128::MAX; 3],
             }),
             rank_shift: per_rank.trailing_zeros(),
-            rank_mask: ((1u128 << per_rank) - 1) as u64,
+            group_shift: shape.banks_per_group.trailing_zeros(),
             row_tier: if spec.scheduler == Scheduler::HitFirst { BEHIND } else { QUEUE },
             ranks: (0..shape.ranks as usize)
                 .map(|r| Rank {
@@ -383,7 +344,7 @@ impl Channel {
                         self.stale |= 1 << PRECHARGE;
                         self.chosen = false;
                     }
-                    self.offer(COLUMN, self.column_at(b, dir), self.scan.hit_key[dir][b]);
+                    self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].hit_key[dir]);
                 }
             }
         } else if q.miss == NONE {
@@ -399,198 +360,6 @@ impl Channel {
     }
 
     /// Appends slot `i` to its bank's list.
-    #[inline]
-    pub(super) fn link(&mut self, i: u16, b: usize, dir: usize) {
-        let q = &mut self.banks[b].q[dir];
-        self.slots[i as usize].prev = q.tail;
-        self.slots[i as usize].next = NONE;
-        match q.tail {
-            NONE => q.head = i,
-            tail => self.slots[tail as usize].next = i,
-        }
-        q.tail = i;
-        self.queued[dir] += 1;
-        self.draining |= self.write_mode && self.queued[WRITE] > self.p.high;
-    }
-
-    /// Makes slot `i` its bank's hit or miss if it has none.
-    #[inline]
-    pub(super) fn sort_in(&mut self, i: u16, b: usize, dir: usize) {
-        let q = self.banks[b].q[dir];
-        if self.slots[i as usize].row == self.banks[b].row {
-            if q.hit == NONE {
-                self.set_hit(b, dir, i);
-            }
-        } else if q.miss == NONE {
-            self.set_miss(b, dir, i);
-        }
-    }
-
-    /// Restarts the ages from zero in the order they have.
-    fn renumber(&mut self) {
-        let mut live: Vec<u16> = Vec::new();
-        for mut i in self.staged.head {
-            while i != NONE {
-                live.push(i);
-                i = self.slots[i as usize].next;
-            }
-        }
-        for bank in &self.banks {
-            if bank.active != NONE {
-                live.push(bank.active);
-            }
-            for q in &bank.q {
-                let mut i = q.head;
-                while i != NONE {
-                    live.push(i);
-                    i = self.slots[i as usize].next;
-                }
-            }
-        }
-        live.sort_by_key(|&i| self.slots[i as usize].age);
-        self.next_age = live.len() as u32;
-        for (age, i) in live.into_iter().enumerate() {
-            self.slots[i as usize].age = age as u32;
-        }
-        for b in 0..self.banks.len() {
-            let Bank { active, q, .. } = self.banks[b];
-            if active != NONE {
-                self.scan.active_key[b] = key(ACTIVE, self.slots[active as usize].age, b);
-            }
-            for dir in [READ, WRITE] {
-                self.set_hit(b, dir, q[dir].hit);
-                self.set_miss(b, dir, q[dir].miss);
-            }
-        }
-    }
-
-    #[inline]
-    pub(super) fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
-        self.banks[b].q[dir].hit = i;
-        set(&mut self.hits[dir], b, i != NONE);
-        if i != NONE {
-            self.scan.hit_key[dir][b] = key(QUEUE, self.slots[i as usize].age, b);
-        }
-    }
-
-    #[inline]
-    pub(super) fn set_miss(&mut self, b: usize, dir: usize, i: u16) {
-        self.banks[b].q[dir].miss = i;
-        set(&mut self.misses[dir], b, i != NONE);
-        if i != NONE {
-            self.scan.miss_key[dir][b] = key(self.row_tier, self.slots[i as usize].age, b);
-        }
-    }
-
-    fn has_write(&self, b: usize, line: u64) -> bool {
-        let bank = &self.banks[b];
-        let mut i = bank.q[WRITE].head;
-        while i != NONE {
-            let s = &self.slots[i as usize];
-            if s.line == line {
-                return true;
-            }
-            i = s.next;
-        }
-        let mut i = self.staged.head[WRITE];
-        while i != NONE {
-            let s = &self.slots[i as usize];
-            if s.line == line {
-                return true;
-            }
-            i = s.next;
-        }
-        bank.active != NONE && {
-            let s = &self.slots[bank.active as usize];
-            s.dir as usize == WRITE && s.line == line
-        }
-    }
-
-    /// Takes slot `i` out of its bank's list; the caller refreshes `hit` and `miss`.
-    pub(super) fn unlink(&mut self, b: usize, i: u16) {
-        let Slot { next, prev, dir, .. } = self.slots[i as usize];
-        let q = &mut self.banks[b].q[dir as usize];
-        match prev {
-            NONE => q.head = next,
-            p => self.slots[p as usize].next = next,
-        }
-        match next {
-            NONE => q.tail = prev,
-            n => self.slots[n as usize].prev = prev,
-        }
-        self.queued[dir as usize] -= 1;
-    }
-
-    pub(super) fn recycle(&mut self, i: u16) {
-        self.slots[i as usize].next = self.free;
-        self.free = i;
-    }
-
-    /// The first slot from `i` on whose row is, or is not, `row`.
-    #[inline]
-    fn first(&self, mut i: u16, row: u32, same: bool) -> u16 {
-        while i != NONE && (self.slots[i as usize].row == row) != same {
-            i = self.slots[i as usize].next;
-        }
-        i
-    }
-
-    /// Sets the oldest hit of a bank's list, searching from `from`.
-    #[inline]
-    pub(super) fn find_hit(&mut self, b: usize, dir: usize, from: u16) {
-        let hit = match self.banks[b].row {
-            NO_ROW => NONE,
-            row => self.first(from, row, true),
-        };
-        self.set_hit(b, dir, hit);
-    }
-
-    #[inline]
-    pub(super) fn find_miss(&mut self, b: usize, dir: usize) {
-        let row = self.banks[b].row;
-        let head = self.banks[b].q[dir].head;
-        let miss = if row == NO_ROW { head } else { self.first(head, row, false) };
-        self.set_miss(b, dir, miss);
-    }
-
-    /// Precharges bank `b` at `at`.
-    pub(super) fn close(&mut self, b: usize, at: u64) {
-        self.note(at, Command::Pre, b);
-        self.banks[b].row = NO_ROW;
-        self.scan.act_at[b] = self.scan.act_at[b].max(at + self.t.rp);
-        self.open &= !(1 << b);
-        for dir in [READ, WRITE] {
-            let head = self.banks[b].q[dir].head;
-            if head != NONE {
-                self.set_hit(b, dir, NONE);
-                self.set_miss(b, dir, head);
-            } else {
-                self.empty(b, dir);
-            }
-        }
-    }
-
-    #[inline]
-    fn empty(&mut self, b: usize, dir: usize) {
-        self.banks[b].q[dir] = EMPTY;
-        self.hits[dir] &= !(1 << b);
-        self.misses[dir] &= !(1 << b);
-    }
-
-    /// A row of bank `b` was opened: sorts its queues into hits and misses anew.
-    pub(super) fn opened(&mut self, b: usize) {
-        self.open |= 1 << b;
-        for dir in [READ, WRITE] {
-            let head = self.banks[b].q[dir].head;
-            if head != NONE {
-                self.find_hit(b, dir, head);
-                self.find_miss(b, dir);
-            } else {
-                self.empty(b, dir);
-            }
-        }
-    }
-
     /// Frees a queue entry at `at`, now or when its data has passed.
     #[inline]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {
@@ -630,33 +399,16 @@ impl Channel {
             for b in bits(mask) {
                 if self.banks[b].row != NO_ROW {
                     self.stats.precharges += 1;
-                    self.close(b, due.max(self.scan.pre_at[b]));
+                    self.close(b, due.max(self.scan.lanes[b].pre_at));
                 }
-                at = at.max(self.scan.act_at[b]);
+                at = at.max(self.scan.lanes[b].act_at);
             }
             for b in bits(mask) {
-                self.scan.act_at[b] = at + self.t.rfc;
+                self.scan.lanes[b].act_at = at + self.t.rfc;
             }
             self.stats.refreshes += missed + 1;
             self.ranks[r].refresh_due = last + self.t.refi;
         }
         self.refresh_due = self.next_refresh();
     }
-}
-
-#[inline]
-pub(super) fn set(mask: &mut u64, bit: usize, on: bool) {
-    *mask = (*mask & !(1 << bit)) | (u64::from(on) << bit);
-}
-
-/// The positions of the set bits, lowest first.
-#[inline]
-pub(super) fn bits(mut m: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        (m != 0).then(|| {
-            let b = m.trailing_zeros() as usize;
-            m &= m - 1;
-            b
-        })
-    })
 }

@@ -4,6 +4,7 @@
 //! Event-driven: the caller pushes requests, calls [`Controller::advance`] when told to,
 //! and receives the time at which each read's data is there.
 
+mod banks;
 mod channel;
 pub mod gauge;
 pub mod mapping;

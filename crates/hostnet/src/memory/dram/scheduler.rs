@@ -4,8 +4,9 @@
 //! command is the one that the policy prefers among those possible at the smallest of
 //! these times.
 
+use super::banks::bits;
 use super::channel::{
-    bits, Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
+    Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
 };
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
@@ -181,6 +182,14 @@ impl Channel {
         self.stale = ALL_STALE;
     }
 
+    /// Whether the preferred candidate of `class` is one of bank `b`: if not, it stays preferred when that
+    /// bank's turns later or is withdrawn.
+    #[inline]
+    fn is_best(&self, class: usize, b: usize) -> bool {
+        let best = self.scan.best[class];
+        best != NO_CHOICE && best as usize & ((1 << BANK_BITS) - 1) == b
+    }
+
     /// A new candidate of `class`.
     #[inline]
     pub(super) fn offer(&mut self, class: usize, at: u64, key: Key) {
@@ -205,11 +214,11 @@ impl Channel {
         if (self.misses[dir] & !self.blocked) >> b & 1 == 0 {
             return;
         }
-        let key = self.scan.miss_key[dir][b];
+        let key = self.scan.lanes[b].miss_key[dir];
         if self.open >> b & 1 == 0 {
             self.offer(ACTIVATE, self.activate_at(b), key);
         } else if self.p.scheduler == Scheduler::FirstReady || self.hits[dir] >> b & 1 == 0 {
-            self.offer(PRECHARGE, self.scan.pre_at[b], key);
+            self.offer(PRECHARGE, self.scan.lanes[b].pre_at, key);
         }
     }
 
@@ -231,82 +240,52 @@ impl Channel {
 
     #[inline]
     pub(super) fn column_at(&self, b: usize, dir: usize) -> u64 {
-        let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
-        self.scan.col_at[b].max(self.scan.group_col[dir][g % BANKS]).max(self.scan.rank_col[dir][r % BANKS])
+        let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
+        let scan = &*self.scan;
+        scan.lanes[b % BANKS].col_at.max(scan.group_col[dir][g % BANKS]).max(scan.rank_col[dir][r % BANKS])
     }
 
     #[inline]
     pub(super) fn activate_at(&self, b: usize) -> u64 {
-        let (g, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
-        self.scan.act_at[b].max(self.scan.group_act[g % BANKS]).max(self.scan.rank_act[r % BANKS])
+        let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
+        let scan = &*self.scan;
+        scan.lanes[b % BANKS].act_at.max(scan.group_act[g % BANKS]).max(scan.rank_act[r % BANKS])
     }
 
+    /// Columns of the banks with `hits`, and of the slots that rows were opened for.
     #[inline]
     fn search_columns(&self, hits: u64, floor: u64) -> Choice {
-        let scan = &*self.scan;
-        let dir = self.write_mode as usize;
-        let mut best = self.columns(hits, dir, &scan.hit_key[dir], floor);
-        if self.active != 0 {
-            let reads = self.active & !self.active_writes;
-            best = best.min(self.columns(reads, READ, &scan.active_key, floor));
-        }
-        if self.active_writes != 0 {
-            best = best.min(self.columns(self.active_writes, WRITE, &scan.active_key, floor));
-        }
-        best
-    }
-
-    #[inline]
-    fn search_activates(&self, mask: u64, floor: u64) -> Choice {
-        let scan = &*self.scan;
-        let keys = &scan.miss_key[self.write_mode as usize];
-        self.grouped(mask, &scan.act_at, &scan.group_act, &scan.rank_act, keys, floor)
-    }
-
-    #[inline]
-    fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
-        let keys = &self.scan.miss_key[self.write_mode as usize];
+        let here = self.write_mode as usize;
         let mut best = NO_KEY;
-        for b in bits(mask) {
-            best = best.min(timed(floor, self.scan.pre_at[b], keys[b]));
+        for b in bits(hits | self.active) {
+            let lane = &self.scan.lanes[b];
+            let active = self.active >> b & 1 == 1;
+            let dir = if active { (self.active_writes >> b & 1) as usize } else { here };
+            let key = if active { lane.active_key } else { lane.hit_key[here] };
+            best = best.min(timed(floor, self.column_at(b, dir), key));
         }
         untimed(floor, best)
     }
 
     #[inline]
-    fn columns(&self, mask: u64, dir: usize, keys: &[Key; BANKS], floor: u64) -> Choice {
-        let scan = &*self.scan;
-        self.grouped(mask, &scan.col_at, &scan.group_col[dir], &scan.rank_col[dir], keys, floor)
+    fn search_activates(&self, mask: u64, floor: u64) -> Choice {
+        let dir = self.write_mode as usize;
+        let mut best = NO_KEY;
+        for b in bits(mask) {
+            best = best.min(timed(floor, self.activate_at(b), self.scan.lanes[b].miss_key[dir]));
+        }
+        untimed(floor, best)
     }
 
-    /// The preferred candidate among the banks of `mask`, each bound by its bank, its
-    /// group and its rank.
     #[inline]
-    fn grouped(
-        &self,
-        mask: u64,
-        bank: &[u64; BANKS],
-        group: &[u64; BANKS],
-        rank: &[u64; BANKS],
-        keys: &[Key; BANKS],
-        floor: u64,
-    ) -> Choice {
-        let mut all = NO_CHOICE;
-        let mut rest = mask;
-        while rest != 0 {
-            // The rank's bound is a floor for all its banks.
-            let r = (rest.trailing_zeros() >> self.rank_shift) as usize % BANKS;
-            let here = rest & (self.rank_mask << (r << self.rank_shift));
-            rest ^= here;
-            let floor = floor.max(rank[r]);
-            let mut best = NO_KEY;
-            for b in bits(here) {
-                let at = bank[b].max(group[self.scan.group[b] as usize % BANKS]);
-                best = best.min(timed(floor, at, keys[b]));
-            }
-            all = all.min(untimed(floor, best));
+    fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
+        let dir = self.write_mode as usize;
+        let mut best = NO_KEY;
+        for b in bits(mask) {
+            let lane = &self.scan.lanes[b];
+            best = best.min(timed(floor, lane.pre_at, lane.miss_key[dir]));
         }
-        all
+        untimed(floor, best)
     }
 
     /// The preferred command and its time.
@@ -364,8 +343,13 @@ impl Channel {
                 continue;
             }
             let open = self.open & rank.mask;
-            let (mask, when) = if open != 0 { (open, &self.scan.pre_at) } else { (rank.mask, &self.scan.act_at) };
-            let at = bits(mask).map(|b| when[b]).max().unwrap_or(0);
+            let lanes = &self.scan.lanes;
+            let at = if open != 0 {
+                bits(open).map(|b| lanes[b].pre_at).max()
+            } else {
+                bits(rank.mask).map(|b| lanes[b].act_at).max()
+            };
+            let at = at.unwrap_or(0);
             best = best.min((at, r));
         }
         best
@@ -405,7 +389,7 @@ impl Channel {
             self.stats.precharges += 1;
             self.close(b, at);
             // Row hits may have been waiting.
-            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
+            self.stale |= 1 << PRECHARGE | u8::from(self.is_best(COLUMN, b)) << COLUMN;
             self.offer_row(b, dir);
         }
     }
@@ -428,7 +412,7 @@ impl Channel {
         rank.refresh_due += self.t.refi;
         self.blocked &= !rank.mask;
         for b in bits(rank.mask) {
-            self.scan.act_at[b] = at + self.t.rfc;
+            self.scan.lanes[b].act_at = at + self.t.rfc;
         }
         self.refresh_due = self.next_refresh();
         self.stats.refreshes += 1;
@@ -438,7 +422,7 @@ impl Channel {
         let dir = self.write_mode as usize;
         let i = self.banks[b].q[dir].miss;
         self.banks[b].active = i;
-        self.scan.active_key[b] = key(ACTIVE, self.slots[i as usize].age, b);
+        self.scan.lanes[b].active_key = key(ACTIVE, self.slots[i as usize].age, b);
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
         self.open_row(b, self.slots[i as usize].row, at);
         self.unlink(b, i);
@@ -446,7 +430,7 @@ impl Channel {
         self.active_writes |= (dir as u64) << b;
         self.opened(b);
         self.stale |= 1 << ACTIVATE;
-        self.offer(COLUMN, self.column_at(b, dir), self.scan.active_key[b]);
+        self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].active_key);
         if self.p.release == Release::Activate {
             self.free_entry(dir, at, at);
         }
@@ -460,10 +444,10 @@ impl Channel {
         self.stats.activates += 1;
         self.banks[b].row = row;
         self.banks[b].accesses = 0;
-        self.scan.col_at[b] = at + t.rcd;
-        self.scan.pre_at[b] = at + t.ras;
-        self.scan.act_at[b] = at + t.rc;
-        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        self.scan.lanes[b].col_at = at + t.rcd;
+        self.scan.lanes[b].pre_at = at + t.ras;
+        self.scan.lanes[b].act_at = at + t.rc;
+        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
         let rank = &mut self.ranks[r];
         rank.acts[rank.acts_next] = at;
         rank.acts_next = (rank.acts_next + 1) & 3;
@@ -482,8 +466,8 @@ impl Channel {
         self.cmd_free = at + t.col_bus;
         let bank = &mut self.banks[b];
         bank.accesses += 1;
-        self.scan.pre_at[b] = self.scan.pre_at[b].max(at + t.col_to_pre[dir]);
-        let (group, r) = (self.scan.group[b] as usize, b >> self.rank_shift);
+        self.scan.lanes[b].pre_at = self.scan.lanes[b].pre_at.max(at + t.col_to_pre[dir]);
+        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
         let table = &t.col_to_col[dir];
         for next in [READ, WRITE] {
             let scan = &mut *self.scan;
@@ -524,7 +508,7 @@ impl Channel {
         self.recycle(i);
         if self.closes(b, dir) {
             self.stats.auto_precharges += 1;
-            let pre = self.scan.pre_at[b];
+            let pre = self.scan.lanes[b].pre_at;
             self.close(b, pre);
         }
         if self.p.bank_queue > 0 || self.p.scheduler == Scheduler::Transaction {
@@ -532,8 +516,8 @@ impl Channel {
         }
         self.stale |= 1 << COLUMN;
         if self.p.scheduler == Scheduler::FirstReady {
-            // The bank may have been a candidate for an earlier precharge already.
-            self.stale |= 1 << PRECHARGE;
+            // The bank may have been the candidate for an earlier precharge already.
+            self.stale |= u8::from(self.is_best(PRECHARGE, b)) << PRECHARGE;
         }
         self.offer_row(b, self.write_mode as usize);
     }

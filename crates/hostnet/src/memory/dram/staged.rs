@@ -3,7 +3,8 @@
 //! first whose bank has room; a bank queue mixes reads and writes in order of arrival;
 //! the banks take turns for the command bus.
 
-use super::channel::{bits, Channel, NEVER, NONE, READ, WRITE};
+use super::banks::bits;
+use super::channel::{Channel, NEVER, NONE, READ, WRITE};
 use super::{Completion, RowOutcome};
 
 /// State of the queues in front of the bank queues.
@@ -166,7 +167,7 @@ impl Channel {
             let limit = self.p.row_hit_limit;
             let spent = limit > 0 && self.banks[b].accesses >= limit;
             if self.slots[head as usize].row != self.banks[b].row && (!hit || spent) {
-                offer(self.scan.pre_at[b], head, ROW);
+                offer(self.scan.lanes[b].pre_at, head, ROW);
             }
         }
         let mut choice = if best == u64::MAX { (NEVER, NEVER) } else { (floor + (best >> 36), best & ((1 << 36) - 1)) };

@@ -3,7 +3,8 @@
 //! order of these decisions, and the next decision is taken a row cycle ahead of the
 //! time at which the data bus becomes free.
 
-use super::channel::{bits, Channel, NEVER, NONE, NO_ROW, READ, WRITE};
+use super::banks::bits;
+use super::channel::{Channel, NEVER, NONE, NO_ROW, READ, WRITE};
 use super::timing::{OTHER_RANK, SAME_RANK};
 use super::{Completion, RowOutcome};
 
@@ -58,9 +59,9 @@ impl Channel {
             for b in bits(mask) {
                 if self.banks[b].row != NO_ROW {
                     self.stats.precharges += 1;
-                    self.close(b, self.scan.pre_at[b].max(due));
+                    self.close(b, self.scan.lanes[b].pre_at.max(due));
                 }
-                at = at.max(self.scan.act_at[b]);
+                at = at.max(self.scan.lanes[b].act_at);
             }
             self.refresh(r, at);
         }
@@ -73,7 +74,7 @@ impl Channel {
         if self.banks[b].row == NO_ROW {
             at
         } else {
-            at.max(self.scan.pre_at[b].max(now) + self.t.rp)
+            at.max(self.scan.lanes[b].pre_at.max(now) + self.t.rp)
         }
     }
 
@@ -89,7 +90,7 @@ impl Channel {
         let seamless = (self.pipeline.bus_at + turn).max(now);
         let mut hit = (true, u64::MAX, 0);
         for b in bits(self.hits[dir]) {
-            hit = hit.min((self.column_at(b, dir) > seamless, self.scan.hit_key[dir][b], b));
+            hit = hit.min((self.column_at(b, dir) > seamless, self.scan.lanes[b].hit_key[dir], b));
         }
         if hit.1 != u64::MAX && !hit.0 {
             return (hit.2, self.banks[hit.2].q[dir].hit);
@@ -100,7 +101,7 @@ impl Channel {
             // Everything that can be hidden is equally early.
             let at = self.prepare_at(b, now);
             let at = if at <= hidden_until { 0 } else { at };
-            miss = miss.min((at, self.scan.miss_key[dir][b], b));
+            miss = miss.min((at, self.scan.lanes[b].miss_key[dir], b));
         }
         if hit.1 != u64::MAX && miss.0 != 0 {
             return (hit.2, self.banks[hit.2].q[dir].hit);
@@ -122,7 +123,7 @@ impl Channel {
             self.slots[i as usize].outcome = Some(outcome);
             if conflict {
                 self.stats.precharges += 1;
-                self.close(b, self.scan.pre_at[b].max(now));
+                self.close(b, self.scan.lanes[b].pre_at.max(now));
             }
             let at = self.activate_at(b).max(now);
             self.open_row(b, s.row, at);
