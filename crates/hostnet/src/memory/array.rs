@@ -21,6 +21,8 @@ pub enum Replacement {
     Nru,
     /// Uniformly random.
     Random,
+    /// Random, but never the way used last.
+    Nmru,
 }
 
 /// How a line address picks its set.
@@ -270,6 +272,10 @@ impl Array {
             Replacement::TreePlru => self.point_away(base / self.stride, way),
             Replacement::Nru => self.use_among(base, way, u32::MAX),
             Replacement::Random => {}
+            Replacement::Nmru => {
+                let last = self.set_mut(base).2;
+                *last = *last & 0xff_ffff | (way as u32 + 1) << 24;
+            }
         }
     }
 
@@ -363,8 +369,14 @@ impl Array {
             return empty.trailing_zeros() as usize;
         }
         match self.policy {
-            Replacement::Random | Replacement::Nru => {
+            Replacement::Random | Replacement::Nru | Replacement::Nmru => {
                 let mut among = mask;
+                if self.policy == Replacement::Nmru {
+                    let used = 1u32 << (*self.set_mut(base).2 >> 24) >> 1;
+                    if mask & !used != 0 {
+                        among = mask & !used;
+                    }
+                }
                 if self.policy == Replacement::Nru {
                     let ages = self.set_mut(base).1;
                     let clear = (0..ways).filter(|w| ages[*w] == 0).fold(0, |m, w| m | 1 << w);
@@ -509,6 +521,23 @@ mod tests {
         // 10 to 12 have been used since 3, of which the last cleared the others.
         let next = a.insert(13, false, mask).1.unwrap().line;
         assert!([3, 10, 11].contains(&next), "{next}");
+    }
+
+    #[test]
+    fn nmru_spares_the_way_used_last_unless_it_is_the_only_one() {
+        let mut a = one_set(4, Replacement::Nmru);
+        fill(&mut a, 0..4);
+        let mut last = 3;
+        let mut gone = [0u32; 2];
+        for line in 4..4000 {
+            let out = a.insert(line, false, 0b1111).1.unwrap().line;
+            assert_ne!(out, last);
+            gone[usize::from(out == last.saturating_sub(1))] += 1;
+            last = line;
+        }
+        // Any of the other three is as likely as the next.
+        assert!((gone[1] as f64 / 3996.0 - 1.0 / 3.0).abs() < 0.03, "{gone:?}");
+        assert!(a.insert(5000, false, 0b1).1.is_some() && a.insert(5001, false, 0b1).1.is_some());
     }
 
     #[test]
