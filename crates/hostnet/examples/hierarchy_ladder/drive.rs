@@ -121,6 +121,7 @@ fn hierarchy() -> HierarchySpec {
             clean_victim: CleanVictim::Drop,
             write_buffer: 512,
             nic_credits: 0,
+            write_order: Default::default(),
             writebacks: WriteBacks::AtOnce,
             write_ack: Span(0),
         },

@@ -40,37 +40,56 @@ impl Sweep {
 }
 
 impl Memory {
-    /// `Event::Cha`: a request of a core arrives, and waits while the home agent admits none.
+    /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
     pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
-        if self.admits_core() && self.admission.is_empty() {
+        let side = self.side(Path::of(self.txns[id as usize].op));
+        if self.admission[side].is_empty() && self.admits(side) {
             self.admit(cal, id, now);
         } else {
-            self.admission.push_back(id);
+            self.admission[side].push_back(id);
         }
     }
 
-    /// Cores leave the last credits to the integrated NIC.
+    /// The queue of a path's requests at the home agent.
     #[inline]
-    fn admits_core(&self) -> bool {
-        self.cha_writes.free() > self.nic_credits
+    pub(super) fn side(&self, path: Path) -> usize {
+        usize::from(self.sides && path.is_peripheral())
+    }
+
+    /// Whether there is room for the write that a request of `side` may cause. The last credits are the
+    /// integrated NIC's.
+    #[inline]
+    fn admits(&self, side: usize) -> bool {
+        self.cha_writes.free() > self.nic_credits && self.within_share(side)
+    }
+
+    #[inline]
+    fn within_share(&self, side: usize) -> bool {
+        !self.sides || self.waiting[side] < self.cha_writes.credits() / 2
     }
 
     /// Whether a NIC write may enter now; if not, `Event::NicRx` will tell it to go on.
     #[inline]
     pub fn admits_nic(&mut self) -> bool {
-        self.nic_waits = self.cha_writes.free() == 0;
+        self.nic_waits = !self.room_for_nic();
         !self.nic_waits
     }
 
-    /// Admits who waits, as far as there is room for the write that each may cause.
+    fn room_for_nic(&self) -> bool {
+        self.cha_writes.free() > 0 && self.within_share(usize::from(self.sides))
+    }
+
+    /// Admits who waits, as far as there is room.
     pub(super) fn resume(&mut self, cal: &mut Events, now: Time) {
-        if self.nic_waits && self.cha_writes.free() > 0 {
+        if self.nic_waits && self.room_for_nic() {
             self.nic_waits = false;
             cal.push(now, Event::NicRx);
         }
-        while self.admits_core() {
-            let Some(id) = self.admission.pop_front() else { break };
-            self.admit(cal, id, now);
+        for side in 0..2 {
+            while self.admits(side) {
+                let Some(id) = self.admission[side].pop_front() else { break };
+                self.admit(cal, id, now);
+            }
         }
     }
 

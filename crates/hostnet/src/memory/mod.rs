@@ -96,7 +96,25 @@ pub mod rx {
 struct Channel {
     next: Time,
     reads: VecDeque<u32>,
-    writes: VecDeque<Write>,
+    /// By side, see `Memory::side`.
+    writes: [VecDeque<Write>; 2],
+    /// The side that gave the last write.
+    last: usize,
+}
+
+impl Channel {
+    fn waits_to_write(&self) -> bool {
+        self.writes.iter().any(|w| !w.is_empty())
+    }
+
+    /// The write whose turn it is, and its side.
+    fn next_write(&mut self) -> Option<(Write, usize)> {
+        let turn = 1 - self.last;
+        let side = if self.writes[turn].is_empty() { self.last } else { turn };
+        let w = self.writes[side].pop_front()?;
+        self.last = side;
+        Some((w, side))
+    }
 }
 
 /// A write at the controller's door.
@@ -160,8 +178,12 @@ pub struct Memory {
     marks: Vec<Marks>,
     free_txns: Vec<u32>,
     live_txns: u32,
-    /// Requests of cores that the home agent has not admitted yet.
-    admission: VecDeque<u32>,
+    /// Cores (0) and devices (1) queue apart; else all share the first of two queues.
+    sides: bool,
+    /// Requests that the home agent has not admitted yet, by side.
+    admission: [VecDeque<u32>; 2],
+    /// Writes that wait at the home agent, by side.
+    waiting: [u32; 2],
     /// The NIC waits for admission.
     nic_waits: bool,
     /// Credits of `cha_writes` that cores leave to the NIC.
@@ -207,7 +229,7 @@ impl Memory {
         let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = Controller::new(d)?;
-        let channel = Channel { next: Time::MAX, reads: VecDeque::new(), writes: VecDeque::new() };
+        let channel = Channel { next: Time::MAX, reads: VecDeque::new(), writes: Default::default(), last: 0 };
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
@@ -244,7 +266,9 @@ impl Memory {
             marks: Vec::with_capacity(1024),
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
-            admission: VecDeque::new(),
+            admission: Default::default(),
+            sides: h.llc.write_order == spec::WriteOrder::Turns,
+            waiting: [0; 2],
             nic_waits: false,
             nic_credits: h.llc.nic_credits,
             cha_writes: Domain::new(h.llc.write_buffer),
@@ -388,12 +412,13 @@ impl Memory {
         let (ch, at) = self.dram.route(line);
         let path = if class.is_device_write() { Path::P2mWrite } else { Path::C2mWrite };
         let w = Write { line, since: now, path, id };
-        let c = &self.channels[ch];
-        if c.writes.is_empty() && self.accepts(ch, true, now) {
+        if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
             self.accepted(cal, &w, now);
         } else {
-            self.channels[ch].writes.push_back(w);
+            let side = self.side(path);
+            self.channels[ch].writes[side].push_back(w);
+            self.waiting[side] += 1;
             self.cha_writes.force(now);
         }
         self.arm(cal, ch, now);
@@ -436,7 +461,7 @@ impl Memory {
     #[inline]
     fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
         let c = &self.channels[ch];
-        let waiting = !c.reads.is_empty() || !c.writes.is_empty();
+        let waiting = !c.reads.is_empty() || c.waits_to_write();
         if let Some(next) = self.dram.wake(ch, waiting) {
             let next = next.max(now);
             if next < self.channels[ch].next {
@@ -468,8 +493,9 @@ impl Memory {
         }
         self.channels[ch].next = Time::MAX;
         if self.dram.advance(now, ch, &mut self.done) {
-            while !self.channels[ch].writes.is_empty() && self.dram.can_accept(ch, true) {
-                let w = self.channels[ch].writes.pop_front().expect("not empty");
+            while self.dram.can_accept(ch, true) {
+                let Some((w, side)) = self.channels[ch].next_write() else { break };
+                self.waiting[side] -= 1;
                 self.cha_writes.give(now, w.since);
                 let (_, at) = self.dram.route(w.line);
                 self.enqueue(ch, w.line, WRITE, at, now);
@@ -510,8 +536,8 @@ impl Memory {
     /// # Errors
     /// One sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
-        let waiting: usize = self.channels.iter().map(|c| c.writes.len()).sum();
-        if self.cha_writes.used() as usize != waiting {
+        let waiting: usize = self.channels.iter().flat_map(|c| &c.writes).map(VecDeque::len).sum();
+        if [self.cha_writes.used(), self.waiting.iter().sum()] != [waiting as u32; 2] {
             return Err(format!("{} home-agent credits are out for {waiting} waiting writes", self.cha_writes.used()));
         }
         let arrays = self.l1.iter().chain(&self.l2).chain([&self.llc]);

@@ -89,6 +89,9 @@ pub struct LlcSpec {
     /// Of these, how many only the integrated NIC may use, so that what has come over the wire goes first.
     #[serde(default)]
     pub nic_credits: u32,
+    /// Who of those that wait goes first.
+    #[serde(default)]
+    pub write_order: WriteOrder,
     /// How an L2 victim reaches the home agent.
     #[serde(default)]
     pub writebacks: WriteBacks,
@@ -96,6 +99,18 @@ pub struct LlcSpec {
     /// queue has it.
     #[serde(default)]
     pub write_ack: Span,
+}
+
+/// In which order writes that wait at the home agent enter a channel's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteOrder {
+    /// As they came.
+    #[default]
+    Arrival,
+    /// Cores and devices take turns, and neither takes more than half of the room, so that the one that
+    /// fills it is the one that waits (isolation as Understanding the Host Network, section 7, asks for).
+    Turns,
 }
 
 /// How an L2 victim reaches the home agent.

@@ -42,6 +42,7 @@ pub fn small() -> HierarchySpec {
             clean_victim: CleanVictim::Allocate,
             write_buffer: 256,
             nic_credits: 0,
+            write_order: Default::default(),
             writebacks: WriteBacks::AtOnce,
             write_ack: Span(0),
         },
