@@ -9,7 +9,7 @@ class CacheSpec(Section):
     """One level of private cache."""
     latency_cycles: int
     """Cycles of the core clock that a look-up adds to an access."""
-    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random']
+    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
     """Replacement policy."""
     size: str
     """Capacity."""
@@ -195,7 +195,7 @@ class LlcSpec(Section):
     """Of these, how many only the integrated NIC may use, so that what has come over the wire goes first."""
     read_hit: Literal['retain'] | Literal['migrate']
     """What a core's read hit leaves behind."""
-    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random']
+    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
     """Replacement policy."""
     role: Literal['victim'] | Literal['inclusive']
     """Role in the hierarchy."""
@@ -210,6 +210,8 @@ class LlcSpec(Section):
     write_buffer: int
     """Writes that may wait at the home agent for a full write pending queue before it stops admitting requests
     (second stage of backpressure)."""
+    write_order: Literal['arrival'] | Literal['turns']
+    """Who of those that wait goes first."""
     writebacks: Literal['at_once'] | Literal['admitted']
     """How an L2 victim reaches the home agent."""
 

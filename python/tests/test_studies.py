@@ -48,7 +48,7 @@ HOST_EXPERIMENTS = {"peakbw-cl", "peakbw-il", "prefetch", "fig3-knobs", "fig6a",
 
 
 def test_every_experiment_of_the_host_network_has_a_study_or_says_what_it_lacks():
-    built = [s.figure for s in studies.all_studies() if s.system == "hostnetwork"]
+    built = [s.figure for s in studies.all_studies() if s.system == "hostnetwork" and not s.figure.startswith("future-")]
     assert Counter([*built, *hostnetwork.NOT_BUILT]) == Counter(HOST_EXPERIMENTS)
     assert len(HOST_EXPERIMENTS) == 34
     for figure in hostnetwork.NOT_BUILT:

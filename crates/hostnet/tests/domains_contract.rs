@@ -253,3 +253,22 @@ fn d15_what_cannot_run_says_so_in_one_sentence() {
     assert!(bad("p2m_write", "p2m_wrte").contains("did you mean \"p2m_write\""));
     assert!(bad("platform = \"cascadelake\"", "platform = \"sim24\"").contains("platform \"sim24\" lacks"));
 }
+
+/// Sharing a channel's writes evenly, each side gets the rate of the other or all it asks for; in order of
+/// arrival cores crowd the device out.
+#[test]
+fn d18_writes_in_turns_keep_the_cores_from_crowding_the_device_out() {
+    let by = |order: &str| {
+        measured(
+            &text(6, 0.5, "p2m_write", &format!("[override.caches.llc]\nwrite_order = \"{order}\"\n"))
+                .replace("60 us", "300 us"),
+        )
+    };
+    let (arrival, turns) = (by("arrival"), by("turns"));
+    let writes = |o: &Outcome| (get(o, "mem_c2m_write_gbs"), get(o, "mem_p2m_write_gbs"));
+    let (cores, device) = writes(&arrival);
+    assert!(cores > 1.5 * device, "{cores} and {device}");
+    let (cores, device) = writes(&turns);
+    near(cores, device, 0.05, "both sides write as much");
+    near(get(&turns, "mem_bw_gbs"), get(&arrival, "mem_bw_gbs"), 0.05, "nothing is lost by taking turns");
+}

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic")
 BUILT = ("sweeper", "hostnetwork")
 
+# Where the studies of a system are, when not in the module of its name alone.
+_MODULES = {"hostnetwork": ("hostnetwork", "hostnetwork_future")}
+
 # Swept columns come first in every table, in this order.
 COLUMN_ORDER = ("quadrant", "run", "c2m", "p2m", "n", "repeat", "case", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf", "ways",
                 "depth", "endpoints", "channels", "split_a", "split_b", "rate_mrps", "rate_basis", "load", "quick")
@@ -139,7 +142,8 @@ class StudyRun:
 
 def all_studies() -> list[Study]:
     """Every study of every system built so far."""
-    return [s for system in BUILT for s in import_module(f".{system}", __name__).STUDIES]
+    modules = (m for system in BUILT for m in _MODULES.get(system, (system,)))
+    return [s for m in modules for s in import_module(f".{m}", __name__).STUDIES]
 
 
 def not_built(system: str) -> Mapping[str, str]:
