@@ -365,7 +365,7 @@ impl Nic {
             SweepTx::Nic => {
                 let count = u32::from(p.tx_lines);
                 let at = now + self.notify;
-                cal.push(at, Event::Sweep { line: p.tx_line, count, op: Sweep::Sweep as u8 });
+                cal.push(at, Event::sweep(p.tx_line, count, Sweep::Sweep as u8));
                 released = at + self.interval * u64::from(count);
             }
             SweepTx::Cpu => q.hints.push_back((p.tx_line, p.tx_lines, now)),

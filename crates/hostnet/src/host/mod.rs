@@ -231,7 +231,8 @@ impl Host {
                     self.sent(id);
                 }
             }
-            Event::Sweep { line, count, op } => {
+            Event::Sweep { high, low, count, op } => {
+                let line = u64::from(high) << 32 | u64::from(low);
                 for l in line..line + u64::from(count) {
                     self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), now);
                 }
@@ -326,7 +327,7 @@ impl Host {
                         // A sweep that finds the next instance in place of this one is a race.
                         self.mem.consumed(line, lines.into());
                     }
-                    self.cal.push(home, Event::Sweep { line, count: lines, op });
+                    self.cal.push(home, Event::sweep(line, lines, op));
                 }
                 Retired::Tag(tag) => match Effect::of(tag) {
                     (Effect::Post, id) => self.nic.post(&mut self.cal, id, now),

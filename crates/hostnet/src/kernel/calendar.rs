@@ -23,14 +23,16 @@ struct Node<E> {
 pub struct Calendar<E> {
     nodes: Vec<Node<E>>,
     free: u32,
-    heads: Vec<u32>,
-    tails: Vec<u32>,
+    /// First and last node of each bucket's list; the last is valid when there is a first.
+    ends: Vec<(u32, u32)>,
     used: [u64; BUCKETS / 64],
     /// Bucket number (time >> WIDTH_BITS) that the window starts at.
     cursor: u64,
     near: usize,
     far: BinaryHeap<Reverse<(u64, u64, FarEvent<E>)>>,
     far_seq: u64,
+    /// Bucket number of the earliest event in `far`.
+    far_first: u64,
     popped: u64,
 }
 
@@ -59,13 +61,13 @@ impl<E: Copy> Default for Calendar<E> {
         Calendar {
             nodes: Vec::with_capacity(1024),
             free: NIL,
-            heads: vec![NIL; BUCKETS],
-            tails: vec![NIL; BUCKETS],
+            ends: vec![(NIL, NIL); BUCKETS],
             used: [0; BUCKETS / 64],
             cursor: 0,
             near: 0,
             far: BinaryHeap::new(),
             far_seq: 0,
+            far_first: u64::MAX,
             popped: 0,
         }
     }
@@ -79,6 +81,7 @@ impl<E: Copy> Calendar<E> {
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
         if bucket >= self.cursor + BUCKETS as u64 {
             self.far_seq += 1;
+            self.far_first = self.far_first.min(bucket);
             self.far.push(Reverse((at.0, self.far_seq, FarEvent(event))));
         } else {
             self.insert(at.0, event);
@@ -99,22 +102,21 @@ impl<E: Copy> Calendar<E> {
             (self.nodes.len() - 1) as u32
         };
         self.near += 1;
-        let head = self.heads[b];
+        let ends = &mut self.ends[b];
+        let (head, tail) = *ends;
         if head == NIL {
-            self.heads[b] = id;
-            self.tails[b] = id;
+            *ends = (id, id);
             self.used[b / 64] |= 1 << (b % 64);
             return;
         }
-        let tail = self.tails[b] as usize;
-        if self.nodes[tail].at <= at {
-            self.nodes[tail].next = id;
-            self.tails[b] = id;
+        if self.nodes[tail as usize].at <= at {
+            self.nodes[tail as usize].next = id;
+            ends.1 = id;
             return;
         }
         if self.nodes[head as usize].at > at {
             self.nodes[id as usize].next = head;
-            self.heads[b] = id;
+            ends.0 = id;
             return;
         }
         let mut prev = head;
@@ -129,10 +131,15 @@ impl<E: Copy> Calendar<E> {
         self.nodes[prev as usize].next = id;
     }
 
+    /// Moves what the window has reached out of the heap.
+    #[cold]
     fn migrate(&mut self) {
-        let end = (self.cursor + BUCKETS as u64) << WIDTH_BITS;
+        let end = self.cursor + BUCKETS as u64;
+        self.far_first = u64::MAX;
         while let Some(Reverse((at, _, _))) = self.far.peek() {
-            if *at >= end {
+            let bucket = *at >> WIDTH_BITS;
+            if bucket >= end {
+                self.far_first = bucket;
                 break;
             }
             let Reverse((at, _, FarEvent(event))) = self.far.pop().expect("peeked");
@@ -151,15 +158,13 @@ impl<E: Copy> Calendar<E> {
         let start = self.cursor as usize & (BUCKETS - 1);
         let b = self.first_used(start);
         let ahead = (b + BUCKETS - start) & (BUCKETS - 1);
-        if ahead > 0 {
-            self.cursor += ahead as u64;
-            if !self.far.is_empty() {
-                self.migrate();
-            }
+        self.cursor += ahead as u64;
+        if self.far_first < self.cursor + BUCKETS as u64 {
+            self.migrate();
         }
-        let id = self.heads[b];
+        let id = self.ends[b].0;
         let node = self.nodes[id as usize];
-        self.heads[b] = node.next;
+        self.ends[b].0 = node.next;
         if node.next == NIL {
             self.used[b / 64] &= !(1 << (b % 64));
         }

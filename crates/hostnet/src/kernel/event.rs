@@ -23,8 +23,8 @@ pub enum Event {
     Freed(u32),
     /// A transmit job of the NIC continues.
     NicTx(u32),
-    /// `count` sweep (or flush) messages from `line` on reach the home agent.
-    Sweep { line: u64, count: u32, op: u8 },
+    /// `count` sweep (or flush) messages reach the home agent: see [`Event::sweep`].
+    Sweep { high: u16, low: u32, count: u32, op: u8 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(u16),
     /// A device's read request has all its data.
@@ -33,4 +33,31 @@ pub enum Event {
     Epoch,
     /// A sample of the timeline.
     Sample,
+}
+
+impl Event {
+    /// Sweep messages for `count` lines from `line` on. The line number, of at most 48 bits, lies in two parts so
+    /// that an event stays small.
+    #[inline]
+    pub fn sweep(line: u64, count: u32, op: u8) -> Event {
+        debug_assert!(line >> 48 == 0);
+        Event::Sweep { high: (line >> 32) as u16, low: line as u32, count, op }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_with_its_time_and_link_takes_24_bytes() {
+        assert!(size_of::<Event>() <= 12, "{}", size_of::<Event>());
+    }
+
+    #[test]
+    fn a_sweep_keeps_a_line_of_48_bits() {
+        let line = 0xa987_6543_2101;
+        let Event::Sweep { high, low, .. } = Event::sweep(line, 1, 0) else { unreachable!() };
+        assert_eq!(u64::from(high) << 32 | u64::from(low), line);
+    }
 }

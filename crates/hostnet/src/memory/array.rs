@@ -247,11 +247,24 @@ impl Array {
             return None;
         }
         let (base, _) = self.home(line);
-        let words = &self.words()[base..base + self.stride];
-        let ages: &[u8] = bytemuck::cast_slice(&words[self.ways..self.ways + self.ways.div_ceil(4)]);
-        let oldest = ages[..self.ways].iter().enumerate().map(|(w, age)| u32::from(*age) << 8 | w as u32).min()?;
-        let tag = words[(oldest & 0xff) as usize];
+        let tag = self.words()[base + self.least_used(base, u32::MAX >> (32 - self.ways))];
         (tag != EMPTY).then(|| join(tag, (base / self.stride) as u64, self.set_bits))
+    }
+
+    /// The first of the ways of `mask` with the lowest age.
+    #[inline]
+    fn least_used(&self, base: usize, mask: u32) -> usize {
+        let bytes: &[u8] = bytemuck::cast_slice(&self.blocks[base / 16..][..self.stride / 16]);
+        // What lies behind the ages in the set is of ways that the mask does not have.
+        let sixteen = |at: usize| bytes[at..at + 16].try_into().expect("16 bytes");
+        let (age, way) = least(sixteen(self.ways * 4), mask & 0xffff);
+        if self.ways > 16 {
+            let (age2, way2) = least(sixteen(self.ways * 4 + 16), mask >> 16);
+            if age2 < age || way >= 16 {
+                return 16 + way2 as usize;
+            }
+        }
+        way as usize
     }
 
     /// Counts a use of `slot`.
@@ -353,14 +366,7 @@ impl Array {
     #[inline]
     fn choose(&mut self, base: usize, mask: u32) -> usize {
         if self.policy == Replacement::Lru {
-            // Empty ways are of age zero.
-            let (_, ages, _) = self.set_mut(base);
-            let mut best = u32::MAX;
-            for (w, age) in ages.iter().enumerate() {
-                let barred = (mask >> w & 1).wrapping_sub(1);
-                best = best.min(u32::from(*age) << 8 | w as u32 | barred);
-            }
-            return (best & 0xff) as usize;
+            return self.least_used(base, mask); // empty ways are of age zero
         }
         let ways = self.ways;
         let open = move |w: &usize| mask >> w & 1 == 1;
@@ -445,6 +451,39 @@ impl Array {
     }
 }
 
+/// The lowest of the ages that `among` has bits for, and the first place it is at; 255 and no place without bits.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn least(ages: [u8; 16], among: u32) -> (u8, u32) {
+    use std::arch::x86_64::{
+        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si32, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8,
+        _mm_or_si128, _mm_set1_epi64x, _mm_set1_epi8, _mm_srli_si128, _mm_unpacklo_epi64, _mm_xor_si128,
+    };
+    // SAFETY: SSE2 is part of x86-64, and the load is of the 16 bytes of `ages`.
+    unsafe {
+        let bits = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+        let spread = _mm_unpacklo_epi64(_mm_set1_epi8(among as i8), _mm_set1_epi8((among >> 8) as i8));
+        let open = _mm_cmpeq_epi8(_mm_and_si128(spread, bits), bits);
+        let ages = _mm_loadu_si128(ages.as_ptr().cast::<__m128i>());
+        let ages = _mm_or_si128(ages, _mm_xor_si128(open, _mm_set1_epi8(-1)));
+        let m = _mm_min_epu8(ages, _mm_srli_si128(ages, 8));
+        let m = _mm_min_epu8(m, _mm_srli_si128(m, 4));
+        let m = _mm_min_epu8(m, _mm_srli_si128(m, 2));
+        let m = _mm_min_epu8(m, _mm_srli_si128(m, 1));
+        let lowest = _mm_cvtsi128_si32(m) as u8;
+        let at = _mm_movemask_epi8(_mm_cmpeq_epi8(ages, _mm_set1_epi8(lowest as i8))) as u32 & among;
+        (lowest, at.trailing_zeros())
+    }
+}
+
+/// The lowest of the ages that `among` has bits for, and the first place it is at; 255 and no place without bits.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn least(ages: [u8; 16], among: u32) -> (u8, u32) {
+    let open = (0..16).filter(|w| among >> w & 1 == 1);
+    open.map(|w| (ages[w as usize], w)).min().unwrap_or((u8::MAX, u32::BITS))
+}
+
 fn join(tag: u32, set: u64, set_bits: u32) -> u64 {
     u64::from(tag) << set_bits | set & ((1 << set_bits) - 1)
 }
@@ -494,6 +533,47 @@ mod tests {
             assert!(v.unwrap().line != 2 && v.unwrap().line != 3);
         }
         assert!(a.find(2).is_some() && a.find(3).is_some());
+    }
+
+    #[test]
+    fn the_least_used_of_any_ways_is_the_first_of_the_lowest_age() {
+        let mut rng = crate::kernel::Stream::new(5, "ages", 0);
+        for _ in 0..20_000 {
+            let span = [2, 256][rng.below(2) as usize];
+            let ages: [u8; 16] = std::array::from_fn(|_| 255 - rng.below(span) as u8);
+            let among = rng.below(1 << 16) as u32 & rng.below(1 << 16) as u32;
+            let open = (0..16).filter(|w| among >> w & 1 == 1);
+            let plain = open.map(|w| (ages[w as usize], w)).min().unwrap_or((255, 32));
+            assert_eq!(least(ages, among), plain, "{ages:?} {among:#b}");
+        }
+    }
+
+    #[test]
+    fn lru_order_holds_across_more_ways_than_one_vector() {
+        for ways in [1u32, 4, 12, 13, 16, 17, 20, 24] {
+            let mut a = one_set(ways, Replacement::Lru);
+            fill(&mut a, 0..u64::from(ways));
+            for step in 0..1000u64 {
+                let line = step * 7 % u64::from(ways);
+                let s = a.find(line).unwrap();
+                a.touch(s);
+            }
+            // The last uses of all lines, oldest first, are the last `ways` different numbers of the sequence.
+            let mut order: Vec<u64> = Vec::new();
+            for step in (0..1000u64).rev() {
+                let line = step * 7 % u64::from(ways);
+                if !order.contains(&line) {
+                    order.push(line);
+                }
+            }
+            let untouched = (0..u64::from(ways)).filter(|l| !order.contains(l));
+            let expect: Vec<u64> = untouched.chain(order.iter().rev().copied()).collect();
+            let mask = u32::MAX >> (32 - ways);
+            for gone in expect {
+                assert_eq!(a.oldest(1000), Some(gone), "{ways} ways");
+                assert_eq!(a.insert(1000 + gone, false, mask).1.unwrap().line, gone, "{ways} ways");
+            }
+        }
     }
 
     #[test]

@@ -317,7 +317,7 @@ impl Memory {
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
         self.llc.announce(t.line);
-        if self.writebacks && !Path::of(t.op).is_peripheral() {
+        if self.writebacks && matches!(t.op, Op::Read | Op::Own) {
             // What the fill will push out of the L2 goes to the LLC.
             if let Some(v) = self.l2[t.who as usize].oldest(t.line) {
                 self.llc.announce(v);
@@ -345,11 +345,17 @@ impl Memory {
         }
     }
 
-    /// `lines` lines from `line` on will soon be looked up in the LLC.
+    /// `lines` lines from `line` on, all of one region, will soon be looked up in the LLC and in the caches of their
+    /// owner.
     #[inline]
     pub fn announce(&self, line: u64, lines: u64) {
         for l in line..line + lines {
             self.llc.announce(l);
+        }
+        if let Sharing::Core(c) = self.sharing(line) {
+            for l in line..line + lines {
+                self.l2[c as usize].announce(l);
+            }
         }
     }
 

@@ -34,9 +34,8 @@ impl Memory {
                 return Probe::Miss;
             }
             self.l2[core].touch(s);
-            self.fill_l1(cal, core, line, false, now);
+            let s = self.fill_l1(cal, core, line, false, now);
             if write {
-                let s = self.l1[core].find(line).expect("just filled");
                 self.mark_dirty_l1(core, s, line);
             }
             return Probe::L2;
@@ -82,9 +81,9 @@ impl Memory {
         }
     }
 
-    fn fill_l1(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
+    fn fill_l1(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) -> Slot {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
-        let (_, victim) = self.l1[core].insert(line, dirty, mask);
+        let (slot, victim) = self.l1[core].insert(line, dirty, mask);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             match self.l2[core].find(line) {
                 Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
@@ -92,6 +91,8 @@ impl Memory {
                 None => self.fill_l2(cal, core, line, true, false, now),
             }
         }
+        debug_assert_eq!(self.l1[core].find(line), Some(slot));
+        slot
     }
 
     /// `copied` marks a clean copy of a line that the LLC holds.
@@ -166,12 +167,10 @@ impl Memory {
             Some(_) => {}
             None => self.fill_l2(cal, core, line, dirty, t.copied, now),
         }
-        if self.l1[core].find(line).is_none() {
-            self.fill_l1(cal, core, line, false, now);
-        }
+        let slot = self.l1[core].find(line);
+        let slot = slot.unwrap_or_else(|| self.fill_l1(cal, core, line, false, now));
         if write {
-            let s = self.l1[core].find(line).expect("just filled");
-            self.mark_dirty_l1(core, s, line);
+            self.mark_dirty_l1(core, slot, line);
         }
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Scan {
     pub group_act: [u64; BANKS],
     pub group_col: [[u64; BANKS]; 2],
     pub rank_act: [u64; BANKS],
-    pub rank_col: [[u64; BANKS]; 2],
+    pub rank_col: [[u64; 2]; BANKS],
     /// The preferred candidate of each class and its time, unless the class is `stale`.
     pub best: [u128; 3],
 }
@@ -196,7 +196,7 @@ impl Channel {
                 group_act: [0; BANKS],
                 group_col: [[0; BANKS]; 2],
                 rank_act: [0; BANKS],
-                rank_col: [[0; BANKS]; 2],
+                rank_col: [[0; 2]; BANKS],
                 best: [u128::MAX; 3],
             }),
             rank_shift: per_rank.trailing_zeros(),

@@ -242,7 +242,7 @@ impl Channel {
     pub(super) fn column_at(&self, b: usize, dir: usize) -> u64 {
         let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
         let scan = &*self.scan;
-        scan.lanes[b % BANKS].col_at.max(scan.group_col[dir][g % BANKS]).max(scan.rank_col[dir][r % BANKS])
+        scan.lanes[b % BANKS].col_at.max(scan.group_col[dir][g % BANKS]).max(scan.rank_col[r % BANKS][dir])
     }
 
     #[inline]
@@ -469,19 +469,15 @@ impl Channel {
         self.scan.lanes[b].pre_at = self.scan.lanes[b].pre_at.max(at + t.col_to_pre[dir]);
         let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
         let table = &t.col_to_col[dir];
+        let scan = &mut *self.scan;
         for next in [READ, WRITE] {
-            let scan = &mut *self.scan;
-            let when = &mut scan.group_col[next][group];
+            let when = &mut scan.group_col[next][group % BANKS];
             *when = (*when).max(at + table[SAME_GROUP][next]);
-            let own = &mut scan.rank_col[next][r % BANKS];
-            *own = (*own).max(at + table[SAME_RANK][next]);
-            if self.ranks.len() > 1 {
-                let kept = *own;
-                for when in &mut scan.rank_col[next][..self.ranks.len()] {
-                    *when = (*when).max(at + table[OTHER_RANK][next]);
-                }
-                scan.rank_col[next][r % BANKS] = kept;
-            }
+        }
+        for (other, when) in scan.rank_col[..self.ranks.len()].iter_mut().enumerate() {
+            let gap = &table[if other == r { SAME_RANK } else { OTHER_RANK }];
+            when[READ] = when[READ].max(at + gap[READ]);
+            when[WRITE] = when[WRITE].max(at + gap[WRITE]);
         }
         let outcome = s.outcome.unwrap_or(RowOutcome::Hit);
         let data_end = at + if dir == READ { t.cl } else { t.cwl } + t.burst;
