@@ -1,10 +1,12 @@
 //! Workloads. One file each: what a request is, and the ops it takes. Applications see buffers and
 //! their own data as simulated addresses, never caches.
 
+pub mod gapbs;
 pub mod l3fwd;
 pub mod lpm;
 pub mod memcached;
 pub mod mica;
+pub mod redis;
 pub mod stream;
 pub mod touchdrop;
 pub mod xmem;
@@ -30,6 +32,10 @@ pub enum AppSpec {
     Xmem(xmem::XmemSpec),
     /// Sequential or random reads or updates of a private buffer, as fast as memory goes.
     Stream(stream::StreamSpec),
+    /// Redis servers, each asked by a client that never waits.
+    Redis(redis::RedisSpec),
+    /// A kernel of the GAP Benchmark Suite on a random graph.
+    Gapbs(gapbs::GapbsSpec),
     /// Reads every packet and drops it.
     Touchdrop(touchdrop::TouchdropSpec),
     /// Key-value server that answers a capture of memcached over UDP.
@@ -51,8 +57,17 @@ impl AppSpec {
             AppSpec::L3fwd(s) => s.check(),
             AppSpec::Xmem(s) => s.check(),
             AppSpec::Stream(s) => s.check(),
+            AppSpec::Redis(s) => s.check(),
+            AppSpec::Gapbs(s) => s.check(),
             _ => Ok(()),
         }
+    }
+}
+
+impl AppSpec {
+    /// Whether cores run it without packets.
+    pub fn is_free_running(&self) -> bool {
+        matches!(self, AppSpec::Xmem(_) | AppSpec::Stream(_) | AppSpec::Redis(_) | AppSpec::Gapbs(_))
     }
 }
 
@@ -129,6 +144,8 @@ pub enum App {
     L3fwd(l3fwd::L3fwd),
     Xmem(xmem::Xmem),
     Stream(stream::Stream),
+    Redis(redis::Redis),
+    Gapbs(gapbs::Gapbs),
     Touchdrop(touchdrop::Touchdrop),
     Memcached(memcached::Memcached),
 }
@@ -152,6 +169,8 @@ impl App {
             AppSpec::L3fwd(s) => App::L3fwd(l3fwd::L3fwd::build(s, packet, site)?),
             AppSpec::Xmem(s) => App::Xmem(xmem::Xmem::build(s, site)?),
             AppSpec::Stream(s) => App::Stream(stream::Stream::build(s, site)?),
+            AppSpec::Redis(s) => App::Redis(redis::Redis::build(s, site)?),
+            AppSpec::Gapbs(s) => App::Gapbs(gapbs::Gapbs::build(s, site)?),
             AppSpec::Touchdrop(s) => App::Touchdrop(touchdrop::Touchdrop::build(s, packet)),
             AppSpec::Memcached(s) => App::Memcached(memcached::Memcached::build(s, site)?),
             AppSpec::DirectedRx(_) | AppSpec::DirectedTx(_) | AppSpec::PageReuse(_) => {
@@ -167,7 +186,7 @@ impl App {
             App::Mica(a) => a.content(core, rng),
             App::L3fwd(a) => a.content(rng),
             App::Touchdrop(a) => a.content(),
-            App::Memcached(_) | App::Xmem(_) | App::Stream(_) => Content::default(),
+            App::Memcached(_) | App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) => Content::default(),
         }
     }
 
@@ -180,7 +199,7 @@ impl App {
             App::L3fwd(a) => a.serve(c, rx, tx, p),
             App::Touchdrop(a) => a.serve(c, rx, p),
             App::Memcached(a) => a.serve(core, c, rx, tx, p),
-            App::Xmem(_) | App::Stream(_) => (Outcome::Consumed, 0),
+            App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) => (Outcome::Consumed, 0),
         }
     }
 
@@ -191,12 +210,30 @@ impl App {
         match self {
             App::Xmem(a) => Some(a.run(core, rng, p)),
             App::Stream(a) => Some(a.run(core, rng, p)),
+            App::Redis(a) => Some(a.run(core, rng, p)),
+            App::Gapbs(a) => Some(a.run(core, p)),
             _ => None,
         }
     }
 
+    /// Ops of the stores that a while of `free_run` comes to, for caches that keep nothing else. False when only
+    /// `free_run` can tell.
+    pub fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> bool {
+        match self {
+            App::Redis(a) => a.stores(core, rng, p),
+            App::Gapbs(a) => a.stores(core, rng, p),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether `stores` knows.
+    pub fn warms_by_stores(&self) -> bool {
+        matches!(self, App::Redis(_) | App::Gapbs(_))
+    }
+
     pub fn is_free_running(&self) -> bool {
-        matches!(self, App::Xmem(_) | App::Stream(_))
+        matches!(self, App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_))
     }
 }
 

@@ -178,7 +178,7 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
 
 /// Whether a tenant serves packets.
 pub fn serves(t: &TenantSpec) -> bool {
-    !matches!(t.app, AppSpec::Xmem(_) | AppSpec::Stream(_))
+    !t.app.is_free_running()
 }
 
 /// Whether the scenario is one of the directed tests, which drive the host themselves.

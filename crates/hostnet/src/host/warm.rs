@@ -4,9 +4,11 @@
 //! then, but for standing queues, which the timed warm-up that follows brings about.
 
 use super::Host;
+use crate::app::App;
 use crate::core::{Op, Program};
 use crate::device::nic::SweepTx;
 use crate::kernel::Time;
+use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::{Sweep, LINE};
 use crate::stack::qp::Outcome;
 
@@ -39,7 +41,7 @@ impl Host {
             for n in 0..chunk {
                 self.serve_at_once(&mut program);
                 if n % self.cores.len() as u64 == 0 {
-                    self.free_run_at_once(&mut program);
+                    self.free_run_at_once(&mut program, false);
                 }
             }
             served += chunk;
@@ -59,17 +61,20 @@ impl Host {
     }
 
     /// Fills the caches of a host without packets: free-running cores and devices move lines until
-    /// neither fill the caches further, and then as much again, so that replacement is steady.
+    /// neither fill the caches further, and then as much again, so that replacement is steady. Where clean
+    /// victims are dropped, the LLC fills with what applications store, and they may skip the rest.
     fn fill_caches(&mut self) {
         let mut program = Program::default();
-        let llc = self.spec.platform.caches.llc.size.0 / LINE;
-        let round = llc / 4;
+        let caches = &self.spec.platform.caches;
+        let stores_only = caches.llc.clean_victim == CleanVictim::Drop && caches.llc.role == LlcRole::Victim;
+        let round = caches.llc.size.0 / LINE / 4;
+        let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
         self.mem.functional = true;
         let (mut held, mut steady) = (u64::MAX, 0);
         for _ in 0..64 {
             let mut moved = 0;
             while moved < round && !self.cores.is_empty() {
-                moved += self.free_run_at_once(&mut program).max(1);
+                moved += self.free_run_at_once(&mut program, stores_only).max(1);
             }
             if let Some(iio) = &mut self.iio {
                 iio.write_at_once(&mut self.mem, &mut self.cal, round / 4);
@@ -80,6 +85,12 @@ impl Host {
                 break;
             }
             held = now;
+        }
+        if stores_only && self.apps.iter().any(App::warms_by_stores) {
+            let mut moved = 0;
+            while moved < 2 * private * self.cores.len() as u64 {
+                moved += self.free_run_at_once(&mut program, false).max(1);
+            }
         }
         self.mem.functional = false;
         self.mem.restart_meters(self.now);
@@ -114,8 +125,8 @@ impl Host {
         }
     }
 
-    /// Lets every free-running core execute one program; returns the ops they were.
-    fn free_run_at_once(&mut self, program: &mut Program) -> u64 {
+    /// Lets every free-running core execute one program, or only its stores; returns the ops they were.
+    fn free_run_at_once(&mut self, program: &mut Program, stores_only: bool) -> u64 {
         let mut ops = 0;
         for c in 0..self.cores.len() {
             let state = &mut self.cores[c];
@@ -124,7 +135,9 @@ impl Host {
                 continue;
             }
             program.ops.clear();
-            app.free_run(state.local.into(), &mut state.rng, program);
+            if !(stores_only && app.stores(state.local.into(), &mut state.rng, program)) {
+                app.free_run(state.local.into(), &mut state.rng, program);
+            }
             ops += program.ops.len() as u64;
             self.execute_at_once(c as u16, program);
         }

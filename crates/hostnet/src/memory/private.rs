@@ -289,14 +289,71 @@ impl SharedFilter {
     fn drop_holder(&mut self, line: u64, core: usize) {
         let i = self.slot(line);
         self.masks[i] &= !(1 << core);
+        self.forget(i);
     }
     /// The possible holders, who are about to lose the line.
     fn take(&mut self, line: u64) -> u64 {
         let i = self.slot(line);
-        if self.keys[i] == line {
-            std::mem::take(&mut self.masks[i])
-        } else {
-            0
+        let holders = std::mem::take(&mut self.masks[i]);
+        self.forget(i);
+        holders
+    }
+    /// Removes entry `i` if nobody holds its line, so that the filter stays as small as the caches: those that
+    /// follow move up, as far as a look-up still finds them.
+    fn forget(&mut self, mut i: usize) {
+        if self.keys[i] == u64::MAX || self.masks[i] != 0 {
+            return;
+        }
+        self.used -= 1;
+        let mask = self.keys.len() - 1;
+        let mut j = i;
+        loop {
+            self.keys[i] = u64::MAX;
+            loop {
+                j = (j + 1) & mask;
+                if self.keys[j] == u64::MAX {
+                    return;
+                }
+                let home = mix(self.keys[j]) as usize & mask;
+                if (j.wrapping_sub(home) & mask) >= (j.wrapping_sub(i) & mask) {
+                    break;
+                }
+            }
+            (self.keys[i], self.masks[i]) = (self.keys[j], self.masks[j]);
+            self.masks[j] = 0;
+            i = j;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn snoop_filter_agrees_with_a_map_and_forgets_what_nobody_holds() {
+        let (mut filter, mut model) = (SharedFilter::default(), HashMap::<u64, u64>::new());
+        for i in 0..200_000u64 {
+            let r = mix(i);
+            let (line, core) = (r >> 8 & 0x3ff, (r >> 32 & 7) as usize);
+            match r % 4 {
+                0 => {
+                    filter.add(line, core);
+                    *model.entry(line).or_default() |= 1 << core;
+                }
+                1 | 2 => {
+                    filter.drop_holder(line, core);
+                    model.entry(line).and_modify(|m| *m &= !(1 << core));
+                }
+                _ => assert_eq!(filter.take(line), model.remove(&line).unwrap_or(0)),
+            }
+            model.retain(|l, m| *l != line || *m != 0);
+            assert_eq!(filter.holders(line), model.get(&line).copied().unwrap_or(0));
+            assert_eq!(filter.used, model.len());
+        }
+        for (line, holders) in model {
+            assert_eq!(filter.holders(line), holders);
         }
     }
 }

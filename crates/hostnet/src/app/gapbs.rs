@@ -1,0 +1,461 @@
+//! Graph kernels of the GAP Benchmark Suite on a uniform random graph that all cores share: PageRank in pull direction,
+//! and betweenness centrality by Brandes' algorithm ("Understanding the Host Network", section 2.1 and appendix B).
+//!
+//! The graph is the same one at every visit, but is computed instead of stored: a node's neighbours are a hash of
+//! its number. Its arrays lie where the suite puts them, each in huge pages; cores that run the kernel touch every line
+//! of them that the suite's code does.
+
+use super::Site;
+use crate::core::{Op, Program};
+use crate::kernel::rng::mix;
+use crate::kernel::units::Size;
+use crate::kernel::Stream as Rng;
+use crate::memory::region::{Kind, Pages, Sharing};
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kernel {
+    /// Each node adds up what its neighbours contribute.
+    #[default]
+    Pagerank,
+    /// Breadth-first search that counts shortest paths, and its way back, which adds up dependencies.
+    Betweenness,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GapbsSpec {
+    /// What is computed.
+    #[serde(default)]
+    pub kernel: Kernel,
+    /// Binary logarithm of the number of nodes.
+    pub scale: u32,
+    /// Edges that the generator draws per node; each is stored at both of its ends.
+    #[serde(default = "degree")]
+    pub degree: u32,
+    /// Contiguous physical memory; larger pieces of an array lie anywhere.
+    #[serde(default = "page")]
+    pub page: Size,
+}
+fn degree() -> u32 {
+    16
+}
+fn page() -> Size {
+    Size(2 << 20)
+}
+
+impl GapbsSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if !(10..=30).contains(&self.scale) {
+            return Err(format!("scale = {} is not within 10 to 30", self.scale));
+        }
+        if !(4..=64).contains(&self.degree) || self.degree % 4 != 0 {
+            return Err(format!("degree = {} is not a multiple of 4 within 4 to 64", self.degree));
+        }
+        if !self.page.0.is_power_of_two() || self.page.0 < 4096 {
+            return Err(format!("page = \"{}\" is not a power of two of at least 4 KiB", self.page));
+        }
+        Ok(())
+    }
+}
+
+/// Instructions besides the accesses, counted from the loops of the suite's source (pr.cc, bc.cc) as a compiler leaves
+/// them: per edge address, arithmetic, compare and branch; per node the loop around and the division or reset.
+const EDGE: u32 = 4;
+const NODE: u32 = 12;
+/// A locked read-modify-write lets nothing overlap, and takes about twenty cycles of its own (Fog's tables, Skylake).
+const LOCKED: u32 = 40;
+/// Nodes whose stores make one program of `stores`.
+const CHUNK: u64 = 64;
+/// Steps of this length fill the interval from 0 to 1 evenly.
+const GOLDEN: f64 = 0.618_033_988_749_895;
+
+/// An array of `1 << log_size` bytes per element.
+#[derive(Clone)]
+struct Array {
+    pages: Pages,
+    per_line: u32,
+}
+
+impl Array {
+    /// The line of element `i`.
+    #[inline]
+    fn line(&mut self, i: u64) -> u64 {
+        self.pages.line(i >> self.per_line)
+    }
+}
+
+/// A hash of `x` in [0, 1).
+#[inline]
+fn uniform(x: u64) -> f64 {
+    (mix(x) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Depths at which a search from a random node finds how many of `nodes`, each with `degree` random neighbours: of those
+/// unseen, a node stays so when none of the frontier's edges leads to it.
+fn levels(nodes: f64, degree: f64) -> Vec<f64> {
+    let (mut found, mut seen) = (vec![1.0], 1.0);
+    while nodes - seen >= 1.0 {
+        let edges = degree * found[found.len() - 1] / nodes;
+        let new = (nodes - seen) * (1.0 - (-edges).exp());
+        if new < 0.5 {
+            break;
+        }
+        found.push(new);
+        seen += new;
+    }
+    found
+}
+
+/// What a thread works on.
+#[derive(Clone, Copy)]
+struct Work {
+    /// The node: by number, or for searches in the order of discovery.
+    at: u64,
+    /// Where a search is: in share of nodes found, on its way there or back.
+    found: f64,
+    back: bool,
+}
+
+#[derive(Clone)]
+pub struct Gapbs {
+    kernel: Kernel,
+    nodes: u64,
+    /// Neighbours of a node.
+    edges: u64,
+    seed: u64,
+    /// Where each node's neighbours begin.
+    index: Array,
+    neighbours: Array,
+    /// PageRank's contributions and scores; depths and path counts of a search, with its dependencies and scores.
+    contributions: Array,
+    scores: Array,
+    paths: Array,
+    dependencies: Array,
+    queue: Array,
+    successors: Array,
+    /// Shares of nodes found up to each depth.
+    levels: Vec<f64>,
+    cores: Vec<Work>,
+}
+
+impl Gapbs {
+    pub fn build(s: &GapbsSpec, site: Site) -> Result<Gapbs, String> {
+        s.check()?;
+        let (nodes, edges) = (1u64 << s.scale, u64::from(2 * s.degree));
+        let mut rng = Rng::new(site.seed, "gapbs", 0);
+        let page = s.page.0 / LINE;
+        let search = s.kernel == Kernel::Betweenness;
+        // Elements of `bits` bits; arrays that a kernel lacks take one page.
+        let mut array = |used: bool, elements: u64, bits: u64| {
+            let lines = if used { (elements * bits).div_ceil(8 * LINE).next_multiple_of(page) } else { page };
+            let r = site.map.add(lines, Kind::App, Sharing::Shared, site.tenant);
+            let pages = Pages::new(site.map.get(r).base, lines, page, rng.below(u64::MAX));
+            Array { pages, per_line: (8 * LINE / bits).trailing_zeros() }
+        };
+        let index = array(true, nodes, 64);
+        let neighbours = array(true, nodes * edges, 32);
+        let contributions = array(true, nodes, 32); // or depths
+        let scores = array(true, nodes, 32);
+        let paths = array(search, nodes, 64);
+        let dependencies = array(search, nodes, 32);
+        let queue = array(search, nodes, 32);
+        let successors = array(search, nodes * edges, 1);
+        let mut seen = 0.0;
+        let mut levels = levels(nodes as f64, edges as f64);
+        for found in &mut levels {
+            seen += *found / nodes as f64;
+            *found = seen;
+        }
+        let seed = rng.below(u64::MAX);
+        let n = site.cores.len() as u64;
+        let cores = (0..n).map(|c| Work { at: nodes / n * c + rng.below(nodes / n), found: rng.unit(), back: true });
+        Ok(Gapbs {
+            kernel: s.kernel,
+            nodes,
+            edges,
+            seed,
+            levels,
+            cores: cores.collect(),
+            index,
+            neighbours,
+            contributions,
+            scores,
+            paths,
+            dependencies,
+            queue,
+            successors,
+        })
+    }
+
+    /// Ops of the next node; returns its edges that were followed.
+    pub fn run(&mut self, core: usize, p: &mut Program) -> u32 {
+        match self.kernel {
+            Kernel::Pagerank => self.pull(core, p),
+            Kernel::Betweenness => {
+                let (w, level) = self.work(core);
+                if w.back {
+                    self.search_back(w.at, level, p)
+                } else {
+                    self.search(w.at, level, p)
+                }
+            }
+        }
+    }
+
+    /// The stores of a while, to a line each.
+    pub fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
+        for _ in 0..CHUNK {
+            let at = self.cores[core].at;
+            match self.kernel {
+                Kernel::Pagerank => {
+                    self.cores[core].at = (at + 16) % self.nodes;
+                    p.push(Op::Store { line: self.scores.line(at), lines: 1 });
+                }
+                Kernel::Betweenness => {
+                    let v = rng.below(self.nodes);
+                    p.push(Op::Store { line: self.paths.line(v), lines: 1 });
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn neighbour(&self, u: u64, i: u64) -> u64 {
+        mix(self.seed ^ (u * self.edges + i)) & (self.nodes - 1)
+    }
+
+    /// The line of `u`'s neighbours from the `i`-th on, when it is a new one.
+    #[inline]
+    fn list(&mut self, u: u64, i: u64) -> Option<u64> {
+        let at = u * self.edges + i;
+        (i == 0 || at % 16 == 0).then(|| self.neighbours.line(at))
+    }
+
+    /// PageRank: a node gathers what its neighbours contribute. The pass that renews contributions between two such passes
+    /// moves 1 % of their lines, and is left out.
+    fn pull(&mut self, core: usize, p: &mut Program) -> u32 {
+        let u = self.cores[core].at;
+        self.cores[core].at = (u + 1) % self.nodes;
+        p.push(Op::Load { line: self.index.line(u), lines: 1 });
+        for i in 0..self.edges {
+            if let Some(line) = self.list(u, i) {
+                p.push(Op::Anchor { line });
+            }
+            let v = self.neighbour(u, i);
+            p.push(Op::DependentLoad { line: self.contributions.line(v), lines: 1 });
+            p.compute(EDGE);
+        }
+        p.push(Op::Store { line: self.scores.line(u), lines: 1 });
+        p.compute(NODE);
+        self.edges as u32
+    }
+
+    /// A core's next node. Passes over all depths, there and back, follow each other in the suite; here nodes of each
+    /// follow each other in the proportion of their numbers.
+    fn work(&mut self, core: usize) -> (Work, u8) {
+        let w = &mut self.cores[core];
+        w.back = !w.back;
+        w.at = (w.at + 1) % self.nodes;
+        if w.back {
+            w.found = (w.found + GOLDEN).fract();
+        }
+        let level = self.levels.iter().position(|upto| w.found < *upto).unwrap_or(self.levels.len() - 1);
+        (*w, level as u8)
+    }
+
+    /// Shares of all nodes that are found up to `level` and up to the one after.
+    fn next_level(&self, level: u8) -> (f64, f64) {
+        let upto = |l: usize| self.levels[l.min(self.levels.len() - 1)];
+        (upto(level.into()), upto(level as usize + 1))
+    }
+
+    /// Forward: whoever of a node's neighbours is not seen yet is found; to all who are one deeper, paths are added.
+    fn search(&mut self, at: u64, level: u8, p: &mut Program) -> u32 {
+        let u = self.node(at, p);
+        let next = self.next_level(level);
+        // Of the edges that lead from this level to a node of the next one, the first finds it.
+        let before = if level == 0 { 0.0 } else { self.levels[level as usize - 1] };
+        let parents = (next.0 - before) * self.edges as f64;
+        let first = (1.0 - (-parents).exp()) / parents;
+        p.push(Op::DependentLoad { line: self.paths.line(u), lines: 1 });
+        for i in 0..self.edges {
+            if let Some(line) = self.list(u, i) {
+                p.push(if i == 0 { Op::Chase { line, delay: 0 } } else { Op::Anchor { line } });
+            }
+            let v = self.neighbour(u, i);
+            p.push(Op::DependentLoad { line: self.contributions.line(v), lines: 1 });
+            p.compute(EDGE);
+            if !self.is_deeper(v, next) {
+                continue;
+            }
+            if uniform(v ^ u.rotate_left(32)) < first {
+                self.locked(p, |g| g.contributions.line(v));
+                p.push(Op::Store { line: self.queue.line(at), lines: 1 });
+            }
+            self.locked(p, |g| g.successors.line(u * g.edges + i));
+            self.locked(p, |g| g.paths.line(v));
+        }
+        p.compute(NODE);
+        self.edges as u32
+    }
+
+    /// Backward: a node adds up what its successors depend on it.
+    fn search_back(&mut self, at: u64, level: u8, p: &mut Program) -> u32 {
+        let u = self.node(at, p);
+        let next = self.next_level(level);
+        p.push(Op::DependentLoad { line: self.paths.line(u), lines: 1 });
+        let mut listed = u64::MAX;
+        let mut followed = 0;
+        for i in 0..self.edges {
+            if i % 512 == 0 {
+                p.push(Op::DependentLoad { line: self.successors.line(u * self.edges + i), lines: 1 });
+            }
+            p.compute(EDGE);
+            let v = self.neighbour(u, i);
+            if !self.is_deeper(v, next) {
+                continue;
+            }
+            let line = self.neighbours.line(u * self.edges + i);
+            if line != listed {
+                listed = line;
+                p.push(if followed == 0 { Op::Chase { line, delay: 0 } } else { Op::Anchor { line } });
+            }
+            p.push(Op::DependentLoad { line: self.paths.line(v), lines: 1 });
+            p.push(Op::DependentLoad { line: self.dependencies.line(v), lines: 1 });
+            p.compute(2 * EDGE);
+            followed += 1;
+        }
+        p.push(Op::DependentStore { line: self.dependencies.line(u), lines: 1 });
+        p.push(Op::DependentStore { line: self.scores.line(u), lines: 1 });
+        p.compute(NODE);
+        self.edges as u32
+    }
+
+    /// A node of the queue, and where its neighbours begin. The queue is in the order of discovery, which is random.
+    fn node(&mut self, at: u64, p: &mut Program) -> u64 {
+        p.push(Op::Load { line: self.queue.line(at), lines: 1 });
+        let u = mix(self.seed ^ !at) & (self.nodes - 1);
+        p.push(Op::Anchor { line: self.index.line(u) });
+        u
+    }
+
+    /// Whether a search finds `v` in the level whose nodes these shares enclose. Which level that is, is a property of
+    /// the node, drawn in the proportion of the levels.
+    #[inline]
+    fn is_deeper(&self, v: u64, (from, to): (f64, f64)) -> bool {
+        let x = uniform(v ^ self.seed);
+        from <= x && x < to
+    }
+
+    /// A locked read-modify-write of the line that `of` gives.
+    fn locked(&mut self, p: &mut Program, of: impl FnOnce(&mut Gapbs) -> u64) {
+        let line = of(self);
+        p.push(Op::Fence);
+        p.push(Op::Store { line, lines: 1 });
+        p.compute(LOCKED);
+        p.push(Op::Fence);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::region::AddressMap;
+
+    fn gapbs(kernel: &str, scale: u32, map: &mut AddressMap) -> Gapbs {
+        let spec: GapbsSpec = toml::from_str(&format!("kernel = \"{kernel}\"\nscale = {scale}")).unwrap();
+        Gapbs::build(&spec, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None }).unwrap()
+    }
+
+    /// Breadth-first searches of a stored random graph find as many nodes at each depth as the recurrence says.
+    #[test]
+    fn levels_are_those_of_a_search() {
+        let (nodes, degree, sources) = (1usize << 15, 32, 16);
+        let mut rng = Rng::new(3, "graph", 0);
+        let mut lists = vec![Vec::new(); nodes];
+        for u in 0..nodes {
+            for _ in 0..degree / 2 {
+                let v = rng.below(nodes as u64) as usize;
+                lists[u].push(v);
+                lists[v].push(u);
+            }
+        }
+        let mut found = [0.0; 16];
+        for source in 0..sources {
+            let mut seen = vec![false; nodes];
+            let mut frontier = vec![source];
+            seen[source] = true;
+            for depth in &mut found {
+                *depth += frontier.len() as f64 / sources as f64;
+                let edges = frontier.iter().flat_map(|u| &lists[*u]);
+                frontier = edges.filter(|v| !std::mem::replace(&mut seen[**v], true)).copied().collect();
+            }
+        }
+        let expected = levels(nodes as f64, f64::from(degree));
+        for (d, n) in found.iter().enumerate().filter(|(_, n)| **n > 100.0) {
+            assert!((expected[d] / n - 1.0).abs() < 0.1, "depth {d}: {} for {n}", expected[d]);
+        }
+    }
+
+    #[test]
+    fn arrays_take_what_the_paper_says() {
+        let mut map = AddressMap::default();
+        gapbs("pagerank", 25, &mut map);
+        let gb = (map.iter().map(|r| r.lines).sum::<u64>() * LINE) as f64 / 1e9;
+        assert!((gb - 5.0).abs() < 0.3, "{gb} GB");
+    }
+
+    /// Per node, of 32 neighbours: 32 gathers, two lines of the list, and 1/16 or 1/8 line of each array walked.
+    #[test]
+    fn pagerank_reads_each_neighbour_and_writes_in_order() {
+        let mut g = gapbs("pagerank", 20, &mut AddressMap::default());
+        let (mut gathers, mut lists, mut lines) = (0, 0, std::collections::HashSet::new());
+        let n = 4096;
+        for _ in 0..n {
+            let mut p = Program::default();
+            g.pull(0, &mut p);
+            for op in &p.ops {
+                match op {
+                    Op::DependentLoad { .. } => gathers += 1,
+                    Op::Anchor { .. } => lists += 1,
+                    Op::Load { line, .. } | Op::Store { line, .. } => drop(lines.insert(*line)),
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!((gathers, lists), (32 * n, 2 * n));
+        let walked = f64::from(n as u32) * (1.0 / 16.0 + 1.0 / 8.0);
+        assert!((lines.len() as f64 / walked - 1.0).abs() < 0.01, "{} for {walked}", lines.len());
+    }
+
+    /// Paths are added along every edge to the next level, and as many successors are read on the way back.
+    #[test]
+    fn betweenness_follows_the_edges_to_the_next_level() {
+        let mut g = gapbs("betweenness", 25, &mut AddressMap::default());
+        let level = (g.levels.len() - 2) as u8;
+        let share = g.next_level(level).1 - g.next_level(level).0;
+        let n = 1000u64;
+        let (mut locked, mut read) = (0, 0);
+        for at in 0..n {
+            let mut p = Program::default();
+            g.search(at, level, &mut p);
+            locked += p.ops.iter().filter(|o| matches!(o, Op::Fence)).count() / 2;
+            p.ops.clear();
+            g.search_back(at, level, &mut p);
+            // own paths and successors, then two per successor
+            read += p.ops.iter().filter(|o| matches!(o, Op::DependentLoad { .. })).count() - 2;
+        }
+        let successors = n as f64 * 32.0 * share;
+        assert!((read as f64 / 2.0 / successors - 1.0).abs() < 0.03, "{read} for {successors}");
+        let found = 1.0 / (32.0 * (g.levels[level as usize] - g.levels[level as usize - 1]));
+        let expected = successors * (2.0 + found);
+        assert!((locked as f64 / expected - 1.0).abs() < 0.03, "{locked} for {expected}");
+    }
+}

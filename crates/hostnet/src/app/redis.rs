@@ -1,0 +1,439 @@
+//! Redis: one single-threaded server per core with a keyspace of its own, asked over connections that
+//! always have a pipeline of queries waiting ("Understanding the Host Network", section 2.1).
+//!
+//! The index and every object lie where Redis 6 with jemalloc puts them. A client costs its server
+//! system calls and copies; it runs elsewhere and touches lines that stay on the chip, so it is not simulated.
+
+use super::Site;
+use crate::core::{Op, Program};
+use crate::kernel::rng::mix;
+use crate::kernel::units::Size;
+use crate::kernel::Stream as Rng;
+use crate::memory::region::{Kind, Pages, Sharing};
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What every query asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Read the value of a key (YCSB-C).
+    #[default]
+    Get,
+    /// Give a key another value of the same size.
+    Set,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedisSpec {
+    /// What every query asks for; keys are uniform random.
+    #[serde(default)]
+    pub command: Command,
+    /// Keys of each server.
+    pub keys: u64,
+    /// Size of a value.
+    pub value: Size,
+    /// Connections of each server.
+    #[serde(default = "connections")]
+    pub connections: u32,
+    /// Queries that a connection has waiting when its turn comes.
+    #[serde(default = "pipeline")]
+    pub pipeline: u32,
+    /// Instructions of a query besides its copies: parsing, hashing, dispatch, reply header.
+    #[serde(default = "query_instructions")]
+    pub query_instructions: u32,
+    /// Instructions of a connection's turn besides its queries: poll, receive, send.
+    #[serde(default = "turn_instructions")]
+    pub turn_instructions: u32,
+    /// Memory of the sockets of each server that its copies go through in turn.
+    #[serde(default = "socket")]
+    pub socket: Size,
+    /// Contiguous physical memory; larger pieces of the heap lie anywhere.
+    #[serde(default = "page")]
+    pub page: Size,
+}
+fn connections() -> u32 {
+    2
+}
+fn pipeline() -> u32 {
+    32
+}
+// Without pipelining Redis answers 200 k GET/s over a Unix socket on a Xeon X5670 (2.93 GHz), 16 at a time 863 k on a
+// Core i7 920 (2.66 GHz): 14,650 and 3,083 cycles, both published by its author and users. Hence 2,300 cycles a query
+// and 12,300 a turn, on cores of one generation; as many instructions are assumed.
+fn query_instructions() -> u32 {
+    2300
+}
+fn turn_instructions() -> u32 {
+    12_300
+}
+fn socket() -> Size {
+    Size(208 << 10) // Linux's default send buffer
+}
+fn page() -> Size {
+    Size(4096) // Redis asks for huge pages to be off
+}
+
+impl RedisSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=1 << 28).contains(&self.keys) {
+            return Err(format!("keys = {} is not within 1 to {}", self.keys, 1 << 28));
+        }
+        if !(LINE..=64 << 10).contains(&self.value.0) {
+            return Err(format!("value = \"{}\" is not within 64 B to 64 KiB", self.value));
+        }
+        for (key, v) in [("connections", self.connections), ("pipeline", self.pipeline)] {
+            if !(1..=1 << 12).contains(&v) {
+                return Err(format!("{key} = {v} is not within 1 to 4096"));
+            }
+        }
+        if !self.page.0.is_power_of_two() || self.page.0 < 4096 {
+            return Err(format!("page = \"{}\" is not a power of two of at least 4 KiB", self.page));
+        }
+        if self.socket.0 < self.value.0 {
+            return Err(format!("socket = \"{}\" does not hold a value of \"{}\"", self.socket, self.value));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of jemalloc's size classes for what a key takes: hash entry, key string, object header.
+const ENTRY: u64 = 24;
+const KEY: u64 = 32;
+const OBJECT: u64 = 16;
+const BUCKET: u64 = 8;
+/// String header and terminator of a value.
+const STRING: u64 = 6;
+/// Cycles that a mispredicted branch costs once its data is there.
+const REDIRECT: u16 = 16;
+const NONE: u32 = u32::MAX;
+
+/// jemalloc's size class of `bytes`: four to each power of two.
+fn size_class(bytes: u64) -> u64 {
+    let step = bytes.next_power_of_two() / 8;
+    bytes.next_multiple_of(step.max(16))
+}
+
+/// The dictionary: chained, newest entry first, buckets a power of two not below the keys.
+struct Index {
+    heads: Vec<u32>,
+    next: Vec<u32>,
+}
+
+impl Index {
+    fn new(keys: u64) -> Index {
+        let buckets = keys.next_power_of_two();
+        let mut x = Index { heads: vec![NONE; buckets as usize], next: vec![NONE; keys as usize] };
+        for k in 0..keys as u32 {
+            let b = x.bucket(k) as usize;
+            x.next[k as usize] = std::mem::replace(&mut x.heads[b], k);
+        }
+        x
+    }
+    #[inline]
+    fn bucket(&self, key: u32) -> u64 {
+        mix(key.into()) & (self.heads.len() as u64 - 1)
+    }
+}
+
+/// Consecutive objects of one size in a heap whose pages lie anywhere.
+#[derive(Clone)]
+struct Slab {
+    pages: Pages,
+    size: u64,
+}
+
+impl Slab {
+    #[inline]
+    fn line(&mut self, i: u32) -> u64 {
+        self.pages.line(u64::from(i) * self.size / LINE)
+    }
+    /// Runs of lines that hold the first `bytes` bytes of object `i` from its `from`-th line on.
+    fn each_run(&mut self, i: u32, bytes: u64, from: u64, mut f: impl FnMut(u64, u32)) {
+        let start = u64::from(i) * self.size;
+        let (mut line, end) = (start / LINE + from, (start + bytes).div_ceil(LINE));
+        let mut run = (0, 0);
+        while line < end {
+            let at = self.pages.line(line);
+            if run.1 > 0 && at != run.0 + u64::from(run.1) {
+                f(run.0, run.1);
+                run.1 = 0;
+            }
+            run = if run.1 == 0 { (at, 1) } else { (run.0, run.1 + 1) };
+            line += 1;
+        }
+        f(run.0, run.1);
+    }
+}
+
+/// Buffers that are used over and over: where the next bytes go.
+#[derive(Clone)]
+struct Ring {
+    base: u64,
+    lines: u64,
+    at: u64,
+}
+
+impl Ring {
+    fn take(&mut self, lines: u64) -> u64 {
+        if self.at + lines > self.lines {
+            self.at = 0;
+        }
+        self.at += lines;
+        self.base + self.at - lines
+    }
+}
+
+#[derive(Clone)]
+struct Server {
+    buckets: Slab,
+    entries: Slab,
+    keys: Slab,
+    objects: Slab,
+    values: Slab,
+    /// What a connection sends and receives, in user space; of one connection after the other.
+    buffers: Vec<Ring>,
+    socket: Ring,
+    /// Queries left of the connection's turn.
+    left: u32,
+    connection: usize,
+    /// Object and string that the last SET freed: the allocator hands them out first.
+    freed: u32,
+    /// Where each key's object and string lie. Only SET moves them.
+    slots: Vec<u32>,
+}
+
+#[derive(Clone)]
+pub struct Redis {
+    servers: Vec<Server>,
+    index: Arc<Index>,
+    spec: RedisSpec,
+    value_lines: u64,
+}
+
+impl Redis {
+    pub fn build(s: &RedisSpec, site: Site) -> Result<Redis, String> {
+        s.check()?;
+        let map = site.map;
+        let value_lines = (s.value.0 + STRING).div_ceil(LINE);
+        let batch = u64::from(s.pipeline) * value_lines;
+        let mut servers = Vec::new();
+        for &core in site.cores {
+            let mut rng = Rng::new(site.seed, "redis", core.into());
+            let mut region = |lines: u64| {
+                let r = map.add(lines, Kind::App, Sharing::Core(core), site.tenant);
+                map.get(r).base
+            };
+            let mut slab = |objects: u64, size: u64| {
+                let page = s.page.0 / LINE;
+                let lines = (objects * size).div_ceil(LINE).next_multiple_of(page);
+                Slab { pages: Pages::new(region(lines), lines, page, rng.below(u64::MAX)), size }
+            };
+            let buckets = slab(s.keys.next_power_of_two(), BUCKET);
+            let entries = slab(s.keys, ENTRY);
+            let keys = slab(s.keys, KEY);
+            let objects = slab(s.keys + 1, OBJECT);
+            let values = slab(s.keys + 1, size_class(s.value.0 + STRING));
+            let buffers = (0..s.connections).map(|_| Ring { base: region(batch), lines: batch, at: 0 }).collect();
+            let lines = s.socket.0 / LINE;
+            let socket = Ring { base: region(lines), lines, at: 0 };
+            servers.push(Server {
+                buckets,
+                entries,
+                keys,
+                objects,
+                values,
+                buffers,
+                socket,
+                left: rng.below(s.pipeline.into()) as u32,
+                connection: 0,
+                freed: s.keys as u32,
+                slots: if s.command == Command::Set { (0..s.keys as u32).collect() } else { Vec::new() },
+            });
+        }
+        Ok(Redis { servers, index: Arc::new(Index::new(s.keys)), spec: s.clone(), value_lines })
+    }
+
+    /// The stores of some queries to the heap.
+    pub fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
+        let s = &mut self.servers[core];
+        for _ in 0..self.spec.pipeline {
+            let key = rng.below(self.spec.keys) as u32;
+            match self.spec.command {
+                Command::Get => p.push(Op::Store { line: s.objects.line(key), lines: 1 }),
+                Command::Set => s.set(key, self.spec.value.0, self.value_lines, p),
+            }
+        }
+    }
+
+    /// Ops of the next query, and of what comes between two connections' turns; returns one query.
+    pub fn run(&mut self, core: usize, rng: &mut Rng, p: &mut Program) -> u32 {
+        let s = &mut self.servers[core];
+        if s.left == 0 {
+            s.turn(&self.spec, self.value_lines, p);
+        }
+        s.left -= 1;
+        let key = rng.below(self.spec.keys) as u32;
+        p.compute(self.spec.query_instructions / 2);
+        s.find(&self.index, key, p);
+        match self.spec.command {
+            Command::Get => s.get(key, self.spec.value.0, self.value_lines, p),
+            Command::Set => s.set(key, self.spec.value.0, self.value_lines, p),
+        }
+        p.compute(self.spec.query_instructions.div_ceil(2));
+        1
+    }
+}
+
+impl Server {
+    /// Ends a connection's turn and begins the next one's: the kernel copies what SETs receive and GETs reply.
+    fn turn(&mut self, spec: &RedisSpec, value_lines: u64, p: &mut Program) {
+        let copy = |p: &mut Program, from, to| {
+            let lines = value_lines as u32;
+            p.push(Op::Copy { from, to, lines, dependent: false });
+        };
+        p.compute(spec.turn_instructions / 2);
+        if spec.command == Command::Get {
+            for _ in 0..spec.pipeline {
+                let from = self.buffers[self.connection].take(value_lines);
+                copy(p, from, self.socket.take(value_lines));
+            }
+        }
+        self.connection = (self.connection + 1) % self.buffers.len();
+        if spec.command == Command::Set {
+            for _ in 0..spec.pipeline {
+                let to = self.buffers[self.connection].take(value_lines);
+                copy(p, self.socket.take(value_lines), to);
+            }
+        }
+        p.compute(spec.turn_instructions.div_ceil(2));
+        self.left = spec.pipeline;
+    }
+
+    /// Walks the key's bucket. Entries before the key's own (which came later) are compared and passed by, against what
+    /// the core predicts; of the key's own, the comparison is off the critical path.
+    fn find(&mut self, index: &Index, key: u32, p: &mut Program) {
+        let bucket = index.bucket(key);
+        p.push(Op::Anchor { line: self.buckets.line(bucket as u32) });
+        let mut at = index.heads[bucket as usize];
+        while at != key {
+            p.push(Op::Chase { line: self.entries.line(at), delay: 0 });
+            p.push(Op::Chase { line: self.keys.line(at), delay: 0 });
+            p.push(Op::Chase { line: self.entries.line(at), delay: REDIRECT });
+            at = index.next[at as usize];
+        }
+        p.push(Op::Chase { line: self.entries.line(key), delay: 0 });
+        p.push(Op::DependentLoad { line: self.keys.line(key), lines: 1 });
+    }
+
+    /// The object notes its use; its string is copied to the reply.
+    fn get(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
+        let object = self.objects.line(key);
+        p.push(Op::Chase { line: object, delay: 0 });
+        p.push(Op::DependentStore { line: object, lines: 1 });
+        p.push(Op::Chase { line: self.values.line(key), delay: 0 });
+        self.values.each_run(key, bytes + STRING, 1, |line, lines| p.push(Op::DependentLoad { line, lines }));
+        let line = self.buffers[self.connection].take(value_lines);
+        p.push(Op::Store { line, lines: value_lines as u32 });
+    }
+
+    /// A new object and string, where the last ones freed were; the old ones are freed.
+    fn set(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
+        let new = std::mem::replace(&mut self.freed, self.slots[key as usize]);
+        let old = std::mem::replace(&mut self.slots[key as usize], new);
+        let object = self.objects.line(old);
+        p.push(Op::Chase { line: object, delay: 0 });
+        p.push(Op::DependentStore { line: object, lines: 1 });
+        p.push(Op::Chase { line: self.values.line(old), delay: 0 }); // its header says how large it is
+        let line = self.buffers[self.connection].take(value_lines);
+        p.push(Op::Load { line, lines: value_lines as u32 });
+        self.values.each_run(new, bytes + STRING, 0, |line, lines| p.push(Op::Store { line, lines }));
+        p.push(Op::Store { line: self.objects.line(new), lines: 1 });
+        p.push(Op::Store { line: self.entries.line(key), lines: 1 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::region::AddressMap;
+
+    fn redis(command: &str, keys: u64, map: &mut AddressMap) -> Redis {
+        let text = format!("command = \"{command}\"\nkeys = {keys}\nvalue = \"1 KiB\"");
+        let spec: RedisSpec = toml::from_str(&text).unwrap();
+        Redis::build(&spec, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None }).unwrap()
+    }
+
+    #[test]
+    fn size_classes_are_those_of_jemalloc() {
+        let classes = [(17, 32), (129, 160), (1030, 1280), (1281, 1536), (2049, 2560)];
+        for (bytes, class) in classes {
+            assert_eq!(size_class(bytes), class, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn every_key_is_found_in_its_bucket() {
+        let x = Index::new(3000);
+        for key in 0..3000 {
+            let mut at = x.heads[x.bucket(key) as usize];
+            while at != key {
+                assert_ne!(at, NONE, "key {key} is lost");
+                at = x.next[at as usize];
+            }
+        }
+    }
+
+    /// Chained hashing with load factor a: a successful search looks at 1 + a / 2 entries (Knuth, vol. 3, 6.4), each
+    /// but the last at the cost of a comparison and a redirected branch.
+    #[test]
+    fn a_get_touches_the_lines_that_its_objects_take() {
+        let keys = 1_000_000;
+        let mut r = redis("get", keys, &mut AddressMap::default());
+        let (mut rng, n) = (Rng::new(1, "test", 0), 4000);
+        let (mut chased, mut values, mut stored) = (0, 0, 0);
+        for _ in 0..n {
+            let mut p = Program::default();
+            r.servers[0].left = 8; // no turn
+            r.run(0, &mut rng, &mut p);
+            for op in &p.ops {
+                match op {
+                    Op::Anchor { .. } | Op::Chase { .. } => chased += 1,
+                    Op::DependentLoad { lines, .. } => values += lines,
+                    Op::Store { lines, .. } => stored += lines,
+                    _ => {}
+                }
+            }
+        }
+        let mean = |x: u32| f64::from(x) / f64::from(n);
+        let passed = keys as f64 / (1 << 20) as f64 / 2.0;
+        // bucket, own entry, object, string; three more for each entry passed
+        assert!((mean(chased) - (4.0 + 3.0 * passed)).abs() < 0.15, "{}", mean(chased));
+        // 1030 bytes at a multiple of 256 take 17 lines; the first is chased, the key's own line comes on top
+        assert!((mean(values) - 17.0).abs() < 0.01, "{}", mean(values));
+        assert_eq!(mean(stored), 17.0);
+    }
+
+    #[test]
+    fn a_set_writes_where_the_one_before_freed() {
+        let mut r = redis("set", 64, &mut AddressMap::default());
+        let s = &mut r.servers[0];
+        let first_string = s.values.line(5);
+        let mut written = Vec::new();
+        for key in [5, 9, 7] {
+            let mut p = Program::default();
+            s.set(key, 1024, 17, &mut p);
+            written.push(p.ops.iter().find_map(|o| if let Op::Store { line, .. } = o { Some(*line) } else { None }));
+        }
+        assert_eq!(written[1], Some(first_string));
+        let mut slots = s.slots.clone();
+        slots.push(s.freed);
+        slots.sort_unstable();
+        assert_eq!(slots, (0..65).collect::<Vec<u32>>(), "objects are neither lost nor shared");
+    }
+}
