@@ -60,7 +60,8 @@ def test_a_claim_without_query_is_not_built_and_belongs_to_a_figure_that_says_so
 
 
 def test_the_invented_machine_has_every_study_and_every_study_has_a_claim(board):
-    tables = {s.table for s in studies.all_studies() if s.system == "hostnetwork"}
+    # Studies beyond the paper have nothing to be judged by.
+    tables = {s.table for s in studies.all_studies() if s.system == "hostnetwork" and not s.figure.startswith("future-")}
     assert tables == set(paperhost.tables())
     con = connect()
     assert tables == set().union(*(tables_of(con, r.claim) for r in board.values() if r.claim.eval))
