@@ -128,6 +128,19 @@ class DramSpec(Section):
     `write_high` by then."""
 
 
+class GapbsAppSpec(Section):
+    """A kernel of the GAP Benchmark Suite on a random graph."""
+    degree: int
+    """Edges that the generator draws per node; each is stored at both of its ends."""
+    kernel: Literal['pagerank'] | Literal['betweenness']
+    """What is computed."""
+    kind: Literal['gapbs']
+    page: str
+    """Contiguous physical memory; larger pieces of an array lie anywhere."""
+    scale: int
+    """Binary logarithm of the number of nodes."""
+
+
 class HierarchySpec(Section):
     """Private caches of every core, the shared cache and the crossbar between them."""
     l1d: CacheSpec
@@ -356,6 +369,29 @@ class QpSpec(Section):
     """Writing a work queue entry."""
 
 
+class RedisAppSpec(Section):
+    """Redis servers, each asked by a client that never waits."""
+    command: Literal['get'] | Literal['set']
+    """What every query asks for; keys are uniform random."""
+    connections: int
+    """Connections of each server."""
+    keys: int
+    """Keys of each server."""
+    kind: Literal['redis']
+    page: str
+    """Contiguous physical memory; larger pieces of the heap lie anywhere."""
+    pipeline: int
+    """Queries that a connection has waiting when its turn comes."""
+    query_instructions: int
+    """Instructions of a query besides its copies: parsing, hashing, dispatch, reply header."""
+    socket: str
+    """Memory of the sockets of each server that its copies go through in turn."""
+    turn_instructions: int
+    """Instructions of a connection's turn besides its queries: poll, receive, send."""
+    value: str
+    """Size of a value."""
+
+
 class RingSpec(Section):
     """Buffers between NIC and cores."""
     buffer_size: str
@@ -443,7 +479,7 @@ class StreamAppSpec(Section):
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
     """What runs."""
     cores: int
     """Cores, taken in order from the platform's."""
