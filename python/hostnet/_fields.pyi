@@ -30,6 +30,8 @@ class CoreSpec(Section):
     """Line fill buffers: L1 misses under way at once, loads and stores together."""
     pipeline: Literal['out_of_order'] | Literal['in_order']
     """Scheduling."""
+    prefetch: PrefetchSpec | None
+    """Stream prefetcher of the L2; none when absent. It follows application memory, not buffers of a NIC."""
     rob: int
     """Reorder buffer entries."""
     store_queue: int
@@ -357,6 +359,22 @@ class Platform(Section):
     'fitted: ...' or 'assumed: ...'."""
     queue_pair: QpSpec
     """Queue-pair library."""
+
+
+class PrefetchSpec(Section):
+    """The L2's stream prefetcher."""
+    credits: int
+    """Prefetches under way at most: the L2's request queue without what the line fill buffers may fill."""
+    degree: int
+    """Lines that one access makes it fetch, at most."""
+    distance: int
+    """Lines ahead of the newest access, at most; never beyond its page of 4 KiB."""
+    enabled: bool
+    """Whether it works."""
+    streams: int
+    """Pages watched at once, one stream in each."""
+    trigger: int
+    """Accesses in one direction that make a stream, the first included."""
 
 
 class QpSpec(Section):

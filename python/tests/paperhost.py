@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import paperapps
 import polars as pl
 
 from hostnet.studies.hostnetwork import QUADRANTS
@@ -95,7 +96,7 @@ def quadrant(q: int) -> list[dict[str, Any]]:
 
 def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Rows as a study table, null where a row does not say."""
-    text = ("run", "c2m", "p2m")
+    text = ("run", "c2m", "p2m", "app", "ddio", "prefetch")
     names = list(dict.fromkeys([*(k for r in every_row() for k in r), *(k for r in rows for k in r)]))
     schema = {c: pl.String if c in text else pl.Int64 if c in ("quadrant", "n", "repeat") else pl.Float64 for c in names}
     return pl.DataFrame([{c: r.get(c) for c in names} for r in rows], schema=schema)
@@ -130,4 +131,5 @@ def tables() -> dict[str, pl.DataFrame]:
         "hostnetwork_fig13": frame(quadrant(2)),
         "hostnetwork_fig14": frame(quadrant(4)),
         "hostnetwork_sec5_method": frame(noisy),
+        **{name: frame(rows) for name, rows in paperapps.rows().items()},
     }

@@ -48,7 +48,7 @@ def board() -> dict[str, Result]:
 def test_every_claim_is_decided_as_the_invented_machine_was_made(board):
     others = {i: (r.verdict, r.reason) for i, r in board.items() if r.verdict not in ("reproduced", "not built yet")}
     assert set(others) == {"fig12e.q3-p2m-rhol"} and others["fig12e.q3-p2m-rhol"][0] == "disputed", others
-    assert Counter(r.verdict for r in board.values()) == {"reproduced": 147, "not built yet": 99, "disputed": 1}
+    assert Counter(r.verdict for r in board.values()) == {"reproduced": 197, "not built yet": 49, "disputed": 1}
 
 
 def test_a_claim_without_query_is_not_built_and_belongs_to_a_figure_that_says_so(board):
@@ -108,6 +108,28 @@ DOCTORED = [
     ("fig12", "quadrant = 3", "p2m_write_hol_ns", 0.5, ["fig12e.q3-p2m-whol"]),
     ("fig12", "quadrant = 3", "c2m_admission_ns", 3.0, ["fig12d.q3-c2m-whol"]),
     ("fig13", "run = 'colo'", "cha_p2m_read_occ", 3.0, ["fig13.p2m-spare", "fig13.inflight-n1"]),
+    ("fig1", "app = 'redis-read'", "degr_c2m", 0.85, ["abs.c2m-1.2-2x", "sec1.within-host", "fig1a.redis-range", "fig1a.redis-n7"]),
+    ("fig1", "n = 8", "degr_c2m", 0.6, ["fig1b.gapbs-trend", "fig1d.gapbs-unsaturated"]),
+    ("fig1", "app = 'gapbs-pr'", "degr_c2m", 0.7, ["fig1b.gapbs-range", "fig1.gapbs-gt-redis", "fig1b.gapbs-n12"]),
+    ("fig1", "true", "degr_p2m", 1.04, ["fig1a.fio-unaffected"]),
+    ("fig1", "true", "mem_bw_gbs", 1.3, ["fig1c.util-range", "fig1d.bw-n1", "fig1d.bw-n28"]),
+    ("fig1", "true", "mem_p2m_write_gbs", 1.2, ["fig1c.p2m-bw"]),
+    ("fig1", "true", "p2m_gbs", 1.2, ["fig1.p2m-iso-write"]),
+    ("fig1", "app = 'redis-read'", "t0_llc_miss_ratio", 0.9, ["fig1.miss-100", "fig1.redis-miss-95"]),
+    ("fig1", "run = 'iso-p2m'", "p2m_llc_miss_ratio", 0.9, ["fig1.miss-100"]),
+    ("fig2", "ddio = 'on'", "degr_c2m", 0.85, ["fig2.cl-c2m-degrades", "fig2a.ddio-worse-redis", "fig2a.redis-on-n1",
+                                               "fig2b.gapbs-on-n3"]),
+    ("fig2", "ddio = 'off'", "degr_c2m", 1.15, ["fig2a.redis-off-n1", "fig2b.gapbs-off-n6"]),
+    ("fig2", "ddio = 'on'", "mem_p2m_write_gbs", 1.1, ["fig2.ddio-bw-same"]),
+    ("fig2", "n = 4", "degr_c2m", 0.7, ["fig2b.gapbs-trend"]),
+    ("prefetch", "prefetch = 'on'", "t0_mops", 1.1, ["sec2-1.prefetch-redis-iso", "sec2-1.prefetch-redis-colo"]),
+    ("fig3_knobs", "quadrant = 2 AND ddio = 'on'", "degr_p2m", 1.2, ["knobs.regimes-same"]),
+    ("fig3_knobs", "prefetch = 'on'", "c2m_gbs", 0.7, ["knobs.prefetch-up"]),
+    ("fig15", "true", "degr_c2m", 0.8, ["fig15.c2m-degrades", "fig15.redis-w-gt-r", "fig15.redisw-on-n1", "fig15.bc-on-n6"]),
+    ("fig15", "true", "mem_c2m_read_gbs", 3.0, ["fig15.redisw-mix", "fig15.bc-mix"]),
+    ("fig16", "true", "degr_c2m", 1.25, ["fig16.c2m-degrades", "fig16.redis-n1", "fig16.pr-n6"]),
+    ("fig16", "true", "degr_p2m", 1.04, ["fig16.p2m-unaffected"]),
+    ("fig17", "ddio = 'on'", "degr_c2m", 1.3, ["fig17.c2m-degrades", "fig17.ddio-same", "fig17.bc-n6"]),
     ("fig14", "run = 'colo'", "lfb_lat_ns", 0.6, ["fig14.c2m-inflates", "fig14.lat-n6"]),
 ]
 

@@ -42,6 +42,10 @@ HOST = {
     "peakbw-cl": 1, "peakbw-il": 1, "fig3": 4 * QUADRANT, "fig6a": 6, "fig6b": 6, "fig6cd": 6, "credits": 4 * QUADRANT, "fig7": QUADRANT,
     "fig8": QUADRANT + 1, "sec5-method": 4 * 6 * 3, "fig11": 4 * QUADRANT, "fig12": 4 * QUADRANT, "fig13": QUADRANT,
     "fig14": QUADRANT + 1,
+    # device alone; cores alone once, and beside it with each DDIO setting
+    "fig1": 1 + (14 + 8) * 2, "prefetch": 2 * (1 + (14 + 8) * 2),
+    **{f"fig{i}": 2 + (3 + 6) * (1 + 2) for i in (2, 15, 16, 17)},
+    "fig3-knobs": 2 * 4 * (2 + 6 * (1 + 2)),
 }
 HOST_EXPERIMENTS = {"peakbw-cl", "peakbw-il", "prefetch", "fig3-knobs", "fig6a", "fig6b", "fig6cd", "credits",
                     "sec5-method", *(f"fig{i}" for i in (1, 2, 3, 7, 8, *range(11, 31)))}

@@ -77,6 +77,9 @@ fn platform(s: &Scenario) -> Check {
         format!("platform.core.count = {} is more than the 64 cores the snoop filter tracks", p.core.count)
     })?;
     need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
+    if let Some(f) = &p.core.prefetch {
+        f.check().map_err(|e| format!("platform.core.prefetch.{e}"))?;
+    }
     p.caches.check().map_err(|e| format!("platform.{e}"))?;
     Controller::new(&p.memory).map(drop).map_err(|e| format!("platform.memory.{e}"))
 }

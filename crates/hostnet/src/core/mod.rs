@@ -2,6 +2,7 @@
 
 pub mod cpu;
 pub mod op;
+pub mod prefetch;
 pub mod spec;
 
 pub use cpu::{Cpu, Retired};

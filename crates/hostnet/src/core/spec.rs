@@ -1,5 +1,6 @@
 //! What a core is made of.
 
+use super::prefetch::PrefetchSpec;
 use crate::kernel::units::Freq;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,4 +40,7 @@ pub struct CoreSpec {
     pub lfb: u32,
     /// Load (or store) instructions that move one 64-byte line.
     pub stores_per_line: u32,
+    /// Stream prefetcher of the L2; none when absent. It follows application memory, not buffers of a NIC.
+    #[serde(default)]
+    pub prefetch: Option<PrefetchSpec>,
 }

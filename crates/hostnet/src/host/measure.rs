@@ -285,6 +285,9 @@ impl Host {
         };
         for (i, c) in self.cpus.iter().enumerate() {
             add(format!("core {i} line fill buffers"), c.lfb.read(self.now));
+            if let Some(p) = &c.prefetcher {
+                add(format!("core {i} prefetch queue"), p.queue.read(self.now));
+            }
         }
         for (name, r) in self.shared_domains() {
             add(name, r);

@@ -97,6 +97,12 @@ impl Host {
         set("cha_wait_credits", Some(waiting.credits.into()));
         let lfb: Vec<Reading> = self.cpus.iter().map(|c| c.lfb.read(self.now)).collect();
         let rate: f64 = lfb.iter().map(|r| r.arrival_rate).sum();
+        let ahead: Vec<Reading> =
+            self.cpus.iter().filter_map(|c| c.prefetcher.as_ref()).map(|p| p.queue.read(self.now)).collect();
+        if !ahead.is_empty() {
+            set("prefetch_rate", Some(ahead.iter().map(|r| r.arrival_rate).sum::<f64>() / 1e6));
+            set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len() as f64));
+        }
         if rate > 0.0 {
             let occupancy: f64 = lfb.iter().map(|r| r.occupancy).sum();
             let weighted: f64 = lfb.iter().map(|r| r.latency_ns * r.arrival_rate).sum();
@@ -158,6 +164,10 @@ impl Host {
         let Some(iio) = &self.iio else { return };
         let (lines, blocks) = iio.moved();
         v.set("p2m_gbs", lines as f64 * LINE as f64 / span * 1e3);
+        let m = &self.mem.stats;
+        if m.io_llc > 0 {
+            v.set("p2m_llc_miss_ratio", m.io_llc_misses as f64 / m.io_llc as f64);
+        }
         v.set("p2m_iops", blocks as f64 / span * 1e12);
         let (up, down) = iio.utilisation(self.now);
         v.set("pcie_up_util", up);

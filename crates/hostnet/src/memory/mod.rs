@@ -151,6 +151,8 @@ struct Leaving {
     issued: Time,
     victim: Option<u64>,
     carried: bool,
+    /// Of the write-back that holds the fill's credit.
+    record: u8,
 }
 
 #[derive(Clone)]

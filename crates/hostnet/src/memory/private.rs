@@ -2,7 +2,7 @@
 //! them until something misses beyond the L2.
 
 use super::array::{Slot, Victim};
-use super::region::Sharing;
+use super::region::{Kind, Sharing};
 use super::{CleanVictim, Leaving, Memory, Op, Txn};
 use crate::kernel::{rng::mix, Events, Time};
 
@@ -133,10 +133,32 @@ impl Memory {
     /// keeps the line fill buffer until the home agent has admitted it.
     pub fn fill(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.leaving = Some(Leaving { core: core as u32, issued: t.issued, victim: None, carried: false });
+            self.leaving =
+                Some(Leaving { core: core as u32, issued: t.issued, record: 0, victim: None, carried: false });
         }
         self.fill_private(cal, core, t, write, now);
         self.leaving.take().is_some_and(|l| l.carried)
+    }
+
+    /// The same for a prefetch, which fills the L2 only; its write-back carries `record`.
+    pub fn fill_ahead(&mut self, cal: &mut Events, core: usize, t: &Txn, record: u8, now: Time) -> bool {
+        if self.writebacks && !self.functional {
+            self.leaving = Some(Leaving { core: core as u32, issued: t.issued, record, victim: None, carried: false });
+        }
+        self.fill_l2_once(cal, core, t, now);
+        self.leaving.take().is_some_and(|l| l.carried)
+    }
+
+    /// Whether a prefetch of `line` would bring the core anything.
+    pub fn worth_prefetching(&self, core: usize, line: u64) -> bool {
+        let r = self.map.of(line);
+        let of_application = r.kind == Kind::App && line < r.base + r.lines;
+        of_application && self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()
+    }
+
+    /// Whether several cores may have copies of `line`.
+    pub fn is_shared(&self, line: u64) -> bool {
+        self.sharing(line) == Sharing::Shared
     }
 
     /// What an L2 victim does beyond the core: it travels as a request, and with it the line that it
@@ -150,6 +172,7 @@ impl Memory {
         let t = Txn {
             dirty: out.is_some(),
             transient: l.carried || !v.dirty, // one at most holds the buffer
+            record: if l.carried || !v.dirty { 0 } else { l.record },
             at_mc: now,
             ..Txn::new(Op::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
         };
@@ -158,7 +181,7 @@ impl Memory {
         self.send_unannounced(cal, at, t, now);
     }
 
-    fn fill_private(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
+    fn fill_l2_once(&mut self, cal: &mut Events, core: usize, t: &Txn, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
         // The line may have come by an eviction path while this request was under way.
         match self.l2[core].find(line) {
@@ -167,6 +190,11 @@ impl Memory {
             Some(_) => {}
             None => self.fill_l2(cal, core, line, dirty, t.copied, now),
         }
+    }
+
+    fn fill_private(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
+        let line = t.line;
+        self.fill_l2_once(cal, core, t, now);
         let slot = self.l1[core].find(line);
         let slot = slot.unwrap_or_else(|| self.fill_l1(cal, core, line, false, now));
         if write {

@@ -63,8 +63,11 @@ metrics! {
     t0_llc_miss_ratio ["fraction"] "LLC miss ratio of the first tenant";
     t1_mops ["Mops"] "Operations per second of the second tenant";
     t1_llc_miss_ratio ["fraction"] "LLC miss ratio of the second tenant";
+    prefetch_rate ["1/us"] "Lines that the cores' L2 prefetchers asked for";
+    prefetch_occ ["lines"] "Prefetches under way, mean per core";
     c2m_gbs ["GB/s"] "Lines that streaming applications finished, 64 bytes each, read or updated";
     p2m_gbs ["GB/s"] "Payload that peripherals moved";
+    p2m_llc_miss_ratio ["fraction"] "LLC miss ratio of peripherals";
     p2m_iops ["1/s"] "Blocks that peripherals completed per second";
     mem_c2m_read_gbs ["GB/s"] "DRAM bytes read for cores";
     mem_c2m_write_gbs ["GB/s"] "DRAM bytes written for cores";

@@ -133,7 +133,10 @@ impl Cpu {
         }
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
-            Probe::L2 => mem.lat.l1 + mem.lat.l2,
+            Probe::L2 => {
+                self.fetch_ahead(mem, cal, line, ready);
+                mem.lat.l1 + mem.lat.l2
+            }
             Probe::Miss => {
                 let r = match self.same_line(line) {
                     Some(r) => {
@@ -150,6 +153,7 @@ impl Cpu {
                         r
                     }
                 };
+                self.fetch_ahead(mem, cal, line, ready);
                 self.enter(r, a);
                 return true;
             }

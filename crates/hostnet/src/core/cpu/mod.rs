@@ -10,6 +10,7 @@ mod retire;
 pub use retire::Retired;
 
 use super::op::Program;
+use super::prefetch::{self, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Events, Time};
@@ -104,6 +105,7 @@ pub struct Cpu {
     retire: VecDeque<Pending>,
     retire_event: Time,
     pub lfb: Domain,
+    pub prefetcher: Option<Prefetcher>,
     pub amat: AccessTime,
     /// Instructions dispatched in the measured window.
     pub instructions: u64,
@@ -152,6 +154,7 @@ impl Cpu {
             retire: VecDeque::with_capacity(64),
             retire_event: Time::MAX,
             lfb: Domain::new(s.lfb),
+            prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
             amat: AccessTime::default(),
             instructions: 0,
         }
@@ -194,16 +197,31 @@ impl Cpu {
     /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
     pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
         if t.op == memory::Op::WriteBack {
-            if !t.transient {
+            if t.record == prefetch::WRITE_BACK {
+                self.prefetch_ended(now, t.issued);
+            } else if !t.transient {
                 self.lfb.give(now, t.issued);
                 self.hand_out(mem, cal, now);
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
-        let r = t.record as usize;
+        let (mut record, mut t) = (t.record, *t);
+        if record >= prefetch::FIRST {
+            let waiter = self.prefetcher.as_mut().and_then(|p| p.land(record));
+            let Some((r, since)) = waiter else {
+                let held = !t.transient && mem.fill_ahead(cal, self.id as usize, &t, prefetch::WRITE_BACK, now);
+                if !held {
+                    self.prefetch_ended(now, t.issued);
+                }
+                return None;
+            };
+            self.prefetch_ended(now, t.issued);
+            (record, t.issued) = (r, since);
+        }
+        let r = record as usize;
         let rec = self.recs[r];
         let fills = t.op != memory::Op::StreamWrite && !t.transient;
-        let held = fills && mem.fill(cal, self.id as usize, t, rec.write, now);
+        let held = fills && mem.fill(cal, self.id as usize, &t, rec.write, now);
         if !held {
             self.lfb.give(now, t.issued);
         }
@@ -233,7 +251,11 @@ impl Cpu {
         while self.lfb.free() > 0 {
             let Some(next) = self.no_credit.pop_front() else { break };
             let ready = self.recs[next as usize].ready.max(now);
-            self.issue(mem, cal, next, ready);
+            if self.prefetcher.is_some() {
+                self.reach(mem, cal, next, ready); // its line may have come meanwhile
+            } else {
+                self.issue(mem, cal, next, ready);
+            }
         }
     }
 
@@ -314,8 +336,14 @@ impl Cpu {
         self.recs[r as usize].ready = ready;
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
-            Probe::L2 => mem.lat.l1 + mem.lat.l2,
-            Probe::Miss => return self.want_credit(mem, cal, r, ready),
+            Probe::L2 => {
+                self.fetch_ahead(mem, cal, line, ready);
+                mem.lat.l1 + mem.lat.l2
+            }
+            Probe::Miss => {
+                self.want_credit(mem, cal, r, ready);
+                return self.fetch_ahead(mem, cal, line, ready);
+            }
         };
         self.note(lat);
         self.complete(mem, cal, r, ready + lat);
@@ -340,9 +368,35 @@ impl Cpu {
         self.lfb.take(at);
         let rec = &mut self.recs[r as usize];
         rec.state = State::Issued;
+        if let Some(p) = &mut self.prefetcher {
+            // A prefetch does not bring the ownership that a store to shared memory needs.
+            if !(rec.write && mem.is_shared(rec.line)) && p.join(rec.line, r, at) {
+                return;
+            }
+        }
         let op = if rec.write { memory::Op::Own } else { memory::Op::Read };
         let t = self.txn(r, op, at);
         send(mem, cal, at, t);
+    }
+
+    /// An access to `line` has missed the L1: the stream prefetcher looks at it.
+    #[inline]
+    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+        let Some(p) = &mut self.prefetcher else { return };
+        for l in p.observe(line) {
+            if !mem.worth_prefetching(self.id as usize, l) || self.same_line(l).is_some() {
+                continue;
+            }
+            let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(l, at)) else { continue };
+            let t = Txn { record, ..Txn::new(memory::Op::Read, l, self.id.into(), at) };
+            send(mem, cal, at, t);
+        }
+    }
+
+    fn prefetch_ended(&mut self, now: Time, taken: Time) {
+        if let Some(p) = &mut self.prefetcher {
+            p.queue.give(now, taken);
+        }
     }
 
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
@@ -427,6 +481,9 @@ impl Cpu {
 
     pub fn restart_meters(&mut self, now: Time) {
         self.lfb.restart(now);
+        if let Some(p) = &mut self.prefetcher {
+            p.queue.restart(now);
+        }
         self.amat = AccessTime::default();
         self.instructions = 0;
     }

@@ -1,0 +1,223 @@
+//! The L2's stream prefetcher: it watches the L1's misses, follows ascending or descending accesses within a page, and
+//! fetches lines ahead of them into the L2 ("streamer", Intel 64 and IA-32 Architectures Optimization Reference Manual).
+
+use crate::flow::Domain;
+use crate::kernel::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The L2's stream prefetcher.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PrefetchSpec {
+    /// Whether it works.
+    pub enabled: bool,
+    /// Pages watched at once, one stream in each.
+    pub streams: u32,
+    /// Lines ahead of the newest access, at most; never beyond its page of 4 KiB.
+    pub distance: u32,
+    /// Lines that one access makes it fetch, at most.
+    pub degree: u32,
+    /// Accesses in one direction that make a stream, the first included.
+    pub trigger: u32,
+    /// Prefetches under way at most: the L2's request queue without what the line fill buffers may fill.
+    pub credits: u32,
+}
+
+impl PrefetchSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        for (key, v, most) in [
+            ("streams", self.streams, 256),
+            ("distance", self.distance, PAGE as u32 - 1),
+            ("degree", self.degree, 16),
+            ("credits", self.credits, u32::from(u8::MAX - FIRST)),
+        ] {
+            if !(1..=most).contains(&v) {
+                return Err(format!("{key} = {v} is not within 1 to {most}"));
+            }
+        }
+        if !(2..=16).contains(&self.trigger) {
+            return Err(format!("trigger = {} is not within 2 to 16", self.trigger));
+        }
+        Ok(())
+    }
+}
+
+/// Lines of a page.
+const PAGE: u64 = 64;
+/// `Txn::record` of the first prefetch; records of accesses are below.
+pub const FIRST: u8 = 128;
+/// `Txn::record` of a write-back that a prefetch's fill caused.
+pub const WRITE_BACK: u8 = u8::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    page: u64,
+    last: i32,
+    /// Of the accesses: 1 or -1, 0 before there are two.
+    step: i32,
+    run: u32,
+    /// Where it fetches next.
+    ahead: i32,
+    used: u64,
+}
+
+/// A prefetch under way.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    line: u64,
+    /// Record of an access that came meanwhile and waits for it, and since when it holds a line fill buffer.
+    waiter: Option<(u8, Time)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Prefetcher {
+    distance: i32,
+    degree: u32,
+    trigger: u32,
+    streams: Vec<Stream>,
+    tick: u64,
+    flights: Vec<Option<Flight>>,
+    /// Prefetches under way.
+    pub queue: Domain,
+}
+
+impl Prefetcher {
+    pub fn new(s: &PrefetchSpec) -> Option<Prefetcher> {
+        let none = Stream { page: u64::MAX, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
+        s.enabled.then(|| Prefetcher {
+            distance: s.distance as i32,
+            degree: s.degree,
+            trigger: s.trigger,
+            streams: vec![none; s.streams as usize],
+            tick: 0,
+            flights: vec![None; s.credits as usize],
+            queue: Domain::new(s.credits),
+        })
+    }
+
+    /// The L1 asks the L2 for `line`. Returns the lines to fetch, nearest first.
+    pub fn observe(&mut self, line: u64) -> impl Iterator<Item = u64> + use<> {
+        self.tick += 1;
+        let (page, at) = (line / PAGE, (line % PAGE) as i32);
+        let (mut from, mut n, mut step) = (0, 0, 0);
+        match self.streams.iter_mut().find(|s| s.page == page) {
+            None => {
+                let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
+                *oldest = Stream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
+            }
+            Some(s) => {
+                s.used = self.tick;
+                step = (at - s.last).signum();
+                if step != 0 {
+                    if step != s.step {
+                        (s.step, s.run, s.ahead) = (step, 1, at);
+                    }
+                    s.run += 1;
+                    s.last = at;
+                }
+                if step != 0 && s.run >= self.trigger {
+                    // ahead of the access, at most so far, and within the page
+                    from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
+                    let room = self.distance - (from - at).abs() + 1;
+                    let end = if step > 0 { PAGE as i32 - from } else { from + 1 };
+                    n = room.min(end).clamp(0, self.degree as i32);
+                    s.ahead = from + n * step;
+                }
+            }
+        }
+        let base = line - at as u64;
+        (0..n).map(move |i| base + (from + i * step) as u64)
+    }
+
+    /// Takes a credit for `line` at `at`; returns the request's record, or None when all are out or it is on
+    /// its way.
+    pub fn take(&mut self, line: u64, at: Time) -> Option<u8> {
+        if self.queue.free() == 0 || self.flights.iter().flatten().any(|f| f.line == line) {
+            return None;
+        }
+        let slot = self.flights.iter().position(Option::is_none)?;
+        self.flights[slot] = Some(Flight { line, waiter: None });
+        self.queue.take(at);
+        Some(FIRST + slot as u8)
+    }
+
+    /// An access to `line` misses the L2: whether a prefetch will bring it, and then record `r` is the one that waits.
+    pub fn join(&mut self, line: u64, r: u8, at: Time) -> bool {
+        let flight = self.flights.iter_mut().flatten().find(|f| f.line == line && f.waiter.is_none());
+        flight.map(|f| f.waiter = Some((r, at))).is_some()
+    }
+
+    /// The data of the request with `record` is there: who waited for it.
+    pub fn land(&mut self, record: u8) -> Option<(u8, Time)> {
+        self.flights[usize::from(record - FIRST)].take().expect("a prefetch under way").waiter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manual() -> Prefetcher {
+        let s = PrefetchSpec { enabled: true, streams: 32, distance: 20, degree: 2, trigger: 3, credits: 20 };
+        s.check().unwrap();
+        Prefetcher::new(&s).unwrap()
+    }
+
+    fn lines(p: &mut Prefetcher, line: u64) -> Vec<u64> {
+        p.observe(line).collect()
+    }
+
+    #[test]
+    fn three_accesses_make_a_stream_that_runs_two_lines_per_access_to_twenty_ahead() {
+        let mut p = manual();
+        let page = 640;
+        assert!(lines(&mut p, page).is_empty());
+        assert!(lines(&mut p, page + 1).is_empty());
+        assert_eq!(lines(&mut p, page + 2), [page + 3, page + 4]);
+        assert_eq!(lines(&mut p, page + 3), [page + 5, page + 6]);
+        for i in 4..25 {
+            lines(&mut p, page + i);
+        }
+        assert_eq!(lines(&mut p, page + 25), [page + 45], "no farther than twenty lines");
+    }
+
+    #[test]
+    fn streams_run_downwards_as_well_and_never_leave_their_page() {
+        let mut p = manual();
+        let page = 64 * 9;
+        let down: Vec<Vec<u64>> = [4, 3, 2, 1].iter().map(|i| lines(&mut p, page + i)).collect();
+        assert_eq!(down[2..], [vec![page + 1, page], vec![]]);
+        let up: Vec<Vec<u64>> = [60, 61, 62].iter().map(|i| lines(&mut p, page + 64 + i)).collect();
+        assert_eq!(up[2], [page + 64 + 63]);
+    }
+
+    #[test]
+    fn every_page_has_its_own_stream_and_random_accesses_have_none() {
+        let mut p = manual();
+        for i in 0..3 {
+            for page in 0..32 {
+                let got = lines(&mut p, page * 64 + i);
+                assert_eq!(got.len(), if i == 2 { 2 } else { 0 });
+            }
+        }
+        let mut rng = crate::kernel::Stream::new(1, "test", 0);
+        let fetched: usize = (0..10_000).map(|_| lines(&mut p, rng.below(1 << 24)).len()).sum();
+        assert_eq!(fetched, 0);
+    }
+
+    #[test]
+    fn one_access_waits_for_a_prefetch_and_credits_bound_them() {
+        let mut p = manual();
+        let records: Vec<u8> = (0..30).filter_map(|l| p.take(l, Time::ZERO)).collect();
+        assert_eq!(records.len(), 20);
+        assert_eq!(p.take(3, Time::ZERO), None);
+        assert!(p.join(3, 7, Time(5)));
+        assert!(!p.join(3, 8, Time(6)), "the place is taken");
+        assert!(!p.join(25, 8, Time(6)));
+        assert_eq!(p.land(records[3]), Some((7, Time(5))));
+        assert_eq!(p.land(records[4]), None);
+    }
+}
