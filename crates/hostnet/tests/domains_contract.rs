@@ -272,3 +272,18 @@ fn d18_writes_in_turns_keep_the_cores_from_crowding_the_device_out() {
     near(cores, device, 0.05, "both sides write as much");
     near(get(&turns, "mem_bw_gbs"), get(&arrival, "mem_bw_gbs"), 0.05, "nothing is lost by taking turns");
 }
+
+/// Section 2.2: DDIO changes no regime. Large blocks miss, and each line waits for the one that it throws out.
+#[test]
+fn d19_ddio_does_not_save_a_device_from_full_write_queues() {
+    let spec = |policy: &str| {
+        text(6, 0.5, "p2m_write", "")
+            .replace("policy = \"dma\"", policy)
+            .replace("60 us", "300 us")
+            .replace("1 MiB", "8 MiB")
+    };
+    let (off, on) = (measured(&spec("policy = \"dma\"")), measured(&spec("policy = \"ddio\"\nways = 2")));
+    assert!(get(&off, "p2m_gbs") < 13.0);
+    near(get(&on, "p2m_gbs"), get(&off, "p2m_gbs"), 0.1, "P2M beside six storing cores");
+    near(get(&on, "mem_bw_gbs"), get(&off, "mem_bw_gbs"), 0.05, "memory traffic");
+}

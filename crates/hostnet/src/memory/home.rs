@@ -250,7 +250,8 @@ impl Memory {
             l.victim = Some(line);
             return;
         }
-        self.write_dram(cal, line, Class::of_eviction(kind), now);
+        let id = self.evicts_for.take().unwrap_or(super::NOBODY);
+        self.write_dram_for(cal, line, Class::of_eviction(kind), id, now);
     }
 
     /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
@@ -375,15 +376,17 @@ impl Memory {
         true
     }
 
-    /// Puts a device's line where device writes go; None when the write queue will answer.
+    /// Puts a device's line where device writes go; None when a write queue will answer.
     fn place_io(&mut self, cal: &mut Events, line: u64, id: u32, now: Time) -> Option<Time> {
         self.stats.io_llc += 1;
         let dropped = self.invalidate_private(line);
         self.stats.ledger.overwritten += dropped;
         match self.io_inbound {
             Inbound::Llc { ways } => {
+                // The write is done when the line that makes room for it is on its way to memory.
+                self.evicts_for = Some(id);
                 self.stats.io_llc_misses += u64::from(!self.ddio_write(cal, line, ways, now));
-                Some(now + self.lat.ownership + self.lat.llc)
+                self.evicts_for.take().map(|_| now + self.lat.ownership + self.lat.llc)
             }
             Inbound::Dram | Inbound::Apart => {
                 let dropped = self.drop_llc(line);

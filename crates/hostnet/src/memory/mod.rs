@@ -199,6 +199,8 @@ pub struct Memory {
     /// Write-backs travel to the home agent as requests of their own.
     writebacks: bool,
     leaving: Option<Leaving>,
+    /// The device's transaction that the next eviction makes room for.
+    evicts_for: Option<u32>,
     /// Lines of receive buffers in order of their address, and where each is in its life.
     rx_life: Vec<u8>,
     rx_base: u64,
@@ -250,6 +252,7 @@ impl Memory {
             io_inbound: Inbound::Dram,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
             leaving: None,
+            evicts_for: None,
             shared: private::SharedFilter::default(),
             l1: vec![l1; cores as usize],
             l2: vec![l2; cores as usize],
@@ -418,7 +421,7 @@ impl Memory {
             return;
         }
         let (ch, at) = self.dram.route(line);
-        let path = if class.is_device_write() { Path::P2mWrite } else { Path::C2mWrite };
+        let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
         let w = Write { line, since: now, path, id };
         if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
