@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import paperhost_net
 import polars as pl
 
 from hostnet.studies.hostnetwork import QUADRANTS
@@ -130,4 +131,5 @@ def tables() -> dict[str, pl.DataFrame]:
         "hostnetwork_fig13": frame(quadrant(2)),
         "hostnetwork_fig14": frame(quadrant(4)),
         "hostnetwork_sec5_method": frame(noisy),
+        **paperhost_net.tables(),
     }

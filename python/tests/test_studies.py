@@ -42,6 +42,8 @@ HOST = {
     "peakbw-cl": 1, "peakbw-il": 1, "fig3": 4 * QUADRANT, "fig6a": 6, "fig6b": 6, "fig6cd": 6, "credits": 4 * QUADRANT, "fig7": QUADRANT,
     "fig8": QUADRANT + 1, "sec5-method": 4 * 6 * 3, "fig11": 4 * QUADRANT, "fig12": 4 * QUADRANT, "fig13": QUADRANT,
     "fig14": QUADRANT + 1,
+    **{f: 4 * QUADRANT for f in ("fig18", "fig27", "fig28")}, **{f"fig{i}": QUADRANT + (i > 21) for i in (20, 21, 22, 24)}, "fig23": 3,
+    **{f: 1 + 2 * 4 * 2 for f in ("fig19", "fig29", "fig30")}, "fig25": 1 + 4 * 2, "fig26": 1 + 4 * 2 + 1,
 }
 HOST_EXPERIMENTS = {"peakbw-cl", "peakbw-il", "prefetch", "fig3-knobs", "fig6a", "fig6b", "fig6cd", "credits",
                     "sec5-method", *(f"fig{i}" for i in (1, 2, 3, 7, 8, *range(11, 31)))}
