@@ -8,6 +8,7 @@ pub mod memcached;
 pub mod mica;
 pub mod redis;
 pub mod stream;
+pub mod tcp_receive;
 pub mod touchdrop;
 pub mod xmem;
 
@@ -36,6 +37,8 @@ pub enum AppSpec {
     Redis(redis::RedisSpec),
     /// A kernel of the GAP Benchmark Suite on a random graph.
     Gapbs(gapbs::GapbsSpec),
+    /// Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf).
+    TcpReceive(tcp_receive::TcpReceiveSpec),
     /// Reads every packet and drops it.
     Touchdrop(touchdrop::TouchdropSpec),
     /// Key-value server that answers a capture of memcached over UDP.
@@ -59,6 +62,7 @@ impl AppSpec {
             AppSpec::Stream(s) => s.check(),
             AppSpec::Redis(s) => s.check(),
             AppSpec::Gapbs(s) => s.check(),
+            AppSpec::TcpReceive(s) => s.check(cores),
             _ => Ok(()),
         }
     }
@@ -146,6 +150,7 @@ pub enum App {
     Stream(stream::Stream),
     Redis(redis::Redis),
     Gapbs(gapbs::Gapbs),
+    TcpReceive(tcp_receive::TcpReceive),
     Touchdrop(touchdrop::Touchdrop),
     Memcached(memcached::Memcached),
 }
@@ -171,6 +176,7 @@ impl App {
             AppSpec::Stream(s) => App::Stream(stream::Stream::build(s, site)?),
             AppSpec::Redis(s) => App::Redis(redis::Redis::build(s, site)?),
             AppSpec::Gapbs(s) => App::Gapbs(gapbs::Gapbs::build(s, site)?),
+            AppSpec::TcpReceive(s) => App::TcpReceive(tcp_receive::TcpReceive::build(s, site)),
             AppSpec::Touchdrop(s) => App::Touchdrop(touchdrop::Touchdrop::build(s, packet)),
             AppSpec::Memcached(s) => App::Memcached(memcached::Memcached::build(s, site)?),
             AppSpec::DirectedRx(_) | AppSpec::DirectedTx(_) | AppSpec::PageReuse(_) => {
@@ -186,7 +192,9 @@ impl App {
             App::Mica(a) => a.content(core, rng),
             App::L3fwd(a) => a.content(rng),
             App::Touchdrop(a) => a.content(),
-            App::Memcached(_) | App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) => Content::default(),
+            App::Memcached(_) | App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) | App::TcpReceive(_) => {
+                Content::default()
+            }
         }
     }
 
@@ -199,7 +207,9 @@ impl App {
             App::L3fwd(a) => a.serve(c, rx, tx, p),
             App::Touchdrop(a) => a.serve(c, rx, p),
             App::Memcached(a) => a.serve(core, c, rx, tx, p),
-            App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) => (Outcome::Consumed, 0),
+            App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) | App::TcpReceive(_) => {
+                (Outcome::Consumed, 0)
+            }
         }
     }
 

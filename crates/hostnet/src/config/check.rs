@@ -22,6 +22,7 @@ pub fn check(s: &Scenario) -> Check {
     placement(s)?;
     tenants(s)?;
     peripherals(s)?;
+    tcp(s)?;
     traffic(s)
 }
 
@@ -135,8 +136,12 @@ fn tenants(s: &Scenario) -> Check {
 fn peripherals(s: &Scenario) -> Check {
     let p = &s.platform;
     for (i, d) in s.peripherals.iter().enumerate() {
-        let PeripheralSpec::Ssd(ssd) = d;
-        ssd.check().map_err(|e| format!("peripheral[{i}].{e}"))?;
+        let checked = match d {
+            PeripheralSpec::Ssd(s) => s.check(),
+            PeripheralSpec::Roce(s) => s.check(),
+            PeripheralSpec::Ethernet(s) => s.check(),
+        };
+        checked.map_err(|e| format!("peripheral[{i}].{e}"))?;
     }
     if let Some(pcie) = &p.pcie {
         pcie.check().map_err(|e| format!("platform.pcie.{e}"))?;
@@ -156,6 +161,33 @@ fn peripherals(s: &Scenario) -> Check {
     })?;
     need(!s.tenants.iter().any(serves), || {
         "tenants that serve packets beside a [[peripheral]] are not built yet".into()
+    })
+}
+
+/// A TCP receiver is one tenant, one NIC, the kernel's costs and the senders.
+fn tcp(s: &Scenario) -> Check {
+    let receivers = s.tenants.iter().filter(|t| matches!(t.app, AppSpec::TcpReceive(_)));
+    let nics = s.peripherals.iter().filter(|p| matches!(p, PeripheralSpec::Ethernet(_)));
+    let (tenants, nics) = (receivers.count(), nics.count());
+    if let Some(t) = &s.platform.tcp {
+        t.check().map_err(|e| format!("platform.tcp.{e}"))?;
+    }
+    if let Some(d) = &s.traffic.dctcp {
+        d.check().map_err(|e| format!("traffic.dctcp.{e}"))?;
+    }
+    if tenants + nics == 0 {
+        return need(s.traffic.dctcp.is_none(), || {
+            "traffic.dctcp needs a tenant whose app is \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\"".into()
+        });
+    }
+    need(tenants == 1 && nics == 1, || {
+        format!(
+            "an app of kind \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\" go together, one of each; here are \
+             {tenants} and {nics}"
+        )
+    })?;
+    need(s.platform.tcp.is_some(), || {
+        format!("app \"tcp_receive\" needs platform.tcp, which platform \"{}\" lacks", s.platform.name)
     })
 }
 
@@ -181,7 +213,7 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
 
 /// Whether a tenant serves packets.
 pub fn serves(t: &TenantSpec) -> bool {
-    !t.app.is_free_running()
+    !t.app.is_free_running() && !matches!(t.app, AppSpec::TcpReceive(_))
 }
 
 /// Whether the scenario is one of the directed tests, which drive the host themselves.
@@ -206,6 +238,9 @@ fn traffic(s: &Scenario) -> Check {
         need(sp.min <= sp.max, || format!("traffic.spikes.min = \"{}\" is above max = \"{}\"", sp.min, sp.max))?;
     }
     positive("run.requests", s.run.requests)?;
+    if let Some(t) = s.run.trace {
+        need(t.0 >= 10_000, || format!("run.trace = \"{t}\" is below 10 ns"))?;
+    }
     need(s.run.slo_multiple > 0.0, || format!("run.slo_multiple = {} must be positive", s.run.slo_multiple))?;
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
         format!("run.search_tolerance = {} is not within 0 to 0.5", s.run.search_tolerance)

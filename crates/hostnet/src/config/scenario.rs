@@ -3,14 +3,18 @@
 use crate::app::AppSpec;
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
+use crate::device::netdev::EthernetSpec;
 use crate::device::nic::NicSpec;
 use crate::device::pcie::PcieSpec;
+use crate::device::roce::RoceSpec;
 use crate::device::ssd::SsdSpec;
 use crate::kernel::units::{Rate, Size, Span};
 use crate::memory::dram::DramSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::qp::QpSpec;
+use crate::stack::tcp::TcpSpec;
+use crate::traffic::dctcp::DctcpSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +44,9 @@ pub struct Platform {
     pub nic: NicSpec,
     /// Queue-pair library.
     pub queue_pair: QpSpec,
+    /// The kernel's TCP receive path.
+    #[serde(default)]
+    pub tcp: Option<TcpSpec>,
     /// Where each number comes from: key path to "datasheet: ...", "paper: ...", "standard: ...",
     /// "measured: ...", "fitted: ..." or "assumed: ...".
     #[serde(default)]
@@ -102,6 +109,10 @@ pub struct TenantSpec {
 pub enum PeripheralSpec {
     /// NVMe SSDs.
     Ssd(SsdSpec),
+    /// RoCE NIC with priority flow control.
+    Roce(RoceSpec),
+    /// Ethernet NIC that receives for the kernel's TCP.
+    Ethernet(EthernetSpec),
 }
 
 /// How packets arrive.
@@ -188,6 +199,9 @@ pub struct TrafficSpec {
     /// Capture of `pcap`.
     #[serde(default)]
     pub pcap: Option<PcapSpec>,
+    /// Senders of the TCP flows that `tcp_receive` cores receive.
+    #[serde(default)]
+    pub dctcp: Option<DctcpSpec>,
 }
 fn packet() -> Size {
     Size(1024)
@@ -204,6 +218,7 @@ impl Default for TrafficSpec {
             burst: 0,
             spikes: None,
             pcap: None,
+            dctcp: None,
         }
     }
 }
@@ -246,6 +261,9 @@ pub struct RunSpec {
     /// Time measured when no tenant serves packets.
     #[serde(default = "span")]
     pub time: Span,
+    /// Interval of a trace over time of the I/O controller's buffers and of pauses; no trace when absent.
+    #[serde(default)]
+    pub trace: Option<Span>,
     /// Relative width at which a search stops.
     #[serde(default = "tolerance")]
     pub search_tolerance: f64,

@@ -4,8 +4,9 @@
 //! Times are the IIO's own. A device sees credits and completions a flight time later, and its packets
 //! take another to come back: what it does next is therefore due two flight times after its cause.
 
+use super::endpoint::{Direction, Endpoint, Next};
+use super::netdev::NetDev;
 use super::pcie::{Link, PcieSpec, Wire};
-use super::ssd::{Direction, Next, Ssd};
 use crate::flow::Domain;
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
@@ -62,7 +63,7 @@ struct Job {
 /// One device and its link.
 #[derive(Clone)]
 struct Port {
-    ssd: Ssd,
+    device: Endpoint,
     link: Link,
     up: Wire,
     down: Wire,
@@ -71,6 +72,7 @@ struct Port {
     pending: bool,
     /// Posted-data credits left, and when those on their way back arrive.
     posted: u32,
+    posted_limit: u32,
     returning: VecDeque<Time>,
     /// Credits that the next write needs; 0 when it does not wait for any.
     short: u32,
@@ -89,7 +91,6 @@ pub struct Iio {
     reads: VecDeque<Want>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
-    posted_limit: u32,
     /// Devices send nothing new.
     pub stopped: bool,
     since: Time,
@@ -97,18 +98,19 @@ pub struct Iio {
 }
 
 impl Iio {
-    pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Ssd, u32, u32)>) -> Iio {
-        let port = |(ssd, lanes, tags): (Ssd, u32, u32)| Port {
-            ssd,
+    pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Endpoint, u32, u32)>) -> Iio {
+        let port = |(device, lanes, tags): (Endpoint, u32, u32)| Port {
+            device,
             link: Link::new(pcie, lanes),
             up: Wire::default(),
             down: Wire::default(),
             on_wire: None,
             pending: false,
-            posted: pcie.posted_lines,
-            returning: VecDeque::with_capacity(pcie.posted_lines as usize),
+            posted: pcie.posted(lanes),
+            posted_limit: pcie.posted(lanes),
+            returning: VecDeque::with_capacity(pcie.posted(lanes) as usize),
             short: 0,
-            non_posted: pcie.non_posted,
+            non_posted: pcie.non_posted(lanes),
             tags,
             moved: 0,
         };
@@ -121,7 +123,6 @@ impl Iio {
             reads: VecDeque::with_capacity(4096),
             jobs: Vec::with_capacity(1024),
             spare: Vec::with_capacity(1024),
-            posted_limit: pcie.posted_lines,
             stopped: false,
             since: Time::ZERO,
             completed_before: 0,
@@ -146,12 +147,12 @@ impl Iio {
         if port.pending || self.stopped {
             return;
         }
-        let lines = match port.ssd.next(now) {
+        let lines = match port.device.next(now) {
             Next::Lines(n) => n,
             Next::At(t) => return self.post(cal, p, t),
             Next::Nothing => return,
         };
-        let end = match port.ssd.op {
+        let end = match port.device.op() {
             Direction::P2mWrite => {
                 let n = lines.min(port.link.payload / LINE as u32);
                 while port.returning.front().is_some_and(|t| *t <= now) {
@@ -168,8 +169,8 @@ impl Iio {
                     return;
                 }
                 port.posted -= n;
-                port.ssd.pace(n, now);
-                let (line, slot) = port.ssd.take(n);
+                port.device.pace(n, now);
+                let (line, slot) = port.device.take(n);
                 port.on_wire = Some(Packet::Write { line, lines: n, slot });
                 port.up.send(now, port.link.write(n * LINE as u32))
             }
@@ -180,8 +181,8 @@ impl Iio {
                 port.tags -= 1;
                 port.non_posted -= 1;
                 let n = lines.min(port.link.request / LINE as u32);
-                port.ssd.pace(n, now);
-                let (line, slot) = port.ssd.take(n);
+                port.device.pace(n, now);
+                let (line, slot) = port.device.take(n);
                 let job = Job { port: p as u16, slot, line, lines: n, entries: n, ..Job::default() };
                 let id = match self.spare.pop() {
                     Some(id) => {
@@ -294,29 +295,27 @@ impl Iio {
 
     fn end_lines(&mut self, cal: &mut Events, p: usize, slot: u8, n: u32, now: Time) {
         let port = &mut self.ports[p];
-        if port.ssd.done(slot, n, now) && port.short == 0 {
+        if port.device.done(slot, n, now) && port.short == 0 {
             self.launch(cal, p, now);
         }
     }
 
     /// Moves `lines` lines of each writing device without timing.
     pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, lines: u64) {
-        for port in self.ports.iter_mut().filter(|p| p.ssd.op == Direction::P2mWrite) {
+        for port in self.ports.iter_mut().filter(|p| p.device.op() == Direction::P2mWrite) {
             let mut moved = 0;
             while moved < lines {
-                let Next::Lines(n) = port.ssd.next(Time::ZERO) else { break };
-                let (line, slot) = port.ssd.take(n);
+                let Some((line, n)) = port.device.at_once() else { break };
                 for l in line..line + u64::from(n) {
                     mem.io_write_at_once(cal, l);
                 }
-                port.ssd.done(slot, n, Time::ZERO);
                 moved += u64::from(n);
             }
         }
     }
 
     fn completed(&self) -> u64 {
-        self.ports.iter().map(|p| p.ssd.completed).sum()
+        self.ports.iter().map(|p| p.device.completed()).sum()
     }
 
     pub fn restart_meters(&mut self, now: Time) {
@@ -328,6 +327,7 @@ impl Iio {
             p.moved = 0;
             p.up.restart();
             p.down.restart();
+            p.device.restart_meters(now);
         }
     }
 
@@ -343,16 +343,43 @@ impl Iio {
         (sum(|p| &p.up), sum(|p| &p.down))
     }
 
-    /// Checks that no credit is lost.
+    /// The Ethernet NIC, if there is one, and its port.
+    pub fn netdev(&mut self) -> Option<(usize, &mut NetDev)> {
+        self.ports.iter_mut().enumerate().find_map(|(i, p)| match &mut p.device {
+            Endpoint::NetDev(d) => Some((i, d)),
+            _ => None,
+        })
+    }
+
+    /// The same to look at.
+    pub fn ethernet(&self) -> Option<&NetDev> {
+        self.devices().find_map(|d| match d {
+            Endpoint::NetDev(d) => Some(d),
+            _ => None,
+        })
+    }
+
+    /// The device on port `p` has something to move.
+    pub fn kick(&mut self, cal: &mut Events, p: usize, now: Time) {
+        self.launch(cal, p, now);
+    }
+
+    /// The devices, in order of their ports.
+    pub fn devices(&self) -> impl Iterator<Item = &Endpoint> {
+        self.ports.iter().map(|p| &p.device)
+    }
+
+    /// Checks that no credit is lost, and what devices promise.
     ///
     /// # Errors
     /// One sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
+        self.devices().try_for_each(Endpoint::check)?;
         let on_wire = |p: &Port| match p.on_wire {
             Some(Packet::Write { lines, .. }) => lines,
             _ => 0,
         };
-        let out: u32 = self.ports.iter().map(|p| self.posted_limit - p.posted - p.returning.len() as u32).sum();
+        let out: u32 = self.ports.iter().map(|p| p.posted_limit - p.posted - p.returning.len() as u32).sum();
         let wire: u32 = self.ports.iter().map(on_wire).sum();
         let inside = self.write.used() + self.writes.len() as u32 + wire;
         if out != inside {

@@ -51,13 +51,26 @@ pub struct PcieSpec {
     pub dllp_share: f64,
     /// Flight time of a packet, transmitter to receiver, controllers included.
     pub propagation: Span,
-    /// Posted-data credits of a port, in lines: writes sent whose IIO entries are not yet free.
+    /// Posted-data credits of a port of four lanes, in lines: writes sent whose IIO entries are not yet free.
+    /// A wider port has as many times more as the ports that it could be divided into.
     pub posted_lines: u32,
-    /// Non-posted header credits of a port: read requests that wait for IIO entries.
+    /// Non-posted header credits of a port of four lanes: read requests that wait for IIO entries.
     pub non_posted: u32,
 }
 
+/// Lanes of the narrowest port that a stack is divided into.
+const QUARTER: u32 = 4;
+
 impl PcieSpec {
+    /// Posted-data credits of a port of `lanes`, in lines.
+    pub fn posted(&self, lanes: u32) -> u32 {
+        self.posted_lines * lanes.div_ceil(QUARTER)
+    }
+    /// Non-posted header credits of a port of `lanes`.
+    pub fn non_posted(&self, lanes: u32) -> u32 {
+        self.non_posted * lanes.div_ceil(QUARTER)
+    }
+
     /// # Errors
     /// One clause that names key and value.
     pub fn check(&self) -> Result<(), String> {

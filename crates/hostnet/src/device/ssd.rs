@@ -1,6 +1,7 @@
 //! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved a chunk at
 //! a time. What the medium does between is a latency per command.
 
+use super::endpoint::{Direction, Next};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::{Stream, Time};
 use crate::memory::region::Pages;
@@ -8,16 +9,6 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-
-/// Which way the DMA goes. A storage read writes memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// Storage write: the device reads memory.
-    P2mRead,
-    /// Storage read: the device writes memory.
-    P2mWrite,
-}
 
 /// Identical NVMe SSDs, each on a port of its own, and what is asked of them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -111,17 +102,6 @@ impl SsdSpec {
     pub fn lines(&self) -> u64 {
         u64::from(self.queue_depth) * self.block.0 / LINE
     }
-}
-
-/// What a device would move next.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Next {
-    /// Up to this many consecutive lines.
-    Lines(u32),
-    /// Nothing before then.
-    At(Time),
-    /// Nothing until a command ends.
-    Nothing,
 }
 
 #[derive(Clone, Copy, Debug)]

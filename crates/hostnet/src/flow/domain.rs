@@ -119,10 +119,15 @@ impl Domain {
         self.peak = self.used;
     }
 
+    /// Credits in use, integrated over the time since the restart, in credits x ps.
+    pub fn integral(&self, now: Time) -> i64 {
+        let present = self.offset(now).wrapping_mul(u64::from(self.used));
+        self.balance.wrapping_add(present) as i64
+    }
+
     pub fn read(&self, now: Time) -> Reading {
         let window = (now - self.since).0.max(1) as f64;
-        let present = self.offset(now).wrapping_mul(u64::from(self.used));
-        let integral = self.balance.wrapping_add(present) as i64 as f64;
+        let integral = self.integral(now) as f64;
         let occupancy = integral / window;
         let per = |sum: f64, n: u64| if n == 0 { 0.0 } else { sum / n as f64 / 1e3 };
         Reading {

@@ -1,14 +1,18 @@
 //! From a scenario to a cold host.
 
 use super::measure::Window;
+use super::tcp::Tcp;
 use super::{CoreState, Host, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
+use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
+use crate::device::netdev::{NetDev, COMPLETIONS};
 use crate::device::nic::Nic;
+use crate::device::roce::Roce;
 use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Events, Stream, Time};
 use crate::memory::region::{AddressMap, Kind, Pages, Sharing};
@@ -78,6 +82,7 @@ impl Host {
                 nic.start_at(c as usize, rx, tx);
             }
         }
+        let queues = frame_memory(s, &groups, &mut map);
         let mut apps = Vec::new();
         if s.tenants.iter().any(check::directed) {
             map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
@@ -99,7 +104,7 @@ impl Host {
                 apps.push(app);
             }
         }
-        let devices = peripherals(s, &mut map);
+        let devices = peripherals(s, &mut map, queues);
         let masks = s
             .tenants
             .iter()
@@ -137,6 +142,7 @@ impl Host {
             mem,
             nic,
             iio,
+            tcp: super::tcp::parts(s).and_then(|(t, _)| Tcp::new(s, &groups[t])),
             apps,
             cores,
             source,
@@ -146,6 +152,7 @@ impl Host {
             now: Time::ZERO,
             stopped: false,
             window: Window::new(tenants),
+            trace: super::trace::Trace::new(s.run.trace.map(Into::into)),
             spec: spec.clone(),
         };
         host.ignite();
@@ -163,18 +170,46 @@ impl Host {
 }
 
 /// The scenario's devices, each with its lanes and tags, and their buffers in `map`.
-fn peripherals(s: &Scenario, map: &mut AddressMap) -> Vec<(Ssd, u32, u32)> {
+fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<(Pages, u64)>) -> Vec<(Endpoint, u32, u32)> {
     let mut out = Vec::new();
-    for PeripheralSpec::Ssd(spec) in &s.peripherals {
-        for _ in 0..spec.count {
-            let page = spec.page.0 / LINE;
-            let lines = spec.lines().next_multiple_of(page);
-            let r = map.add(lines, Kind::Io, Sharing::Device, 0);
-            let mut rng = Stream::new(s.seed, "ssd", out.len() as u64);
-            let key = rng.below(u64::MAX);
-            let pages = Pages::new(map.get(r).base, lines, page, key);
-            out.push((Ssd::new(spec, pages, rng), spec.lanes, spec.tags));
+    let mut buffer = |what: &str, index: usize, lines: u64, page: u64| {
+        let page = page / LINE;
+        let lines = lines.next_multiple_of(page);
+        let r = map.add(lines, Kind::Io, Sharing::Device, 0);
+        let mut rng = Stream::new(s.seed, what, index as u64);
+        let key = rng.below(u64::MAX);
+        (Pages::new(map.get(r).base, lines, page, key), rng)
+    };
+    for spec in &s.peripherals {
+        match spec {
+            PeripheralSpec::Ssd(spec) => {
+                for _ in 0..spec.count {
+                    let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.page.0);
+                    out.push((Endpoint::Ssd(Ssd::new(spec, pages, rng)), spec.lanes, spec.tags));
+                }
+            }
+            PeripheralSpec::Roce(spec) => {
+                let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.page.0);
+                out.push((Endpoint::Roce(Roce::new(spec, pages)), spec.lanes, spec.tags));
+            }
+            PeripheralSpec::Ethernet(spec) => {
+                let nic = NetDev::new(spec, std::mem::take(&mut queues));
+                out.push((Endpoint::NetDev(nic), spec.lanes, 0));
+            }
         }
     }
     out
+}
+
+/// Memory for the frames of TCP receivers and their completions, a piece for each core.
+fn frame_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<(Pages, u64)> {
+    let Some((tenant, nic)) = super::tcp::parts(s) else { return Vec::new() };
+    let mut piece = |c: &u16| {
+        let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
+        let frames = map.add(lines, Kind::Rx, Sharing::Core(*c), tenant as u8);
+        let completions = map.add(COMPLETIONS, Kind::Rx, Sharing::Core(*c), tenant as u8);
+        let key = Stream::new(s.seed, "frames", (*c).into()).below(u64::MAX);
+        (Pages::new(map.get(frames).base, lines, page, key), map.get(completions).base)
+    };
+    groups[tenant].iter().map(&mut piece).collect()
 }

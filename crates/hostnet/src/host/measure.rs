@@ -104,6 +104,8 @@ impl Host {
         if let Some(iio) = &mut self.iio {
             iio.restart_meters(self.now);
         }
+        self.restart_tcp();
+        self.restart_trace();
         self.window.last_sample = (self.now, 0, 0);
         self.mem.restart_meters(self.now);
         for c in &mut self.cpus {
@@ -233,6 +235,7 @@ impl Host {
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
         self.uncore(&mut v);
+        self.tcp_metrics(&mut v);
         Outcome { values: v, tables: self.tables(), sim: self.now, warmup: w.start, measured: span }
     }
 
@@ -258,6 +261,9 @@ impl Host {
         out.insert("timeline".into(), table(&columns, rows.collect()));
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
+        if self.spec.run.trace.is_some() {
+            out.insert("trace".into(), self.trace_table());
+        }
         out
     }
 

@@ -5,6 +5,8 @@ mod directed;
 mod load;
 mod measure;
 mod predict;
+mod tcp;
+mod trace;
 mod uncore;
 mod warm;
 
@@ -61,6 +63,7 @@ pub struct Host {
     cpus: Vec<Cpu>,
     nic: Nic,
     iio: Option<Iio>,
+    tcp: Option<tcp::Tcp>,
     apps: Vec<App>,
     cores: Vec<CoreState>,
     source: Option<Source>,
@@ -71,6 +74,7 @@ pub struct Host {
     /// Nothing new begins: what is under way comes to its end.
     stopped: bool,
     window: Window,
+    trace: trace::Trace,
 }
 
 impl Host {
@@ -86,6 +90,7 @@ impl Host {
         if let Some(iio) = &mut self.iio {
             iio.start(&mut self.cal, self.now);
         }
+        self.start_tcp();
         if self.spec.placement.iat.is_some() {
             self.cal.push(self.now, Event::Epoch);
         }
@@ -189,7 +194,12 @@ impl Host {
                 let t = self.mem.finish(id);
                 match (t.op, &mut self.iio) {
                     (Op::NicRead, _) => self.nic.on_fill(&mut self.cal, t.who, now),
-                    (Op::IoRead | Op::IoWrite, Some(iio)) => iio.on_line(&mut self.mem, &mut self.cal, &t, now),
+                    (Op::IoRead | Op::IoWrite, Some(iio)) => {
+                        iio.on_line(&mut self.mem, &mut self.cal, &t, now);
+                        if self.tcp.is_some() {
+                            self.frames_landed();
+                        }
+                    }
                     _ => {
                         let c = t.who as usize;
                         let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
@@ -237,8 +247,9 @@ impl Host {
                     self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), now);
                 }
             }
+            Event::Emit(_) | Event::Segment | Event::Ack | Event::Probe(_) | Event::Interrupt(_) => self.on_network(e),
             Event::Epoch => self.epoch(),
-            Event::Sample => {}
+            Event::Sample => self.on_sample(),
         }
     }
 
@@ -262,6 +273,9 @@ impl Host {
             self.window.served(now - since);
         }
         let tenant = self.cores[core].tenant as usize;
+        if self.tcp.as_ref().is_some_and(|t| t.tenant == tenant) {
+            return self.tcp_work(core);
+        }
         let cpu = &mut self.cpus[core];
         cpu.program.ops.clear();
         let state = &mut self.cores[core];
@@ -383,6 +397,7 @@ impl Host {
         if let Some(iio) = &mut self.iio {
             iio.stopped = true;
         }
+        self.stop_tcp();
         self.run_until(|_| false);
     }
 
@@ -405,6 +420,7 @@ impl Host {
         if let Some(iio) = &self.iio {
             iio.check()?;
         }
+        self.check_tcp()?;
         let c = &self.nic.counts;
         if c.offered != c.accepted + c.ring_full + c.proactive {
             return Err(format!("packets are not conserved at the NIC: {c:?}"));

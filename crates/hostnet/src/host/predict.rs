@@ -3,8 +3,9 @@
 use super::Host;
 use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
+use crate::device::endpoint::Direction;
 use crate::device::pcie::Link;
-use crate::device::ssd::{Direction, SsdSpec};
+use crate::device::ssd::SsdSpec;
 use crate::memory::array::Indexing;
 use crate::memory::dram::timing::Timing;
 use crate::memory::dram::DramSpec;
@@ -55,15 +56,23 @@ impl Host {
             o.core_writes = 1.0 / s.read_fraction - 1.0;
             o.core_run = (s.page.0 / LINE) as f64;
         }
-        let PeripheralSpec::Ssd(ssd) = match self.spec.peripherals.as_slice() {
+        let op = match self.spec.peripherals.as_slice() {
             [] => return (o.cores > 0.0).then_some(o),
-            [one] => one,
+            [PeripheralSpec::Ssd(ssd)] => {
+                o.device_gbs = self.ssd_gbs(ssd)?;
+                o.device_streams = f64::from(ssd.count);
+                o.device_run = (ssd.interleave.0 / LINE) as f64;
+                ssd.op
+            }
+            [PeripheralSpec::Roce(nic)] => {
+                o.device_gbs = nic.payload_gbs();
+                o.device_streams = 1.0;
+                o.device_run = (nic.page.0.min(nic.buffer.0) / LINE) as f64;
+                nic.op
+            }
             _ => return None,
         };
-        o.device_gbs = self.ssd_gbs(ssd)?;
-        o.device_writes = ssd.op == Direction::P2mWrite;
-        o.device_streams = f64::from(ssd.count);
-        o.device_run = (ssd.interleave.0 / LINE) as f64;
+        o.device_writes = op == Direction::P2mWrite;
         o.device_request = (self.spec.platform.pcie.as_ref()?.max_read_request.0 / LINE) as f64;
         Some(o)
     }

@@ -2,6 +2,7 @@
 //! network's domains, and the memory controllers' inputs to the latency formulae.
 
 use super::Host;
+use crate::device::endpoint::{Direction, Endpoint};
 use crate::flow::domain::Reading;
 use crate::kernel::Time;
 use crate::memory::dram::gauge::BINS;
@@ -95,23 +96,35 @@ impl Host {
         set("cha_wait_writes", Some(waiting.occupancy));
         set("cha_wait_peak", Some(waiting.peak.into()));
         set("cha_wait_credits", Some(waiting.credits.into()));
-        let lfb: Vec<Reading> = self.cpus.iter().map(|c| c.lfb.read(self.now)).collect();
-        let rate: f64 = lfb.iter().map(|r| r.arrival_rate).sum();
         let ahead: Vec<Reading> =
             self.cpus.iter().filter_map(|c| c.prefetcher.as_ref()).map(|p| p.queue.read(self.now)).collect();
         if !ahead.is_empty() {
             set("prefetch_rate", Some(ahead.iter().map(|r| r.arrival_rate).sum::<f64>() / 1e6));
             set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len() as f64));
         }
-        if rate > 0.0 {
+        // Cores that receive TCP are a class of their own.
+        let network = self.tcp.as_ref().map(|t| t.tenant);
+        let of = |net: bool| -> Vec<Reading> {
+            let all = self.cpus.iter().zip(&self.cores);
+            all.filter(|(_, c)| (network == Some(c.tenant.into())) == net).map(|(c, _)| c.lfb.read(self.now)).collect()
+        };
+        for (net, names) in [
+            (false, ["lfb_occ", "lfb_peak", "lfb_rate", "lfb_lat_ns", "lfb_little_ns"]),
+            (true, ["net_lfb_occ", "net_lfb_peak", "net_lfb_rate", "net_lfb_lat_ns", "net_lfb_little_ns"]),
+        ] {
+            let lfb = of(net);
+            let rate: f64 = lfb.iter().map(|r| r.arrival_rate).sum();
+            if rate == 0.0 {
+                continue;
+            }
             let occupancy: f64 = lfb.iter().map(|r| r.occupancy).sum();
             let weighted: f64 = lfb.iter().map(|r| r.latency_ns * r.arrival_rate).sum();
+            let peak = lfb.iter().map(|r| f64::from(r.peak)).fold(0.0, f64::max);
             set("lfb_credits", Some(lfb[0].credits.into()));
-            set("lfb_occ", Some(occupancy / lfb.len() as f64));
-            set("lfb_peak", lfb.iter().map(|r| f64::from(r.peak)).reduce(f64::max));
-            set("lfb_rate", Some(rate / 1e6));
-            set("lfb_lat_ns", Some(weighted / rate));
-            set("lfb_little_ns", Some(occupancy / rate * 1e9));
+            let values = [occupancy / lfb.len() as f64, peak, rate / 1e6, weighted / rate, occupancy / rate * 1e9];
+            for (name, x) in names.into_iter().zip(values) {
+                set(name, Some(x));
+            }
         }
     }
 
@@ -170,6 +183,15 @@ impl Host {
         }
         v.set("p2m_iops", blocks as f64 / span * 1e12);
         let (up, down) = iio.utilisation(self.now);
+        for d in iio.devices() {
+            let Endpoint::Roce(nic) = d else { continue };
+            if nic.op == Direction::P2mWrite {
+                let (paused, pauses, peak) = nic.pauses(self.now);
+                v.set("pfc_pause_fraction", paused.0 as f64 / span);
+                v.set("pfc_pauses", pauses as f64);
+                v.set("nic_buffer_peak_kb", peak as f64 / 1024.0);
+            }
+        }
         v.set("pcie_up_util", up);
         v.set("pcie_down_util", down);
         let names = [

@@ -73,7 +73,7 @@ impl Host {
         let (mut held, mut steady) = (u64::MAX, 0);
         for _ in 0..64 {
             let mut moved = 0;
-            while moved < round && !self.cores.is_empty() {
+            while moved < round && self.apps.iter().any(App::is_free_running) {
                 moved += self.free_run_at_once(&mut program, stores_only).max(1);
             }
             if let Some(iio) = &mut self.iio {

@@ -29,6 +29,16 @@ pub enum Event {
     Tlp(u16),
     /// A device's read request has all its data.
     Completed(u32),
+    /// Port `0` of the senders beyond the network is free.
+    Emit(u8),
+    /// The next segment on the network's wire reaches the NIC.
+    Segment,
+    /// The next acknowledgement reaches its sender.
+    Ack,
+    /// Sender `0` looks whether its receiver has fallen silent.
+    Probe(u8),
+    /// The NIC interrupts core `0`.
+    Interrupt(u16),
     /// A policy's control loop.
     Epoch,
     /// A sample of the timeline.

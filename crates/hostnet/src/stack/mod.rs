@@ -1,3 +1,4 @@
 //! The software between NIC and application.
 
 pub mod qp;
+pub mod tcp;

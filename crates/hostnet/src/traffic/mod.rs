@@ -1,6 +1,7 @@
 //! What arrives from the wire.
 
 pub mod arrival;
+pub mod dctcp;
 pub mod frame;
 pub mod memcached;
 pub mod pcap;

@@ -1,0 +1,56 @@
+//! What receives a long TCP flow (iperf): `recv` after `recv` into one buffer, whose content nobody looks at. The kernel
+//! path that copies into it is `stack::tcp`.
+
+use super::Site;
+use crate::kernel::units::Size;
+use crate::memory::region::{Kind, Sharing};
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpReceiveSpec {
+    /// Bytes that a `recv` asks for, and each core's buffer.
+    #[serde(default = "read")]
+    pub read: Size,
+}
+fn read() -> Size {
+    Size(128 << 10)
+}
+
+impl TcpReceiveSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self, cores: u32) -> Result<(), String> {
+        if self.read.0 == 0 || self.read.0 % LINE != 0 || self.read.0 > 1 << 30 {
+            return Err(format!("read = \"{}\" is not a multiple of 64 B up to 1 GiB", self.read));
+        }
+        if cores > 64 {
+            return Err(format!("{cores} cores are more than the 64 flows supported"));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone)]
+pub struct TcpReceive {
+    buffers: Vec<u64>,
+    lines: u64,
+}
+
+impl TcpReceive {
+    pub fn build(s: &TcpReceiveSpec, site: Site) -> TcpReceive {
+        let lines = s.read.0 / LINE;
+        let add = |c: &u16| {
+            let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
+            site.map.get(r).base
+        };
+        TcpReceive { buffers: site.cores.iter().map(add).collect(), lines }
+    }
+
+    /// First line and lines of the `core`-th core's buffer.
+    pub fn buffer(&self, core: usize) -> (u64, u64) {
+        (self.buffers[core], self.lines)
+    }
+}

@@ -1,0 +1,126 @@
+//! What a PCIe port has behind it: any device that moves lines to or from memory, as its port sees it.
+
+use super::netdev::NetDev;
+use super::roce::Roce;
+use super::ssd::Ssd;
+use crate::kernel::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which way the DMA goes. A storage read writes memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// The device reads memory: a storage write, or a network sender.
+    P2mRead,
+    /// The device writes memory: a storage read, or a network receiver.
+    P2mWrite,
+}
+
+/// What a device would move next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Up to this many consecutive lines.
+    Lines(u32),
+    /// Nothing before then.
+    At(Time),
+    /// Nothing until something that it waits for ends.
+    Nothing,
+}
+
+/// A device. Its port asks `next`, then `pace` and `take`, and says `done` per line written or per request read.
+#[derive(Clone)]
+pub enum Endpoint {
+    Ssd(Ssd),
+    Roce(Roce),
+    NetDev(NetDev),
+}
+
+impl Endpoint {
+    pub fn op(&self) -> Direction {
+        match self {
+            Endpoint::Ssd(d) => d.op,
+            Endpoint::Roce(d) => d.op,
+            Endpoint::NetDev(_) => Direction::P2mWrite,
+        }
+    }
+
+    pub fn next(&mut self, now: Time) -> Next {
+        match self {
+            Endpoint::Ssd(d) => d.next(now),
+            Endpoint::Roce(d) => d.next(now),
+            Endpoint::NetDev(d) => d.next(),
+        }
+    }
+
+    /// The device is at work on `n` lines from `now` on.
+    pub fn pace(&mut self, n: u32, now: Time) {
+        match self {
+            Endpoint::Ssd(d) => d.pace(n, now),
+            Endpoint::Roce(d) => d.pace(n, now),
+            Endpoint::NetDev(d) => d.leave(n),
+        }
+    }
+
+    /// Moves the first `n` of the lines that `next` promised: (first line, slot).
+    pub fn take(&mut self, n: u32) -> (u64, u8) {
+        match self {
+            Endpoint::Ssd(d) => d.take(n),
+            Endpoint::Roce(d) => (d.take(n), 0),
+            Endpoint::NetDev(d) => d.take(n),
+        }
+    }
+
+    /// `n` lines of `slot` are done; true when the device may have more to do because of it.
+    pub fn done(&mut self, slot: u8, n: u32, now: Time) -> bool {
+        match self {
+            Endpoint::Ssd(d) => d.done(slot, n, now),
+            Endpoint::Roce(d) => d.done(n, now),
+            Endpoint::NetDev(d) => {
+                d.done(slot, n);
+                false
+            }
+        }
+    }
+
+    /// Some lines that the device moves, without timing: (first line, lines), for caches that are being warmed.
+    pub fn at_once(&mut self) -> Option<(u64, u32)> {
+        match self {
+            Endpoint::Ssd(d) => {
+                let Next::Lines(n) = d.next(Time::ZERO) else { return None };
+                let (line, slot) = d.take(n);
+                d.done(slot, n, Time::ZERO);
+                Some((line, n))
+            }
+            Endpoint::Roce(d) => Some(d.at_once()),
+            Endpoint::NetDev(_) => None,
+        }
+    }
+
+    /// Commands, messages or frames that have ended.
+    pub fn completed(&self) -> u64 {
+        match self {
+            Endpoint::Ssd(d) => d.completed,
+            Endpoint::Roce(d) => d.completed,
+            Endpoint::NetDev(d) => d.counts.delivered,
+        }
+    }
+
+    pub fn restart_meters(&mut self, now: Time) {
+        match self {
+            Endpoint::Ssd(_) => {}
+            Endpoint::Roce(d) => d.restart_meters(now),
+            Endpoint::NetDev(d) => d.restart_meters(),
+        }
+    }
+
+    /// # Errors
+    /// One sentence about what is not conserved.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Endpoint::Ssd(_) => Ok(()),
+            Endpoint::Roce(d) => d.check(),
+            Endpoint::NetDev(d) => d.check(),
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! A RoCE NIC with priority flow control (IEEE 802.1Qbb) on a lossless link to one peer that always has data: one-sided
+//! RDMA writes into this host, or reads out of it. The peer is a source or a sink; its host is not modelled.
+//!
+//! What the link does is worked out when the port asks for lines: arrivals, pause frames and resumptions in the order of
+//! their times, none of which can depend on what the port has not done yet.
+
+use super::endpoint::{Direction, Next};
+use super::pcie::Wire;
+use crate::kernel::units::{Bandwidth, Size, Span};
+use crate::kernel::Time;
+use crate::memory::region::Pages;
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// A RoCE NIC and the peer that it talks to.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RoceSpec {
+    /// Direction of the DMA: the peer writes here (p2m_write) or reads from here (p2m_read).
+    pub op: Direction,
+    /// PCIe lanes.
+    #[serde(default = "lanes")]
+    pub lanes: u32,
+    /// Rate of the link.
+    #[serde(default = "link")]
+    pub link: Bandwidth,
+    /// Payload of a packet.
+    #[serde(default = "mtu")]
+    pub mtu: Size,
+    /// Bytes of a message.
+    #[serde(default = "message")]
+    pub message: Size,
+    /// Memory that messages go to, or come from, one after the other.
+    #[serde(default = "message")]
+    pub buffer: Size,
+    /// Bytes of a packet on the wire beside its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap.
+    #[serde(default = "overhead")]
+    pub overhead: u32,
+    /// The same for a message's first packet in addition: RETH.
+    #[serde(default = "message_overhead")]
+    pub message_overhead: u32,
+    /// Receive buffer of the NIC's lossless class.
+    #[serde(default = "receive_buffer")]
+    pub receive_buffer: Size,
+    /// Bytes in the receive buffer from which on the peer is paused.
+    #[serde(default = "xoff")]
+    pub xoff: Size,
+    /// Bytes in the receive buffer down to which a paused peer is resumed.
+    #[serde(default = "xon")]
+    pub xon: Size,
+    /// Flight time of a packet, MAC to MAC.
+    #[serde(default = "propagation")]
+    pub propagation: Span,
+    /// From a pause frame's arrival at the peer to its effect there.
+    #[serde(default = "pause_response")]
+    pub pause_response: Span,
+    /// What the NIC reads ahead of the wire.
+    #[serde(default = "transmit_buffer")]
+    pub transmit_buffer: Size,
+    /// PCIe read requests that the NIC has under way at most.
+    #[serde(default = "tags")]
+    pub tags: u32,
+    /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
+    #[serde(default = "page")]
+    pub page: Size,
+}
+fn lanes() -> u32 {
+    16
+}
+fn link() -> Bandwidth {
+    Bandwidth(100_000_000_000)
+}
+fn mtu() -> Size {
+    Size(4096)
+}
+fn message() -> Size {
+    Size(64 << 10)
+}
+fn overhead() -> u32 {
+    82
+}
+fn message_overhead() -> u32 {
+    16
+}
+fn receive_buffer() -> Size {
+    Size(130_944)
+}
+fn xoff() -> Size {
+    Size(87_920)
+}
+fn xon() -> Size {
+    Size(83_720)
+}
+fn propagation() -> Span {
+    Span(100_000)
+}
+fn pause_response() -> Span {
+    Span(2_017_280)
+}
+fn transmit_buffer() -> Size {
+    Size(32 << 10)
+}
+fn tags() -> u32 {
+    64
+}
+fn page() -> Size {
+    Size(4096)
+}
+
+impl RoceSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        for (key, v, most) in [("lanes", self.lanes, 16), ("tags", self.tags, 1024)] {
+            if v == 0 || v > most {
+                return Err(format!("{key} = {v} is not within 1 to {most}"));
+            }
+        }
+        if self.link.0 < 1_000_000_000 {
+            return Err(format!("link = \"{}\" is below 1 Gbps", self.link));
+        }
+        if !self.mtu.0.is_power_of_two() || !(256..=4096).contains(&self.mtu.0) {
+            return Err(format!("mtu = \"{}\" is not one of 256, 512, 1024, 2048 and 4096 B", self.mtu));
+        }
+        for (key, s) in [("message", self.message), ("transmit_buffer", self.transmit_buffer), ("page", self.page)] {
+            if s.0 == 0 || s.0 % self.mtu.0 != 0 {
+                return Err(format!("{key} = \"{s}\" is not a multiple of mtu = \"{}\"", self.mtu));
+            }
+        }
+        if self.buffer.0 == 0 || self.buffer.0 % self.message.0 != 0 {
+            return Err(format!("buffer = \"{}\" is not a multiple of message = \"{}\"", self.buffer, self.message));
+        }
+        if !self.page.0.is_power_of_two() {
+            return Err(format!("page = \"{}\" is not a power of two", self.page));
+        }
+        if self.xon.0 > self.xoff.0 {
+            return Err(format!("xon = \"{}\" is above xoff = \"{}\"", self.xon, self.xoff));
+        }
+        let needed = self.xoff.0 + self.headroom();
+        if self.receive_buffer.0 < needed {
+            return Err(format!(
+                "receive_buffer = \"{}\" loses packets: beyond xoff = \"{}\" another {} B arrive before the peer stops; \
+                 it takes {needed} B",
+                self.receive_buffer,
+                self.xoff,
+                self.headroom()
+            ));
+        }
+        Ok(())
+    }
+
+    /// What can still arrive once a pause frame has left: what is in flight, what the peer sends until it reacts, and the
+    /// packet that it has begun by then (802.1Qbb, annex on buffer requirements).
+    fn headroom(&self) -> u64 {
+        let window = 2 * u128::from(self.propagation.0) + u128::from(self.pause_response.0);
+        let bytes = (window * u128::from(self.link.0)).div_ceil(8_000_000_000_000) as u64;
+        bytes + 2 * (self.mtu.0 + u64::from(self.overhead + self.message_overhead))
+    }
+
+    pub fn lines(&self) -> u64 {
+        self.buffer.0 / LINE
+    }
+
+    /// Payload that the link carries, in GB/s.
+    pub fn payload_gbs(&self) -> f64 {
+        let packets = (self.message.0 / self.mtu.0) as f64;
+        let wire = self.message.0 as f64 + packets * f64::from(self.overhead) + f64::from(self.message_overhead);
+        self.link.0 as f64 / 8e9 * self.message.0 as f64 / wire
+    }
+}
+
+#[derive(Clone)]
+pub struct Roce {
+    pub op: Direction,
+    pages: Pages,
+    /// Lines of a packet, packets of a message, lines of the buffer.
+    packet: u32,
+    packets: u32,
+    lines: u64,
+    /// Time of a message's first packet and of another on the link.
+    spans: [Time; 2],
+    flight: Time,
+    response: Time,
+    /// The link's next packet within its message.
+    index: u32,
+    /// Line in the buffer that moves next, and lines left of the packet that it is part of.
+    at: u64,
+    left: u32,
+    /// Lines done since the last message ended.
+    ended: u64,
+    pub completed: u64,
+    receive: Receive,
+    send: Send,
+}
+
+/// The NIC's receive buffer, the link behind it and the peer's transmitter.
+#[derive(Clone)]
+struct Receive {
+    limit: u64,
+    xoff: u64,
+    xon: u64,
+    held: u64,
+    peak: u64,
+    lost: u64,
+    /// When the peer's transmitter can begin another packet.
+    peer: Time,
+    /// The last pause frame said stop.
+    stopped: bool,
+    /// What pause frames on their way will tell the peer, and when.
+    orders: VecDeque<(Time, bool)>,
+    paused_since: Option<Time>,
+    paused: Time,
+    pauses: u64,
+}
+
+/// The NIC's transmit buffer.
+#[derive(Clone)]
+struct Send {
+    room: u32,
+    /// Lines whose data is here and that no packet has taken.
+    ready: u32,
+    wire: Wire,
+    /// Packets on the link: their ends.
+    leaving: VecDeque<Time>,
+}
+
+impl Roce {
+    pub fn new(s: &RoceSpec, pages: Pages) -> Roce {
+        let packet = (s.mtu.0 / LINE) as u32;
+        let span = |bytes: u64| Time((u128::from(bytes) * 8_000_000_000_000 / u128::from(s.link.0)) as u64);
+        let rest = s.mtu.0 + u64::from(s.overhead);
+        Roce {
+            op: s.op,
+            pages,
+            packet,
+            packets: (s.message.0 / s.mtu.0) as u32,
+            lines: s.lines(),
+            spans: [span(rest + u64::from(s.message_overhead)), span(rest)],
+            flight: s.propagation.into(),
+            response: s.pause_response.into(),
+            index: 0,
+            at: 0,
+            left: 0,
+            ended: 0,
+            completed: 0,
+            receive: Receive {
+                limit: s.receive_buffer.0,
+                xoff: s.xoff.0,
+                xon: s.xon.0,
+                held: 0,
+                peak: 0,
+                lost: 0,
+                peer: Time::ZERO,
+                stopped: false,
+                orders: VecDeque::with_capacity(16),
+                paused_since: None,
+                paused: Time::ZERO,
+                pauses: 0,
+            },
+            send: Send {
+                room: (s.transmit_buffer.0 / LINE) as u32,
+                ready: 0,
+                wire: Wire::default(),
+                leaving: VecDeque::with_capacity(64),
+            },
+        }
+    }
+
+    /// Time of the next packet on the link.
+    fn span(&self) -> Time {
+        self.spans[usize::from(self.index > 0)]
+    }
+
+    fn step(&mut self) {
+        self.index = (self.index + 1) % self.packets;
+    }
+
+    pub fn next(&mut self, now: Time) -> Next {
+        match self.op {
+            Direction::P2mWrite => self.next_received(now),
+            Direction::P2mRead => self.next_fetched(now),
+        }
+    }
+
+    fn next_received(&mut self, now: Time) -> Next {
+        self.arrivals(now);
+        if self.left > 0 {
+            return Next::Lines(self.left);
+        }
+        if self.receive.held == 0 {
+            let r = &self.receive;
+            let resumed = if r.paused_since.is_some() { r.orders.front().map(|o| o.0) } else { None };
+            return Next::At(r.peer.max(resumed.unwrap_or_default()) + self.span() + self.flight);
+        }
+        self.left = self.packet;
+        Next::Lines(self.left)
+    }
+
+    /// Brings the link up to `now`.
+    fn arrivals(&mut self, now: Time) {
+        loop {
+            self.receive.obey(now);
+            let end = self.receive.peer + self.span();
+            if self.receive.paused_since.is_some() || end + self.flight > now {
+                return;
+            }
+            self.receive.peer = end;
+            self.step();
+            self.receive.arrive(u64::from(self.packet) * LINE, end + self.flight, self.flight + self.response);
+        }
+    }
+
+    fn next_fetched(&mut self, now: Time) -> Next {
+        if self.left > 0 {
+            return Next::Lines(self.left);
+        }
+        while self.send.leaving.front().is_some_and(|end| *end <= now) {
+            self.send.leaving.pop_front();
+            self.send.room += self.packet;
+        }
+        if self.send.room < self.packet {
+            return self.send.leaving.front().map_or(Next::Nothing, |end| Next::At(*end));
+        }
+        self.send.room -= self.packet;
+        self.left = self.packet;
+        Next::Lines(self.left)
+    }
+
+    /// `n` lines leave the receive buffer from `now` on.
+    pub fn pace(&mut self, n: u32, now: Time) {
+        if self.op == Direction::P2mWrite {
+            self.receive.leave(u64::from(n) * LINE, now, self.flight + self.response);
+        }
+    }
+
+    pub fn take(&mut self, n: u32) -> u64 {
+        let at = self.at;
+        self.at = (self.at + u64::from(n)) % self.lines;
+        self.left -= n;
+        self.pages.line(at)
+    }
+
+    /// `n` lines are done: written, or here to be sent.
+    pub fn done(&mut self, n: u32, now: Time) -> bool {
+        let message = u64::from(self.packet) * u64::from(self.packets);
+        self.ended += u64::from(n);
+        if self.ended >= message {
+            self.ended -= message;
+            self.completed += 1;
+        }
+        if self.op == Direction::P2mWrite {
+            return false;
+        }
+        self.send.ready += n;
+        while self.send.ready >= self.packet {
+            self.send.ready -= self.packet;
+            let end = self.send.wire.send(now, self.span());
+            self.step();
+            self.send.leaving.push_back(end);
+        }
+        true
+    }
+
+    pub fn at_once(&mut self) -> (u64, u32) {
+        let at = self.at;
+        self.at = (self.at + u64::from(self.packet)) % self.lines;
+        (self.pages.line(at), self.packet)
+    }
+
+    pub fn restart_meters(&mut self, now: Time) {
+        if self.op == Direction::P2mWrite {
+            self.arrivals(now);
+        }
+        let r = &mut self.receive;
+        r.paused = Time::ZERO;
+        r.paused_since = r.paused_since.map(|_| now);
+        r.pauses = 0;
+        r.peak = r.held;
+        self.send.wire.restart();
+    }
+
+    /// Since the restart: time that the peer was paused, pause frames that stopped it, most bytes in the receive buffer.
+    pub fn pauses(&self, now: Time) -> (Time, u64, u64) {
+        let r = &self.receive;
+        let (mut paused, mut since) = (r.paused, r.paused_since);
+        for &(at, stop) in r.orders.iter().filter(|o| o.0 <= now) {
+            if let Some(s) = since.filter(|_| !stop) {
+                paused += at - s;
+            }
+            since = stop.then_some(at);
+        }
+        (paused + since.map_or(Time::ZERO, |s| now.saturating_sub(s)), r.pauses, r.peak)
+    }
+
+    /// # Errors
+    /// When flow control has lost a packet.
+    pub fn check(&self) -> Result<(), String> {
+        if self.receive.lost > 0 {
+            return Err(format!("{} packets of a lossless link were lost", self.receive.lost));
+        }
+        Ok(())
+    }
+}
+
+impl Receive {
+    /// The peer does what pause frames told it by `now`, as far as it bears on its next packet.
+    fn obey(&mut self, now: Time) {
+        while let Some(&(at, stop)) = self.orders.front() {
+            if at > now || (at > self.peer && self.paused_since.is_none()) {
+                return;
+            }
+            self.orders.pop_front();
+            if stop {
+                self.paused_since = Some(at);
+            } else if let Some(since) = self.paused_since.take() {
+                self.paused += at - since;
+                self.peer = self.peer.max(at);
+            }
+        }
+    }
+
+    fn arrive(&mut self, bytes: u64, at: Time, reaction: Time) {
+        if self.held + bytes > self.limit {
+            self.lost += 1;
+            return;
+        }
+        self.held += bytes;
+        self.peak = self.peak.max(self.held);
+        if self.held >= self.xoff && !self.stopped {
+            self.stopped = true;
+            self.pauses += 1;
+            self.orders.push_back((at + reaction, true));
+        }
+    }
+
+    fn leave(&mut self, bytes: u64, now: Time, reaction: Time) {
+        self.held -= bytes;
+        if self.stopped && self.held <= self.xon {
+            self.stopped = false;
+            self.orders.push_back((now + reaction, false));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A trace over time of what peripherals and their flow control do, for scales at which means hide it.
+
+use super::Host;
+use crate::device::endpoint::Endpoint;
+use crate::kernel::{Event, Time};
+use crate::memory::LINE;
+use serde_json::{json, Value};
+
+/// What the counters said at an instant.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    at: Time,
+    /// Integrals of the IIO's occupancies, in credits x ps.
+    held: [i64; 2],
+    lines: u64,
+    delivered: u64,
+    paused: Time,
+}
+
+#[derive(Clone, Default)]
+pub struct Trace {
+    every: Option<Time>,
+    /// A sample is due.
+    pending: bool,
+    last: Seen,
+    /// Start of the window: rows tell their time from there.
+    start: Time,
+    rows: Vec<[f64; 6]>,
+}
+
+impl Trace {
+    pub fn new(every: Option<Time>) -> Trace {
+        Trace { every, ..Trace::default() }
+    }
+}
+
+impl Host {
+    /// A new window begins: its trace is empty.
+    pub(super) fn restart_trace(&mut self) {
+        let Some(every) = self.trace.every else { return };
+        self.trace.rows.clear();
+        self.trace.start = self.now;
+        self.trace.last = self.seen();
+        if !self.trace.pending {
+            self.trace.pending = true;
+            self.cal.push(self.now + every, Event::Sample);
+        }
+    }
+
+    fn seen(&self) -> Seen {
+        let Some(iio) = &self.iio else { return Seen { at: self.now, ..Seen::default() } };
+        let paused = |d: &Endpoint| match d {
+            Endpoint::Roce(nic) => nic.pauses(self.now).0,
+            Endpoint::Ssd(_) | Endpoint::NetDev(_) => Time::ZERO,
+        };
+        Seen {
+            at: self.now,
+            held: [iio.write.integral(self.now), iio.read.integral(self.now)],
+            lines: iio.moved().0,
+            delivered: self.tcp.as_ref().map_or(0, |t| t.delivered_bytes()),
+            paused: iio.devices().map(paused).max().unwrap_or_default(),
+        }
+    }
+
+    /// `Event::Sample`.
+    pub(super) fn on_sample(&mut self) {
+        self.trace.pending = false;
+        let (Some(every), false) = (self.trace.every, self.stopped) else { return };
+        let (was, is) = (self.trace.last, self.seen());
+        let span = (is.at - was.at).0.max(1) as f64;
+        let mean = |i: usize| (is.held[i] - was.held[i]) as f64 / span;
+        self.trace.rows.push([
+            (is.at - self.trace.start).as_ns() / 1e3,
+            mean(0),
+            mean(1),
+            (is.lines - was.lines) as f64 * LINE as f64 / span * 1e3,
+            (is.paused - was.paused).0 as f64 / span,
+            (is.delivered - was.delivered) as f64 / span * 1e3,
+        ]);
+        self.trace.last = is;
+        self.trace.pending = true;
+        self.cal.push(self.now + every, Event::Sample);
+    }
+
+    /// One row per interval of the window.
+    pub(super) fn trace_table(&self) -> Value {
+        let columns = [
+            ("t_us", "us"),
+            ("iio_write_occ", "lines"),
+            ("iio_read_occ", "lines"),
+            ("p2m_gbs", "GB/s"),
+            ("paused", "fraction"),
+            ("net_gbs", "GB/s"),
+        ];
+        let rows = self.trace.rows.iter().map(|r| r.iter().map(|x| json!(x)).collect());
+        super::measure::table(&columns, rows.collect())
+    }
+}

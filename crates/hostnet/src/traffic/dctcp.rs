@@ -1,0 +1,584 @@
+//! Senders of long TCP flows under DCTCP (RFC 8257; Linux 5.4's variant), the link that they share and, where they sit
+//! on several ports, the switch queue in between. Windows are counted in segments of one frame each.
+//!
+//! Loss is found by selective acknowledgements in the order of sending (RACK): a segment is lost once one that was sent
+//! three later has arrived. The host at the other end sees segments and says acknowledgements.
+
+use crate::kernel::units::{Size, Span};
+use crate::kernel::{Event, Events, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Senders of TCP flows, one flow to each receiving core.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DctcpSpec {
+    /// Weight of a window's marked share in the estimate alpha.
+    #[serde(default = "gain")]
+    pub gain: f64,
+    /// Segments that a flow may send at once at its beginning.
+    #[serde(default = "initial_window")]
+    pub initial_window: u32,
+    /// Segments that a flow sends back to back before another has its turn (TCP segmentation offload).
+    #[serde(default = "burst")]
+    pub burst: u32,
+    /// Ports that the flows are spread over. With more than one, a switch joins them; a single one sends directly.
+    #[serde(default = "ports")]
+    pub ports: u32,
+    /// Bytes in the switch's queue above which it marks (ECN).
+    #[serde(default = "mark")]
+    pub mark: Size,
+    /// Bytes that the switch's queue holds.
+    #[serde(default = "queue")]
+    pub queue: Size,
+    /// From the receiver's stack to the sender's: flight, interrupt and softirq of the sender.
+    #[serde(default = "ack_delay")]
+    pub ack_delay: Span,
+    /// Silence after which the last segment is sent again.
+    #[serde(default = "probe")]
+    pub probe: Span,
+}
+fn gain() -> f64 {
+    1.0 / 16.0
+}
+fn initial_window() -> u32 {
+    10
+}
+fn burst() -> u32 {
+    7
+}
+fn ports() -> u32 {
+    1
+}
+fn mark() -> Size {
+    Size(400 << 10)
+}
+fn queue() -> Size {
+    Size(2 << 20)
+}
+fn ack_delay() -> Span {
+    Span(20_000_000)
+}
+fn probe() -> Span {
+    Span(2_000_000_000)
+}
+
+impl Default for DctcpSpec {
+    fn default() -> DctcpSpec {
+        DctcpSpec {
+            gain: gain(),
+            initial_window: initial_window(),
+            burst: burst(),
+            ports: ports(),
+            mark: mark(),
+            queue: queue(),
+            ack_delay: ack_delay(),
+            probe: probe(),
+        }
+    }
+}
+
+impl DctcpSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if !(self.gain > 0.0 && self.gain <= 1.0) {
+            return Err(format!("gain = {} is not above 0 and up to 1", self.gain));
+        }
+        for (key, v) in [("initial_window", self.initial_window), ("burst", self.burst), ("ports", self.ports)] {
+            if v == 0 || v > 1000 {
+                return Err(format!("{key} = {v} is not within 1 to 1000"));
+            }
+        }
+        if self.mark.0 > self.queue.0 {
+            return Err(format!("mark = \"{}\" is above queue = \"{}\"", self.mark, self.queue));
+        }
+        if self.ack_delay.0 == 0 || self.probe.0 == 0 {
+            return Err("ack_delay and probe must be positive".into());
+        }
+        Ok(())
+    }
+}
+
+/// What the receiver says: everything below `next` has come, and `from..to` just now; `edge` is how far it lets the
+/// sender go; `marked` of the new segments carried a mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ack {
+    pub flow: u8,
+    pub next: u32,
+    pub from: u32,
+    pub to: u32,
+    pub edge: u32,
+    pub marked: u32,
+}
+
+/// A segment on the wire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    pub flow: u8,
+    pub seq: u32,
+    pub marked: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Out,
+    Here,
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    state: State,
+    /// Order of its last transmission, and when that was.
+    stamp: u64,
+    at: Time,
+    again: bool,
+}
+
+/// One flow's sender.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    base: u32,
+    sent: VecDeque<Sent>,
+    out: u32,
+    lost: u32,
+    edge: u32,
+    window: f64,
+    threshold: f64,
+    /// Recovery ends when everything below has arrived.
+    recover: Option<u32>,
+    alpha: f64,
+    /// End of the window over which marks are counted, and the counts.
+    round: u32,
+    acked: u32,
+    marked: u32,
+    stamp: u64,
+    newest: u64,
+    heard: Time,
+    pub retransmitted: u64,
+    /// Smoothed round-trip time, as both ends know it from timestamps.
+    pub smoothed: Time,
+    /// Sum and number of round-trip times.
+    trips: (u64, u64),
+}
+
+const REORDERING: u64 = 3;
+
+impl Flow {
+    fn new(s: &DctcpSpec, edge: u32) -> Flow {
+        Flow {
+            base: 0,
+            sent: VecDeque::with_capacity(1024),
+            out: 0,
+            lost: 0,
+            edge,
+            window: s.initial_window.into(),
+            threshold: f64::INFINITY,
+            recover: None,
+            alpha: 1.0,
+            round: 0,
+            acked: 0,
+            marked: 0,
+            stamp: 0,
+            newest: 0,
+            heard: Time::ZERO,
+            retransmitted: 0,
+            smoothed: Time::ZERO,
+            trips: (0, 0),
+        }
+    }
+
+    fn next(&self) -> u32 {
+        self.base + self.sent.len() as u32
+    }
+
+    fn may_send(&self) -> bool {
+        f64::from(self.out) + 1.0 <= self.window && (self.lost > 0 || self.next() < self.edge)
+    }
+
+    /// Sends a lost segment again, or else a new one.
+    fn send(&mut self, now: Time) -> u32 {
+        self.stamp += 1;
+        self.out += 1;
+        let (stamp, at) = (self.stamp, now);
+        if self.lost == 0 {
+            self.sent.push_back(Sent { state: State::Out, stamp, at, again: false });
+            return self.next() - 1;
+        }
+        self.lost -= 1;
+        self.retransmitted += 1;
+        let i = self.sent.iter().position(|s| s.state == State::Lost).expect("a lost segment");
+        self.sent[i] = Sent { state: State::Out, stamp, at, again: true };
+        self.base + i as u32
+    }
+
+    fn acknowledge(&mut self, a: &Ack, gain: f64, burst: u32, now: Time) {
+        let limited = self.out + burst >= self.window as u32;
+        let mut arrived = 0;
+        for seq in a.from.max(self.base)..a.to {
+            let s = &mut self.sent[(seq - self.base) as usize];
+            match s.state {
+                State::Here => continue,
+                State::Out => self.out -= 1,
+                State::Lost => self.lost -= 1, // it had only been late
+            }
+            s.state = State::Here;
+            self.newest = self.newest.max(s.stamp);
+            if !s.again {
+                let trip = now - s.at;
+                self.trips = (self.trips.0 + trip.0, self.trips.1 + 1);
+                let old = if self.smoothed == Time::ZERO { trip } else { self.smoothed };
+                self.smoothed = Time((7 * old.0 + trip.0) / 8);
+            }
+            arrived += 1;
+        }
+        while self.base < a.next {
+            let s = self.sent.pop_front().expect("acknowledged what was sent");
+            debug_assert_eq!(s.state, State::Here);
+            self.base += 1;
+        }
+        self.edge = self.edge.max(a.edge);
+        self.heard = now;
+        self.acked += arrived;
+        self.marked += a.marked;
+        self.find_losses();
+        if self.recover.is_some_and(|end| self.base >= end) {
+            self.recover = None;
+        }
+        if self.recover.is_none() && limited {
+            let step = f64::from(arrived);
+            self.window += if self.window < self.threshold { step } else { step / self.window };
+        }
+        if self.base >= self.round {
+            self.end_round(gain);
+        }
+    }
+
+    /// The share of marks in a window moves alpha; marks shrink the window by half of it (RFC 8257, section 3.3).
+    fn end_round(&mut self, gain: f64) {
+        let share = f64::from(self.marked) / f64::from(self.acked.max(1));
+        self.alpha += gain * (share - self.alpha);
+        if self.marked > 0 {
+            self.window = (self.window * (1.0 - self.alpha / 2.0)).max(2.0);
+            self.threshold = self.window;
+        }
+        (self.acked, self.marked) = (0, 0);
+        self.round = self.next();
+    }
+
+    fn find_losses(&mut self) {
+        if self.sent.len() as u32 == self.out + self.lost {
+            return; // nothing has overtaken anything
+        }
+        let newest = self.newest;
+        let mut found = 0;
+        for s in self.sent.iter_mut().filter(|s| s.state == State::Out && s.stamp + REORDERING <= newest) {
+            s.state = State::Lost;
+            found += 1;
+        }
+        self.out -= found;
+        self.lost += found;
+        if found > 0 && self.recover.is_none() {
+            // Linux halves the window on loss, whatever alpha is.
+            self.window = (self.window / 2.0).max(2.0);
+            self.threshold = self.window;
+            self.recover = Some(self.next());
+        }
+    }
+
+    /// Nothing has been heard for long: the last segment that is out goes again.
+    fn probe(&mut self) -> bool {
+        let Some(s) = self.sent.iter_mut().rev().find(|s| s.state == State::Out) else { return false };
+        s.state = State::Lost;
+        self.out -= 1;
+        self.lost += 1;
+        true
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Port {
+    pending: bool,
+    /// Flows of this port, the one whose turn it is, and segments left of its turn.
+    flows: Vec<u8>,
+    turn: usize,
+    left: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Senders {
+    pub flows: Vec<Flow>,
+    ports: Vec<Port>,
+    gain: f64,
+    burst: u32,
+    /// Time of a segment on the link; of its flight to the receiver.
+    span: Time,
+    flight: Time,
+    ack_delay: Time,
+    probe: Time,
+    segment_bytes: u64,
+    mark: u64,
+    limit: u64,
+    /// When the switch's port to the receiver is free.
+    switch: Time,
+    wire: VecDeque<Segment>,
+    acks: VecDeque<Ack>,
+    pub stopped: bool,
+    pub sent: u64,
+    /// Segments that the switch's queue had no room for.
+    pub dropped: u64,
+}
+
+impl Senders {
+    /// `flows` flows over frames of `bytes` that take `span` on the link; each may begin with `edge` segments.
+    pub fn new(s: &DctcpSpec, flows: u8, edge: u32, bytes: u64, span: Time, flight: Time) -> Senders {
+        let ports = s.ports.min(flows.into()) as usize;
+        let port = |p| Port {
+            pending: false,
+            flows: (0..flows).filter(|f| usize::from(*f) % ports == p).collect(),
+            turn: 0,
+            left: s.burst,
+        };
+        Senders {
+            flows: (0..flows).map(|_| Flow::new(s, edge)).collect(),
+            ports: (0..ports).map(port).collect(),
+            gain: s.gain,
+            burst: s.burst,
+            span,
+            flight,
+            ack_delay: s.ack_delay.into(),
+            probe: s.probe.into(),
+            segment_bytes: bytes,
+            mark: s.mark.0,
+            limit: s.queue.0,
+            switch: Time::ZERO,
+            wire: VecDeque::with_capacity(1024),
+            acks: VecDeque::with_capacity(256),
+            stopped: false,
+            sent: 0,
+            dropped: 0,
+        }
+    }
+
+    pub fn start(&mut self, cal: &mut Events, now: Time) {
+        for p in 0..self.ports.len() {
+            self.kick(cal, p, now);
+        }
+        for f in 0..self.flows.len() {
+            cal.push(now + self.probe, Event::Probe(f as u8));
+        }
+    }
+
+    fn kick(&mut self, cal: &mut Events, p: usize, now: Time) {
+        if !self.ports[p].pending {
+            self.ports[p].pending = true;
+            cal.push(now, Event::Emit(p as u8));
+        }
+    }
+
+    /// The flow of port `p` that sends next.
+    fn choose(&mut self, p: usize) -> Option<u8> {
+        let port = &mut self.ports[p];
+        for _ in 0..=port.flows.len() {
+            let f = port.flows[port.turn];
+            if port.left > 0 && self.flows[f as usize].may_send() {
+                port.left -= 1;
+                return Some(f);
+            }
+            port.turn = (port.turn + 1) % port.flows.len();
+            port.left = self.burst;
+        }
+        None
+    }
+
+    /// `Event::Emit`: port `p` is free.
+    pub fn on_emit(&mut self, cal: &mut Events, p: usize, now: Time) {
+        self.ports[p].pending = false;
+        if self.stopped {
+            return;
+        }
+        let Some(flow) = self.choose(p) else { return };
+        let seq = self.flows[flow as usize].send(now);
+        self.sent += 1;
+        let end = now + self.span;
+        self.ports[p].pending = true;
+        cal.push(end, Event::Emit(p as u8));
+        let mut segment = Segment { flow, seq, marked: false };
+        let mut leaves = end;
+        if self.ports.len() > 1 {
+            let waiting = u128::from(self.switch.saturating_sub(end).0) * u128::from(self.segment_bytes);
+            let waiting = (waiting / u128::from(self.span.0)) as u64;
+            if waiting + self.segment_bytes > self.limit {
+                self.dropped += 1;
+                return;
+            }
+            segment.marked = waiting > self.mark;
+            self.switch = self.switch.max(end) + self.span;
+            leaves = self.switch;
+        }
+        self.wire.push_back(segment);
+        cal.push(leaves + self.flight, Event::Segment);
+    }
+
+    /// `Event::Segment`: what comes off the wire now.
+    pub fn arriving(&mut self) -> Segment {
+        self.wire.pop_front().expect("a segment on the wire")
+    }
+
+    /// The receiver acknowledges at `at`.
+    pub fn acknowledge(&mut self, cal: &mut Events, a: Ack, at: Time) {
+        self.acks.push_back(a);
+        cal.push(at + self.ack_delay, Event::Ack);
+    }
+
+    /// `Event::Ack`: the oldest acknowledgement is at its sender.
+    pub fn on_ack(&mut self, cal: &mut Events, now: Time) {
+        let a = self.acks.pop_front().expect("an acknowledgement on its way");
+        let f = a.flow as usize;
+        self.flows[f].acknowledge(&a, self.gain, self.burst, now);
+        self.kick(cal, f % self.ports.len(), now);
+    }
+
+    /// `Event::Probe`: looks whether flow `f` has fallen silent.
+    pub fn on_probe(&mut self, cal: &mut Events, f: usize, now: Time) {
+        if self.stopped {
+            return;
+        }
+        let due = self.flows[f].heard + self.probe;
+        if due > now {
+            return cal.push(due, Event::Probe(f as u8));
+        }
+        if self.flows[f].probe() {
+            self.kick(cal, f % self.ports.len(), now);
+        }
+        cal.push(now + self.probe, Event::Probe(f as u8));
+    }
+
+    /// Segments on their way to the receiver.
+    pub fn on_wire(&self) -> u64 {
+        self.wire.len() as u64
+    }
+
+    pub fn restart_meters(&mut self) {
+        for f in &mut self.flows {
+            f.trips = (0, 0);
+        }
+    }
+
+    /// Mean round-trip time in ns; means over flows of window and alpha.
+    pub fn state(&self) -> (f64, f64, f64) {
+        let n = self.flows.len().max(1) as f64;
+        let (ps, trips) = self.flows.iter().fold((0, 0), |(a, b), f| (a + f.trips.0, b + f.trips.1));
+        let window = self.flows.iter().map(|f| f.window).sum::<f64>() / n;
+        let alpha = self.flows.iter().map(|f| f.alpha).sum::<f64>() / n;
+        (ps as f64 / trips.max(1) as f64 / 1e3, window, alpha)
+    }
+
+    /// # Errors
+    /// When a flow's account of its segments does not add up.
+    pub fn check(&self) -> Result<(), String> {
+        for (i, f) in self.flows.iter().enumerate() {
+            let count = |s: State| f.sent.iter().filter(|x| x.state == s).count() as u32;
+            if count(State::Out) != f.out || count(State::Lost) != f.lost {
+                return Err(format!("flow {i} has {} segments out, its list {}", f.out, count(State::Out)));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const G: f64 = 1.0 / 16.0;
+
+    fn flow(window: u32) -> Flow {
+        Flow::new(&DctcpSpec { initial_window: window, ..DctcpSpec::default() }, 10_000)
+    }
+
+    fn send_all(f: &mut Flow, now: Time) {
+        while f.may_send() {
+            f.send(now);
+        }
+    }
+
+    /// Everything out arrives, `marked` of it with a mark, in one acknowledgement.
+    fn round(f: &mut Flow, marked: u32, now: Time) {
+        send_all(f, now);
+        let (from, to) = (f.base, f.next());
+        f.acknowledge(&Ack { flow: 0, next: to, from, to, edge: 10_000, marked }, G, 1, now);
+    }
+
+    /// RFC 8257: alpha = (1 - g) alpha + g F, and a window with marks shrinks by alpha / 2.
+    #[test]
+    fn alpha_follows_the_marked_share_and_the_window_follows_alpha() {
+        let mut f = flow(16);
+        f.threshold = 16.0;
+        for k in 1..=5 {
+            round(&mut f, 0, Time::us(k));
+            assert!((f.alpha - (1.0 - G).powi(k as i32)).abs() < 1e-12);
+        }
+        let (alpha, out) = (f.alpha, f.window.floor());
+        let before = f.window + out / f.window; // what was acknowledged grows the window first
+        round(&mut f, (out / 2.0) as u32, Time::us(9));
+        let expected = (1.0 - G) * alpha + G * (out / 2.0).floor() / out;
+        assert!((f.alpha - expected).abs() < 1e-12, "{} against {expected}", f.alpha);
+        assert!((f.window - before * (1.0 - expected / 2.0)).abs() < 1e-9, "{}", f.window);
+    }
+
+    #[test]
+    fn an_unmarked_flow_doubles_its_window_a_round_until_the_threshold_and_then_adds_one() {
+        let mut f = flow(4);
+        f.threshold = 16.0;
+        for expected in [8.0, 16.0, 17.0] {
+            round(&mut f, 0, Time::us(1));
+            assert!((f.window - expected).abs() < 1e-9, "{} against {expected}", f.window);
+        }
+    }
+
+    #[test]
+    fn a_gap_of_three_is_a_loss_that_is_sent_again_and_halves_the_window_once() {
+        let mut f = flow(16);
+        send_all(&mut f, Time::ZERO);
+        let ack = |next, from, to| Ack { flow: 0, next, from, to, edge: 10_000, marked: 0 };
+        // 0 is lost, then 8: both within one window.
+        f.acknowledge(&ack(0, 1, 3), G, 1, Time::us(1));
+        assert_eq!((f.lost, f.out), (0, 14), "two later ones prove nothing");
+        f.acknowledge(&ack(0, 3, 8), G, 1, Time::us(1));
+        assert_eq!((f.lost, f.out), (1, 8));
+        assert_eq!(f.window, 8.0);
+        f.acknowledge(&ack(0, 9, 16), G, 1, Time::us(1));
+        assert_eq!((f.lost, f.out), (2, 0));
+        assert_eq!(f.window, 8.0, "halved once for this window");
+        assert_eq!((f.send(Time::us(2)), f.send(Time::us(2))), (0, 8));
+        assert_eq!(f.retransmitted, 2);
+        f.acknowledge(&ack(8, 0, 1), G, 1, Time::us(3));
+        f.acknowledge(&ack(16, 8, 9), G, 1, Time::us(3));
+        assert_eq!((f.base, f.out, f.lost, f.recover), (16, 0, 0, None));
+    }
+
+    #[test]
+    fn a_closed_window_stops_a_flow_and_an_update_lets_it_go_on() {
+        let mut f = flow(100);
+        f.edge = 5;
+        send_all(&mut f, Time::ZERO);
+        assert_eq!(f.next(), 5);
+        f.acknowledge(&Ack { flow: 0, next: 0, from: 0, to: 0, edge: 9, marked: 0 }, G, 1, Time::us(1));
+        send_all(&mut f, Time::us(1));
+        assert_eq!(f.next(), 9);
+    }
+
+    #[test]
+    fn silence_sends_the_last_segment_again() {
+        let mut f = flow(4);
+        send_all(&mut f, Time::ZERO);
+        assert!(f.probe());
+        assert_eq!(f.send(Time::us(2000)), 3);
+        // Its arrival shows that the three before it are gone.
+        f.acknowledge(&Ack { flow: 0, next: 0, from: 3, to: 4, edge: 10_000, marked: 0 }, G, 1, Time::us(2040));
+        assert_eq!((f.lost, f.out), (2, 1));
+    }
+}

@@ -1,0 +1,135 @@
+//! What TCP receivers promise: line rate where cores and memory keep up, the kernel's costs where they do not, windows
+//! that throttle the sender, marks that hold a queue, and no byte lost for good.
+
+mod common;
+
+use common::{get, platforms, scenario, simulate};
+use hostnet::config::resolve;
+use hostnet::host::Host;
+use hostnet::kernel::Time;
+use std::sync::Arc;
+
+fn text(cores: u32, nic: &str, senders: &str, more: &str) -> String {
+    format!(
+        "name = \"t\"\nplatform = \"cascadelake\"\n[placement]\npolicy = \"dma\"\n[[tenant]]\nname = \"iperf\"\ncores = \
+         {cores}\napp = {{ kind = \"tcp_receive\" }}\n[[peripheral]]\nkind = \"ethernet\"\n{nic}\n[traffic]\narrivals = \
+         \"none\"\n[traffic.dctcp]\n{senders}\n[run]\nload = \"saturate\"\nwarmup_time = \"600 us\"\ntime = \"600 us\"\n{more}"
+    )
+}
+
+fn near(a: f64, b: f64, tolerance: f64, what: &str) {
+    assert!((a / b - 1.0).abs() <= tolerance, "{what}: {a} against {b}");
+}
+
+const PAYLOAD: f64 = 9000.0 - 52.0;
+
+/// 8948 bytes of payload in 9038 on the wire; 9014 of them go to memory, in 141 lines, with a line of completion.
+#[test]
+fn t01_four_cores_take_what_the_link_carries() {
+    let o = simulate(&text(4, "", "", ""));
+    near(get(&o, "net_gbs"), 12.5 * PAYLOAD / 9038.0, 2e-2, "payload");
+    near(get(&o, "p2m_gbs"), 12.5 * 142.0 * 64.0 / 9038.0, 1e-2, "lines to memory");
+    near(get(&o, "mem_net_read_gbs"), get(&o, "p2m_gbs"), 3e-2, "each line is read once");
+    assert_eq!(get(&o, "packet_loss"), 0.0);
+    assert!(get(&o, "net_busy") < 4.0);
+    near(get(&o, "net_lfb_lat_ns"), get(&o, "net_lfb_little_ns"), 1e-2, "Little's law");
+}
+
+#[test]
+fn t02_a_slow_kernel_bounds_a_flow_by_its_costs() {
+    let slow = "[override.tcp]\nframe = \"6 us\"\nsegment = \"0 ns\"\n";
+    let o = simulate(&text(1, "", "", slow).replace("600 us", "6 ms"));
+    // Beside that: two misses of 70 to 85 ns, 140 lines at 70 to 100 ns with twelve under way, a 15th of a recv of 1.5 us,
+    // now and then an interrupt.
+    let each = PAYLOAD / get(&o, "net_gbs");
+    assert!((7_050.0..7_700.0).contains(&each), "{each} ns a frame");
+    near(get(&o, "net_busy"), 1.0, 1e-2, "the core never rests");
+    assert_eq!(get(&o, "packet_loss"), 0.0, "flow control holds the sender");
+}
+
+#[test]
+fn t03_a_flow_gets_no_more_than_its_window_in_a_round_trip() {
+    let small = "[override.tcp]\nfirst_window = \"64 KiB\"\nreceive_window = \"64 KiB\"\n";
+    let o = simulate(&text(4, "", "ack_delay = \"300 us\"", small).replace("600 us", "5 ms"));
+    let windows = 4.0 * 7.0 * PAYLOAD; // seven segments each
+    let used = get(&o, "net_gbs") / (windows / get(&o, "tcp_rtt_us") / 1e3);
+    // The receiver says that its window has opened when it has doubled: of seven, four are sure to be told in time.
+    assert!(used <= 1.02 && used >= 4.0 / 7.0, "{used} of the window");
+    assert!(get(&o, "tcp_rtt_us") > 300.0 && get(&o, "tcp_rtt_us") < 345.0, "{}", get(&o, "tcp_rtt_us"));
+}
+
+#[test]
+fn t04_a_slow_iio_loses_packets_and_none_for_good() {
+    let slow = "[override.iio]\nwrite_buffer = 24\n";
+    let o = simulate(&text(4, "", "", slow).replace("600 us", "3 ms"));
+    assert!(get(&o, "packet_loss") > 1e-4 && get(&o, "packet_loss") < 0.2, "{}", get(&o, "packet_loss"));
+    near(get(&o, "tcp_retransmits"), get(&o, "packet_loss"), 0.2, "each loss is sent again");
+    let bound = 24.0 * 64.0 / get(&o, "iio_write_lat_ns");
+    assert!(get(&o, "p2m_gbs") <= 1.01 * bound && get(&o, "p2m_gbs") > 0.8 * bound, "{}", get(&o, "p2m_gbs"));
+    // Everything that went to memory in order came to the application, but for what waited at either end.
+    near(get(&o, "net_gbs"), get(&o, "p2m_gbs") * PAYLOAD / (142.0 * 64.0), 4e-2, "goodput");
+    let peak = get(&o, "nic_buffer_peak_kb") * 1024.0;
+    assert!(peak <= 130_944.0 && peak > 130_944.0 - 9014.0, "{peak}");
+}
+
+/// Flows from several hosts meet at a switch; DCTCP holds its queue near the mark: half of it to once and a half.
+#[test]
+fn t05_marks_hold_the_switch_s_queue_near_the_threshold() {
+    let alone = get(&simulate(&text(4, "", "", "")), "tcp_rtt_us");
+    for mark in [200.0, 800.0] {
+        let senders = format!("ports = 4\nmark = \"{mark} KiB\"");
+        let o = simulate(&text(4, "", &senders, "").replace("600 us", "8 ms"));
+        let queueing = get(&o, "tcp_rtt_us") - alone;
+        let at_mark = mark * 1024.0 / 12.5e3;
+        assert!(queueing > 0.5 * at_mark && queueing < 1.5 * at_mark, "mark {mark} KiB: {queueing} us of {at_mark}");
+        near(get(&o, "net_gbs"), 12.5 * PAYLOAD / 9038.0, 3e-2, "the link stays full");
+        assert!(get(&o, "dctcp_alpha") > 0.0 && get(&o, "dctcp_alpha") < 1.0);
+        assert_eq!(get(&o, "tcp_retransmits"), 0.0);
+    }
+}
+
+#[test]
+fn t06_books_balance_with_and_without_losses_beside_cores() {
+    let streams =
+        "[[tenant]]\nname = \"s\"\ncores = 4\napp = { kind = \"stream\", buffer = \"64 MiB\", read_fraction = 0.5 }\n";
+    for (senders, more) in [
+        ("", ""),
+        ("ports = 4\nqueue = \"64 KiB\"\nmark = \"64 KiB\"", ""),
+        ("", "[override.iio]\nwrite_buffer = 16\n"),
+    ] {
+        let t = text(4, "", senders, more).replace("[[peripheral]]", &format!("{streams}[[peripheral]]"));
+        let mut host = Host::new(Arc::new(scenario(&t))).expect("a host");
+        host.run_for(Time::us(700));
+        host.check().expect("balanced books under way");
+        host.drain();
+        host.check().expect("balanced books at the end");
+        assert_eq!(host.mem.in_flight(), 0, "a request is lost");
+        assert!(host.line_fill_buffers().all(|d| d.used() == 0), "a line fill buffer is lost");
+        assert_eq!(host.iio_buffers().expect("an IIO").0.used(), 0, "an IIO entry is lost");
+    }
+}
+
+#[test]
+fn t07_the_same_seed_gives_the_same_bits() {
+    let t = text(4, "", "", "[override.iio]\nwrite_buffer = 40\n");
+    assert_eq!(simulate(&t).values, simulate(&t).values);
+}
+
+#[test]
+fn t08_what_cannot_run_says_so_in_one_sentence() {
+    let bad = |t: &str, key: &str| {
+        let e = resolve(t, "t.toml", &[platforms()]).expect_err(key).to_string();
+        assert!(e.contains(key) && e.ends_with('.') && !e.contains('\n'), "{e}");
+    };
+    bad(&text(4, "mtu = \"100 B\"", "", ""), "peripheral[0].mtu = \"100 B\"");
+    bad(&text(4, "pool = \"1 MiB\"", "", ""), "peripheral[0].pool = \"1 MiB\"");
+    bad(&text(4, "", "gain = 2.0", ""), "traffic.dctcp.gain = 2");
+    bad(&text(4, "", "mark = \"4 MiB\"", ""), "traffic.dctcp.mark = \"4 MiB\"");
+    bad(&text(4, "", "", "[override.tcp]\npoll_budget = 0\n"), "platform.tcp.poll_budget = 0");
+    bad(
+        &text(4, "", "", "").replace("[[peripheral]]\nkind = \"ethernet\"", ""),
+        "\"tcp_receive\" and a [[peripheral]]",
+    );
+    let icelake = text(4, "", "", "").replace("platform = \"cascadelake\"", "platform = \"icelake\"");
+    bad(&icelake, "platform \"icelake\" lacks");
+}
