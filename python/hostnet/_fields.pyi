@@ -42,6 +42,27 @@ class CoreSpec(Section):
     """Instructions dispatched (and retired) a cycle."""
 
 
+class DctcpSpec(Section):
+    """Senders of TCP flows, one flow to each receiving core."""
+    ack_delay: str
+    """From the receiver's stack to the sender's: flight, interrupt and softirq of the sender."""
+    burst: int
+    """Segments that a flow sends back to back before another has its turn (TCP segmentation offload)."""
+    gain: float
+    """Weight of a window's marked share in the estimate alpha."""
+    initial_window: int
+    """Segments that a flow may send at once at its beginning."""
+    mark: str
+    """Bytes in the switch's queue above which it marks (ECN)."""
+    ports: int
+    """Ports that the flows are spread over. With more than one, a switch joins them; a single one sends
+    directly."""
+    probe: str
+    """Silence after which the last segment is sent again."""
+    queue: str
+    """Bytes that the switch's queue holds."""
+
+
 class DirectedRxAppSpec(Section):
     """Directed test of one receive buffer's life."""
     blocks: int
@@ -128,6 +149,35 @@ class DramSpec(Section):
     writes_yield: bool
     """Writes sent for want of reads make room at once when a read comes, unless the queue holds more than
     `write_high` by then."""
+
+
+class EthernetPeripheralSpec(Section):
+    """Ethernet NIC that receives for the kernel's TCP."""
+    descriptors: int
+    """Receive descriptors of each core, one a frame."""
+    framing: int
+    """Bytes of a frame on the wire beside the IP packet: preamble, header, FCS, gap."""
+    headers: int
+    """Bytes of IP and TCP headers with timestamps."""
+    kind: Literal['ethernet']
+    lanes: int
+    """PCIe lanes."""
+    link: str
+    """Rate of the link."""
+    moderation: str
+    """From a frame's completion in memory to an interrupt, unless many come."""
+    moderation_frames: int
+    """Completions that raise the interrupt at once."""
+    mtu: str
+    """Largest IP packet."""
+    page: str
+    """Contiguous physical memory of the pool; larger pieces lie anywhere."""
+    pool: str
+    """Memory that each core's frames go through: pages are used again after that much."""
+    propagation: str
+    """Flight time of a frame, MAC to MAC."""
+    receive_buffer: str
+    """Receive buffer of the NIC."""
 
 
 class GapbsAppSpec(Section):
@@ -309,9 +359,10 @@ class PcieSpec(Section):
     max_read_request: str
     """Largest read request."""
     non_posted: int
-    """Non-posted header credits of a port: read requests that wait for IIO entries."""
+    """Non-posted header credits of a port of four lanes: read requests that wait for IIO entries."""
     posted_lines: int
-    """Posted-data credits of a port, in lines: writes sent whose IIO entries are not yet free."""
+    """Posted-data credits of a port of four lanes, in lines: writes sent whose IIO entries are not yet free. A
+    wider port has as many times more as the ports that it could be divided into."""
     propagation: str
     """Flight time of a packet, transmitter to receiver, controllers included."""
     read_request: int
@@ -359,6 +410,8 @@ class Platform(Section):
     'fitted: ...' or 'assumed: ...'."""
     queue_pair: QpSpec
     """Queue-pair library."""
+    tcp: TcpSpec | None
+    """The kernel's TCP receive path."""
 
 
 class PrefetchSpec(Section):
@@ -422,6 +475,43 @@ class RingSpec(Section):
     """Transmit buffers per core, used cyclically."""
 
 
+class RocePeripheralSpec(Section):
+    """RoCE NIC with priority flow control."""
+    buffer: str
+    """Memory that messages go to, or come from, one after the other."""
+    kind: Literal['roce']
+    lanes: int
+    """PCIe lanes."""
+    link: str
+    """Rate of the link."""
+    message: str
+    """Bytes of a message."""
+    message_overhead: int
+    """The same for a message's first packet in addition: RETH."""
+    mtu: str
+    """Payload of a packet."""
+    op: Literal['p2m_read'] | Literal['p2m_write']
+    """Direction of the DMA: the peer writes here (p2m_write) or reads from here (p2m_read)."""
+    overhead: int
+    """Bytes of a packet on the wire beside its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap."""
+    page: str
+    """Contiguous physical memory of the buffer; larger pieces lie anywhere."""
+    pause_response: str
+    """From a pause frame's arrival at the peer to its effect there."""
+    propagation: str
+    """Flight time of a packet, MAC to MAC."""
+    receive_buffer: str
+    """Receive buffer of the NIC's lossless class."""
+    tags: int
+    """PCIe read requests that the NIC has under way at most."""
+    transmit_buffer: str
+    """What the NIC reads ahead of the wire."""
+    xoff: str
+    """Bytes in the receive buffer from which on the peer is paused."""
+    xon: str
+    """Bytes in the receive buffer down to which a paused peer is resumed."""
+
+
 class RunSpec(Section):
     """Length of the run and what to search for."""
     load: Literal['fixed'] | Literal['peak_slo'] | Literal['peak_nodrop'] | Literal['saturate'] | Literal['none']
@@ -434,6 +524,8 @@ class RunSpec(Section):
     """Objective of `peak_slo`: p99 latency over mean service time."""
     time: str
     """Time measured when no tenant serves packets."""
+    trace: str | None
+    """Interval of a trace over time of the I/O controller's buffers and of pauses; no trace when absent."""
     warmup_requests: int | None
     """Requests before measuring; detected when absent."""
     warmup_time: str | None
@@ -495,9 +587,40 @@ class StreamAppSpec(Section):
     """Consecutive lines of a random run."""
 
 
+class TcpReceiveAppSpec(Section):
+    """Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf)."""
+    kind: Literal['tcp_receive']
+    read: str
+    """Bytes that a `recv` asks for, and each core's buffer."""
+
+
+class TcpSpec(Section):
+    """What the kernel's receive path costs beside the memory accesses that are simulated: completions, headers,
+    payload."""
+    first_window: str
+    """Window that a socket offers at first."""
+    frame: str
+    """A frame in the driver and in GRO: descriptor, pages, merging."""
+    interrupt: str
+    """An interrupt and the start of polling."""
+    merge: str
+    """Payload that GRO merges at most."""
+    poll_budget: int
+    """Frames that one poll takes at most (NAPI weight)."""
+    read: str
+    """A `recv` call: system call, locks, freeing pages."""
+    receive_window: str
+    """Largest window that a socket offers. It grows by what the application copies in a round-trip time (dynamic
+    right-sizing, as Linux does it)."""
+    segment: str
+    """A merged segment in IP and TCP: socket buffer, protocol, acknowledgement."""
+    wake: str
+    """Waking the application that waits in `recv`."""
+
+
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
     """What runs."""
     cores: int
     """Cores, taken in order from the platform's."""
@@ -560,6 +683,8 @@ class TrafficSpec(Section):
     """Arrival process."""
     burst: int
     """Packets per burst of `burst`."""
+    dctcp: DctcpSpec | None
+    """Senders of the TCP flows that `tcp_receive` cores receive."""
     depth: int
     """Waiting packets per core that `keep_depth` maintains."""
     packet: str
@@ -587,7 +712,7 @@ class Fields(Section):
     """One point of a study, fully described."""
     name: str
     """For tables and file names."""
-    peripheral: list[SsdPeripheralSpec]
+    peripheral: list[SsdPeripheralSpec | RocePeripheralSpec | EthernetPeripheralSpec]
     """Peripherals behind the I/O controller."""
     placement: PlacementSpec
     """Where packets go."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import paperapps
+import paperhost_net
 import polars as pl
 
 from hostnet.studies.hostnetwork import QUADRANTS
@@ -132,4 +133,5 @@ def tables() -> dict[str, pl.DataFrame]:
         "hostnetwork_fig14": frame(quadrant(4)),
         "hostnetwork_sec5_method": frame(noisy),
         **{name: frame(rows) for name, rows in paperapps.rows().items()},
+        **paperhost_net.tables(),
     }

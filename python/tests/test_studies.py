@@ -46,6 +46,8 @@ HOST = {
     "fig1": 1 + (14 + 8) * 2, "prefetch": 2 * (1 + (14 + 8) * 2),
     **{f"fig{i}": 2 + (3 + 6) * (1 + 2) for i in (2, 15, 16, 17)},
     "fig3-knobs": 2 * 4 * (2 + 6 * (1 + 2)),
+    **{f: 4 * QUADRANT for f in ("fig18", "fig27", "fig28")}, **{f"fig{i}": QUADRANT + (i > 21) for i in (20, 21, 22, 24)}, "fig23": 3,
+    **{f: 1 + 2 * 4 * 2 for f in ("fig19", "fig29", "fig30")}, "fig25": 1 + 4 * 2, "fig26": 1 + 4 * 2 + 1,
 }
 HOST_EXPERIMENTS = {"peakbw-cl", "peakbw-il", "prefetch", "fig3-knobs", "fig6a", "fig6b", "fig6cd", "credits",
                     "sec5-method", *(f"fig{i}" for i in (1, 2, 3, 7, 8, *range(11, 31)))}

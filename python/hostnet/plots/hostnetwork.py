@@ -67,27 +67,30 @@ _TITLES = {1: "1: C2M-Read, P2M-Write", 2: "2: C2M-Read, P2M-Read", 3: "3: C2M-R
            4: "4: C2M-ReadWrite, P2M-Read"}
 
 
-def _fig3(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
-    fig = new_figure(14.4, 6.4)
-    top, bottom = fig.subplots(2, 4, sharex=True, sharey="row")
-    for q, upper, lower in zip(_TITLES, top, bottom):
-        rows = _rows(frame, "colo", q)
-        _line(upper, rows, "degr_c2m", color=C2M, marker="o", label="C2M")
-        _line(upper, rows, "degr_p2m", color=P2M, marker="s", label="P2M")
-        _cross(upper, _paper(rf"fig3\.q{q}-(?:c2m|p2m)-n(\d)"))
-        upper.set_title(_TITLES[q])
-        upper.axhline(1.0, color="#777777", linewidth=0.8)
-        _stack(lower, rows, _BANDWIDTH)
-        _cross(lower, _paper(rf"fig3\.bw-q{q}-n(\d)"))
-        peak = next((r["mem_peak_gbs"] for r in rows if r.get("mem_peak_gbs")), None)
-        if peak:
-            lower.axhline(peak, color="#777777", linewidth=0.8, linestyle=":")
-        lower.set_xlabel("C2M cores")
-    top[0].set_ylabel("isolated / colocated throughput")
-    bottom[0].set_ylabel("memory bandwidth [GB/s]")
-    fig.suptitle("Fig. 3: degradation and memory bandwidth by quadrant", fontweight="bold")
-    _legend(fig, [*top, *bottom])
-    return fig
+def quadrants(title: str, figure: str) -> Callable[..., Figure]:
+    def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+        fig = new_figure(14.4, 6.4)
+        top, bottom = fig.subplots(2, 4, sharex=True, sharey="row")
+        for q, upper, lower in zip(_TITLES, top, bottom):
+            rows = _rows(frame, "colo", q)
+            _line(upper, rows, "degr_c2m", color=C2M, marker="o", label="C2M")
+            _line(upper, rows, "degr_p2m", color=P2M, marker="s", label="P2M")
+            _cross(upper, _paper(rf"{figure}\.q{q}-(?:c2m|p2m)-n(\d)"))
+            upper.set_title(_TITLES[q])
+            upper.axhline(1.0, color="#777777", linewidth=0.8)
+            _stack(lower, rows, _BANDWIDTH)
+            _cross(lower, _paper(rf"{figure}\.bw-q{q}-n(\d)"))
+            peak = next((r["mem_peak_gbs"] for r in rows if r.get("mem_peak_gbs")), None)
+            if peak:
+                lower.axhline(peak, color="#777777", linewidth=0.8, linestyle=":")
+            lower.set_xlabel("C2M cores")
+        top[0].set_ylabel("isolated / colocated throughput")
+        bottom[0].set_ylabel("memory bandwidth [GB/s]")
+        fig.suptitle(title, fontweight="bold")
+        _legend(fig, [*top, *bottom])
+        return fig
+
+    return draw
 
 
 def _latencies(title: str, curves: Sequence[tuple[str, str, str, str]]) -> Callable[..., Figure]:
@@ -118,7 +121,7 @@ _CREDITS = ("iio_write_occ", "IIO write credits in use", 1.0)
 _INFLIGHT = ("cha_p2m_read_occ", "P2M reads in flight at the CHA", 1.0)
 
 
-def _causes(title: str, quadrant: int, panels: Sequence[tuple[tuple[str, str, float], str]]) -> Callable[..., Figure]:
+def causes(title: str, quadrant: int, panels: Sequence[tuple[tuple[str, str, float], str]]) -> Callable[..., Figure]:
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         columns = min(len(panels), 4)
         lines = -(-len(panels) // columns)
@@ -144,42 +147,48 @@ def _causes(title: str, quadrant: int, panels: Sequence[tuple[tuple[str, str, fl
     return draw
 
 
-def _fig11(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
-    fig = new_figure(14.4, 3.8)
-    axes = fig.subplots(1, 4, sharey=True)
-    bars = (("c2m_err_pct", "C2M", C2M), ("c2m_err_adm_pct", "C2M with CHA admission", "#A6D5F2"),
-            ("p2m_err_pct", "P2M", P2M), ("p2m_err_adm_pct", "P2M with CHA admission", "#F7D08A"))
-    for q, ax in zip(_TITLES, axes):
-        rows = _rows(frame, "colo", q)
-        shown = [(c if q != 4 or c != "c2m_err_pct" else "c2m_err_adj_pct", label, colour) for c, label, colour in bars
-                 if any(r.get(c) is not None for r in rows)]
-        for i, (column, label, colour) in enumerate(shown):
-            x = [r["n"] + (i - (len(shown) - 1) / 2) * 0.2 for r in rows]
-            ax.bar(x, [r.get(column) or 0.0 for r in rows], 0.2, color=colour, label=label)
-        ax.axhspan(-10, 10, color="#DDEBDD", zorder=0)
-        _cross(ax, _paper(rf"fig11\.q{q}p?-n(\d)"))
-        ax.set(title=_TITLES[q] + (" (adjusted)" if q == 4 else ""), xlabel="C2M cores")
-    axes[0].set_ylabel("estimated / measured throughput - 1 [%]")
-    fig.suptitle("Fig. 11: error of the formula", fontweight="bold")
-    _legend(fig, axes)
-    return fig
+def errors(title: str, figure: str) -> Callable[..., Figure]:
+    def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+        fig = new_figure(14.4, 3.8)
+        axes = fig.subplots(1, 4, sharey=True)
+        bars = (("c2m_err_pct", "C2M", C2M), ("c2m_err_adm_pct", "C2M with CHA admission", "#A6D5F2"),
+                ("p2m_err_pct", "P2M", P2M), ("p2m_err_adm_pct", "P2M with CHA admission", "#F7D08A"))
+        for q, ax in zip(_TITLES, axes):
+            rows = _rows(frame, "colo", q)
+            shown = [(c if q != 4 or c != "c2m_err_pct" else "c2m_err_adj_pct", label, colour) for c, label, colour in bars
+                     if any(r.get(c) is not None for r in rows)]
+            for i, (column, label, colour) in enumerate(shown):
+                x = [r["n"] + (i - (len(shown) - 1) / 2) * 0.2 for r in rows]
+                ax.bar(x, [r.get(column) or 0.0 for r in rows], 0.2, color=colour, label=label)
+            ax.axhspan(-10, 10, color="#DDEBDD", zorder=0)
+            _cross(ax, _paper(rf"{figure}\.q{q}p?-n(\d)"))
+            ax.set(title=_TITLES[q] + (" (adjusted)" if q == 4 else ""), xlabel="C2M cores")
+        axes[0].set_ylabel("estimated / measured throughput - 1 [%]")
+        fig.suptitle(title, fontweight="bold")
+        _legend(fig, axes)
+        return fig
+
+    return draw
 
 
-def _fig12(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
-    fig = new_figure(14.4, 4.0)
-    axes = fig.subplots(1, 5)
-    panels = [*((q, "c2m", f"{q}: C2M") for q in _TITLES), (3, "p2m", "3: P2M")]
-    for ax, (q, side, title) in zip(axes, panels):
-        rows = _rows(frame, "colo", q)
-        # The paper draws admission in quadrant 3 only, and quadrant 4 with the adjusted occupancy.
-        adjusted = {"write_hol_ns": "adj_write_hol_ns", "read_hol_ns": "adj_read_hol_ns"} if q == 4 else {}
-        _stack(ax, rows, [(f"{side}_{adjusted.get(t, t)}", label, colour) for t, label, colour in _TERMS
-                          if q == 3 or t != "admission_ns"])
-        ax.set(title=title, xlabel="C2M cores")
-    axes[0].set_ylabel("latency beyond unloaded [ns]")
-    fig.suptitle("Fig. 12: components of the formula", fontweight="bold")
-    _legend(fig, axes)
-    return fig
+def components(title: str) -> Callable[..., Figure]:
+    def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+        fig = new_figure(14.4, 4.0)
+        axes = fig.subplots(1, 5)
+        panels = [*((q, "c2m", f"{q}: C2M") for q in _TITLES), (3, "p2m", "3: P2M")]
+        for ax, (q, side, title) in zip(axes, panels):
+            rows = _rows(frame, "colo", q)
+            # The paper draws admission in quadrant 3 only, and quadrant 4 with the adjusted occupancy.
+            adjusted = {"write_hol_ns": "adj_write_hol_ns", "read_hol_ns": "adj_read_hol_ns"} if q == 4 else {}
+            _stack(ax, rows, [(f"{side}_{adjusted.get(t, t)}", label, colour) for t, label, colour in _TERMS
+                              if q == 3 or t != "admission_ns"])
+            ax.set(title=title, xlabel="C2M cores")
+        axes[0].set_ylabel("latency beyond unloaded [ns]")
+        fig.suptitle(title, fontweight="bold")
+        _legend(fig, axes)
+        return fig
+
+    return draw
 
 
 def _credits(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
@@ -222,19 +231,19 @@ def _variation(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figur
     return fig
 
 
-_WRITES = ((_LFB, r"{f}a\.lat-n(\d)"), (_RPQ, r"{f}b\.rpq-with(?:out)?-n(\d)"), (_ROWS, r"{f}c\.with(?:out)?-n(\d)"),
+WRITES = ((_LFB, r"{f}a\.lat-n(\d)"), (_RPQ, r"{f}b\.rpq-with(?:out)?-n(\d)"), (_ROWS, r"{f}c\.with(?:out)?-n(\d)"),
            (_BANKS, r"{f}d\.none-n(\d)"), (_IIO, r"{f}d\.p2m-lat-n(\d)"), (_WPQ, r"{f}[ef]\.wpq-n([2-6])"),
            (_CREDITS, r"{f}[fg]\.n(\d)"))
-_READS = ((_LFB, r"{f}\.lat-n(\d)"), (_RPQ, r"{f}\.rpq-n(\d)"), (_ROWS, r"{f}\.rowmiss-n(\d)"),
+READS = ((_LFB, r"{f}\.lat-n(\d)"), (_RPQ, r"{f}\.rpq-n(\d)"), (_ROWS, r"{f}\.rowmiss-n(\d)"),
           (_INFLIGHT, r"{f}\.inflight-n(\d)"))
 
 
-def _of(figure: str, panels: Sequence[tuple[tuple[str, str, float], str]]) -> list[tuple[tuple[str, str, float], str]]:
+def of(figure: str, panels: Sequence[tuple[tuple[str, str, float], str]]) -> list[tuple[tuple[str, str, float], str]]:
     return [(panel, pattern.replace("{f}", figure)) for panel, pattern in panels]
 
 
 DRAWINGS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
-    "hostnetwork_fig3": _fig3,
+    "hostnetwork_fig3": quadrants("Fig. 3: degradation and memory bandwidth by quadrant", "fig3"),
     "hostnetwork_fig6a": _latencies("Fig. 6a: C2M-Read alone", (
         ("lfb_lat_ns", "LFB latency", C2M, r"fig6a\.lfb-n(\d)"),
         ("cha_dram_read_c2m_ns", "CHA to DRAM, read", "#009E73", r"fig6a\.cha-n(\d)"))),
@@ -246,11 +255,11 @@ DRAWINGS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
         ("iio_write_lat_ns", "IIO latency", P2M, r"fig6c\.iio-n(\d)"),
         ("cha_mc_write_p2m_ns", "CHA to MC, write", "#B5400A", r"fig6c\.chamc-n(\d)"))),
     "hostnetwork_credits": _credits,
-    "hostnetwork_fig7": _causes("Fig. 7: quadrant 1", 1, _of("fig7", _WRITES)),
-    "hostnetwork_fig8": _causes("Fig. 8: quadrant 3", 3, _of("fig8", _WRITES)),
-    "hostnetwork_fig13": _causes("Fig. 13: quadrant 2", 2, _of("fig13", _READS)),
-    "hostnetwork_fig14": _causes("Fig. 14: quadrant 4", 4, _of("fig14", _READS)),
-    "hostnetwork_fig11": _fig11,
-    "hostnetwork_fig12": _fig12,
+    "hostnetwork_fig7": causes("Fig. 7: quadrant 1", 1, of("fig7", WRITES)),
+    "hostnetwork_fig8": causes("Fig. 8: quadrant 3", 3, of("fig8", WRITES)),
+    "hostnetwork_fig13": causes("Fig. 13: quadrant 2", 2, of("fig13", READS)),
+    "hostnetwork_fig14": causes("Fig. 14: quadrant 4", 4, of("fig14", READS)),
+    "hostnetwork_fig11": errors("Fig. 11: error of the formula", "fig11"),
+    "hostnetwork_fig12": components("Fig. 12: components of the formula"),
     "hostnetwork_sec5_method": _variation,
 }

@@ -148,7 +148,7 @@ def predicted(row: Mapping[str, Any]) -> dict[str, float | None]:
     return {f"{side}_predicted_err_pct": None if ratio is None else 100 * (ratio - 1) for side, ratio in ratios}
 
 
-def _units() -> dict[str, str]:
+def units() -> dict[str, str]:
     units = {"n": "cores", "degr_c2m": "x", "degr_p2m": "x", "c2m_predicted_err_pct": "%", "p2m_predicted_err_pct": "%"}
     for name in (f"{side}_{part}" for side in ("c2m", "p2m") for part in COLUMNS):
         units[name] = "GB/s" if name.endswith("_gbs") else "%" if name.endswith("_pct") else "ns"
@@ -193,7 +193,7 @@ READ_ROOT = ("lfb_lat_ns", "rpq_occ", "row_miss_ratio", "cha_p2m_read_occ")
 
 
 def _study(figure: str, title: str, points: Any, metrics: tuple[str, ...]) -> Study:
-    return Study("hostnetwork", figure, title, points, metrics, derived_units=_units(), across=compared)
+    return Study("hostnetwork", figure, title, points, metrics, derived_units=units(), across=compared)
 
 
 STUDIES = [
@@ -222,9 +222,5 @@ STUDIES = [
     _study("fig14", "Quadrant 4: root causes", quadrant(4), READ_ROOT),
 ]
 
-_RDMA = "a RoCE NIC with priority flow control as a device"
-_TCP = "a DCTCP receiver as a device and as cores that copy"
-NOT_BUILT = {
-    **dict.fromkeys(("fig18", "fig20", "fig21", "fig22", "fig23", "fig24", "fig27", "fig28"), _RDMA),
-    **dict.fromkeys(("fig19", "fig25", "fig26", "fig29", "fig30"), _TCP),
-}
+# Figures that lack a model, and which.
+NOT_BUILT: dict[str, str] = {}
