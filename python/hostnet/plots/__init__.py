@@ -32,7 +32,8 @@ __all__ = [
 ]
 
 
-_DRAWINGS = sweeper.DRAWINGS | hostnetwork.DRAWINGS | hostnetwork_apps.DRAWINGS | hostnetwork_net.DRAWINGS | hostnetwork_future.DRAWINGS
+_DRAWINGS = (sweeper.DRAWINGS | hostnetwork.DRAWINGS | hostnetwork_apps.DRAWINGS | hostnetwork_net.DRAWINGS
+             | hostnetwork_future.DRAWINGS)
 
 
 def plot_study(

@@ -222,4 +222,5 @@ STUDIES = [
     _study("fig14", "Quadrant 4: root causes", quadrant(4), READ_ROOT),
 ]
 
+# Figures that lack a model, and which.
 NOT_BUILT: dict[str, str] = {}

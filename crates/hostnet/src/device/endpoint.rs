@@ -49,7 +49,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) => d.next(now),
             Endpoint::Roce(d) => d.next(now),
-            Endpoint::NetDev(d) => d.next(),
+            Endpoint::NetDev(d) => d.offer(),
         }
     }
 

@@ -255,7 +255,7 @@ impl NetDev {
         true
     }
 
-    pub fn next(&mut self) -> Next {
+    pub fn offer(&mut self) -> Next {
         loop {
             if let Some((f, left)) = self.moving {
                 if left == 1 {
@@ -294,7 +294,7 @@ impl NetDev {
         }
     }
 
-    /// Moves the first `n` of the lines that `next` promised: (first line, slot).
+    /// Moves the first `n` of the lines that `offer` promised: (first line, slot).
     pub fn take(&mut self, n: u32) -> (u64, u8) {
         let (f, left) = self.moving.expect("lines were promised");
         self.moving = (left > n).then_some((f, left - n));

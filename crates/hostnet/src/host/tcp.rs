@@ -97,11 +97,9 @@ impl Host {
                     iio.kick(&mut self.cal, port, now);
                 }
             }
-            Event::Interrupt(core) => {
-                if self.cores[core as usize].idle {
-                    self.cores[core as usize].idle = false;
-                    self.tcp_work(core as usize);
-                }
+            Event::Interrupt(core) if self.cores[core as usize].idle => {
+                self.cores[core as usize].idle = false;
+                self.tcp_work(core as usize);
             }
             _ => {}
         }

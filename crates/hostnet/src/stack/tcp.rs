@@ -290,7 +290,7 @@ impl Receiver {
     }
 
     fn calls(&mut self, cost: Span, p: &mut Program) {
-        self.busy.calls = self.busy.calls + cost.into();
+        self.busy.calls += Time::from(cost);
         p.push(Op::Stall(cost.0));
     }
 
@@ -303,7 +303,7 @@ impl Receiver {
         match std::mem::take(&mut self.step) {
             Step::Idle => self.merged.clear(),
             Step::Poll => {
-                self.busy.poll = self.busy.poll + spent;
+                self.busy.poll += spent;
                 descriptors = std::mem::take(&mut self.polled);
                 if self.completed.is_empty() {
                     self.polling = false;
@@ -312,7 +312,7 @@ impl Receiver {
             }
             Step::Copy => {
                 self.merged.clear();
-                self.busy.copy = self.busy.copy + spent;
+                self.busy.copy += spent;
                 self.queue.pop_front();
                 self.copied += 1;
                 self.asleep = self.queue.is_empty();
