@@ -1,7 +1,7 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
+use super::ways::{least, nth_bit, Block};
 use crate::kernel::rng::mix;
-use bytemuck::{Pod, Zeroable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,39 +53,6 @@ pub struct Victim {
     pub marked: bool,
 }
 
-/// A host cache line: a set of up to 12 ways lies in one, so that a look-up and the replacement
-/// that follows touch the host's memory once.
-#[repr(C, align(64))]
-#[derive(Clone, Copy, Zeroable, Pod)]
-struct Block([u32; 16]);
-
-impl Block {
-    /// A bit for each word that is `tag`.
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    fn equal(&self, tag: u32) -> u32 {
-        use std::arch::x86_64::{
-            __m128i, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
-            _mm_set1_epi32,
-        };
-        // SAFETY: SSE2 is part of x86-64, and the four loads are aligned and inside the block.
-        unsafe {
-            let want = _mm_set1_epi32(tag as i32);
-            let words: *const __m128i = self.0.as_ptr().cast();
-            let same = |i: usize| _mm_cmpeq_epi32(_mm_load_si128(words.add(i)), want);
-            let bytes = _mm_packs_epi16(_mm_packs_epi32(same(0), same(1)), _mm_packs_epi32(same(2), same(3)));
-            _mm_movemask_epi8(bytes) as u32
-        }
-    }
-
-    /// A bit for each word that is `tag`.
-    #[cfg(not(target_arch = "x86_64"))]
-    #[inline]
-    fn equal(&self, tag: u32) -> u32 {
-        self.0.iter().enumerate().fold(0, |m, (i, w)| m | u32::from(*w == tag) << i)
-    }
-}
-
 /// Tags, recency and dirtiness of one cache. Holds no data and no time.
 ///
 /// A set is `ways` tags, then `ways` bytes of age, then a word: dirty bits, and above them the set's
@@ -99,7 +66,9 @@ pub struct Array {
     set_bits: u32,
     policy: Replacement,
     blocks: Vec<Block>,
+    /// Words of a set, and where its last one in use is.
     stride: usize,
+    last_at: usize,
     tree: Vec<u32>,
     /// A bit per way that the cache's owner may use; empty until the first mark.
     marks: Vec<u32>,
@@ -138,7 +107,8 @@ impl Array {
     pub fn new(sets: u32, ways: u32, policy: Replacement, indexing: Indexing, slices: u32) -> Result<Array, String> {
         let slices = shape(sets.into(), ways, indexing, slices)?;
         let ways = ways as usize;
-        let stride = (ways + ways.div_ceil(4) + 1).next_multiple_of(16);
+        let last_at = ways + ways.div_ceil(4);
+        let stride = (last_at + 1).next_multiple_of(16);
         let mut a = Array {
             ways,
             sets,
@@ -148,6 +118,7 @@ impl Array {
             policy,
             blocks: vec![Block([0; 16]); sets as usize * stride / 16],
             stride,
+            last_at,
             tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
             marks: Vec::new(),
             dice: 0x5eed,
@@ -178,12 +149,16 @@ impl Array {
     }
     #[inline]
     fn last(&self, base: usize) -> u32 {
-        self.words()[base + self.ways + self.ways.div_ceil(4)]
+        self.words()[base + self.last_at]
     }
 
     /// Lines held now.
     pub fn held(&self) -> usize {
         self.held
+    }
+    /// Memory that the tags take on the host.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * size_of::<Block>()
     }
     pub fn ways(&self) -> u32 {
         self.ways as u32
@@ -272,15 +247,7 @@ impl Array {
     pub fn touch(&mut self, slot: Slot) {
         let (base, way) = (slot.base as usize, slot.way as usize);
         match self.policy {
-            Replacement::Lru => {
-                let (tags, ages, last) = self.set_mut(base);
-                let clock = (*last >> 24) as u8;
-                if clock == OLD {
-                    renumber(tags, ages, last);
-                }
-                *last += 1 << 24;
-                ages[way] = (*last >> 24) as u8;
-            }
+            Replacement::Lru => self.use_now(base, way),
             Replacement::Srrip => self.set_mut(base).1[way] = 0,
             Replacement::TreePlru => self.point_away(base / self.stride, way),
             Replacement::Nru => self.use_among(base, way, u32::MAX),
@@ -290,6 +257,20 @@ impl Array {
                 *last = *last & 0xff_ffff | (way as u32 + 1) << 24;
             }
         }
+    }
+
+    /// Makes `way` the newest of its set.
+    #[inline]
+    fn use_now(&mut self, base: usize, way: usize) {
+        let (ages, last, stride) = (self.ways * 4, self.last_at, self.stride);
+        if self.words()[base + last] >> 24 == u32::from(OLD) {
+            let (tags, ages, last) = self.set_mut(base);
+            renumber(tags, ages, last);
+        }
+        let set = &mut self.words_mut()[base..base + stride];
+        set[last] += 1 << 24;
+        let clock = (set[last] >> 24) as u8;
+        bytemuck::cast_slice_mut::<u32, u8>(set)[ages + way] = clock;
     }
 
     /// Notes a use of `way` for NRU, which keeps apart the ways of `mask`.
@@ -336,14 +317,12 @@ impl Array {
         let (base, tag) = self.home(line);
         let way = self.choose(base, mask);
         let set = (base / self.stride) as u64;
-        let (set_bits, srrip) = (self.set_bits, self.policy == Replacement::Srrip);
-        let (tags, ages, last) = self.set_mut(base);
-        let old = std::mem::replace(&mut tags[way], tag);
-        let dirty_before = *last >> way & 1 == 1;
-        *last = *last & !(1 << way) | u32::from(dirty) << way;
-        if srrip {
-            ages[way] = 2; // "long re-reference interval" on insertion
-        }
+        let (set_bits, stride, last_at) = (self.set_bits, self.stride, self.last_at);
+        let words = &mut self.words_mut()[base..base + stride];
+        let old = std::mem::replace(&mut words[way], tag);
+        let last = words[last_at];
+        words[last_at] = last & !(1 << way) | u32::from(dirty) << way;
+        let dirty_before = last >> way & 1 == 1;
         let marked = match self.marks.get_mut(set as usize) {
             Some(m) => {
                 let was = *m >> way & 1 == 1;
@@ -356,7 +335,7 @@ impl Array {
         self.held += usize::from(victim.is_none());
         let slot = Slot { base: base as u32, way: way as u32 };
         match self.policy {
-            Replacement::Srrip => {}
+            Replacement::Srrip => self.set_mut(base).1[way] = 2, // "long re-reference interval" on insertion
             Replacement::Nru => self.use_among(base, way, mask),
             _ => self.touch(slot),
         }
@@ -391,11 +370,7 @@ impl Array {
                 }
                 self.dice = mix(self.dice);
                 let nth = ((self.dice >> 32) * u64::from(among.count_ones())) >> 32;
-                let first = among.trailing_zeros();
-                if among >> first & (among >> first) + 1 == 0 {
-                    return first as usize + nth as usize; // one run of ways, as masks are as a rule
-                }
-                (0..ways).filter(|w| among >> w & 1 == 1).nth(nth as usize).expect("the mask is not empty")
+                nth_bit(among, nth as u32) as usize
             }
             Replacement::TreePlru => self.plru_way(base / self.stride, mask),
             _ => loop {
@@ -436,7 +411,8 @@ impl Array {
     }
     #[inline]
     pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
-        let (_, _, last) = self.set_mut(slot.base as usize);
+        let at = slot.base as usize + self.last_at;
+        let last = &mut self.words_mut()[at];
         *last = *last & !(1 << slot.way) | u32::from(dirty) << slot.way;
     }
     /// Every line held, with its way and whether it is dirty.
@@ -449,39 +425,6 @@ impl Array {
                 .map(move |(w, t)| (join(*t, set as u64, self.set_bits), w as u32, last >> w & 1 == 1))
         })
     }
-}
-
-/// The lowest of the ages that `among` has bits for, and the first place it is at; 255 and no place without bits.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn least(ages: [u8; 16], among: u32) -> (u8, u32) {
-    use std::arch::x86_64::{
-        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si32, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8,
-        _mm_or_si128, _mm_set1_epi64x, _mm_set1_epi8, _mm_srli_si128, _mm_unpacklo_epi64, _mm_xor_si128,
-    };
-    // SAFETY: SSE2 is part of x86-64, and the load is of the 16 bytes of `ages`.
-    unsafe {
-        let bits = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
-        let spread = _mm_unpacklo_epi64(_mm_set1_epi8(among as i8), _mm_set1_epi8((among >> 8) as i8));
-        let open = _mm_cmpeq_epi8(_mm_and_si128(spread, bits), bits);
-        let ages = _mm_loadu_si128(ages.as_ptr().cast::<__m128i>());
-        let ages = _mm_or_si128(ages, _mm_xor_si128(open, _mm_set1_epi8(-1)));
-        let m = _mm_min_epu8(ages, _mm_srli_si128(ages, 8));
-        let m = _mm_min_epu8(m, _mm_srli_si128(m, 4));
-        let m = _mm_min_epu8(m, _mm_srli_si128(m, 2));
-        let m = _mm_min_epu8(m, _mm_srli_si128(m, 1));
-        let lowest = _mm_cvtsi128_si32(m) as u8;
-        let at = _mm_movemask_epi8(_mm_cmpeq_epi8(ages, _mm_set1_epi8(lowest as i8))) as u32 & among;
-        (lowest, at.trailing_zeros())
-    }
-}
-
-/// The lowest of the ages that `among` has bits for, and the first place it is at; 255 and no place without bits.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn least(ages: [u8; 16], among: u32) -> (u8, u32) {
-    let open = (0..16).filter(|w| among >> w & 1 == 1);
-    open.map(|w| (ages[w as usize], w)).min().unwrap_or((u8::MAX, u32::BITS))
 }
 
 fn join(tag: u32, set: u64, set_bits: u32) -> u64 {
@@ -533,19 +476,6 @@ mod tests {
             assert!(v.unwrap().line != 2 && v.unwrap().line != 3);
         }
         assert!(a.find(2).is_some() && a.find(3).is_some());
-    }
-
-    #[test]
-    fn the_least_used_of_any_ways_is_the_first_of_the_lowest_age() {
-        let mut rng = crate::kernel::Stream::new(5, "ages", 0);
-        for _ in 0..20_000 {
-            let span = [2, 256][rng.below(2) as usize];
-            let ages: [u8; 16] = std::array::from_fn(|_| 255 - rng.below(span) as u8);
-            let among = rng.below(1 << 16) as u32 & rng.below(1 << 16) as u32;
-            let open = (0..16).filter(|w| among >> w & 1 == 1);
-            let plain = open.map(|w| (ages[w as usize], w)).min().unwrap_or((255, 32));
-            assert_eq!(least(ages, among), plain, "{ages:?} {among:#b}");
-        }
     }
 
     #[test]

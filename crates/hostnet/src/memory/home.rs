@@ -125,6 +125,7 @@ impl Memory {
         match found {
             Ok(snoop) => {
                 cal.push(now + self.lat.llc + snoop + self.lat.noc, Event::Fill(id));
+                self.announce_fill(t.who as usize, t.line);
             }
             Err(class) => self.read_dram(cal, id, class, now),
         }
