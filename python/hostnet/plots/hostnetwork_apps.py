@@ -37,6 +37,7 @@ def _beside(title: str) -> Callable[..., Figure]:
             upper.axhline(1.0, color="#777777", linewidth=0.8)
             upper.set_title(_NAMES[app])
             lower.set_xlabel("C2M cores")
+            lower.xaxis.get_major_locator().set_params(integer=True)
             peak = next((r["mem_peak_gbs"] for r in rows if r.get("mem_peak_gbs")), None)
             if peak:
                 lower.axhline(peak, color="#777777", linewidth=0.8, linestyle=":")

@@ -1,0 +1,95 @@
+//! What applications beside storage, and the stream prefetcher, promise: the memory traffic that follows from what a query
+//! or an edge touches, and credits in use where misses overlap.
+
+use hostnet::config::{resolve, Scenario};
+use hostnet::host::{run, Outcome};
+use std::path::PathBuf;
+
+fn spec(cores: u32, app: &str, more: &str) -> Scenario {
+    let text = format!(
+        "name = \"a\"\nplatform = \"cascadelake\"\nplacement = {{ policy = \"dma\" }}\n[[tenant]]\nname = \"a\"\ncores = {cores}\n\
+         app = {{ {app} }}\n[run]\nload = \"saturate\"\nwarmup_time = \"20 us\"\ntime = \"300 us\"\n{more}"
+    );
+    let platforms = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
+    resolve(&text, "a.toml", &[platforms]).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn measured(cores: u32, app: &str, more: &str) -> Outcome {
+    run(&spec(cores, app, more), &mut |_| Ok(())).expect("a run whose books balance")
+}
+
+fn get(o: &Outcome, metric: &str) -> f64 {
+    o.values.get(metric).unwrap_or_else(|| panic!("{metric} is absent"))
+}
+
+fn near(a: f64, b: f64, tolerance: f64, what: &str) {
+    assert!((a / b - 1.0).abs() <= tolerance, "{what}: {a} against {b}");
+}
+
+/// Lines of memory per operation, read and written.
+fn lines(o: &Outcome) -> (f64, f64) {
+    let per = |m| get(o, m) * 1e3 / 64.0 / get(o, "t0_mops");
+    (per("mem_c2m_read_gbs"), per("mem_c2m_write_gbs"))
+}
+
+const PREFETCH: &str = "[override.core.prefetch]\nenabled = true\n";
+
+/// Per edge a gather, per 16 edges a line of the list, per 32 the sixteenth of a score's and the eighth of an index' line; and
+/// cores that wait for nothing but memory keep their line fill buffers busy.
+#[test]
+fn a01_pagerank_reads_what_its_edges_touch_and_fills_the_line_fill_buffers() {
+    let o = measured(2, "kind = \"gapbs\", scale = 25", "");
+    let (read, _) = lines(&o);
+    near(read, 1.0 + 1.0 / 16.0 + (1.0 / 16.0 + 1.0 / 8.0) / 32.0, 0.01, "lines per edge");
+    assert!(get(&o, "lfb_occ") > 0.85 * get(&o, "lfb_credits"), "{}", get(&o, "lfb_occ"));
+    assert!(get(&o, "t0_llc_miss_ratio") > 0.95);
+}
+
+/// Bucket, entry and key of the key and of those before it in the chain (0.48 on average), object, 17 lines of string; keys
+/// may share a line with one just read, and objects may be in the LLC.
+#[test]
+fn a02_a_get_reads_its_index_and_value_from_memory() {
+    let o = measured(3, "kind = \"redis\", keys = 1000000, value = \"1 KiB\"", "");
+    let (read, written) = lines(&o);
+    assert!((1.0 + 2.0 * 1.4 + 17.0..1.0 + 2.0 * 1.48 + 1.0 + 17.1).contains(&read), "{read}");
+    assert!(written < 1.0, "only the object's time of use: {written}");
+    assert!(get(&o, "t0_llc_miss_ratio") > 0.95);
+}
+
+/// A SET reads the lines of the string that it overwrites, and all that it stores comes to memory: string, entry, object.
+#[test]
+fn a03_a_set_writes_as_much_as_it_stores() {
+    let o = measured(3, "kind = \"redis\", command = \"set\", keys = 1000000, value = \"1 KiB\"", "");
+    let (read, written) = lines(&o);
+    near(written, 17.0 + 1.0 + 1.0, 0.05, "lines written");
+    near(read, 1.0 + 2.0 * 1.48 + 1.0 + 17.0, 0.06, "lines read");
+}
+
+#[test]
+fn a04_prefetching_hides_latency_of_a_stream_and_fetches_each_line_once() {
+    let stream = "kind = \"stream\", buffer = \"64 MiB\"";
+    let (off, on) = (measured(1, stream, ""), measured(1, stream, PREFETCH));
+    assert!(get(&on, "c2m_gbs") > 1.2 * get(&off, "c2m_gbs"), "{} GB/s", get(&on, "c2m_gbs"));
+    near(get(&on, "mem_c2m_read_gbs"), get(&on, "c2m_gbs"), 0.02, "memory traffic of what the core read");
+    // domains: credits and Little's law
+    let queue = 20.0;
+    assert!(get(&on, "prefetch_occ") <= queue);
+    assert!(off.values.get("prefetch_occ").is_none());
+}
+
+#[test]
+fn a05_prefetching_leaves_random_lines_alone() {
+    let random = "kind = \"stream\", buffer = \"64 MiB\", access = \"random\"";
+    let (off, on) = (measured(1, random, ""), measured(1, random, PREFETCH));
+    near(get(&on, "c2m_gbs"), get(&off, "c2m_gbs"), 0.02, "throughput");
+    near(get(&on, "mem_c2m_read_gbs"), get(&off, "mem_c2m_read_gbs"), 0.02, "memory traffic");
+}
+
+/// Stores to shared memory with the prefetcher on: the books of dirty lines must balance (checked at the end of the run).
+#[test]
+fn a06_shared_graphs_stay_coherent_with_prefetchers() {
+    for kernel in ["pagerank", "betweenness"] {
+        let o = measured(4, &format!("kind = \"gapbs\", kernel = \"{kernel}\", scale = 16"), PREFETCH);
+        assert!(get(&o, "t0_mops") > 0.0);
+    }
+}
