@@ -232,8 +232,8 @@ def _variation(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figur
 
 
 WRITES = ((_LFB, r"{f}a\.lat-n(\d)"), (_RPQ, r"{f}b\.rpq-with(?:out)?-n(\d)"), (_ROWS, r"{f}c\.with(?:out)?-n(\d)"),
-           (_BANKS, r"{f}d\.none-n(\d)"), (_IIO, r"{f}d\.p2m-lat-n(\d)"), (_WPQ, r"{f}[ef]\.wpq-n([2-6])"),
-           (_CREDITS, r"{f}[fg]\.n(\d)"))
+           (_BANKS, r"{f}d\.none-n(\d)"), (_IIO, r"{f}d?\.p2m-lat-n(\d)"), (_WPQ, r"{f}[ef]?\.wpq-n([2-6])"),
+           (_CREDITS, r"{f}[fg]?\.(?:iio-)?n(\d)"))
 READS = ((_LFB, r"{f}\.lat-n(\d)"), (_RPQ, r"{f}\.rpq-n(\d)"), (_ROWS, r"{f}\.rowmiss-n(\d)"),
           (_INFLIGHT, r"{f}\.inflight-n(\d)"))
 

@@ -86,7 +86,6 @@ def _tcp_causes(title: str, c2m: str, figure: str) -> Callable[..., Figure]:
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         loss = (("packet_loss", "packets lost [%]", 100.0), r"{f}\.loss-n(\d)")
         panels = of(figure, (*(w for w in WRITES if w[0][0] != "bank_dev_15_frac"), loss))
-        panels = [(p, r"fig25\.iio-n(\d)" if (figure, p[0]) == ("fig25", "iio_write_occ") else x) for p, x in panels]
         fig = new_figure(14.0, 6.0)
         axes = list(fig.subplots(2, 4).flat)
         together, without, device = (_tcp_rows(frame, *k) for k in (("colo", c2m), ("iso-c2m", c2m), ("iso-net", None)))
