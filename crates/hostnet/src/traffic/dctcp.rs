@@ -234,6 +234,7 @@ impl Flow {
             }
             arrived += 1;
         }
+        let advances = self.base < a.next;
         while self.base < a.next {
             let s = self.sent.pop_front().expect("acknowledged what was sent");
             debug_assert_eq!(s.state, State::Here);
@@ -247,7 +248,8 @@ impl Flow {
         if self.recover.is_some_and(|end| self.base >= end) {
             self.recover = None;
         }
-        if self.recover.is_none() && limited {
+        // What only fills in behind a gap lets no window grow (Linux, tcp_may_raise_cwnd).
+        if self.recover.is_none() && limited && advances {
             let step = f64::from(arrived);
             self.window += if self.window < self.threshold { step } else { step / self.window };
         }
