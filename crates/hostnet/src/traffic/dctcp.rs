@@ -551,10 +551,10 @@ mod tests {
         assert_eq!((f.lost, f.out), (0, 14), "two later ones prove nothing");
         f.acknowledge(&ack(0, 3, 8), G, 1, Time::us(1));
         assert_eq!((f.lost, f.out), (1, 8));
-        assert_eq!(f.window, 9.0, "half of 16 and the two that slow start has added");
+        assert_eq!(f.window, 8.0);
         f.acknowledge(&ack(0, 9, 16), G, 1, Time::us(1));
         assert_eq!((f.lost, f.out), (2, 0));
-        assert_eq!(f.window, 9.0, "halved once for this window");
+        assert_eq!(f.window, 8.0, "halved once for this window");
         assert_eq!((f.send(Time::us(2)), f.send(Time::us(2))), (0, 8));
         assert_eq!(f.retransmitted, 2);
         f.acknowledge(&ack(8, 0, 1), G, 1, Time::us(3));
