@@ -41,7 +41,10 @@ fn a01_pagerank_reads_what_its_edges_touch_and_fills_the_line_fill_buffers() {
     let o = measured(2, "kind = \"gapbs\", scale = 25", "");
     let (read, _) = lines(&o);
     near(read, 1.0 + 1.0 / 16.0 + (1.0 / 16.0 + 1.0 / 8.0) / 32.0, 0.01, "lines per edge");
-    assert!(get(&o, "lfb_occ") > 0.85 * get(&o, "lfb_credits"), "{}", get(&o, "lfb_occ"));
+    // A miss that waited for an entry takes it 14.4 ns after it has become free.
+    let latency = get(&o, "lfb_lat_ns");
+    let in_use = get(&o, "lfb_credits") * latency / (latency + 14.4);
+    assert!(get(&o, "lfb_occ") > 0.9 * in_use, "{} of {in_use}", get(&o, "lfb_occ"));
     assert!(get(&o, "t0_llc_miss_ratio") > 0.95);
 }
 

@@ -54,7 +54,7 @@ fn t03_a_flow_gets_no_more_than_its_window_in_a_round_trip() {
     let windows = 4.0 * 7.0 * PAYLOAD; // seven segments each
     let used = get(&o, "net_gbs") / (windows / get(&o, "tcp_rtt_us") / 1e3);
     // The receiver says that its window has opened when it has doubled: of seven, four are sure to be told in time.
-    assert!(used <= 1.02 && used >= 4.0 / 7.0, "{used} of the window");
+    assert!((4.0 / 7.0..=1.02).contains(&used), "{used} of the window");
     assert!(get(&o, "tcp_rtt_us") > 300.0 && get(&o, "tcp_rtt_us") < 345.0, "{}", get(&o, "tcp_rtt_us"));
 }
 

@@ -1,7 +1,7 @@
 //! What a core is made of.
 
 use super::prefetch::PrefetchSpec;
-use crate::kernel::units::Freq;
+use crate::kernel::units::{Freq, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,9 @@ pub struct CoreSpec {
     pub store_queue: u32,
     /// Line fill buffers: L1 misses under way at once, loads and stores together.
     pub lfb: u32,
+    /// How long after a line fill buffer has become free a miss that found none takes it.
+    #[serde(default)]
+    pub lfb_retry: Span,
     /// Load (or store) instructions that move one 64-byte line.
     pub stores_per_line: u32,
     /// Stream prefetcher of the L2; none when absent. It follows application memory, not buffers of a NIC.

@@ -6,6 +6,7 @@ use crate::config::scenario::PeripheralSpec;
 use crate::device::endpoint::Direction;
 use crate::device::pcie::Link;
 use crate::device::ssd::SsdSpec;
+use crate::kernel::Time;
 use crate::memory::array::Indexing;
 use crate::memory::dram::timing::Timing;
 use crate::memory::dram::DramSpec;
@@ -138,6 +139,7 @@ impl Host {
             writes_yield: d.writes_yield,
             victims_in_order: p.caches.llc.slices == 1 || p.caches.llc.indexing != Indexing::HashedSlices,
             lfb_credits: f64::from(p.core.lfb),
+            lfb_retry_ns: Time::from(p.core.lfb_retry).as_ns(),
             iio_write_credits: f64::from(iio.write_buffer),
             iio_read_credits: f64::from(iio.read_buffer),
             cha_buffer: f64::from(p.caches.llc.write_buffer),

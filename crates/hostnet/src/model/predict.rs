@@ -45,6 +45,8 @@ pub struct Host {
     /// Whether a stream's write-backs leave the caches as neighbours; a hash over LLC slices scatters them.
     pub victims_in_order: bool,
     pub lfb_credits: f64,
+    /// From the end of one miss until the next one has its line fill buffer.
+    pub lfb_retry_ns: f64,
     pub iio_write_credits: f64,
     pub iio_read_credits: f64,
     /// Writes that may wait at the CHA.
@@ -268,20 +270,20 @@ impl Host {
     pub fn predict(&self, o: &Offered) -> Prediction {
         let credits = o.cores * self.lfb_credits;
         let base = self.c2m_read_ns + o.core_writes * self.c2m_write_ns;
-        let (mut low, mut high) = (0.0, credits / base);
+        let (mut low, mut high) = (0.0, credits / (base + self.lfb_retry_ns));
         if credits <= 0.0 {
             return self.at(o, 0.0).map_or_else(Prediction::default, |(p, _)| p);
         }
         for _ in 0..60 {
             let x = 0.5 * (low + high);
             match self.at(o, x) {
-                Some((_, latency)) if x * latency < credits => low = x,
+                Some((_, latency)) if x * (latency + self.lfb_retry_ns) < credits => low = x,
                 _ => high = x,
             }
         }
         self.at(o, low).map_or_else(Prediction::default, |(p, _)| {
             // Limited by the channels, cores wait as long as their credits last.
-            Prediction { c2m_ns: credits / low, ..p }
+            Prediction { c2m_ns: credits / low - self.lfb_retry_ns, ..p }
         })
     }
 }
@@ -315,6 +317,7 @@ mod tests {
             writes_yield: true,
             victims_in_order: false,
             lfb_credits: 12.0,
+            lfb_retry_ns: 0.0,
             iio_write_credits: 92.0,
             iio_read_credits: 256.0,
             cha_buffer: 162.0,
@@ -409,6 +412,15 @@ mod tests {
             gain(2.0),
             gain(6.0)
         );
+    }
+
+    #[test]
+    fn a_buffer_that_stays_empty_for_a_while_is_time_lost() {
+        let h = Host { lfb_credits: 0.12, lfb_retry_ns: 14.4, ..host() };
+        let at_once = Host { lfb_retry_ns: 0.0, ..h }.predict(&alone(1, 1.0));
+        let p = h.predict(&alone(1, 1.0));
+        assert!((p.c2m_gbs / at_once.c2m_gbs - at_once.c2m_ns / (at_once.c2m_ns + 14.4)).abs() < 1e-3, "{p:?}");
+        assert!((p.c2m_ns / at_once.c2m_ns - 1.0).abs() < 1e-3);
     }
 
     #[test]

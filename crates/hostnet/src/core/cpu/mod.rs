@@ -83,6 +83,7 @@ pub struct Cpu {
     rob_size: u64,
     sq_size: u32,
     per_line: u32,
+    retry: Time,
     per_instr: u64,
     per_compute: u64,
     t: u64,
@@ -132,6 +133,7 @@ impl Cpu {
             rob_size: s.rob.into(),
             sq_size: s.store_queue,
             per_line: s.stores_per_line,
+            retry: s.lfb_retry.into(),
             per_instr: (clock.span(1_000_000).0 as u128 * u128::from(FRAC) / 1_000_000 / u128::from(s.width)) as u64,
             per_compute: (clock.span(1_000_000).0 as f64 * FRAC as f64 / 1e6 / s.compute_ipc) as u64,
             t: 0,
@@ -250,7 +252,7 @@ impl Cpu {
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
         while self.lfb.free() > 0 {
             let Some(next) = self.no_credit.pop_front() else { break };
-            let ready = self.recs[next as usize].ready.max(now);
+            let ready = self.recs[next as usize].ready.max(now + self.retry);
             if self.prefetcher.is_some() {
                 self.reach(mem, cal, next, ready); // its line may have come meanwhile
             } else {
