@@ -16,12 +16,12 @@ name = "mica"
 platform = "sim24"
 placement = { policy = "ddio", ways = 2 }
 rings = { rx_buffers = 1024, buffer_size = "1 KiB" }
-traffic = { arrivals = "fixed", rate = "19 Mrps" }
+traffic = { arrivals = "fixed", rate = "24 Mrps" }
 run = { load = "fixed", requests = 60000, warmup_requests = 60000 }
 [[tenant]]
 name = "kvs"
 cores = 24
-app = { kind = "mica", item_size = "1 KiB", get_fraction = 0.05, pairs = 2400000, buckets = 1000000, log_size = "256 MiB", zipf = 0.99 }
+app = { kind = "mica", item_size = "1 KiB", get_fraction = 0.05, pairs = 2400000, buckets = 1000000, log_size = "256 MiB", zipf = 0.99, update = "in_place" }
 "#;
 
 const TOUCHDROP: &str = r#"
@@ -63,7 +63,13 @@ fn root() -> PathBuf {
 fn main() {
     let filter = filter();
     println!("{:<34} {:>14} {:>12} {:>10}", "case", "requests/s", "events/s", "ns/event");
-    for (name, text) in [("MICA 1 KB, 24 cores", MICA), ("TouchDrop 1514 B, 2 cores", TOUCHDROP)] {
+    // Each near the peak that the host sustains: 26, 18 and 15 million a second.
+    let appending = MICA.replace("in_place", "append").replace("24 Mrps", "17 Mrps");
+    for (name, text) in [
+        ("MICA 1 KB, 24 cores", MICA),
+        ("MICA 1 KB, SETs append", &appending),
+        ("TouchDrop 1514 B, 2 cores", TOUCHDROP),
+    ] {
         if name.contains(&filter) {
             let (mut requests, mut events) = (0.0, 0.0);
             let seconds = median(RUNS, || {
