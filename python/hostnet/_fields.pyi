@@ -28,6 +28,8 @@ class CoreSpec(Section):
     """Cores on the host."""
     lfb: int
     """Line fill buffers: L1 misses under way at once, loads and stores together."""
+    lfb_retry: str
+    """How long after a line fill buffer has become free a miss that found none takes it."""
     pipeline: Literal['out_of_order'] | Literal['in_order']
     """Scheduling."""
     prefetch: PrefetchSpec | None

@@ -64,7 +64,7 @@ def test_the_segments_of_a_path_add_up_to_its_latency(run):
 
 def test_the_paragraph_names_what_holds_both_back(run):
     text = explain.of_result(run(3, 6)).paragraph()
-    for said in ("Red regime", "72 of 72 credits", "92 of 92 credits", "write queues are full", "closed form expects"):
+    for said in ("Red regime", "69 of 72 credits", "92 of 92 credits", "write queues are full", "closed form expects"):
         assert said in text
 
 
