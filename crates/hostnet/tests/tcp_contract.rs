@@ -39,10 +39,10 @@ fn t01_four_cores_take_what_the_link_carries() {
 fn t02_a_slow_kernel_bounds_a_flow_by_its_costs() {
     let slow = "[override.tcp]\nframe = \"6 us\"\nsegment = \"0 ns\"\n";
     let o = simulate(&text(1, "", "", slow).replace("600 us", "6 ms"));
-    // Beside that: two misses of 63 (unloaded) to 85 ns, 140 lines that wait as long with twelve under way, a 15th of a recv of
-    // 1.5 us, now and then an interrupt: 6.96 to 7.40 us.
+    // Beside that: two misses of 63 (unloaded) to 85 ns, 140 lines that wait as long with twelve under way, and up to 14.4 ns for
+    // their turn, a 15th of a recv of 1.5 us, now and then an interrupt: 6.96 to 7.57 us.
     let each = PAYLOAD / get(&o, "net_gbs");
-    assert!((6_950.0..7_400.0).contains(&each), "{each} ns a frame");
+    assert!((6_950.0..7_570.0).contains(&each), "{each} ns a frame");
     near(get(&o, "net_busy"), 1.0, 1e-2, "the core never rests");
     assert_eq!(get(&o, "packet_loss"), 0.0, "flow control holds the sender");
 }
