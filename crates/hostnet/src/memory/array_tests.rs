@@ -1,0 +1,172 @@
+//! Look-ups, replacement and marks of one array.
+
+use super::*;
+
+fn one_set(ways: u32, policy: Replacement) -> Array {
+    Array::new(1, ways, policy, Indexing::Modulo, 1).unwrap()
+}
+fn fill(a: &mut Array, lines: impl IntoIterator<Item = u64>) {
+    let mask = (1u32 << a.ways()) - 1;
+    for l in lines {
+        a.insert(l, false, mask);
+    }
+}
+
+#[test]
+fn lru_evicts_the_line_unused_for_longest() {
+    let mut a = one_set(4, Replacement::Lru);
+    fill(&mut a, 0..4);
+    let s = a.find(0).unwrap();
+    a.touch(s);
+    assert_eq!(a.insert(9, false, 0b1111).1, Some(Victim { line: 1, dirty: false, marked: false }));
+}
+
+#[test]
+fn a_way_mask_confines_allocation_but_not_lookup() {
+    let mut a = one_set(4, Replacement::Lru);
+    fill(&mut a, 0..4);
+    for line in 10..20 {
+        let (slot, v) = a.insert(line, true, 0b0011);
+        assert!(slot.way < 2);
+        assert!(v.unwrap().line != 2 && v.unwrap().line != 3);
+    }
+    assert!(a.find(2).is_some() && a.find(3).is_some());
+}
+
+#[test]
+fn lru_order_holds_across_more_ways_than_one_vector() {
+    for ways in [1u32, 4, 12, 13, 16, 17, 20, 24] {
+        let mut a = one_set(ways, Replacement::Lru);
+        fill(&mut a, 0..u64::from(ways));
+        for step in 0..1000u64 {
+            let line = step * 7 % u64::from(ways);
+            let s = a.find(line).unwrap();
+            a.touch(s);
+        }
+        // The last uses of all lines, oldest first, are the last `ways` different numbers of the sequence.
+        let mut order: Vec<u64> = Vec::new();
+        for step in (0..1000u64).rev() {
+            let line = step * 7 % u64::from(ways);
+            if !order.contains(&line) {
+                order.push(line);
+            }
+        }
+        let untouched = (0..u64::from(ways)).filter(|l| !order.contains(l));
+        let expect: Vec<u64> = untouched.chain(order.iter().rev().copied()).collect();
+        let mask = u32::MAX >> (32 - ways);
+        for gone in expect {
+            assert_eq!(a.oldest(1000), Some(gone), "{ways} ways");
+            assert_eq!(a.insert(1000 + gone, false, mask).1.unwrap().line, gone, "{ways} ways");
+        }
+    }
+}
+
+#[test]
+fn srrip_keeps_a_reused_line_through_a_scan_that_lru_would_lose_it_to() {
+    let survives = |p| {
+        let mut a = one_set(4, p);
+        fill(&mut a, [7]);
+        let s = a.find(7).unwrap();
+        a.touch(s);
+        fill(&mut a, 100..105);
+        a.find(7).is_some()
+    };
+    assert!(survives(Replacement::Srrip));
+    assert!(!survives(Replacement::Lru));
+}
+
+#[test]
+fn nru_evicts_one_of_the_ways_not_used_since_all_the_others_were_and_never_the_newest() {
+    let mut a = one_set(4, Replacement::Nru);
+    fill(&mut a, 0..4); // the fourth use clears the other three
+    let mask = 0b1111;
+    let mut gone: Vec<u64> = (10..13).map(|line| a.insert(line, false, mask).1.unwrap().line).collect();
+    gone.sort_unstable();
+    assert_eq!(gone, [0, 1, 2], "3 was used last");
+    // 10 to 12 have been used since 3, of which the last cleared the others.
+    let next = a.insert(13, false, mask).1.unwrap().line;
+    assert!([3, 10, 11].contains(&next), "{next}");
+}
+
+#[test]
+fn nmru_spares_the_way_used_last_unless_it_is_the_only_one() {
+    let mut a = one_set(4, Replacement::Nmru);
+    fill(&mut a, 0..4);
+    let mut last = 3;
+    let mut gone = [0u32; 2];
+    for line in 4..4000 {
+        let out = a.insert(line, false, 0b1111).1.unwrap().line;
+        assert_ne!(out, last);
+        gone[usize::from(out == last.saturating_sub(1))] += 1;
+        last = line;
+    }
+    // Any of the other three is as likely as the next.
+    assert!((gone[1] as f64 / 3996.0 - 1.0 / 3.0).abs() < 0.03, "{gone:?}");
+    assert!(a.insert(5000, false, 0b1).1.is_some() && a.insert(5001, false, 0b1).1.is_some());
+}
+
+#[test]
+fn tree_plru_of_four_ways_follows_the_textbook_sequence() {
+    let mut a = one_set(4, Replacement::TreePlru);
+    fill(&mut a, 0..4); // touched 0 1 2 3: root points left, left pair at way 0
+    let mask = 0b1111;
+    assert_eq!(a.insert(10, false, mask).1.unwrap().line, 0);
+    assert_eq!(a.insert(11, false, mask).1.unwrap().line, 2);
+    assert_eq!(a.insert(12, false, mask).1.unwrap().line, 1);
+    assert_eq!(a.insert(13, false, mask).1.unwrap().line, 3);
+}
+
+#[test]
+fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
+    let mut a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
+    for line in (0..200_000u64).step_by(97) {
+        let (slot, _) = a.insert(line, true, 0xfff);
+        assert_eq!(a.find(line), Some(slot));
+        assert!(line % 9_700 != 0 || a.iter().any(|l| l == (line, slot.way, true)));
+    }
+}
+
+#[test]
+fn hashed_slices_spread_a_ring_evenly() {
+    let a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
+    let mut per = vec![0u32; 24];
+    for line in 0..240_000u64 {
+        per[a.home(line).0 / a.stride / 2048] += 1;
+    }
+    assert!(per.iter().all(|n| (9_500..10_500).contains(n)), "{per:?}"); // 5 sigma
+}
+
+#[test]
+fn interleaved_slices_give_a_page_s_neighbours_different_slices_and_stream_victims_in_order() {
+    let (sets, ways, slices) = (18 * 2048, 11, 18);
+    let mut a = Array::new(sets, ways, Replacement::Lru, Indexing::InterleavedSlices, slices).unwrap();
+    let slice = |a: &Array, line: u64| a.home(line).0 / a.stride / 2048;
+    for line in (0..64_000u64).step_by(64) {
+        let mut seen: Vec<usize> = (line..line + 18).map(|l| slice(&a, l)).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..18).collect::<Vec<_>>(), "18 neighbours, 18 slices");
+    }
+    // A stream pushes out lines that were neighbours when they came.
+    let lines = u64::from(sets * ways);
+    let victims = |a: &mut Array, from: u64, to: u64| -> Vec<u64> {
+        (from..to).filter_map(|l| a.insert(l, false, 0x7ff).1).map(|v| v.line).collect()
+    };
+    victims(&mut a, 0, 3 * lines);
+    let v = victims(&mut a, 3 * lines, 3 * lines + 64_000);
+    let follow = v.windows(2).filter(|w| w[1] == w[0] + 1).count();
+    assert!(follow * 64 >= v.len() * 62, "{follow} of {}", v.len());
+}
+
+#[test]
+fn recency_survives_the_wrap_of_a_set_s_clock() {
+    let mut a = one_set(4, Replacement::Lru);
+    fill(&mut a, 0..4);
+    for n in 0..1000u64 {
+        let s = a.find(n % 3).unwrap(); // 0, 1 and 2 in turn; 3 is never used again
+        a.touch(s);
+    }
+    // 999 was a use of line 0; the order of last use is 3, 1, 2, 0
+    for gone in [3, 1, 2, 0] {
+        assert_eq!(a.insert(100 + gone, false, 0b1111).1.unwrap().line, gone);
+    }
+}
