@@ -3,9 +3,96 @@
 use super::netdev::NetDev;
 use super::roce::Roce;
 use super::ssd::Ssd;
+use crate::kernel::units::Bandwidth;
 use crate::kernel::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// What devices take when the scenario does not say: a 100 Gbps NIC with half of the mlx5 driver's buffer (docs/network.md),
+/// and pages of 4 KiB, as the authors' scripts ask for no huge ones.
+pub(super) mod defaults {
+    use crate::kernel::units::{Bandwidth, Size, Span};
+
+    pub fn nic_lanes() -> u32 {
+        16
+    }
+    pub fn link() -> Bandwidth {
+        Bandwidth(100_000_000_000)
+    }
+    pub fn receive_buffer() -> Size {
+        Size(130_944)
+    }
+    pub fn propagation() -> Span {
+        Span(100_000)
+    }
+    pub fn tags() -> u32 {
+        64
+    }
+    pub fn page() -> Size {
+        Size(4096)
+    }
+}
+
+/// Each count must be within 1 and its most.
+///
+/// # Errors
+/// One clause with key and value.
+pub(super) fn check_counts(counts: &[(&str, u32, u32)]) -> Result<(), String> {
+    match counts.iter().find(|(_, v, most)| *v == 0 || v > most) {
+        Some((key, v, most)) => Err(format!("{key} = {v} is not within 1 to {most}")),
+        None => Ok(()),
+    }
+}
+
+/// # Errors
+/// One clause with key and value.
+pub(super) fn check_link(link: Bandwidth) -> Result<(), String> {
+    if link.0 < 1_000_000_000 {
+        return Err(format!("link = \"{link}\" is below 1 Gbps"));
+    }
+    Ok(())
+}
+
+/// Time of `bytes` on a link.
+pub(super) fn on_link(bytes: u64, link: Bandwidth) -> Time {
+    Time((u128::from(bytes) * 8_000_000_000_000 / u128::from(link.0)) as u64)
+}
+
+/// A NIC's receive buffer.
+#[derive(Clone)]
+pub(super) struct ReceiveBuffer {
+    limit: u64,
+    held: u64,
+    peak: u64,
+}
+
+impl ReceiveBuffer {
+    pub fn new(limit: u64) -> ReceiveBuffer {
+        ReceiveBuffer { limit, held: 0, peak: 0 }
+    }
+    /// False when `bytes` more do not fit.
+    pub fn take(&mut self, bytes: u64) -> bool {
+        if self.held + bytes > self.limit {
+            return false;
+        }
+        self.held += bytes;
+        self.peak = self.peak.max(self.held);
+        true
+    }
+    pub fn give_back(&mut self, bytes: u64) {
+        self.held -= bytes;
+    }
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+    /// Most bytes held since the restart.
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+    pub fn restart_meters(&mut self) {
+        self.peak = self.held;
+    }
+}
 
 /// Which way the DMA goes. A storage read writes memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

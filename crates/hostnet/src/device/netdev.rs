@@ -4,7 +4,7 @@
 //! A frame is one DMA of consecutive lines, and then of its completion's line, which the core finds once every line
 //! before it has been written.
 
-use super::endpoint::Next;
+use super::endpoint::{check_counts, check_link, defaults, on_link, Next, ReceiveBuffer};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
 use crate::memory::region::Pages;
@@ -18,10 +18,10 @@ use std::collections::VecDeque;
 #[serde(deny_unknown_fields)]
 pub struct EthernetSpec {
     /// PCIe lanes.
-    #[serde(default = "lanes")]
+    #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,
     /// Rate of the link.
-    #[serde(default = "link")]
+    #[serde(default = "defaults::link")]
     pub link: Bandwidth,
     /// Largest IP packet.
     #[serde(default = "mtu")]
@@ -33,7 +33,7 @@ pub struct EthernetSpec {
     #[serde(default = "headers")]
     pub headers: u32,
     /// Receive buffer of the NIC.
-    #[serde(default = "receive_buffer")]
+    #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
     /// Receive descriptors of each core, one a frame.
     #[serde(default = "descriptors")]
@@ -42,10 +42,10 @@ pub struct EthernetSpec {
     #[serde(default = "pool")]
     pub pool: Size,
     /// Contiguous physical memory of the pool; larger pieces lie anywhere.
-    #[serde(default = "page")]
+    #[serde(default = "defaults::page")]
     pub page: Size,
     /// Flight time of a frame, MAC to MAC.
-    #[serde(default = "propagation")]
+    #[serde(default = "defaults::propagation")]
     pub propagation: Span,
     /// From a frame's completion in memory to an interrupt, unless many come.
     #[serde(default = "moderation")]
@@ -53,12 +53,6 @@ pub struct EthernetSpec {
     /// Completions that raise the interrupt at once.
     #[serde(default = "moderation_frames")]
     pub moderation_frames: u32,
-}
-fn lanes() -> u32 {
-    16
-}
-fn link() -> Bandwidth {
-    Bandwidth(100_000_000_000)
 }
 fn mtu() -> Size {
     Size(9000)
@@ -69,20 +63,11 @@ fn framing() -> u32 {
 fn headers() -> u32 {
     52
 }
-fn receive_buffer() -> Size {
-    Size(130_944)
-}
 fn descriptors() -> u32 {
     1024
 }
 fn pool() -> Size {
     Size(24 << 20)
-}
-fn page() -> Size {
-    Size(4096)
-}
-fn propagation() -> Span {
-    Span(100_000)
 }
 fn moderation() -> Span {
     Span(16_000_000)
@@ -100,12 +85,8 @@ impl EthernetSpec {
     /// # Errors
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
-        if self.lanes == 0 || self.lanes > 16 {
-            return Err(format!("lanes = {} is not within 1 to 16", self.lanes));
-        }
-        if self.link.0 < 1_000_000_000 {
-            return Err(format!("link = \"{}\" is below 1 Gbps", self.link));
-        }
+        check_counts(&[("lanes", self.lanes, 16)])?;
+        check_link(self.link)?;
         if !(576..=9600).contains(&self.mtu.0) {
             return Err(format!("mtu = \"{}\" is not within 576 to 9600 B", self.mtu));
         }
@@ -144,8 +125,7 @@ impl EthernetSpec {
     }
     /// Time of a full frame on the wire.
     pub fn span(&self) -> Time {
-        let bits = u128::from(self.mtu.0 + u64::from(self.framing)) * 8;
-        Time((bits * 1_000_000_000_000 / u128::from(self.link.0)) as u64)
+        on_link(self.mtu.0 + u64::from(self.framing), self.link)
     }
 }
 
@@ -194,9 +174,7 @@ pub struct NetDev {
     frame_bytes: u64,
     frame_lines: u32,
     page_lines: u64,
-    limit: u64,
-    held: u64,
-    peak: u64,
+    buffer: ReceiveBuffer,
     fifo: VecDeque<Frame>,
     /// The frame whose lines are moving, and how many are left, its completion included.
     moving: Option<(Frame, u32)>,
@@ -229,9 +207,7 @@ impl NetDev {
             frame_bytes: s.frame_bytes(),
             frame_lines: s.frame_lines() as u32,
             page_lines: s.page.0 / LINE,
-            limit: s.receive_buffer.0,
-            held: 0,
-            peak: 0,
+            buffer: ReceiveBuffer::new(s.receive_buffer.0),
             fifo: VecDeque::with_capacity(64),
             moving: None,
             slots: vec![(Frame::default(), 0); SLOTS],
@@ -245,12 +221,10 @@ impl NetDev {
     /// The last bit of a frame comes off the wire; false when it is lost.
     pub fn arrive(&mut self, f: Frame) -> bool {
         self.counts.offered += 1;
-        if self.held + self.frame_bytes > self.limit {
+        if !self.buffer.take(self.frame_bytes) {
             self.counts.no_room += 1;
             return false;
         }
-        self.held += self.frame_bytes;
-        self.peak = self.peak.max(self.held);
         self.fifo.push_back(f);
         true
     }
@@ -267,7 +241,7 @@ impl NetDev {
             let Some(mut f) = self.fifo.pop_front() else { return Next::Nothing };
             let q = &mut self.queues[f.queue as usize];
             if q.descriptors == 0 {
-                self.held -= self.frame_bytes;
+                self.buffer.give_back(self.frame_bytes);
                 self.counts.no_descriptor += 1;
                 continue;
             }
@@ -290,7 +264,7 @@ impl NetDev {
         if left > 1 {
             let rest = u64::from(left - 1 - n) * LINE; // the last line is not full
             let before = (u64::from(left - 1) * LINE).min(self.frame_bytes);
-            self.held -= before - rest.min(before);
+            self.buffer.give_back(before - rest.min(before));
         }
     }
 
@@ -333,11 +307,11 @@ impl NetDev {
     }
 
     pub fn restart_meters(&mut self) {
-        self.peak = self.held;
+        self.buffer.restart_meters();
     }
     /// Most bytes in the receive buffer since the restart.
     pub fn peak(&self) -> u64 {
-        self.peak
+        self.buffer.peak()
     }
 
     /// # Errors

@@ -4,7 +4,7 @@
 //! What the link does is worked out when the port asks for lines: arrivals, pause frames and resumptions in the order of
 //! their times, none of which can depend on what the port has not done yet.
 
-use super::endpoint::{Direction, Next};
+use super::endpoint::{check_counts, check_link, defaults, on_link, Direction, Next, ReceiveBuffer};
 use super::pcie::Wire;
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
@@ -21,10 +21,10 @@ pub struct RoceSpec {
     /// Direction of the DMA: the peer writes here (p2m_write) or reads from here (p2m_read).
     pub op: Direction,
     /// PCIe lanes.
-    #[serde(default = "lanes")]
+    #[serde(default = "defaults::nic_lanes")]
     pub lanes: u32,
     /// Rate of the link.
-    #[serde(default = "link")]
+    #[serde(default = "defaults::link")]
     pub link: Bandwidth,
     /// Payload of a packet.
     #[serde(default = "mtu")]
@@ -42,7 +42,7 @@ pub struct RoceSpec {
     #[serde(default = "message_overhead")]
     pub message_overhead: u32,
     /// Receive buffer of the NIC's lossless class.
-    #[serde(default = "receive_buffer")]
+    #[serde(default = "defaults::receive_buffer")]
     pub receive_buffer: Size,
     /// Bytes in the receive buffer from which on the peer is paused.
     #[serde(default = "xoff")]
@@ -51,7 +51,7 @@ pub struct RoceSpec {
     #[serde(default = "xon")]
     pub xon: Size,
     /// Flight time of a packet, MAC to MAC.
-    #[serde(default = "propagation")]
+    #[serde(default = "defaults::propagation")]
     pub propagation: Span,
     /// From a pause frame's arrival at the peer to its effect there.
     #[serde(default = "pause_response")]
@@ -60,17 +60,11 @@ pub struct RoceSpec {
     #[serde(default = "transmit_buffer")]
     pub transmit_buffer: Size,
     /// PCIe read requests that the NIC has under way at most.
-    #[serde(default = "tags")]
+    #[serde(default = "defaults::tags")]
     pub tags: u32,
     /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
-    #[serde(default = "page")]
+    #[serde(default = "defaults::page")]
     pub page: Size,
-}
-fn lanes() -> u32 {
-    16
-}
-fn link() -> Bandwidth {
-    Bandwidth(100_000_000_000)
 }
 fn mtu() -> Size {
     Size(4096)
@@ -84,17 +78,11 @@ fn overhead() -> u32 {
 fn message_overhead() -> u32 {
     16
 }
-fn receive_buffer() -> Size {
-    Size(130_944)
-}
 fn xoff() -> Size {
     Size(87_920)
 }
 fn xon() -> Size {
     Size(83_720)
-}
-fn propagation() -> Span {
-    Span(100_000)
 }
 fn pause_response() -> Span {
     Span(2_017_280)
@@ -102,25 +90,13 @@ fn pause_response() -> Span {
 fn transmit_buffer() -> Size {
     Size(32 << 10)
 }
-fn tags() -> u32 {
-    64
-}
-fn page() -> Size {
-    Size(4096)
-}
 
 impl RoceSpec {
     /// # Errors
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
-        for (key, v, most) in [("lanes", self.lanes, 16), ("tags", self.tags, 1024)] {
-            if v == 0 || v > most {
-                return Err(format!("{key} = {v} is not within 1 to {most}"));
-            }
-        }
-        if self.link.0 < 1_000_000_000 {
-            return Err(format!("link = \"{}\" is below 1 Gbps", self.link));
-        }
+        check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
+        check_link(self.link)?;
         if !self.mtu.0.is_power_of_two() || !(256..=4096).contains(&self.mtu.0) {
             return Err(format!("mtu = \"{}\" is not one of 256, 512, 1024, 2048 and 4096 B", self.mtu));
         }
@@ -198,11 +174,9 @@ pub struct Roce {
 /// The NIC's receive buffer, the link behind it and the peer's transmitter.
 #[derive(Clone)]
 struct Receive {
-    limit: u64,
+    buffer: ReceiveBuffer,
     xoff: u64,
     xon: u64,
-    held: u64,
-    peak: u64,
     lost: u64,
     /// When the peer's transmitter can begin another packet.
     peer: Time,
@@ -229,7 +203,6 @@ struct Send {
 impl Roce {
     pub fn new(s: &RoceSpec, pages: Pages) -> Roce {
         let packet = (s.mtu.0 / LINE) as u32;
-        let span = |bytes: u64| Time((u128::from(bytes) * 8_000_000_000_000 / u128::from(s.link.0)) as u64);
         let rest = s.mtu.0 + u64::from(s.overhead);
         Roce {
             op: s.op,
@@ -237,7 +210,7 @@ impl Roce {
             packet,
             packets: (s.message.0 / s.mtu.0) as u32,
             lines: s.lines(),
-            spans: [span(rest + u64::from(s.message_overhead)), span(rest)],
+            spans: [on_link(rest + u64::from(s.message_overhead), s.link), on_link(rest, s.link)],
             flight: s.propagation.into(),
             response: s.pause_response.into(),
             index: 0,
@@ -246,11 +219,9 @@ impl Roce {
             ended: 0,
             completed: 0,
             receive: Receive {
-                limit: s.receive_buffer.0,
+                buffer: ReceiveBuffer::new(s.receive_buffer.0),
                 xoff: s.xoff.0,
                 xon: s.xon.0,
-                held: 0,
-                peak: 0,
                 lost: 0,
                 peer: Time::ZERO,
                 stopped: false,
@@ -289,7 +260,7 @@ impl Roce {
         if self.left > 0 {
             return Next::Lines(self.left);
         }
-        if self.receive.held == 0 {
+        if self.receive.buffer.held() == 0 {
             let r = &self.receive;
             let resumed = if r.paused_since.is_some() { r.orders.front().map(|o| o.0) } else { None };
             return Next::At(r.peer.max(resumed.unwrap_or_default()) + self.span() + self.flight);
@@ -377,7 +348,7 @@ impl Roce {
         r.paused = Time::ZERO;
         r.paused_since = r.paused_since.map(|_| now);
         r.pauses = 0;
-        r.peak = r.held;
+        r.buffer.restart_meters();
         self.send.wire.restart();
     }
 
@@ -391,7 +362,7 @@ impl Roce {
             }
             since = stop.then_some(at);
         }
-        (paused + since.map_or(Time::ZERO, |s| now.saturating_sub(s)), r.pauses, r.peak)
+        (paused + since.map_or(Time::ZERO, |s| now.saturating_sub(s)), r.pauses, r.buffer.peak())
     }
 
     /// # Errors
@@ -422,13 +393,11 @@ impl Receive {
     }
 
     fn arrive(&mut self, bytes: u64, at: Time, reaction: Time) {
-        if self.held + bytes > self.limit {
+        if !self.buffer.take(bytes) {
             self.lost += 1;
             return;
         }
-        self.held += bytes;
-        self.peak = self.peak.max(self.held);
-        if self.held >= self.xoff && !self.stopped {
+        if self.buffer.held() >= self.xoff && !self.stopped {
             self.stopped = true;
             self.pauses += 1;
             self.orders.push_back((at + reaction, true));
@@ -436,8 +405,8 @@ impl Receive {
     }
 
     fn leave(&mut self, bytes: u64, now: Time, reaction: Time) {
-        self.held -= bytes;
-        if self.stopped && self.held <= self.xon {
+        self.buffer.give_back(bytes);
+        if self.stopped && self.buffer.held() <= self.xon {
             self.stopped = false;
             self.orders.push_back((now + reaction, false));
         }
