@@ -5,7 +5,7 @@
 //! its number. Cores that run a kernel touch every line of its arrays that
 //! the suite's code does.
 
-use super::Site;
+use super::{small_page_or_larger, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
@@ -38,14 +38,11 @@ pub struct GapbsSpec {
     #[serde(default = "degree")]
     pub degree: u32,
     /// Contiguous physical memory; larger pieces of an array lie anywhere.
-    #[serde(default = "page")]
+    #[serde(default = "super::small_page")]
     pub page: Size,
 }
 fn degree() -> u32 {
     16
-}
-fn page() -> Size {
-    Size(4096) // as for streams: the authors' scripts ask for no huge pages
 }
 
 impl GapbsSpec {
@@ -58,9 +55,7 @@ impl GapbsSpec {
         if !(4..=64).contains(&self.degree) || self.degree % 4 != 0 {
             return Err(format!("degree = {} is not a multiple of 4 within 4 to 64", self.degree));
         }
-        if !self.page.0.is_power_of_two() || self.page.0 < 4096 {
-            return Err(format!("page = \"{}\" is not a power of two of at least 4 KiB", self.page));
-        }
+        small_page_or_larger(self.page)?;
         Ok(())
     }
 }

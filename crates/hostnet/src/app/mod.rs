@@ -13,6 +13,7 @@ pub mod touchdrop;
 pub mod xmem;
 
 use crate::core::Program;
+use crate::kernel::units::Size;
 use crate::kernel::Stream;
 use crate::memory::region::AddressMap;
 use crate::stack::qp::Outcome;
@@ -49,6 +50,20 @@ pub enum AppSpec {
     DirectedTx(DirectedTxSpec),
     /// Directed test of a page that changes its owner.
     PageReuse(PageReuseSpec),
+}
+
+/// A page of applications' memory: the authors' scripts ask for no huge pages, and Redis asks for them to be off.
+fn small_page() -> Size {
+    Size(4096)
+}
+
+/// # Errors
+/// One clause with key and value.
+fn small_page_or_larger(page: Size) -> Result<(), String> {
+    if !page.0.is_power_of_two() || page < small_page() {
+        return Err(format!("page = \"{page}\" is not a power of two of at least 4 KiB"));
+    }
+    Ok(())
 }
 
 impl AppSpec {

@@ -4,7 +4,7 @@
 //! The index and every object lie where Redis 6 with jemalloc puts them. A client costs its server
 //! system calls and copies; it runs elsewhere and touches lines that stay on the chip, so it is not simulated.
 
-use super::Site;
+use super::{small_page_or_larger, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
@@ -52,7 +52,7 @@ pub struct RedisSpec {
     #[serde(default = "socket")]
     pub socket: Size,
     /// Contiguous physical memory; larger pieces of the heap lie anywhere.
-    #[serde(default = "page")]
+    #[serde(default = "super::small_page")]
     pub page: Size,
 }
 fn connections() -> u32 {
@@ -73,9 +73,6 @@ fn turn_instructions() -> u32 {
 fn socket() -> Size {
     Size(208 << 10) // Linux's default send buffer
 }
-fn page() -> Size {
-    Size(4096) // Redis asks for huge pages to be off
-}
 
 impl RedisSpec {
     /// # Errors
@@ -92,9 +89,7 @@ impl RedisSpec {
                 return Err(format!("{key} = {v} is not within 1 to 4096"));
             }
         }
-        if !self.page.0.is_power_of_two() || self.page.0 < 4096 {
-            return Err(format!("page = \"{}\" is not a power of two of at least 4 KiB", self.page));
-        }
+        small_page_or_larger(self.page)?;
         if self.socket.0 < self.value.0 {
             return Err(format!("socket = \"{}\" does not hold a value of \"{}\"", self.socket, self.value));
         }

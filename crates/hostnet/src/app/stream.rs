@@ -39,7 +39,7 @@ pub struct StreamSpec {
     #[serde(default = "instructions")]
     pub instructions: u32,
     /// Contiguous physical memory of the buffer; larger pieces lie anywhere. The authors' scripts ask for no huge pages.
-    #[serde(default = "page")]
+    #[serde(default = "super::small_page")]
     pub page: Size,
 }
 fn all() -> f64 {
@@ -50,9 +50,6 @@ fn one() -> u32 {
 }
 fn instructions() -> u32 {
     3
-}
-fn page() -> Size {
-    Size(4096)
 }
 
 impl StreamSpec {
