@@ -2,66 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .hostnetwork_panels import (
+    C2M,
+    P2M,
+    PAPER,
+    TERMS,
+    Panel,
+    bandwidth,
+    cause,
+    cross,
+    degradations,
+    error_bars,
+    finished,
+    line,
+    paper,
+    rows_of,
+    stack,
+)
 from .style import new_figure
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-C2M, P2M, ALONE, PAPER = "#0072B2", "#E07B12", "#8C8C8C", "#C00000"
-_BANDWIDTH = (("mem_c2m_read_gbs", "C2M read", "#0072B2"), ("mem_c2m_write_gbs", "C2M write", "#A6D5F2"),
-              ("mem_p2m_read_gbs", "P2M read", "#E69F00"), ("mem_p2m_write_gbs", "P2M write", "#B5400A"))
-_TERMS = (("switching_ns", "switching", "#8C8C8C"), ("write_hol_ns", "write head-of-line", "#B5400A"),
-          ("read_hol_ns", "read head-of-line", "#0072B2"), ("top_of_queue_ns", "top of queue", "#E69F00"),
-          ("admission_ns", "CHA admission", "#009E73"))
-
-
-def _paper(pattern: str) -> list[tuple[int, float]]:
-    """(cores, value) of the shipped claims whose id matches `pattern`, which has one group: the number of cores."""
-    from ..scoreboard import shipped
-
-    found = ((re.fullmatch(rf"hostnetwork\.c\.{pattern}", c.id), c.expected) for c in shipped())
-    return sorted((int(m.group(1)), float(v)) for m, v in found if m)
-
-
-def _rows(frame: pl.DataFrame, run: str, quadrant: int | None = None) -> list[dict[str, Any]]:
-    rows = [r for r in frame.to_dicts() if r["run"] == run and (quadrant is None or r["quadrant"] == quadrant)]
-    return sorted(rows, key=lambda r: r["n"])
-
-
-def _line(ax: Axes, rows: Sequence[Mapping[str, Any]], column: str, scale: float = 1.0, **style: Any) -> None:
-    points = [(r["n"], scale * r[column]) for r in rows if r.get(column) is not None]
-    if points:
-        ax.plot(*zip(*points), linewidth=1.6, markersize=4.5, **style)
-
-
-def _cross(ax: Axes, points: Sequence[tuple[int, float]]) -> None:
-    if points:
-        ax.plot(*zip(*points), linestyle="", marker="x", color=PAPER, markersize=6, markeredgewidth=1.6, label="paper",
-                zorder=5)
-
-
-def _stack(ax: Axes, rows: Sequence[Mapping[str, Any]], parts: Sequence[tuple[str, str, str]]) -> None:
-    base = [0.0] * len(rows)
-    for column, label, colour in parts:
-        heights = [r.get(column) or 0.0 for r in rows]
-        if any(heights):
-            ax.bar([r["n"] for r in rows], heights, 0.7, bottom=base, color=colour, label=label)
-        base = [b + h for b, h in zip(base, heights)]
-
-
-def _legend(fig: Figure, axes: Sequence[Axes]) -> None:
-    seen: dict[str, Any] = {}
-    for ax in axes:
-        for handle, label in zip(*ax.get_legend_handles_labels()):
-            seen.setdefault(label, handle)
-    fig.legend(seen.values(), seen.keys(), loc="outside right upper")
-
 
 _TITLES = {1: "1: C2M-Read, P2M-Write", 2: "2: C2M-Read, P2M-Read", 3: "3: C2M-ReadWrite, P2M-Write",
            4: "4: C2M-ReadWrite, P2M-Read"}
@@ -72,23 +37,13 @@ def quadrants(title: str, figure: str) -> Callable[..., Figure]:
         fig = new_figure(14.4, 6.4)
         top, bottom = fig.subplots(2, 4, sharex=True, sharey="row")
         for q, upper, lower in zip(_TITLES, top, bottom):
-            rows = _rows(frame, "colo", q)
-            _line(upper, rows, "degr_c2m", color=C2M, marker="o", label="C2M")
-            _line(upper, rows, "degr_p2m", color=P2M, marker="s", label="P2M")
-            _cross(upper, _paper(rf"{figure}\.q{q}-(?:c2m|p2m)-n(\d)"))
+            rows = rows_of(frame, run="colo", quadrant=q)
+            line(upper, rows, "degr_c2m", color=C2M, marker="o", label="C2M")
+            line(upper, rows, "degr_p2m", color=P2M, marker="s", label="P2M")
+            cross(upper, paper(rf"{figure}\.q{q}-(?:c2m|p2m)-n(\d)"))
             upper.set_title(_TITLES[q])
-            upper.axhline(1.0, color="#777777", linewidth=0.8)
-            _stack(lower, rows, _BANDWIDTH)
-            _cross(lower, _paper(rf"{figure}\.bw-q{q}-n(\d)"))
-            peak = next((r["mem_peak_gbs"] for r in rows if r.get("mem_peak_gbs")), None)
-            if peak:
-                lower.axhline(peak, color="#777777", linewidth=0.8, linestyle=":")
-            lower.set_xlabel("C2M cores")
-        top[0].set_ylabel("isolated / colocated throughput")
-        bottom[0].set_ylabel("memory bandwidth [GB/s]")
-        fig.suptitle(title, fontweight="bold")
-        _legend(fig, [*top, *bottom])
-        return fig
+            bandwidth(lower, rows, paper(rf"{figure}\.bw-q{q}-n(\d)"))
+        return degradations(fig, title, top, bottom)
 
     return draw
 
@@ -100,12 +55,11 @@ def _latencies(title: str, curves: Sequence[tuple[str, str, str, str]]) -> Calla
         ax = fig.subplots()
         rows = sorted(frame.to_dicts(), key=lambda r: r["n"])
         for (column, label, colour, pattern), marker in zip(curves, "osD"):
-            _line(ax, rows, column, color=colour, marker=marker, label=label)
-            _cross(ax, _paper(pattern))
+            line(ax, rows, column, color=colour, marker=marker, label=label)
+            cross(ax, paper(pattern))
         ax.set(xlabel="C2M cores", ylabel="latency [ns]", title=title)
         ax.set_ylim(bottom=0)
-        _legend(fig, [ax])
-        return fig
+        return finished(fig, None, [ax])
 
     return draw
 
@@ -121,28 +75,24 @@ _CREDITS = ("iio_write_occ", "IIO write credits in use", 1.0)
 _INFLIGHT = ("cha_p2m_read_occ", "P2M reads in flight at the CHA", 1.0)
 
 
-def causes(title: str, quadrant: int, panels: Sequence[tuple[tuple[str, str, float], str]]) -> Callable[..., Figure]:
+def causes(title: str, quadrant: int, panels: Sequence[Panel]) -> Callable[..., Figure]:
+    return root_causes(title, panels, [{"run": run, "quadrant": quadrant} for run in ("colo", "iso-c2m", "iso-p2m")])
+
+
+def root_causes(title: str, panels: Sequence[Panel], runs: Sequence[Mapping[str, Any]], other: str = "P2M",
+                xlabel: str = "C2M cores") -> Callable[..., Figure]:
+    """Panels over cores; `runs` says which rows are of both together, of cores alone and of the `other` traffic alone."""
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         columns = min(len(panels), 4)
         lines = -(-len(panels) // columns)
         fig = new_figure(3.2 * columns + 1.4, 0.9 + 2.7 * lines)
         axes = list(fig.subplots(lines, columns, squeeze=False).flat)
-        with_p2m, without, device = (_rows(frame, run, quadrant) for run in ("colo", "iso-c2m", "iso-p2m"))
-        for ax, ((column, label, scale), pattern) in zip(axes, panels):
-            _line(ax, with_p2m, column, scale, color=C2M, marker="o", label="with P2M")
-            if not column.startswith(("iio_", "cha_p2m", "wpq")):
-                _line(ax, without, column, scale, color=ALONE, marker="s", label="without P2M")
-            elif device and device[0].get(column) is not None:
-                ax.axhline(scale * device[0][column], color=P2M, linestyle=":", linewidth=1.4, label="P2M alone")
-            _cross(ax, _paper(pattern))
-            ax.set(title=label, xlabel="C2M cores")
-            ax.margins(y=0.08)
-            ax.set_ylim(bottom=0)
+        rows = [rows_of(frame, **match) for match in runs]
+        for ax, panel in zip(axes, panels):
+            cause(ax, panel, rows, other, xlabel)
         for ax in axes[len(panels):]:
             ax.set_visible(False)
-        fig.suptitle(title, fontweight="bold")
-        _legend(fig, axes[: len(panels)])
-        return fig
+        return finished(fig, title, axes[: len(panels)])
 
     return draw
 
@@ -154,19 +104,14 @@ def errors(title: str, figure: str) -> Callable[..., Figure]:
         bars = (("c2m_err_pct", "C2M", C2M), ("c2m_err_adm_pct", "C2M with CHA admission", "#A6D5F2"),
                 ("p2m_err_pct", "P2M", P2M), ("p2m_err_adm_pct", "P2M with CHA admission", "#F7D08A"))
         for q, ax in zip(_TITLES, axes):
-            rows = _rows(frame, "colo", q)
+            rows = rows_of(frame, run="colo", quadrant=q)
             shown = [(c if q != 4 or c != "c2m_err_pct" else "c2m_err_adj_pct", label, colour) for c, label, colour in bars
                      if any(r.get(c) is not None for r in rows)]
-            for i, (column, label, colour) in enumerate(shown):
-                x = [r["n"] + (i - (len(shown) - 1) / 2) * 0.2 for r in rows]
-                ax.bar(x, [r.get(column) or 0.0 for r in rows], 0.2, color=colour, label=label)
-            ax.axhspan(-10, 10, color="#DDEBDD", zorder=0)
-            _cross(ax, _paper(rf"{figure}\.q{q}p?-n(\d)"))
+            error_bars(ax, rows, shown, 0.2)
+            cross(ax, paper(rf"{figure}\.q{q}p?-n(\d)"))
             ax.set(title=_TITLES[q] + (" (adjusted)" if q == 4 else ""), xlabel="C2M cores")
         axes[0].set_ylabel("estimated / measured throughput - 1 [%]")
-        fig.suptitle(title, fontweight="bold")
-        _legend(fig, axes)
-        return fig
+        return finished(fig, title, axes)
 
     return draw
 
@@ -177,16 +122,14 @@ def components(title: str) -> Callable[..., Figure]:
         axes = fig.subplots(1, 5)
         panels = [*((q, "c2m", f"{q}: C2M") for q in _TITLES), (3, "p2m", "3: P2M")]
         for ax, (q, side, title) in zip(axes, panels):
-            rows = _rows(frame, "colo", q)
+            rows = rows_of(frame, run="colo", quadrant=q)
             # The paper draws admission in quadrant 3 only, and quadrant 4 with the adjusted occupancy.
             adjusted = {"write_hol_ns": "adj_write_hol_ns", "read_hol_ns": "adj_read_hol_ns"} if q == 4 else {}
-            _stack(ax, rows, [(f"{side}_{adjusted.get(t, t)}", label, colour) for t, label, colour in _TERMS
+            stack(ax, rows, [(f"{side}_{adjusted.get(t, t)}", label, colour) for t, label, colour in TERMS
                               if q == 3 or t != "admission_ns"])
             ax.set(title=title, xlabel="C2M cores")
         axes[0].set_ylabel("latency beyond unloaded [ns]")
-        fig.suptitle(title, fontweight="bold")
-        _legend(fig, axes)
-        return fig
+        return finished(fig, title, axes)
 
     return draw
 
@@ -200,15 +143,13 @@ def _credits(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     for ax, (column, limit, title, quadrants) in zip(axes, panels):
         for q, colour, marker in zip((1, 2, 3, 4), (C2M, "#009E73", "#B5400A", "#2B2B2B"), "osD^"):
             if q in quadrants:
-                _line(ax, _rows(frame, "colo", q), column, color=colour, marker=marker, label=f"quadrant {q}")
+                line(ax, rows_of(frame, run="colo", quadrant=q), column, color=colour, marker=marker, label=f"quadrant {q}")
         credits = next((r[limit] for r in frame.to_dicts() if r.get(limit)), None)
         if credits:
             ax.axhline(credits, color=PAPER, linestyle=":", linewidth=1.2, label="credits")
         ax.set(title=title, xlabel="C2M cores")
         ax.set_ylim(bottom=0)
-    fig.suptitle("Credits in use", fontweight="bold")
-    _legend(fig, axes)
-    return fig
+    return finished(fig, "Credits in use", axes)
 
 
 def _variation(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
@@ -238,7 +179,7 @@ READS = ((_LFB, r"{f}\.lat-n(\d)"), (_RPQ, r"{f}\.rpq-n(\d)"), (_ROWS, r"{f}\.ro
           (_INFLIGHT, r"{f}\.inflight-n(\d)"))
 
 
-def of(figure: str, panels: Sequence[tuple[tuple[str, str, float], str]]) -> list[tuple[tuple[str, str, float], str]]:
+def of(figure: str, panels: Sequence[Panel]) -> list[Panel]:
     return [(panel, pattern.replace("{f}", figure)) for panel, pattern in panels]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .hostnetwork import _BANDWIDTH, ALONE, C2M, P2M, _legend, _line, _stack
+from .hostnetwork_panels import ALONE, C2M, P2M, bandwidth, degradations, finished, line, rows_of
 from .style import new_figure
 
 if TYPE_CHECKING:
@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NAMES = {"redis-read": "Redis-Read", "redis-write": "Redis-Write", "gapbs-pr": "GAPBS-PR", "gapbs-bc": "GAPBS-BC"}
-
-
-def _of(frame: pl.DataFrame, **match: Any) -> list[dict[str, Any]]:
-    rows = (r for r in frame.to_dicts() if all(r[k] == v for k, v in match.items()))
-    return sorted(rows, key=lambda r: r["n"])
 
 
 def _beside(title: str) -> Callable[..., Figure]:
@@ -29,23 +24,14 @@ def _beside(title: str) -> Callable[..., Figure]:
         grid = fig.subplots(2, len(apps), sharex="col", sharey="row", squeeze=False)
         for app, (upper, lower) in zip(apps, grid.T):
             for ddio, dash in zip(settings, ("-", "--")):
-                rows = _of(frame, run="colo", app=app, ddio=ddio)
-                _line(upper, rows, "degr_c2m", color=C2M, marker="o", linestyle=dash, label=f"application, DDIO {ddio}")
-                _line(upper, rows, "degr_p2m", color=P2M, marker="s", linestyle=dash, label=f"storage, DDIO {ddio}")
-            rows = _of(frame, run="colo", app=app, ddio=settings[0])
-            _stack(lower, rows, _BANDWIDTH)
-            upper.axhline(1.0, color="#777777", linewidth=0.8)
+                rows = rows_of(frame, run="colo", app=app, ddio=ddio)
+                line(upper, rows, "degr_c2m", color=C2M, marker="o", linestyle=dash, label=f"application, DDIO {ddio}")
+                line(upper, rows, "degr_p2m", color=P2M, marker="s", linestyle=dash, label=f"storage, DDIO {ddio}")
+            rows = rows_of(frame, run="colo", app=app, ddio=settings[0])
+            bandwidth(lower, rows)
             upper.set_title(_NAMES[app])
-            lower.set_xlabel("C2M cores")
             lower.xaxis.get_major_locator().set_params(integer=True)
-            peak = next((r["mem_peak_gbs"] for r in rows if r.get("mem_peak_gbs")), None)
-            if peak:
-                lower.axhline(peak, color="#777777", linewidth=0.8, linestyle=":")
-        grid[0][0].set_ylabel("isolated / colocated throughput")
-        grid[1][0].set_ylabel(f"memory bandwidth, DDIO {settings[0]} [GB/s]")
-        fig.suptitle(title, fontweight="bold")
-        _legend(fig, list(grid.flat))
-        return fig
+        return degradations(fig, title, *grid, below=f"memory bandwidth, DDIO {settings[0]} [GB/s]")
 
     return draw
 
@@ -56,15 +42,13 @@ def _prefetch(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure
     axes = fig.subplots(1, len(apps), sharey=True, squeeze=False)[0]
     for app, ax in zip(apps, axes):
         for run, label, colour in (("iso-c2m", "alone", ALONE), ("colo", "beside storage", C2M)):
-            off = {r["n"]: r["t0_mops"] for r in _of(frame, run=run, app=app, prefetch="off")}
-            rows = [{"n": r["n"], "gain": r["t0_mops"] / off[r["n"]]} for r in _of(frame, run=run, app=app, prefetch="on")]
-            _line(ax, rows, "gain", color=colour, marker="o", label=label)
+            off = {r["n"]: r["t0_mops"] for r in rows_of(frame, run=run, app=app, prefetch="off")}
+            rows = [{"n": r["n"], "gain": r["t0_mops"] / off[r["n"]]} for r in rows_of(frame, run=run, app=app, prefetch="on")]
+            line(ax, rows, "gain", color=colour, marker="o", label=label)
         ax.axhspan(0.95, 1.05, color="#DDEBDD", zorder=0)
         ax.set(title=_NAMES[app], xlabel="C2M cores")
     axes[0].set_ylabel("throughput, prefetchers on / off")
-    fig.suptitle("Prefetchers on Ice Lake (the paper: within 5 %)", fontweight="bold")
-    _legend(fig, axes)
-    return fig
+    return finished(fig, "Prefetchers on Ice Lake (the paper: within 5 %)", axes)
 
 
 def _knobs(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
@@ -73,19 +57,14 @@ def _knobs(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     for q, (upper, lower) in enumerate(grid.T, 1):
         for prefetch, marker in (("off", "o"), ("on", "^")):
             for ddio, dash in (("off", "-"), ("on", "--")):
-                rows = _of(frame, run="colo", quadrant=q, ddio=ddio, prefetch=prefetch)
+                rows = rows_of(frame, run="colo", quadrant=q, ddio=ddio, prefetch=prefetch)
                 knobs = f"DDIO {ddio}, prefetch {prefetch}"
-                _line(upper, rows, "degr_c2m", color=C2M, marker=marker, linestyle=dash, label=f"C2M, {knobs}")
-                _line(upper, rows, "degr_p2m", color=P2M, marker=marker, linestyle=dash, label=f"P2M, {knobs}")
-                _line(lower, rows, "c2m_gbs", color=C2M, marker=marker, linestyle=dash)
-        upper.axhline(1.0, color="#777777", linewidth=0.8)
+                line(upper, rows, "degr_c2m", color=C2M, marker=marker, linestyle=dash, label=f"C2M, {knobs}")
+                line(upper, rows, "degr_p2m", color=P2M, marker=marker, linestyle=dash, label=f"P2M, {knobs}")
+                line(lower, rows, "c2m_gbs", color=C2M, marker=marker, linestyle=dash)
         upper.set_title(f"quadrant {q}")
-        lower.set_xlabel("C2M cores")
-    grid[0][0].set_ylabel("isolated / colocated throughput")
-    grid[1][0].set_ylabel("C2M throughput, colocated [GB/s]")
-    fig.suptitle("Four quadrants with DDIO and the prefetcher on and off", fontweight="bold")
-    _legend(fig, list(grid.flat))
-    return fig
+    return degradations(fig, "Four quadrants with DDIO and the prefetcher on and off", *grid,
+                        below="C2M throughput, colocated [GB/s]")
 
 
 DRAWINGS: dict[str, Callable[..., Figure]] = {

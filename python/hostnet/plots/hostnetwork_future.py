@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .hostnetwork import C2M, P2M, _legend, _line, _rows
+from .hostnetwork_panels import C2M, P2M, degradations, line, rows_of
 from .style import new_figure
 
 if TYPE_CHECKING:
@@ -22,20 +22,14 @@ def _cases(title: str) -> Callable[..., Figure]:
         top, bottom = fig.subplots(2, len(cases), sharex=True, sharey="row")
         for case, upper, lower in zip(cases, top, bottom):
             for q, dash in zip(quadrants, ("-", "--")):
-                rows = _rows(frame.filter(frame["case"] == case), "colo", q)
+                rows = rows_of(frame, run="colo", quadrant=q, case=case)
                 where = f", quadrant {q}" if len(quadrants) > 1 else ""
                 for ax, columns in ((upper, ("degr_c2m", "degr_p2m")), (lower, ("c2m_gbs", "p2m_gbs"))):
                     for column, label, colour, marker in zip(columns, ("C2M", "P2M"), (C2M, P2M), "os"):
-                        _line(ax, rows, column, color=colour, marker=marker, linestyle=dash, label=label + where)
-            upper.axhline(1.0, color="#777777", linewidth=0.8)
+                        line(ax, rows, column, color=colour, marker=marker, linestyle=dash, label=label + where)
             upper.set_title(case)
-            lower.set_xlabel("C2M cores")
-        top[0].set_ylabel("isolated / colocated throughput")
-        bottom[0].set_ylabel("colocated throughput [GB/s]")
         bottom[0].set_ylim(bottom=0)
-        fig.suptitle(title, fontweight="bold")
-        _legend(fig, [*top, *bottom])
-        return fig
+        return degradations(fig, title, top, bottom, below="colocated throughput [GB/s]")
 
     return draw
 
