@@ -68,6 +68,7 @@ def tcp(*kinds: str) -> list[dict[str, Any]]:
     for c2m in kinds:
         for i, n in enumerate(TCP_CORES):
             out.append({"run": "colo", "c2m": c2m, "p2m": "write", "n": n, **{k: float(v[i]) for k, v in TCP[c2m].items()}})
+            out[-1] |= {"mem_c2m_read_gbs": 20.0, "mem_net_read_gbs": 12.0}  # no claim; drawn
     return out
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
+import paperhost
 import paperworld
 import polars as pl
 import pytest
 from matplotlib.colors import to_rgb
 
 from hostnet import plots
+from hostnet.scoreboard import shipped
 
 TABLES = paperworld.tables()
 STUDIES = sorted(t for t in TABLES if not t.endswith("_events"))
+HOST = paperhost.tables()
+HOST_FIGURES = sorted(t for t in HOST if t in plots._DRAWINGS)
 
 
 def axes(name: str, frame: pl.DataFrame | None = None, tables: dict[str, pl.DataFrame] | None = None):
@@ -32,6 +37,29 @@ def test_every_study_is_drawn_as_png_and_svg_with_titles_and_labels(tmp_path, na
     assert any(ax.get_title(loc="left") for ax in figure.axes) or figure.get_suptitle()
     assert all(ax.get_ylabel() or ax.get_xlabel() for ax in figure.axes)
     assert "<text" in svg.read_text(encoding="utf-8")  # letters stay letters: searchable and small
+
+
+@pytest.mark.parametrize("name", HOST_FIGURES)
+def test_every_figure_of_the_host_network_has_its_own_title_and_counts_whole_cores(name):
+    figure = plots.figure_of(name, HOST[name], {t: f for t, f in HOST.items() if t.startswith(f"{name}_")})
+    title = figure.get_suptitle() or figure.axes[0].get_title(loc="left")
+    if number := re.search(r"_fig(\d+)[a-d]*$", name):
+        assert re.match(rf"Fig. {number[1]}\D", title), title
+    figure.draw_without_rendering()
+    for ax in (a for a in figure.axes if "core" in a.get_xlabel()):
+        assert all(float(x).is_integer() for x in ax.get_xticks()), (ax.get_title(loc="left"), ax.get_xticks())
+
+
+def test_crosses_are_the_papers_numbers_beside_the_measured_ones():
+    upper, lower = (plots.figure_of("hostnetwork_fig3", HOST["hostnetwork_fig3"]).axes[i] for i in (2, 6))
+    together = HOST["hostnetwork_fig3"].filter(run="colo", quadrant=3).sort("n")
+    drawn = {line.get_label(): list(line.get_ydata()) for line in upper.lines}
+    assert drawn["C2M"] == together["degr_c2m"].to_list() and drawn["P2M"] == together["degr_p2m"].to_list()
+    numbers = {c.id.rsplit(".", 1)[1]: c.expected for c in shipped() if c.id.startswith("hostnetwork.c.fig3.")}
+    upper_crosses = [v for k, v in numbers.items() if re.fullmatch(r"q3-[cp]2m-n\d", k)]
+    lower_crosses = [v for k, v in numbers.items() if re.fullmatch(r"bw-q3-n\d", k)]
+    assert upper_crosses and sorted(drawn["paper"]) == sorted(upper_crosses)
+    assert lower_crosses and sorted(next(x for x in lower.lines if x.get_label() == "paper").get_ydata()) == sorted(lower_crosses)
 
 
 def test_equal_tables_make_equal_files(tmp_path):

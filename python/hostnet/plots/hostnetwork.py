@@ -18,6 +18,7 @@ from .hostnetwork_panels import (
     error_bars,
     finished,
     line,
+    over_cores,
     paper,
     rows_of,
     stack,
@@ -57,7 +58,8 @@ def _latencies(title: str, curves: Sequence[tuple[str, str, str, str]]) -> Calla
         for (column, label, colour, pattern), marker in zip(curves, "osD"):
             line(ax, rows, column, color=colour, marker=marker, label=label)
             cross(ax, paper(pattern))
-        ax.set(xlabel="C2M cores", ylabel="latency [ns]", title=title)
+        ax.set(ylabel="latency [ns]", title=title)
+        over_cores(ax)
         ax.set_ylim(bottom=0)
         return finished(fig, None, [ax])
 
@@ -109,7 +111,8 @@ def errors(title: str, figure: str) -> Callable[..., Figure]:
                      if any(r.get(c) is not None for r in rows)]
             error_bars(ax, rows, shown, 0.2)
             cross(ax, paper(rf"{figure}\.q{q}p?-n(\d)"))
-            ax.set(title=_TITLES[q] + (" (adjusted)" if q == 4 else ""), xlabel="C2M cores")
+            ax.set_title(_TITLES[q] + (" (adjusted)" if q == 4 else ""))
+            over_cores(ax)
         axes[0].set_ylabel("estimated / measured throughput - 1 [%]")
         return finished(fig, title, axes)
 
@@ -121,13 +124,14 @@ def components(title: str) -> Callable[..., Figure]:
         fig = new_figure(14.4, 4.0)
         axes = fig.subplots(1, 5)
         panels = [*((q, "c2m", f"{q}: C2M") for q in _TITLES), (3, "p2m", "3: P2M")]
-        for ax, (q, side, title) in zip(axes, panels):
+        for ax, (q, side, panel) in zip(axes, panels):
             rows = rows_of(frame, run="colo", quadrant=q)
             # The paper draws admission in quadrant 3 only, and quadrant 4 with the adjusted occupancy.
             adjusted = {"write_hol_ns": "adj_write_hol_ns", "read_hol_ns": "adj_read_hol_ns"} if q == 4 else {}
             stack(ax, rows, [(f"{side}_{adjusted.get(t, t)}", label, colour) for t, label, colour in TERMS
                               if q == 3 or t != "admission_ns"])
-            ax.set(title=title, xlabel="C2M cores")
+            ax.set_title(panel)
+            over_cores(ax)
         axes[0].set_ylabel("latency beyond unloaded [ns]")
         return finished(fig, title, axes)
 
@@ -147,7 +151,8 @@ def _credits(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         credits = next((r[limit] for r in frame.to_dicts() if r.get(limit)), None)
         if credits:
             ax.axhline(credits, color=PAPER, linestyle=":", linewidth=1.2, label="credits")
-        ax.set(title=title, xlabel="C2M cores")
+        ax.set_title(title)
+        over_cores(ax)
         ax.set_ylim(bottom=0)
     return finished(fig, "Credits in use", axes)
 

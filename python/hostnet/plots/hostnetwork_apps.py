@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from .hostnetwork_panels import ALONE, C2M, P2M, bandwidth, degradations, finished, line, rows_of
+from .hostnetwork_panels import ALONE, C2M, P2M, bandwidth, degradations, finished, line, over_cores, rows_of
 from .style import new_figure
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ def _beside(title: str) -> Callable[..., Figure]:
             rows = rows_of(frame, run="colo", app=app, ddio=settings[0])
             bandwidth(lower, rows)
             upper.set_title(_NAMES[app])
-            lower.xaxis.get_major_locator().set_params(integer=True)
         return degradations(fig, title, *grid, below=f"memory bandwidth, DDIO {settings[0]} [GB/s]")
 
     return draw
@@ -46,7 +45,8 @@ def _prefetch(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure
             rows = [{"n": r["n"], "gain": r["t0_mops"] / off[r["n"]]} for r in rows_of(frame, run=run, app=app, prefetch="on")]
             line(ax, rows, "gain", color=colour, marker="o", label=label)
         ax.axhspan(0.95, 1.05, color="#DDEBDD", zorder=0)
-        ax.set(title=_NAMES[app], xlabel="C2M cores")
+        ax.set_title(_NAMES[app])
+        over_cores(ax)
     axes[0].set_ylabel("throughput, prefetchers on / off")
     return finished(fig, "Prefetchers on Ice Lake (the paper: within 5 %)", axes)
 

@@ -17,6 +17,7 @@ from .hostnetwork_panels import (
     error_bars,
     finished,
     line,
+    over_cores,
     paper,
     rows_of,
     stack,
@@ -83,7 +84,8 @@ def _fig29(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     for c2m, ax in zip(_KINDS, axes):
         rows = rows_of(frame, run="colo", c2m=c2m)
         error_bars(ax, rows, bars, 0.25)
-        ax.set(title=f"{_KINDS[c2m]} and DCTCP", xlabel=_XLABEL)
+        ax.set_title(f"{_KINDS[c2m]} and DCTCP")
+        over_cores(ax, _XLABEL)
     axes[0].set_ylabel("estimated / measured throughput - 1 [%]")
     return finished(fig, "Fig. 29: DCTCP, error of the formula", axes)
 
@@ -95,7 +97,8 @@ def _fig30(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     for ax, (c2m, side, title) in zip(axes, panels):
         terms = [(f"{side}_{t}", label, colour) for t, label, colour in TERMS if t != "admission_ns"]
         stack(ax, rows_of(frame, run="colo", c2m=c2m), terms)
-        ax.set(title=title, xlabel=_XLABEL)
+        ax.set_title(title)
+        over_cores(ax, _XLABEL)
     axes[0].set_ylabel("latency beyond unloaded [ns]")
     return finished(fig, "Fig. 30: DCTCP, components of the formula", axes)
 

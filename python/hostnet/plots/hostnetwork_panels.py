@@ -56,6 +56,11 @@ def stack(ax: Axes, rows: Sequence[Row], parts: Sequence[tuple[str, str, str]]) 
         base = [b + h for b, h in zip(base, heights)]
 
 
+def over_cores(ax: Axes, xlabel: str = "C2M cores") -> None:
+    ax.set_xlabel(xlabel)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+
+
 def level(ax: Axes, y: float, **style: Any) -> None:
     """A line across: no loss, or all there is."""
     ax.axhline(y, **{"color": "#777777", "linewidth": 0.8, **style})
@@ -96,7 +101,8 @@ def cause(ax: Axes, panel: Panel, runs: Sequence[Sequence[Row]], other: str, xla
     if column == "lfb_lat_ns":
         line(ax, together, "net_lfb_lat_ns", color=NET, marker="D", label="network app")
     cross(ax, paper(pattern))
-    ax.set(title=label, xlabel=xlabel)
+    ax.set_title(label)
+    over_cores(ax, xlabel)
     ax.margins(y=0.08)
     ax.set_ylim(bottom=0)
 
@@ -118,7 +124,7 @@ def degradations(fig: Figure, title: str, top: Sequence[Axes], bottom: Sequence[
     """Finishes degradations above something else, a column per case."""
     for upper, lower in zip(top, bottom):
         level(upper, 1.0)
-        lower.set_xlabel(xlabel)
+        over_cores(lower, xlabel)
     top[0].set_ylabel("isolated / colocated throughput")
     bottom[0].set_ylabel(below)
     return finished(fig, title, [*top, *bottom])
