@@ -6,13 +6,14 @@ Quadrants (section 2.2): cores that read (1, 2) or read and write (3, 4), beside
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..model import classes_of, counters_of, formula, hardware_of
 from . import Point, Rows, Study
 
 BASE = "quadrant1"
+Points = Callable[[bool], list[Point]]
 CORES = (1, 2, 3, 4, 5, 6)
 QUADRANTS = {1: ("read", "write"), 2: ("read", "read"), 3: ("readwrite", "write"), 4: ("readwrite", "read")}
 
@@ -23,52 +24,63 @@ TIME, QUICK_TIME = "5 ms", "500 us"
 IIO_TO_CHA_NS = 205.0
 
 
+def streaming(n: int, c2m: str, tenant: int = 0) -> dict[str, Any]:
+    """What makes a tenant `n` cores that read, or read and write."""
+    return {f"tenant.{tenant}.cores": n, f"tenant.{tenant}.app.read_fraction": 1.0 if c2m == "read" else 0.5}
+
+
 def point(quick: bool, run: str, c2m: str | None, p2m: str | None, n: int, *, columns: Mapping[str, Any] | None = None,
-          changes: Mapping[str, Any] | None = None) -> Point:
-    """One run; equal arguments give equal specs, so figures and quadrants share results."""
-    cores: dict[str, Any] = {"tenant": None}
-    if c2m is not None:
-        cores = {"tenant.0.cores": n, "tenant.0.app.read_fraction": 1.0 if c2m == "read" else 0.5}
-    device: dict[str, Any] = {"peripheral": None}
-    if p2m is not None:
-        device = {"peripheral.0.op": f"p2m_{p2m}"}
+          changes: Mapping[str, Any] | None = None, beside: str = BASE) -> Point:
+    """One run; equal arguments give equal specs, so figures and quadrants share results.
+
+    `beside` is the scenario of the device; cores alone are the same simulations beside any.
+    """
+    cores = {"tenant": None} if c2m is None else streaming(n, c2m)
+    device = {"peripheral": None} if p2m is None else {"peripheral.0.op": f"p2m_{p2m}"}
     window = {"run.time": QUICK_TIME if quick else TIME}
-    return Point(BASE, {"run": run, "c2m": c2m, "p2m": p2m, "n": n, **(columns or {})},
+    return Point(BASE if p2m is None else beside, {"run": run, "c2m": c2m, "p2m": p2m, "n": n, **(columns or {})},
                  {"name": "hostnetwork", **cores, **device, **window, **(changes or {})})
 
 
-def colocation(quick: bool, quadrant: int, cores: tuple[int, ...] = CORES) -> list[Point]:
+def colocation(quick: bool, quadrant: int, cores: tuple[int, ...] = CORES, *, columns: Mapping[str, Any] | None = None,
+               **about: Any) -> list[Point]:
     """A quadrant's cores and device, each alone and both together."""
     c2m, p2m = QUADRANTS[quadrant]
-    q = {"quadrant": quadrant}
-    points = [point(quick, "iso-p2m", None, p2m, 0, columns=q)]
+    about["columns"] = {"quadrant": quadrant, **(columns or {})}
+    points = [point(quick, "iso-p2m", None, p2m, 0, **about)]
     for n in cores:
-        points.append(point(quick, "iso-c2m", c2m, None, n, columns=q))
-        points.append(point(quick, "colo", c2m, p2m, n, columns=q))
+        points.append(point(quick, "iso-c2m", c2m, None, n, **about))
+        points.append(point(quick, "colo", c2m, p2m, n, **about))
     return points
 
 
-def all_quadrants(quick: bool) -> list[Point]:
-    return [p for q in QUADRANTS for p in colocation(quick, q)]
+def all_quadrants(beside: str = BASE) -> Points:
+    return lambda quick: [p for q in QUADRANTS for p in colocation(quick, q, beside=beside)]
 
 
 # --- Columns that follow from a row, or from comparing rows ----------------------------------------------------------
 
-def degradations(rows: Rows) -> list[dict[str, Any]]:
-    """Isolated over colocated throughput of cores and device, and the regime they make (sections 2.1 and 2.2)."""
-    alone_c2m = {(r.get("c2m"), r["n"]): r["c2m_gbs"] for r in rows if r["run"] == "iso-c2m"}
-    alone_p2m = {r.get("p2m"): r["p2m_gbs"] for r in rows if r["run"] == "iso-p2m"}
+def degradations(rows: Rows, cores: Sequence[str] = ("c2m", "n"), device: Sequence[str] = ("p2m",)) -> list[dict[str, Any]]:
+    """Isolated over colocated throughput of cores and device, and the regime they make (sections 2.1 and 2.2).
+
+    A row is compared with the isolated run that equals it in the columns `cores`, and in `device`.
+    """
+    def key(r: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+        return tuple(r.get(name) for name in names)
+
+    alone_c2m = {key(r, cores): r["c2m_gbs"] for r in rows if r["run"] == "iso-c2m"}
+    alone_p2m = {key(r, device): r["p2m_gbs"] for r in rows if r["run"] == "iso-p2m"}
     out: list[dict[str, Any]] = []
     for r in rows:
         c2m = p2m = None
         if r["run"] == "colo":
-            c2m = _ratio(alone_c2m.get((r.get("c2m"), r["n"])), r["c2m_gbs"])
-            p2m = _ratio(alone_p2m.get(r.get("p2m")), r["p2m_gbs"])
+            c2m = ratio(alone_c2m.get(key(r, cores)), r["c2m_gbs"])
+            p2m = ratio(alone_p2m.get(key(r, device)), r["p2m_gbs"])
         out.append({"degr_c2m": c2m, "degr_p2m": p2m, "regime": regime(c2m, p2m)})
     return out
 
 
-def _ratio(a: float | None, b: float | None) -> float | None:
+def ratio(a: float | None, b: float | None) -> float | None:
     return a / b if a is not None and b else None
 
 
@@ -144,7 +156,7 @@ def compared(rows: Rows) -> list[dict[str, Any]]:
 
 def predicted(row: Mapping[str, Any]) -> dict[str, float | None]:
     """How far the closed form, which measures nothing, is from the run."""
-    ratios = ((side, _ratio(row.get(f"predicted_{side}_gbs"), row.get(f"{side}_gbs"))) for side in ("c2m", "p2m"))
+    ratios = ((side, ratio(row.get(f"predicted_{side}_gbs"), row.get(f"{side}_gbs"))) for side in ("c2m", "p2m"))
     return {f"{side}_predicted_err_pct": None if ratio is None else 100 * (ratio - 1) for side, ratio in ratios}
 
 
@@ -163,7 +175,7 @@ def fig6cd(quick: bool) -> list[Point]:
     return [point(quick, "colo", "readwrite", "write", n, changes=probe) for n in CORES]
 
 
-def peak_bandwidth(platform: str, cores: int):
+def peak_bandwidth(platform: str, cores: int) -> Points:
     return lambda quick: [point(quick, "iso-c2m", "read", None, cores, changes={"platform": platform})]
 
 
@@ -176,14 +188,18 @@ def repeats(quick: bool) -> list[Point]:
             for q in QUADRANTS for n in CORES for i in range(1, REPEATS + 1)]
 
 
-def alone(c2m: str):
+def alone(c2m: str) -> Points:
     return lambda quick: [point(quick, "iso-c2m", c2m, None, n) for n in CORES]
 
 
-def quadrant(q: int):
-    """A quadrant, and the lone core whose latency the formula needs where the quadrant has none."""
-    reference = [] if QUADRANTS[q][0] == "read" else [(1,)]
-    return lambda quick: colocation(quick, q) + [point(quick, "iso-c2m", "read", None, *n) for n in reference]
+def lone(quick: bool) -> Point:
+    """The core that reads alone: its latency is the read formula's constant."""
+    return point(quick, "iso-c2m", "read", None, 1)
+
+
+def quadrant(q: int, beside: str = BASE) -> Points:
+    """A quadrant, and the lone core where the quadrant has none."""
+    return lambda quick: colocation(quick, q, beside=beside) + ([] if QUADRANTS[q][0] == "read" else [lone(quick)])
 
 
 BANDWIDTH = ("mem_bw_gbs", "mem_c2m_read_gbs", "mem_c2m_write_gbs", "mem_p2m_read_gbs", "mem_p2m_write_gbs")
@@ -192,34 +208,35 @@ WRITE_ROOT = ("lfb_lat_ns", "rpq_occ", "row_miss_ratio", "bank_dev_15_frac", "ii
 READ_ROOT = ("lfb_lat_ns", "rpq_occ", "row_miss_ratio", "cha_p2m_read_occ")
 
 
-def _study(figure: str, title: str, points: Any, metrics: tuple[str, ...]) -> Study:
-    return Study("hostnetwork", figure, title, points, metrics, derived_units=units(), across=compared)
+DEGRADATION = ("degr_c2m", "degr_p2m", "regime", "c2m_gbs", "p2m_gbs", *BANDWIDTH)
+ERRORS = ("c2m_err_pct", "c2m_err_adm_pct", "c2m_err_adj_pct", "p2m_err_pct", "p2m_err_adm_pct", "c2m_predicted_err_pct",
+          "p2m_predicted_err_pct")
+COMPONENTS = tuple(f"{side}_{part}_ns" for side in ("c2m", "p2m") for part in (*TERMS, "admission"))
+
+
+def study(figure: str, title: str, points: Points, metrics: tuple[str, ...], **more: Any) -> Study:
+    return Study("hostnetwork", figure, title, points, metrics, **{"derived_units": units(), "across": compared, **more})
 
 
 STUDIES = [
-    _study("peakbw-cl", "Sequential reads of all cores, Cascade Lake", peak_bandwidth("cascadelake", 8),
-           ("mem_bw_gbs", "mem_peak_gbs")),
-    _study("peakbw-il", "Sequential reads of all cores, Ice Lake", peak_bandwidth("icelake", 32),
-           ("mem_bw_gbs", "mem_peak_gbs")),
-    _study("fig3", "Four quadrants: degradation and memory bandwidth", all_quadrants,
-           ("degr_c2m", "degr_p2m", "regime", "c2m_gbs", "p2m_gbs", *BANDWIDTH)),
-    _study("fig6a", "Latency of cores that read, alone", alone("read"), ("lfb_lat_ns", "cha_dram_read_c2m_ns", "lfb_occ")),
-    _study("fig6b", "Latency of cores that read and write, alone", alone("readwrite"),
-           ("lfb_lat_ns", "cha_dram_read_c2m_ns", "cha_mc_write_c2m_ns", "lfb_occ")),
-    _study("fig6cd", "One small device write at a time beside cores", fig6cd, ("iio_write_lat_ns", "cha_mc_write_p2m_ns")),
-    _study("credits", "Most credits ever in use", all_quadrants,
-           ("lfb_occ", "lfb_peak", "iio_write_occ", "iio_write_peak", "cha_p2m_read_occ")),
-    _study("fig7", "Quadrant 1: root causes", quadrant(1), WRITE_ROOT),
-    _study("fig8", "Quadrant 3: root causes", quadrant(3), WRITE_ROOT),
-    _study("sec5-method", "Variation from run to run", repeats, ("c2m_gbs", "p2m_gbs", "lfb_lat_ns", "rpq_occ")),
-    _study("fig11", "Error of the formula's throughput", all_quadrants,
-           ("c2m_err_pct", "c2m_err_adm_pct", "c2m_err_adj_pct", "p2m_err_pct", "p2m_err_adm_pct", "c2m_predicted_err_pct",
-            "p2m_predicted_err_pct")),
-    _study("fig12", "The formula's components", all_quadrants,
-           tuple(f"{side}_{part}" for side in ("c2m", "p2m") for part in
-                 ("switching_ns", "write_hol_ns", "read_hol_ns", "top_of_queue_ns", "admission_ns"))),
-    _study("fig13", "Quadrant 2: root causes", quadrant(2), READ_ROOT),
-    _study("fig14", "Quadrant 4: root causes", quadrant(4), READ_ROOT),
+    study("peakbw-cl", "Sequential reads of all cores, Cascade Lake", peak_bandwidth("cascadelake", 8),
+          ("mem_bw_gbs", "mem_peak_gbs")),
+    study("peakbw-il", "Sequential reads of all cores, Ice Lake", peak_bandwidth("icelake", 32),
+          ("mem_bw_gbs", "mem_peak_gbs")),
+    study("fig3", "Four quadrants: degradation and memory bandwidth", all_quadrants(), DEGRADATION),
+    study("fig6a", "Latency of cores that read, alone", alone("read"), ("lfb_lat_ns", "cha_dram_read_c2m_ns", "lfb_occ")),
+    study("fig6b", "Latency of cores that read and write, alone", alone("readwrite"),
+          ("lfb_lat_ns", "cha_dram_read_c2m_ns", "cha_mc_write_c2m_ns", "lfb_occ")),
+    study("fig6cd", "One small device write at a time beside cores", fig6cd, ("iio_write_lat_ns", "cha_mc_write_p2m_ns")),
+    study("credits", "Most credits ever in use", all_quadrants(),
+          ("lfb_occ", "lfb_peak", "iio_write_occ", "iio_write_peak", "cha_p2m_read_occ")),
+    study("fig7", "Quadrant 1: root causes", quadrant(1), WRITE_ROOT),
+    study("fig8", "Quadrant 3: root causes", quadrant(3), WRITE_ROOT),
+    study("sec5-method", "Variation from run to run", repeats, ("c2m_gbs", "p2m_gbs", "lfb_lat_ns", "rpq_occ")),
+    study("fig11", "Error of the formula's throughput", all_quadrants(), ERRORS),
+    study("fig12", "The formula's components", all_quadrants(), COMPONENTS),
+    study("fig13", "Quadrant 2: root causes", quadrant(2), READ_ROOT),
+    study("fig14", "Quadrant 4: root causes", quadrant(4), READ_ROOT),
 ]
 
 # Figures that lack a model, and which.

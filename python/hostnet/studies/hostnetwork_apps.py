@@ -77,8 +77,7 @@ def compared(rows: Rows) -> list[dict[str, Any]]:
     return out
 
 
-BANDWIDTH = ("mem_bw_gbs", "mem_c2m_read_gbs", "mem_c2m_write_gbs", "mem_p2m_read_gbs", "mem_p2m_write_gbs")
-METRICS = ("degr_c2m", "degr_p2m", "t0_mops", "p2m_gbs", "t0_llc_miss_ratio", *BANDWIDTH)
+METRICS = ("degr_c2m", "degr_p2m", "t0_mops", "p2m_gbs", "t0_llc_miss_ratio", *quadrants.BANDWIDTH)
 UNITS = {"n": "cores", "degr_c2m": "x", "degr_p2m": "x"}
 READ, WRITE = ("redis-read", "gapbs-pr"), ("redis-write", "gapbs-bc")
 BOTH = ("on", "off")
@@ -113,16 +112,7 @@ def knob_points(quick: bool) -> list[Point]:
 
 def knobs_compared(rows: Rows) -> list[dict[str, Any]]:
     """Degradation and regime of each point, by its own knobs."""
-    cores = {(r["c2m"], r["n"], r["prefetch"]): r["c2m_gbs"] for r in rows if r["run"] == "iso-c2m"}
-    device = {(r["p2m"], r["ddio"], r["prefetch"]): r["p2m_gbs"] for r in rows if r["run"] == "iso-p2m"}
-    out: list[dict[str, Any]] = []
-    for r in rows:
-        c2m = p2m = None
-        if r["run"] == "colo":
-            c2m = cores[r["c2m"], r["n"], r["prefetch"]] / r["c2m_gbs"]
-            p2m = device[r["p2m"], r["ddio"], r["prefetch"]] / r["p2m_gbs"]
-        out.append({"degr_c2m": c2m, "degr_p2m": p2m, "regime": quadrants.regime(c2m, p2m)})
-    return out
+    return quadrants.degradations(rows, ("c2m", "n", "prefetch"), ("p2m", "ddio", "prefetch"))
 
 
 STUDIES = [
@@ -133,5 +123,5 @@ STUDIES = [
     _study("fig16", "Redis and PageRank beside storage writes", "cascadelake", READ, "read", BOTH, ("off",)),
     _study("fig17", "Redis-Write and betweenness beside storage writes", "cascadelake", WRITE, "read", BOTH, ("off",)),
     Study("hostnetwork", "fig3-knobs", "Four quadrants with prefetcher and DDIO on and off", knob_points,
-          ("degr_c2m", "degr_p2m", "regime", "c2m_gbs", "p2m_gbs", *BANDWIDTH), derived_units=UNITS, across=knobs_compared),
+          quadrants.DEGRADATION, derived_units=UNITS, across=knobs_compared),
 ]

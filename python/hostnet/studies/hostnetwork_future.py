@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from . import Point, Rows, Study
-from .hostnetwork import CORES, QUADRANTS, degradations, point
+from .hostnetwork import colocation, degradations
 
 # Cores beside a device of the same four SSDs, at the highest generation that each host's root ports have.
 MEMORIES = {
@@ -17,34 +16,19 @@ MEMORIES = {
 ORDERS = {"by arrival": "arrival", "in turns": "turns"}
 
 
-def _quadrant(quick: bool, q: int, cores: tuple[int, ...], case: str, changes: Mapping[str, Any]) -> list[Point]:
-    c2m, p2m = QUADRANTS[q]
-    about = {"columns": {"quadrant": q, "case": case}, "changes": changes}
-    points = [point(quick, "iso-p2m", None, p2m, 0, **about)]
-    for n in cores:
-        points.append(point(quick, "iso-c2m", c2m, None, n, **about))
-        points.append(point(quick, "colo", c2m, p2m, n, **about))
-    return points
-
-
 def memories(quick: bool) -> list[Point]:
     return [p for case, (platform, cores) in MEMORIES.items() for q in (1, 3)
-            for p in _quadrant(quick, q, cores, case, {"platform": platform})]
+            for p in colocation(quick, q, cores, columns={"case": case}, changes={"platform": platform})]
 
 
 def isolation(quick: bool) -> list[Point]:
     return [p for case, order in ORDERS.items()
-            for p in _quadrant(quick, 3, CORES, case, {"override.caches.llc.write_order": order})]
+            for p in colocation(quick, 3, columns={"case": case}, changes={"override.caches.llc.write_order": order})]
 
 
 def within_cases(rows: Rows) -> list[dict[str, Any]]:
     """Degradations, each against the same host alone."""
-    out: list[dict[str, Any]] = [{} for _ in rows]
-    for case in dict.fromkeys((r["case"], r["quadrant"]) for r in rows):
-        at = [i for i, r in enumerate(rows) if (r["case"], r["quadrant"]) == case]
-        for i, columns in zip(at, degradations([rows[i] for i in at])):
-            out[i] = columns
-    return out
+    return degradations(rows, ("case", "c2m", "n"), ("case", "p2m"))
 
 
 def _study(figure: str, title: str, points: Any) -> Study:

@@ -13,63 +13,31 @@ from ..model import counters_of, formula, hardware_of
 from . import Point, Rows, Study
 from .hostnetwork import (
     BANDWIDTH,
-    CORES,
-    QUADRANTS,
-    QUICK_TIME,
+    COMPONENTS,
+    DEGRADATION,
+    ERRORS,
     READ_ROOT,
-    TIME,
     WRITE_ROOT,
+    Points,
+    all_quadrants,
     analyse,
-    compared,
+    lone,
     lone_read,
     point,
+    quadrant,
+    ratio,
+    streaming,
+    study,
     units,
 )
 
 ROCE, DCTCP = "roce-quadrant3", "dctcp-receiver"
 
 
-def rdma_point(quick: bool, run: str, c2m: str | None, p2m: str | None, n: int, *, columns: Mapping[str, Any] | None = None,
-               changes: Mapping[str, Any] | None = None) -> Point:
-    """One run of cores, the NIC or both."""
-    if p2m is None:
-        return point(quick, run, c2m, None, n, columns=columns, changes=changes)
-    cores: dict[str, Any] = {"tenant": None}
-    if c2m is not None:
-        cores = {"tenant.0.cores": n, "tenant.0.app.read_fraction": 1.0 if c2m == "read" else 0.5}
-    window = {"run.time": QUICK_TIME if quick else TIME}
-    return Point(ROCE, {"run": run, "c2m": c2m, "p2m": p2m, "n": n, **(columns or {})},
-                 {"name": "hostnetwork", **cores, "peripheral.0.op": f"p2m_{p2m}", **window, **(changes or {})})
-
-
-def colocation(quick: bool, quadrant: int) -> list[Point]:
-    """A quadrant's cores and NIC, each alone and both together."""
-    c2m, p2m = QUADRANTS[quadrant]
-    q = {"quadrant": quadrant}
-    points = [rdma_point(quick, "iso-p2m", None, p2m, 0, columns=q)]
-    for n in CORES:
-        points.append(rdma_point(quick, "iso-c2m", c2m, None, n, columns=q))
-        points.append(rdma_point(quick, "colo", c2m, p2m, n, columns=q))
-    return points
-
-
-def all_quadrants(quick: bool) -> list[Point]:
-    return [p for q in QUADRANTS for p in colocation(quick, q)]
-
-
-def lone(quick: bool) -> Point:
-    """The core that reads alone: its latency is the read formula's constant."""
-    return point(quick, "iso-c2m", "read", None, 1)
-
-
-def quadrant(q: int):
-    return lambda quick: colocation(quick, q) + ([] if QUADRANTS[q][0] == "read" else [lone(quick)])
-
-
 def trace(quick: bool) -> list[Point]:
     """50 us at a time, in steps of 1 us, as the paper's polling core saw them."""
     window = {"run.time": "50 us", "run.trace": "1 us"}
-    return [rdma_point(quick, "colo", "readwrite", "write", n, columns={"quadrant": 3}, changes=window) for n in (4, 5, 6)]
+    return [point(quick, "colo", "readwrite", "write", n, columns={"quadrant": 3}, changes=window, beside=ROCE) for n in (4, 5, 6)]
 
 
 # --- DCTCP ----------------------------------------------------------------------------------------------------------
@@ -87,13 +55,13 @@ def tcp_point(quick: bool, run: str, c2m: str | None, n: int, *, columns: Mappin
         return point(quick, run, c2m, None, n, columns=columns, changes=changes)
     memory: dict[str, Any] = {"tenant": [{"name": "iperf", "cores": NET_CORES, "app": {"kind": "tcp_receive"}}]}
     if c2m is not None:
-        memory = {"tenant.0.cores": NET_CORES, "tenant.1.cores": n, "tenant.1.app.read_fraction": 1.0 if c2m == "read" else 0.5}
+        memory = {"tenant.0.cores": NET_CORES, **streaming(n, c2m, tenant=1)}
     window = {"run.time": TCP_QUICK_TIME if quick else TCP_TIME}
     return Point(DCTCP, {"run": run, "c2m": c2m, "p2m": "write", "n": n, **(columns or {})},
                  {"name": "hostnetwork", **memory, **window, **(changes or {})})
 
 
-def beside_tcp(*kinds: str):
+def beside_tcp(*kinds: str) -> Points:
     """The network application alone and beside each kind of cores, and these cores alone."""
     def points(quick: bool) -> list[Point]:
         out = [tcp_point(quick, "iso-net", None, 0)]
@@ -129,9 +97,7 @@ def compared_tcp(rows: Rows) -> list[dict[str, Any]]:
     for r in rows:
         mem_x = net_x = None
         if r["run"] == "colo":
-            iso = alone.get((r["c2m"], r["n"]))
-            mem_x = iso / r["c2m_gbs"] if iso and r.get("c2m_gbs") else None
-            net_x = net / r["net_gbs"] if net and r.get("net_gbs") else None
+            mem_x, net_x = ratio(alone.get((r["c2m"], r["n"])), r.get("c2m_gbs")), ratio(net, r.get("net_gbs"))
         memory = r if r["run"] != "iso-net" else {**r, "c2m_gbs": None, "lfb_rate": None}
         formulae = {**analyse(memory, "c2m", one), **analyse(memory, "p2m"), **analyse_net(r, one)}
         out.append({"degr_mem": mem_x, "degr_net": net_x, **formulae})
@@ -148,36 +114,26 @@ def tcp_units() -> dict[str, str]:
 PAUSES = ("pfc_pause_fraction", "nic_buffer_peak_kb")
 
 
-def _study(figure: str, title: str, points: Any, metrics: tuple[str, ...], **more: Any) -> Study:
-    return Study("hostnetwork", figure, title, points, metrics, derived_units=units(), across=compared, **more)
-
-
-def _tcp(figure: str, title: str, points: Any, metrics: tuple[str, ...]) -> Study:
-    return Study("hostnetwork", figure, title, points, metrics, derived_units=tcp_units(), across=compared_tcp)
+def _tcp(figure: str, title: str, points: Points, metrics: tuple[str, ...]) -> Study:
+    return study(figure, title, points, metrics, derived_units=tcp_units(), across=compared_tcp)
 
 
 STUDIES = [
-    _study("fig18", "RDMA, four quadrants: degradation and memory bandwidth", all_quadrants,
-           ("degr_c2m", "degr_p2m", "regime", "c2m_gbs", "p2m_gbs", *BANDWIDTH, "pfc_pause_fraction")),
-    _study("fig20", "RDMA quadrant 1: root causes", quadrant(1), WRITE_ROOT),
-    _study("fig21", "RDMA quadrant 2: root causes", quadrant(2), READ_ROOT),
-    _study("fig22", "RDMA quadrant 3: root causes", quadrant(3), (*WRITE_ROOT, *PAUSES)),
-    _study("fig23", "RDMA quadrant 3: IIO occupancy over 50 us", trace, ("iio_write_occ", "iio_write_credits", *PAUSES),
-           side_tables=("trace",)),
-    _study("fig24", "RDMA quadrant 4: root causes", quadrant(4), READ_ROOT),
-    _study("fig27", "RDMA: error of the formula's throughput", all_quadrants,
-           ("c2m_err_pct", "c2m_err_adm_pct", "c2m_err_adj_pct", "p2m_err_pct", "p2m_err_adm_pct", "c2m_predicted_err_pct",
-            "p2m_predicted_err_pct")),
-    _study("fig28", "RDMA: the formula's components", all_quadrants,
-           tuple(f"{side}_{part}" for side in ("c2m", "p2m") for part in
-                 ("switching_ns", "write_hol_ns", "read_hol_ns", "top_of_queue_ns", "admission_ns"))),
+    study("fig18", "RDMA, four quadrants: degradation and memory bandwidth", all_quadrants(ROCE),
+          (*DEGRADATION, "pfc_pause_fraction")),
+    study("fig20", "RDMA quadrant 1: root causes", quadrant(1, ROCE), WRITE_ROOT),
+    study("fig21", "RDMA quadrant 2: root causes", quadrant(2, ROCE), READ_ROOT),
+    study("fig22", "RDMA quadrant 3: root causes", quadrant(3, ROCE), (*WRITE_ROOT, *PAUSES)),
+    study("fig23", "RDMA quadrant 3: IIO occupancy over 50 us", trace, ("iio_write_occ", "iio_write_credits", *PAUSES),
+          side_tables=("trace",)),
+    study("fig24", "RDMA quadrant 4: root causes", quadrant(4, ROCE), READ_ROOT),
+    study("fig27", "RDMA: error of the formula's throughput", all_quadrants(ROCE), ERRORS),
+    study("fig28", "RDMA: the formula's components", all_quadrants(ROCE), COMPONENTS),
     _tcp("fig19", "DCTCP: degradation and memory bandwidth", beside_tcp("read", "readwrite"),
          ("degr_mem", "degr_net", "c2m_gbs", "net_gbs", "net_copy_share", "packet_loss", *BANDWIDTH, "mem_net_read_gbs")),
     _tcp("fig25", "DCTCP beside C2M-Read: root causes", beside_tcp("read"), (*WRITE_ROOT, "packet_loss")),
     _tcp("fig26", "DCTCP beside C2M-ReadWrite: root causes", beside_tcp("readwrite"), (*WRITE_ROOT, "packet_loss")),
     _tcp("fig29", "DCTCP: error of the formula's throughput", beside_tcp("read", "readwrite"),
          ("c2m_err_pct", "net_err_pct", "p2m_err_pct")),
-    _tcp("fig30", "DCTCP: the formula's components", beside_tcp("read", "readwrite"),
-         tuple(f"{side}_{part}" for side in ("c2m", "p2m") for part in
-               ("switching_ns", "write_hol_ns", "read_hol_ns", "top_of_queue_ns", "admission_ns"))),
+    _tcp("fig30", "DCTCP: the formula's components", beside_tcp("read", "readwrite"), COMPONENTS),
 ]
