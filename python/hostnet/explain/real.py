@@ -42,6 +42,15 @@ def _facts(c: dict[str, float], m: dict[str, float]) -> dict[str, float]:
     return facts
 
 
+def _traffic(ex: Explanation, r: Recording, occupancy: str, inserts: str, ghz: float, what: str) -> tuple[float, float] | None:
+    """Entries in use and GB/s of a class of traffic; None when it was not recorded, which is noted, or is background."""
+    if not (occupancy in r and inserts in r):
+        ex.missing.append(f"{what} (events {occupancy} and {inserts})")
+        return None
+    gbs = r.rate(inserts) * LINE
+    return (r.rate(occupancy) / (ghz * 1e9), gbs) if gbs >= BACKGROUND_GBS else None
+
+
 def _latency_ns(r: Recording, what: str, ghz: float) -> float | None:
     """Mean time in a unit by Little's law, from its occupancy and its inserts."""
     names = (f"{what}_occupancy", f"{what}_inserts")
@@ -51,12 +60,9 @@ def _latency_ns(r: Recording, what: str, ghz: float) -> float | None:
 
 
 def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[str, float]) -> None:
-    if not ("lfb_occupancy" in r and "l1_miss" in r):
-        ex.missing.append("core traffic (events lfb_occupancy and l1_miss)")
+    if (found := _traffic(ex, r, "lfb_occupancy", "l1_miss", m["core_ghz"], "core traffic")) is None:
         return
-    held, gbs = r.rate("lfb_occupancy") / (m["core_ghz"] * 1e9), r.rate("l1_miss") * LINE
-    if gbs < BACKGROUND_GBS:
-        return
+    held, gbs = found
     writes = "wbmtoi_inserts" in r and r.rate("wbmtoi_inserts") * LINE > 0.25 * gbs
     traffic = "c2m-readwrite" if writes else "c2m-read"
     unloaded = m["c2m_read_ns"] + (m["c2m_write_ns"] if writes else 0.0)
@@ -81,12 +87,9 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
 
 
 def _writes(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[str, float]) -> None:
-    if not ("irp_occupancy" in r and "irp_inserts" in r):
-        ex.missing.append("device writes (events irp_occupancy and irp_inserts)")
+    if (found := _traffic(ex, r, "irp_occupancy", "irp_inserts", m["irp_ghz"], "device writes")) is None:
         return
-    held, gbs = r.rate("irp_occupancy") / (m["irp_ghz"] * 1e9), r.rate("irp_inserts") * LINE
-    if gbs < BACKGROUND_GBS:
-        return
+    held, gbs = found
     iio = Domain("IIO write buffer", "p2m", m["iio_write_credits"], held, gbs, unloaded_ns=m["p2m_write_ns"])
     ex.domains.append(iio)
     device = [n for n in ("iowr", "itom") if f"{n}_occupancy" in r]
@@ -106,11 +109,8 @@ def _writes(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[s
 
 
 def _reads(ex: Explanation, r: Recording, m: dict[str, float]) -> None:
-    if not ("rdcur_occupancy" in r and "rdcur_inserts" in r):
-        ex.missing.append("device reads (events rdcur_occupancy and rdcur_inserts)")
+    if (found := _traffic(ex, r, "rdcur_occupancy", "rdcur_inserts", m["cha_ghz"], "device reads")) is None:
         return
-    held, gbs = r.rate("rdcur_occupancy") / (m["cha_ghz"] * 1e9), r.rate("rdcur_inserts") * LINE
-    if gbs < BACKGROUND_GBS:
-        return
+    held, gbs = found
     ex.domains.append(Domain("IIO read buffer", "p2m", m["iio_read_credits"], held, gbs,
                              unloaded_ns=m.get("p2m_read_ns"), note="as seen at the CHA; a lower bound"))
