@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
+from .errors import HostnetError
 from .output import write_text
 
 
@@ -34,8 +35,11 @@ def key_of(resolved: str) -> str:
     h = hashlib.sha256(f"{engine_id()}\n{resolved}".encode())
     pcap = (json.loads(resolved).get("traffic") or {}).get("pcap")
     if pcap:
-        stat = os.stat(pcap["file"])
-        h.update(_file_digest(pcap["file"], (stat.st_size, stat.st_mtime_ns)).encode())
+        try:
+            stat = os.stat(pcap["file"])
+            h.update(_file_digest(pcap["file"], (stat.st_size, stat.st_mtime_ns)).encode())
+        except OSError as e:
+            raise HostnetError(f"traffic.pcap.file = {pcap['file']}: cannot be read ({e.strerror}).") from None
     return h.hexdigest()
 
 

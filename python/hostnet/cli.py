@@ -78,8 +78,13 @@ def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metav
     from .specs import parse_assignment, parse_value
 
     sc = _scenario(scenario, changes)
-    grid = {path: [parse_value(v.strip()) for v in values.split(",")]
-            for path, values in (parse_assignment(v) for v in vary)}
+    grid: dict[str, list] = {}
+    for path, values in (parse_assignment(v) for v in vary):
+        if path in grid:
+            raise HostnetError(f"--vary {path} is given twice; list all its values in one, such as {path}=A,B,C.")
+        grid[path] = [parse_value(v.strip()) for v in values.split(",")]
+        if "" in grid[path]:
+            raise HostnetError(f"--vary {path}={values}: a value is missing.")
     if out is not None:
         check_writable(out)
     points, results = api.sweep_results(sc, grid, jobs=jobs, quiet=quiet)
@@ -237,5 +242,5 @@ def main() -> None:
 
 
 def _fail(sentence: str, code: int) -> int:
-    print(f"hostnet: {sentence}", file=sys.stderr)
+    print(f"hostnet: {sentence if sentence.endswith(('.', '?')) else sentence + '.'}", file=sys.stderr)
     return code

@@ -27,6 +27,13 @@ def write_text(path: Path, text: str) -> None:
         raise HostnetError(f"{path}: cannot be written ({e.strerror}).") from None
 
 
+def check_file(path: Path) -> None:
+    """Refuse an output file that cannot be written, before any work is spent on it."""
+    if path.is_dir():
+        raise HostnetError(f"{path}: cannot be written (it is a directory; name a file).")
+    check_writable(path.resolve().parent)
+
+
 def check_writable(out: Path) -> None:
     """Refuse an output directory that cannot be written, before any work is spent on it."""
     with staged(out):
@@ -36,6 +43,9 @@ def check_writable(out: Path) -> None:
 @contextmanager
 def staged(out: Path) -> Iterator[Path]:
     """A temporary directory whose files move into ``out`` when the block succeeds, and vanish when it fails."""
+    taken = next((p for p in (out, *out.parents) if p.is_file()), None)
+    if taken is not None:
+        raise HostnetError(f"{out}: cannot be written ({taken} is a file; name a directory).")
     made = [p for p in (out, *out.parents) if not p.exists()]
     try:
         out.mkdir(parents=True, exist_ok=True)

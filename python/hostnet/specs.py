@@ -173,7 +173,7 @@ class Scenario(Fields):
         if isinstance(node, list):
             if not part.isdigit() or int(part) >= len(node):
                 raise SpecError(f"{self._file}: {path} cannot be set because {here} does not exist; the list has "
-                                f"{len(node)} entries, counted from 0.")
+                                f"{len(node)} {'entry' if len(node) == 1 else 'entries'}, counted from 0.")
             return node[int(part)]
         if not isinstance(node, dict):
             raise SpecError(f"{self._file}: {path} cannot be set because {here.rsplit('.', 1)[0]} is not a table.")
@@ -218,9 +218,12 @@ class Scenario(Fields):
 def parse_value(text: str) -> Any:
     """The value in ``--set path=value``: a TOML value when it reads as one, else a plain string."""
     try:
-        return tomllib.loads(f"v = {text}")["v"]
+        value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise HostnetError(f"{text} is beyond what a whole number of TOML holds (64 bits).")
+    return value
 
 
 def parse_assignment(text: str) -> tuple[str, str]:

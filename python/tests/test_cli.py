@@ -46,6 +46,19 @@ def test_sweep_writes_tidy_tables(cli, tiny_file, tmp_path):
     (["run", "TINY", "--sett", "a=b"], "--sett"),
     (["sweep", "TINY", "--vary", "placement.ways=2,99"], "ways"),
     (["sweep", "TINY", "--vary", "placement.ways=2", "--jobs", "0"], "jobs"),
+    (["sweep", "TINY", "--vary", "seed=1,2", "--vary", "seed=3"], "--vary seed is given twice"),
+    (["sweep", "TINY", "--vary", "seed=1,,2"], "--vary seed=1,,2: a value is missing"),
+    (["run", "TINY", "--set", "seed=99999999999999999999"], "99999999999999999999"),
+    (["run", "TINY", "--set", "tenant.3.cores=1"], "the list has 1 entry"),
+    (["run", "quadrant1", "--set", "platform=sim24"], "lacks"),
+    (["run", "quadrant1", "--set", "run.load=peak_slo"], "run.load searches for a rate"),
+    (["run", "demo-ddio", "--set", "traffic.pcap.file=nowhere.pcap"], "nowhere.pcap"),
+    (["explain", "quadrant1", "--seconds", "3"], "--seconds 3"),
+    (["explain", "quadrant1", "--write-counters", "/proc/hostnet/c.csv"], "/proc/hostnet"),
+    (["explain", "quadrant1", "--write-counters", "."], "name a file"),
+    (["explain", "--template", "perf", "--write-counters", "c.csv"], "--write-counters needs a simulated run"),
+    (["explain", "--counters", "c.csv", "--seconds", "0"], "--seconds 0"),
+    (["explain", "TINY", "--out", "/proc/hostnet"], "/proc/hostnet"),
     (["study", "sweeper", "fig99"], "fig99"),
     (["study", "swee", "fig1"], "swee"),
     (["platforms", "nowhere"], "nowhere"),
@@ -55,9 +68,11 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(cli, tiny_file, tmp_path, 
     args = [str(tiny_file) if a == "TINY" else a for a in args]
     if args[0] in ("run", "sweep", "study"):
         args += ["--out", str(out)]
-    assert says in one_sentence(cli(*args))
+    said = one_sentence(cli(*args))
+    assert says in said and said.rstrip().endswith((".", "?"))
     assert not out.exists()
     assert list(cli.cwd.iterdir()) == []
+    assert not (tmp_path / "cache").exists(), "nothing was simulated"
 
 
 @pytest.mark.parametrize("text", ["name = ", "\x00\xff", "[placement]\nways = 2\n[placement]\nways = 3\n"])

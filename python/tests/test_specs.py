@@ -36,8 +36,8 @@ def test_completion_offers_the_keys_of_the_schema(tiny):
 
 
 @pytest.mark.parametrize("path, why", [
-    ("tenant.3.cores", "1 entries"),
-    ("tenant.kvs.cores", "1 entries"),
+    ("tenant.3.cores", "1 entry"),
+    ("tenant.kvs.cores", "1 entry"),
     ("seed.x", "not a table"),
     ("placement.ways.x", "not a table"),
 ])

@@ -56,7 +56,7 @@ fn message(from: &str, to: &str) -> String {
 /// One sentence: one line, ending in a full stop, without the debris of a parser.
 fn one_sentence(e: &str) {
     assert!(!e.contains('\n') && e.ends_with('.') && !e.ends_with(".."), "{e}");
-    for debris in ["panicked", "Error(", "None", "Some(", "`", "::"] {
+    for debris in ["panicked", "Error(", "None", "Some(", "`", "::", "u32", "u64", "f64", "?"] {
         assert!(!e.contains(debris), "{e}");
     }
 }
@@ -97,7 +97,12 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         ("requests = 400", "requests = 0", &["run.requests = 0"]),
         ("packet = \"1 KiB\"", "packet = \"0 B\"", &["traffic.packet"]),
         ("cores = 2", "cores = 0", &["tenant[0].cores = 0"]),
-        ("rate = \"2 Mrps\"", "rate = \"0 Mrps\"", &["traffic.rate"]),
+        ("rate = \"2 Mrps\"", "rate = \"0 Mrps\"", &["traffic.rate = 0"]),
+        // kinds of values, in TOML's words
+        ("seed = 1", "seed = -1", &["seed", "-1", "a whole number of at least 0"]),
+        ("cores = 2", "cores = 2.5", &["tenant[0].cores", "2.5", "a whole number of at least 0"]),
+        ("sweep_rx = true", "sweep_rx = 3", &["placement.sweep_rx", "3", "true or false"]),
+        ("zipf = 0.99", "zipf = \"much\"", &["tenant[0].app", "\"much\"", "a number"]),
         ("slo_multiple = 100", "slo_multiple = 0", &["run.slo_multiple = 0"]),
         // contradictions
         ("ways = 2\n", "ways = 13\n", &["placement.ways = 13", "12"]),
@@ -113,8 +118,14 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         ("rate = \"2 Mrps\"\n", "", &["traffic.rate is missing"]),
         ("get_fraction = 0.05", "get_fraction = 1.05", &["tenant[0].app: get_fraction = 1.05"]),
         ("load = \"fixed\"", "load = \"saturate\"", &["run.load", "keep_depth"]),
+        (
+            "kind = \"mica\", item_size = \"1 KiB\", get_fraction = 0.05, pairs = 20000, buckets = 8000, log_size = \"2 MiB\", zipf = 0.99",
+            "kind = \"memcached\"",
+            &["tenant[0].app", "\"memcached\"", "traffic.arrivals = \"pcap\""],
+        ),
         // files
         ("platform = \"sim24\"", "platform = \"sim42\"", &["platform = \"sim42\"", "did you mean \"sim24\""]),
+        ("platform = \"sim24\"", "platform = \"epyc\"", &["platform = \"epyc\"", "cascadelake, icelake"]),
         ("platform = \"sim24\"", "", &["platform"]),
         ("seed = 1", "seed = ", &["line 4"]),
         ("[run]", "[run", &["line"]),
@@ -126,6 +137,22 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         for part in *expected {
             assert!(e.contains(part), "{to}: \"{e}\" does not say {part}");
         }
+    }
+}
+
+/// A host without packets has no rate to search for, and is measured for a time.
+#[test]
+fn what_asks_for_packets_needs_a_tenant_that_serves_them() {
+    let quadrant = std::fs::read_to_string(platforms().join("../scenarios/quadrant1.toml")).unwrap();
+    for (run, expected) in [
+        ("load = \"peak_slo\"", "run.load searches for a rate"),
+        ("load = \"peak_nodrop\"", "run.load searches for a rate"),
+        ("load = \"saturate\"\ntime = \"0 us\"", "run.time"),
+    ] {
+        let text = format!("{}[run]\n{run}\n", quadrant.split("[run]").next().unwrap());
+        let e = resolved(&text).expect_err(run);
+        one_sentence(&e);
+        assert!(e.contains(expected), "{run}: {e}");
     }
 }
 
@@ -181,10 +208,11 @@ fn captures_that_cannot_be_replayed_are_named() {
         one_sentence(&format!("{e}."));
         assert!(e.contains(name), "{name}: {e}");
     }
-    let e = resolved(&text("nowhere.pcap")).map(|s| run(&s, &mut |_| Ok(())).map(drop));
-    let e = e.and_then(|r| r).expect_err("no such file");
-    one_sentence(&format!("{e}."));
-    assert!(e.contains("nowhere.pcap"), "{e}");
+    for none in ["nowhere.pcap", "."] {
+        let e = resolved(&text(none)).expect_err("no such file");
+        one_sentence(&e);
+        assert!(e.contains("traffic.pcap.file") && e.contains(none) && e.contains("is not a file"), "{e}");
+    }
     std::fs::remove_dir_all(&dir).unwrap();
 }
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from ..errors import HostnetError
+from ..output import check_file, check_writable, staged, write_text
 from .explanation import Domain, Estimate, Explanation
 
 __all__ = ["Domain", "Estimate", "Explanation", "main", "of_counters", "of_result"]
@@ -33,6 +34,13 @@ def main(given: str | None, counters: Path | None, template: str | None, changes
 
     if sum(x is not None for x in (given, counters, template)) != 1:
         raise HostnetError("give one of: a result or scenario, --counters FILE, or --template perf.")
+    if seconds is not None and (counters is None or not seconds > 0):
+        raise HostnetError(f"--seconds {seconds:g}: a positive time, of the recording that --counters names.")
+    if write_counters is not None and given is None:
+        raise HostnetError("--write-counters needs a simulated run: give a result or a scenario.")
+    for check, path in ((check_writable, out), (check_file, write_counters)):
+        if path is not None:
+            check(path)
     if template is not None:
         from .events import template as script
 
@@ -41,22 +49,17 @@ def main(given: str | None, counters: Path | None, template: str | None, changes
         typer.echo(script(template), nl=False)
         return
     if counters is not None:
-        if write_counters is not None:
-            raise HostnetError("--write-counters needs a simulated run; --counters reads what was recorded already.")
         ex = of_counters(counters, tuple(changes or ()), seconds)
     else:
         result = _result(given, changes, quiet)
         ex = of_result(result)
         if write_counters is not None:
-            from ..output import write_text
             from .vendor import perf_csv
 
             write_text(write_counters, perf_csv(result))
     from . import render
 
     if out is not None:
-        from ..output import staged
-
         with staged(out) as tmp:
             render.picture(ex, tmp / "explain")
             (tmp / "explain.json").write_text(json.dumps(ex.as_dict(), indent=1) + "\n", encoding="utf-8")

@@ -91,8 +91,10 @@ def _perf(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) -
         name = _known(fields[at])
         totals[name] = totals.get(name, 0.0) + value
     if not totals:
-        hint = f" (found `{strangers[0]}`; {nearest(strangers[0], list(BY_NAME))})" if strangers else ""
-        raise HostnetError(f"{file}: holds none of the events that are needed{hint.rstrip('.')}; "
+        found = next(filter(None, strangers), None)
+        near = nearest(found, list(BY_NAME)) if found else ""
+        hint = f"; {near}" if near.startswith("did you mean") else ""  # all events would be no hint
+        raise HostnetError(f"{file}: holds none of the events that are needed{f' (found `{found}`{hint})' if found else ''}; "
                            "`hostnet explain --template perf` records them.")
     span = seconds or duration_ns / 1e9 or last_stamp
     if not span:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HostnetError
-from ..output import check_writable, write_text
+from ..output import check_file, write_text
 from ..paths import CLAIMS, nearest
 from .claims import WEIGHTS, Claim, ClaimError, load
 from .evaluate import Result, StudySource, connect, evaluate, tables_of
@@ -82,7 +82,7 @@ def main(
     claims = select([claim for file in files or shipped_files() for claim in load(file)], only)
     for path in (json_file, markdown_file):
         if path is not None:
-            check_writable(Path(path).resolve().parent)
+            check_file(Path(path))
     results = evaluate(claims, source or BuiltStudies(jobs, quick))
     if console is None:
         from .. import show

@@ -245,16 +245,21 @@ fn traffic(s: &Scenario) -> Check {
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
         format!("run.search_tolerance = {} is not within 0 to 0.5", s.run.search_tolerance)
     })?;
+    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop);
+    if serving == 0 {
+        need(!search, || "run.load searches for a rate of packets, and no tenant serves any; choose saturate".into())?;
+        need(s.run.load == Load::None || s.run.time.0 > 0, || "run.time = \"0 ps\" must be positive".into())?;
+    }
     if serving > 0 && s.run.load != Load::None {
         need(t.arrivals != Arrivals::None, || {
             "traffic.arrivals = \"none\" leaves a tenant that serves packets without any".into()
         })?;
     }
-    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop);
     match t.arrivals {
         Arrivals::Poisson | Arrivals::Fixed | Arrivals::Burst => {
-            let rated = t.rate.is_some_and(|r| r.0 > 0) || search || s.run.load == Load::None;
-            need(rated, || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
+            let free = search || s.run.load == Load::None;
+            need(free || t.rate.is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
+            positive("traffic.rate", if free { 1 } else { t.rate.map_or(0, |r| r.0) })?;
             need(t.arrivals != Arrivals::Burst || t.burst > 0, || {
                 "traffic.burst = 0 must be positive for bursts".into()
             })?;
@@ -276,12 +281,15 @@ fn traffic(s: &Scenario) -> Check {
             need(p.timing == Timing::Original || t.rate.is_some() || search, || {
                 "traffic.rate is missing: traffic.pcap.timing overrides the captured schedule".into()
             })?;
-            let memcached = |t: &TenantSpec| matches!(t.app, AppSpec::Memcached(_));
-            need(s.tenants.iter().any(memcached), || {
+            need(s.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_))), || {
                 "traffic.arrivals = \"pcap\" needs a tenant whose app is \"memcached\"".into()
             })?;
         }
         Arrivals::None => {}
+    }
+    let memcached = s.tenants.iter().position(|t| matches!(t.app, AppSpec::Memcached(_)));
+    if let Some(i) = memcached.filter(|_| t.arrivals != Arrivals::Pcap) {
+        return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
     for t in &s.tenants {
         let largest = match &t.app {
@@ -292,9 +300,6 @@ fn traffic(s: &Scenario) -> Check {
         need(largest <= s.rings.buffer_size, || {
             format!("rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"", s.rings.buffer_size)
         })?;
-        if matches!(t.app, AppSpec::Memcached(_)) && s.traffic.arrivals != Arrivals::Pcap {
-            return Err("app kind \"memcached\" needs traffic.arrivals = \"pcap\"".into());
-        }
     }
     Ok(())
 }

@@ -60,6 +60,9 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
             let path = if beside.exists() { beside } else { found.unwrap_or(beside) };
             p.file = path.to_string_lossy().into_owned();
         }
+        if !Path::new(&p.file).is_file() {
+            return err(file, format!("traffic.pcap.file = \"{}\" is not a file", p.file));
+        }
     }
     check::check(&s).or_else(|why| err(file, why))?;
     Ok(s)
@@ -93,9 +96,10 @@ fn find_platform(name: &str, file: &str, search: &[PathBuf]) -> Result<(String, 
             };
         }
     }
-    let known: Vec<String> = search
+    let mut known: Vec<String> = search
         .iter()
         .flat_map(|d| [d.clone(), d.join("platforms")])
+        .filter(|d| d.ends_with("platforms")) // beside a scenario lie other scenarios
         .filter_map(|d| std::fs::read_dir(d).ok())
         .flatten()
         .filter_map(|e| {
@@ -103,17 +107,20 @@ fn find_platform(name: &str, file: &str, search: &[PathBuf]) -> Result<(String, 
             (p.extension()? == "toml").then(|| p.file_stem()?.to_str().map(String::from))?
         })
         .collect();
+    known.sort();
+    known.dedup();
     let near = nearest(name, known.iter().map(String::as_str));
-    err(file, format!("platform = \"{name}\" does not exist{near}"))
+    let list = known.join(", ");
+    err(file, format!("platform = \"{name}\" does not exist{near} (there are: {list})"))
 }
 
-/// `; did you mean "x"?` for the choice nearest to `word`, if one is near.
+/// `; did you mean "x"` for the choice nearest to `word`, if one is near.
 pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
     choices
         .map(|c| (strsim::damerau_levenshtein(word, c), c))
         .min()
         .filter(|(d, c)| *d <= 2.max(c.len() / 3))
-        .map_or(String::new(), |(_, c)| format!("; did you mean \"{c}\"?"))
+        .map_or(String::new(), |(_, c)| format!("; did you mean \"{c}\""))
 }
 
 fn merge(into: &mut Value, from: Value) {
@@ -144,16 +151,29 @@ fn explain(path: &str, root: &Value, why: &str) -> String {
         if why.starts_with(start) && !quoted.is_empty() {
             let near = nearest(quoted[0], quoted[1..].iter().copied());
             let list = quoted[1..].join(", ");
-            return format!("unknown {what} \"{}\"{near} (valid: {list})", quoted[0])
-                .replace("?;", ";")
-                .replace("? (", " (");
+            return format!("unknown {what} \"{}\"{near} (valid: {list})", quoted[0]);
         }
     }
     let value = lookup(root, path).filter(|v| !v.is_object() && !v.is_array());
-    let why = why.replace('`', "\"");
+    let mut why = why.replace('`', "\"");
+    if let Some((said, wanted)) = why.rsplit_once(", expected ") {
+        why = format!("{said}, expected {}", in_words(wanted));
+    }
     match value {
         Some(v) if !why.contains(&v.to_string()) => format!("{why} (the value is {v})"),
         _ => why,
+    }
+}
+
+/// What TOML calls the type that Rust has another name for.
+fn in_words(wanted: &str) -> &str {
+    match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
+        "f64" => "a number",
+        "a sequence" => "a list",
+        "a boolean" => "true or false",
+        _ if wanted == "a map" || wanted.starts_with("struct ") || wanted.starts_with("internally tagged") => "a table",
+        _ => wanted,
     }
 }
 

@@ -90,7 +90,7 @@ pub struct Slot {
 pub fn shape(sets: u64, ways: u32, indexing: Indexing, slices: u32) -> Result<u32, String> {
     let slices = if indexing == Indexing::Modulo { 1 } else { slices.max(1) };
     if ways == 0 || ways > 24 || sets == 0 || sets > 1 << 24 {
-        return Err(format!("{sets} sets of {ways} ways is not a cache (1 to 24 ways, 1 to 2^24 sets)"));
+        return Err(format!("{sets} sets of {ways} ways, which is no cache (1 to 24 ways, 1 to 2^24 sets)"));
     }
     if sets % u64::from(slices) != 0 || !(sets / u64::from(slices)).is_power_of_two() {
         return Err(format!("{sets} sets in {slices} slices: the sets of a slice must be a power of two"));
