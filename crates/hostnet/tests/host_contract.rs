@@ -95,6 +95,25 @@ fn beyond_capacity_what_is_not_delivered_is_dropped() {
     assert!(get(&o, "drop_rate") > 0.3);
 }
 
+/// Rings of 8192 buffers swallow twice the rate that cores serve for all of a window of 5000 requests: nothing is dropped,
+/// and still no such rate is a drop-free peak, because its backlog grows for as long as it lasts.
+#[test]
+fn an_overload_that_deep_rings_swallow_is_no_drop_free_peak() {
+    let go = |load, traffic| {
+        let t = Touch { rings: "rx_buffers = 8192", traffic, run: "requests = 4000", ..Touch::default() };
+        simulate(&t.text().replace("\"fixed\"", load))
+    };
+    let served = get(&go("\"saturate\"", r#"arrivals = "keep_depth", depth = 4"#), "throughput_mrps");
+    let o = go("\"peak_nodrop\"", r#"arrivals = "poisson""#);
+    let runs = rows(&o, "search");
+    let swallowed = |r: &&Vec<serde_json::Value>| r[0].as_f64() > Some(1.1 * served) && r[3].as_f64() == Some(0.0);
+    let overloads: Vec<_> = runs.iter().filter(swallowed).collect();
+    assert!(!overloads.is_empty(), "no overload was tried and swallowed: {runs:?}");
+    assert!(overloads.iter().all(|r| r[4] == false), "beyond {served} Mrps: {overloads:?}");
+    let (offered, peak) = (get(&o, "offered_mrps"), get(&o, "throughput_mrps"));
+    assert!(offered <= 1.03 * peak && peak <= 1.03 * served && peak > 0.9 * served, "{offered} {peak} {served}");
+}
+
 #[test]
 fn the_same_scenario_gives_the_same_result_to_the_last_bit() {
     let t = Touch { run: "requests = 6000", ..Touch::default() };
