@@ -225,17 +225,19 @@ class IatSpec(Section):
 
 class IioSpec(Section):
     """Buffers of the IIO and its distance to the home agent."""
+    count: int
+    """Controllers, each with buffers of its own; devices are dealt out to them in turn."""
     from_cha: str
     """From the home agent's answer to the entry's release."""
     ownership: str
     """Time at the home agent that a write takes beside the way to the memory controller: ownership of the line,
     without which it may not go on."""
     read_buffer: int
-    """Read buffer entries: credits of the P2M-Read domain."""
+    """Read buffer entries of each: credits of the P2M-Read domain."""
     to_cha: str
     """From an entry's allocation to the arrival at the home agent."""
     write_buffer: int
-    """Write buffer entries: credits of the P2M-Write domain."""
+    """Write buffer entries of each: credits of the P2M-Write domain."""
 
 
 class L3FwdAppSpec(Section):

@@ -117,10 +117,10 @@ fn books_balance(text: &str) {
     let cores: u128 = host.line_fill_buffers().map(|d| d.held_ps()).sum();
     assert_eq!(cores, sum(Path::C2mRead) + sum(Path::C2mWrite), "line fill buffers");
     assert!(host.line_fill_buffers().all(|d| d.used() == 0), "a line fill buffer is lost");
-    if let Some((write, read)) = host.iio_buffers() {
-        assert_eq!(write.held_ps(), sum(Path::P2mWrite), "IIO write buffer");
-        assert_eq!(read.held_ps(), sum(Path::P2mRead), "IIO read buffer");
-        assert_eq!((write.used(), read.used()), (0, 0), "an IIO entry is lost");
+    if host.iio_buffers().next().is_some() {
+        let held: [u128; 2] = host.iio_buffers().fold([0, 0], |[w, r], b| [w + b.0.held_ps(), r + b.1.held_ps()]);
+        assert_eq!(held, [sum(Path::P2mWrite), sum(Path::P2mRead)], "IIO write and read buffers");
+        assert!(host.iio_buffers().all(|(w, r)| w.used() + r.used() == 0), "an IIO entry is lost");
     }
     assert_eq!(host.mem.cha_writes.used(), 0, "a write still waits");
     assert!(p.samples.len() > 50, "{} samples", p.samples.len());
@@ -195,6 +195,23 @@ fn d09_too_few_entries_bound_devices_by_credits_over_latency() {
         assert!(latency > 0.995 * hops && latency < 1.25 * hops, "{op}: {latency} ns");
         near(get(&o, "p2m_gbs"), 16.0 * 64.0 / latency, 1e-2, op);
     }
+}
+
+/// Devices are dealt out: two controllers give four devices twice the entries of one, and a lone device no more than one has.
+#[test]
+fn d20_a_second_controller_brings_credits_of_its_own() {
+    let two = "[override.iio]\ncount = 2\nwrite_buffer = 8\nread_buffer = 8\n";
+    for (op, kind) in [("p2m_write", "write"), ("p2m_read", "read")] {
+        for (devices, entries) in [(4, 16.0), (1, 8.0)] {
+            let t = text(0, 1.0, op, two).replace("count = 4", &format!("count = {devices}"));
+            let o = measured(&t);
+            near(get(&o, &format!("iio_{kind}_credits")), 16.0, 1e-9, "credits of both");
+            let bound = entries * 64.0 / get(&o, &format!("iio_{kind}_lat_ns"));
+            near(get(&o, "p2m_gbs"), bound, 1e-2, &format!("{devices} devices, {op}"));
+        }
+    }
+    books_balance(&text(6, 0.5, "p2m_write", "[override.iio]\ncount = 2\n"));
+    books_balance(&text(6, 1.0, "p2m_read", "[override.iio]\ncount = 3\n"));
 }
 
 #[test]

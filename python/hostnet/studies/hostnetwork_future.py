@@ -1,4 +1,5 @@
-"""What "Understanding the Host Network" names as future work (section 7): other memories, and isolation at the home agent."""
+"""What "Understanding the Host Network" names as future work (section 7): other memories, more I/O controllers, and
+isolation at the home agent."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ MEMORIES = {
     "HBM2E, 8 channels": ("xeonmax", (1, 2, 4, 6, 10, 14)),
 }
 ORDERS = {"by arrival": "arrival", "in turns": "turns"}
+CONTROLLERS = {"one IIO": 1, "two IIOs": 2}
 
 
 def memories(quick: bool) -> list[Point]:
@@ -24,6 +26,11 @@ def memories(quick: bool) -> list[Point]:
 def isolation(quick: bool) -> list[Point]:
     return [p for case, order in ORDERS.items()
             for p in colocation(quick, 3, columns={"case": case}, changes={"override.caches.llc.write_order": order})]
+
+
+def controllers(quick: bool) -> list[Point]:
+    return [p for case, count in CONTROLLERS.items() for q in (1, 3)
+            for p in colocation(quick, q, columns={"case": case}, changes={"override.iio.count": count})]
 
 
 def within_cases(rows: Rows) -> list[dict[str, Any]]:
@@ -40,5 +47,6 @@ def _study(figure: str, title: str, points: Any) -> Study:
 
 STUDIES = [
     _study("future-memory", "Quadrants 1 and 3 on DDR4, DDR5 and HBM", memories),
+    _study("future-iios", "Quadrants 1 and 3 with the devices at one and at two IIOs", controllers),
     _study("future-isolation", "Quadrant 3: cores and devices take turns at the home agent", isolation),
 ]

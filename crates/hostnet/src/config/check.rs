@@ -149,6 +149,7 @@ fn peripherals(s: &Scenario) -> Check {
     if let Some(iio) = &p.iio {
         positive("platform.iio.write_buffer", iio.write_buffer.into())?;
         positive("platform.iio.read_buffer", iio.read_buffer.into())?;
+        need((1..=16).contains(&iio.count), || format!("platform.iio.count = {} is not within 1 to 16", iio.count))?;
     }
     if s.peripherals.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The integrated I/O controller: a read and a write buffer of one entry per cache line between PCIe ports
+//! Integrated I/O controllers: each a read and a write buffer of one entry per cache line between PCIe ports
 //! and the home agent. An entry is a credit of the P2M-Read or P2M-Write domain.
 //!
 //! Times are the IIO's own. A device sees credits and completions a flight time later, and its packets
@@ -7,7 +7,7 @@
 use super::endpoint::{Direction, Endpoint, Next};
 use super::netdev::NetDev;
 use super::pcie::{Link, PcieSpec, Wire};
-use crate::flow::Domain;
+use crate::flow::domain::{Domain, Reading};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
 use crate::memory::{Memory, Op, Txn, LINE};
@@ -19,9 +19,12 @@ use std::collections::VecDeque;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IioSpec {
-    /// Write buffer entries: credits of the P2M-Write domain.
+    /// Controllers, each with buffers of its own; devices are dealt out to them in turn.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// Write buffer entries of each: credits of the P2M-Write domain.
     pub write_buffer: u32,
-    /// Read buffer entries: credits of the P2M-Read domain.
+    /// Read buffer entries of each: credits of the P2M-Read domain.
     pub read_buffer: u32,
     /// From an entry's allocation to the arrival at the home agent.
     pub to_cha: Span,
@@ -30,6 +33,10 @@ pub struct IioSpec {
     /// Time at the home agent that a write takes beside the way to the memory controller: ownership of
     /// the line, without which it may not go on.
     pub ownership: Span,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// A line of a packet that has arrived.
@@ -81,14 +88,20 @@ struct Port {
     moved: u64,
 }
 
+/// One controller's buffers, and the lines that wait for an entry.
 #[derive(Clone)]
-pub struct Iio {
-    pub write: Domain,
-    pub read: Domain,
-    to_cha: Time,
-    ports: Vec<Port>,
+struct Stack {
+    write: Domain,
+    read: Domain,
     writes: VecDeque<Want>,
     reads: VecDeque<Want>,
+}
+
+#[derive(Clone)]
+pub struct Iio {
+    stacks: Vec<Stack>,
+    to_cha: Time,
+    ports: Vec<Port>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
     /// Devices send nothing new.
@@ -114,13 +127,16 @@ impl Iio {
             tags,
             moved: 0,
         };
-        Iio {
+        let stack = |_| Stack {
             write: Domain::new(s.write_buffer),
             read: Domain::new(s.read_buffer),
-            to_cha: s.to_cha.into(),
-            ports: devices.into_iter().map(port).collect(),
             writes: VecDeque::with_capacity(1024),
             reads: VecDeque::with_capacity(4096),
+        };
+        Iio {
+            stacks: (0..s.count).map(stack).collect(),
+            to_cha: s.to_cha.into(),
+            ports: devices.into_iter().map(port).collect(),
             jobs: Vec::with_capacity(1024),
             spare: Vec::with_capacity(1024),
             stopped: false,
@@ -208,31 +224,40 @@ impl Iio {
         match self.ports[p].on_wire.take() {
             Some(Packet::Write { line, lines, slot }) => {
                 let who = (p as u32) << 8 | u32::from(slot);
-                self.writes.extend((0..u64::from(lines)).map(|i| Want { line: line + i, who }));
-                self.enter_writes(mem, cal, now);
+                let c = self.stack_of(p);
+                self.stacks[c].writes.extend((0..u64::from(lines)).map(|i| Want { line: line + i, who }));
+                self.enter_writes(mem, cal, c, now);
             }
             Some(Packet::Read { job }) => {
                 let j = self.jobs[job as usize];
-                self.reads.extend((0..u64::from(j.lines)).map(|i| Want { line: j.line + i, who: job }));
-                self.enter_reads(mem, cal, now);
+                let c = self.stack_of(p);
+                self.stacks[c].reads.extend((0..u64::from(j.lines)).map(|i| Want { line: j.line + i, who: job }));
+                self.enter_reads(mem, cal, c, now);
             }
             None => {}
         }
         self.launch(cal, p, now);
     }
 
-    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
-        while self.write.free() > 0 {
-            let Some(w) = self.writes.pop_front() else { break };
-            self.write.take(now);
+    /// The controller that a port belongs to.
+    #[inline]
+    fn stack_of(&self, p: usize) -> usize {
+        p % self.stacks.len()
+    }
+
+    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
+        let stack = &mut self.stacks[c];
+        while stack.write.free() > 0 {
+            let Some(w) = stack.writes.pop_front() else { break };
+            stack.write.take(now);
             mem.send(cal, now + self.to_cha, request(Op::IoWrite, w, now));
         }
     }
 
-    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
-        while self.read.free() > 0 {
-            let Some(w) = self.reads.pop_front() else { break };
-            self.read.take(now);
+    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
+        while self.stacks[c].read.free() > 0 {
+            let Some(w) = self.stacks[c].reads.pop_front() else { break };
+            self.stacks[c].read.take(now);
             mem.send(cal, now + self.to_cha, request(Op::IoRead, w, now));
             let j = &mut self.jobs[w.who as usize];
             j.entries -= 1;
@@ -247,8 +272,9 @@ impl Iio {
     /// `Event::Fill`: the home agent has answered for a line.
     pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) {
         if t.op == Op::IoWrite {
-            self.write.give(now, t.issued);
             let p = (t.who >> 8) as usize;
+            let c = self.stack_of(p);
+            self.stacks[c].write.give(now, t.issued);
             let port = &mut self.ports[p];
             port.moved += 1;
             let back = now + port.link.flight * 2;
@@ -259,9 +285,10 @@ impl Iio {
                 self.post(cal, p, at);
             }
             self.end_lines(cal, p, t.who as u8, 1, now);
-            return self.enter_writes(mem, cal, now);
+            return self.enter_writes(mem, cal, c, now);
         }
-        self.read.give(now, t.issued);
+        let c = self.stack_of(self.jobs[t.who as usize].port.into());
+        self.stacks[c].read.give(now, t.issued);
         let j = &mut self.jobs[t.who as usize];
         j.here |= 1 << (t.line - j.line);
         let port = &mut self.ports[usize::from(j.port)];
@@ -279,7 +306,7 @@ impl Iio {
                 cal.push(end + port.link.flight * 2, Event::Completed(t.who));
             }
         }
-        self.enter_reads(mem, cal, now);
+        self.enter_reads(mem, cal, c, now);
     }
 
     /// `Event::Completed`: all of a read request is at its device.
@@ -320,8 +347,10 @@ impl Iio {
 
     pub fn restart_meters(&mut self, now: Time) {
         self.since = now;
-        self.write.restart(now);
-        self.read.restart(now);
+        for s in &mut self.stacks {
+            s.write.restart(now);
+            s.read.restart(now);
+        }
         self.completed_before = self.completed();
         for p in &mut self.ports {
             p.moved = 0;
@@ -329,6 +358,17 @@ impl Iio {
             p.down.restart();
             p.device.restart_meters(now);
         }
+    }
+
+    /// The write buffers and the read buffers of the controllers.
+    pub fn buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
+        self.stacks.iter().map(|s| (&s.write, &s.read))
+    }
+
+    /// All write buffers together, and all read buffers.
+    pub fn readings(&self, now: Time) -> [Option<Reading>; 2] {
+        let all = |f: fn(&Stack) -> &Domain| Reading::together(self.stacks.iter().map(|s| f(s).read(now)));
+        [all(|s| &s.write), all(|s| &s.read)]
     }
 
     /// Since the restart: lines moved, blocks completed.
@@ -381,7 +421,8 @@ impl Iio {
         };
         let out: u32 = self.ports.iter().map(|p| p.posted_limit - p.posted - p.returning.len() as u32).sum();
         let wire: u32 = self.ports.iter().map(on_wire).sum();
-        let inside = self.write.used() + self.writes.len() as u32 + wire;
+        let held: u32 = self.stacks.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
+        let inside = held + wire;
         if out != inside {
             return Err(format!("{out} posted-data credits are out for {inside} lines on their way"));
         }

@@ -42,6 +42,25 @@ pub struct Reading {
     pub refused: u64,
 }
 
+impl Reading {
+    /// Several senders with credits of their own as one; its peak is a bound, since theirs need not have coincided.
+    pub fn together(parts: impl IntoIterator<Item = Reading>) -> Option<Reading> {
+        parts.into_iter().reduce(|a, b| {
+            let rate = a.arrival_rate + b.arrival_rate;
+            let mean = |x: f64, y: f64| if rate > 0.0 { (x * a.arrival_rate + y * b.arrival_rate) / rate } else { 0.0 };
+            Reading {
+                credits: a.credits + b.credits,
+                occupancy: a.occupancy + b.occupancy,
+                peak: a.peak + b.peak,
+                arrival_rate: rate,
+                latency_ns: mean(a.latency_ns, b.latency_ns),
+                little_ns: mean(a.little_ns, b.little_ns),
+                refused: a.refused + b.refused,
+            }
+        })
+    }
+}
+
 impl Domain {
     /// A domain with `credits` credits; `u32::MAX` stands for an unbounded one.
     pub fn new(credits: u32) -> Domain {
@@ -159,5 +178,19 @@ mod tests {
         assert_eq!(r.little_ns, 45.0);
         assert_eq!(r.occupancy, 0.9); // 90 credit-ns over 100 ns
         assert_eq!((r.peak, r.refused), (2, 1));
+    }
+
+    #[test]
+    fn two_senders_read_together_are_one_with_both_their_credits() {
+        let (mut a, mut b) = (Domain::new(2), Domain::new(3));
+        a.take(Time::ns(0));
+        a.give(Time::ns(40), Time::ns(0));
+        for taken in [10, 20, 30] {
+            b.take(Time::ns(taken));
+            b.give(Time::ns(taken + 60), Time::ns(taken));
+        }
+        let r = Reading::together([a.read(Time::ns(100)), b.read(Time::ns(100))]).expect("two");
+        assert_eq!((r.credits, r.occupancy), (5, 2.2)); // 40 and 180 credit-ns over 100 ns
+        assert_eq!((r.latency_ns, r.little_ns), (55.0, 55.0)); // (40 + 3 x 60) / 4
     }
 }

@@ -406,9 +406,9 @@ impl Host {
         self.cpus.iter().map(|c| &c.lfb)
     }
 
-    /// The IIO's write and read buffer.
-    pub fn iio_buffers(&self) -> Option<(&Domain, &Domain)> {
-        self.iio.as_ref().map(|i| (&i.write, &i.read))
+    /// Each IIO's write and read buffer.
+    pub fn iio_buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
+        self.iio.iter().flat_map(Iio::buffers)
     }
 
     /// Checks what must hold at any time.

@@ -55,7 +55,7 @@ impl Host {
         };
         Seen {
             at: self.now,
-            held: [iio.write.integral(self.now), iio.read.integral(self.now)],
+            held: iio.buffers().fold([0, 0], |[w, r], b| [w + b.0.integral(self.now), r + b.1.integral(self.now)]),
             lines: iio.moved().0,
             delivered: self.tcp.as_ref().map_or(0, |t| t.delivered_bytes()),
             paused: iio.devices().map(paused).max().unwrap_or_default(),

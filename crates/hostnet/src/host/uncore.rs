@@ -198,8 +198,8 @@ impl Host {
             ["iio_write_credits", "iio_write_occ", "iio_write_peak", "iio_write_lat_ns", "iio_write_little_ns"],
             ["iio_read_credits", "iio_read_occ", "iio_read_peak", "iio_read_lat_ns", "iio_read_little_ns"],
         ];
-        for (r, names) in [iio.write.read(self.now), iio.read.read(self.now)].into_iter().zip(names) {
-            if r.arrival_rate > 0.0 {
+        for (r, names) in iio.readings(self.now).into_iter().zip(names) {
+            if let Some(r) = r.filter(|r| r.arrival_rate > 0.0) {
                 let values = [r.credits.into(), r.occupancy, r.peak.into(), r.latency_ns, r.little_ns];
                 for (name, x) in names.into_iter().zip(values) {
                     v.set(name, x);
@@ -232,9 +232,16 @@ impl Host {
     pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
         let p = &self.mem.paths;
         let mut rows = vec![("home agent write buffer".to_string(), self.mem.cha_writes.read(self.now))];
-        if let Some(iio) = &self.iio {
-            rows.push(("IIO write buffer".into(), iio.write.read(self.now)));
-            rows.push(("IIO read buffer".into(), iio.read.read(self.now)));
+        if let Some([Some(write), Some(read)]) = self.iio.as_ref().map(|i| i.readings(self.now)) {
+            rows.push(("IIO write buffer".into(), write));
+            rows.push(("IIO read buffer".into(), read));
+        }
+        let stacks: Vec<_> = self.iio_buffers().collect();
+        if stacks.len() > 1 {
+            for (i, (write, read)) in stacks.into_iter().enumerate() {
+                rows.push((format!("IIO {i} write buffer"), write.read(self.now)));
+                rows.push((format!("IIO {i} read buffer"), read.read(self.now)));
+            }
         }
         for (path, name) in PATHS {
             if p.count[path as usize] > 0 {
