@@ -96,22 +96,27 @@ fn beyond_capacity_what_is_not_delivered_is_dropped() {
 }
 
 /// Rings of 8192 buffers swallow twice the rate that cores serve for all of a window of 5000 requests: nothing is dropped,
-/// and still no such rate is a drop-free peak, because its backlog grows for as long as it lasts.
+/// and against an objective of a second nothing is late. Still no such rate is a peak, because its backlog grows for as
+/// long as it lasts.
 #[test]
-fn an_overload_that_deep_rings_swallow_is_no_drop_free_peak() {
+fn an_overload_that_deep_rings_swallow_is_no_peak() {
     let go = |load, traffic| {
-        let t = Touch { rings: "rx_buffers = 8192", traffic, run: "requests = 4000", ..Touch::default() };
+        let run = "requests = 4000, slo_multiple = 1e7";
+        let t = Touch { rings: "rx_buffers = 8192", traffic, run, ..Touch::default() };
         simulate(&t.text().replace("\"fixed\"", load))
     };
     let served = get(&go("\"saturate\"", r#"arrivals = "keep_depth", depth = 4"#), "throughput_mrps");
-    let o = go("\"peak_nodrop\"", r#"arrivals = "poisson""#);
-    let runs = rows(&o, "search");
-    let swallowed = |r: &&Vec<serde_json::Value>| r[0].as_f64() > Some(1.1 * served) && r[3].as_f64() == Some(0.0);
-    let overloads: Vec<_> = runs.iter().filter(swallowed).collect();
-    assert!(!overloads.is_empty(), "no overload was tried and swallowed: {runs:?}");
-    assert!(overloads.iter().all(|r| r[4] == false), "beyond {served} Mrps: {overloads:?}");
-    let (offered, peak) = (get(&o, "offered_mrps"), get(&o, "throughput_mrps"));
-    assert!(offered <= 1.03 * peak && peak <= 1.03 * served && peak > 0.9 * served, "{offered} {peak} {served}");
+    for (load, most_growth) in [("\"peak_nodrop\"", 0.03), ("\"peak_slo\"", 0.01)] {
+        let o = go(load, r#"arrivals = "poisson""#);
+        let runs = rows(&o, "search");
+        let refused = |r: &&Vec<serde_json::Value>| r[4] == false && r[3].as_f64() == Some(0.0);
+        assert!(runs.iter().any(|r| refused(&r)), "{load}: no overload was tried and swallowed: {runs:?}");
+        let beyond = |r: &Vec<serde_json::Value>| r[0].as_f64() > Some(1.1 * served) && r[4] == true;
+        assert!(!runs.iter().any(beyond), "{load}, {served} Mrps when saturated: {runs:?}");
+        let (offered, peak) = (get(&o, "offered_mrps"), get(&o, "throughput_mrps"));
+        assert!(offered <= (1.0 + most_growth) * peak, "{load}: {offered} offered, {peak} served");
+        assert!(peak > 0.9 * served && peak <= 1.03 * served, "{load}: {peak} at the peak, {served} when saturated");
+    }
 }
 
 #[test]
