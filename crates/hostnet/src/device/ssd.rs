@@ -1,7 +1,7 @@
 //! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved a chunk at
 //! a time. What the medium does between is a latency per command.
 
-use super::endpoint::{Direction, Next};
+use super::endpoint::{check_counts, defaults, Direction, Next};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::{Stream, Time};
 use crate::memory::region::Pages;
@@ -37,10 +37,10 @@ pub struct SsdSpec {
     #[serde(default)]
     pub media_rate: Option<Bandwidth>,
     /// Read requests that a device has under way at most.
-    #[serde(default = "tags")]
+    #[serde(default = "defaults::tags")]
     pub tags: u32,
     /// Contiguous physical memory of the buffers; larger pieces lie anywhere. The authors' scripts ask for no huge pages.
-    #[serde(default = "page")]
+    #[serde(default = "defaults::page")]
     pub page: Size,
 }
 fn one() -> u32 {
@@ -55,12 +55,6 @@ fn interleave() -> Size {
 fn latency() -> Span {
     Span(10_000_000)
 }
-fn tags() -> u32 {
-    64
-}
-fn page() -> Size {
-    Size(4096)
-}
 
 /// Most commands of one device: a slot is a byte.
 const DEPTH: u32 = 256;
@@ -69,16 +63,12 @@ impl SsdSpec {
     /// # Errors
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
-        for (key, v, most) in [
+        check_counts(&[
             ("count", self.count, 16),
             ("lanes", self.lanes, 16),
             ("queue_depth", self.queue_depth, DEPTH),
             ("tags", self.tags, 1024),
-        ] {
-            if v == 0 || v > most {
-                return Err(format!("{key} = {v} is not within 1 to {most}"));
-            }
-        }
+        ])?;
         for (key, s) in [("block", self.block), ("interleave", self.interleave), ("page", self.page)] {
             if s.0 == 0 || s.0 % LINE != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of 64 B"));
