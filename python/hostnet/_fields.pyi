@@ -595,6 +595,9 @@ class StreamAppSpec(Section):
 
 class TcpReceiveAppSpec(Section):
     """Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf)."""
+    between: str
+    """Time between two buffers: iperf3 calls `select` (half a microsecond for a few TCP sockets, as lmbench finds
+    it)."""
     kind: Literal['tcp_receive']
     read: str
     """Bytes that a `recv` asks for, and each core's buffer."""

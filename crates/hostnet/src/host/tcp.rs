@@ -177,7 +177,7 @@ impl Host {
             Choice::Poll => r.poll(costs, &mut cpu.program, &mut places),
             Choice::Copy => {
                 let App::TcpReceive(app) = &self.apps[tcp.tenant] else { return };
-                r.copy(costs, &mut cpu.program, app.buffer(i), &mut places);
+                r.copy(costs, &mut cpu.program, (app.buffer(i), app.between), &mut places);
             }
             Choice::Release => r.release(costs, &mut cpu.program, &mut places),
             Choice::Until(at) => {

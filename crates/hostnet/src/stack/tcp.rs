@@ -341,15 +341,21 @@ impl Receiver {
         true
     }
 
-    /// Ops that copy the oldest segment to the application's buffer of `lines` lines from `to` on.
-    pub fn copy(&mut self, s: &TcpSpec, p: &mut Program, (to, lines): (u64, u64), at: &mut impl Places) {
+    /// Ops that copy the oldest segment to the application's buffer of `lines` lines from `to` on; once that is full, the
+    /// application spends `between` before it asks again.
+    pub fn copy(
+        &mut self,
+        s: &TcpSpec,
+        p: &mut Program,
+        ((to, lines), between): ((u64, u64), Span),
+        at: &mut impl Places,
+    ) {
         self.step = Step::Copy;
         self.merged.clear();
         self.locked = true;
         if self.asleep {
-            // `recv` had run dry: what it got went to the application, which called again and waited.
+            // `recv` had run dry: what it got went to the application, which called again for the rest and waited.
             self.asleep = false;
-            self.filled = 0;
             self.calls(s.wake, p);
             self.calls(s.read, p);
         }
@@ -363,6 +369,7 @@ impl Receiver {
             if self.filled == lines {
                 self.filled = 0;
                 self.unlock = true;
+                self.calls(between, p);
                 self.calls(s.read, p);
             }
             let to = to + self.filled;
@@ -525,7 +532,7 @@ mod tests {
         let (choice, mut p) = (r.choose(Time::ZERO), Program::default());
         match choice {
             Choice::Poll => r.poll(s, &mut p, &mut Plain),
-            Choice::Copy => r.copy(s, &mut p, (5_000_000, 2048), &mut Plain),
+            Choice::Copy => r.copy(s, &mut p, ((5_000_000, 2048), Span(0)), &mut Plain),
             Choice::Release => r.release(s, &mut p, &mut Plain),
             _ => {}
         }
