@@ -63,6 +63,8 @@ class DctcpSpec(Section):
     """Silence after which the last segment is sent again."""
     queue: str
     """Bytes that the switch's queue holds."""
+    send_buffer: str
+    """What a sender's socket may hold until it is acknowledged (`tcp_wmem`, its tuning off)."""
 
 
 class DirectedRxAppSpec(Section):
@@ -173,7 +175,7 @@ class EthernetPeripheralSpec(Section):
     mtu: str
     """Largest IP packet."""
     page: str
-    """Contiguous physical memory of the pool; larger pieces lie anywhere."""
+    """Contiguous physical memory of the pool; larger pieces lie anywhere. The kernel counts the users of each."""
     pool: str
     """Memory that each core's frames go through: pages are used again after that much."""
     propagation: str
@@ -593,6 +595,9 @@ class StreamAppSpec(Section):
 
 class TcpReceiveAppSpec(Section):
     """Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf)."""
+    between: str
+    """Time between two buffers: iperf3 calls `select` (half a microsecond for a few TCP sockets, as lmbench finds
+    it)."""
     kind: Literal['tcp_receive']
     read: str
     """Bytes that a `recv` asks for, and each core's buffer."""
@@ -601,23 +606,28 @@ class TcpReceiveAppSpec(Section):
 class TcpSpec(Section):
     """What the kernel's receive path costs beside the memory accesses that are simulated: completions, headers,
     payload."""
-    first_window: str
-    """Window that a socket offers at first."""
     frame: str
-    """A frame in the driver and in GRO: descriptor, pages, merging."""
+    """A frame in the driver, in the allocator of pages and in GRO."""
+    head: str
+    """A frame's beginning, which the driver copies to the socket buffer."""
     interrupt: str
     """An interrupt and the start of polling."""
+    line: int
+    """Instructions that copy a line, beside a load and a store."""
     merge: str
     """Payload that GRO merges at most."""
+    piece: int
+    """Instructions before each piece of a copy, the start-up of the string instruction among them. A piece ends
+    with its page; a frame's head is one."""
     poll_budget: int
     """Frames that one poll takes at most (NAPI weight)."""
     read: str
-    """A `recv` call: system call, locks, freeing pages."""
-    receive_window: str
-    """Largest window that a socket offers. It grows by what the application copies in a round-trip time (dynamic
-    right-sizing, as Linux does it)."""
+    """A `recv` call: system call and scheduler."""
+    receive_buffer: str
+    """What a socket may hold (`tcp_rmem`, its tuning off). Half of what is free is offered as window
+    (`tcp_adv_win_scale` = 1), the rest is for what the kernel needs beside payload."""
     segment: str
-    """A merged segment in IP and TCP: socket buffer, protocol, acknowledgement."""
+    """A merged segment: socket buffers, protocol, acknowledgement."""
     wake: str
     """Waking the application that waits in `recv`."""
 

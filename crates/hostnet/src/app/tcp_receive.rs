@@ -1,8 +1,8 @@
-//! What receives a long TCP flow (iperf): `recv` after `recv` into one buffer, whose content nobody looks at. The kernel
+//! What receives a long TCP flow (iperf3): `recv` after `recv` into one buffer, whose content nobody looks at. The kernel
 //! path that copies into it is `stack::tcp`.
 
 use super::Site;
-use crate::kernel::units::Size;
+use crate::kernel::units::{Size, Span};
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
 use schemars::JsonSchema;
@@ -14,9 +14,15 @@ pub struct TcpReceiveSpec {
     /// Bytes that a `recv` asks for, and each core's buffer.
     #[serde(default = "read")]
     pub read: Size,
+    /// Time between two buffers: iperf3 calls `select` (half a microsecond for a few TCP sockets, as lmbench finds it).
+    #[serde(default = "between")]
+    pub between: Span,
 }
 fn read() -> Size {
     Size(128 << 10)
+}
+fn between() -> Span {
+    Span(500_000)
 }
 
 impl TcpReceiveSpec {
@@ -37,6 +43,7 @@ impl TcpReceiveSpec {
 pub struct TcpReceive {
     buffers: Vec<u64>,
     lines: u64,
+    pub between: Span,
 }
 
 impl TcpReceive {
@@ -46,7 +53,7 @@ impl TcpReceive {
             let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
             site.map.get(r).base
         };
-        TcpReceive { buffers: site.cores.iter().map(add).collect(), lines }
+        TcpReceive { buffers: site.cores.iter().map(add).collect(), lines, between: s.between }
     }
 
     /// First line and lines of the `core`-th core's buffer.

@@ -41,7 +41,7 @@ pub struct EthernetSpec {
     /// Memory that each core's frames go through: pages are used again after that much.
     #[serde(default = "pool")]
     pub pool: Size,
-    /// Contiguous physical memory of the pool; larger pieces lie anywhere.
+    /// Contiguous physical memory of the pool; larger pieces lie anywhere. The kernel counts the users of each.
     #[serde(default = "defaults::page")]
     pub page: Size,
     /// Flight time of a frame, MAC to MAC.
@@ -157,13 +157,22 @@ impl FrameCounts {
     }
 }
 
+/// A queue's memory.
+#[derive(Clone)]
+pub struct FrameMemory {
+    pub pages: Pages,
+    /// First line of the pages, of the completions, and of the kernel's structures, one line a page.
+    pub frames: u64,
+    pub completions: u64,
+    pub structures: u64,
+}
+
 #[derive(Clone)]
 struct Queue {
-    pages: Pages,
+    memory: FrameMemory,
     lines: u64,
     at: u64,
     /// Completions are written one after the other.
-    completions: u64,
     next_completion: u64,
     descriptors: u32,
 }
@@ -191,14 +200,12 @@ pub struct NetDev {
 pub const COMPLETIONS: u64 = 4096;
 
 impl NetDev {
-    /// `queues` gives each core's frame memory and the first line of its completion queue.
-    pub fn new(s: &EthernetSpec, queues: Vec<(Pages, u64)>) -> NetDev {
+    pub fn new(s: &EthernetSpec, queues: Vec<FrameMemory>) -> NetDev {
         let lines = s.pool.0 / LINE;
-        let queue = |(pages, completions)| Queue {
-            pages,
+        let queue = |memory| Queue {
+            memory,
             lines: lines - lines % s.frame_lines(),
             at: 0,
-            completions,
             next_completion: 0,
             descriptors: s.descriptors,
         };
@@ -248,7 +255,7 @@ impl NetDev {
             q.descriptors -= 1;
             f.at = q.at;
             q.at = (q.at + u64::from(self.frame_lines)) % q.lines;
-            f.completion = q.completions + q.next_completion;
+            f.completion = q.memory.completions + q.next_completion;
             q.next_completion = (q.next_completion + 1) % COMPLETIONS;
             self.slot = (self.slot + 1) % SLOTS;
             assert_eq!(self.slots[self.slot].1, 0, "more frames between NIC and memory than slots");
@@ -277,7 +284,7 @@ impl NetDev {
             return (f.completion, slot);
         }
         let moved = self.frame_lines + 1 - left;
-        (self.queues[f.queue as usize].pages.line(f.at + u64::from(moved)), slot)
+        (self.queues[f.queue as usize].memory.pages.line(f.at + u64::from(moved)), slot)
     }
 
     /// `n` lines of `slot` are in memory.
@@ -303,7 +310,19 @@ impl NetDev {
 
     /// The line at `at` lines from the beginning of `queue`'s pool.
     pub fn line(&mut self, queue: usize, at: u64) -> u64 {
-        self.queues[queue].pages.line(at)
+        self.queues[queue].memory.pages.line(at)
+    }
+
+    /// The line of the kernel's structure for the page that has that line.
+    pub fn structure(&mut self, queue: usize, at: u64) -> u64 {
+        let m = &mut self.queues[queue].memory;
+        m.structures + (m.pages.line(at) - m.frames) / self.page_lines
+    }
+
+    /// Lines of all these structures.
+    pub fn structures(&self, queue: usize) -> std::ops::Range<u64> {
+        let q = &self.queues[queue];
+        q.memory.structures..q.memory.structures + q.lines.div_ceil(self.page_lines)
     }
 
     pub fn restart_meters(&mut self) {

@@ -10,7 +10,7 @@ use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
-use crate::device::netdev::{NetDev, COMPLETIONS};
+use crate::device::netdev::{FrameMemory, NetDev, COMPLETIONS};
 use crate::device::nic::Nic;
 use crate::device::roce::Roce;
 use crate::device::ssd::Ssd;
@@ -170,7 +170,7 @@ impl Host {
 }
 
 /// The scenario's devices, each with its lanes and tags, and their buffers in `map`.
-fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<(Pages, u64)>) -> Vec<(Endpoint, u32, u32)> {
+fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>) -> Vec<(Endpoint, u32, u32)> {
     let mut out = Vec::new();
     let mut buffer = |what: &str, index: usize, lines: u64, page: u64| {
         let page = page / LINE;
@@ -201,15 +201,19 @@ fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<(Pages, u64)>
     out
 }
 
-/// Memory for the frames of TCP receivers and their completions, a piece for each core.
-fn frame_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<(Pages, u64)> {
+/// Memory for the frames of TCP receivers, their completions and the structures of their pages, a piece for each core.
+fn frame_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<FrameMemory> {
     let Some((tenant, nic)) = super::tcp::parts(s) else { return Vec::new() };
     let mut piece = |c: &u16| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
-        let frames = map.add(lines, Kind::Rx, Sharing::Core(*c), tenant as u8);
-        let completions = map.add(COMPLETIONS, Kind::Rx, Sharing::Core(*c), tenant as u8);
+        let mut add = |lines, kind| {
+            let r = map.add(lines, kind, Sharing::Core(*c), tenant as u8);
+            map.get(r).base
+        };
+        let (frames, completions) = (add(lines, Kind::Rx), add(COMPLETIONS, Kind::Rx));
+        let structures = add(lines / page, Kind::App);
         let key = Stream::new(s.seed, "frames", (*c).into()).below(u64::MAX);
-        (Pages::new(map.get(frames).base, lines, page, key), map.get(completions).base)
+        FrameMemory { pages: Pages::new(frames, lines, page, key), frames, completions, structures }
     };
     groups[tenant].iter().map(&mut piece).collect()
 }

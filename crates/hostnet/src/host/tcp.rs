@@ -4,10 +4,12 @@ use super::Host;
 use crate::app::{App, AppSpec};
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
-use crate::device::netdev::{EthernetSpec, Frame, FrameCounts};
+use crate::core::{Op, Program};
+use crate::device::netdev::{EthernetSpec, Frame, FrameCounts, NetDev};
 use crate::kernel::{Event, Time};
+use crate::memory::LINE;
 use crate::meter::Values;
-use crate::stack::tcp::{Choice, Received, Receiver};
+use crate::stack::tcp::{Choice, Layout, Places, Received, Receiver};
 use crate::traffic::dctcp::{Ack, Senders};
 
 /// Connections, one to each core of a tenant.
@@ -18,9 +20,8 @@ pub struct Tcp {
     pub cores: Vec<u16>,
     receivers: Vec<Receiver>,
     senders: Senders,
-    /// Bytes of payload in a segment, and the lines that hold them.
+    /// Bytes of payload in a segment.
     payload: u64,
-    payload_lines: u64,
     /// At the start of the window: frames counted, segments copied, segments sent again.
     before: (FrameCounts, u64, u64, u64),
 }
@@ -39,7 +40,8 @@ impl Tcp {
     pub fn new(s: &Scenario, cores: &[u16]) -> Option<Tcp> {
         let (tenant, nic) = parts(s)?;
         let costs = s.platform.tcp.as_ref()?;
-        let receiver = || Receiver::new(costs, nic.payload(), nic.moderation.into(), nic.moderation_frames);
+        let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
+        let receiver = || Receiver::new(costs, layout, nic.payload(), nic.moderation.into(), nic.moderation_frames);
         let receivers: Vec<Receiver> = cores.iter().map(|_| receiver()).collect();
         let edge = receivers.first().map_or(0, Receiver::first_edge);
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
@@ -51,7 +53,6 @@ impl Tcp {
             receivers,
             senders,
             payload: nic.payload(),
-            payload_lines: nic.frame_lines() - 1, // headers lie in the first
             before: Default::default(),
         })
     }
@@ -68,7 +69,34 @@ impl Tcp {
     }
 }
 
+/// A queue's memory, for its receiver.
+struct Memory<'a> {
+    nic: &'a mut NetDev,
+    queue: usize,
+}
+
+impl Places for Memory<'_> {
+    fn line(&mut self, at: u64) -> u64 {
+        self.nic.line(self.queue, at)
+    }
+    fn structure(&mut self, at: u64) -> u64 {
+        self.nic.structure(self.queue, at)
+    }
+}
+
 impl Host {
+    /// Caches without timing: the structures of all pages have been written when the pages were handed to the NIC.
+    pub(super) fn warm_tcp(&mut self, program: &mut Program) {
+        let (Some(tcp), Some(iio)) = (&self.tcp, &self.iio) else { return };
+        let Some(nic) = iio.ethernet() else { return };
+        let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(i))).collect();
+        for (core, lines) in cores {
+            program.ops.clear();
+            program.push(Op::Store { line: lines.start, lines: (lines.end - lines.start) as u32 });
+            self.execute_at_once(core, program);
+        }
+    }
+
     pub(super) fn start_tcp(&mut self) {
         if let Some(tcp) = &mut self.tcp {
             tcp.senders.start(&mut self.cal, self.now);
@@ -110,7 +138,7 @@ impl Host {
         let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.iio) else { return };
         let Some((_, nic)) = iio.netdev() else { return };
         while let Some(f) = nic.landed() {
-            let received = Received { seq: f.seq, marked: f.marked, completion: f.completion, at: f.at };
+            let received = Received { seq: f.seq, marked: f.marked, completion: f.completion, at: f.at, last: false };
             let core = tcp.cores[f.queue as usize];
             if let Some(due) = tcp.receivers[f.queue as usize].landed(received, self.now) {
                 if self.cores[core as usize].idle {
@@ -131,7 +159,6 @@ impl Host {
         let r = &mut tcp.receivers[i];
         let (opened, descriptors) = r.end(now);
         nic.replenish(i, descriptors);
-        r.size(now, tcp.senders.flows[i].smoothed);
         let (next, edge) = if opened || !r.merged().is_empty() { r.tell() } else { (0, 0) };
         let flow = i as u8;
         for m in r.merged() {
@@ -145,14 +172,14 @@ impl Host {
         let choice = if self.stopped { Choice::Nothing } else { r.choose(now) };
         let cpu = &mut self.cpus[core];
         cpu.program.ops.clear();
-        let line = |at: &Received, offset| nic.line(i, at.at + offset);
+        let mut places = Memory { nic, queue: i };
         match choice {
-            Choice::Poll => r.poll(costs, &mut cpu.program, line),
+            Choice::Poll => r.poll(costs, &mut cpu.program, &mut places),
             Choice::Copy => {
                 let App::TcpReceive(app) = &self.apps[tcp.tenant] else { return };
-                let (to, lines) = app.buffer(i);
-                r.copy(costs, &mut cpu.program, (to, lines, tcp.payload_lines), line);
+                r.copy(costs, &mut cpu.program, (app.buffer(i), app.between), &mut places);
             }
+            Choice::Release => r.release(costs, &mut cpu.program, &mut places),
             Choice::Until(at) => {
                 self.cores[core].idle = true;
                 return self.cal.push(at.max(now), Event::Interrupt(core as u16));
@@ -196,11 +223,12 @@ impl Host {
         let sum = |f: fn(&Receiver) -> Time| tcp.receivers.iter().map(|r| f(r).0).sum::<u64>() as f64;
         let calls = sum(|r| r.busy.calls);
         let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
-        v.set("net_busy", (poll + copy + calls) / span);
-        v.set("net_copy_share", copy / (poll + copy + calls));
-        v.set("net_poll_share", poll / (poll + copy + calls));
+        let busy = poll + copy + calls + sum(|r| r.busy.release);
+        v.set("net_busy", busy / span);
+        v.set("net_copy_share", copy / busy);
+        v.set("net_poll_share", poll / busy);
         let reads = self.mem.stats.tenants.get(tcp.tenant).map_or(0, |t| t.llc_misses);
-        v.set("mem_net_read_gbs", reads as f64 * crate::memory::LINE as f64 / span * 1e3);
+        v.set("mem_net_read_gbs", reads as f64 * LINE as f64 / span * 1e3);
     }
 
     /// # Errors

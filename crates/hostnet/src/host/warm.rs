@@ -70,6 +70,7 @@ impl Host {
         let round = caches.llc.size.0 / LINE / 4;
         let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
         self.mem.functional = true;
+        self.warm_tcp(&mut program);
         let (mut held, mut steady) = (u64::MAX, 0);
         for _ in 0..64 {
             let mut moved = 0;
@@ -144,7 +145,7 @@ impl Host {
         ops
     }
 
-    fn execute_at_once(&mut self, core: u16, program: &Program) {
+    pub(super) fn execute_at_once(&mut self, core: u16, program: &Program) {
         for op in &program.ops {
             let (line, lines, write) = match *op {
                 Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {

@@ -6,6 +6,7 @@
 use crate::core::{Op, Program};
 use crate::kernel::units::{Size, Span};
 use crate::kernel::Time;
+use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -14,12 +15,19 @@ use std::collections::VecDeque;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpSpec {
-    /// A frame in the driver and in GRO: descriptor, pages, merging.
+    /// A frame in the driver, in the allocator of pages and in GRO.
     pub frame: Span,
-    /// A merged segment in IP and TCP: socket buffer, protocol, acknowledgement.
+    /// A merged segment: socket buffers, protocol, acknowledgement.
     pub segment: Span,
-    /// A `recv` call: system call, locks, freeing pages.
+    /// A `recv` call: system call and scheduler.
     pub read: Span,
+    /// Instructions before each piece of a copy, the start-up of the string instruction among them. A piece ends with its
+    /// page; a frame's head is one.
+    pub piece: u32,
+    /// Instructions that copy a line, beside a load and a store.
+    pub line: u32,
+    /// A frame's beginning, which the driver copies to the socket buffer.
+    pub head: Size,
     /// An interrupt and the start of polling.
     pub interrupt: Span,
     /// Waking the application that waits in `recv`.
@@ -28,31 +36,24 @@ pub struct TcpSpec {
     pub poll_budget: u32,
     /// Payload that GRO merges at most.
     pub merge: Size,
-    /// Window that a socket offers at first.
-    pub first_window: Size,
-    /// Largest window that a socket offers. It grows by what the application copies in a round-trip time (dynamic
-    /// right-sizing, as Linux does it).
-    pub receive_window: Size,
+    /// What a socket may hold (`tcp_rmem`, its tuning off). Half of what is free is offered as window
+    /// (`tcp_adv_win_scale` = 1), the rest is for what the kernel needs beside payload.
+    pub receive_buffer: Size,
 }
 
 impl TcpSpec {
     /// # Errors
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
+        if self.head.0 < LINE || self.head.0 % LINE != 0 || self.head.0 > 576 {
+            return Err(format!("head = \"{}\" is not a multiple of 64 B up to 576 B", self.head));
+        }
         if self.poll_budget == 0 || self.poll_budget > 1024 {
             return Err(format!("poll_budget = {} is not within 1 to 1024", self.poll_budget));
         }
-        if self.first_window.0 > self.receive_window.0 {
-            return Err(format!(
-                "first_window = \"{}\" is above receive_window = \"{}\"",
-                self.first_window, self.receive_window
-            ));
-        }
-        for (key, s) in
-            [("merge", self.merge), ("first_window", self.first_window), ("receive_window", self.receive_window)]
-        {
-            if s.0 < 9600 || s.0 > 1 << 30 {
-                return Err(format!("{key} = \"{s}\" is not within 9600 B to 1 GiB"));
+        for (key, s, least) in [("merge", self.merge, 9600), ("receive_buffer", self.receive_buffer, 4 * 9600)] {
+            if s.0 < least || s.0 > 1 << 30 {
+                return Err(format!("{key} = \"{s}\" is not within {least} B to 1 GiB"));
             }
         }
         Ok(())
@@ -67,6 +68,31 @@ pub struct Received {
     pub completion: u64,
     /// Offset of the frame in its pool.
     pub at: u64,
+    /// It ends a merged segment: what that held is freed once this one has been copied.
+    pub last: bool,
+}
+
+/// How frames lie in memory, in lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layout {
+    pub frame: u64,
+    pub page: u64,
+}
+
+impl Layout {
+    /// Where the frame at `at` begins on each of its pages.
+    fn pages(self, at: u64) -> impl Iterator<Item = u64> {
+        let first = at / self.page;
+        let last = (at + self.frame - 1) / self.page;
+        (first..=last).map(move |p| (p * self.page).max(at))
+    }
+}
+
+/// Where the parts of frames are in physical memory, by their offset in the pool.
+pub trait Places {
+    fn line(&mut self, at: u64) -> u64;
+    /// The kernel's structure for that line's page.
+    fn structure(&mut self, at: u64) -> u64;
 }
 
 /// Segments that came one after the other and were merged; everything below `next` had come by then.
@@ -85,6 +111,7 @@ pub enum Step {
     Idle,
     Poll,
     Copy,
+    Release,
 }
 
 /// What it should do next.
@@ -92,6 +119,8 @@ pub enum Step {
 pub enum Choice {
     Poll,
     Copy,
+    /// Free what has been copied, or let the socket go.
+    Release,
     /// Nothing until the interrupt that is due then.
     Until(Time),
     Nothing,
@@ -102,21 +131,21 @@ pub enum Choice {
 pub struct Busy {
     pub poll: Time,
     pub copy: Time,
-    /// Of polling and copying, what the application's system calls cost beside the copy.
+    pub release: Time,
+    /// Of copying, what the application's system calls cost.
     pub calls: Time,
 }
 
 /// One core's receive path, with one connection.
 #[derive(Clone)]
 pub struct Receiver {
+    layout: Layout,
     moderation: Time,
     moderation_frames: usize,
     budget: usize,
     merge: u32,
-    window: u32,
-    window_limit: u32,
-    /// Right-sizing: copied by then, at what time, and the most in one round trip.
-    sized: (u32, Time, u32),
+    /// Segments that the socket may hold.
+    buffer: u32,
     /// Frames whose completions are there, and when the first of them will have raised an interrupt.
     completed: VecDeque<Received>,
     interrupt: Time,
@@ -126,6 +155,16 @@ pub struct Receiver {
     next: u32,
     early: VecDeque<Option<Received>>,
     queue: VecDeque<Received>,
+    /// Frames that the driver has taken, and the segments that they were merged to, until the connection sees them.
+    /// While `recv` holds the socket's lock, they wait (the socket's backlog).
+    backlog: VecDeque<Received>,
+    runs: Vec<Merged>,
+    locked: bool,
+    /// `recv` ends or has run dry: it lets the socket go.
+    unlock: bool,
+    /// Frames that have been copied and still use their pages; a whole segment's are freed.
+    copies: Vec<u64>,
+    free: bool,
     /// Segments that the application has; the window's edge that the sender knows.
     pub copied: u32,
     edge: u32,
@@ -145,25 +184,29 @@ pub struct Receiver {
 
 impl Receiver {
     /// `payload` is a full segment's; interrupts come `moderation` after a completion, or with `frames` of them.
-    pub fn new(s: &TcpSpec, payload: u64, moderation: Time, frames: u32) -> Receiver {
-        let segments = |s: Size| (s.0 / payload).max(2) as u32;
-        let window = segments(s.first_window);
+    pub fn new(s: &TcpSpec, layout: Layout, payload: u64, moderation: Time, frames: u32) -> Receiver {
+        let buffer = (s.receive_buffer.0 / payload) as u32;
         Receiver {
+            layout,
             moderation,
             moderation_frames: frames as usize,
             budget: s.poll_budget as usize,
             merge: (s.merge.0 / payload).max(1) as u32,
-            window,
-            window_limit: segments(s.receive_window),
-            sized: (0, Time::ZERO, window / 2),
+            buffer,
             completed: VecDeque::with_capacity(1024),
             interrupt: Time::MAX,
             polling: false,
             next: 0,
             early: VecDeque::with_capacity(1024),
             queue: VecDeque::with_capacity(1024),
+            backlog: VecDeque::with_capacity(1024),
+            runs: Vec::with_capacity(64),
+            locked: false,
+            unlock: false,
+            copies: Vec::with_capacity(64),
+            free: false,
             copied: 0,
-            edge: window,
+            edge: buffer / 2,
             step: Step::Idle,
             since: Time::ZERO,
             merged: Vec::with_capacity(64),
@@ -197,6 +240,9 @@ impl Receiver {
         if !self.completed.is_empty() && (self.polling || self.interrupt <= now) {
             return Choice::Poll;
         }
+        if self.unlock || self.free {
+            return Choice::Release;
+        }
         if !self.queue.is_empty() {
             return Choice::Copy;
         }
@@ -207,8 +253,8 @@ impl Receiver {
         }
     }
 
-    /// Ops of a poll; `line` finds a line of a frame by its offset.
-    pub fn poll(&mut self, s: &TcpSpec, p: &mut Program, mut line: impl FnMut(&Received, u64) -> u64) {
+    /// Ops of a poll.
+    pub fn poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
         self.step = Step::Poll;
         if !self.polling {
             self.polling = true;
@@ -221,31 +267,67 @@ impl Receiver {
         for _ in 0..n {
             let r = self.completed.pop_front().expect("counted");
             // The completion says where the frame is, its header to whom it belongs.
-            p.push(Op::Anchor { line: r.completion });
-            p.push(Op::Chase { line: line(&r, 0), delay: 0 });
+            p.push(Op::Load { line: r.completion, lines: 1 });
+            self.count_users(r.at, p, at);
+            for i in 0..s.head.0 / LINE {
+                p.push(Op::Load { line: at.line(r.at + i), lines: 1 });
+            }
             p.push(Op::Fence);
             p.push(Op::Stall(s.frame.0));
-            self.take(r);
+            self.merge(r);
         }
-        for _ in 0..self.merged.len() {
-            p.push(Op::Stall(s.segment.0));
+        if !self.locked {
+            self.deliver(s, p, at);
         }
     }
 
-    /// A frame's segment enters the connection.
-    fn take(&mut self, r: Received) {
-        let ahead = r.seq.wrapping_sub(self.next) as usize;
-        if r.seq < self.next || self.early.get(ahead).is_some_and(Option::is_some) {
-            self.duplicates += 1;
-            return;
-        }
+    /// GRO: a frame that follows the last one lengthens its segment.
+    fn merge(&mut self, r: Received) {
+        self.backlog.push_back(r);
         let mark = u32::from(r.marked);
-        match self.merged.last_mut() {
+        match self.runs.last_mut() {
             Some(m) if m.to == r.seq && m.to - m.from < self.merge => {
                 m.to += 1;
                 m.marked += mark;
             }
-            _ => self.merged.push(Merged { from: r.seq, to: r.seq + 1, next: 0, marked: mark }),
+            _ => self.runs.push(Merged { from: r.seq, to: r.seq + 1, next: 0, marked: mark }),
+        }
+    }
+
+    /// The connection sees the segments that wait for it.
+    fn deliver(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
+        for i in 0..self.runs.len() {
+            p.push(Op::Stall(s.segment.0));
+            let mut run = self.runs[i];
+            for seq in run.from..run.to {
+                let mut r = self.backlog.pop_front().expect("a run's frames wait");
+                r.last = seq + 1 == run.to;
+                if !self.take(r) {
+                    self.count_users(r.at, p, at);
+                }
+            }
+            run.next = self.next;
+            self.merged.push(run);
+        }
+        self.runs.clear();
+    }
+
+    /// The frame at `at` begins or ends to use its pages. A locked instruction waits for every access before it, and what
+    /// follows waits for it.
+    fn count_users(&self, at: u64, p: &mut Program, places: &mut impl Places) {
+        for page in self.layout.pages(at) {
+            p.push(Op::Fence);
+            p.push(Op::Store { line: places.structure(page), lines: 1 });
+            p.push(Op::Fence);
+        }
+    }
+
+    /// A frame's segment enters the connection; false when it had come before.
+    fn take(&mut self, r: Received) -> bool {
+        let ahead = r.seq.wrapping_sub(self.next) as usize;
+        if r.seq < self.next || self.early.get(ahead).is_some_and(Option::is_some) {
+            self.duplicates += 1;
+            return false;
         }
         while self.early.len() <= ahead {
             self.early.push_back(None);
@@ -256,36 +338,66 @@ impl Receiver {
             self.queue.push_back(r);
             self.next += 1;
         }
-        if let Some(m) = self.merged.last_mut() {
-            m.next = self.next;
-        }
+        true
     }
 
-    /// Ops that copy the oldest segment, or as much of it as the present `recv` takes, to the application's buffer of
-    /// `lines` lines from `to` on; a segment has `payload` lines.
+    /// Ops that copy the oldest segment to the application's buffer of `lines` lines from `to` on; once that is full, the
+    /// application spends `between` before it asks again.
     pub fn copy(
         &mut self,
         s: &TcpSpec,
         p: &mut Program,
-        (to, lines, payload): (u64, u64, u64),
-        mut line: impl FnMut(&Received, u64) -> u64,
+        ((to, lines), between): ((u64, u64), Span),
+        at: &mut impl Places,
     ) {
         self.step = Step::Copy;
+        self.merged.clear();
+        self.locked = true;
         if self.asleep {
-            // `recv` had run dry: what it got went to the application, which called again and waited.
+            // `recv` had run dry: what it got went to the application, which called again for the rest and waited.
             self.asleep = false;
-            self.filled = 0;
             self.calls(s.wake, p);
             self.calls(s.read, p);
         }
         let r = *self.queue.front().expect("something to copy");
-        for i in 0..payload {
+        let head = s.head.0 / LINE;
+        p.compute(s.piece);
+        for i in 1..self.layout.frame {
+            if i == head || i > head && (r.at + i) % self.layout.page == 0 {
+                p.compute(s.piece);
+            }
             if self.filled == lines {
                 self.filled = 0;
+                self.unlock = true;
+                self.calls(between, p);
                 self.calls(s.read, p);
             }
-            p.push(Op::Copy { from: line(&r, 1 + i), to: to + self.filled, lines: 1, dependent: false });
+            let to = to + self.filled;
+            if i < head {
+                p.push(Op::Store { line: to, lines: 1 }); // from the socket buffer
+            } else {
+                p.push(Op::Copy { from: at.line(r.at + i), to, lines: 1, dependent: false });
+                p.compute(s.line);
+            }
             self.filled += 1;
+        }
+        self.copies.push(r.at);
+        self.free |= r.last;
+    }
+
+    /// Ops that free the segments that have been copied and, when `recv` lets the socket go, take in what came meanwhile.
+    pub fn release(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
+        self.step = Step::Release;
+        self.merged.clear();
+        if std::mem::take(&mut self.free) {
+            for i in 0..self.copies.len() {
+                self.count_users(self.copies[i], p, at);
+            }
+            self.copies.clear();
+        }
+        if self.unlock {
+            self.locked = false;
+            self.deliver(s, p, at);
         }
     }
 
@@ -311,42 +423,37 @@ impl Receiver {
                 }
             }
             Step::Copy => {
-                self.merged.clear();
                 self.busy.copy += spent;
                 self.queue.pop_front();
                 self.copied += 1;
-                self.asleep = self.queue.is_empty();
-                let known = self.edge - self.next;
-                let room = self.copied + self.window - self.next;
-                opened = 2 * known <= self.window && room >= 2 * known && room >= self.window / 16;
+                self.unlock |= self.queue.is_empty();
+            }
+            Step::Release => {
+                self.busy.release += spent;
+                if std::mem::take(&mut self.unlock) {
+                    self.asleep = self.queue.is_empty();
+                    let (known, room) = (self.edge - self.next, self.room());
+                    opened = 2 * known <= self.buffer / 2 && room >= 2 * known && room >= self.buffer / 32;
+                }
             }
         }
         (opened, descriptors)
     }
 
-    /// Segments that the step that has just ended merged.
+    /// Segments that the connection saw in the step that has just ended.
     pub fn merged(&self) -> &[Merged] {
         &self.merged
     }
 
-    /// A round trip of `rtt` may have passed: sizes the window by what the application took in it.
-    pub fn size(&mut self, now: Time, rtt: Time) {
-        let (copied, since, most) = self.sized;
-        if rtt == Time::ZERO || now - since < rtt {
-            return;
-        }
-        let took = self.copied - copied;
-        if took > most {
-            let base = 2 * took + 16;
-            let grow = base * (took - most) / most.max(1);
-            self.window = self.window.max((base + 2 * grow).min(self.window_limit));
-        }
-        self.sized = (self.copied, now, most.max(took));
+    /// Segments beyond the last in order that there is room for.
+    fn room(&self) -> u32 {
+        let held = self.queue.len() + self.early.iter().flatten().count();
+        self.buffer.saturating_sub(held as u32) / 2
     }
 
     /// Everything below has come; and how far the sender may go, which it is told now.
     pub fn tell(&mut self) -> (u32, u32) {
-        self.edge = self.edge.max(self.copied + self.window);
+        self.edge = self.edge.max(self.next + self.room());
         (self.next, self.edge)
     }
 
@@ -359,7 +466,7 @@ impl Receiver {
     /// Segments that have come in order; frames and segments that wait here.
     pub fn holds(&self) -> (u32, u64) {
         let early = self.early.iter().flatten().count();
-        (self.next, (self.completed.len() + early) as u64)
+        (self.next, (self.completed.len() + self.backlog.len() + early) as u64)
     }
 
     /// # Errors
@@ -374,5 +481,145 @@ impl Receiver {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames of 141 lines in pages of 64; a line stands for its offset, a page's structure for 10^6 and its number.
+    const LAYOUT: Layout = Layout { frame: 141, page: 64 };
+    const PAYLOAD: u64 = 8948;
+
+    struct Plain;
+    impl Places for Plain {
+        fn line(&mut self, at: u64) -> u64 {
+            at
+        }
+        fn structure(&mut self, at: u64) -> u64 {
+            1_000_000 + at / LAYOUT.page
+        }
+    }
+
+    fn costs(buffer: u64) -> TcpSpec {
+        TcpSpec {
+            frame: Span(500_000),
+            segment: Span(800_000),
+            read: Span(0),
+            piece: 200,
+            line: 0,
+            head: Size(256),
+            interrupt: Span(0),
+            wake: Span(0),
+            poll_budget: 64,
+            merge: Size(64 << 10),
+            receive_buffer: Size(buffer * PAYLOAD),
+        }
+    }
+
+    fn receiver(s: &TcpSpec) -> Receiver {
+        Receiver::new(s, LAYOUT, PAYLOAD, Time::ZERO, 32)
+    }
+
+    fn land(r: &mut Receiver, seq: u32) {
+        let at = u64::from(seq) * LAYOUT.frame;
+        r.landed(Received { seq, marked: false, completion: 9_000_000, at, last: false }, Time::ZERO);
+    }
+
+    /// One step of what the core chooses, and its ops.
+    fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
+        let (choice, mut p) = (r.choose(Time::ZERO), Program::default());
+        match choice {
+            Choice::Poll => r.poll(s, &mut p, &mut Plain),
+            Choice::Copy => r.copy(s, &mut p, ((5_000_000, 2048), Span(0)), &mut Plain),
+            Choice::Release => r.release(s, &mut p, &mut Plain),
+            _ => {}
+        }
+        r.end(Time::ZERO);
+        (choice, p.ops)
+    }
+
+    fn structures(ops: &[Op]) -> Vec<u64> {
+        let page = |o: &Op| match *o {
+            Op::Store { line, .. } if (1_000_000..2_000_000).contains(&line) => Some(line - 1_000_000),
+            _ => None,
+        };
+        ops.iter().filter_map(page).collect()
+    }
+
+    #[test]
+    fn acknowledgements_wait_while_recv_holds_the_socket() {
+        let s = costs(100);
+        let mut r = receiver(&s);
+        (0..2).for_each(|n| land(&mut r, n));
+        assert_eq!(step(&mut r, &s).0, Choice::Poll);
+        assert_eq!(r.merged(), [Merged { from: 0, to: 2, next: 2, marked: 0 }], "at once, while nobody reads");
+        assert_eq!(step(&mut r, &s).0, Choice::Copy);
+        (2..5).for_each(|n| land(&mut r, n));
+        let (choice, ops) = step(&mut r, &s);
+        assert_eq!((choice, r.merged()), (Choice::Poll, &[][..]));
+        assert!(!ops.contains(&Op::Stall(s.segment.0)), "the protocol waits as well");
+        assert_eq!(step(&mut r, &s).0, Choice::Copy);
+        let (choice, ops) = step(&mut r, &s);
+        assert_eq!(choice, Choice::Release, "the queue has run dry");
+        assert!(ops.contains(&Op::Stall(s.segment.0)));
+        assert_eq!(r.merged(), [Merged { from: 2, to: 5, next: 5, marked: 0 }]);
+        r.check().expect("balanced");
+    }
+
+    /// Frame n covers lines 141 n to 141 n + 140, hence pages 141 n / 64 to (141 n + 140) / 64.
+    #[test]
+    fn users_of_pages_are_counted_when_a_frame_comes_and_when_its_segment_has_been_copied() {
+        let s = costs(100);
+        let mut r = receiver(&s);
+        (0..2).for_each(|n| land(&mut r, n));
+        let pages = [0, 1, 2, 2, 3, 4];
+        let (_, ops) = step(&mut r, &s);
+        assert_eq!(structures(&ops), pages);
+        for (i, o) in ops.iter().enumerate().filter(|(_, o)| !structures(&[**o]).is_empty()) {
+            assert_eq!((ops[i - 1], ops[i + 1]), (Op::Fence, Op::Fence), "{o:?} is locked");
+        }
+        for _ in 0..2 {
+            let (choice, ops) = step(&mut r, &s);
+            assert_eq!((choice, structures(&ops).len()), (Choice::Copy, 0));
+        }
+        let (choice, ops) = step(&mut r, &s);
+        assert_eq!((choice, structures(&ops)), (Choice::Release, pages.to_vec()));
+    }
+
+    /// Frame 0 lies on three pages and its head is a piece of its own; each line but the first, of headers, is stored once,
+    /// and the head's are read when it is polled.
+    #[test]
+    fn a_copy_goes_in_pieces_that_end_with_their_pages() {
+        let s = costs(100);
+        let mut r = receiver(&s);
+        land(&mut r, 0);
+        let reads = |ops: &[Op]| -> Vec<u64> {
+            let read = |o: &Op| match *o {
+                Op::Load { line, .. } | Op::Copy { from: line, .. } if line < 141 => Some(line),
+                _ => None,
+            };
+            ops.iter().filter_map(read).collect()
+        };
+        let polled = reads(&step(&mut r, &s).1);
+        let ops = step(&mut r, &s).1;
+        assert_eq!([polled, reads(&ops)].concat(), (0..141).collect::<Vec<_>>());
+        assert_eq!(ops.iter().filter(|o| **o == Op::Compute(200)).count(), 4);
+        let stored = ops.iter().filter(|o| matches!(o, Op::Store { .. } | Op::Copy { .. })).count();
+        assert_eq!(stored, 140);
+    }
+
+    #[test]
+    fn half_of_what_is_free_is_offered_and_never_taken_back() {
+        let s = costs(20);
+        let mut r = receiver(&s);
+        assert_eq!(r.first_edge(), 10);
+        (0..4).for_each(|n| land(&mut r, n));
+        step(&mut r, &s);
+        assert_eq!(r.tell(), (4, 4 + (20 - 4) / 2));
+        (4..12).for_each(|n| land(&mut r, n));
+        step(&mut r, &s);
+        assert_eq!(r.tell(), (12, 12 + (20 - 12) / 2));
     }
 }

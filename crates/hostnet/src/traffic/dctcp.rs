@@ -20,6 +20,9 @@ pub struct DctcpSpec {
     /// Segments that a flow may send at once at its beginning.
     #[serde(default = "initial_window")]
     pub initial_window: u32,
+    /// What a sender's socket may hold until it is acknowledged (`tcp_wmem`, its tuning off).
+    #[serde(default = "send_buffer")]
+    pub send_buffer: Size,
     /// Segments that a flow sends back to back before another has its turn (TCP segmentation offload).
     #[serde(default = "burst")]
     pub burst: u32,
@@ -45,6 +48,9 @@ fn gain() -> f64 {
 fn initial_window() -> u32 {
     10
 }
+fn send_buffer() -> Size {
+    Size(1_000_000)
+}
 fn burst() -> u32 {
     7
 }
@@ -69,6 +75,7 @@ impl Default for DctcpSpec {
         DctcpSpec {
             gain: gain(),
             initial_window: initial_window(),
+            send_buffer: send_buffer(),
             burst: burst(),
             ports: ports(),
             mark: mark(),
@@ -90,6 +97,9 @@ impl DctcpSpec {
             if v == 0 || v > 1000 {
                 return Err(format!("{key} = {v} is not within 1 to 1000"));
             }
+        }
+        if self.send_buffer.0 < 2 * 9600 {
+            return Err(format!("send_buffer = \"{}\" is below 19200 B", self.send_buffer));
         }
         if self.mark.0 > self.queue.0 {
             return Err(format!("mark = \"{}\" is above queue = \"{}\"", self.mark, self.queue));
@@ -145,6 +155,8 @@ pub struct Flow {
     out: u32,
     lost: u32,
     edge: u32,
+    /// Segments that the socket holds at most.
+    buffer: usize,
     window: f64,
     threshold: f64,
     /// Recovery ends when everything below has arrived.
@@ -158,8 +170,6 @@ pub struct Flow {
     newest: u64,
     heard: Time,
     pub retransmitted: u64,
-    /// Smoothed round-trip time, as both ends know it from timestamps.
-    pub smoothed: Time,
     /// Sum and number of round-trip times.
     trips: (u64, u64),
 }
@@ -167,13 +177,14 @@ pub struct Flow {
 const REORDERING: u64 = 3;
 
 impl Flow {
-    fn new(s: &DctcpSpec, edge: u32) -> Flow {
+    fn new(s: &DctcpSpec, edge: u32, bytes: u64) -> Flow {
         Flow {
             base: 0,
             sent: VecDeque::with_capacity(1024),
             out: 0,
             lost: 0,
             edge,
+            buffer: (s.send_buffer.0 / bytes) as usize,
             window: s.initial_window.into(),
             threshold: f64::INFINITY,
             recover: None,
@@ -185,7 +196,6 @@ impl Flow {
             newest: 0,
             heard: Time::ZERO,
             retransmitted: 0,
-            smoothed: Time::ZERO,
             trips: (0, 0),
         }
     }
@@ -195,7 +205,8 @@ impl Flow {
     }
 
     fn may_send(&self) -> bool {
-        f64::from(self.out) + 1.0 <= self.window && (self.lost > 0 || self.next() < self.edge)
+        let new = self.next() < self.edge && self.sent.len() < self.buffer;
+        f64::from(self.out) + 1.0 <= self.window && (self.lost > 0 || new)
     }
 
     /// Sends a lost segment again, or else a new one.
@@ -229,8 +240,6 @@ impl Flow {
             if !s.again {
                 let trip = now - s.at;
                 self.trips = (self.trips.0 + trip.0, self.trips.1 + 1);
-                let old = if self.smoothed == Time::ZERO { trip } else { self.smoothed };
-                self.smoothed = Time((7 * old.0 + trip.0) / 8);
             }
             arrived += 1;
         }
@@ -344,7 +353,7 @@ impl Senders {
             left: s.burst,
         };
         Senders {
-            flows: (0..flows).map(|_| Flow::new(s, edge)).collect(),
+            flows: (0..flows).map(|_| Flow::new(s, edge, bytes)).collect(),
             ports: (0..ports).map(port).collect(),
             gain: s.gain,
             burst: s.burst,
@@ -498,7 +507,7 @@ mod tests {
     const G: f64 = 1.0 / 16.0;
 
     fn flow(window: u32) -> Flow {
-        Flow::new(&DctcpSpec { initial_window: window, ..DctcpSpec::default() }, 10_000)
+        Flow::new(&DctcpSpec { initial_window: window, ..DctcpSpec::default() }, 10_000, 9014)
     }
 
     fn send_all(f: &mut Flow, now: Time) {
@@ -571,6 +580,17 @@ mod tests {
         f.acknowledge(&Ack { flow: 0, next: 0, from: 0, to: 0, edge: 9, marked: 0 }, G, 1, Time::us(1));
         send_all(&mut f, Time::us(1));
         assert_eq!(f.next(), 9);
+    }
+
+    #[test]
+    fn a_sender_keeps_what_its_socket_holds_until_it_is_acknowledged() {
+        let spec = DctcpSpec { initial_window: 100, send_buffer: Size(20 * 9014 + 500), ..DctcpSpec::default() };
+        let mut f = Flow::new(&spec, 10_000, 9014);
+        send_all(&mut f, Time::ZERO);
+        assert_eq!(f.next(), 20);
+        f.acknowledge(&Ack { flow: 0, next: 5, from: 0, to: 5, edge: 10_000, marked: 0 }, G, 1, Time::us(1));
+        send_all(&mut f, Time::us(1));
+        assert_eq!(f.next(), 25);
     }
 
     #[test]
