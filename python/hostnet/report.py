@@ -280,14 +280,14 @@ def _provenance(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> s
 def _study(folder: Path) -> tuple[str, str]:
     import polars as pl
 
-    about = json.loads(_text(folder / "study.json"))
+    (about,) = _objects(folder / "study.json", _ABOUT, whole=True)
     name = about["table"]
     try:
         tables = {f.stem: pl.read_parquet(f) for f in sorted(folder.glob(f"{name}*.parquet"))}
         frame = tables.pop(name)
-    except (KeyError, OSError):
+    except (KeyError, OSError, pl.exceptions.PolarsError):
         raise HostnetError(f"{folder}: {name}.parquet is missing or cannot be read.") from None
-    specs = [json.loads(line) for line in _text(folder / "specs.json").splitlines()]
+    specs = _objects(folder / "specs.json", ("point", "spec"))
     figure = figure_of(name, frame, tables, about["metrics"])
     swept = [c for c in specs[0]["point"] if c in frame.columns and frame[c].count()]
     metrics = [m for m in about["metrics"] if m in frame.columns and m not in swept]
@@ -328,11 +328,30 @@ def _study(folder: Path) -> tuple[str, str]:
     return body, f"{about['system']} {about['figure']}: {about['title']}"
 
 
+# What the report takes of `study.json`.
+_ABOUT = ("system", "figure", "title", "table", "metrics", "units", "points", "cached", "wall_s", "engine", "host", "quick",
+          "written")
+
+
+def _objects(file: Path, keys: Sequence[str], *, whole: bool = False) -> list[dict[str, Any]]:
+    """The JSON objects of a file, one or a line each, which have these keys."""
+    text = _text(file)
+    try:
+        found = [json.loads(t) for t in ([text] if whole else text.splitlines())]
+    except ValueError:
+        found = []
+    if not found or not all(isinstance(x, dict) and set(keys) <= x.keys() for x in found):
+        raise HostnetError(f"{file}: is not as a study wrote it; run the study again.")
+    return found
+
+
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as e:
         raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
+    except UnicodeDecodeError:
+        raise HostnetError(f"{file}: is not a text file.") from None
 
 
 # ---- HTML --------------------------------------------------------------------------------------------------------

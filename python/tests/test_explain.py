@@ -172,6 +172,7 @@ def without(*names: str) -> dict[str, float]:
     ("1000,,rpq_ocupancy,1,100,,\n", "did you mean 'rpq_occupancy'?"),
     (perf({"wpq_ge34": 7.0}).replace("70,,", "<not counted>,,"), "line 4: `wpq_ge34` was not counted"),
     (perf(quadrant3()) + "<not supported>,,cas_read,0,100.00,,\n", "line 28: `cas_read` was not supported"),
+    (perf(quadrant3()) + "nan,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'nan' where a count is expected"),
     (perf(quadrant3()) + "many,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'many' where a count is expected"),
     (perf(without("rpq_occupancy")), "the event `rpq_occupancy` (read pending queue entries"),
     (perf(without("cas_write")), "record it as `uncore_imc/event=0x4,umask=0xc,name=cas_write/`"),

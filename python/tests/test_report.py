@@ -162,7 +162,8 @@ def test_an_unwritable_report_is_one_sentence(tmp_path):
         write_report(fakeresults.three(), tmp_path / "file" / "r.html")
 
 
-def test_a_study_directory_has_figure_points_specs_and_provenance(tmp_path):
+@pytest.fixture
+def study_directory(tmp_path):
     frame = paperworld.fig5().with_columns(pl.lit(1).alias("seed"), pl.lit(1500.0).alias("measure_us"))
     frame.write_parquet(tmp_path / "sweeper_fig5.parquet")
     units = {c: "" for c in [*paperworld.SWEPT, *paperworld.METRICS]} | {"throughput_mrps": "Mrps"}
@@ -174,7 +175,20 @@ def test_a_study_directory_has_figure_points_specs_and_provenance(tmp_path):
     (tmp_path / "study.json").write_text(json.dumps(about))
     specs = [{"key": "k", "point": {"system": s, "ways": None}, "spec": {"name": "kvs"}} for s in ("ddio", "ideal")]
     (tmp_path / "specs.json").write_text("".join(json.dumps(s) + "\n" for s in specs))
-    page = write_report(tmp_path).read_text(encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", ["study.json", "specs.json", "sweeper_fig5.parquet"])
+@pytest.mark.parametrize("damage", ["", "{", "{}\n", "[3]\n", "\xff\x00"])
+def test_a_damaged_study_directory_is_one_sentence_that_names_the_file(study_directory, file, damage):
+    (study_directory / file).write_bytes(damage.encode("latin-1"))
+    with pytest.raises(HostnetError, match=f"{file}.*[.]$"):
+        write_report(study_directory)
+    assert not (study_directory / "report.html").exists()
+
+
+def test_a_study_directory_has_figure_points_specs_and_provenance(study_directory):
+    page = write_report(study_directory).read_text(encoding="utf-8")
     assert len(page) < 3_000_000
     outline = Outline(page)
     assert sum(row[:1] == ["ideal"] for row in outline.cells) == 6

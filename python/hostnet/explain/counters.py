@@ -67,7 +67,7 @@ def _number(file: str, line: int, event: str, text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if value < 0:
+    if not 0 <= value < float("inf"):
         raise HostnetError(f"{file}: line {line}: `{event}` has {text!r} where a count is expected.")
     return value
 
