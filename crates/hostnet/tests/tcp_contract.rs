@@ -134,3 +134,19 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
     let icelake = text(4, "", "", "").replace("platform = \"cascadelake\"", "platform = \"icelake\"");
     bad(&icelake, "platform \"icelake\" lacks");
 }
+
+/// A slow IIO loses packets of senders that see no mark (t04). Told of its full buffer, they keep the average below the mark,
+/// and nothing is lost.
+#[test]
+fn t10_marks_of_a_congested_host_replace_losses() {
+    let slow = |more: &str| {
+        let t = text(4, "", "", "[override.iio]\nwrite_buffer = 24\n").replace("600 us", "4 ms");
+        simulate(&t.replace("kind = \"ethernet\"", &format!("kind = \"ethernet\"\n{more}")))
+    };
+    let (deaf, told) = (slow(""), slow("host_mark = 18"));
+    assert!(get(&deaf, "packet_loss") > 1e-3 && get(&deaf, "dctcp_alpha") < 1e-3);
+    assert!(get(&deaf, "iio_write_occ") > 18.0);
+    assert_eq!(get(&told, "packet_loss"), 0.0);
+    assert!(get(&told, "dctcp_alpha") > 0.1 && get(&told, "dctcp_alpha") < 1.0);
+    assert!(get(&told, "iio_write_occ") < 18.0, "{} entries", get(&told, "iio_write_occ"));
+}

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import Point, Rows, Study
 from .hostnetwork import colocation, degradations
+from .hostnetwork_net import TCP_CORES, tcp_point
 
 # Cores beside a device of the same four SSDs, at the highest generation that each host's root ports have.
 MEMORIES = {
@@ -15,6 +16,8 @@ MEMORIES = {
     "HBM2E, 8 channels": ("xeonmax", (1, 2, 4, 6, 10, 14)),
 }
 ORDERS = {"by arrival": "arrival", "in turns": "turns"}
+# hostCC (SIGCOMM'23) calls a host congested from 70 of its 93 write entries on.
+RESPONSES = {"loss alone": None, "hostCC marks": 70}
 CONTROLLERS = {"one IIO": 1, "two IIOs": 2}
 
 
@@ -33,14 +36,24 @@ def controllers(quick: bool) -> list[Point]:
             for p in colocation(quick, q, columns={"case": case}, changes={"override.iio.count": count})]
 
 
+def responses(quick: bool) -> list[Point]:
+    out = []
+    for case, mark in RESPONSES.items():
+        told = {"peripheral.0.host_mark": mark} if mark else {}
+        out += [tcp_point(quick, "iso-c2m", "readwrite", n, columns={"case": case, "quadrant": 3}) for n in TCP_CORES]
+        out += [tcp_point(quick, run, c2m, n, columns={"case": case, "quadrant": 3}, changes=told)
+                for run, c2m, cores in (("iso-p2m", None, (0,)), ("colo", "readwrite", TCP_CORES)) for n in cores]
+    return out
+
+
 def within_cases(rows: Rows) -> list[dict[str, Any]]:
     """Degradations, each against the same host alone."""
     return degradations(rows, ("case", "c2m", "n"), ("case", "p2m"))
 
 
-def _study(figure: str, title: str, points: Any) -> Study:
+def _study(figure: str, title: str, points: Any, *more: str) -> Study:
     return Study("hostnetwork", figure, title, points,
-                 ("degr_c2m", "degr_p2m", "regime", "c2m_gbs", "p2m_gbs", "mem_bw_gbs", "mem_peak_gbs", "wpq_full_frac", "iio_write_lat_ns",
+                 (*more, "degr_c2m", "degr_p2m", "regime", "c2m_gbs", "p2m_gbs", "mem_bw_gbs", "mem_peak_gbs", "wpq_full_frac", "iio_write_lat_ns",
                   "cha_adm_c2m_ns", "cha_adm_p2m_ns"),
                  derived_units={"n": "cores", "degr_c2m": "x", "degr_p2m": "x"}, across=within_cases)
 
@@ -48,5 +61,7 @@ def _study(figure: str, title: str, points: Any) -> Study:
 STUDIES = [
     _study("future-memory", "Quadrants 1 and 3 on DDR4, DDR5 and HBM", memories),
     _study("future-iios", "Quadrants 1 and 3 with the devices at one and at two IIOs", controllers),
+    _study("future-hostcc", "DCTCP beside C2M-ReadWrite: a host that tells its congestion", responses,
+           "net_gbs", "packet_loss", "dctcp_alpha", "iio_write_occ"),
     _study("future-isolation", "Quadrant 3: cores and devices take turns at the home agent", isolation),
 ]

@@ -391,6 +391,11 @@ impl Iio {
         })
     }
 
+    /// Write entries that are in use at the controller of port `p`.
+    pub fn held_writes(&self, p: usize) -> u32 {
+        self.stacks[self.stack_of(p)].write.used()
+    }
+
     /// The same to look at.
     pub fn ethernet(&self) -> Option<&NetDev> {
         self.devices().find_map(|d| match d {

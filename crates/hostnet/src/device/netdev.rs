@@ -53,6 +53,10 @@ pub struct EthernetSpec {
     /// Completions that raise the interrupt at once.
     #[serde(default = "moderation_frames")]
     pub moderation_frames: u32,
+    /// Congestion of the host told to the senders (hostCC, SIGCOMM'23): frames that come while the IIO has this many
+    /// write entries in use, on a moving average, count as marked. Absent: never.
+    #[serde(default)]
+    pub host_mark: Option<u32>,
 }
 fn mtu() -> Size {
     Size(9000)
@@ -97,6 +101,9 @@ impl EthernetSpec {
             if v == 0 {
                 return Err(format!("{key} = 0 must be positive"));
             }
+        }
+        if self.host_mark == Some(0) {
+            return Err("host_mark = 0 must be positive".into());
         }
         if !self.page.0.is_power_of_two() || self.page.0 < LINE || self.pool.0 % self.page.0 != 0 {
             return Err(format!(

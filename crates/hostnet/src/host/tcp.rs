@@ -12,6 +12,9 @@ use crate::meter::Values;
 use crate::stack::tcp::{Choice, Layout, Places, Received, Receiver};
 use crate::traffic::dctcp::{Ack, Senders};
 
+/// Weight of a frame's look at the IIO in the average (hostCC's for occupancy).
+const WEIGHT: f64 = 1.0 / 8.0;
+
 /// Connections, one to each core of a tenant.
 #[derive(Clone)]
 pub struct Tcp {
@@ -22,6 +25,9 @@ pub struct Tcp {
     senders: Senders,
     /// Bytes of payload in a segment.
     payload: u64,
+    /// IIO entries from which on the host marks, and those in use on average.
+    host_mark: Option<u32>,
+    held: f64,
     /// At the start of the window: frames counted, segments copied, segments sent again.
     before: (FrameCounts, u64, u64, u64),
 }
@@ -53,8 +59,16 @@ impl Tcp {
             receivers,
             senders,
             payload: nic.payload(),
+            host_mark: nic.host_mark,
+            held: 0.0,
             before: Default::default(),
         })
+    }
+
+    /// Whether a frame that finds `held` IIO entries in use is to be marked.
+    fn host_congested(&mut self, held: u32) -> bool {
+        self.held += WEIGHT * (f64::from(held) - self.held);
+        self.host_mark.is_some_and(|mark| self.held >= f64::from(mark))
     }
 
     fn copied(&self) -> u64 {
@@ -119,8 +133,10 @@ impl Host {
             Event::Probe(flow) => tcp.senders.on_probe(&mut self.cal, flow.into(), now),
             Event::Segment => {
                 let s = tcp.senders.arriving();
-                let frame = Frame { queue: s.flow, seq: s.seq, marked: s.marked, ..Frame::default() };
-                let Some((port, nic)) = iio.netdev() else { return };
+                let Some((port, _)) = iio.netdev() else { return };
+                let congested = tcp.host_congested(iio.held_writes(port));
+                let Some((_, nic)) = iio.netdev() else { return };
+                let frame = Frame { queue: s.flow, seq: s.seq, marked: s.marked || congested, ..Frame::default() };
                 if nic.arrive(frame) {
                     iio.kick(&mut self.cal, port, now);
                 }
