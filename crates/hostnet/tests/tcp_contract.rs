@@ -73,11 +73,12 @@ fn t04_a_slow_iio_loses_packets_and_none_for_good() {
     assert!(peak <= 130_944.0 && peak > 130_944.0 - 9014.0, "{peak}");
 }
 
-/// Flows from several hosts meet at a switch; DCTCP holds its queue near the mark: half of it to once and a half.
+/// Flows from several hosts meet at a switch; DCTCP holds its queue near the mark: half of it to once and a half. Below a mark
+/// of four bursts of 64 KiB, the queue would run dry between them.
 #[test]
 fn t05_marks_hold_the_switch_s_queue_near_the_threshold() {
     let alone = get(&simulate(&text(4, "", "", "")), "tcp_rtt_us");
-    for mark in [200.0, 800.0] {
+    for mark in [400.0, 800.0] {
         let senders = format!("ports = 4\nmark = \"{mark} KiB\"");
         let o = simulate(&text(4, "", &senders, "").replace("600 us", "8 ms"));
         let queueing = get(&o, "tcp_rtt_us") - alone;
@@ -149,4 +150,14 @@ fn t10_marks_of_a_congested_host_replace_losses() {
     assert_eq!(get(&told, "packet_loss"), 0.0);
     assert!(get(&told, "dctcp_alpha") > 0.1 && get(&told, "dctcp_alpha") < 1.0);
     assert!(get(&told, "iio_write_occ") < 18.0, "{} entries", get(&told, "iio_write_occ"));
+}
+
+/// Cai et al. (SIGCOMM 2021): 42.2 Gb/s on a core of 3.4 GHz, 19 % less without DDIO. What does not wait for memory scales
+/// with the clock: between 33.2 and 34.2 Gb/s here.
+#[test]
+fn t09_a_core_alone_receives_what_was_measured_without_ddio() {
+    let o = simulate(&text(1, "", "", "").replace("600 us", "4 ms"));
+    let gbps = 8.0 * get(&o, "net_gbs");
+    assert!((0.95 * 33.2..1.05 * 34.2).contains(&gbps), "{gbps} Gb/s");
+    near(get(&o, "net_busy"), 1.0, 1e-2, "the core is the bottleneck");
 }

@@ -1,0 +1,138 @@
+//! The receive path, step by step, against what the kernel does.
+
+use super::*;
+
+/// Frames of 141 lines in pages of 64; a line stands for its offset, a page's structure for 10^6 and its number.
+const LAYOUT: Layout = Layout { frame: 141, page: 64 };
+const PAYLOAD: u64 = 8948;
+
+struct Plain;
+impl Places for Plain {
+    fn line(&mut self, at: u64) -> u64 {
+        at
+    }
+    fn structure(&mut self, at: u64) -> u64 {
+        1_000_000 + at / LAYOUT.page
+    }
+}
+
+fn costs(buffer: u64) -> TcpSpec {
+    TcpSpec {
+        frame: Span(500_000),
+        segment: Span(800_000),
+        read: Span(0),
+        piece: 200,
+        line: 0,
+        head: Size(256),
+        interrupt: Span(0),
+        wake: Span(0),
+        poll_budget: 64,
+        merge: Size(64 << 10),
+        receive_buffer: Size(buffer * PAYLOAD),
+    }
+}
+
+fn receiver(s: &TcpSpec) -> Receiver {
+    Receiver::new(s, LAYOUT, PAYLOAD, Time::ZERO, 32)
+}
+
+fn land(r: &mut Receiver, seq: u32) {
+    let at = u64::from(seq) * LAYOUT.frame;
+    r.landed(Received { seq, marked: false, completion: 9_000_000, at, last: false }, Time::ZERO);
+}
+
+/// One step of what the core chooses, and its ops.
+fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
+    let (choice, mut p) = (r.choose(Time::ZERO), Program::default());
+    match choice {
+        Choice::Poll => r.poll(s, &mut p, &mut Plain),
+        Choice::Copy => r.copy(s, &mut p, ((5_000_000, 2048), Span(0)), &mut Plain),
+        Choice::Release => r.release(s, &mut p, &mut Plain),
+        _ => {}
+    }
+    r.end(Time::ZERO);
+    (choice, p.ops)
+}
+
+fn structures(ops: &[Op]) -> Vec<u64> {
+    let page = |o: &Op| match *o {
+        Op::Store { line, .. } if (1_000_000..2_000_000).contains(&line) => Some(line - 1_000_000),
+        _ => None,
+    };
+    ops.iter().filter_map(page).collect()
+}
+
+#[test]
+fn acknowledgements_wait_while_recv_holds_the_socket() {
+    let s = costs(100);
+    let mut r = receiver(&s);
+    (0..2).for_each(|n| land(&mut r, n));
+    assert_eq!(step(&mut r, &s).0, Choice::Poll);
+    assert_eq!(r.merged(), [Merged { from: 0, to: 2, next: 2, marked: 0 }], "at once, while nobody reads");
+    assert_eq!(step(&mut r, &s).0, Choice::Copy);
+    (2..5).for_each(|n| land(&mut r, n));
+    let (choice, ops) = step(&mut r, &s);
+    assert_eq!((choice, r.merged()), (Choice::Poll, &[][..]));
+    assert!(!ops.contains(&Op::Stall(s.segment.0)), "the protocol waits as well");
+    assert_eq!(step(&mut r, &s).0, Choice::Copy);
+    let (choice, ops) = step(&mut r, &s);
+    assert_eq!(choice, Choice::Release, "the queue has run dry");
+    assert!(ops.contains(&Op::Stall(s.segment.0)));
+    assert_eq!(r.merged(), [Merged { from: 2, to: 5, next: 5, marked: 0 }]);
+    r.check().expect("balanced");
+}
+
+/// Frame n covers lines 141 n to 141 n + 140, hence pages 141 n / 64 to (141 n + 140) / 64.
+#[test]
+fn users_of_pages_are_counted_when_a_frame_comes_and_when_its_segment_has_been_copied() {
+    let s = costs(100);
+    let mut r = receiver(&s);
+    (0..2).for_each(|n| land(&mut r, n));
+    let pages = [0, 1, 2, 2, 3, 4];
+    let (_, ops) = step(&mut r, &s);
+    assert_eq!(structures(&ops), pages);
+    for (i, o) in ops.iter().enumerate().filter(|(_, o)| !structures(&[**o]).is_empty()) {
+        assert_eq!((ops[i - 1], ops[i + 1]), (Op::Fence, Op::Fence), "{o:?} is locked");
+    }
+    for _ in 0..2 {
+        let (choice, ops) = step(&mut r, &s);
+        assert_eq!((choice, structures(&ops).len()), (Choice::Copy, 0));
+    }
+    let (choice, ops) = step(&mut r, &s);
+    assert_eq!((choice, structures(&ops)), (Choice::Release, pages.to_vec()));
+}
+
+/// Frame 0 lies on three pages and its head is a piece of its own; each line but the first, of headers, is stored once,
+/// and the head's are read when it is polled.
+#[test]
+fn a_copy_goes_in_pieces_that_end_with_their_pages() {
+    let s = costs(100);
+    let mut r = receiver(&s);
+    land(&mut r, 0);
+    let reads = |ops: &[Op]| -> Vec<u64> {
+        let read = |o: &Op| match *o {
+            Op::Load { line, .. } | Op::Copy { from: line, .. } if line < 141 => Some(line),
+            _ => None,
+        };
+        ops.iter().filter_map(read).collect()
+    };
+    let polled = reads(&step(&mut r, &s).1);
+    let ops = step(&mut r, &s).1;
+    assert_eq!([polled, reads(&ops)].concat(), (0..141).collect::<Vec<_>>());
+    assert_eq!(ops.iter().filter(|o| **o == Op::Compute(200)).count(), 4);
+    let stored = ops.iter().filter(|o| matches!(o, Op::Store { .. } | Op::Copy { .. })).count();
+    assert_eq!(stored, 140);
+}
+
+#[test]
+fn half_of_what_is_free_is_offered_and_never_taken_back() {
+    let s = costs(20);
+    let mut r = receiver(&s);
+    assert_eq!(r.first_edge(), 10);
+    (0..4).for_each(|n| land(&mut r, n));
+    step(&mut r, &s);
+    assert_eq!(r.tell(), (4, 4 + (20 - 4) / 2));
+    (4..12).for_each(|n| land(&mut r, n));
+    step(&mut r, &s);
+    assert_eq!(r.tell(), (12, 12 + (20 - 12) / 2));
+}
