@@ -163,6 +163,9 @@ class EthernetPeripheralSpec(Section):
     """Bytes of a frame on the wire beside the IP packet: preamble, header, FCS, gap."""
     headers: int
     """Bytes of IP and TCP headers with timestamps."""
+    host_mark: int | None
+    """Congestion of the host told to the senders (hostCC, SIGCOMM'23): frames that come while the IIO has this many
+    write entries in use, on a moving average, count as marked. Absent: never."""
     kind: Literal['ethernet']
     lanes: int
     """PCIe lanes."""
