@@ -102,6 +102,8 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         ("seed = 1", "seed = -1", &["seed", "-1", "a whole number of at least 0"]),
         ("cores = 2", "cores = 2.5", &["tenant[0].cores", "2.5", "a whole number of at least 0"]),
         ("sweep_rx = true", "sweep_rx = 3", &["placement.sweep_rx", "3", "true or false"]),
+        ("zipf = 0.99", "zipf = nan", &["tenant[0].app.zipf = NaN is not a finite number"]),
+        ("slo_multiple = 100", "slo_multiple = -inf", &["run.slo_multiple = -inf is not a finite number"]),
         ("zipf = 0.99", "zipf = \"much\"", &["tenant[0].app", "\"much\"", "a number"]),
         ("slo_multiple = 100", "slo_multiple = 0", &["run.slo_multiple = 0"]),
         // contradictions
@@ -162,6 +164,7 @@ fn overrides_of_the_platform_are_checked_like_the_platform() {
         ("[override.memory]\nchannels = 17", &["platform.memory.channels = 17", "16"][..]),
         ("[override.memory]\nchanels = 4", &["platform.memory", "\"chanels\"", "\"channels\""]),
         ("[override.core]\ncount = 0", &["platform.core.count = 0"]),
+        ("[override.core]\nclock = \"3 Hz\"", &["platform.core.clock = \"3 Hz\"", "1 MHz"]),
         ("[override.core]\nlfb = 0", &["platform.core.lfb = 0"]),
         ("[override.caches.llc]\nsize = \"30 MiB\"", &["platform.caches.llc.size = \"30 MiB\"", "power of two"]),
         ("[override.caches.l2]\nways = 0", &["platform.caches.l2.ways = 0"]),

@@ -54,7 +54,7 @@ fn platform(s: &Scenario) -> Check {
             llc.nic_credits, llc.write_buffer
         )
     })?;
-    positive("platform.core.clock", p.core.clock.0)?;
+    need(p.core.clock.0 >= 1_000_000, || format!("platform.core.clock = \"{}\" is below 1 MHz", p.core.clock))?;
     need(p.core.compute_ipc > 0.0 && p.core.compute_ipc <= f64::from(p.core.width), || {
         format!(
             "platform.core.compute_ipc = {} is not within 0 to platform.core.width = {}",

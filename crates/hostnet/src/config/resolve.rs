@@ -73,11 +73,25 @@ fn parse(text: &str, file: &str) -> Result<Value, SpecError> {
         return serde_json::from_str(text).or_else(|e| err(file, e));
     }
     match text.parse::<toml::Table>() {
-        Ok(t) => serde_json::to_value(t).or_else(|e| err(file, e)),
+        Ok(t) => match infinite("", &toml::Value::Table(t.clone())) {
+            Some(what) => err(file, format!("{what} is not a finite number")),
+            None => serde_json::to_value(t).or_else(|e| err(file, e)),
+        },
         Err(e) => {
             let line = e.span().map_or(0, |s| text[..s.start].matches('\n').count() + 1);
             err(file, format!("line {line} is not TOML: {}", e.message().trim().replace('\n', ", ").replace('`', "\"")))
         }
+    }
+}
+
+/// The first number that JSON cannot hold, with its key.
+fn infinite(path: &str, v: &toml::Value) -> Option<String> {
+    let dot = if path.is_empty() { "" } else { "." };
+    match v {
+        toml::Value::Float(f) if !f.is_finite() => Some(format!("{path} = {f}")),
+        toml::Value::Table(t) => t.iter().find_map(|(k, v)| infinite(&format!("{path}{dot}{k}"), v)),
+        toml::Value::Array(a) => a.iter().enumerate().find_map(|(i, v)| infinite(&format!("{path}[{i}]"), v)),
+        _ => None,
     }
 }
 
