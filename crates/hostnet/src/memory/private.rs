@@ -116,15 +116,20 @@ impl Memory {
                     v.dirty |= above;
                 }
             }
-            let keep = match self.clean_victim {
-                CleanVictim::Allocate => true,
-                CleanVictim::AllocateFetched => !v.marked,
-                CleanVictim::Drop => false,
-            };
-            if v.dirty || keep {
+            if v.dirty || self.llc_takes(&v) {
                 self.fill_llc(cal, core, v.line, v.dirty, now);
                 self.leave(cal, &v, now);
             }
+        }
+    }
+
+    /// Whether a clean victim of an L2 goes to the LLC.
+    #[inline]
+    pub(super) fn llc_takes(&self, v: &Victim) -> bool {
+        match self.clean_victim {
+            CleanVictim::Allocate => true,
+            CleanVictim::AllocateFetched => !v.marked,
+            CleanVictim::Drop => false,
         }
     }
 
