@@ -86,6 +86,15 @@ pub struct Slot {
     way: u32,
 }
 
+/// Where a line will enter.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    base: usize,
+    way: usize,
+    tag: u32,
+    mask: u32,
+}
+
 /// The slices of a cache of `sets` x `ways` lines.
 ///
 /// # Errors
@@ -331,9 +340,9 @@ impl Array {
         lo
     }
 
-    /// Puts `line`, which must be absent, into a way of `mask`; returns its slot and who had to go.
+    /// Where `line`, which must be absent, enters: a way of `mask`.
     #[inline]
-    pub fn insert(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+    pub fn choose(&mut self, line: u64, mask: u32) -> Place {
         debug_assert!(mask != 0 && mask >> self.ways == 0);
         let (base, tag) = self.home(line);
         let way = match self.policy {
@@ -341,6 +350,44 @@ impl Array {
             Replacement::Nmru | Replacement::Random => self.some_way(base, mask),
             _ => self.choose_rarer(base, mask),
         };
+        Place { base, way, tag, mask }
+    }
+
+    /// The dirty line that has to go for what enters at `place`.
+    #[inline]
+    pub fn displaces(&self, place: &Place) -> Option<u64> {
+        let old = self.words()[place.base + place.way];
+        let dirty = self.last(place.base) >> place.way & 1 == 1;
+        (dirty && old != EMPTY).then(|| join(old, self.set_of(place.base), self.set_bits))
+    }
+
+    /// The dirty line that the next insertion of `line` would displace, as far as LRU can tell now.
+    #[inline]
+    pub fn oldest_dirty(&self, line: u64) -> Option<u64> {
+        if self.policy != Replacement::Lru {
+            return None;
+        }
+        let (base, tag) = self.home(line);
+        let way = self.least_used(base, self.all);
+        self.displaces(&Place { base, way, tag, mask: self.all })
+    }
+
+    /// Memory that the tags take on the host.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * size_of::<Block>()
+    }
+
+    /// Puts `line`, which must be absent, into a way of `mask`; returns its slot and who had to go.
+    #[inline]
+    pub fn insert(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+        let place = self.choose(line, mask);
+        self.enter(place, dirty)
+    }
+
+    /// Puts the line that `place` was chosen for there; its set must be as it was then.
+    #[inline]
+    pub fn enter(&mut self, place: Place, dirty: bool) -> (Slot, Option<Victim>) {
+        let Place { base, way, tag, mask } = place;
         let (ages, last_at, marks_at, stride) = (self.ways * 4, self.last_at, self.marks_at, self.stride());
         let policy = self.policy;
         let set = &mut self.words_mut()[base..base + stride];

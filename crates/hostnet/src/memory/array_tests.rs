@@ -55,6 +55,10 @@ fn lru_order_holds_across_more_ways_than_one_vector() {
         let expect: Vec<u64> = untouched.chain(order.iter().rev().copied()).collect();
         let mask = u32::MAX >> (32 - ways);
         for gone in expect {
+            let (set, slot) = (1000 + gone, a.find(gone).unwrap());
+            assert_eq!(a.oldest_dirty(set), None, "{ways} ways: clean");
+            a.set_dirty(slot, true);
+            assert_eq!(a.oldest_dirty(set), Some(gone), "{ways} ways");
             assert_eq!(a.insert(1000 + gone, false, mask).1.unwrap().line, gone, "{ways} ways");
         }
     }

@@ -141,17 +141,7 @@ impl Memory {
             Sharing::Core(c) => {
                 assert_eq!(u32::from(c), t.who, "a core touched another core's region");
             }
-            Sharing::Shared => {
-                let own = t.op == Op::Own;
-                let (asked, dirty) = self.snoop(t.who as usize, t.line, own);
-                if asked && (own || dirty) {
-                    snoop = self.lat.noc + self.lat.l2 + self.lat.noc;
-                }
-                if dirty {
-                    // the data goes through the home agent, which keeps it
-                    self.fill_llc(cal, t.who as usize, t.line, true, now);
-                }
-            }
+            Sharing::Shared => snoop = self.snoop_others(cal, t, now),
         }
         if kind == Kind::Rx {
             let life = self.lives.of(t.line);
@@ -185,6 +175,22 @@ impl Memory {
             t.copied = true;
         }
         Ok(snoop)
+    }
+
+    /// Asks the other cores that may have copies of a shared line; returns the time that takes.
+    #[inline(never)]
+    fn snoop_others(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Time {
+        let own = t.op == Op::Own;
+        let (asked, dirty) = self.snoop(t.who as usize, t.line, own);
+        if dirty {
+            // the data goes through the home agent, which keeps it
+            self.fill_llc(cal, t.who as usize, t.line, true, now);
+        }
+        if asked && (own || dirty) {
+            self.lat.noc + self.lat.l2 + self.lat.noc
+        } else {
+            Time::ZERO
+        }
     }
 
     fn stream(&mut self, cal: &mut Events, line: u64, now: Time) {

@@ -123,6 +123,10 @@ struct Write {
 
 const NOBODY: u32 = u32::MAX;
 
+/// Bytes of tags beyond which the LLC's sets are announced before fills: what a core of the host that we measure on
+/// has as L2. Affects no result.
+const HOST_CACHE: usize = 2 << 20;
+
 /// Home-side latencies, converted once.
 #[derive(Clone, Copy)]
 pub struct Latencies {
@@ -192,6 +196,8 @@ pub struct Memory {
     pub io_inbound: Inbound,
     /// Write-backs travel to the home agent as requests of their own.
     writebacks: bool,
+    /// The tags are more than a core of the host keeps close.
+    spread: bool,
     leaving: Option<Leaving>,
     /// The device's transaction that the next eviction makes room for.
     evicts_for: Option<u32>,
@@ -243,6 +249,7 @@ impl Memory {
             paths: Paths::default(),
             io_inbound: Inbound::Dram,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
+            spread: cores as usize * l2.bytes() > HOST_CACHE,
             leaving: None,
             evicts_for: None,
             shared: private::SharedFilter::default(),
@@ -313,6 +320,12 @@ impl Memory {
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
         self.llc.announce(t.line);
+        if self.spread && matches!(t.op, Op::Read | Op::Own) {
+            // What the fill will push out of the L2, whose set the core has just looked at.
+            if let Some(v) = self.l2[t.who as usize].oldest_dirty(t.line) {
+                self.llc.announce(v);
+            }
+        }
         self.send_unannounced(cal, at, t, t.issued);
     }
 

@@ -399,6 +399,13 @@ impl Cpu {
     /// An access to `line` has missed the L1: the stream prefetcher looks at it.
     #[inline]
     fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+        if self.prefetcher.is_some() {
+            self.fetch_stream(mem, cal, line, at);
+        }
+    }
+
+    #[inline(never)]
+    fn fetch_stream(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
         for l in p.observe(line) {
             if !mem.worth_prefetching(self.id as usize, l) || self.same_line(l).is_some() {
@@ -420,13 +427,19 @@ impl Cpu {
         Txn { record: r, ..Txn::new(op, self.recs[r as usize].line, self.id.into(), at) }
     }
 
+    /// No event announces a completion that is known already: waits for the earliest here, if there is one.
+    #[cold]
+    fn wait_for_record(&mut self) -> Option<()> {
+        let known = (0..RECS).filter(|r| self.finished >> r & 1 == 1);
+        let at = known.map(|r| self.recs[r].done).min()?;
+        self.not_before(at);
+        self.release_finished(at);
+        Some(())
+    }
+
     fn new_rec(&mut self, line: u64, write: bool, load: bool, ready: Time) -> Option<u8> {
         if self.live == u64::MAX {
-            // No event announces a completion that is known already: wait for the earliest here.
-            let known = (0..RECS).filter(|r| self.finished >> r & 1 == 1);
-            let at = known.map(|r| self.recs[r].done).min()?;
-            self.not_before(at);
-            self.release_finished(at);
+            self.wait_for_record()?;
         }
         let r = (!self.live).trailing_zeros() as usize;
         self.live |= 1 << r;

@@ -393,6 +393,7 @@ impl Channel {
     }
 
     /// Accounts for the refreshes that fell into an idle time ending at `now`.
+    #[inline(never)]
     fn catch_up(&mut self, now: u64) {
         for r in 0..self.ranks.len() {
             let due = self.ranks[r].refresh_due;

@@ -149,6 +149,7 @@ impl Channel {
         due
     }
 
+    #[cold]
     pub(super) fn start_refresh(&mut self, due: u64) {
         for r in &mut self.ranks {
             if !r.refreshing && r.refresh_due <= due {
@@ -183,6 +184,7 @@ impl Channel {
         (long_enough & (low | spent)) | (waits & ((writes == 0) | !self.draining))
     }
 
+    #[inline(never)]
     pub(super) fn switch_mode(&mut self) {
         if self.write_mode {
             self.stats.write_mode_ps += self.clock - self.mode_since;
@@ -361,6 +363,7 @@ impl Channel {
     }
 
     /// The next step of a refresh and the rank it is for.
+    #[cold]
     pub(super) fn choose_refresh(&self) -> (u64, usize) {
         let mut best = (NEVER, 0);
         for (r, rank) in self.ranks.iter().enumerate() {
@@ -420,6 +423,7 @@ impl Channel {
     }
 
     /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
+    #[cold]
     pub(super) fn refresh(&mut self, r: usize, at: u64) {
         self.cmd_free = at + self.t.tck;
         self.stale = ALL_STALE;
