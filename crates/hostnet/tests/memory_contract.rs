@@ -4,7 +4,7 @@
 mod common;
 
 use common::{small, Rig, LLC_SETS};
-use hostnet::kernel::{Event, Stream, Time};
+use hostnet::kernel::{Event, Events, Stream, Time};
 use hostnet::memory::spec::{CleanVictim, ReadHit};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Inbound, Op, Probe, Sweep};
@@ -415,6 +415,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         }
         let entered = r.mem.stats.tenants[0].llc_misses == 1;
         assert_eq!(entered, core_enters, "{waiting} writes wait");
+        r.cal = Events::default(); // what stood still lies before the last event
         for (t, e) in later {
             r.cal.push(t, e);
         }

@@ -6,6 +6,7 @@
 
 use super::{lines, Content, Site};
 use crate::core::{Op, Program};
+use crate::kernel::hint::prefetch;
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
 use crate::kernel::Stream;
@@ -214,9 +215,13 @@ impl Mica {
         Ok(Mica { spec: s.clone(), zipf, keys, stride, item, parts, misses: 0 })
     }
 
-    pub fn content(&mut self, _core: usize, rng: &mut Stream) -> Content {
+    pub fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
         let rank = self.zipf.draw(rng).min(self.keys - 1);
         let key = (u128::from(rank) * u128::from(self.stride) % u128::from(self.keys)) as u64;
+        // The host fetches the bucket while the packet travels.
+        if let Some(p) = self.parts.get(core) {
+            prefetch(&p.buckets[p.bucket(key).0]);
+        }
         let get = rng.unit() < self.spec.get_fraction;
         Content {
             kind: if get { GET } else { SET },

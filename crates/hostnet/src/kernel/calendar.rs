@@ -7,8 +7,9 @@ use super::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-const WIDTH_BITS: u32 = 9; // 512 ps a bucket: a loaded host has about one event in it
-const BUCKETS: usize = 1 << 12; // horizon 2.1 us, beyond any memory access
+const WIDTH_BITS: u32 = 7; // 128 ps a bucket: a loaded host has an event in every fourth
+const BUCKETS: usize = 1 << 12; // horizon 524 ns, beyond most memory accesses
+const WORDS: usize = BUCKETS / 64;
 const NIL: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
@@ -23,9 +24,11 @@ struct Node<E> {
 pub struct Calendar<E> {
     nodes: Vec<Node<E>>,
     free: u32,
-    /// First and last node of each bucket's list; the last is valid when there is a first.
-    ends: Vec<(u32, u32)>,
-    used: [u64; BUCKETS / 64],
+    /// The last node of each bucket's list, whose `next` is the first.
+    last: Box<[u32; BUCKETS]>,
+    /// A bit per bucket that has events, and a bit per word of these that is not zero.
+    used: [u64; WORDS],
+    words: u64,
     /// Bucket number (time >> WIDTH_BITS) that the window starts at.
     cursor: u64,
     near: usize,
@@ -61,8 +64,9 @@ impl<E: Copy> Default for Calendar<E> {
         Calendar {
             nodes: Vec::with_capacity(1024),
             free: NIL,
-            ends: vec![(NIL, NIL); BUCKETS],
-            used: [0; BUCKETS / 64],
+            last: Box::new([NIL; BUCKETS]),
+            used: [0; WORDS],
+            words: 0,
             cursor: 0,
             near: 0,
             far: BinaryHeap::new(),
@@ -102,30 +106,24 @@ impl<E: Copy> Calendar<E> {
             (self.nodes.len() - 1) as u32
         };
         self.near += 1;
-        let ends = &mut self.ends[b];
-        let (head, tail) = *ends;
-        if head == NIL {
-            *ends = (id, id);
+        let tail = self.last[b];
+        if tail == NIL {
+            self.nodes[id as usize].next = id;
+            self.last[b] = id;
             self.used[b / 64] |= 1 << (b % 64);
+            self.words |= 1 << (b / 64);
             return;
         }
+        let head = self.nodes[tail as usize].next;
+        let mut prev = tail;
         if self.nodes[tail as usize].at <= at {
-            self.nodes[tail as usize].next = id;
-            ends.1 = id;
-            return;
-        }
-        if self.nodes[head as usize].at > at {
-            self.nodes[id as usize].next = head;
-            ends.0 = id;
-            return;
-        }
-        let mut prev = head;
-        loop {
-            let next = self.nodes[prev as usize].next;
-            if self.nodes[next as usize].at > at {
-                break;
+            self.last[b] = id;
+        } else {
+            // Behind the last that is not later; before the head that is after the tail.
+            let mut next = head;
+            while self.nodes[next as usize].at <= at {
+                (prev, next) = (next, self.nodes[next as usize].next);
             }
-            prev = next;
         }
         self.nodes[id as usize].next = self.nodes[prev as usize].next;
         self.nodes[prev as usize].next = id;
@@ -162,11 +160,16 @@ impl<E: Copy> Calendar<E> {
         if self.far_first < self.cursor + BUCKETS as u64 {
             self.migrate();
         }
-        let id = self.ends[b].0;
+        let tail = self.last[b];
+        let id = self.nodes[tail as usize].next;
         let node = self.nodes[id as usize];
-        self.ends[b].0 = node.next;
-        if node.next == NIL {
-            self.used[b / 64] &= !(1 << (b % 64));
+        if id == tail {
+            self.last[b] = NIL;
+            let word = &mut self.used[b / 64];
+            *word &= !(1 << (b % 64));
+            self.words &= !(u64::from(*word == 0) << (b / 64));
+        } else {
+            self.nodes[tail as usize].next = node.next;
         }
         self.nodes[id as usize].next = self.free;
         self.free = id;
@@ -177,19 +180,17 @@ impl<E: Copy> Calendar<E> {
 
     #[inline]
     fn first_used(&self, start: usize) -> usize {
-        let words = BUCKETS / 64;
+        const { assert!(WORDS == 64) };
         let w = start / 64;
         let first = self.used[w] & (u64::MAX << (start % 64));
         if first != 0 {
             return w * 64 + first.trailing_zeros() as usize;
         }
-        for k in 1..=words {
-            let i = (w + k) % words;
-            if self.used[i] != 0 {
-                return i * 64 + self.used[i].trailing_zeros() as usize;
-            }
-        }
-        unreachable!("near > 0, so a bucket is in use")
+        // Round from the next word to this one, whose buckets before `start` come last.
+        debug_assert!(self.words != 0, "near > 0, so a bucket is in use");
+        let ahead = self.words.rotate_right(w as u32 + 1).trailing_zeros() as usize;
+        let i = (w + 1 + ahead) % WORDS;
+        i * 64 + self.used[i].trailing_zeros() as usize % 64
     }
 
     /// Events handed out so far.

@@ -2,6 +2,7 @@
 
 pub mod calendar;
 pub mod event;
+pub mod hint;
 pub mod rng;
 pub mod time;
 pub mod units;

@@ -85,6 +85,12 @@ impl Clock {
     /// The span of `cycles`, to the nearest picosecond.
     #[inline]
     pub fn span(self, cycles: u64) -> Time {
+        if cycles == 0 {
+            return Time::ZERO;
+        }
+        if cycles < 1 << 24 {
+            return Time((cycles * 1_000_000_000_000 + self.hz / 2) / self.hz); // of 64 bits: 24 and 40
+        }
         Time(((cycles as u128 * 1_000_000_000_000 + self.hz as u128 / 2) / self.hz as u128) as u64)
     }
     pub fn cycles(self, t: Time) -> f64 {

@@ -1,7 +1,7 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
-use super::ways::{least, nth_bit, Block};
-use crate::kernel::rng::mix;
+use super::ways::{least, least_of_two, nth_bit, spread, Block};
+use crate::kernel::{hint::prefetch, rng::mix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,12 +66,15 @@ pub struct Array {
     set_bits: u32,
     policy: Replacement,
     blocks: Vec<Block>,
-    /// Words of a set, and where its last one in use is.
-    stride: usize,
+    /// Words of a set, as a power of two, and where its last one in use is.
+    stride_bits: u32,
     last_at: usize,
+    /// A bit for each way, and 255 where there is none.
+    all: u32,
+    closed: [[u8; 16]; 2],
     tree: Vec<u32>,
-    /// A bit per way that the cache's owner may use; empty until the first mark.
-    marks: Vec<u32>,
+    /// Where in a set the word with a bit per way is that the cache's owner may use; 0 when there is none.
+    marks_at: usize,
     dice: u64,
     held: usize,
 }
@@ -81,6 +84,15 @@ pub struct Array {
 pub struct Slot {
     base: u32,
     way: u32,
+}
+
+/// Where a line will enter.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    base: usize,
+    way: usize,
+    tag: u32,
+    mask: u32,
 }
 
 /// The slices of a cache of `sets` x `ways` lines.
@@ -107,8 +119,6 @@ impl Array {
     pub fn new(sets: u32, ways: u32, policy: Replacement, indexing: Indexing, slices: u32) -> Result<Array, String> {
         let slices = shape(sets.into(), ways, indexing, slices)?;
         let ways = ways as usize;
-        let last_at = ways + ways.div_ceil(4);
-        let stride = (last_at + 1).next_multiple_of(16);
         let mut a = Array {
             ways,
             sets,
@@ -116,18 +126,36 @@ impl Array {
             interleaved: indexing == Indexing::InterleavedSlices,
             set_bits: (sets / slices).trailing_zeros(),
             policy,
-            blocks: vec![Block([0; 16]); sets as usize * stride / 16],
-            stride,
-            last_at,
+            blocks: Vec::new(),
+            stride_bits: 0,
+            last_at: ways + ways.div_ceil(4),
+            all: u32::MAX >> (32 - ways),
+            closed: [0, 16].map(|first| std::array::from_fn(|i| if first + i < ways { 0 } else { u8::MAX })),
             tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
-            marks: Vec::new(),
+            marks_at: 0,
             dice: 0x5eed,
             held: 0,
         };
-        for set in 0..sets as usize {
-            a.words_mut()[set * stride..][..ways].fill(EMPTY);
-        }
+        a.lay_out(a.last_at + 1);
         Ok(a)
+    }
+
+    /// The same with a word of marks in each set: see [`Array::mark`].
+    pub fn with_marks(mut self) -> Array {
+        self.marks_at = self.last_at + 1;
+        self.lay_out(self.marks_at + 1);
+        self
+    }
+
+    /// Makes all sets empty, with room for `words` words in each.
+    fn lay_out(&mut self, words: usize) {
+        self.stride_bits = words.next_multiple_of(16).trailing_zeros();
+        let stride = self.stride();
+        self.blocks = vec![Block([0; 16]); self.sets as usize * stride / 16];
+        let ways = self.ways;
+        for set in self.words_mut().chunks_exact_mut(stride) {
+            set[..ways].fill(EMPTY);
+        }
     }
 
     #[inline]
@@ -139,10 +167,19 @@ impl Array {
         bytemuck::cast_slice_mut(&mut self.blocks)
     }
 
+    #[inline]
+    fn stride(&self) -> usize {
+        1 << self.stride_bits
+    }
+    #[inline]
+    fn set_of(&self, base: usize) -> usize {
+        base >> self.stride_bits
+    }
+
     /// Tags, ages and the last word of the set at `base`.
     #[inline]
     fn set_mut(&mut self, base: usize) -> (&mut [u32], &mut [u8], &mut u32) {
-        let (ways, stride) = (self.ways, self.stride);
+        let (ways, stride) = (self.ways, self.stride());
         let (tags, rest) = self.words_mut()[base..base + stride].split_at_mut(ways);
         let (ages, rest) = rest.split_at_mut(ways.div_ceil(4));
         (tags, &mut bytemuck::cast_slice_mut(ages)[..ways], &mut rest[0])
@@ -155,10 +192,6 @@ impl Array {
     /// Lines held now.
     pub fn held(&self) -> usize {
         self.held
-    }
-    /// Memory that the tags take on the host.
-    pub fn bytes(&self) -> usize {
-        self.blocks.len() * size_of::<Block>()
     }
     pub fn ways(&self) -> u32 {
         self.ways as u32
@@ -177,24 +210,17 @@ impl Array {
                 if self.interleaved { (pick(line >> 6) + (line & 63) as u32) % self.slices } else { pick(line) };
             (u64::from(slice) << self.set_bits) | inner
         };
-        (set as usize * self.stride, tag)
+        ((set as usize) << self.stride_bits, tag)
     }
 
     /// Tells the host that `line`'s set is about to be looked up: the sets of a large cache do not fit the
     /// host's own, and a fetch that starts early overlaps with other work.
     #[inline]
     pub fn announce(&self, line: u64) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-            let blocks = &self.blocks[self.home(line).0 / 16..];
-            for block in &blocks[..self.stride / 16] {
-                // SAFETY: a prefetch neither faults nor changes anything; the address is in bounds besides.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(block).cast()) };
-            }
+        let first = self.home(line).0 / 16;
+        for block in &self.blocks[first..first + self.stride() / 16] {
+            prefetch(block);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = line;
     }
 
     /// The slot that holds `line`, if any. Does not count as a use.
@@ -213,32 +239,35 @@ impl Array {
         if self.ways > 16 {
             found |= self.blocks[block + 1].equal(tag) << 16;
         }
-        found & u32::MAX >> (32 - self.ways)
-    }
-
-    /// The line that the next insertion of `line` would displace, as far as LRU can tell now.
-    pub fn oldest(&self, line: u64) -> Option<u64> {
-        if self.policy != Replacement::Lru {
-            return None;
-        }
-        let (base, _) = self.home(line);
-        let tag = self.words()[base + self.least_used(base, u32::MAX >> (32 - self.ways))];
-        (tag != EMPTY).then(|| join(tag, (base / self.stride) as u64, self.set_bits))
+        found & self.all
     }
 
     /// The first of the ways of `mask` with the lowest age.
     #[inline]
     fn least_used(&self, base: usize, mask: u32) -> usize {
-        let bytes: &[u8] = bytemuck::cast_slice(&self.blocks[base / 16..][..self.stride / 16]);
-        // What lies behind the ages in the set is of ways that the mask does not have.
-        let sixteen = |at: usize| bytes[at..at + 16].try_into().expect("16 bytes");
-        let (age, way) = least(sixteen(self.ways * 4), mask & 0xffff);
-        if self.ways > 16 {
-            let (age2, way2) = least(sixteen(self.ways * 4 + 16), mask >> 16);
-            if age2 < age || way >= 16 {
-                return 16 + way2 as usize;
-            }
+        if mask == self.all {
+            self.least_used_of(base, &self.closed)
+        } else {
+            self.least_used_among(base, mask)
         }
+    }
+
+    #[cold]
+    fn least_used_among(&self, base: usize, mask: u32) -> usize {
+        self.least_used_of(base, &[spread(!mask), spread(!mask >> 16)])
+    }
+
+    #[inline]
+    fn least_used_of(&self, base: usize, closed: &[[u8; 16]; 2]) -> usize {
+        let set: &[u8] = bytemuck::cast_slice(&self.words()[base..base + self.stride()]);
+        let ages = |at: usize| set[at..at + 16].try_into().expect("16 bytes");
+        // What lies behind the ages in the set is of ways that are closed.
+        let first = self.ways * 4;
+        let way = if self.ways <= 16 {
+            least(ages(first), closed[0])
+        } else {
+            least_of_two([ages(first), ages(first + 16)], *closed)
+        };
         way as usize
     }
 
@@ -247,30 +276,31 @@ impl Array {
     pub fn touch(&mut self, slot: Slot) {
         let (base, way) = (slot.base as usize, slot.way as usize);
         match self.policy {
-            Replacement::Lru => self.use_now(base, way),
-            Replacement::Srrip => self.set_mut(base).1[way] = 0,
-            Replacement::TreePlru => self.point_away(base / self.stride, way),
-            Replacement::Nru => self.use_among(base, way, u32::MAX),
-            Replacement::Random => {}
+            Replacement::Lru => {
+                let (ages, last_at, stride) = (self.ways * 4, self.last_at, self.stride());
+                let set = &mut self.words_mut()[base..base + stride];
+                let last = tick(set, ages, last_at);
+                set[last_at] = last;
+                bytemuck::cast_slice_mut::<u32, u8>(set)[ages + way] = (last >> 24) as u8;
+            }
             Replacement::Nmru => {
-                let last = self.set_mut(base).2;
+                let last_at = self.last_at;
+                let last = &mut self.words_mut()[base + last_at];
                 *last = *last & 0xff_ffff | (way as u32 + 1) << 24;
             }
+            Replacement::Random => {}
+            _ => self.touch_rarer(base, way),
         }
     }
 
-    /// Makes `way` the newest of its set.
-    #[inline]
-    fn use_now(&mut self, base: usize, way: usize) {
-        let (ages, last, stride) = (self.ways * 4, self.last_at, self.stride);
-        if self.words()[base + last] >> 24 == u32::from(OLD) {
-            let (tags, ages, last) = self.set_mut(base);
-            renumber(tags, ages, last);
+    #[cold]
+    fn touch_rarer(&mut self, base: usize, way: usize) {
+        match self.policy {
+            Replacement::Srrip => self.set_mut(base).1[way] = 0,
+            Replacement::TreePlru => self.point_away(self.set_of(base), way),
+            Replacement::Nru => self.use_among(base, way, u32::MAX),
+            _ => {}
         }
-        let set = &mut self.words_mut()[base..base + stride];
-        set[last] += 1 << 24;
-        let clock = (set[last] >> 24) as u8;
-        bytemuck::cast_slice_mut::<u32, u8>(set)[ages + way] = clock;
     }
 
     /// Notes a use of `way` for NRU, which keeps apart the ways of `mask`.
@@ -310,43 +340,108 @@ impl Array {
         lo
     }
 
+    /// Where `line`, which must be absent, enters: a way of `mask`.
+    #[inline]
+    pub fn choose(&mut self, line: u64, mask: u32) -> Place {
+        debug_assert!(mask != 0 && mask >> self.ways == 0);
+        let (base, tag) = self.home(line);
+        let way = match self.policy {
+            Replacement::Lru => self.least_used(base, mask), // empty ways are of age zero
+            Replacement::Nmru | Replacement::Random => self.some_way(base, mask),
+            _ => self.choose_rarer(base, mask),
+        };
+        Place { base, way, tag, mask }
+    }
+
+    /// The dirty line that has to go for what enters at `place`.
+    #[inline]
+    pub fn displaces(&self, place: &Place) -> Option<u64> {
+        let old = self.words()[place.base + place.way];
+        let dirty = self.last(place.base) >> place.way & 1 == 1;
+        (dirty && old != EMPTY).then(|| join(old, self.set_of(place.base), self.set_bits))
+    }
+
+    /// The dirty line that the next insertion of `line` would displace, as far as LRU can tell now.
+    #[inline]
+    pub fn oldest_dirty(&self, line: u64) -> Option<u64> {
+        if self.policy != Replacement::Lru {
+            return None;
+        }
+        let (base, tag) = self.home(line);
+        let way = self.least_used(base, self.all);
+        self.displaces(&Place { base, way, tag, mask: self.all })
+    }
+
+    /// Memory that the tags take on the host.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * size_of::<Block>()
+    }
+
     /// Puts `line`, which must be absent, into a way of `mask`; returns its slot and who had to go.
     #[inline]
     pub fn insert(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
-        debug_assert!(mask != 0 && mask >> self.ways == 0);
-        let (base, tag) = self.home(line);
-        let way = self.choose(base, mask);
-        let set = (base / self.stride) as u64;
-        let (set_bits, stride, last_at) = (self.set_bits, self.stride, self.last_at);
-        let words = &mut self.words_mut()[base..base + stride];
-        let old = std::mem::replace(&mut words[way], tag);
-        let last = words[last_at];
-        words[last_at] = last & !(1 << way) | u32::from(dirty) << way;
-        let dirty_before = last >> way & 1 == 1;
-        let marked = match self.marks.get_mut(set as usize) {
-            Some(m) => {
-                let was = *m >> way & 1 == 1;
-                *m &= !(1 << way);
-                was
-            }
-            None => false,
-        };
-        let victim = (old != EMPTY).then(|| Victim { line: join(old, set, set_bits), dirty: dirty_before, marked });
-        self.held += usize::from(victim.is_none());
-        let slot = Slot { base: base as u32, way: way as u32 };
-        match self.policy {
-            Replacement::Srrip => self.set_mut(base).1[way] = 2, // "long re-reference interval" on insertion
-            Replacement::Nru => self.use_among(base, way, mask),
-            _ => self.touch(slot),
-        }
-        (slot, victim)
+        let place = self.choose(line, mask);
+        self.enter(place, dirty)
     }
 
+    /// Puts the line that `place` was chosen for there; its set must be as it was then.
     #[inline]
-    fn choose(&mut self, base: usize, mask: u32) -> usize {
-        if self.policy == Replacement::Lru {
-            return self.least_used(base, mask); // empty ways are of age zero
+    pub fn enter(&mut self, place: Place, dirty: bool) -> (Slot, Option<Victim>) {
+        let Place { base, way, tag, mask } = place;
+        let (ages, last_at, marks_at, stride) = (self.ways * 4, self.last_at, self.marks_at, self.stride());
+        let policy = self.policy;
+        let set = &mut self.words_mut()[base..base + stride];
+        let old = std::mem::replace(&mut set[way], tag);
+        let mut marked = false;
+        if marks_at != 0 {
+            marked = set[marks_at] >> way & 1 == 1;
+            set[marks_at] &= !(1 << way);
         }
+        let dirty_before = set[last_at] >> way & 1 == 1;
+        let mut last = if policy == Replacement::Lru { tick(set, ages, last_at) } else { set[last_at] };
+        last = last & !(1 << way) | u32::from(dirty) << way;
+        match policy {
+            Replacement::Lru => bytemuck::cast_slice_mut::<u32, u8>(set)[ages + way] = (last >> 24) as u8,
+            Replacement::Nmru => last = last & 0xff_ffff | (way as u32 + 1) << 24,
+            _ => {}
+        }
+        set[last_at] = last;
+        if !matches!(policy, Replacement::Lru | Replacement::Nmru | Replacement::Random) {
+            self.enter_rarer(base, way, mask);
+        }
+        self.held += usize::from(old == EMPTY);
+        let line = join(old, self.set_of(base), self.set_bits);
+        let victim = (old != EMPTY).then_some(Victim { line, dirty: dirty_before, marked });
+        (Slot { base: base as u32, way: way as u32 }, victim)
+    }
+
+    /// An empty way of `mask`, or any but the one used last if that is spared.
+    #[inline]
+    fn some_way(&mut self, base: usize, mask: u32) -> usize {
+        let empty = self.ways_with(base, EMPTY) & mask;
+        if empty != 0 {
+            return empty.trailing_zeros() as usize;
+        }
+        let mut among = mask;
+        if self.policy == Replacement::Nmru {
+            let used = 1u32 << (self.last(base) >> 24) >> 1;
+            if mask & !used != 0 {
+                among = mask & !used;
+            }
+        }
+        self.draw(among)
+    }
+
+    /// One of the ways of `among`.
+    #[inline]
+    fn draw(&mut self, among: u32) -> usize {
+        self.dice = mix(self.dice);
+        let nth = ((self.dice >> 32) * u64::from(among.count_ones())) >> 32;
+        nth_bit(among, nth as u32) as usize
+    }
+
+    #[cold]
+    fn choose_rarer(&mut self, base: usize, mask: u32) -> usize {
         let ways = self.ways;
         let open = move |w: &usize| mask >> w & 1 == 1;
         let empty = self.ways_with(base, EMPTY) & mask;
@@ -354,25 +449,13 @@ impl Array {
             return empty.trailing_zeros() as usize;
         }
         match self.policy {
-            Replacement::Random | Replacement::Nru | Replacement::Nmru => {
-                let mut among = mask;
-                if self.policy == Replacement::Nmru {
-                    let used = 1u32 << (*self.set_mut(base).2 >> 24) >> 1;
-                    if mask & !used != 0 {
-                        among = mask & !used;
-                    }
-                }
-                if self.policy == Replacement::Nru {
-                    let ages = self.set_mut(base).1;
-                    let clear = (0..ways).filter(|w| ages[*w] == 0).fold(0, |m, w| m | 1 << w);
-                    // Hits in another mask's ways may have set all of these.
-                    among = if mask & clear == 0 { mask } else { mask & clear };
-                }
-                self.dice = mix(self.dice);
-                let nth = ((self.dice >> 32) * u64::from(among.count_ones())) >> 32;
-                nth_bit(among, nth as u32) as usize
+            Replacement::Nru => {
+                let ages = self.set_mut(base).1;
+                let clear = (0..ways).filter(|w| ages[*w] == 0).fold(0, |m, w| m | 1 << w);
+                // Hits in another mask's ways may have set all of these.
+                self.draw(if mask & clear == 0 { mask } else { mask & clear })
             }
-            Replacement::TreePlru => self.plru_way(base / self.stride, mask),
+            Replacement::TreePlru => self.plru_way(self.set_of(base), mask),
             _ => loop {
                 let (_, ages, _) = self.set_mut(base);
                 if let Some(w) = (0..ways).filter(open).find(|w| ages[*w] >= 3) {
@@ -380,6 +463,15 @@ impl Array {
                 }
                 ages.iter_mut().for_each(|a| *a = (*a + 1).min(3));
             },
+        }
+    }
+
+    #[cold]
+    fn enter_rarer(&mut self, base: usize, way: usize, mask: u32) {
+        match self.policy {
+            Replacement::Srrip => self.set_mut(base).1[way] = 2, // "long re-reference interval" on insertion
+            Replacement::Nru => self.use_among(base, way, mask),
+            _ => self.point_away(self.set_of(base), way),
         }
     }
 
@@ -399,10 +491,9 @@ impl Array {
     /// Marks a line until it leaves; its victim record will say so.
     #[inline]
     pub fn mark(&mut self, slot: Slot) {
-        if self.marks.is_empty() {
-            self.marks = vec![0; self.sets as usize];
-        }
-        self.marks[slot.base as usize / self.stride] |= 1 << slot.way;
+        let at = slot.base as usize + self.marks_at;
+        debug_assert!(self.marks_at != 0, "made with marks");
+        self.words_mut()[at] |= 1 << slot.way;
     }
 
     #[inline]
@@ -418,29 +509,42 @@ impl Array {
     /// Every line held, with its way and whether it is dirty.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
         (0..self.sets as usize).flat_map(move |set| {
-            let base = set * self.stride;
+            let base = set << self.stride_bits;
             let last = self.last(base);
             let tags = self.words()[base..base + self.ways].iter().enumerate();
             tags.filter(|(_, t)| **t != EMPTY)
-                .map(move |(w, t)| (join(*t, set as u64, self.set_bits), w as u32, last >> w & 1 == 1))
+                .map(move |(w, t)| (join(*t, set, self.set_bits), w as u32, last >> w & 1 == 1))
         })
     }
 }
 
-fn join(tag: u32, set: u64, set_bits: u32) -> u64 {
-    u64::from(tag) << set_bits | set & ((1 << set_bits) - 1)
+#[inline]
+fn join(tag: u32, set: usize, set_bits: u32) -> u64 {
+    u64::from(tag) << set_bits | set as u64 & ((1 << set_bits) - 1)
+}
+
+/// The last word of a set under LRU after one more use, whose time is in its top byte. `ages` is where the bytes
+/// of age begin.
+#[inline]
+fn tick(set: &mut [u32], ages: usize, last_at: usize) -> u32 {
+    if set[last_at] >> 24 == u32::from(OLD) {
+        renumber(set, ages, last_at);
+    }
+    set[last_at] + (1 << 24)
 }
 
 /// The set's clock is about to wrap: keep the order of its ages, from one up.
 #[cold]
-fn renumber(tags: &[u32], ages: &mut [u8], last: &mut u32) {
-    let mut order: Vec<usize> = (0..tags.len()).filter(|w| tags[*w] != EMPTY).collect();
-    order.sort_by_key(|w| ages[*w]);
-    ages.fill(0);
+fn renumber(set: &mut [u32], ages: usize, last_at: usize) {
+    let ways = ages / 4;
+    let mut order: Vec<usize> = (0..ways).filter(|w| set[*w] != EMPTY).collect();
+    let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(set)[ages..ages + ways];
+    order.sort_by_key(|w| bytes[*w]);
+    bytes.fill(0);
     for (rank, way) in order.iter().enumerate() {
-        ages[*way] = rank as u8 + 1;
+        bytes[*way] = rank as u8 + 1;
     }
-    *last = *last & 0x00ff_ffff | (order.len() as u32) << 24;
+    set[last_at] = set[last_at] & 0x00ff_ffff | (order.len() as u32) << 24;
 }
 
 #[cfg(test)]

@@ -125,7 +125,6 @@ impl Memory {
         match found {
             Ok(snoop) => {
                 cal.push(now + self.lat.llc + snoop + self.lat.noc, Event::Fill(id));
-                self.announce_fill(t.who as usize, t.line);
             }
             Err(class) => self.read_dram(cal, id, class, now),
         }
@@ -142,23 +141,13 @@ impl Memory {
             Sharing::Core(c) => {
                 assert_eq!(u32::from(c), t.who, "a core touched another core's region");
             }
-            Sharing::Shared => {
-                let own = t.op == Op::Own;
-                let (asked, dirty) = self.snoop(t.who as usize, t.line, own);
-                if asked && (own || dirty) {
-                    snoop = self.lat.noc + self.lat.l2 + self.lat.noc;
-                }
-                if dirty {
-                    // the data goes through the home agent, which keeps it
-                    self.fill_llc(cal, t.who as usize, t.line, true, now);
-                }
-            }
+            Sharing::Shared => snoop = self.snoop_others(cal, t, now),
         }
         if kind == Kind::Rx {
-            let life = self.life(t.line);
-            let stale = *life == rx::SWEPT;
-            if *life == rx::UNCONSUMED {
-                *life = rx::CONSUMED;
+            let life = self.lives.of(t.line);
+            let stale = life == rx::SWEPT;
+            if life == rx::UNCONSUMED {
+                self.lives.set(t.line, rx::CONSUMED);
             }
             self.stats.stale_reads += u64::from(stale);
         }
@@ -186,6 +175,22 @@ impl Memory {
             t.copied = true;
         }
         Ok(snoop)
+    }
+
+    /// Asks the other cores that may have copies of a shared line; returns the time that takes.
+    #[inline(never)]
+    fn snoop_others(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Time {
+        let own = t.op == Op::Own;
+        let (asked, dirty) = self.snoop(t.who as usize, t.line, own);
+        if dirty {
+            // the data goes through the home agent, which keeps it
+            self.fill_llc(cal, t.who as usize, t.line, true, now);
+        }
+        if asked && (own || dirty) {
+            self.lat.noc + self.lat.l2 + self.lat.noc
+        } else {
+            Time::ZERO
+        }
     }
 
     fn stream(&mut self, cal: &mut Events, line: u64, now: Time) {
@@ -241,7 +246,7 @@ impl Memory {
     fn evict(&mut self, cal: &mut Events, line: u64, now: Time) {
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
-            if *self.life(line) == rx::UNCONSUMED {
+            if self.lives.of(line) == rx::UNCONSUMED {
                 self.stats.rx_evct_premature += 1;
             } else {
                 self.stats.rx_evct_consumed += 1;
@@ -283,7 +288,7 @@ impl Memory {
     /// The NIC writes one whole line of a receive buffer.
     pub fn nic_write(&mut self, cal: &mut Events, line: u64, to: Inbound, now: Time) {
         if self.map.of(line).kind == Kind::Rx {
-            *self.life(line) = rx::UNCONSUMED;
+            self.lives.set(line, rx::UNCONSUMED);
         }
         self.stats.nic_llc += 1;
         if let Some(s) = &mut self.shadow {
@@ -311,9 +316,8 @@ impl Memory {
         self.stats.nic_llc += 1;
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
-            let life = self.life(line);
-            let stale = *life == rx::SWEPT;
-            *life = if stale { rx::SWEPT } else { rx::CONSUMED };
+            let stale = self.lives.of(line) == rx::SWEPT;
+            self.lives.set(line, if stale { rx::SWEPT } else { rx::CONSUMED });
             self.stats.stale_reads += u64::from(stale);
         }
         if self.apart(kind) {
@@ -429,9 +433,8 @@ impl Memory {
                 let dropped = self.invalidate_private(line) + self.drop_llc(line);
                 self.stats.ledger.swept += dropped;
                 if self.map.of(line).kind == Kind::Rx {
-                    let life = self.life(line);
-                    let race = *life == rx::UNCONSUMED;
-                    *life = rx::SWEPT;
+                    let race = self.lives.of(line) == rx::UNCONSUMED;
+                    self.lives.set(line, rx::SWEPT);
                     self.stats.sweep_races += u64::from(race);
                 }
                 if let Some(s) = &mut self.shadow {

@@ -9,6 +9,7 @@ pub mod home;
 pub mod paths;
 mod private;
 pub mod region;
+mod rx;
 pub mod spec;
 pub mod stats;
 mod ways;
@@ -85,14 +86,6 @@ impl Txn {
     }
 }
 
-/// Life of a receive-buffer line.
-pub mod rx {
-    pub const FREE: u8 = 0;
-    pub const UNCONSUMED: u8 = 1;
-    pub const CONSUMED: u8 = 2;
-    pub const SWEPT: u8 = 3;
-}
-
 #[derive(Clone)]
 struct Channel {
     next: Time,
@@ -130,9 +123,9 @@ struct Write {
 
 const NOBODY: u32 = u32::MAX;
 
-/// Bytes of tags beyond which sets are announced before fills: a quarter of the 2 MiB that a core of the host
-/// that we measure on has as L2. Affects no result.
-const HOST_CACHE: usize = 512 << 10;
+/// Bytes of tags beyond which the LLC's sets are announced before fills: what a core of the host that we measure on
+/// has as L2. Affects no result.
+const HOST_CACHE: usize = 2 << 20;
 
 /// Home-side latencies, converted once.
 #[derive(Clone, Copy)]
@@ -203,14 +196,12 @@ pub struct Memory {
     pub io_inbound: Inbound,
     /// Write-backs travel to the home agent as requests of their own.
     writebacks: bool,
-    /// The tags of the private caches are more than a core of the host keeps close: announcing pays.
+    /// The tags are more than a core of the host keeps close.
     spread: bool,
     leaving: Option<Leaving>,
     /// The device's transaction that the next eviction makes room for.
     evicts_for: Option<u32>,
-    /// Lines of receive buffers in order of their address, and where each is in its life.
-    rx_life: Vec<u8>,
-    rx_base: u64,
+    lives: rx::Lives,
     /// The holders of lines in shared regions.
     shared: private::SharedFilter,
     pub shadow: Option<Box<home::Shadow>>,
@@ -235,7 +226,7 @@ impl Memory {
         map: AddressMap,
     ) -> Result<Memory, String> {
         let l1 = build(&h.l1d, "caches.l1d")?;
-        let l2 = build(&h.l2, "caches.l2")?;
+        let l2 = build(&h.l2, "caches.l2")?.with_marks();
         let sets = h.llc.size.0 / LINE / u64::from(h.llc.ways.max(1));
         let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
@@ -258,7 +249,7 @@ impl Memory {
             paths: Paths::default(),
             io_inbound: Inbound::Dram,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
-            spread: cores as usize * (l1.bytes() + l2.bytes()) > HOST_CACHE,
+            spread: cores as usize * l2.bytes() > HOST_CACHE,
             leaving: None,
             evicts_for: None,
             shared: private::SharedFilter::default(),
@@ -285,8 +276,7 @@ impl Memory {
             nic_waits: false,
             nic_credits: h.llc.nic_credits,
             cha_writes: Domain::new(h.llc.write_buffer),
-            rx_life: vec![rx::FREE; (rx_end - rx_base.min(rx_end)) as usize],
-            rx_base,
+            lives: rx::Lives::new(rx_base, rx_end),
             map,
             shadow: None,
         })
@@ -330,22 +320,13 @@ impl Memory {
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
         self.llc.announce(t.line);
+        if self.spread && matches!(t.op, Op::Read | Op::Own) {
+            // What the fill will push out of the L2, whose set the core has just looked at.
+            if let Some(v) = self.l2[t.who as usize].oldest_dirty(t.line) {
+                self.llc.announce(v);
+            }
+        }
         self.send_unannounced(cal, at, t, t.issued);
-    }
-
-    /// The core's caches will soon be filled with `line`: what that pushes out of the L2 goes to the LLC, and out of
-    /// the L1 to the L2.
-    #[inline]
-    fn announce_fill(&self, core: usize, line: u64) {
-        if !self.spread {
-            return;
-        }
-        if let Some(v) = self.l2[core].oldest(line) {
-            self.llc.announce(v);
-        }
-        if let Some(v) = self.l1[core].oldest(line) {
-            self.l2[core].announce(v);
-        }
     }
 
     /// The same for a line that is not looked up; the path's time counts from `start`.
@@ -381,20 +362,14 @@ impl Memory {
         }
     }
 
-    #[inline]
-    fn life(&mut self, line: u64) -> &mut u8 {
-        &mut self.rx_life[(line - self.rx_base) as usize]
-    }
-
     /// The buffer instance has had its last read: evictions from now on are of dead data.
     pub fn consumed(&mut self, line: u64, lines: u64) {
         if self.map.of(line).kind != Kind::Rx {
             return;
         }
-        let at = (line - self.rx_base) as usize;
-        for l in &mut self.rx_life[at..at + lines as usize] {
-            if *l == rx::UNCONSUMED {
-                *l = rx::CONSUMED;
+        for l in line..line + lines {
+            if self.lives.of(l) == rx::UNCONSUMED {
+                self.lives.set(l, rx::CONSUMED);
             }
         }
     }
@@ -510,9 +485,6 @@ impl Memory {
             self.paths.held[path as usize].give(freed, t.at_mc);
             self.marks[d.token as usize].data = at;
             cal.push(known + back, Event::Fill(d.token));
-            if matches!(t.op, Op::Read | Op::Own) {
-                self.announce_fill(t.who as usize, t.line);
-            }
         }
         self.done.clear();
     }
@@ -554,7 +526,7 @@ impl Memory {
     pub fn llc_rx_lines(&self, ways: u32) -> (u64, u64) {
         let mut n = (0, 0);
         for (line, way, _) in self.llc.iter() {
-            if self.map.of(line).kind == Kind::Rx {
+            if self.lives.cover(line) && self.map.of(line).kind == Kind::Rx {
                 n.0 += 1;
                 n.1 += u64::from(ways >> way & 1 == 0);
             }

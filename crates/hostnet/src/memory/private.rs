@@ -1,7 +1,7 @@
 //! What happens inside a core's own caches. Resolved at once, without events: a core runs ahead in
 //! them until something misses beyond the L2.
 
-use super::array::{Slot, Victim};
+use super::array::{Place, Slot, Victim};
 use super::region::{Kind, Sharing};
 use super::{CleanVictim, Leaving, Memory, Op, Txn};
 use crate::kernel::{rng::mix, Events, Time};
@@ -34,7 +34,7 @@ impl Memory {
                 return Probe::Miss;
             }
             self.l2[core].touch(s);
-            let s = self.fill_l1(cal, core, line, false, now);
+            let s = self.fill_l1(cal, core, line, now);
             if write {
                 self.mark_dirty_l1(core, s, line);
             }
@@ -81,9 +81,19 @@ impl Memory {
         }
     }
 
-    fn fill_l1(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) -> Slot {
+    fn fill_l1(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) -> Slot {
+        let place = self.l1_place(core, line);
+        self.enter_l1(cal, core, place, now)
+    }
+
+    #[inline]
+    fn l1_place(&mut self, core: usize, line: u64) -> Place {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
-        let (slot, victim) = self.l1[core].insert(line, dirty, mask);
+        self.l1[core].choose(line, mask)
+    }
+
+    fn enter_l1(&mut self, cal: &mut Events, core: usize, place: Place, now: Time) -> Slot {
+        let (slot, victim) = self.l1[core].enter(place, false);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             match self.l2[core].find(line) {
                 Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
@@ -91,7 +101,6 @@ impl Memory {
                 None => self.fill_l2(cal, core, line, true, false, now),
             }
         }
-        debug_assert_eq!(self.l1[core].find(line), Some(slot));
         slot
     }
 
@@ -116,15 +125,20 @@ impl Memory {
                     v.dirty |= above;
                 }
             }
-            let keep = match self.clean_victim {
-                CleanVictim::Allocate => true,
-                CleanVictim::AllocateFetched => !v.marked,
-                CleanVictim::Drop => false,
-            };
-            if v.dirty || keep {
+            if v.dirty || self.llc_takes(&v) {
                 self.fill_llc(cal, core, v.line, v.dirty, now);
                 self.leave(cal, &v, now);
             }
+        }
+    }
+
+    /// Whether a clean victim of an L2 goes to the LLC.
+    #[inline]
+    pub(super) fn llc_takes(&self, v: &Victim) -> bool {
+        match self.clean_victim {
+            CleanVictim::Allocate => true,
+            CleanVictim::AllocateFetched => !v.marked,
+            CleanVictim::Drop => false,
         }
     }
 
@@ -194,9 +208,24 @@ impl Memory {
 
     fn fill_private(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
         let line = t.line;
+        // What the L1 gives up goes to the L2: the host fetches its set while the L2 is filled, which leaves the
+        // L1 as it is unless it may hold no more than the L2.
+        let mut place = None;
+        if !self.l2_inclusive && self.l1[core].find(line).is_none() {
+            let p = self.l1_place(core, line);
+            if let Some(v) = self.l1[core].displaces(&p) {
+                self.l2[core].announce(v);
+            }
+            place = Some(p);
+        }
         self.fill_l2_once(cal, core, t, now);
-        let slot = self.l1[core].find(line);
-        let slot = slot.unwrap_or_else(|| self.fill_l1(cal, core, line, false, now));
+        let slot = match place {
+            Some(p) => self.enter_l1(cal, core, p, now),
+            None => match self.l1[core].find(line) {
+                Some(slot) => slot,
+                None => self.fill_l1(cal, core, line, now),
+            },
+        };
         if write {
             self.mark_dirty_l1(core, slot, line);
         }
@@ -291,6 +320,7 @@ impl SharedFilter {
         }
         i
     }
+    #[inline(never)]
     fn add(&mut self, line: u64, core: usize) {
         let mut i = self.slot(line);
         if self.keys[i] == u64::MAX {
@@ -311,15 +341,18 @@ impl SharedFilter {
         }
         self.masks[i] |= 1 << core;
     }
+    #[inline(never)]
     fn holders(&self, line: u64) -> u64 {
         self.masks[self.slot(line)]
     }
+    #[inline(never)]
     fn drop_holder(&mut self, line: u64, core: usize) {
         let i = self.slot(line);
         self.masks[i] &= !(1 << core);
         self.forget(i);
     }
     /// The possible holders, who are about to lose the line.
+    #[inline(never)]
     fn take(&mut self, line: u64) -> u64 {
         let i = self.slot(line);
         let holders = std::mem::take(&mut self.masks[i]);

@@ -51,37 +51,88 @@ pub(super) fn nth_bit(mut among: u32, nth: u32) -> u32 {
     among.trailing_zeros()
 }
 
-/// The lowest of the ages that `among` has bits for, and the first place it is at; 255 and no place without bits.
+/// 255 for each of the low 16 bits of `mask` that is set, else 0.
+#[inline]
+pub(super) fn spread(mask: u32) -> [u8; 16] {
+    std::array::from_fn(|i| 0u8.wrapping_sub((mask >> i & 1) as u8))
+}
+
+/// The first of the lowest `ages` among the ways that are not `closed` (255 there, else 0), one of which must be open.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(super) fn least(ages: [u8; 16], among: u32) -> (u8, u32) {
-    use std::arch::x86_64::{
-        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si32, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8,
-        _mm_or_si128, _mm_set1_epi64x, _mm_set1_epi8, _mm_srli_si128, _mm_unpacklo_epi64, _mm_xor_si128,
-    };
-    // SAFETY: SSE2 is part of x86-64, and the load is of the 16 bytes of `ages`.
+pub(super) fn least(ages: [u8; 16], closed: [u8; 16]) -> u32 {
+    // SAFETY: SSE2 is part of x86-64.
     unsafe {
-        let bits = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
-        let spread = _mm_unpacklo_epi64(_mm_set1_epi8(among as i8), _mm_set1_epi8((among >> 8) as i8));
-        let open = _mm_cmpeq_epi8(_mm_and_si128(spread, bits), bits);
-        let ages = _mm_loadu_si128(ages.as_ptr().cast::<__m128i>());
-        let ages = _mm_or_si128(ages, _mm_xor_si128(open, _mm_set1_epi8(-1)));
-        let m = _mm_min_epu8(ages, _mm_srli_si128(ages, 8));
-        let m = _mm_min_epu8(m, _mm_srli_si128(m, 4));
-        let m = _mm_min_epu8(m, _mm_srli_si128(m, 2));
-        let m = _mm_min_epu8(m, _mm_srli_si128(m, 1));
-        let lowest = _mm_cvtsi128_si32(m) as u8;
-        let at = _mm_movemask_epi8(_mm_cmpeq_epi8(ages, _mm_set1_epi8(lowest as i8))) as u32 & among;
-        (lowest, at.trailing_zeros())
+        let [ages, closed] = [ages, closed].map(sse2::load);
+        let lowest = sse2::lowest(sse2::open(ages, closed));
+        sse2::places(ages, closed, lowest).trailing_zeros()
     }
 }
 
-/// The lowest of the ages that `among` has bits for, and the first place it is at; 255 and no place without bits.
+/// The same for up to 32 ways.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) fn least_of_two(ages: [[u8; 16]; 2], closed: [[u8; 16]; 2]) -> u32 {
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe {
+        let [a, b] = ages.map(sse2::load);
+        let [c, d] = closed.map(sse2::load);
+        let lowest = sse2::lowest(std::arch::x86_64::_mm_min_epu8(sse2::open(a, c), sse2::open(b, d)));
+        (sse2::places(a, c, lowest) | sse2::places(b, d, lowest) << 16).trailing_zeros()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod sse2 {
+    use std::arch::x86_64::{
+        __m128i, _mm_andnot_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
+        _mm_shuffle_epi32, _mm_shufflelo_epi16, _mm_srli_epi16, _mm_unpacklo_epi8,
+    };
+
+    #[inline]
+    pub fn load(bytes: [u8; 16]) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64, and the load is of the 16 bytes.
+        unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+    }
+
+    /// The ages of open ways, 255 for the others.
+    #[inline]
+    pub unsafe fn open(ages: __m128i, closed: __m128i) -> __m128i {
+        _mm_or_si128(ages, closed)
+    }
+
+    /// The lowest byte, in all places.
+    #[inline]
+    pub unsafe fn lowest(v: __m128i) -> __m128i {
+        let m = _mm_min_epu8(v, _mm_shuffle_epi32::<0b01_00_11_10>(v));
+        let m = _mm_min_epu8(m, _mm_shuffle_epi32::<0b10_11_00_01>(m));
+        let m = _mm_min_epu8(m, _mm_shufflelo_epi16::<0b10_11_00_01>(m));
+        let m = _mm_min_epu8(m, _mm_srli_epi16::<8>(m));
+        let m = _mm_unpacklo_epi8(m, m);
+        _mm_shuffle_epi32::<0>(_mm_shufflelo_epi16::<0>(m))
+    }
+
+    /// A bit for each open way of age `lowest`.
+    #[inline]
+    pub unsafe fn places(ages: __m128i, closed: __m128i, lowest: __m128i) -> u32 {
+        _mm_movemask_epi8(_mm_andnot_si128(closed, _mm_cmpeq_epi8(ages, lowest))) as u32
+    }
+}
+
+/// The first of the lowest `ages` among the ways that are not `closed` (255 there, else 0), one of which must be open.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-pub(super) fn least(ages: [u8; 16], among: u32) -> (u8, u32) {
-    let open = (0..16).filter(|w| among >> w & 1 == 1);
-    open.map(|w| (ages[w as usize], w)).min().unwrap_or((u8::MAX, u32::BITS))
+pub(super) fn least(ages: [u8; 16], closed: [u8; 16]) -> u32 {
+    least_of_two([ages, [0; 16]], [closed, [u8::MAX; 16]])
+}
+
+/// The same for up to 32 ways.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub(super) fn least_of_two(ages: [[u8; 16]; 2], closed: [[u8; 16]; 2]) -> u32 {
+    let (ages, closed) = (ages.as_flattened(), closed.as_flattened());
+    let open = (0..32).filter(|w| closed[*w] == 0);
+    open.min_by_key(|w| ages[*w]).unwrap_or(32) as u32
 }
 
 #[cfg(test)]
@@ -103,11 +154,14 @@ mod tests {
         let mut rng = crate::kernel::Stream::new(5, "ages", 0);
         for _ in 0..20_000 {
             let span = [2, 256][rng.below(2) as usize];
-            let ages: [u8; 16] = std::array::from_fn(|_| 255 - rng.below(span) as u8);
-            let among = rng.below(1 << 16) as u32 & rng.below(1 << 16) as u32;
-            let open = (0..16).filter(|w| among >> w & 1 == 1);
-            let plain = open.map(|w| (ages[w as usize], w)).min().unwrap_or((255, 32));
-            assert_eq!(least(ages, among), plain, "{ages:?} {among:#b}");
+            let ages: [u8; 32] = std::array::from_fn(|_| 255 - rng.below(span) as u8);
+            let among = (rng.below(1 << 32) & rng.below(1 << 32)) as u32 | 1 << rng.below(16);
+            let first = |among: u32| (0..32).filter(|w| among >> w & 1 == 1).min_by_key(|w| ages[*w as usize]).unwrap();
+            let low: [u8; 16] = ages[..16].try_into().unwrap();
+            let high = ages[16..].try_into().unwrap();
+            let closed = [spread(!among), spread(!among >> 16)];
+            assert_eq!(least(low, closed[0]), first(among & 0xffff), "{ages:?} {among:#b}");
+            assert_eq!(least_of_two([low, high], closed), first(among), "{ages:?} {among:#b}");
         }
     }
 }

@@ -124,7 +124,8 @@ impl Cpu {
                     self.wait = Wait::AnyRecord;
                     return false;
                 };
-                self.recs[r as usize].state = State::Address { parent };
+                self.recs[r as usize].state = State::Address;
+                self.children[parent as usize] |= 1 << r;
                 self.recs[r as usize].delay = a.delay;
                 self.enter(r, a);
                 return true;

@@ -25,10 +25,8 @@ const FRAC: u64 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Free,
-    /// Address comes from this record's data.
-    Address {
-        parent: u8,
-    },
+    /// Address comes from the data of the record that has it among its `children`.
+    Address,
     /// Wants a line fill buffer.
     Credit,
     Issued,
@@ -95,6 +93,10 @@ pub struct Cpu {
     recs: [Rec; RECS],
     live: u64,
     finished: u64,
+    /// Records whose address comes from a record's data, by the latter.
+    children: [u64; RECS],
+    /// Live records by the low bits of their line.
+    by_line: [u64; RECS],
     rob: VecDeque<Entry>,
     sq: VecDeque<Entry>,
     sq_used: u32,
@@ -105,6 +107,8 @@ pub struct Cpu {
     no_credit: VecDeque<u8>,
     retire: VecDeque<Pending>,
     retire_event: Time,
+    /// Record, with its generation, that the oldest side effect waits for.
+    retire_after: Option<(u8, u32)>,
     pub lfb: Domain,
     pub prefetcher: Option<Prefetcher>,
     pub amat: AccessTime,
@@ -145,6 +149,8 @@ impl Cpu {
             recs: [rec; RECS],
             live: 0,
             finished: 0,
+            children: [0; RECS],
+            by_line: [0; RECS],
             rob: VecDeque::with_capacity(512),
             sq: VecDeque::with_capacity(128),
             sq_used: 0,
@@ -155,6 +161,7 @@ impl Cpu {
             no_credit: VecDeque::with_capacity(RECS),
             retire: VecDeque::with_capacity(64),
             retire_event: Time::MAX,
+            retire_after: None,
             lfb: Domain::new(s.lfb),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
             amat: AccessTime::default(),
@@ -272,15 +279,22 @@ impl Cpu {
         }
     }
 
+    #[inline]
     fn any_open(&self, f: impl Fn(&Rec) -> bool) -> bool {
+        self.first_open(f).is_some()
+    }
+
+    #[inline]
+    fn first_open(&self, f: impl Fn(&Rec) -> bool) -> Option<u8> {
         let mut open = self.live & !self.finished;
         while open != 0 {
-            if f(&self.recs[open.trailing_zeros() as usize]) {
-                return true;
+            let r = open.trailing_zeros() as u8;
+            if f(&self.recs[r as usize]) {
+                return Some(r);
             }
             open &= open - 1;
         }
-        false
+        None
     }
 
     /// Latest `done` among known completions that `f` selects.
@@ -302,11 +316,13 @@ impl Cpu {
         while done != 0 {
             let r = done.trailing_zeros() as usize;
             done &= done - 1;
-            if self.recs[r].done <= now {
-                self.recs[r].state = State::Free;
-                self.recs[r].generation += 1;
+            let rec = &mut self.recs[r];
+            if rec.done <= now {
+                rec.state = State::Free;
+                rec.generation += 1;
                 self.live &= !(1 << r);
                 self.finished &= !(1 << r);
+                self.by_line[rec.line as usize % RECS] &= !(1 << r);
             }
         }
     }
@@ -320,15 +336,14 @@ impl Cpu {
             self.anchor = None;
             self.anchor_ready = at;
         }
-        let mut open = self.live & !self.finished;
-        while open != 0 {
-            let c = open.trailing_zeros() as u8;
-            open &= open - 1;
-            let rec = self.recs[c as usize];
-            if rec.state == (State::Address { parent: r }) {
-                let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
-                self.reach(mem, cal, c, ready);
-            }
+        let mut waiting = std::mem::take(&mut self.children[r as usize]);
+        while waiting != 0 {
+            let c = waiting.trailing_zeros() as u8;
+            waiting &= waiting - 1;
+            let rec = &self.recs[c as usize];
+            debug_assert!(rec.state == State::Address);
+            let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
+            self.reach(mem, cal, c, ready);
         }
     }
 
@@ -384,6 +399,13 @@ impl Cpu {
     /// An access to `line` has missed the L1: the stream prefetcher looks at it.
     #[inline]
     fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+        if self.prefetcher.is_some() {
+            self.fetch_stream(mem, cal, line, at);
+        }
+    }
+
+    #[inline(never)]
+    fn fetch_stream(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
         for l in p.observe(line) {
             if !mem.worth_prefetching(self.id as usize, l) || self.same_line(l).is_some() {
@@ -405,16 +427,23 @@ impl Cpu {
         Txn { record: r, ..Txn::new(op, self.recs[r as usize].line, self.id.into(), at) }
     }
 
+    /// No event announces a completion that is known already: waits for the earliest here, if there is one.
+    #[cold]
+    fn wait_for_record(&mut self) -> Option<()> {
+        let known = (0..RECS).filter(|r| self.finished >> r & 1 == 1);
+        let at = known.map(|r| self.recs[r].done).min()?;
+        self.not_before(at);
+        self.release_finished(at);
+        Some(())
+    }
+
     fn new_rec(&mut self, line: u64, write: bool, load: bool, ready: Time) -> Option<u8> {
         if self.live == u64::MAX {
-            // No event announces a completion that is known already: wait for the earliest here.
-            let known = (0..RECS).filter(|r| self.finished >> r & 1 == 1);
-            let at = known.map(|r| self.recs[r].done).min()?;
-            self.not_before(at);
-            self.release_finished(at);
+            self.wait_for_record()?;
         }
         let r = (!self.live).trailing_zeros() as usize;
         self.live |= 1 << r;
+        self.by_line[line as usize % RECS] |= 1 << r;
         let rec = &mut self.recs[r];
         rec.line = line;
         rec.seq = self.seq;
@@ -427,7 +456,7 @@ impl Cpu {
 
     /// An access to the same line that is under way and has its address.
     fn same_line(&self, line: u64) -> Option<u8> {
-        let mut open = self.live & !self.finished;
+        let mut open = self.by_line[line as usize % RECS] & !self.finished;
         while open != 0 {
             let r = open.trailing_zeros() as usize;
             open &= open - 1;

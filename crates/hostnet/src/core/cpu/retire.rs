@@ -29,10 +29,18 @@ impl Cpu {
     }
 
     /// When the oldest side effect may happen: None while an earlier access is open.
-    fn retirement(&self) -> Option<Time> {
+    fn retirement(&mut self) -> Option<Time> {
         let p = self.retire.front()?;
+        if let Some((r, generation)) = self.retire_after {
+            let open = (self.live & !self.finished) >> r & 1 == 1;
+            if open && self.recs[r as usize].generation == generation {
+                return None;
+            }
+        }
         let before = |r: &Rec| r.seq < p.seq && (r.load || p.stores);
-        if self.any_open(before) {
+        let first = self.first_open(before);
+        self.retire_after = first.map(|r| (r, self.recs[r as usize].generation));
+        if first.is_some() {
             return None;
         }
         Some(p.at.max(self.latest(before)))
@@ -54,7 +62,10 @@ impl Cpu {
             self.retire_event = Time::MAX;
         }
         match self.retirement() {
-            Some(at) if at <= now => self.retire.pop_front().map(|p| p.what),
+            Some(at) if at <= now => {
+                self.retire_after = None;
+                self.retire.pop_front().map(|p| p.what)
+            }
             Some(_) => {
                 self.schedule_retirement(cal, now);
                 None

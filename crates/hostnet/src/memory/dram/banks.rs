@@ -73,6 +73,7 @@ impl Channel {
     }
 
     /// Restarts the ages from zero in the order they have.
+    #[cold]
     pub(super) fn renumber(&mut self) {
         let mut live: Vec<u16> = Vec::new();
         for mut i in self.staged.head {

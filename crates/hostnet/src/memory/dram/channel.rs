@@ -126,6 +126,10 @@ pub struct Channel {
     pub(super) next: u64,
     pub(super) chosen: bool,
     pub(super) stale: u8,
+    /// Banks where a request has waited past the age cap behind row hits, as of the last choice, and a time
+    /// before which no request has.
+    pub(super) overdue: u64,
+    pub(super) none_overdue_until: u64,
     /// The earliest refresh that is not under way.
     pub(super) refresh_due: u64,
     pub(super) next_age: u32,
@@ -234,6 +238,8 @@ impl Channel {
             next: 0,
             chosen: false,
             stale: ALL_STALE,
+            overdue: 0,
+            none_overdue_until: NEVER,
             next_age: 0,
             mode_since: 0,
             refresh_due: NEVER,
@@ -279,7 +285,7 @@ impl Channel {
     /// Takes a request in at `now`, when everything before `now` has been issued.
     pub(super) fn push(&mut self, now: u64, req: Request, d: Decoded, done: &mut Vec<Completion>) {
         debug_assert!(self.can_accept(req.write), "pushed into a full queue");
-        let now = if self.t.whole { now.div_ceil(self.t.tck) * self.t.tck } else { now };
+        let now = self.t.edge(now);
         if self.wake == NEVER {
             self.catch_up(now);
         }
@@ -320,6 +326,7 @@ impl Channel {
             outcome: None,
         };
         self.next_age += 1;
+        self.none_overdue_until = self.none_overdue_until.min(now.saturating_add(self.p.age_cap));
         self.used[dir] += 1;
         self.levels[dir].note(self.used[dir], now);
         // The occupancy integral: times at which entries left minus times they came.
@@ -386,6 +393,7 @@ impl Channel {
     }
 
     /// Accounts for the refreshes that fell into an idle time ending at `now`.
+    #[inline(never)]
     fn catch_up(&mut self, now: u64) {
         for r in 0..self.ranks.len() {
             let due = self.ranks[r].refresh_due;

@@ -39,6 +39,21 @@ fn timed(floor: u64, at: u64, key: Key) -> Key {
     at.saturating_sub(floor) << TIME_SHIFT | key
 }
 
+/// The least key that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
+/// fewer branches for the host to guess.
+#[inline]
+fn least(mut mask: u64, of: impl Fn(usize) -> Key) -> Key {
+    let mut best = NO_KEY;
+    while mask != 0 {
+        let one = mask.trailing_zeros();
+        mask &= mask - 1;
+        let two = if mask == 0 { one } else { mask.trailing_zeros() };
+        mask &= mask.wrapping_sub(1);
+        best = best.min(of(one as usize)).min(of(two as usize));
+    }
+    best
+}
+
 /// A command with its absolute time: `[time: 64][key: 64]`.
 type Choice = u128;
 
@@ -134,6 +149,7 @@ impl Channel {
         due
     }
 
+    #[cold]
     pub(super) fn start_refresh(&mut self, due: u64) {
         for r in &mut self.ranks {
             if !r.refreshing && r.refresh_due <= due {
@@ -154,20 +170,21 @@ impl Channel {
 
     #[inline]
     fn mode_due_with(&self, [reads, writes]: [usize; 2]) -> bool {
+        // Asked before each command: with few branches for the host to guess.
         let p = &self.p;
         // A read whose row is being opened is not served yet, and every write puts its column off.
-        let reads = reads + usize::from(p.writes_yield && self.active & !self.active_writes != 0);
-        if self.write_mode {
-            let long_enough = self.burst_writes >= p.min_writes;
-            let low = writes < p.low && (reads > 0 || writes <= p.idle);
-            let spent = p.max_writes > 0 && self.burst_writes >= p.max_writes && reads > 0;
-            let yields = !self.draining && reads > 0;
-            (long_enough && (low || spent)) || (writes == 0 && reads > 0) || yields
-        } else {
-            (writes > p.high && (self.burst_reads >= p.min_reads || reads == 0)) || (reads == 0 && writes > p.idle)
+        let waits = (reads > 0) | (p.writes_yield & (self.active & !self.active_writes != 0));
+        if !self.write_mode {
+            let full = (writes > p.high) & ((self.burst_reads >= p.min_reads) | !waits);
+            return full | (!waits & (writes > p.idle));
         }
+        let low = (writes < p.low) & (waits | (writes <= p.idle));
+        let spent = waits & (self.burst_writes >= p.max_writes) & (p.max_writes > 0);
+        let long_enough = self.burst_writes >= p.min_writes;
+        (long_enough & (low | spent)) | (waits & ((writes == 0) | !self.draining))
     }
 
+    #[inline(never)]
     pub(super) fn switch_mode(&mut self) {
         if self.write_mode {
             self.stats.write_mode_ps += self.clock - self.mode_since;
@@ -224,13 +241,21 @@ impl Channel {
 
     /// Banks with candidates: active columns, row hits, activates, precharges.
     #[inline]
-    fn candidates(&self) -> (u64, u64, u64) {
+    fn candidates(&mut self) -> (u64, u64, u64) {
         let dir = self.write_mode as usize;
         let free = !self.active & !self.blocked;
         let misses = self.misses[dir] & free;
         let closing = misses & self.open;
         let hits = self.hits[dir] & free;
-        let over = self.overdue(closing & hits, dir);
+        let over = if closing & hits != 0 && self.clock >= self.none_overdue_until {
+            self.overdue(closing & hits, dir)
+        } else {
+            0
+        };
+        if over | self.overdue != 0 {
+            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
+            self.overdue = over;
+        }
         let closing = match self.p.scheduler {
             Scheduler::HitFirst => closing & (!hits | over),
             Scheduler::FirstReady | Scheduler::Transaction => closing,
@@ -256,35 +281,30 @@ impl Channel {
     #[inline]
     fn search_columns(&self, hits: u64, floor: u64) -> Choice {
         let here = self.write_mode as usize;
-        let mut best = NO_KEY;
-        for b in bits(hits | self.active) {
-            let lane = &self.scan.lanes[b];
+        let best = least(hits | self.active, |b| {
+            let lane = &self.scan.lanes[b % BANKS];
             let active = self.active >> b & 1 == 1;
             let dir = if active { (self.active_writes >> b & 1) as usize } else { here };
             let key = if active { lane.active_key } else { lane.hit_key[here] };
-            best = best.min(timed(floor, self.column_at(b, dir), key));
-        }
+            timed(floor, self.column_at(b, dir), key)
+        });
         untimed(floor, best)
     }
 
     #[inline]
     fn search_activates(&self, mask: u64, floor: u64) -> Choice {
         let dir = self.write_mode as usize;
-        let mut best = NO_KEY;
-        for b in bits(mask) {
-            best = best.min(timed(floor, self.activate_at(b), self.scan.lanes[b].miss_key[dir]));
-        }
+        let best = least(mask, |b| timed(floor, self.activate_at(b), self.scan.lanes[b % BANKS].miss_key[dir]));
         untimed(floor, best)
     }
 
     #[inline]
     fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
         let dir = self.write_mode as usize;
-        let mut best = NO_KEY;
-        for b in bits(mask) {
-            let lane = &self.scan.lanes[b];
-            best = best.min(timed(floor, lane.pre_at, lane.miss_key[dir]));
-        }
+        let best = least(mask, |b| {
+            let lane = &self.scan.lanes[b % BANKS];
+            timed(floor, lane.pre_at, lane.miss_key[dir])
+        });
         untimed(floor, best)
     }
 
@@ -292,10 +312,6 @@ impl Channel {
     fn choose(&mut self) -> (u64, Key) {
         let floor = self.cmd_free.max(self.clock);
         let (hits, acts, pres) = self.candidates();
-        let dir = self.write_mode as usize;
-        if self.p.age_cap != NEVER && self.misses[dir] & self.hits[dir] & self.open != 0 {
-            self.stale |= 1 << PRECHARGE | 1 << COLUMN;
-        }
         let again = |class: usize| self.stale >> class & 1 == 1 || time_of(self.scan.best[class]) < floor;
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
         if columns {
@@ -323,19 +339,31 @@ impl Channel {
     }
 
     /// Banks among `mask` where a request waited past the age cap behind row hits.
-    fn overdue(&self, mask: u64, dir: usize) -> u64 {
+    #[cold]
+    fn overdue(&mut self, mask: u64, dir: usize) -> u64 {
         let mut m = 0;
-        if self.p.age_cap != NEVER {
-            for b in bits(mask) {
-                let q = &self.banks[b].q[dir];
-                let old = self.slots[q.miss as usize].arrive + self.p.age_cap <= self.clock;
-                m |= u64::from(old) << b;
+        for b in bits(mask) {
+            let q = &self.banks[b].q[dir];
+            let old = self.slots[q.miss as usize].arrive + self.p.age_cap <= self.clock;
+            m |= u64::from(old) << b;
+        }
+        if m == 0 {
+            let mut first = NEVER;
+            for q in self.banks.iter().flat_map(|b| &b.q) {
+                let mut i = q.head;
+                while i != NONE {
+                    let s = &self.slots[i as usize];
+                    first = first.min(s.arrive);
+                    i = s.next;
+                }
             }
+            self.none_overdue_until = first.saturating_add(self.p.age_cap);
         }
         m
     }
 
     /// The next step of a refresh and the rank it is for.
+    #[cold]
     pub(super) fn choose_refresh(&self) -> (u64, usize) {
         let mut best = (NEVER, 0);
         for (r, rank) in self.ranks.iter().enumerate() {
@@ -395,6 +423,7 @@ impl Channel {
     }
 
     /// The next step of rank `r`'s refresh: closing its rows, then the refresh itself.
+    #[cold]
     pub(super) fn refresh(&mut self, r: usize, at: u64) {
         self.cmd_free = at + self.t.tck;
         self.stale = ALL_STALE;
@@ -444,9 +473,10 @@ impl Channel {
         self.stats.activates += 1;
         self.banks[b].row = row;
         self.banks[b].accesses = 0;
-        self.scan.lanes[b].col_at = at + t.rcd;
-        self.scan.lanes[b].pre_at = at + t.ras;
-        self.scan.lanes[b].act_at = at + t.rc;
+        let lane = &mut self.scan.lanes[b % BANKS];
+        lane.col_at = at + t.rcd;
+        lane.pre_at = at + t.ras;
+        lane.act_at = at + t.rc;
         let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
         let rank = &mut self.ranks[r];
         rank.acts[rank.acts_next] = at;
@@ -464,9 +494,9 @@ impl Channel {
         self.note(at, if dir == READ { Command::Rd } else { Command::Wr }, b);
         let t = &self.t;
         self.cmd_free = at + t.col_bus;
-        let bank = &mut self.banks[b];
-        bank.accesses += 1;
-        self.scan.lanes[b].pre_at = self.scan.lanes[b].pre_at.max(at + t.col_to_pre[dir]);
+        self.banks[b].accesses += 1;
+        let lane = &mut self.scan.lanes[b % BANKS];
+        lane.pre_at = lane.pre_at.max(at + t.col_to_pre[dir]);
         let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
         let table = &t.col_to_col[dir];
         let scan = &mut *self.scan;
@@ -474,11 +504,13 @@ impl Channel {
             let when = &mut scan.group_col[next][group % BANKS];
             *when = (*when).max(at + table[SAME_GROUP][next]);
         }
-        for (other, when) in scan.rank_col[..self.ranks.len()].iter_mut().enumerate() {
-            let gap = &table[if other == r { SAME_RANK } else { OTHER_RANK }];
-            when[READ] = when[READ].max(at + gap[READ]);
-            when[WRITE] = when[WRITE].max(at + gap[WRITE]);
+        let here = scan.rank_col[r % BANKS];
+        let other = table[OTHER_RANK].map(|gap| at + gap);
+        for when in &mut scan.rank_col[..self.ranks.len()] {
+            *when = [when[READ].max(other[READ]), when[WRITE].max(other[WRITE])];
         }
+        let same = table[SAME_RANK].map(|gap| at + gap);
+        scan.rank_col[r % BANKS] = [here[READ].max(same[READ]), here[WRITE].max(same[WRITE])];
         let outcome = s.outcome.unwrap_or(RowOutcome::Hit);
         let data_end = at + if dir == READ { t.cl } else { t.cwl } + t.burst;
         self.stats.column(dir, outcome, t.burst, b);

@@ -42,6 +42,7 @@ impl Staged {
 const ROW: u64 = 2;
 
 impl Channel {
+    #[inline(never)]
     pub(super) fn stage(&mut self, i: u16, dir: usize, now: u64) {
         let st = &mut self.staged;
         self.slots[i as usize].prev = st.tail[dir];
@@ -101,6 +102,7 @@ impl Channel {
     }
 
     /// As `advance`, for this organisation.
+    #[inline(never)]
     pub(super) fn advance_staged(&mut self, now: u64, done: &mut Vec<Completion>) {
         loop {
             let (at, key) = self.choose_staged();

@@ -58,6 +58,8 @@ pub struct Timing {
     pub tck: u64,
     /// Whether all timings are whole clocks, so that commands keep to clock edges.
     pub whole: bool,
+    /// 2^64 / tck, rounded up.
+    per_tck: u64,
     pub cl: u64,
     pub cwl: u64,
     pub burst: u64,
@@ -98,6 +100,7 @@ impl Timing {
         let mut t = Timing {
             tck,
             whole: false,
+            per_tck: (u64::MAX / tck).wrapping_add(1),
             cl,
             cwl,
             burst,
@@ -127,5 +130,17 @@ impl Timing {
         let all = singles.iter().chain(&t.col_to_pre).chain(t.col_to_col.iter().flatten().flatten());
         t.whole = all.into_iter().all(|v| v % tck == 0);
         t
+    }
+
+    /// The next clock edge at or after `at`, if commands keep to clock edges.
+    #[inline]
+    pub(super) fn edge(&self, at: u64) -> u64 {
+        if !self.whole || self.tck == 1 {
+            return at;
+        }
+        // Division by multiplication: exact up to 2^64 / tck, that is for days of simulated time.
+        let clocks = (u128::from(at + self.tck - 1) * u128::from(self.per_tck)) >> 64;
+        debug_assert_eq!(clocks as u64, at.div_ceil(self.tck));
+        clocks as u64 * self.tck
     }
 }

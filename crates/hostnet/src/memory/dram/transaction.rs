@@ -18,6 +18,7 @@ pub(super) struct Pipeline {
 
 impl Channel {
     /// As `advance`, for this scheduler.
+    #[inline(never)]
     pub(super) fn advance_transactions(&mut self, now: u64, done: &mut Vec<Completion>) {
         loop {
             if self.mode_due() {

@@ -1,0 +1,62 @@
+//! Where each line of a receive buffer is in its life.
+
+pub const FREE: u8 = 0;
+pub const UNCONSUMED: u8 = 1;
+pub const CONSUMED: u8 = 2;
+pub const SWEPT: u8 = 3;
+
+/// The lives of all lines of receive buffers: four in a byte, as evictions look them up at random and the host
+/// is to keep them close.
+#[derive(Clone, Debug)]
+pub(super) struct Lives {
+    base: u64,
+    lines: u64,
+    packed: Vec<u8>,
+}
+
+impl Lives {
+    /// All lines from `base` to `end` are free.
+    pub fn new(base: u64, end: u64) -> Lives {
+        let lines = end.saturating_sub(base);
+        Lives { base, lines, packed: vec![FREE; lines.div_ceil(4) as usize] }
+    }
+
+    /// Whether `line` lies where receive buffers do; other regions may lie between these.
+    #[inline]
+    pub fn cover(&self, line: u64) -> bool {
+        line.wrapping_sub(self.base) < self.lines
+    }
+
+    #[inline]
+    pub fn of(&self, line: u64) -> u8 {
+        let i = line - self.base;
+        self.packed[(i / 4) as usize] >> (i % 4 * 2) & 3
+    }
+
+    #[inline]
+    pub fn set(&mut self, line: u64, life: u8) {
+        let i = line - self.base;
+        let (byte, shift) = (&mut self.packed[(i / 4) as usize], i % 4 * 2);
+        *byte = *byte & !(3 << shift) | life << shift;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_has_a_life_of_its_own() {
+        let mut lives = Lives::new(10, 29);
+        for line in 10..29u64 {
+            assert_eq!(lives.of(line), FREE);
+            lives.set(line, (line % 4) as u8);
+        }
+        for line in 10..29u64 {
+            assert_eq!(lives.of(line), (line % 4) as u8);
+            lives.set(line, (line % 3) as u8);
+        }
+        assert!((10..29).all(|line| lives.of(line) == (line % 3) as u8));
+        assert!(lives.cover(28) && !lives.cover(29) && !lives.cover(9));
+    }
+}
