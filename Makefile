@@ -8,6 +8,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export CARGO_TERM_COLOR ?= auto
+# An x86 processor from before AVX2 cannot run what .cargo/config.toml asks for.
+ifeq ($(shell uname -sm),Linux x86_64)
+ifeq ($(shell grep -cm1 avx2 /proc/cpuinfo),0)
+export RUSTFLAGS ?= -C target-cpu=x86-64
+endif
+endif
 
 rust_sources := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
