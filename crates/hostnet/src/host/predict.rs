@@ -137,7 +137,12 @@ impl Host {
             write_burst: bound(d.max_write_burst),
             read_burst: f64::from(d.min_read_burst).max(1.0),
             writes_yield: d.writes_yield,
-            victims_in_order: p.caches.llc.slices == 1 || p.caches.llc.indexing != Indexing::HashedSlices,
+            victims_apart: match p.caches.llc.indexing {
+                _ if p.caches.llc.slices == 1 => 0.0,
+                Indexing::Modulo => 0.0,
+                Indexing::InterleavedSlices => 0.5,
+                Indexing::HashedSlices => 1.0,
+            },
             lfb_credits: f64::from(p.core.lfb),
             lfb_retry_ns: Time::from(p.core.lfb_retry).as_ns(),
             iio_write_credits: f64::from(iio.count * iio.write_buffer),

@@ -34,11 +34,14 @@ pub enum Indexing {
     /// A hash of the line number picks the slice, its low bits the set inside it.
     #[default]
     HashedSlices,
-    /// Consecutive lines of a 4 KiB page go round the slices, from one that a hash of the page picks: even
-    /// spread over every aligned block, as McCalpin measured it on Intel's parts (ACELab TR-2021-03, which has
-    /// their sequences; this is not one of them).
+    /// A sequence of slices of 2^14 lines, permuted block by block: the XOR of a line's place in its block and a hash
+    /// of the block picks the element. So are Intel's, as McCalpin found (ACELab TR-2021-03); the sequence itself
+    /// (slice after slice) and the hash are not his.
     InterleavedSlices,
 }
+
+/// Lines of the sequence of slices that `InterleavedSlices` permutes.
+const SEQUENCE_BITS: u32 = 14;
 
 const EMPTY: u32 = u32::MAX;
 /// The oldest a line can be before its set is renumbered.
@@ -205,9 +208,12 @@ impl Array {
         let set = if self.slices == 1 {
             inner
         } else {
-            let pick = |x: u64| (((mix(x) >> 32) * u64::from(self.slices)) >> 32) as u32;
-            let slice =
-                if self.interleaved { (pick(line >> 6) + (line & 63) as u32) % self.slices } else { pick(line) };
+            let slice = if self.interleaved {
+                let place = (line ^ mix(line >> SEQUENCE_BITS)) as u32 & ((1 << SEQUENCE_BITS) - 1);
+                place % self.slices
+            } else {
+                (((mix(line) >> 32) * u64::from(self.slices)) >> 32) as u32
+            };
             (u64::from(slice) << self.set_bits) | inner
         };
         ((set as usize) << self.stride_bits, tag)

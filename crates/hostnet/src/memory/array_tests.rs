@@ -139,25 +139,49 @@ fn hashed_slices_spread_a_ring_evenly() {
     assert!(per.iter().all(|n| (9_500..10_500).contains(n)), "{per:?}"); // 5 sigma
 }
 
+/// An LLC of 18 slices, 11 ways, and the slice that it has for a line.
+fn interleaved() -> (Array, impl Fn(&Array, u64) -> usize) {
+    let a = Array::new(18 * 2048, 11, Replacement::Lru, Indexing::InterleavedSlices, 18).unwrap();
+    (a, |a: &Array, line: u64| a.home(line).0 / a.stride() / 2048)
+}
+
 #[test]
-fn interleaved_slices_give_a_page_s_neighbours_different_slices_and_stream_victims_in_order() {
-    let (sets, ways, slices) = (18 * 2048, 11, 18);
-    let mut a = Array::new(sets, ways, Replacement::Lru, Indexing::InterleavedSlices, slices).unwrap();
-    let slice = |a: &Array, line: u64| a.home(line).0 / a.stride() / 2048;
-    for line in (0..64_000u64).step_by(64) {
-        let mut seen: Vec<usize> = (line..line + 18).map(|l| slice(&a, l)).collect();
-        seen.sort_unstable();
-        assert_eq!(seen, (0..18).collect::<Vec<_>>(), "18 neighbours, 18 slices");
+fn interleaved_slices_are_binary_permutations_of_one_sequence() {
+    let (a, slice) = interleaved();
+    let lines = 1 << SEQUENCE_BITS;
+    let block = |b: u64| -> Vec<usize> { (0..lines).map(|i| slice(&a, b * lines + i)).collect() };
+    let first = block(0);
+    for b in 0..20 {
+        let here = block(b);
+        let permuted = |k: u64| (0..lines).all(|i| here[(i ^ k) as usize] == first[i as usize]);
+        assert!((0..lines).any(permuted), "block {b}");
+        for neighbours in here.chunks(16) {
+            let mut seen = neighbours.to_vec();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), 16, "aligned neighbours are in slices of their own");
+        }
     }
-    // A stream pushes out lines that were neighbours when they came.
-    let lines = u64::from(sets * ways);
-    let victims = |a: &mut Array, from: u64, to: u64| -> Vec<u64> {
-        (from..to).filter_map(|l| a.insert(l, false, 0x7ff).1).map(|v| v.line).collect()
-    };
-    victims(&mut a, 0, 3 * lines);
-    let v = victims(&mut a, 3 * lines, 3 * lines + 64_000);
-    let follow = v.windows(2).filter(|w| w[1] == w[0] + 1).count();
-    assert!(follow * 64 >= v.len() * 62, "{follow} of {}", v.len());
+    let held = |s: usize| first.iter().filter(|x| **x == s).count();
+    assert!((0..18).all(|s| [910, 911].contains(&held(s))), "2^14 lines over 18 slices");
+}
+
+#[test]
+fn interleaved_slices_break_the_order_of_a_stream_s_victims_at_every_other_line() {
+    // A model of the same rules in another language finds a neighbour behind 52 % of the victims.
+    let (mut a, _) = interleaved();
+    let page = |n: u64| crate::kernel::rng::mix(n) >> 44 << 6;
+    let pages = 3 * 18 * 2048 * 11 / 64;
+    let (mut last, mut follow, mut all) = (0, 0, 0);
+    for line in (0..2 * pages).flat_map(|n| (0..64).map(move |i| page(n % pages) + i)) {
+        if a.find(line).is_none() {
+            if let (_, Some(v)) = a.insert(line, false, 0x7ff) {
+                (follow, all) = (follow + u64::from(v.line == last + 1), all + 1);
+                last = v.line;
+            }
+        }
+    }
+    assert!((45..60).contains(&(100 * follow / all)), "{follow} of {all}");
 }
 
 #[test]

@@ -42,8 +42,8 @@ pub struct Host {
     pub read_burst: f64,
     /// Writes below the mark go out while no read waits, and give way to one that comes.
     pub writes_yield: bool,
-    /// Whether a stream's write-backs leave the caches as neighbours; a hash over LLC slices scatters them.
-    pub victims_in_order: bool,
+    /// Share of a stream's write-backs that do not follow their neighbour out of the caches: LLC slices scatter them.
+    pub victims_apart: f64,
     pub lfb_credits: f64,
     /// From the end of one miss until the next one has its line fill buffer.
     pub lfb_retry_ns: f64,
@@ -174,7 +174,7 @@ impl Host {
             let core_writers = if o.core_writes > 0.0 { o.cores } else { 0.0 };
             let writers = core_writers + if dw > 0.0 { o.device_streams } else { 0.0 };
             let apart = (writers * self.banks_per_stream / self.wpq).min(1.0);
-            let core_apart = if self.victims_in_order { apart } else { 1.0 };
+            let core_apart = apart.max(self.victims_apart);
             let miss_writes =
                 if writes > 0.0 { (core_writes * core_apart + dw * apart) / (core_writes + dw) } else { 0.0 };
             let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
@@ -315,7 +315,7 @@ mod tests {
             write_burst: 64.0,
             read_burst: 64.0,
             writes_yield: true,
-            victims_in_order: false,
+            victims_apart: 1.0,
             lfb_credits: 12.0,
             lfb_retry_ns: 0.0,
             iio_write_credits: 92.0,
