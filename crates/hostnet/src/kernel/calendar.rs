@@ -24,7 +24,7 @@ struct Node<E> {
 pub struct Calendar<E> {
     nodes: Vec<Node<E>>,
     free: u32,
-    /// The last node of each bucket's list, whose `next` is the first.
+    /// The last node of the list of each bucket that has events, whose `next` is the first.
     last: Box<[u32; BUCKETS]>,
     /// A bit per bucket that has events, and a bit per word of these that is not zero.
     used: [u64; WORDS],
@@ -79,53 +79,71 @@ impl<E: Copy> Default for Calendar<E> {
 
 impl<E: Copy> Calendar<E> {
     /// Posts `event` for `at`, which must not lie before the last popped event.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, at: Time, event: E) {
         let bucket = at.0 >> WIDTH_BITS;
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
         if bucket >= self.cursor + BUCKETS as u64 {
-            self.far_seq += 1;
-            self.far_first = self.far_first.min(bucket);
-            self.far.push(Reverse((at.0, self.far_seq, FarEvent(event))));
+            self.push_far(at.0, event);
         } else {
             self.insert(at.0, event);
         }
     }
 
-    #[inline]
+    #[inline(never)]
+    fn push_far(&mut self, at: u64, event: E) {
+        self.far_seq += 1;
+        self.far_first = self.far_first.min(at >> WIDTH_BITS);
+        self.far.push(Reverse((at, self.far_seq, FarEvent(event))));
+    }
+
+    /// Part of its callers, so that the event is made where it will lie: a copy of what has just been written in
+    /// pieces makes the host wait.
+    #[inline(always)]
     fn insert(&mut self, at: u64, event: E) {
-        let b = (at >> WIDTH_BITS) as usize & (BUCKETS - 1);
-        let node = Node { at, next: NIL, event };
-        let id = if self.free != NIL {
-            let id = self.free;
-            self.free = self.nodes[id as usize].next;
-            self.nodes[id as usize] = node;
-            id
+        let id = self.free;
+        if let Some(node) = self.nodes.get_mut(id as usize) {
+            self.free = node.next;
+            node.at = at;
+            node.event = event;
+            self.link(id, at);
         } else {
-            self.nodes.push(node);
-            (self.nodes.len() - 1) as u32
-        };
+            self.grow(at, event);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, at: u64, event: E) {
+        let id = self.nodes.len() as u32;
+        self.nodes.push(Node { at, next: NIL, event });
+        self.link(id, at);
+    }
+
+    /// Puts node `id` into its bucket's list.
+    #[inline(never)]
+    fn link(&mut self, id: u32, at: u64) {
+        let b = (at >> WIDTH_BITS) as usize & (BUCKETS - 1);
         self.near += 1;
-        let tail = self.last[b];
-        if tail == NIL {
+        let (word, bit) = (&mut self.used[b / 64], 1 << (b % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            self.words |= 1 << (b / 64);
             self.nodes[id as usize].next = id;
             self.last[b] = id;
-            self.used[b / 64] |= 1 << (b % 64);
-            self.words |= 1 << (b / 64);
             return;
         }
-        let head = self.nodes[tail as usize].next;
-        let mut prev = tail;
+        let tail = self.last[b];
+        let (mut prev, mut next) = (tail, self.nodes[tail as usize].next);
         if self.nodes[tail as usize].at <= at {
             self.last[b] = id;
         } else {
             // Behind the last that is not later; before the head that is after the tail.
-            let mut next = head;
             while self.nodes[next as usize].at <= at {
                 (prev, next) = (next, self.nodes[next as usize].next);
             }
         }
-        self.nodes[id as usize].next = self.nodes[prev as usize].next;
+        self.nodes[id as usize].next = next;
         self.nodes[prev as usize].next = id;
     }
 
@@ -164,7 +182,6 @@ impl<E: Copy> Calendar<E> {
         let id = self.nodes[tail as usize].next;
         let node = self.nodes[id as usize];
         if id == tail {
-            self.last[b] = NIL;
             let word = &mut self.used[b / 64];
             *word &= !(1 << (b % 64));
             self.words &= !(u64::from(*word == 0) << (b / 64));
