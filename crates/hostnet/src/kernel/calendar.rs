@@ -32,31 +32,12 @@ pub struct Calendar<E> {
     /// Bucket number (time >> WIDTH_BITS) that the window starts at.
     cursor: u64,
     near: usize,
-    far: BinaryHeap<Reverse<(u64, u64, FarEvent<E>)>>,
+    /// Time, order of arrival and node of the events beyond the horizon.
+    far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     far_seq: u64,
     /// Bucket number of the earliest event in `far`.
     far_first: u64,
     popped: u64,
-}
-
-/// Wrapped so that the heap never compares payloads.
-#[derive(Clone, Copy)]
-struct FarEvent<E>(E);
-impl<E> PartialEq for FarEvent<E> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-impl<E> Eq for FarEvent<E> {}
-impl<E> PartialOrd for FarEvent<E> {
-    fn partial_cmp(&self, o: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(o))
-    }
-}
-impl<E> Ord for FarEvent<E> {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
 }
 
 impl<E: Copy> Default for Calendar<E> {
@@ -79,49 +60,40 @@ impl<E: Copy> Default for Calendar<E> {
 
 impl<E: Copy> Calendar<E> {
     /// Posts `event` for `at`, which must not lie before the last popped event.
+    ///
+    /// Part of its callers, so that the event is made where it will lie: to copy what has just been written in pieces
+    /// makes the host wait.
     #[inline(always)]
     pub fn push(&mut self, at: Time, event: E) {
-        let bucket = at.0 >> WIDTH_BITS;
+        let id = self.free;
+        let id = if let Some(node) = self.nodes.get_mut(id as usize) {
+            self.free = node.next;
+            node.at = at.0;
+            node.event = event;
+            id
+        } else {
+            self.nodes.push(Node { at: at.0, next: NIL, event });
+            (self.nodes.len() - 1) as u32
+        };
+        self.post(id, at.0);
+    }
+
+    /// Puts node `id` where its time belongs.
+    #[inline(never)]
+    fn post(&mut self, id: u32, at: u64) {
+        let bucket = at >> WIDTH_BITS;
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
         if bucket >= self.cursor + BUCKETS as u64 {
-            self.push_far(at.0, event);
+            self.far_seq += 1;
+            self.far_first = self.far_first.min(bucket);
+            self.far.push(Reverse((at, self.far_seq, id)));
         } else {
-            self.insert(at.0, event);
-        }
-    }
-
-    #[inline(never)]
-    fn push_far(&mut self, at: u64, event: E) {
-        self.far_seq += 1;
-        self.far_first = self.far_first.min(at >> WIDTH_BITS);
-        self.far.push(Reverse((at, self.far_seq, FarEvent(event))));
-    }
-
-    /// Part of its callers, so that the event is made where it will lie: a copy of what has just been written in
-    /// pieces makes the host wait.
-    #[inline(always)]
-    fn insert(&mut self, at: u64, event: E) {
-        let id = self.free;
-        if let Some(node) = self.nodes.get_mut(id as usize) {
-            self.free = node.next;
-            node.at = at;
-            node.event = event;
             self.link(id, at);
-        } else {
-            self.grow(at, event);
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self, at: u64, event: E) {
-        let id = self.nodes.len() as u32;
-        self.nodes.push(Node { at, next: NIL, event });
-        self.link(id, at);
     }
 
     /// Puts node `id` into its bucket's list.
-    #[inline(never)]
+    #[inline]
     fn link(&mut self, id: u32, at: u64) {
         let b = (at >> WIDTH_BITS) as usize & (BUCKETS - 1);
         self.near += 1;
@@ -158,8 +130,8 @@ impl<E: Copy> Calendar<E> {
                 self.far_first = bucket;
                 break;
             }
-            let Reverse((at, _, FarEvent(event))) = self.far.pop().expect("peeked");
-            self.insert(at, event);
+            let Reverse((at, _, id)) = self.far.pop().expect("peeked");
+            self.link(id, at);
         }
     }
 

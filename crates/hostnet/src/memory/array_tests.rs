@@ -134,7 +134,7 @@ fn hashed_slices_spread_a_ring_evenly() {
     let a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     let mut per = vec![0u32; 24];
     for line in 0..240_000u64 {
-        per[a.home(line).0 / a.stride() / 2048] += 1;
+        per[a.set_of(a.home(line).base) / 2048] += 1;
     }
     assert!(per.iter().all(|n| (9_500..10_500).contains(n)), "{per:?}"); // 5 sigma
 }
@@ -143,7 +143,7 @@ fn hashed_slices_spread_a_ring_evenly() {
 fn interleaved_slices_give_a_page_s_neighbours_different_slices_and_stream_victims_in_order() {
     let (sets, ways, slices) = (18 * 2048, 11, 18);
     let mut a = Array::new(sets, ways, Replacement::Lru, Indexing::InterleavedSlices, slices).unwrap();
-    let slice = |a: &Array, line: u64| a.home(line).0 / a.stride() / 2048;
+    let slice = |a: &Array, line: u64| a.set_of(a.home(line).base) / 2048;
     for line in (0..64_000u64).step_by(64) {
         let mut seen: Vec<usize> = (line..line + 18).map(|l| slice(&a, l)).collect();
         seen.sort_unstable();
