@@ -325,6 +325,7 @@ impl Host {
         let sweep = self.spec.placement.sweep_rx;
         qp.end(&mut cpu.program, id, (p.line, p.lines.into()), served, sweep);
         state.since = Some(now);
+        cpu.announce(&self.mem);
         let end = cpu.start(&mut self.mem, &mut self.cal, now);
         self.ends(core, end);
         self.top_up(core as u16);

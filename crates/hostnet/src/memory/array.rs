@@ -243,8 +243,7 @@ impl Array {
             inner
         } else {
             let pick = |x: u64| (((mix(x) >> 32) * u64::from(self.slices)) >> 32) as u32;
-            let slice =
-                if self.interleaved { self.round(pick(line >> 6) + (line & 63) as u32) } else { pick(line) };
+            let slice = if self.interleaved { self.round(pick(line >> 6) + (line & 63) as u32) } else { pick(line) };
             (u64::from(slice) << self.set_bits) | inner
         };
         Home { base: (set as u32) << u32::from(self.wide), tag }

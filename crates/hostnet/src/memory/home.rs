@@ -42,7 +42,10 @@ impl Sweep {
 /// Where a core's request finds its data.
 enum Found {
     /// On the chip, after the extra time of a snoop.
-    Here { snoop: Time, with: With },
+    Here {
+        snoop: Time,
+        with: With,
+    },
     InDram(Class),
 }
 

@@ -362,6 +362,13 @@ impl Memory {
         }
     }
 
+    /// Core `core` will soon access `line`.
+    #[inline]
+    pub fn announce_access(&self, core: usize, line: u64) {
+        self.l1[core].announce(line);
+        self.l2[core].announce(line);
+    }
+
     /// The buffer instance has had its last read: evictions from now on are of dead data.
     pub fn consumed(&mut self, line: u64, lines: u64) {
         if self.map.of(line).kind != Kind::Rx {

@@ -9,7 +9,7 @@ mod retire;
 
 pub use retire::Retired;
 
-use super::op::Program;
+use super::op::{Op, Program};
 use super::prefetch::{self, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
@@ -190,6 +190,27 @@ impl Cpu {
     /// Nothing of this core is under way.
     pub fn quiet(&self) -> bool {
         self.live & !self.finished == 0 && self.retire.is_empty() && !self.running
+    }
+
+    /// Announces the accesses of `program`. Lines that follow one another lie in neighbouring sets, which the host
+    /// fetches by itself.
+    pub fn announce(&self, mem: &Memory) {
+        let core = self.id.into();
+        for op in &self.program.ops {
+            match *op {
+                Op::Load { line, .. }
+                | Op::Store { line, .. }
+                | Op::DependentLoad { line, .. }
+                | Op::DependentStore { line, .. }
+                | Op::Anchor { line }
+                | Op::Chase { line, .. } => mem.announce_access(core, line),
+                Op::Copy { from, to, .. } => {
+                    mem.announce_access(core, from);
+                    mem.announce_access(core, to);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Starts the ops in `program` at `now`; returns the time the last one dispatched, or None when

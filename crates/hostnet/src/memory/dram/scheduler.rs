@@ -312,7 +312,7 @@ impl Channel {
     fn choose(&mut self) -> (u64, Key) {
         let floor = self.cmd_free.max(self.clock);
         let (hits, acts, pres) = self.candidates();
-        let again = |class: usize| (self.stale >> class & 1 == 1) | (time_of(self.scan.best[class]) < floor);
+        let again = |class: usize| self.stale >> class & 1 == 1 || time_of(self.scan.best[class]) < floor;
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
         if columns {
             self.scan.best[COLUMN] = self.search_columns(hits, floor);
