@@ -24,7 +24,7 @@ struct Node<E> {
 pub struct Calendar<E> {
     nodes: Vec<Node<E>>,
     free: u32,
-    /// The last node of each bucket's list, whose `next` is the first.
+    /// The last node of the list of each bucket that has events, whose `next` is the first.
     last: Box<[u32; BUCKETS]>,
     /// A bit per bucket that has events, and a bit per word of these that is not zero.
     used: [u64; WORDS],
@@ -32,31 +32,12 @@ pub struct Calendar<E> {
     /// Bucket number (time >> WIDTH_BITS) that the window starts at.
     cursor: u64,
     near: usize,
-    far: BinaryHeap<Reverse<(u64, u64, FarEvent<E>)>>,
+    /// Time, order of arrival and node of the events beyond the horizon.
+    far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     far_seq: u64,
     /// Bucket number of the earliest event in `far`.
     far_first: u64,
     popped: u64,
-}
-
-/// Wrapped so that the heap never compares payloads.
-#[derive(Clone, Copy)]
-struct FarEvent<E>(E);
-impl<E> PartialEq for FarEvent<E> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-impl<E> Eq for FarEvent<E> {}
-impl<E> PartialOrd for FarEvent<E> {
-    fn partial_cmp(&self, o: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(o))
-    }
-}
-impl<E> Ord for FarEvent<E> {
-    fn cmp(&self, _: &Self) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
 }
 
 impl<E: Copy> Default for Calendar<E> {
@@ -79,53 +60,62 @@ impl<E: Copy> Default for Calendar<E> {
 
 impl<E: Copy> Calendar<E> {
     /// Posts `event` for `at`, which must not lie before the last popped event.
-    #[inline]
+    ///
+    /// Part of its callers, so that the event is made where it will lie: to copy what has just been written in pieces
+    /// makes the host wait.
+    #[inline(always)]
     pub fn push(&mut self, at: Time, event: E) {
-        let bucket = at.0 >> WIDTH_BITS;
+        let id = self.free;
+        let id = if let Some(node) = self.nodes.get_mut(id as usize) {
+            self.free = node.next;
+            node.at = at.0;
+            node.event = event;
+            id
+        } else {
+            self.nodes.push(Node { at: at.0, next: NIL, event });
+            (self.nodes.len() - 1) as u32
+        };
+        self.post(id, at.0);
+    }
+
+    /// Puts node `id` where its time belongs.
+    #[inline(never)]
+    fn post(&mut self, id: u32, at: u64) {
+        let bucket = at >> WIDTH_BITS;
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
         if bucket >= self.cursor + BUCKETS as u64 {
             self.far_seq += 1;
             self.far_first = self.far_first.min(bucket);
-            self.far.push(Reverse((at.0, self.far_seq, FarEvent(event))));
+            self.far.push(Reverse((at, self.far_seq, id)));
         } else {
-            self.insert(at.0, event);
+            self.link(id, at);
         }
     }
 
+    /// Puts node `id` into its bucket's list.
     #[inline]
-    fn insert(&mut self, at: u64, event: E) {
+    fn link(&mut self, id: u32, at: u64) {
         let b = (at >> WIDTH_BITS) as usize & (BUCKETS - 1);
-        let node = Node { at, next: NIL, event };
-        let id = if self.free != NIL {
-            let id = self.free;
-            self.free = self.nodes[id as usize].next;
-            self.nodes[id as usize] = node;
-            id
-        } else {
-            self.nodes.push(node);
-            (self.nodes.len() - 1) as u32
-        };
         self.near += 1;
-        let tail = self.last[b];
-        if tail == NIL {
+        let (word, bit) = (&mut self.used[b / 64], 1 << (b % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            self.words |= 1 << (b / 64);
             self.nodes[id as usize].next = id;
             self.last[b] = id;
-            self.used[b / 64] |= 1 << (b % 64);
-            self.words |= 1 << (b / 64);
             return;
         }
-        let head = self.nodes[tail as usize].next;
-        let mut prev = tail;
+        let tail = self.last[b];
+        let (mut prev, mut next) = (tail, self.nodes[tail as usize].next);
         if self.nodes[tail as usize].at <= at {
             self.last[b] = id;
         } else {
             // Behind the last that is not later; before the head that is after the tail.
-            let mut next = head;
             while self.nodes[next as usize].at <= at {
                 (prev, next) = (next, self.nodes[next as usize].next);
             }
         }
-        self.nodes[id as usize].next = self.nodes[prev as usize].next;
+        self.nodes[id as usize].next = next;
         self.nodes[prev as usize].next = id;
     }
 
@@ -140,8 +130,8 @@ impl<E: Copy> Calendar<E> {
                 self.far_first = bucket;
                 break;
             }
-            let Reverse((at, _, FarEvent(event))) = self.far.pop().expect("peeked");
-            self.insert(at, event);
+            let Reverse((at, _, id)) = self.far.pop().expect("peeked");
+            self.link(id, at);
         }
     }
 
@@ -164,7 +154,6 @@ impl<E: Copy> Calendar<E> {
         let id = self.nodes[tail as usize].next;
         let node = self.nodes[id as usize];
         if id == tail {
-            self.last[b] = NIL;
             let word = &mut self.used[b / 64];
             *word &= !(1 << (b % 64));
             self.words &= !(u64::from(*word == 0) << (b / 64));

@@ -1,6 +1,6 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
-use super::ways::{least, least_of_two, nth_bit, spread, Block};
+use super::ways::{least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,9 @@ const SEQUENCE_BITS: u32 = 14;
 const EMPTY: u32 = u32::MAX;
 /// The oldest a line can be before its set is renumbered.
 const OLD: u8 = u8::MAX;
+const SLICE_BITS: u32 = 50;
+/// One use on the clock of a set.
+const TICK: u32 = 1 << 24;
 
 /// What was in a way that a new line displaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,33 +59,44 @@ pub struct Victim {
     pub marked: bool,
 }
 
+/// The most ways of a set that lies in one block.
+const NARROW: u32 = 12;
+
 /// Tags, recency and dirtiness of one cache. Holds no data and no time.
 ///
-/// A set is `ways` tags, then `ways` bytes of age, then a word: dirty bits, and above them the set's
-/// clock of uses (LRU) or its tree (PLRU).
+/// A set is one block or two: its tags, and in the last block, behind them, a byte of age for each way and a word:
+/// dirty bits, and in its top byte the set's clock of uses (LRU) or the way used last (NMRU). Marks are in the last
+/// block's last word, which a narrow set has in common with the dirty bits.
 #[derive(Clone)]
 pub struct Array {
-    ways: usize,
+    ways: u32,
     sets: u32,
     slices: u32,
+    /// 2^SLICE_BITS / slices, rounded up.
+    per_slice: u64,
     interleaved: bool,
+    /// A set takes two blocks.
+    wide: bool,
     set_bits: u32,
     policy: Replacement,
     blocks: Vec<Block>,
-    /// Words of a set, as a power of two, and where its last one in use is.
-    stride_bits: u32,
-    last_at: usize,
-    /// A bit for each way, and 255 where there is none.
+    /// A bit for each way.
     all: u32,
-    closed: [[u8; 16]; 2],
+    /// 255 where the second half of a set's last block has no age.
+    closed: [u8; 32],
     tree: Vec<u32>,
-    /// Where in a set the word with a bit per way is that the cache's owner may use; 0 when there is none.
-    marks_at: usize,
     dice: u64,
     held: usize,
 }
 
-/// Where a line lies: its set's first word, and its way.
+/// Where a line belongs: its set's first block, and its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    base: u32,
+    tag: u32,
+}
+
+/// Where a line lies: its set's first block, and its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     base: u32,
@@ -92,10 +106,17 @@ pub struct Slot {
 /// Where a line will enter.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    base: usize,
-    way: usize,
+    base: u32,
+    way: u32,
     tag: u32,
     mask: u32,
+}
+
+impl Place {
+    #[inline]
+    pub fn slot(&self) -> Slot {
+        Slot { base: self.base, way: self.way }
+    }
 }
 
 /// The slices of a cache of `sets` x `ways` lines.
@@ -121,75 +142,91 @@ impl Array {
     /// One clause naming the shape that does not work.
     pub fn new(sets: u32, ways: u32, policy: Replacement, indexing: Indexing, slices: u32) -> Result<Array, String> {
         let slices = shape(sets.into(), ways, indexing, slices)?;
-        let ways = ways as usize;
+        let wide = ways > NARROW;
         let mut a = Array {
             ways,
             sets,
             slices,
+            per_slice: (1 << SLICE_BITS) / u64::from(slices) + 1,
             interleaved: indexing == Indexing::InterleavedSlices,
+            wide,
             set_bits: (sets / slices).trailing_zeros(),
             policy,
-            blocks: Vec::new(),
-            stride_bits: 0,
-            last_at: ways + ways.div_ceil(4),
+            blocks: vec![Block([0; 16]); (sets as usize) << u32::from(wide)],
             all: u32::MAX >> (32 - ways),
-            closed: [0, 16].map(|first| std::array::from_fn(|i| if first + i < ways { 0 } else { u8::MAX })),
+            closed: [0; 32],
             tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
-            marks_at: 0,
             dice: 0x5eed,
             held: 0,
         };
-        a.lay_out(a.last_at + 1);
+        a.closed = a.closed_but(a.all);
+        for set in 0..sets {
+            for way in 0..ways {
+                *a.tag_mut(set << u32::from(wide), way) = EMPTY;
+            }
+        }
         Ok(a)
     }
 
-    /// The same with a word of marks in each set: see [`Array::mark`].
-    pub fn with_marks(mut self) -> Array {
-        self.marks_at = self.last_at + 1;
-        self.lay_out(self.marks_at + 1);
-        self
+    /// Where the ages begin in the second half of a set's last block.
+    #[inline]
+    fn first_age(&self) -> u32 {
+        16 * u32::from(!self.wide)
     }
-
-    /// Makes all sets empty, with room for `words` words in each.
-    fn lay_out(&mut self, words: usize) {
-        self.stride_bits = words.next_multiple_of(16).trailing_zeros();
-        let stride = self.stride();
-        self.blocks = vec![Block([0; 16]); self.sets as usize * stride / 16];
-        let ways = self.ways;
-        for set in self.words_mut().chunks_exact_mut(stride) {
-            set[..ways].fill(EMPTY);
-        }
+    /// Where the word with the dirty bits is in a set's last block.
+    #[inline]
+    fn last_at(&self) -> usize {
+        15 - usize::from(self.wide)
+    }
+    /// Where the marks are in the last word of a set's last block.
+    #[inline]
+    fn first_mark(&self) -> u32 {
+        NARROW * u32::from(!self.wide)
     }
 
     #[inline]
-    fn words(&self) -> &[u32] {
-        bytemuck::cast_slice(&self.blocks)
+    fn set_of(&self, base: u32) -> usize {
+        base as usize >> u32::from(self.wide)
     }
     #[inline]
-    fn words_mut(&mut self) -> &mut [u32] {
-        bytemuck::cast_slice_mut(&mut self.blocks)
-    }
-
-    #[inline]
-    fn stride(&self) -> usize {
-        1 << self.stride_bits
+    fn tag(&self, base: u32, way: u32) -> u32 {
+        self.blocks[(base + way / 16) as usize].0[way as usize % 16]
     }
     #[inline]
-    fn set_of(&self, base: usize) -> usize {
-        base >> self.stride_bits
+    fn tag_mut(&mut self, base: u32, way: u32) -> &mut u32 {
+        &mut self.blocks[(base + way / 16) as usize].0[way as usize % 16]
     }
-
-    /// Tags, ages and the last word of the set at `base`.
+    /// The set's last block.
     #[inline]
-    fn set_mut(&mut self, base: usize) -> (&mut [u32], &mut [u8], &mut u32) {
-        let (ways, stride) = (self.ways, self.stride());
-        let (tags, rest) = self.words_mut()[base..base + stride].split_at_mut(ways);
-        let (ages, rest) = rest.split_at_mut(ways.div_ceil(4));
-        (tags, &mut bytemuck::cast_slice_mut(ages)[..ways], &mut rest[0])
+    fn rest(&self, base: u32) -> &Block {
+        &self.blocks[base as usize + usize::from(self.wide)]
     }
     #[inline]
-    fn last(&self, base: usize) -> u32 {
-        self.words()[base + self.last_at]
+    fn rest_mut(&mut self, base: u32) -> &mut Block {
+        &mut self.blocks[base as usize + usize::from(self.wide)]
+    }
+    #[inline]
+    fn set_mut<const N: usize>(&mut self, base: u32) -> &mut [Block; N] {
+        let base = base as usize;
+        (&mut self.blocks[base..base + N]).try_into().expect("N blocks")
+    }
+    #[inline]
+    fn last(&self, base: u32) -> u32 {
+        self.rest(base).0[self.last_at()]
+    }
+    #[inline]
+    fn last_mut(&mut self, base: u32) -> &mut u32 {
+        let at = self.last_at();
+        &mut self.rest_mut(base).0[at]
+    }
+    #[inline]
+    fn age_mut(&mut self, base: u32, way: u32) -> &mut u8 {
+        let first = self.first_age();
+        self.rest_mut(base).age_mut(first + way)
+    }
+    fn ages_mut(&mut self, base: u32) -> &mut [u8] {
+        let (first, ways) = (self.first_age() as usize, self.ways as usize);
+        &mut self.rest_mut(base).upper_mut()[first..first + ways]
     }
 
     /// Lines held now.
@@ -197,12 +234,12 @@ impl Array {
         self.held
     }
     pub fn ways(&self) -> u32 {
-        self.ways as u32
+        self.ways
     }
 
-    /// First word of the line's set, and its tag.
+    /// Where `line` belongs.
     #[inline]
-    fn home(&self, line: u64) -> (usize, u32) {
+    pub fn home(&self, line: u64) -> Home {
         let inner = line & ((1 << self.set_bits) - 1);
         let tag = (line >> self.set_bits) as u32;
         let set = if self.slices == 1 {
@@ -210,47 +247,65 @@ impl Array {
         } else {
             let slice = if self.interleaved {
                 let place = (line ^ mix(line >> SEQUENCE_BITS)) as u32 & ((1 << SEQUENCE_BITS) - 1);
-                place % self.slices
+                self.round(place)
             } else {
                 (((mix(line) >> 32) * u64::from(self.slices)) >> 32) as u32
             };
             (u64::from(slice) << self.set_bits) | inner
         };
-        ((set as usize) << self.stride_bits, tag)
+        Home { base: (set as u32) << u32::from(self.wide), tag }
+    }
+
+    /// `place` modulo the number of slices, without a division: exact as far as sets go.
+    #[inline]
+    fn round(&self, place: u32) -> u32 {
+        let times = (u64::from(place) * self.per_slice) >> SLICE_BITS;
+        place - times as u32 * self.slices
     }
 
     /// Tells the host that `line`'s set is about to be looked up: the sets of a large cache do not fit the
     /// host's own, and a fetch that starts early overlaps with other work.
     #[inline]
     pub fn announce(&self, line: u64) {
-        let first = self.home(line).0 / 16;
-        for block in &self.blocks[first..first + self.stride() / 16] {
-            prefetch(block);
+        let base = self.home(line).base;
+        prefetch(&self.blocks[base as usize]);
+        if self.wide {
+            prefetch(self.rest(base));
         }
     }
 
     /// The slot that holds `line`, if any. Does not count as a use.
     #[inline]
     pub fn find(&self, line: u64) -> Option<Slot> {
-        let (base, tag) = self.home(line);
+        self.find_at(self.home(line))
+    }
+
+    /// The same for the line of `home`.
+    #[inline]
+    pub fn find_at(&self, home: Home) -> Option<Slot> {
+        let Home { base, tag } = home;
         let found = self.ways_with(base, tag);
-        (found != 0).then(|| Slot { base: base as u32, way: found.trailing_zeros() })
+        (found != 0).then(|| Slot { base, way: found.trailing_zeros() })
     }
 
     /// The ways of the set at `base` that hold `tag`, or are empty when it is `EMPTY`.
     #[inline]
-    fn ways_with(&self, base: usize, tag: u32) -> u32 {
-        let block = base / 16;
-        let mut found = self.blocks[block].equal(tag);
-        if self.ways > 16 {
-            found |= self.blocks[block + 1].equal(tag) << 16;
+    fn ways_with(&self, base: u32, tag: u32) -> u32 {
+        let mut found = self.blocks[base as usize].equal(tag);
+        if self.wide {
+            found |= self.rest(base).equal(tag) << 16;
         }
         found & self.all
     }
 
+    /// 255 for each age that is not of a way of `mask`.
+    fn closed_but(&self, mask: u32) -> [u8; 32] {
+        spread(!(mask << self.first_age()))
+    }
+
     /// The first of the ways of `mask` with the lowest age.
     #[inline]
-    fn least_used(&self, base: usize, mask: u32) -> usize {
+    fn least_used(&self, base: u32, mask: u32) -> u32 {
         if mask == self.all {
             self.least_used_of(base, &self.closed)
         } else {
@@ -259,40 +314,32 @@ impl Array {
     }
 
     #[cold]
-    fn least_used_among(&self, base: usize, mask: u32) -> usize {
-        self.least_used_of(base, &[spread(!mask), spread(!mask >> 16)])
+    fn least_used_among(&self, base: u32, mask: u32) -> u32 {
+        self.least_used_of(base, &self.closed_but(mask))
     }
 
     #[inline]
-    fn least_used_of(&self, base: usize, closed: &[[u8; 16]; 2]) -> usize {
-        let set: &[u8] = bytemuck::cast_slice(&self.words()[base..base + self.stride()]);
-        let ages = |at: usize| set[at..at + 16].try_into().expect("16 bytes");
-        // What lies behind the ages in the set is of ways that are closed.
-        let first = self.ways * 4;
-        let way = if self.ways <= 16 {
-            least(ages(first), closed[0])
-        } else {
-            least_of_two([ages(first), ages(first + 16)], *closed)
-        };
-        way as usize
+    fn least_used_of(&self, base: u32, closed: &[u8; 32]) -> u32 {
+        least(self.rest(base).upper(), closed) - self.first_age()
     }
 
     /// Counts a use of `slot`.
     #[inline]
     pub fn touch(&mut self, slot: Slot) {
-        let (base, way) = (slot.base as usize, slot.way as usize);
+        let Slot { base, way } = slot;
         match self.policy {
             Replacement::Lru => {
-                let (ages, last_at, stride) = (self.ways * 4, self.last_at, self.stride());
-                let set = &mut self.words_mut()[base..base + stride];
-                let last = tick(set, ages, last_at);
-                set[last_at] = last;
-                bytemuck::cast_slice_mut::<u32, u8>(set)[ages + way] = (last >> 24) as u8;
+                if self.last(base) >> 24 == u32::from(OLD) {
+                    self.renumber(base);
+                }
+                let (at, first) = (self.last_at(), self.first_age());
+                let rest = self.rest_mut(base);
+                rest.0[at] += TICK;
+                *rest.age_mut(first + way) = (rest.0[at] >> 24) as u8;
             }
             Replacement::Nmru => {
-                let last_at = self.last_at;
-                let last = &mut self.words_mut()[base + last_at];
-                *last = *last & 0xff_ffff | (way as u32 + 1) << 24;
+                let last = self.last_mut(base);
+                *last = *last & 0xff_ffff | (way + 1) << 24;
             }
             Replacement::Random => {}
             _ => self.touch_rarer(base, way),
@@ -300,9 +347,9 @@ impl Array {
     }
 
     #[cold]
-    fn touch_rarer(&mut self, base: usize, way: usize) {
+    fn touch_rarer(&mut self, base: u32, way: u32) {
         match self.policy {
-            Replacement::Srrip => self.set_mut(base).1[way] = 0,
+            Replacement::Srrip => *self.age_mut(base, way) = 0,
             Replacement::TreePlru => self.point_away(self.set_of(base), way),
             Replacement::Nru => self.use_among(base, way, u32::MAX),
             _ => {}
@@ -310,8 +357,8 @@ impl Array {
     }
 
     /// Notes a use of `way` for NRU, which keeps apart the ways of `mask`.
-    fn use_among(&mut self, base: usize, way: usize, mask: u32) {
-        let ages = self.set_mut(base).1;
+    fn use_among(&mut self, base: u32, way: u32, mask: u32) {
+        let (ages, way) = (self.ages_mut(base), way as usize);
         ages[way] = 1;
         let open = |w: &usize| mask >> w & 1 == 1;
         if (0..ages.len()).filter(open).all(|w| ages[w] == 1) {
@@ -319,7 +366,7 @@ impl Array {
         }
     }
 
-    fn point_away(&mut self, set: usize, way: usize) {
+    fn point_away(&mut self, set: usize, way: u32) {
         let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
         while hi - lo > 1 {
             let mid = (lo + hi) / 2;
@@ -334,9 +381,9 @@ impl Array {
     }
 
     /// Follows the tree's bits, turning where the mask leaves no way.
-    fn plru_way(&self, set: usize, mask: u32) -> usize {
+    fn plru_way(&self, set: usize, mask: u32) -> u32 {
         let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
-        let any = |a: usize, b: usize| (a..b.min(self.ways)).any(|w| mask >> w & 1 == 1);
+        let any = |a: u32, b: u32| (a..b.min(self.ways)).any(|w| mask >> w & 1 == 1);
         while hi - lo > 1 {
             let mid = (lo + hi) / 2;
             let right = self.tree[set] >> (node - 1) & 1 == 1;
@@ -349,8 +396,13 @@ impl Array {
     /// Where `line`, which must be absent, enters: a way of `mask`.
     #[inline]
     pub fn choose(&mut self, line: u64, mask: u32) -> Place {
+        self.choose_at(self.home(line), mask)
+    }
+
+    #[inline]
+    fn choose_at(&mut self, home: Home, mask: u32) -> Place {
         debug_assert!(mask != 0 && mask >> self.ways == 0);
-        let (base, tag) = self.home(line);
+        let Home { base, tag } = home;
         let way = match self.policy {
             Replacement::Lru => self.least_used(base, mask), // empty ways are of age zero
             Replacement::Nmru | Replacement::Random => self.some_way(base, mask),
@@ -362,9 +414,9 @@ impl Array {
     /// The dirty line that has to go for what enters at `place`.
     #[inline]
     pub fn displaces(&self, place: &Place) -> Option<u64> {
-        let old = self.words()[place.base + place.way];
+        let old = self.tag(place.base, place.way);
         let dirty = self.last(place.base) >> place.way & 1 == 1;
-        (dirty && old != EMPTY).then(|| join(old, self.set_of(place.base), self.set_bits))
+        (dirty && old != EMPTY).then(|| self.line(old, place.base))
     }
 
     /// The dirty line that the next insertion of `line` would displace, as far as LRU can tell now.
@@ -373,7 +425,7 @@ impl Array {
         if self.policy != Replacement::Lru {
             return None;
         }
-        let (base, tag) = self.home(line);
+        let Home { base, tag } = self.home(line);
         let way = self.least_used(base, self.all);
         self.displaces(&Place { base, way, tag, mask: self.all })
     }
@@ -386,47 +438,45 @@ impl Array {
     /// Puts `line`, which must be absent, into a way of `mask`; returns its slot and who had to go.
     #[inline]
     pub fn insert(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
-        let place = self.choose(line, mask);
-        self.enter(place, dirty)
+        self.insert_at(self.home(line), dirty, mask)
     }
 
-    /// Puts the line that `place` was chosen for there; its set must be as it was then.
+    /// The same for the line of `home`.
     #[inline]
-    pub fn enter(&mut self, place: Place, dirty: bool) -> (Slot, Option<Victim>) {
+    pub fn insert_at(&mut self, home: Home, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+        let place = self.choose_at(home, mask);
+        (place.slot(), self.enter(place, dirty))
+    }
+
+    /// Puts the line that `place` was chosen for there; its set must be as it was then. Returns who had to go.
+    #[inline]
+    pub fn enter(&mut self, place: Place, dirty: bool) -> Option<Victim> {
         let Place { base, way, tag, mask } = place;
-        let (ages, last_at, marks_at, stride) = (self.ways * 4, self.last_at, self.marks_at, self.stride());
+        if self.policy == Replacement::Lru && self.last(base) >> 24 == u32::from(OLD) {
+            self.renumber(base);
+        }
         let policy = self.policy;
-        let set = &mut self.words_mut()[base..base + stride];
-        let old = std::mem::replace(&mut set[way], tag);
-        let mut marked = false;
-        if marks_at != 0 {
-            marked = set[marks_at] >> way & 1 == 1;
-            set[marks_at] &= !(1 << way);
-        }
-        let dirty_before = set[last_at] >> way & 1 == 1;
-        let mut last = if policy == Replacement::Lru { tick(set, ages, last_at) } else { set[last_at] };
-        last = last & !(1 << way) | u32::from(dirty) << way;
-        match policy {
-            Replacement::Lru => bytemuck::cast_slice_mut::<u32, u8>(set)[ages + way] = (last >> 24) as u8,
-            Replacement::Nmru => last = last & 0xff_ffff | (way as u32 + 1) << 24,
-            _ => {}
-        }
-        set[last_at] = last;
+        let (old, was_dirty, marked) = if self.wide {
+            replace(self.set_mut::<2>(base), policy, way, tag, dirty)
+        } else {
+            replace(self.set_mut::<1>(base), policy, way, tag, dirty)
+        };
         if !matches!(policy, Replacement::Lru | Replacement::Nmru | Replacement::Random) {
             self.enter_rarer(base, way, mask);
         }
-        self.held += usize::from(old == EMPTY);
-        let line = join(old, self.set_of(base), self.set_bits);
-        let victim = (old != EMPTY).then_some(Victim { line, dirty: dirty_before, marked });
-        (Slot { base: base as u32, way: way as u32 }, victim)
+        if old == EMPTY {
+            self.held += 1;
+            return None;
+        }
+        Some(Victim { line: self.line(old, base), dirty: was_dirty, marked })
     }
 
     /// An empty way of `mask`, or any but the one used last if that is spared.
     #[inline]
-    fn some_way(&mut self, base: usize, mask: u32) -> usize {
+    fn some_way(&mut self, base: u32, mask: u32) -> u32 {
         let empty = self.ways_with(base, EMPTY) & mask;
         if empty != 0 {
-            return empty.trailing_zeros() as usize;
+            return empty.trailing_zeros();
         }
         let mut among = mask;
         if self.policy == Replacement::Nmru {
@@ -440,32 +490,32 @@ impl Array {
 
     /// One of the ways of `among`.
     #[inline]
-    fn draw(&mut self, among: u32) -> usize {
+    fn draw(&mut self, among: u32) -> u32 {
         self.dice = mix(self.dice);
         let nth = ((self.dice >> 32) * u64::from(among.count_ones())) >> 32;
-        nth_bit(among, nth as u32) as usize
+        nth_bit(among, nth as u32)
     }
 
     #[cold]
-    fn choose_rarer(&mut self, base: usize, mask: u32) -> usize {
-        let ways = self.ways;
+    fn choose_rarer(&mut self, base: u32, mask: u32) -> u32 {
+        let ways = self.ways as usize;
         let open = move |w: &usize| mask >> w & 1 == 1;
         let empty = self.ways_with(base, EMPTY) & mask;
         if empty != 0 {
-            return empty.trailing_zeros() as usize;
+            return empty.trailing_zeros();
         }
         match self.policy {
             Replacement::Nru => {
-                let ages = self.set_mut(base).1;
+                let ages = self.ages_mut(base);
                 let clear = (0..ways).filter(|w| ages[*w] == 0).fold(0, |m, w| m | 1 << w);
                 // Hits in another mask's ways may have set all of these.
                 self.draw(if mask & clear == 0 { mask } else { mask & clear })
             }
             Replacement::TreePlru => self.plru_way(self.set_of(base), mask),
             _ => loop {
-                let (_, ages, _) = self.set_mut(base);
+                let ages = self.ages_mut(base);
                 if let Some(w) = (0..ways).filter(open).find(|w| ages[*w] >= 3) {
-                    return w;
+                    return w as u32;
                 }
                 ages.iter_mut().for_each(|a| *a = (*a + 1).min(3));
             },
@@ -473,9 +523,9 @@ impl Array {
     }
 
     #[cold]
-    fn enter_rarer(&mut self, base: usize, way: usize, mask: u32) {
+    fn enter_rarer(&mut self, base: u32, way: u32, mask: u32) {
         match self.policy {
-            Replacement::Srrip => self.set_mut(base).1[way] = 2, // "long re-reference interval" on insertion
+            Replacement::Srrip => *self.age_mut(base, way) = 2, // "long re-reference interval" on insertion
             Replacement::Nru => self.use_among(base, way, mask),
             _ => self.point_away(self.set_of(base), way),
         }
@@ -484,11 +534,11 @@ impl Array {
     /// Empties `slot`; returns whether it was dirty.
     #[inline]
     pub fn remove(&mut self, slot: Slot) -> bool {
-        let way = slot.way as usize;
-        let (tags, ages, last) = self.set_mut(slot.base as usize);
+        let Slot { base, way } = slot;
+        *self.tag_mut(base, way) = EMPTY;
+        *self.age_mut(base, way) = 0;
+        let last = self.last_mut(base);
         let dirty = *last >> way & 1 == 1;
-        tags[way] = EMPTY;
-        ages[way] = 0;
         *last &= !(1 << way);
         self.held -= 1;
         dirty
@@ -497,60 +547,77 @@ impl Array {
     /// Marks a line until it leaves; its victim record will say so.
     #[inline]
     pub fn mark(&mut self, slot: Slot) {
-        let at = slot.base as usize + self.marks_at;
-        debug_assert!(self.marks_at != 0, "made with marks");
-        self.words_mut()[at] |= 1 << slot.way;
+        let first = self.first_mark();
+        self.rest_mut(slot.base).0[15] |= 1 << (first + slot.way);
     }
 
     #[inline]
     pub fn is_dirty(&self, slot: Slot) -> bool {
-        self.last(slot.base as usize) >> slot.way & 1 == 1
+        self.last(slot.base) >> slot.way & 1 == 1
     }
     #[inline]
     pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
-        let at = slot.base as usize + self.last_at;
-        let last = &mut self.words_mut()[at];
+        let last = self.last_mut(slot.base);
         *last = *last & !(1 << slot.way) | u32::from(dirty) << slot.way;
     }
     /// Every line held, with its way and whether it is dirty.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
-        (0..self.sets as usize).flat_map(move |set| {
-            let base = set << self.stride_bits;
+        (0..self.sets).flat_map(move |set| {
+            let base = set << u32::from(self.wide);
             let last = self.last(base);
-            let tags = self.words()[base..base + self.ways].iter().enumerate();
-            tags.filter(|(_, t)| **t != EMPTY)
-                .map(move |(w, t)| (join(*t, set, self.set_bits), w as u32, last >> w & 1 == 1))
+            let tags = (0..self.ways).map(move |w| (self.tag(base, w), w)).filter(|(t, _)| *t != EMPTY);
+            tags.map(move |(t, w)| (self.line(t, base), w, last >> w & 1 == 1))
         })
     }
-}
 
-#[inline]
-fn join(tag: u32, set: usize, set_bits: u32) -> u64 {
-    u64::from(tag) << set_bits | set as u64 & ((1 << set_bits) - 1)
-}
-
-/// The last word of a set under LRU after one more use, whose time is in its top byte. `ages` is where the bytes
-/// of age begin.
-#[inline]
-fn tick(set: &mut [u32], ages: usize, last_at: usize) -> u32 {
-    if set[last_at] >> 24 == u32::from(OLD) {
-        renumber(set, ages, last_at);
+    /// The line with `tag` in the set at `base`.
+    #[inline]
+    fn line(&self, tag: u32, base: u32) -> u64 {
+        u64::from(tag) << self.set_bits | self.set_of(base) as u64 & ((1 << self.set_bits) - 1)
     }
-    set[last_at] + (1 << 24)
+
+    /// The set's clock is about to wrap: keep the order of its ages, from one up.
+    #[cold]
+    fn renumber(&mut self, base: u32) {
+        let held = (0..self.ways).filter(|w| self.tag(base, *w) != EMPTY);
+        let mut order: Vec<usize> = held.map(|w| w as usize).collect();
+        let ages = self.ages_mut(base);
+        order.sort_by_key(|w| ages[*w]);
+        ages.fill(0);
+        for (rank, way) in order.iter().enumerate() {
+            ages[*way] = rank as u8 + 1;
+        }
+        let last = self.last_mut(base);
+        *last = *last & 0x00ff_ffff | (order.len() as u32) << 24;
+    }
 }
 
-/// The set's clock is about to wrap: keep the order of its ages, from one up.
-#[cold]
-fn renumber(set: &mut [u32], ages: usize, last_at: usize) {
-    let ways = ages / 4;
-    let mut order: Vec<usize> = (0..ways).filter(|w| set[*w] != EMPTY).collect();
-    let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(set)[ages..ages + ways];
-    order.sort_by_key(|w| bytes[*w]);
-    bytes.fill(0);
-    for (rank, way) in order.iter().enumerate() {
-        bytes[*way] = rank as u8 + 1;
+/// Puts `tag` into a way of a set; returns the tag before, and whether it was dirty and marked.
+#[inline]
+fn replace<const N: usize>(
+    set: &mut [Block; N],
+    policy: Replacement,
+    way: u32,
+    tag: u32,
+    dirty: bool,
+) -> (u32, bool, bool) {
+    let old = std::mem::replace(&mut set[way as usize / 16 % N].0[way as usize % 16], tag);
+    let rest = &mut set[N - 1];
+    let (at, first, mark) = if N == 1 { (15, 16, 1 << (NARROW + way)) } else { (14, 0, 1 << way) };
+    let marked = rest.0[15] & mark != 0;
+    rest.0[15] &= !mark;
+    let last = rest.0[at];
+    let mut next = last & !(1 << way) | u32::from(dirty) << way;
+    match policy {
+        Replacement::Lru => {
+            next += TICK;
+            *rest.age_mut(first + way) = (next >> 24) as u8;
+        }
+        Replacement::Nmru => next = next & 0xff_ffff | (way + 1) << 24,
+        _ => {}
     }
-    set[last_at] = set[last_at] & 0x00ff_ffff | (order.len() as u32) << 24;
+    rest.0[at] = next;
+    (old, last >> way & 1 == 1, marked)
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ fn hashed_slices_spread_a_ring_evenly() {
     let a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     let mut per = vec![0u32; 24];
     for line in 0..240_000u64 {
-        per[a.home(line).0 / a.stride() / 2048] += 1;
+        per[a.set_of(a.home(line).base) / 2048] += 1;
     }
     assert!(per.iter().all(|n| (9_500..10_500).contains(n)), "{per:?}"); // 5 sigma
 }
@@ -142,7 +142,7 @@ fn hashed_slices_spread_a_ring_evenly() {
 /// An LLC of 18 slices, 11 ways, and the slice that it has for a line.
 fn interleaved() -> (Array, impl Fn(&Array, u64) -> usize) {
     let a = Array::new(18 * 2048, 11, Replacement::Lru, Indexing::InterleavedSlices, 18).unwrap();
-    (a, |a: &Array, line: u64| a.home(line).0 / a.stride() / 2048)
+    (a, |a: &Array, line: u64| a.set_of(a.home(line).base) / 2048)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The caching and home agent: LLC look-ups, NIC accesses, sweeps, and admission under
 //! backpressure.
 
-use super::array::Victim;
+use super::array::{Home, Victim};
 use super::paths::Path;
 use super::region::{Kind, Sharing};
 use super::spec::{LlcRole, ReadHit};
@@ -36,6 +36,37 @@ pub enum Sweep {
 impl Sweep {
     pub fn from_u8(v: u8) -> Sweep {
         [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack][v as usize]
+    }
+}
+
+/// Where a core's request finds its data.
+enum Found {
+    /// On the chip, after the extra time of a snoop.
+    Here {
+        snoop: Time,
+        with: With,
+    },
+    InDram(Class),
+}
+
+/// What comes with data of the chip.
+enum With {
+    /// A network line that lives outside the modelled caches.
+    Nothing,
+    /// The LLC's line, and with it the duty to write it back if it is dirty.
+    Line { dirty: bool },
+    /// The LLC keeps its own.
+    Copy,
+}
+
+impl With {
+    #[inline]
+    fn note(self, t: &mut Txn) {
+        match self {
+            With::Nothing => t.transient = true,
+            With::Line { dirty } => t.dirty = dirty,
+            With::Copy => t.copied = true,
+        }
     }
 }
 
@@ -94,97 +125,96 @@ impl Memory {
     }
 
     pub(super) fn admit(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let t = self.txns[id as usize];
+        let Txn { line, op, dirty, .. } = self.txns[id as usize];
         let m = &mut self.marks[id as usize];
         (m.admitted, m.queued, m.data) = (now, now, now);
         let waited = now - m.cha;
-        self.paths.admit(Path::of(t.op), waited);
-        match t.op {
-            Op::Read | Op::Own => self.core_read(cal, id, t, now),
+        self.paths.admit(Path::of(op), waited);
+        match op {
+            Op::Read | Op::Own => self.core_read(cal, id, now),
             Op::WriteBack => {
-                if t.dirty {
+                if dirty {
                     self.txns[id as usize].dirty = false;
-                    let class = Class::of_eviction(self.map.of(t.line).kind);
-                    self.write_dram(cal, t.line, class, now);
+                    let class = Class::of_eviction(self.map.of(line).kind);
+                    self.write_dram(cal, line, class, now);
                 }
                 cal.push(now + self.lat.noc, Event::Fill(id));
             }
-            Op::IoRead => self.io_read(cal, id, t.line, now),
-            Op::IoWrite => self.io_write(cal, id, t.line, now),
+            Op::IoRead => self.io_read(cal, id, line, now),
+            Op::IoWrite => self.io_write(cal, id, line, now),
             Op::StreamWrite => {
-                self.stream(cal, t.line, now);
+                self.stream(cal, line, now);
                 cal.push(now + self.lat.noc, Event::Fill(id));
             }
             Op::NicRead => unreachable!("the NIC reads through nic_read"),
         }
     }
 
-    fn core_read(&mut self, cal: &mut Events, id: u32, mut t: Txn, now: Time) {
-        let found = self.look_up(cal, &mut t, now);
-        self.txns[id as usize] = t;
-        match found {
-            Ok(snoop) => {
+    fn core_read(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, op, who, .. } = self.txns[id as usize];
+        match self.look_up(cal, line, op, who, now) {
+            Found::Here { snoop, with } => {
+                with.note(&mut self.txns[id as usize]);
                 cal.push(now + self.lat.llc + snoop + self.lat.noc, Event::Fill(id));
             }
-            Err(class) => self.read_dram(cal, id, class, now),
+            Found::InDram(class) => self.read_dram(cal, id, class, now),
         }
     }
 
-    /// What a core's request does to the caches: the extra time of a snoop when the data is on the chip,
-    /// the class of the DRAM read when it is not. Notes in `t` what comes with the data.
-    fn look_up(&mut self, cal: &mut Events, t: &mut Txn, now: Time) -> Result<Time, Class> {
-        let region = self.map.of(t.line);
+    /// What a request of core `who` does to the caches.
+    fn look_up(&mut self, cal: &mut Events, line: u64, op: Op, who: u32, now: Time) -> Found {
+        let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
         let mut snoop = Time::ZERO;
         match region.sharing {
             Sharing::Device => unreachable!("no core touches device buffers"),
             Sharing::Core(c) => {
-                assert_eq!(u32::from(c), t.who, "a core touched another core's region");
+                assert_eq!(u32::from(c), who, "a core touched another core's region");
             }
-            Sharing::Shared => snoop = self.snoop_others(cal, t, now),
+            Sharing::Shared => snoop = self.snoop_others(cal, line, op, who, now),
         }
         if kind == Kind::Rx {
-            let life = self.lives.of(t.line);
+            let life = self.lives.of(line);
             let stale = life == rx::SWEPT;
             if life == rx::UNCONSUMED {
-                self.lives.set(t.line, rx::CONSUMED);
+                self.lives.set(line, rx::CONSUMED);
             }
             self.stats.stale_reads += u64::from(stale);
         }
         let apart = self.apart(kind);
-        let slot = if apart { None } else { self.llc.find(t.line) };
+        let home = self.llc.home(line);
+        let slot = if apart { None } else { self.llc.find_at(home) };
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == Kind::App);
         counts.llc_hits += u64::from(apart || slot.is_some());
         counts.llc_misses += u64::from(!apart && slot.is_none());
-        t.transient |= apart;
         if apart {
-            return Ok(snoop);
+            return Found::Here { snoop, with: With::Nothing };
         }
         let Some(slot) = slot else {
             if self.role == LlcRole::Inclusive {
                 let mask = self.tenant_ways[tenant];
-                self.llc_insert(cal, t.line, false, mask, now);
+                self.llc_insert(cal, home, false, mask, now);
             }
-            return Err(Class::of_read(kind));
+            return Found::InDram(Class::of_read(kind));
         };
         self.llc.touch(slot);
-        if self.role == LlcRole::Victim && (t.op == Op::Own || self.read_hit == ReadHit::Migrate) {
-            t.dirty = self.llc.remove(slot);
+        let with = if self.role == LlcRole::Victim && (op == Op::Own || self.read_hit == ReadHit::Migrate) {
+            With::Line { dirty: self.llc.remove(slot) }
         } else {
-            t.copied = true;
-        }
-        Ok(snoop)
+            With::Copy
+        };
+        Found::Here { snoop, with }
     }
 
     /// Asks the other cores that may have copies of a shared line; returns the time that takes.
     #[inline(never)]
-    fn snoop_others(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Time {
-        let own = t.op == Op::Own;
-        let (asked, dirty) = self.snoop(t.who as usize, t.line, own);
+    fn snoop_others(&mut self, cal: &mut Events, line: u64, op: Op, who: u32, now: Time) -> Time {
+        let own = op == Op::Own;
+        let (asked, dirty) = self.snoop(who as usize, line, own);
         if dirty {
             // the data goes through the home agent, which keeps it
-            self.fill_llc(cal, t.who as usize, t.line, true, now);
+            self.fill_llc(cal, who as usize, line, true, now);
         }
         if asked && (own || dirty) {
             self.lat.noc + self.lat.l2 + self.lat.noc
@@ -213,8 +243,9 @@ impl Memory {
             return;
         }
         let mut t = Txn::new(if write { Op::Own } else { Op::Read }, line, core.into(), now);
-        if let Err(class) = self.look_up(cal, &mut t, now) {
-            self.stats.count(class);
+        match self.look_up(cal, line, t.op, t.who, now) {
+            Found::Here { with, .. } => with.note(&mut t),
+            Found::InDram(class) => self.stats.count(class),
         }
         if !t.transient {
             self.fill(cal, core.into(), &t, write, now);
@@ -223,7 +254,8 @@ impl Memory {
 
     /// A core's L2 gives a line to the LLC.
     pub(super) fn fill_llc(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
-        if let Some(s) = self.llc.find(line) {
+        let home = self.llc.home(line);
+        if let Some(s) = self.llc.find_at(home) {
             if dirty {
                 self.llc.touch(s);
                 self.stats.ledger.merged += u64::from(self.llc.is_dirty(s));
@@ -233,11 +265,11 @@ impl Memory {
         }
         debug_assert!(core < self.l2.len());
         let mask = self.tenant_ways[self.map.of(line).tenant as usize];
-        self.llc_insert(cal, line, dirty, mask, now);
+        self.llc_insert(cal, home, dirty, mask, now);
     }
 
-    fn llc_insert(&mut self, cal: &mut Events, line: u64, dirty: bool, mask: u32, now: Time) {
-        let (_, victim) = self.llc.insert(line, dirty, mask);
+    fn llc_insert(&mut self, cal: &mut Events, home: Home, dirty: bool, mask: u32, now: Time) {
+        let (_, victim) = self.llc.insert_at(home, dirty, mask);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             self.evict(cal, line, now);
         }
@@ -371,8 +403,9 @@ impl Memory {
     /// A device's whole line enters the LLC, in place or else into one of `ways`; true when it was there.
     fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> bool {
         self.stats.ledger.created += 1;
-        let Some(s) = self.llc.find(line) else {
-            self.llc_insert(cal, line, true, ways, now);
+        let home = self.llc.home(line);
+        let Some(s) = self.llc.find_at(home) else {
+            self.llc_insert(cal, home, true, ways, now);
             return false;
         };
         self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));

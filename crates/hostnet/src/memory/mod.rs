@@ -226,7 +226,7 @@ impl Memory {
         map: AddressMap,
     ) -> Result<Memory, String> {
         let l1 = build(&h.l1d, "caches.l1d")?;
-        let l2 = build(&h.l2, "caches.l2")?.with_marks();
+        let l2 = build(&h.l2, "caches.l2")?;
         let sets = h.llc.size.0 / LINE / u64::from(h.llc.ways.max(1));
         let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
@@ -249,7 +249,7 @@ impl Memory {
             paths: Paths::default(),
             io_inbound: Inbound::Dram,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
-            spread: cores as usize * l2.bytes() > HOST_CACHE,
+            spread: cores as usize * l2.bytes() + llc.bytes() > HOST_CACHE,
             leaving: None,
             evicts_for: None,
             shared: private::SharedFilter::default(),
@@ -414,13 +414,12 @@ impl Memory {
         }
         let (ch, at) = self.dram.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
-        let w = Write { line, since: now, path, id };
         if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
-            self.accepted(cal, &w, now);
+            self.accepted(cal, path, now, id, now);
         } else {
             let side = self.side(path);
-            self.channels[ch].writes[side].push_back(w);
+            self.channels[ch].writes[side].push_back(Write { line, since: now, path, id });
             self.waiting[side] += 1;
             self.cha_writes.force(now);
         }
@@ -429,16 +428,16 @@ impl Memory {
 
     /// A channel's queue has taken a write: the home agent hears of it, and so does the device.
     #[inline]
-    fn accepted(&mut self, cal: &mut Events, w: &Write, now: Time) {
-        let device = if w.id == NOBODY { Time::ZERO } else { self.lat.ownership };
+    fn accepted(&mut self, cal: &mut Events, path: Path, since: Time, id: u32, now: Time) {
+        let device = if id == NOBODY { Time::ZERO } else { self.lat.ownership };
         let freed = now + device + self.lat.write_ack;
-        let held = &mut self.paths.held[w.path as usize];
-        held.force(w.since);
-        held.give(freed, w.since);
-        if w.id != NOBODY {
-            let m = &mut self.marks[w.id as usize];
+        let held = &mut self.paths.held[path as usize];
+        held.force(since);
+        held.give(freed, since);
+        if id != NOBODY {
+            let m = &mut self.marks[id as usize];
             (m.queued, m.data) = (now, now);
-            cal.push(freed + self.lat.to_iio, Event::Fill(w.id));
+            cal.push(freed + self.lat.to_iio, Event::Fill(id));
         }
     }
 
@@ -502,7 +501,7 @@ impl Memory {
                 self.cha_writes.give(now, w.since);
                 let (_, at) = self.dram.route(w.line);
                 self.enqueue(ch, w.line, WRITE, at, now);
-                self.accepted(cal, &w, now);
+                self.accepted(cal, w.path, w.since, w.id, now);
             }
             while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
                 let id = self.channels[ch].reads.pop_front().expect("not empty");

@@ -93,7 +93,7 @@ impl Memory {
     }
 
     fn enter_l1(&mut self, cal: &mut Events, core: usize, place: Place, now: Time) -> Slot {
-        let (slot, victim) = self.l1[core].enter(place, false);
+        let victim = self.l1[core].enter(place, false);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             match self.l2[core].find(line) {
                 Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
@@ -101,7 +101,7 @@ impl Memory {
                 None => self.fill_l2(cal, core, line, true, false, now),
             }
         }
-        slot
+        place.slot()
     }
 
     /// `copied` marks a clean copy of a line that the LLC holds.

@@ -9,6 +9,23 @@ use bytemuck::{Pod, Zeroable};
 pub(super) struct Block(pub [u32; 16]);
 
 impl Block {
+    /// Bytes of the second half.
+    #[inline]
+    pub fn upper(&self) -> &[u8; 32] {
+        let bytes: &[u8; 64] = bytemuck::cast_ref(self);
+        bytes.last_chunk().expect("64 bytes")
+    }
+    #[inline]
+    pub fn upper_mut(&mut self) -> &mut [u8; 32] {
+        let bytes: &mut [u8; 64] = bytemuck::cast_mut(self);
+        bytes.last_chunk_mut().expect("64 bytes")
+    }
+    /// One of these.
+    #[inline]
+    pub fn age_mut(&mut self, at: u32) -> &mut u8 {
+        &mut self.upper_mut()[at as usize % 32]
+    }
+
     /// A bit for each word that is `tag`.
     #[cfg(target_arch = "x86_64")]
     #[inline]
@@ -51,88 +68,44 @@ pub(super) fn nth_bit(mut among: u32, nth: u32) -> u32 {
     among.trailing_zeros()
 }
 
-/// 255 for each of the low 16 bits of `mask` that is set, else 0.
+/// 255 for each bit of `mask` that is set, else 0.
 #[inline]
-pub(super) fn spread(mask: u32) -> [u8; 16] {
+pub(super) fn spread(mask: u32) -> [u8; 32] {
     std::array::from_fn(|i| 0u8.wrapping_sub((mask >> i & 1) as u8))
 }
 
-/// The first of the lowest `ages` among the ways that are not `closed` (255 there, else 0), one of which must be open.
+/// The first of the lowest `ages` that are not `closed` (255 there, else 0), one of which must be open.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(super) fn least(ages: [u8; 16], closed: [u8; 16]) -> u32 {
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe {
-        let [ages, closed] = [ages, closed].map(sse2::load);
-        let lowest = sse2::lowest(sse2::open(ages, closed));
-        sse2::places(ages, closed, lowest).trailing_zeros()
-    }
-}
-
-/// The same for up to 32 ways.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-pub(super) fn least_of_two(ages: [[u8; 16]; 2], closed: [[u8; 16]; 2]) -> u32 {
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe {
-        let [a, b] = ages.map(sse2::load);
-        let [c, d] = closed.map(sse2::load);
-        let lowest = sse2::lowest(std::arch::x86_64::_mm_min_epu8(sse2::open(a, c), sse2::open(b, d)));
-        (sse2::places(a, c, lowest) | sse2::places(b, d, lowest) << 16).trailing_zeros()
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod sse2 {
+pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {
     use std::arch::x86_64::{
         __m128i, _mm_andnot_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
         _mm_shuffle_epi32, _mm_shufflelo_epi16, _mm_srli_epi16, _mm_unpacklo_epi8,
     };
-
-    #[inline]
-    pub fn load(bytes: [u8; 16]) -> __m128i {
-        // SAFETY: SSE2 is part of x86-64, and the load is of the 16 bytes.
-        unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
-    }
-
-    /// The ages of open ways, 255 for the others.
-    #[inline]
-    pub unsafe fn open(ages: __m128i, closed: __m128i) -> __m128i {
-        _mm_or_si128(ages, closed)
-    }
-
-    /// The lowest byte, in all places.
-    #[inline]
-    pub unsafe fn lowest(v: __m128i) -> __m128i {
-        let m = _mm_min_epu8(v, _mm_shuffle_epi32::<0b01_00_11_10>(v));
+    // SAFETY: SSE2 is part of x86-64, and the loads are of the 32 bytes.
+    unsafe {
+        let halves = |bytes: &[u8; 32]| {
+            let at: *const __m128i = bytes.as_ptr().cast();
+            [_mm_loadu_si128(at), _mm_loadu_si128(at.add(1))]
+        };
+        let ([a, b], [c, d]) = (halves(ages), halves(closed));
+        let m = _mm_min_epu8(_mm_or_si128(a, c), _mm_or_si128(b, d));
+        let m = _mm_min_epu8(m, _mm_shuffle_epi32::<0b01_00_11_10>(m));
         let m = _mm_min_epu8(m, _mm_shuffle_epi32::<0b10_11_00_01>(m));
         let m = _mm_min_epu8(m, _mm_shufflelo_epi16::<0b10_11_00_01>(m));
         let m = _mm_min_epu8(m, _mm_srli_epi16::<8>(m));
         let m = _mm_unpacklo_epi8(m, m);
-        _mm_shuffle_epi32::<0>(_mm_shufflelo_epi16::<0>(m))
-    }
-
-    /// A bit for each open way of age `lowest`.
-    #[inline]
-    pub unsafe fn places(ages: __m128i, closed: __m128i, lowest: __m128i) -> u32 {
-        _mm_movemask_epi8(_mm_andnot_si128(closed, _mm_cmpeq_epi8(ages, lowest))) as u32
+        let lowest = _mm_shuffle_epi32::<0>(_mm_shufflelo_epi16::<0>(m));
+        let places = |ages, closed| _mm_movemask_epi8(_mm_andnot_si128(closed, _mm_cmpeq_epi8(ages, lowest))) as u32;
+        (places(a, c) | places(b, d) << 16).trailing_zeros()
     }
 }
 
-/// The first of the lowest `ages` among the ways that are not `closed` (255 there, else 0), one of which must be open.
+/// The first of the lowest `ages` that are not `closed` (255 there, else 0), one of which must be open.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-pub(super) fn least(ages: [u8; 16], closed: [u8; 16]) -> u32 {
-    least_of_two([ages, [0; 16]], [closed, [u8::MAX; 16]])
-}
-
-/// The same for up to 32 ways.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-pub(super) fn least_of_two(ages: [[u8; 16]; 2], closed: [[u8; 16]; 2]) -> u32 {
-    let (ages, closed) = (ages.as_flattened(), closed.as_flattened());
-    let open = (0..32).filter(|w| closed[*w] == 0);
-    open.min_by_key(|w| ages[*w]).unwrap_or(32) as u32
+pub(super) fn least(ages: &[u8; 32], closed: &[u8; 32]) -> u32 {
+    (0..32).filter(|w| closed[*w] == 0).min_by_key(|w| ages[*w]).unwrap_or(32) as u32
 }
 
 #[cfg(test)]
@@ -157,11 +130,7 @@ mod tests {
             let ages: [u8; 32] = std::array::from_fn(|_| 255 - rng.below(span) as u8);
             let among = (rng.below(1 << 32) & rng.below(1 << 32)) as u32 | 1 << rng.below(16);
             let first = |among: u32| (0..32).filter(|w| among >> w & 1 == 1).min_by_key(|w| ages[*w as usize]).unwrap();
-            let low: [u8; 16] = ages[..16].try_into().unwrap();
-            let high = ages[16..].try_into().unwrap();
-            let closed = [spread(!among), spread(!among >> 16)];
-            assert_eq!(least(low, closed[0]), first(among & 0xffff), "{ages:?} {among:#b}");
-            assert_eq!(least_of_two([low, high], closed), first(among), "{ages:?} {among:#b}");
+            assert_eq!(least(&ages, &spread(!among)), first(among), "{ages:?} {among:#b}");
         }
     }
 }

@@ -168,7 +168,7 @@ pub fn execute(
             Event::Dram(ch) => mem.on_dram(cal, ch.into(), t),
             Event::Fill(id) => {
                 let f = mem.finish(id);
-                let e = cpu.on_fill(mem, cal, &f, t);
+                let e = cpu.on_fill(mem, cal, f, t);
                 end = end.or(e);
             }
             Event::Retire(_) => {

@@ -34,6 +34,8 @@ enum State {
     Done,
 }
 
+/// One line of the host's cache.
+#[repr(align(64))]
 #[derive(Clone, Copy, Debug)]
 struct Rec {
     line: u64,
@@ -46,6 +48,8 @@ struct Rec {
     delay: u16,
     ready: Time,
     done: Time,
+    /// Records whose address comes from this one's data.
+    children: u64,
 }
 
 /// What the core waits for before it can dispatch on.
@@ -93,8 +97,6 @@ pub struct Cpu {
     recs: [Rec; RECS],
     live: u64,
     finished: u64,
-    /// Records whose address comes from a record's data, by the latter.
-    children: [u64; RECS],
     /// Live records by the low bits of their line.
     by_line: [u64; RECS],
     rob: VecDeque<Entry>,
@@ -129,6 +131,7 @@ impl Cpu {
             delay: 0,
             ready: Time::ZERO,
             done: Time::ZERO,
+            children: 0,
         };
         Cpu {
             id,
@@ -149,7 +152,6 @@ impl Cpu {
             recs: [rec; RECS],
             live: 0,
             finished: 0,
-            children: [0; RECS],
             by_line: [0; RECS],
             rob: VecDeque::with_capacity(512),
             sq: VecDeque::with_capacity(128),
@@ -204,7 +206,7 @@ impl Cpu {
     }
 
     /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
-    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
+    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, mut t: Txn, now: Time) -> Option<Time> {
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
@@ -214,7 +216,7 @@ impl Cpu {
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
-        let (mut record, mut t) = (t.record, *t);
+        let mut record = t.record;
         if record >= prefetch::FIRST {
             let waiter = self.prefetcher.as_mut().and_then(|p| p.land(record));
             let Some((r, since)) = waiter else {
@@ -259,7 +261,7 @@ impl Cpu {
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
         while self.lfb.free() > 0 {
             let Some(next) = self.no_credit.pop_front() else { break };
-            let ready = self.recs[next as usize].ready.max(now + self.retry);
+            let ready = self.recs[next as usize % RECS].ready.max(now + self.retry);
             if self.prefetcher.is_some() {
                 self.reach(mem, cal, next, ready); // its line may have come meanwhile
             } else {
@@ -272,7 +274,7 @@ impl Cpu {
         let open = self.live & !self.finished;
         match self.wait {
             Wait::Nothing => true,
-            Wait::Record(r) => self.recs[r as usize].state == State::Done || open >> r & 1 == 0,
+            Wait::Record(r) => self.recs[r as usize % RECS].state == State::Done || open >> r & 1 == 0,
             Wait::AnyRecord => self.live != u64::MAX,
             Wait::Loads => !self.any_open(|r| r.load),
             Wait::All => open == 0,
@@ -289,7 +291,7 @@ impl Cpu {
         let mut open = self.live & !self.finished;
         while open != 0 {
             let r = open.trailing_zeros() as u8;
-            if f(&self.recs[r as usize]) {
+            if f(&self.recs[r as usize % RECS]) {
                 return Some(r);
             }
             open &= open - 1;
@@ -329,18 +331,18 @@ impl Cpu {
 
     /// A record's data is there at `at`: those that waited for it as their address go on.
     fn complete(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
-        self.recs[r as usize].state = State::Done;
-        self.recs[r as usize].done = at;
+        self.recs[r as usize % RECS].state = State::Done;
+        self.recs[r as usize % RECS].done = at;
         self.finished |= 1 << r;
-        if self.anchor == Some((r, self.recs[r as usize].generation)) {
+        if self.anchor == Some((r, self.recs[r as usize % RECS].generation)) {
             self.anchor = None;
             self.anchor_ready = at;
         }
-        let mut waiting = std::mem::take(&mut self.children[r as usize]);
+        let mut waiting = std::mem::take(&mut self.recs[r as usize % RECS].children);
         while waiting != 0 {
             let c = waiting.trailing_zeros() as u8;
             waiting &= waiting - 1;
-            let rec = &self.recs[c as usize];
+            let rec = &self.recs[c as usize % RECS];
             debug_assert!(rec.state == State::Address);
             let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
             self.reach(mem, cal, c, ready);
@@ -349,8 +351,8 @@ impl Cpu {
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        let Rec { line, write, .. } = self.recs[r as usize];
-        self.recs[r as usize].ready = ready;
+        let Rec { line, write, .. } = self.recs[r as usize % RECS];
+        self.recs[r as usize % RECS].ready = ready;
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
@@ -376,14 +378,14 @@ impl Cpu {
         if self.lfb.free() > 0 {
             self.issue(mem, cal, r, ready);
         } else {
-            self.recs[r as usize].state = State::Credit;
+            self.recs[r as usize % RECS].state = State::Credit;
             self.no_credit.push_back(r);
         }
     }
 
     fn issue(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
         self.lfb.take(at);
-        let rec = &mut self.recs[r as usize];
+        let rec = &mut self.recs[r as usize % RECS];
         rec.state = State::Issued;
         if let Some(p) = &mut self.prefetcher {
             // A prefetch does not bring the ownership that a store to shared memory needs.
@@ -424,7 +426,7 @@ impl Cpu {
     }
 
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
-        Txn { record: r, ..Txn::new(op, self.recs[r as usize].line, self.id.into(), at) }
+        Txn { record: r, ..Txn::new(op, self.recs[r as usize % RECS].line, self.id.into(), at) }
     }
 
     /// No event announces a completion that is known already: waits for the earliest here, if there is one.
@@ -472,7 +474,7 @@ impl Cpu {
     #[inline]
     fn rob_room(&mut self) -> bool {
         while let Some(e) = self.rob.front() {
-            let rec = &self.recs[e.rec as usize];
+            let rec = &self.recs[e.rec as usize % RECS];
             if rec.generation != e.generation {
                 self.rob.pop_front();
             } else if self.seq < e.seq + self.rob_size {
@@ -492,7 +494,7 @@ impl Cpu {
     fn sq_room(&mut self) -> bool {
         loop {
             let Some(e) = self.sq.front().copied() else { return true };
-            let rec = &self.recs[e.rec as usize];
+            let rec = &self.recs[e.rec as usize % RECS];
             let gone = rec.generation != e.generation;
             if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != State::Done {
                 return true;
