@@ -217,11 +217,9 @@ impl Mica {
 
     pub fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
         let rank = self.zipf.draw(rng).min(self.keys - 1);
-        let key = (u128::from(rank) * u128::from(self.stride) % u128::from(self.keys)) as u64;
-        // The host fetches the bucket while the packet travels.
-        if let Some(p) = self.parts.get(core) {
-            prefetch(&p.buckets[p.bucket(key).0]);
-        }
+        let key = rank * self.stride % self.keys; // both factors are below 2^28
+                                                  // The host fetches the bucket while the packet travels.
+        self.announce(core, key);
         let get = rng.unit() < self.spec.get_fraction;
         Content {
             kind: if get { GET } else { SET },
@@ -229,6 +227,13 @@ impl Mica {
             lines: if get { 1 } else { self.item },
             value_lines: self.item,
             wire_bytes: if get { 64 } else { self.spec.item_size.0 as u32 },
+        }
+    }
+
+    /// `core` will soon be asked for `key`.
+    pub fn announce(&self, core: usize, key: u64) {
+        if let Some(p) = self.parts.get(core) {
+            prefetch(&p.buckets[p.bucket(key).0]);
         }
     }
 

@@ -213,6 +213,14 @@ impl App {
         }
     }
 
+    /// `core`, as the tenant counts them, will soon be asked for `key`: what its look-up reads may be fetched.
+    #[inline]
+    pub fn announce(&self, core: usize, key: u64) {
+        if let App::Mica(m) = self {
+            m.announce(core, key);
+        }
+    }
+
     /// Ops that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`, whose lines are
     /// returned.
     #[inline]

@@ -279,6 +279,12 @@ impl Nic {
         q.waiting.pop_front()
     }
 
+    /// What the packet asks for that `queue`'s core will take next.
+    pub fn next_key(&self, queue: usize) -> Option<u64> {
+        let id = *self.queues[queue].waiting.front()?;
+        Some(self.packets[id as usize].key)
+    }
+
     /// First line of the next transmit buffer of the ring.
     pub fn next_tx(&self, queue: usize) -> u64 {
         let q = &self.queues[queue];

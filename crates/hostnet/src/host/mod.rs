@@ -308,6 +308,9 @@ impl Host {
         qp.begin(&mut cpu.program);
         let tx = self.nic.next_tx(core);
         let (served, tx_lines) = app.serve(state.local as usize, &content, p.line, tx, &mut cpu.program);
+        if let Some(key) = self.nic.next_key(core) {
+            app.announce(state.local as usize, key);
+        }
         if let Some(s) = &mut self.spikes {
             let stall = s.draw();
             if stall > Time::ZERO {
