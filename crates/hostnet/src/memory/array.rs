@@ -1,29 +1,11 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
+pub use super::replacement::Replacement;
 use super::ways::{least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// How the victim of a full set is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Replacement {
-    /// Least recently used.
-    #[default]
-    Lru,
-    /// Tree pseudo-LRU (Handy, The Cache Memory Book, 1998).
-    TreePlru,
-    /// Static re-reference interval prediction, 2 bits (Jaleel et al., ISCA 2010).
-    Srrip,
-    /// Not recently used: one bit per line, set by a use; when all ways that a line may take are set, the
-    /// others are cleared. The victim is a random one of the clear ways (a choice of zSim; UltraSPARC T1's L2).
-    Nru,
-    /// Uniformly random.
-    Random,
-    /// Random, but never the way used last.
-    Nmru,
-}
+use std::ops::Range;
 
 /// How a line address picks its set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +25,7 @@ pub enum Indexing {
 /// Lines of the sequence of slices that `InterleavedSlices` permutes.
 const SEQUENCE_BITS: u32 = 14;
 
-const EMPTY: u32 = u32::MAX;
+pub(super) const EMPTY: u32 = u32::MAX;
 /// The oldest a line can be before its set is renumbered.
 const OLD: u8 = u8::MAX;
 const SLICE_BITS: u32 = 50;
@@ -69,7 +51,7 @@ const NARROW: u32 = 12;
 /// block's last word, which a narrow set has in common with the dirty bits.
 #[derive(Clone)]
 pub struct Array {
-    ways: u32,
+    pub(super) ways: u32,
     sets: u32,
     slices: u32,
     /// 2^SLICE_BITS / slices, rounded up.
@@ -78,13 +60,14 @@ pub struct Array {
     /// A set takes two blocks.
     wide: bool,
     set_bits: u32,
-    policy: Replacement,
+    pub(super) policy: Replacement,
     blocks: Vec<Block>,
     /// A bit for each way.
     all: u32,
     /// 255 where the second half of a set's last block has no age.
     closed: [u8; 32],
-    tree: Vec<u32>,
+    /// One word per set, for tree-PLRU.
+    pub(super) tree: Vec<u32>,
     dice: u64,
     held: usize,
 }
@@ -185,7 +168,7 @@ impl Array {
     }
 
     #[inline]
-    fn set_of(&self, base: u32) -> usize {
+    pub(super) fn set_of(&self, base: u32) -> usize {
         base as usize >> u32::from(self.wide)
     }
     #[inline]
@@ -220,11 +203,11 @@ impl Array {
         &mut self.rest_mut(base).0[at]
     }
     #[inline]
-    fn age_mut(&mut self, base: u32, way: u32) -> &mut u8 {
+    pub(super) fn age_mut(&mut self, base: u32, way: u32) -> &mut u8 {
         let first = self.first_age();
         self.rest_mut(base).age_mut(first + way)
     }
-    fn ages_mut(&mut self, base: u32) -> &mut [u8] {
+    pub(super) fn ages_mut(&mut self, base: u32) -> &mut [u8] {
         let (first, ways) = (self.first_age() as usize, self.ways as usize);
         &mut self.rest_mut(base).upper_mut()[first..first + ways]
     }
@@ -290,7 +273,7 @@ impl Array {
 
     /// The ways of the set at `base` that hold `tag`, or are empty when it is `EMPTY`.
     #[inline]
-    fn ways_with(&self, base: u32, tag: u32) -> u32 {
+    pub(super) fn ways_with(&self, base: u32, tag: u32) -> u32 {
         let mut found = self.blocks[base as usize].equal(tag);
         if self.wide {
             found |= self.rest(base).equal(tag) << 16;
@@ -333,9 +316,7 @@ impl Array {
                     self.renumber(base);
                 }
                 let (at, first) = (self.last_at(), self.first_age());
-                let rest = self.rest_mut(base);
-                rest.0[at] += TICK;
-                *rest.age_mut(first + way) = (rest.0[at] >> 24) as u8;
+                tick(self.rest_mut(base), at, first + way);
             }
             Replacement::Nmru => {
                 let last = self.last_mut(base);
@@ -344,53 +325,6 @@ impl Array {
             Replacement::Random => {}
             _ => self.touch_rarer(base, way),
         }
-    }
-
-    #[cold]
-    fn touch_rarer(&mut self, base: u32, way: u32) {
-        match self.policy {
-            Replacement::Srrip => *self.age_mut(base, way) = 0,
-            Replacement::TreePlru => self.point_away(self.set_of(base), way),
-            Replacement::Nru => self.use_among(base, way, u32::MAX),
-            _ => {}
-        }
-    }
-
-    /// Notes a use of `way` for NRU, which keeps apart the ways of `mask`.
-    fn use_among(&mut self, base: u32, way: u32, mask: u32) {
-        let (ages, way) = (self.ages_mut(base), way as usize);
-        ages[way] = 1;
-        let open = |w: &usize| mask >> w & 1 == 1;
-        if (0..ages.len()).filter(open).all(|w| ages[w] == 1) {
-            (0..ages.len()).filter(open).filter(|w| *w != way).for_each(|w| ages[w] = 0);
-        }
-    }
-
-    fn point_away(&mut self, set: usize, way: u32) {
-        let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
-        while hi - lo > 1 {
-            let mid = (lo + hi) / 2;
-            if way < mid {
-                self.tree[set] |= 1 << (node - 1);
-                (node, hi) = (node * 2, mid);
-            } else {
-                self.tree[set] &= !(1 << (node - 1));
-                (node, lo) = (node * 2 + 1, mid);
-            }
-        }
-    }
-
-    /// Follows the tree's bits, turning where the mask leaves no way.
-    fn plru_way(&self, set: usize, mask: u32) -> u32 {
-        let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
-        let any = |a: u32, b: u32| (a..b.min(self.ways)).any(|w| mask >> w & 1 == 1);
-        while hi - lo > 1 {
-            let mid = (lo + hi) / 2;
-            let right = self.tree[set] >> (node - 1) & 1 == 1;
-            let right = if right { any(mid, hi) } else { !any(lo, mid) };
-            (node, lo, hi) = if right { (node * 2 + 1, mid, hi) } else { (node * 2, lo, mid) };
-        }
-        lo
     }
 
     /// Where `line`, which must be absent, enters: a way of `mask`.
@@ -490,45 +424,10 @@ impl Array {
 
     /// One of the ways of `among`.
     #[inline]
-    fn draw(&mut self, among: u32) -> u32 {
+    pub(super) fn draw(&mut self, among: u32) -> u32 {
         self.dice = mix(self.dice);
         let nth = ((self.dice >> 32) * u64::from(among.count_ones())) >> 32;
         nth_bit(among, nth as u32)
-    }
-
-    #[cold]
-    fn choose_rarer(&mut self, base: u32, mask: u32) -> u32 {
-        let ways = self.ways as usize;
-        let open = move |w: &usize| mask >> w & 1 == 1;
-        let empty = self.ways_with(base, EMPTY) & mask;
-        if empty != 0 {
-            return empty.trailing_zeros();
-        }
-        match self.policy {
-            Replacement::Nru => {
-                let ages = self.ages_mut(base);
-                let clear = (0..ways).filter(|w| ages[*w] == 0).fold(0, |m, w| m | 1 << w);
-                // Hits in another mask's ways may have set all of these.
-                self.draw(if mask & clear == 0 { mask } else { mask & clear })
-            }
-            Replacement::TreePlru => self.plru_way(self.set_of(base), mask),
-            _ => loop {
-                let ages = self.ages_mut(base);
-                if let Some(w) = (0..ways).filter(open).find(|w| ages[*w] >= 3) {
-                    return w as u32;
-                }
-                ages.iter_mut().for_each(|a| *a = (*a + 1).min(3));
-            },
-        }
-    }
-
-    #[cold]
-    fn enter_rarer(&mut self, base: u32, way: u32, mask: u32) {
-        match self.policy {
-            Replacement::Srrip => *self.age_mut(base, way) = 2, // "long re-reference interval" on insertion
-            Replacement::Nru => self.use_among(base, way, mask),
-            _ => self.point_away(self.set_of(base), way),
-        }
     }
 
     /// Empties `slot`; returns whether it was dirty.
@@ -562,10 +461,21 @@ impl Array {
     }
     /// Every line held, with its way and whether it is dirty.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
+        self.tagged(0..EMPTY)
+    }
+
+    /// The same for the lines from `lines.start` on and before `lines.end`, which must not be empty.
+    pub fn iter_within(&self, lines: Range<u64>) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
+        let tag = |line: u64| (line >> self.set_bits) as u32;
+        self.tagged(tag(lines.start)..tag(lines.end - 1) + 1).filter(move |l| lines.contains(&l.0))
+    }
+
+    fn tagged(&self, among: Range<u32>) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
         (0..self.sets).flat_map(move |set| {
             let base = set << u32::from(self.wide);
             let last = self.last(base);
-            let tags = (0..self.ways).map(move |w| (self.tag(base, w), w)).filter(|(t, _)| *t != EMPTY);
+            let among = among.clone();
+            let tags = (0..self.ways).map(move |w| (self.tag(base, w), w)).filter(move |(t, _)| among.contains(t));
             tags.map(move |(t, w)| (self.line(t, base), w, last >> w & 1 == 1))
         })
     }
@@ -592,6 +502,13 @@ impl Array {
     }
 }
 
+/// A use under LRU: the clock in word `at` of a set's last block goes on, and age `age` is now.
+#[inline]
+fn tick(rest: &mut Block, at: usize, age: u32) {
+    rest.0[at] += TICK;
+    *rest.age_mut(age) = (rest.0[at] >> 24) as u8;
+}
+
 /// Puts `tag` into a way of a set; returns the tag before, and whether it was dirty and marked.
 #[inline]
 fn replace<const N: usize>(
@@ -607,16 +524,12 @@ fn replace<const N: usize>(
     let marked = rest.0[15] & mark != 0;
     rest.0[15] &= !mark;
     let last = rest.0[at];
-    let mut next = last & !(1 << way) | u32::from(dirty) << way;
+    rest.0[at] = last & !(1 << way) | u32::from(dirty) << way;
     match policy {
-        Replacement::Lru => {
-            next += TICK;
-            *rest.age_mut(first + way) = (next >> 24) as u8;
-        }
-        Replacement::Nmru => next = next & 0xff_ffff | (way + 1) << 24,
+        Replacement::Lru => tick(rest, at, first + way),
+        Replacement::Nmru => rest.0[at] = rest.0[at] & 0xff_ffff | (way + 1) << 24,
         _ => {}
     }
-    rest.0[at] = next;
     (old, last >> way & 1 == 1, marked)
 }
 

@@ -9,6 +9,7 @@ pub mod home;
 pub mod paths;
 mod private;
 pub mod region;
+mod replacement;
 mod rx;
 pub mod spec;
 pub mod stats;
@@ -524,8 +525,12 @@ impl Memory {
     /// LLC lines that hold receive buffers: (all of them, those outside `ways`).
     pub fn llc_rx_lines(&self, ways: u32) -> (u64, u64) {
         let mut n = (0, 0);
-        for (line, way, _) in self.llc.iter() {
-            if self.lives.cover(line) && self.map.of(line).kind == Kind::Rx {
+        let lines = self.lives.range();
+        if lines.is_empty() {
+            return n;
+        }
+        for (line, way, _) in self.llc.iter_within(lines) {
+            if self.map.of(line).kind == Kind::Rx {
                 n.0 += 1;
                 n.1 += u64::from(ways >> way & 1 == 0);
             }

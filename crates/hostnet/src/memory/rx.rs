@@ -1,5 +1,7 @@
 //! Where each line of a receive buffer is in its life.
 
+use std::ops::Range;
+
 pub const FREE: u8 = 0;
 pub const UNCONSUMED: u8 = 1;
 pub const CONSUMED: u8 = 2;
@@ -21,10 +23,9 @@ impl Lives {
         Lives { base, lines, packed: vec![FREE; lines.div_ceil(4) as usize] }
     }
 
-    /// Whether `line` lies where receive buffers do; other regions may lie between these.
-    #[inline]
-    pub fn cover(&self, line: u64) -> bool {
-        line.wrapping_sub(self.base) < self.lines
+    /// Lines between which receive buffers lie; other regions may lie between these.
+    pub fn range(&self) -> Range<u64> {
+        self.base..self.base + self.lines
     }
 
     #[inline]
@@ -57,6 +58,6 @@ mod tests {
             lives.set(line, (line % 3) as u8);
         }
         assert!((10..29).all(|line| lives.of(line) == (line % 3) as u8));
-        assert!(lives.cover(28) && !lives.cover(29) && !lives.cover(9));
+        assert_eq!(lives.range(), 10..29);
     }
 }

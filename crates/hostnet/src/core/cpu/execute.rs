@@ -1,6 +1,6 @@
 //! From ops to accesses: dispatch of a program, one line at a time.
 
-use super::{send, Cpu, Entry, Retired, State, Wait, FRAC, RECS};
+use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
 use crate::core::op::Op;
 use crate::kernel::{Events, Time};
 use crate::memory::{self, Memory, Probe};
@@ -124,9 +124,9 @@ impl Cpu {
                     self.wait = Wait::AnyRecord;
                     return false;
                 };
-                self.recs[r as usize % RECS].state = State::Address;
-                self.recs[parent as usize % RECS].children |= 1 << r;
-                self.recs[r as usize % RECS].delay = a.delay;
+                self.recs[r].state = State::Address;
+                self.recs[parent].children |= 1 << r;
+                self.recs[r].delay = a.delay;
                 self.enter(r, a);
                 return true;
             }
@@ -141,8 +141,8 @@ impl Cpu {
             Probe::Miss => {
                 let r = match self.same_line(line) {
                     Some(r) => {
-                        self.recs[r as usize % RECS].write |= a.write;
-                        self.recs[r as usize % RECS].load |= !a.write;
+                        self.recs[r].write |= a.write;
+                        self.recs[r].load |= !a.write;
                         r
                     }
                     None => {
@@ -172,7 +172,7 @@ impl Cpu {
     }
 
     fn enter(&mut self, r: u8, a: Access) {
-        let generation = self.recs[r as usize % RECS].generation;
+        let generation = self.recs[r].generation;
         let e = Entry { seq: self.seq, rec: r, generation, slots: self.per_line as u8 };
         if a.write {
             self.sq_used += self.per_line;
@@ -200,7 +200,7 @@ impl Cpu {
             return false;
         };
         self.lfb.take(at);
-        self.recs[r as usize % RECS].state = State::Issued;
+        self.recs[r].state = State::Issued;
         let t = self.txn(r, memory::Op::StreamWrite, at);
         send(mem, cal, at, t);
         self.dispatch(self.per_line);

@@ -17,6 +17,7 @@ use crate::kernel::{Clock, Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 use retire::Pending;
 use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 
 const RECS: usize = 64;
 /// Dispatch advances in 1/16 ps: 3.2 GHz and 5 wide is 62.5 ps an instruction.
@@ -50,6 +51,24 @@ struct Rec {
     done: Time,
     /// Records whose address comes from this one's data.
     children: u64,
+}
+
+/// A core's records by their number, which is below `RECS`: masked, it needs no check.
+#[derive(Clone)]
+struct Recs([Rec; RECS]);
+
+impl Index<u8> for Recs {
+    type Output = Rec;
+    #[inline]
+    fn index(&self, r: u8) -> &Rec {
+        &self.0[r as usize % RECS]
+    }
+}
+impl IndexMut<u8> for Recs {
+    #[inline]
+    fn index_mut(&mut self, r: u8) -> &mut Rec {
+        &mut self.0[r as usize % RECS]
+    }
 }
 
 /// What the core waits for before it can dispatch on.
@@ -94,7 +113,7 @@ pub struct Cpu {
     pc: usize,
     sub: u32,
     half: bool,
-    recs: [Rec; RECS],
+    recs: Recs,
     live: u64,
     finished: u64,
     /// Live records by the low bits of their line.
@@ -149,7 +168,7 @@ impl Cpu {
             pc: 0,
             sub: 0,
             half: false,
-            recs: [rec; RECS],
+            recs: Recs([rec; RECS]),
             live: 0,
             finished: 0,
             by_line: [0; RECS],
@@ -229,8 +248,7 @@ impl Cpu {
             self.prefetch_ended(now, t.issued);
             (record, t.issued) = (r, since);
         }
-        let r = record as usize;
-        let rec = self.recs[r];
+        let rec = self.recs[record];
         let fills = t.op != memory::Op::StreamWrite && !t.transient;
         let held = fills && mem.fill(cal, self.id as usize, &t, rec.write, now);
         if !held {
@@ -241,7 +259,7 @@ impl Cpu {
             self.amat.ps += u128::from((now - rec.ready.min(now)).0);
         }
         self.hand_out(mem, cal, now);
-        self.complete(mem, cal, r as u8, now);
+        self.complete(mem, cal, record, now);
         self.release_finished(now);
         if !self.retire.is_empty() {
             self.schedule_retirement(cal, now);
@@ -261,7 +279,7 @@ impl Cpu {
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
         while self.lfb.free() > 0 {
             let Some(next) = self.no_credit.pop_front() else { break };
-            let ready = self.recs[next as usize % RECS].ready.max(now + self.retry);
+            let ready = self.recs[next].ready.max(now + self.retry);
             if self.prefetcher.is_some() {
                 self.reach(mem, cal, next, ready); // its line may have come meanwhile
             } else {
@@ -274,7 +292,7 @@ impl Cpu {
         let open = self.live & !self.finished;
         match self.wait {
             Wait::Nothing => true,
-            Wait::Record(r) => self.recs[r as usize % RECS].state == State::Done || open >> r & 1 == 0,
+            Wait::Record(r) => self.recs[r].state == State::Done || open >> r & 1 == 0,
             Wait::AnyRecord => self.live != u64::MAX,
             Wait::Loads => !self.any_open(|r| r.load),
             Wait::All => open == 0,
@@ -291,7 +309,7 @@ impl Cpu {
         let mut open = self.live & !self.finished;
         while open != 0 {
             let r = open.trailing_zeros() as u8;
-            if f(&self.recs[r as usize % RECS]) {
+            if f(&self.recs[r]) {
                 return Some(r);
             }
             open &= open - 1;
@@ -304,7 +322,7 @@ impl Cpu {
         let mut done = self.finished;
         let mut at = Time::ZERO;
         while done != 0 {
-            let r = &self.recs[done.trailing_zeros() as usize];
+            let r = &self.recs[done.trailing_zeros() as u8];
             if f(r) {
                 at = at.max(r.done);
             }
@@ -316,7 +334,7 @@ impl Cpu {
     fn release_finished(&mut self, now: Time) {
         let mut done = self.finished;
         while done != 0 {
-            let r = done.trailing_zeros() as usize;
+            let r = done.trailing_zeros() as u8;
             done &= done - 1;
             let rec = &mut self.recs[r];
             if rec.done <= now {
@@ -331,18 +349,18 @@ impl Cpu {
 
     /// A record's data is there at `at`: those that waited for it as their address go on.
     fn complete(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
-        self.recs[r as usize % RECS].state = State::Done;
-        self.recs[r as usize % RECS].done = at;
+        self.recs[r].state = State::Done;
+        self.recs[r].done = at;
         self.finished |= 1 << r;
-        if self.anchor == Some((r, self.recs[r as usize % RECS].generation)) {
+        if self.anchor == Some((r, self.recs[r].generation)) {
             self.anchor = None;
             self.anchor_ready = at;
         }
-        let mut waiting = std::mem::take(&mut self.recs[r as usize % RECS].children);
+        let mut waiting = std::mem::take(&mut self.recs[r].children);
         while waiting != 0 {
             let c = waiting.trailing_zeros() as u8;
             waiting &= waiting - 1;
-            let rec = &self.recs[c as usize % RECS];
+            let rec = &self.recs[c];
             debug_assert!(rec.state == State::Address);
             let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
             self.reach(mem, cal, c, ready);
@@ -351,8 +369,8 @@ impl Cpu {
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        let Rec { line, write, .. } = self.recs[r as usize % RECS];
-        self.recs[r as usize % RECS].ready = ready;
+        let Rec { line, write, .. } = self.recs[r];
+        self.recs[r].ready = ready;
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
@@ -378,14 +396,14 @@ impl Cpu {
         if self.lfb.free() > 0 {
             self.issue(mem, cal, r, ready);
         } else {
-            self.recs[r as usize % RECS].state = State::Credit;
+            self.recs[r].state = State::Credit;
             self.no_credit.push_back(r);
         }
     }
 
     fn issue(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
         self.lfb.take(at);
-        let rec = &mut self.recs[r as usize % RECS];
+        let rec = &mut self.recs[r];
         rec.state = State::Issued;
         if let Some(p) = &mut self.prefetcher {
             // A prefetch does not bring the ownership that a store to shared memory needs.
@@ -426,13 +444,13 @@ impl Cpu {
     }
 
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
-        Txn { record: r, ..Txn::new(op, self.recs[r as usize % RECS].line, self.id.into(), at) }
+        Txn { record: r, ..Txn::new(op, self.recs[r].line, self.id.into(), at) }
     }
 
     /// No event announces a completion that is known already: waits for the earliest here, if there is one.
     #[cold]
     fn wait_for_record(&mut self) -> Option<()> {
-        let known = (0..RECS).filter(|r| self.finished >> r & 1 == 1);
+        let known = (0..RECS as u8).filter(|r| self.finished >> r & 1 == 1);
         let at = known.map(|r| self.recs[r].done).min()?;
         self.not_before(at);
         self.release_finished(at);
@@ -443,7 +461,7 @@ impl Cpu {
         if self.live == u64::MAX {
             self.wait_for_record()?;
         }
-        let r = (!self.live).trailing_zeros() as usize;
+        let r = (!self.live).trailing_zeros() as u8;
         self.live |= 1 << r;
         self.by_line[line as usize % RECS] |= 1 << r;
         let rec = &mut self.recs[r];
@@ -453,18 +471,18 @@ impl Cpu {
         rec.load = load;
         rec.delay = 0;
         rec.ready = ready;
-        Some(r as u8)
+        Some(r)
     }
 
     /// An access to the same line that is under way and has its address.
     fn same_line(&self, line: u64) -> Option<u8> {
         let mut open = self.by_line[line as usize % RECS] & !self.finished;
         while open != 0 {
-            let r = open.trailing_zeros() as usize;
+            let r = open.trailing_zeros() as u8;
             open &= open - 1;
             let rec = &self.recs[r];
             if rec.line == line && matches!(rec.state, State::Issued | State::Credit) {
-                return Some(r as u8);
+                return Some(r);
             }
         }
         None
@@ -474,7 +492,7 @@ impl Cpu {
     #[inline]
     fn rob_room(&mut self) -> bool {
         while let Some(e) = self.rob.front() {
-            let rec = &self.recs[e.rec as usize % RECS];
+            let rec = &self.recs[e.rec];
             if rec.generation != e.generation {
                 self.rob.pop_front();
             } else if self.seq < e.seq + self.rob_size {
@@ -494,7 +512,7 @@ impl Cpu {
     fn sq_room(&mut self) -> bool {
         loop {
             let Some(e) = self.sq.front().copied() else { return true };
-            let rec = &self.recs[e.rec as usize % RECS];
+            let rec = &self.recs[e.rec];
             let gone = rec.generation != e.generation;
             if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != State::Done {
                 return true;

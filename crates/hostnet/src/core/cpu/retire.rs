@@ -1,6 +1,6 @@
 //! Side effects that wait until everything before them has retired.
 
-use super::{Cpu, Rec, RECS};
+use super::{Cpu, Rec};
 use crate::kernel::{Event, Events, Time};
 
 /// A side effect that is due.
@@ -33,13 +33,13 @@ impl Cpu {
         let p = self.retire.front()?;
         if let Some((r, generation)) = self.retire_after {
             let open = (self.live & !self.finished) >> r & 1 == 1;
-            if open && self.recs[r as usize % RECS].generation == generation {
+            if open && self.recs[r].generation == generation {
                 return None;
             }
         }
         let before = |r: &Rec| r.seq < p.seq && (r.load || p.stores);
         let first = self.first_open(before);
-        self.retire_after = first.map(|r| (r, self.recs[r as usize % RECS].generation));
+        self.retire_after = first.map(|r| (r, self.recs[r].generation));
         if first.is_some() {
             return None;
         }

@@ -1,0 +1,109 @@
+//! Replacement policies: their names, and the rarer ones. LRU, random and NMRU, which platforms use, are in the array.
+
+use super::array::{Array, EMPTY};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the victim of a full set is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Replacement {
+    /// Least recently used.
+    #[default]
+    Lru,
+    /// Tree pseudo-LRU (Handy, The Cache Memory Book, 1998).
+    TreePlru,
+    /// Static re-reference interval prediction, 2 bits (Jaleel et al., ISCA 2010).
+    Srrip,
+    /// Not recently used: one bit per line, set by a use; when all ways that a line may take are set, the
+    /// others are cleared. The victim is a random one of the clear ways (a choice of zSim; UltraSPARC T1's L2).
+    Nru,
+    /// Uniformly random.
+    Random,
+    /// Random, but never the way used last.
+    Nmru,
+}
+
+impl Array {
+    #[cold]
+    pub(super) fn touch_rarer(&mut self, base: u32, way: u32) {
+        match self.policy {
+            Replacement::Srrip => *self.age_mut(base, way) = 0,
+            Replacement::TreePlru => self.point_away(self.set_of(base), way),
+            Replacement::Nru => self.use_among(base, way, u32::MAX),
+            _ => {}
+        }
+    }
+
+    /// Notes a use of `way` for NRU, which keeps apart the ways of `mask`.
+    fn use_among(&mut self, base: u32, way: u32, mask: u32) {
+        let (ages, way) = (self.ages_mut(base), way as usize);
+        ages[way] = 1;
+        let open = |w: &usize| mask >> w & 1 == 1;
+        if (0..ages.len()).filter(open).all(|w| ages[w] == 1) {
+            (0..ages.len()).filter(open).filter(|w| *w != way).for_each(|w| ages[w] = 0);
+        }
+    }
+
+    fn point_away(&mut self, set: usize, way: u32) {
+        let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
+        while hi - lo > 1 {
+            let mid = (lo + hi) / 2;
+            if way < mid {
+                self.tree[set] |= 1 << (node - 1);
+                (node, hi) = (node * 2, mid);
+            } else {
+                self.tree[set] &= !(1 << (node - 1));
+                (node, lo) = (node * 2 + 1, mid);
+            }
+        }
+    }
+
+    /// Follows the tree's bits, turning where the mask leaves no way.
+    fn plru_way(&self, set: usize, mask: u32) -> u32 {
+        let (mut node, mut lo, mut hi) = (1usize, 0, self.ways.next_power_of_two());
+        let any = |a: u32, b: u32| (a..b.min(self.ways)).any(|w| mask >> w & 1 == 1);
+        while hi - lo > 1 {
+            let mid = (lo + hi) / 2;
+            let right = self.tree[set] >> (node - 1) & 1 == 1;
+            let right = if right { any(mid, hi) } else { !any(lo, mid) };
+            (node, lo, hi) = if right { (node * 2 + 1, mid, hi) } else { (node * 2, lo, mid) };
+        }
+        lo
+    }
+
+    #[cold]
+    pub(super) fn choose_rarer(&mut self, base: u32, mask: u32) -> u32 {
+        let ways = self.ways as usize;
+        let open = move |w: &usize| mask >> w & 1 == 1;
+        let empty = self.ways_with(base, EMPTY) & mask;
+        if empty != 0 {
+            return empty.trailing_zeros();
+        }
+        match self.policy {
+            Replacement::Nru => {
+                let ages = self.ages_mut(base);
+                let clear = (0..ways).filter(|w| ages[*w] == 0).fold(0, |m, w| m | 1 << w);
+                // Hits in another mask's ways may have set all of these.
+                self.draw(if mask & clear == 0 { mask } else { mask & clear })
+            }
+            Replacement::TreePlru => self.plru_way(self.set_of(base), mask),
+            _ => loop {
+                let ages = self.ages_mut(base);
+                if let Some(w) = (0..ways).filter(open).find(|w| ages[*w] >= 3) {
+                    return w as u32;
+                }
+                ages.iter_mut().for_each(|a| *a = (*a + 1).min(3));
+            },
+        }
+    }
+
+    #[cold]
+    pub(super) fn enter_rarer(&mut self, base: u32, way: u32, mask: u32) {
+        match self.policy {
+            Replacement::Srrip => *self.age_mut(base, way) = 2, // "long re-reference interval" on insertion
+            Replacement::Nru => self.use_among(base, way, mask),
+            _ => self.point_away(self.set_of(base), way),
+        }
+    }
+}
