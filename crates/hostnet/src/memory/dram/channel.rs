@@ -62,6 +62,8 @@ pub(super) struct Rank {
     pub refresh_due: u64,
     pub mask: u64,
     pub refreshing: bool,
+    /// Until when its refresh takes.
+    pub resting_until: u64,
 }
 
 /// Policy numbers of the spec, as the hot loop wants them.
@@ -76,6 +78,7 @@ pub(super) struct Policy {
     pub low: usize,
     pub idle: usize,
     pub writes_yield: bool,
+    pub refresh_turns: bool,
     pub min_reads: u32,
     pub min_writes: u32,
     pub max_writes: u32,
@@ -132,6 +135,8 @@ pub struct Channel {
     pub(super) none_overdue_until: u64,
     /// The earliest refresh that is not under way.
     pub(super) refresh_due: u64,
+    /// Until when some rank's refresh takes.
+    pub(super) resting_until: u64,
     pub(super) next_age: u32,
     /// When the present mode began.
     pub(super) mode_since: u64,
@@ -184,6 +189,7 @@ impl Channel {
                 low: of_wpq(spec.write_low).ceil() as usize,
                 idle: of_wpq(spec.write_idle).floor() as usize,
                 writes_yield: spec.writes_yield,
+                refresh_turns: spec.refresh_turns,
                 min_reads: spec.min_read_burst,
                 min_writes: spec.min_write_burst,
                 max_writes: spec.max_write_burst,
@@ -214,6 +220,7 @@ impl Channel {
                     refresh_due: if spec.refresh { t.refi + t.refi * r as u64 / u64::from(shape.ranks) } else { NEVER },
                     mask: ((1u128 << per_rank) - 1) as u64 * (1u64 << (r * per_rank)),
                     refreshing: false,
+                    resting_until: 0,
                 })
                 .collect(),
             t,
@@ -243,6 +250,7 @@ impl Channel {
             next_age: 0,
             mode_since: 0,
             refresh_due: NEVER,
+            resting_until: 0,
             levels: [Levels::new(spec.rpq_full_mark, spec.rpq), Levels::new(spec.wpq_full_mark, spec.wpq)],
             stats: Stats { bank_accesses: vec![0; nbanks], ..Stats::default() },
             #[cfg(test)]
@@ -416,6 +424,8 @@ impl Channel {
             }
             self.stats.refreshes += missed + 1;
             self.ranks[r].refresh_due = last + self.t.refi;
+            self.ranks[r].resting_until = at + self.t.rfc;
+            self.resting_until = self.resting_until.max(at + self.t.rfc);
         }
         self.refresh_due = self.next_refresh();
     }

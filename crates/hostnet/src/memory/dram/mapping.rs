@@ -24,6 +24,24 @@ impl Field {
     }
 }
 
+/// Functions of a vendor's controllers that are not made of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Vendor {
+    Skylake,
+    SkylakeSp { fine: bool },
+}
+
+impl Vendor {
+    fn named(order: &str) -> Option<Vendor> {
+        match order.to_ascii_lowercase().as_str() {
+            "skylake" => Some(Vendor::Skylake),
+            "skylake_sp" => Some(Vendor::SkylakeSp { fine: false }),
+            "skylake_sp_fine" => Some(Vendor::SkylakeSp { fine: true }),
+            _ => None,
+        }
+    }
+}
+
 /// A compiled mapping: five shifts and masks per line, one multiplication more when the
 /// number of channels is not a power of two.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +61,7 @@ pub struct Mapper {
     bank: Field,
     row: Field,
     mop: bool,
-    skylake: bool,
+    vendor: Option<Vendor>,
     bank_hash: bool,
     group_bits: u32,
     bank_bits: u32,
@@ -57,7 +75,7 @@ fn log2(n: u32) -> u32 {
 impl Mapper {
     /// Compiles `order`, the fields from the top bit down: two letters each out of
     /// `ro ra bg ba co ch`, `ba` standing for bank and group when `bg` is absent; or
-    /// `MOP4CLXOR`; or `skylake`, see [`skylake`].
+    /// `MOP4CLXOR`; or `skylake`, `skylake_sp` or `skylake_sp_fine`, see [`skylake`] and [`skylake_sp`].
     ///
     /// # Errors
     /// One sentence about the order when a field is unknown, missing or doubled, when
@@ -71,13 +89,13 @@ impl Mapper {
         shape: &Shape,
     ) -> Result<Mapper, String> {
         let mop = order.eq_ignore_ascii_case("MOP4CLXOR");
-        let skylake = order.eq_ignore_ascii_case("skylake");
-        if skylake {
-            check_skylake(channels, channel_hash || bank_hash, shape)?;
+        let vendor = Vendor::named(order);
+        if let Some(v) = vendor {
+            check_vendor(v, channels, channel_hash || bank_hash, shape)?;
         }
-        let lower = if mop || skylake { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
+        let lower = if mop || vendor.is_some() { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
         let fields = split(&lower).ok_or_else(|| {
-            format!("'{order}' is no address mapping; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as 'rorababgcoch'), 'MOP4CLXOR' or 'skylake'")
+            format!("'{order}' is no address mapping; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as 'rorababgcoch'), 'MOP4CLXOR', 'skylake', 'skylake_sp' or 'skylake_sp_fine'")
         })?;
         if fields.first() != Some(&"ro") && fields.first() != Some(&"ch") {
             return Err(format!("address mapping '{order}' must have the row (ro) on top, as in 'rorababgcoch'"));
@@ -99,7 +117,7 @@ impl Mapper {
             bank: Field::default(),
             row: Field::default(),
             mop,
-            skylake,
+            vendor,
             bank_hash,
             group_bits: gb,
             bank_bits: bb,
@@ -143,8 +161,14 @@ impl Mapper {
     /// Channel of a line, and the line's number within the channel.
     #[inline]
     pub fn channel(&self, line: u64) -> (usize, u64) {
-        if self.skylake {
-            return ((line & SKYLAKE_CHANNEL).count_ones() as usize & 1, line);
+        match self.vendor {
+            None => {}
+            Some(Vendor::Skylake) => return ((line & SKYLAKE_CHANNEL).count_ones() as usize & 1, line),
+            Some(Vendor::SkylakeSp { .. }) => {
+                let high = line >> SP_GRANULE;
+                let inner = high >> self.channel_bits << SP_GRANULE | line & ((1 << SP_GRANULE) - 1);
+                return ((high & (self.channels - 1)) as usize, inner);
+            }
         }
         let low = line & ((1u64 << self.channel_shift) - 1);
         let high = line >> self.channel_shift;
@@ -177,8 +201,10 @@ impl Mapper {
     /// Bank, row and column of the channel's line number `inner`.
     #[inline]
     pub fn decode(&self, inner: u64) -> Decoded {
-        if self.skylake {
-            return skylake(inner);
+        match self.vendor {
+            None => {}
+            Some(Vendor::Skylake) => return skylake(inner),
+            Some(Vendor::SkylakeSp { fine }) => return skylake_sp(inner, self.rank_bits, fine),
         }
         let mut row = self.row.of(inner);
         let column = self.column.of(inner) | (self.column_high.of(inner) << self.column_low_bits);
@@ -221,13 +247,34 @@ fn skylake(line: u64) -> Decoded {
     Decoded { bank: (rank << 4 | group << 2 | bank) as u8, row: (line >> 13) as u32, column: column as u32 }
 }
 
-fn check_skylake(channels: u32, hashed: bool, s: &Shape) -> Result<(), String> {
-    let shape = (channels, s.ranks, s.bank_groups, s.banks_per_group, s.lines_per_row);
-    if shape != (2, 2, 4, 4, 128) {
+/// Lines that stay together on a channel of `skylake_sp`: 256 B, as a shift.
+const SP_GRANULE: u32 = 2;
+
+/// Open pages on Skylake, Cascade Lake and Cooper Lake servers, as Linux decodes addresses from errors (`skx_edac`, by Intel):
+/// channels take turns at 256 B, ranks at 8 KiB of a channel. Within the rank the bank group is bits 13 ^ 20 and 17 ^ 21, the
+/// bank 18 ^ 22 and 19 ^ 23, so that 8 KiB of a channel lie in one row; with fine grain the first group bit is 6 ^ 20,
+/// and 16 KiB lie in rows of two groups.
+#[inline]
+fn skylake_sp(inner: u64, rank_bits: u32, fine: bool) -> Decoded {
+    let rank = inner >> 7 & ((1 << rank_bits) - 1);
+    let line = inner >> (7 + rank_bits) << 7 | inner & 127;
+    let (first, column) = if fine { (line & 1, line >> 1 & 127) } else { (line >> 7 & 1, line & 127) };
+    let group = (first | line >> 10 & 2) ^ line >> 14 & 3;
+    let bank = line >> 12 & 3 ^ line >> 16 & 3;
+    let row = line >> 14 << 3 | line >> 8 & 7;
+    Decoded { bank: (rank << 4 | group << 2 | bank) as u8, row: row as u32, column: column as u32 }
+}
+
+fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &Shape) -> Result<(), String> {
+    let banks = (s.bank_groups, s.banks_per_group, s.lines_per_row);
+    if v == Vendor::Skylake && (channels, s.ranks, banks) != (2, 2, (4, 4, 128)) {
         return Err("address mapping 'skylake' is for 2 channels of 2 ranks of x8 DDR4".into());
     }
+    if v != Vendor::Skylake && (!channels.is_power_of_two() || s.ranks > 4 || banks != (4, 4, 128)) {
+        return Err("address mapping 'skylake_sp' is for 1, 2, 4 or 8 channels of up to 4 ranks of x8 DDR4".into());
+    }
     if hashed {
-        return Err("address mapping 'skylake' is a hash already; leave channel_hash and bank_hash false".into());
+        return Err("a vendor's address mapping is a hash already; leave channel_hash and bank_hash false".into());
     }
     Ok(())
 }
@@ -266,6 +313,51 @@ mod tests {
             let bank = (a(17) ^ a(21)) | (a(18) ^ a(22)) << 1;
             let rank = a(16) ^ a(20);
             assert_eq!(u64::from(m.decode(inner).bank), rank << 4 | group << 2 | bank);
+        }
+    }
+
+    /// Linux's decode (`skx_edac`) of open pages, written from address bits.
+    #[test]
+    fn skylake_sp_follows_the_published_functions() {
+        for (name, fine) in [("skylake_sp", false), ("skylake_sp_fine", true)] {
+            for (channels, ranks) in [(1u64, 1u64), (2, 2), (4, 2), (8, 4)] {
+                let shape = Shape {
+                    ranks: ranks as u32,
+                    bank_groups: 4,
+                    banks_per_group: 4,
+                    lines_per_row: 128,
+                    rows: 1 << 16,
+                };
+                let m = Mapper::new(name, channels as u32, false, false, &shape).expect("its shape");
+                for i in 0..2048u64 {
+                    let address = crate::kernel::rng::mix(i) >> 30 << 6;
+                    let (ch, inner) = m.channel(address >> 6);
+                    assert_eq!(ch as u64, (address >> 8) % channels);
+                    let of_channel = ((address >> 8) / channels) << 8 | address & 255;
+                    let of_rank = ((of_channel >> 13) / ranks) << 13 | of_channel & 8191;
+                    let a = |bit: u32| of_rank >> bit & 1;
+                    let group = (a(if fine { 6 } else { 13 }) ^ a(20)) | (a(17) ^ a(21)) << 1;
+                    let bank = (a(18) ^ a(22)) | (a(19) ^ a(23)) << 1;
+                    let d = m.decode(inner);
+                    assert_eq!(u64::from(d.bank), ((of_channel >> 13) % ranks) << 4 | group << 2 | bank);
+                    let column = if fine { of_rank >> 7 & 127 } else { of_rank >> 6 & 127 };
+                    assert_eq!(u64::from(d.column), column);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn skylake_sp_gives_every_line_a_place_of_its_own() {
+        for name in ["skylake_sp", "skylake_sp_fine"] {
+            let shape = Shape { ranks: 2, bank_groups: 4, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
+            let m = Mapper::new(name, 2, false, false, &shape).expect("its shape");
+            let mut seen = std::collections::HashSet::new();
+            for line in 0..1 << 20 {
+                let (ch, inner) = m.channel(line);
+                let d = m.decode(inner);
+                assert!(d.bank < 32 && d.column < 128 && seen.insert((ch, d.bank, d.row, d.column)), "{line}");
+            }
         }
     }
 

@@ -125,6 +125,9 @@ pub struct DramSpec {
     /// Writes sent for want of reads make room at once when a read comes, unless the queue holds more than
     /// `write_high` by then.
     pub writes_yield: bool,
+    /// While a rank refreshes, reads or writes that all wait for it give way to the other direction. Without, the channel
+    /// stays in its mode.
+    pub refresh_turns: bool,
     /// Reads to serve before write mode may begin, unless none is left.
     pub min_read_burst: u32,
     /// Writes to serve before write mode may end, unless none is left.
@@ -166,6 +169,7 @@ impl Default for DramSpec {
             write_low: 0.2,
             write_idle: 0.0,
             writes_yield: false,
+            refresh_turns: false,
             min_read_burst: 0,
             min_write_burst: 0,
             max_write_burst: 0,

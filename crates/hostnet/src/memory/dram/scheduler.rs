@@ -127,7 +127,8 @@ impl Channel {
         let dir = self.write_mode as usize;
         let mut queued = self.queued;
         queued[dir] = queued[dir].saturating_sub(8);
-        let known = self.chosen && self.stale == 0 && self.blocked == 0 && self.p.bank_queue == 0;
+        let rests = self.p.refresh_turns && self.clock < self.resting_until;
+        let known = self.chosen && self.stale == 0 && self.blocked == 0 && !rests && self.p.bank_queue == 0;
         let next = if known && self.p.scheduler != Scheduler::Transaction && !self.mode_due_with(queued) {
             let [c, a, p] = self.scan.best.map(time_of);
             let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
@@ -165,7 +166,25 @@ impl Channel {
     /// Whether the watermarks and burst lengths ask for the other mode.
     #[inline]
     pub(super) fn mode_due(&self) -> bool {
-        self.mode_due_with(self.queued)
+        let due = self.mode_due_with(self.queued);
+        if !self.p.refresh_turns || self.blocked == 0 && self.clock >= self.resting_until {
+            return due;
+        }
+        self.mode_due_beside_refresh(due)
+    }
+
+    /// While ranks refresh, only what others hold counts: a direction that has nothing there gives way.
+    #[cold]
+    fn mode_due_beside_refresh(&self, due: bool) -> bool {
+        let resting = self.ranks.iter().filter(|r| r.resting_until > self.clock).fold(self.blocked, |m, r| m | r.mask);
+        let served = |dir: usize| (self.hits[dir] | self.misses[dir]) & !resting != 0;
+        let here = self.active != 0 || served(self.write_mode as usize);
+        let there = served(!self.write_mode as usize);
+        if here == there {
+            due
+        } else {
+            there
+        }
     }
 
     #[inline]
@@ -439,6 +458,8 @@ impl Channel {
         let rank = &mut self.ranks[r];
         rank.refreshing = false;
         rank.refresh_due += self.t.refi;
+        rank.resting_until = at + self.t.rfc;
+        self.resting_until = rank.resting_until;
         self.blocked &= !rank.mask;
         for b in bits(rank.mask) {
             self.scan.lanes[b].act_at = at + self.t.rfc;

@@ -300,6 +300,30 @@ fn q04_writes_that_fill_a_gap_make_room_for_a_read_at_once_when_they_yield() {
     }
 }
 
+/// Writes for the rank that refreshes, and a read for the other.
+#[test]
+fn q05_a_mode_whose_requests_all_wait_for_a_refresh_gives_way() {
+    // Clocks: tREFI 9364, tRFC 421; a read of an open rank takes tRCD 17, CL 17 and 4 of data.
+    let (refi, rfc) = (9364, 421);
+    for turns in [false, true] {
+        let spec =
+            DramSpec { refresh: true, refresh_turns: turns, ranks: 2, write_high: 0.1, write_low: 0.0, ..quiet() };
+        let mut b = Bench::new(&spec);
+        b.run(refi + 1);
+        for row in 0..8 {
+            b.write(refi + 10, 0, row);
+        }
+        b.read(refi + 20, 16, 7);
+        let data = b.data(8);
+        if turns {
+            assert_eq!(data, refi + 20 + 17 + 17 + 4);
+        } else {
+            assert!(data > refi + rfc, "write mode holds the channel: {data}");
+        }
+        assert_eq!(b.issued().iter().filter(|c| c.1 == Wr).count(), 8);
+    }
+}
+
 #[test]
 fn q03_occupancy_integral_is_arrivals_times_residence() {
     let mut b = Bench::new(&quiet());
