@@ -5,6 +5,17 @@ from typing import Literal
 from .specs import Section
 
 
+class BlockSpec(Section):
+    """What the block layer costs beside the memory accesses that are simulated."""
+    lists: str
+    """Bytes of lists that describe a page while it is with the device: an entry each of the bio, the scatter-gather
+    list and the PRP list."""
+    pin: int
+    """Instructions for a page that is handed out."""
+    release: int
+    """Instructions for a page that comes back."""
+
+
 class CacheSpec(Section):
     """One level of private cache."""
     latency_cycles: int
@@ -123,6 +134,9 @@ class DramSpec(Section):
     """Ranks per channel: 1, 2, 4 or 8."""
     refresh: bool
     """All-bank refresh, ranks in turn."""
+    refresh_turns: bool
+    """While a rank refreshes, reads or writes that all wait for it give way to the other direction. Without, the
+    channel stays in its mode."""
     row_access_limit: int
     """Accesses after which a row is closed; 0 is no limit (gem5 uses 16)."""
     row_hit_limit: int
@@ -234,6 +248,8 @@ class IioSpec(Section):
     """Controllers, each with buffers of its own; devices are dealt out to them in turn."""
     from_cha: str
     """From the home agent's answer to the entry's release."""
+    line_interval: str
+    """Time between two lines on their way to the home agent: a clock of the IIO's coherent side."""
     ownership: str
     """Time at the home agent that a write takes beside the way to the memory controller: ownership of the line,
     without which it may not go on."""
@@ -398,6 +414,8 @@ class PlacementSpec(Section):
 
 class Platform(Section):
     """Hardware, and the software costs that come with it."""
+    block: BlockSpec | None
+    """The kernel's block layer."""
     caches: HierarchySpec
     """Caches and crossbar."""
     core: CoreSpec
@@ -558,6 +576,9 @@ class SsdPeripheralSpec(Section):
     command_latency: str
     """From the end of one command to the first byte of the one that takes its place: medium, firmware and the
     submitting thread."""
+    cores: int
+    """Cores of the kernel's block layer, which keeps books about every page that these devices move; they come
+    after all tenants'. With 0 that work is left out."""
     count: int
     """Devices."""
     interleave: str

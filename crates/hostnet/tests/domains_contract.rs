@@ -134,7 +134,9 @@ fn books_balance(text: &str) {
             _ => 0,
         };
         let hop = if way > 0 { f64::from(way) / 3.3 } else { 150.0 };
-        assert!((s.segments()[0] as f64 / 1e3 - hop).abs() < 0.002, "{path}: the way to the home agent: {s:?}");
+        // Lines of devices may wait for others that leave the IIO before them.
+        let over = s.segments()[0] as f64 / 1e3 - hop;
+        assert!(over.abs() < 0.002 || over > 0.0 && way == 0, "{path}: the way to the home agent: {s:?}");
     }
 }
 
@@ -189,7 +191,7 @@ fn d16_a_slower_medium_bounds_its_device() {
 
 #[test]
 fn d09_too_few_entries_bound_devices_by_credits_over_latency() {
-    for (op, key, hops) in [("p2m_write", "write_buffer", 300.0), ("p2m_read", "read_buffer", 265.0)] {
+    for (op, key, hops) in [("p2m_write", "write_buffer", 297.0), ("p2m_read", "read_buffer", 265.0)] {
         let o = measured(&text(0, 1.0, op, &format!("[override.iio]\n{key} = 16\n")));
         let latency = get(&o, if op == "p2m_write" { "iio_write_lat_ns" } else { "iio_read_lat_ns" });
         assert!(latency > 0.995 * hops && latency < 1.25 * hops, "{op}: {latency} ns");
@@ -251,6 +253,58 @@ fn d13_a_store_per_line_makes_as_many_writes_as_reads() {
     }
 }
 
+/// A packet of 256 B is four lines, which wait 0, 1, 2 and 3 clocks of 2 ns.
+#[test]
+fn d21_lines_leave_the_iio_a_clock_apart() {
+    let lat = |interval: &str| {
+        let more = format!("{ALONE}[override.iio]\nline_interval = \"{interval}\"\n");
+        get(&measured(&probe("p2m_write").replace(ALONE, &more)), "iio_write_lat_ns")
+    };
+    let (none, two) = (lat("0 ps"), lat("2 ns"));
+    assert!((two - none - 3.0).abs() < 0.05, "{two} and {none} ns");
+}
+
+/// Four SSDs that write, and what the kernel keeps about `depth` commands of 8 MiB for each.
+fn storage(depth: u32, cores: u32) -> String {
+    text(0, 1.0, "p2m_write", "")
+        .replace("queue_depth = 8", &format!("queue_depth = {depth}\ncores = {cores}"))
+        .replace("1 MiB", "8 MiB")
+        .replace("60 us", "500 us")
+}
+
+#[test]
+fn d22_the_kernel_reads_and_writes_three_lines_for_each_page_that_a_device_moves() {
+    let extra = |o: &Outcome| {
+        let pages = get(o, "p2m_gbs") / 4096.0;
+        (get(o, "mem_p2m_read_gbs") / 64.0 / pages, (get(o, "mem_p2m_write_gbs") - get(o, "p2m_gbs")) / 64.0 / pages)
+    };
+    // 2 GiB of buffers have 64 MiB of books. Between two uses of a line the kernel writes half of them, more than the LLC's
+    // 24.75 MiB, so that all of them come from memory and go back there.
+    let (reads, writes) = extra(&measured(&storage(64, 2)));
+    near(reads, 3.0, 0.02, "lines read");
+    near(writes, 2.875, 0.03, "lines written");
+    // 32 MiB of buffers have 1 MiB of books, half of it for each of two L2s, where it stays.
+    let (reads, writes) = extra(&measured(&storage(1, 2)));
+    assert!(reads < 0.02 && writes.abs() < 0.02, "{reads} {writes}");
+    // Without cores that work is left out.
+    let o = measured(&storage(64, 0));
+    assert_eq!(get(&o, "mem_p2m_read_gbs"), 0.0);
+    assert_eq!(o.values.get("storage_busy"), None);
+}
+
+#[test]
+fn d23_the_kernel_s_cores_are_no_application() {
+    let cores = |n: u32| {
+        measured(&text(2, 1.0, "p2m_write", "").replace("queue_depth = 8", &format!("queue_depth = 64\ncores = {n}")))
+    };
+    let (without, with) = (cores(0), cores(4));
+    // The line fill buffers of two streaming cores are full, with or without others that work now and then.
+    near(get(&with, "lfb_occ"), get(&without, "lfb_occ"), 0.01, "line fill buffers");
+    assert!((0.05..2.0).contains(&get(&with, "storage_busy")));
+    // Device and cores move what they move, whoever keeps the books.
+    near(get(&with, "p2m_gbs"), get(&without, "p2m_gbs"), 0.01, "P2M");
+}
+
 #[test]
 fn d14_the_same_seed_gives_the_same_bits() {
     let a = measured(&text(3, 0.5, "p2m_write", ""));
@@ -269,6 +323,8 @@ fn d15_what_cannot_run_says_so_in_one_sentence() {
     };
     assert!(bad("read_fraction = 1 ", "read_fraction = 0.3 ").contains("tenant[0].app: read_fraction = 0.3"));
     assert!(bad("queue_depth = 8", "queue_depth = 0").contains("peripheral[0].queue_depth = 0"));
+    assert!(bad("queue_depth = 8", "queue_depth = 8\ncores = 5")
+        .contains("peripheral[0].cores = 5 are more than the 4 devices"));
     assert!(bad("p2m_write", "p2m_wrte").contains("did you mean \"p2m_write\""));
     assert!(bad("platform = \"cascadelake\"", "platform = \"sim24\"").contains("platform \"sim24\" lacks"));
 }

@@ -171,7 +171,7 @@ def units() -> dict[str, str]:
 
 def fig6cd(quick: bool) -> list[Point]:
     """One 4 KB read at a time from one device, beside cores that read and write."""
-    probe = {"peripheral.0.count": 1, "peripheral.0.queue_depth": 1, "peripheral.0.block": "4 KiB"}
+    probe = {"peripheral.0.count": 1, "peripheral.0.queue_depth": 1, "peripheral.0.block": "4 KiB", "peripheral.0.cores": 1}
     return [point(quick, "colo", "readwrite", "write", n, changes=probe) for n in CORES]
 
 

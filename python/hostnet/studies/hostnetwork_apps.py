@@ -25,8 +25,8 @@ APPS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 # The storage of each platform (Table 1), and the cores that its figures sweep.
 STORAGE = {
-    "cascadelake": {"peripheral.0.count": 4, "peripheral.0.lanes": 4},
-    "icelake": {"peripheral.0.count": 8, "peripheral.0.lanes": 2},
+    "cascadelake": {"peripheral.0.count": 4, "peripheral.0.lanes": 4, "peripheral.0.cores": 2},
+    "icelake": {"peripheral.0.count": 8, "peripheral.0.lanes": 2, "peripheral.0.cores": 4},
 }
 CORES = {
     ("cascadelake", "redis"): (1, 2, 3),

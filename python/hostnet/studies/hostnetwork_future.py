@@ -12,8 +12,8 @@ from .hostnetwork_net import TCP_CORES, tcp_point
 # Cores beside a device of the same four SSDs, at the highest generation that each host's root ports have.
 MEMORIES = {
     "DDR4-2933, 2 channels": ("cascadelake", (1, 2, 4, 6)),
-    "DDR5-4800, 2 channels": ("sapphirerapids", (1, 2, 4, 6, 10, 14)),
-    "HBM2E, 8 channels": ("xeonmax", (1, 2, 4, 6, 10, 14)),
+    "DDR5-4800, 2 channels": ("sapphirerapids", (1, 2, 4, 6, 10, 12)),
+    "HBM2E, 8 channels": ("xeonmax", (1, 2, 4, 6, 10, 12)),
 }
 ORDERS = {"by arrival": "arrival", "in turns": "turns"}
 # hostCC (SIGCOMM'23) calls a host congested from 70 of its 93 write entries on.

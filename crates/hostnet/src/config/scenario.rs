@@ -12,6 +12,7 @@ use crate::kernel::units::{Rate, Size, Span};
 use crate::memory::dram::DramSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
+use crate::stack::block::BlockSpec;
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
 use crate::traffic::dctcp::DctcpSpec;
@@ -47,6 +48,9 @@ pub struct Platform {
     /// The kernel's TCP receive path.
     #[serde(default)]
     pub tcp: Option<TcpSpec>,
+    /// The kernel's block layer.
+    #[serde(default)]
+    pub block: Option<BlockSpec>,
     /// Where each number comes from: key path to "datasheet: ...", "paper: ...", "standard: ...",
     /// "measured: ...", "fitted: ..." or "assumed: ...".
     #[serde(default)]

@@ -28,6 +28,9 @@ pub struct IioSpec {
     pub read_buffer: u32,
     /// From an entry's allocation to the arrival at the home agent.
     pub to_cha: Span,
+    /// Time between two lines on their way to the home agent: a clock of the IIO's coherent side.
+    #[serde(default)]
+    pub line_interval: Span,
     /// From the home agent's answer to the entry's release.
     pub from_cha: Span,
     /// Time at the home agent that a write takes beside the way to the memory controller: ownership of
@@ -95,12 +98,25 @@ struct Stack {
     read: Domain,
     writes: VecDeque<Want>,
     reads: VecDeque<Want>,
+    /// When the next line may leave for the home agent.
+    free: Time,
+}
+
+impl Stack {
+    /// When a line that has an entry now leaves.
+    #[inline]
+    fn leave(&mut self, now: Time, interval: Time) -> Time {
+        let at = self.free.max(now);
+        self.free = at + interval;
+        at
+    }
 }
 
 #[derive(Clone)]
 pub struct Iio {
     stacks: Vec<Stack>,
     to_cha: Time,
+    line_interval: Time,
     ports: Vec<Port>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
@@ -132,10 +148,12 @@ impl Iio {
             read: Domain::new(s.read_buffer),
             writes: VecDeque::with_capacity(1024),
             reads: VecDeque::with_capacity(4096),
+            free: Time::ZERO,
         };
         Iio {
             stacks: (0..s.count).map(stack).collect(),
             to_cha: s.to_cha.into(),
+            line_interval: s.line_interval.into(),
             ports: devices.into_iter().map(port).collect(),
             jobs: Vec::with_capacity(1024),
             spare: Vec::with_capacity(1024),
@@ -250,15 +268,18 @@ impl Iio {
         while stack.write.free() > 0 {
             let Some(w) = stack.writes.pop_front() else { break };
             stack.write.take(now);
-            mem.send(cal, now + self.to_cha, request(Op::IoWrite, w, now));
+            let at = stack.leave(now, self.line_interval) + self.to_cha;
+            mem.send(cal, at, request(Op::IoWrite, w, now));
         }
     }
 
     fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
         while self.stacks[c].read.free() > 0 {
-            let Some(w) = self.stacks[c].reads.pop_front() else { break };
-            self.stacks[c].read.take(now);
-            mem.send(cal, now + self.to_cha, request(Op::IoRead, w, now));
+            let stack = &mut self.stacks[c];
+            let Some(w) = stack.reads.pop_front() else { break };
+            stack.read.take(now);
+            let at = stack.leave(now, self.line_interval) + self.to_cha;
+            mem.send(cal, at, request(Op::IoRead, w, now));
             let j = &mut self.jobs[w.who as usize];
             j.entries -= 1;
             if j.entries == 0 {
@@ -389,6 +410,16 @@ impl Iio {
             Endpoint::NetDev(d) => Some((i, d)),
             _ => None,
         })
+    }
+
+    /// The port of the device that asked for a line.
+    #[inline]
+    pub fn port_of(&self, t: &Txn) -> usize {
+        if t.op == Op::IoWrite {
+            (t.who >> 8) as usize
+        } else {
+            self.jobs[t.who as usize].port.into()
+        }
     }
 
     /// Write entries that are in use at the controller of port `p`.

@@ -39,6 +39,10 @@ pub struct SsdSpec {
     /// Read requests that a device has under way at most.
     #[serde(default = "defaults::tags")]
     pub tags: u32,
+    /// Cores of the kernel's block layer, which keeps books about every page that these devices move; they come after all
+    /// tenants'. With 0 that work is left out.
+    #[serde(default)]
+    pub cores: u32,
     /// Contiguous physical memory of the buffers; larger pieces lie anywhere. The authors' scripts ask for no huge pages.
     #[serde(default = "defaults::page")]
     pub page: Size,
@@ -69,6 +73,9 @@ impl SsdSpec {
             ("queue_depth", self.queue_depth, DEPTH),
             ("tags", self.tags, 1024),
         ])?;
+        if self.cores > self.count {
+            return Err(format!("cores = {} are more than the {} devices", self.cores, self.count));
+        }
         for (key, s) in [("block", self.block), ("interleave", self.interleave), ("page", self.page)] {
             if s.0 == 0 || s.0 % LINE != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of 64 B"));

@@ -1,6 +1,7 @@
 //! From a scenario to a cold host.
 
 use super::measure::Window;
+use super::storage::Storage;
 use super::tcp::Tcp;
 use super::{CoreState, Host, Source};
 use crate::app::{App, AppSpec, Site};
@@ -18,7 +19,7 @@ use crate::kernel::{Clock, Events, Stream, Time};
 use crate::memory::region::{AddressMap, Kind, Pages, Sharing};
 use crate::memory::{Memory, LINE};
 use crate::placement::iat::Iat;
-use crate::placement::Policy;
+use crate::placement::{ddio, Policy};
 use crate::traffic::pcap::{Capture, Options};
 use crate::traffic::spikes::Spikes;
 use std::path::Path;
@@ -57,6 +58,11 @@ impl Host {
                     rng: Stream::new(seed, "core", (first + local).into()),
                 });
             }
+        }
+        let (kernel, first) = (s.tenants.len() as u8, cores.len());
+        for local in 0..super::storage_cores(s) as u16 {
+            let rng = Stream::new(seed, "core", cores.len() as u64);
+            cores.push(CoreState { tenant: kernel, local, idle: true, since: None, rng });
         }
         let mut nic = Nic::new(&s.platform.nic, cores.len() as u32);
         nic.inbound = s.placement.inbound(s.placement.ways);
@@ -105,11 +111,15 @@ impl Host {
             }
         }
         let devices = peripherals(s, &mut map, queues);
-        let masks = s
+        let storage = Storage::new(s, first, kernel, &mut map);
+        let mut masks = s
             .tenants
             .iter()
             .map(|t| check::ways(t, s.platform.caches.llc.ways))
             .collect::<Result<Vec<u32>, String>>()?;
+        if storage.is_some() {
+            masks.push(ddio::low_ways(s.platform.caches.llc.ways));
+        }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let tenants = s.tenants.len();
         let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
@@ -143,6 +153,7 @@ impl Host {
             nic,
             iio,
             tcp: super::tcp::parts(s).and_then(|(t, _)| Tcp::new(s, &groups[t])),
+            storage,
             apps,
             cores,
             source,

@@ -105,6 +105,7 @@ impl Host {
             iio.restart_meters(self.now);
         }
         self.restart_tcp();
+        self.restart_storage();
         self.restart_trace();
         self.window.last_sample = (self.now, 0, 0);
         self.mem.restart_meters(self.now);
@@ -213,12 +214,12 @@ impl Host {
             let hits = (rows.0 - w.dram_rows.0) as f64;
             v.set("dram_row_hit_ratio", hits / (rows.1 - w.dram_rows.1) as f64);
         }
-        let (ps, n) = self.cpus.iter().fold((0, 0), |(ps, n), c| (ps + c.amat.ps, n + c.amat.accesses));
+        let (ps, n) = self.tenants_cpus().fold((0, 0), |(ps, n), c| (ps + c.amat.ps, n + c.amat.accesses));
         if n > 0 {
             v.set("amat_cycles", cycles.cycles(Time((ps / u128::from(n)) as u64)));
         }
         let (mut hits, mut misses) = (0, 0);
-        for (t, c) in m.tenants.iter().enumerate() {
+        for (t, c) in m.tenants.iter().take(self.spec.tenants.len()).enumerate() {
             (hits, misses) = (hits + c.llc_hits, misses + c.llc_misses);
             if t < 2 {
                 v.set(["t0_mops", "t1_mops"][t], w.operations[t] as f64 / us);
@@ -236,6 +237,7 @@ impl Host {
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
         self.uncore(&mut v);
         self.tcp_metrics(&mut v);
+        self.storage_metrics(&mut v);
         Outcome { values: v, tables: self.tables(), sim: self.now, warmup: w.start, measured: span }
     }
 

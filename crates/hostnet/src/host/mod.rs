@@ -5,6 +5,7 @@ mod directed;
 mod load;
 mod measure;
 mod predict;
+mod storage;
 mod tcp;
 mod trace;
 mod uncore;
@@ -12,6 +13,7 @@ mod warm;
 
 pub use load::{run, Progress};
 pub use measure::Outcome;
+pub use storage::cores as storage_cores;
 
 use crate::app::{App, Content};
 use crate::config::Scenario;
@@ -64,6 +66,7 @@ pub struct Host {
     nic: Nic,
     iio: Option<Iio>,
     tcp: Option<tcp::Tcp>,
+    storage: Option<storage::Storage>,
     apps: Vec<App>,
     cores: Vec<CoreState>,
     source: Option<Source>,
@@ -196,6 +199,9 @@ impl Host {
                     (Op::NicRead, _) => self.nic.on_fill(&mut self.cal, t.who, now),
                     (Op::IoRead | Op::IoWrite, Some(iio)) => {
                         iio.on_line(&mut self.mem, &mut self.cal, &t, now);
+                        if self.storage.is_some() {
+                            self.storage_moved(&t);
+                        }
                         if self.tcp.is_some() {
                             self.frames_landed();
                         }
@@ -275,6 +281,9 @@ impl Host {
         let tenant = self.cores[core].tenant as usize;
         if self.tcp.as_ref().is_some_and(|t| t.tenant == tenant) {
             return self.tcp_work(core);
+        }
+        if self.keeps_books(core) {
+            return self.storage_work(core);
         }
         let cpu = &mut self.cpus[core];
         cpu.program.ops.clear();
@@ -424,6 +433,7 @@ impl Host {
             iio.check()?;
         }
         self.check_tcp()?;
+        self.check_storage()?;
         let c = &self.nic.counts;
         if c.offered != c.accepted + c.ring_full + c.proactive {
             return Err(format!("packets are not conserved at the NIC: {c:?}"));

@@ -63,6 +63,12 @@ impl Host {
                 o.device_gbs = self.ssd_gbs(ssd)?;
                 o.device_streams = f64::from(ssd.count);
                 o.device_run = (ssd.interleave.0 / LINE) as f64;
+                if let Some(b) = self.spec.platform.block.as_ref().filter(|_| ssd.cores > 0) {
+                    let page = (ssd.page.0 / LINE) as f64;
+                    let (reads, writes) = b.lines_per_page();
+                    (o.kernel_reads, o.kernel_writes) = (reads / page, writes / page);
+                    o.kernel_lines = f64::from(ssd.count) * b.lines_kept(ssd.lines() / (ssd.page.0 / LINE)) as f64;
+                }
                 ssd.op
             }
             [PeripheralSpec::Roce(nic)] => {
@@ -147,6 +153,7 @@ impl Host {
             lfb_retry_ns: Time::from(p.core.lfb_retry).as_ns(),
             iio_write_credits: f64::from(iio.count * iio.write_buffer),
             iio_read_credits: f64::from(iio.count * iio.read_buffer),
+            llc_lines: (p.caches.llc.size.0 / LINE) as f64,
             cha_buffer: f64::from(p.caches.llc.write_buffer),
             c2m_read_ns: v.get("c2m_read_unloaded_ns")?,
             c2m_write_ns: v.get("c2m_write_unloaded_ns")?,

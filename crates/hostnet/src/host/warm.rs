@@ -71,6 +71,9 @@ impl Host {
         let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
         self.mem.functional = true;
         self.warm_tcp(&mut program);
+        self.fill_with_books(&mut program);
+        // Full of the kernel's lines the LLC looks steady from the start; applications take their share in some rounds more.
+        let rounds = if self.storage.is_some() { 20 } else { 4 };
         let (mut held, mut steady) = (u64::MAX, 0);
         for _ in 0..64 {
             let mut moved = 0;
@@ -80,9 +83,10 @@ impl Host {
             if let Some(iio) = &mut self.iio {
                 iio.write_at_once(&mut self.mem, &mut self.cal, round / 4);
             }
+            self.warm_storage(&mut program, round / 4);
             let now = self.mem.lines_held();
             steady = if held.abs_diff(now) <= now / 500 { steady + 1 } else { 0 };
-            if steady == 4 {
+            if steady == rounds {
                 break;
             }
             held = now;
@@ -131,10 +135,7 @@ impl Host {
         let mut ops = 0;
         for c in 0..self.cores.len() {
             let state = &mut self.cores[c];
-            let app = &mut self.apps[state.tenant as usize];
-            if !app.is_free_running() {
-                continue;
-            }
+            let Some(app) = self.apps.get_mut(state.tenant as usize).filter(|a| a.is_free_running()) else { continue };
             program.ops.clear();
             if !(stores_only && app.stores(state.local.into(), &mut state.rng, program)) {
                 app.free_run(state.local.into(), &mut state.rng, program);

@@ -51,6 +51,7 @@ pub struct Host {
     pub iio_read_credits: f64,
     /// Writes that may wait at the CHA.
     pub cha_buffer: f64,
+    pub llc_lines: f64,
     pub c2m_read_ns: f64,
     pub c2m_write_ns: f64,
     pub p2m_read_ns: f64,
@@ -74,6 +75,11 @@ pub struct Offered {
     pub device_streams: f64,
     pub device_run: f64,
     pub device_request: f64,
+    /// Lines that the kernel reads and writes for each line of the device as long as none is cached, each in a row of its
+    /// own, and how many different ones there are.
+    pub kernel_reads: f64,
+    pub kernel_writes: f64,
+    pub kernel_lines: f64,
 }
 
 /// What comes out.
@@ -115,13 +121,19 @@ impl Host {
     /// Row-miss ratio of a stream of `rate`, which stays `run` lines in a row, and the time that a line
     /// waits for others' turns in its bank. Turns grow until the bank keeps up (the scheduler serves
     /// hits first).
-    fn bank(&self, rate: f64, run: f64, all: &[Streams]) -> (f64, f64) {
+    ///
+    /// Lines of no stream, `scattered` per ns over all banks, close rows as well.
+    fn bank(&self, rate: f64, run: f64, all: &[Streams], scattered: f64) -> (f64, f64) {
         let cycle = self.t_ras_ns + self.t_rp_ns;
         let others = all.iter().map(|s| s.count).sum::<f64>() - 1.0;
-        if others <= 0.0 || rate <= 0.0 {
+        if rate <= 0.0 {
             return (1.0 / run, 0.0);
         }
         let own = rate / self.banks_per_stream;
+        let stays = (-scattered / self.banks / own).exp();
+        if others <= 0.0 {
+            return (1.0 - stays * (1.0 - 1.0 / run), 0.0);
+        }
         let total: f64 = all.iter().map(|s| s.count * s.rate).sum();
         let other = (total - rate).max(0.0) / others / self.banks_per_stream;
         let mean = others * self.banks_per_stream / self.banks;
@@ -140,7 +152,13 @@ impl Host {
             miss += p * share.min(1.0 / turn).max(1.0 / run);
             wait += p * share * (cycle + (turn - 1.0) * self.t_trans_ns) / 2.0 * (both * cycle).min(1.0);
         }
-        (miss, wait)
+        (1.0 - stays * (1.0 - miss), wait)
+    }
+
+    /// Whether the kernel's lines come from memory. Half of them are written between two uses of a page's structure, and
+    /// the LLC keeps as many as other writes leave room for.
+    fn cold(&self, o: &Offered, kernel: f64, core: f64) -> bool {
+        o.kernel_lines / 2.0 * (kernel + core) > self.llc_lines * kernel
     }
 
     /// What the host gives when cores complete `x` lines per ns: the prediction, and the latency at
@@ -156,7 +174,10 @@ impl Host {
         // The device's rate and its latency depend on each other; the map contracts quickly.
         for _ in 0..60 {
             let (dr, dw) = if o.device_writes { (0.0, y) } else { (y, 0.0) };
-            let (reads, writes) = ((x + dr) / self.channels, (core_writes + dw) / self.channels);
+            let cold = self.cold(o, y * o.kernel_writes, core_writes);
+            let (kr, kw) = if cold { (y * o.kernel_reads, y * o.kernel_writes) } else { (0.0, 0.0) };
+            let (reads, writes) = ((x + dr + kr) / self.channels, (core_writes + dw + kw) / self.channels);
+            let scattered = (kr + kw) / self.channels;
             let kinds = 1.0 + o.core_writes;
             let core = x / self.channels / o.cores.max(1.0);
             let device = y / self.channels / o.device_streams.max(1.0);
@@ -165,18 +186,19 @@ impl Host {
                 Streams { count: if y > 0.0 { o.device_streams } else { 0.0 }, rate: device },
             ];
             let core_run = (o.core_run / self.channels / self.banks_per_stream).min(self.lines_per_row).max(1.0);
-            let (miss, bank_wait) = self.bank(core, core_run, &all);
+            let (miss, bank_wait) = self.bank(core, core_run, &all, scattered);
             let device_run = (o.device_run / self.channels / self.banks_per_stream).max(1.0);
-            let device_miss = self.bank(device, device_run, &all).0;
-            let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss) / (x + dr) } else { 0.0 };
+            let device_miss = self.bank(device, device_run, &all, scattered).0;
+            let miss_reads = if reads > 0.0 { (x * miss + dr * device_miss + kr) / (x + dr + kr) } else { 0.0 };
             // Lines of a stream stand together in the write queue as far as streams do not interleave there;
             // write-backs that the caches scatter each open a row.
             let core_writers = if o.core_writes > 0.0 { o.cores } else { 0.0 };
             let writers = core_writers + if dw > 0.0 { o.device_streams } else { 0.0 };
             let apart = (writers * self.banks_per_stream / self.wpq).min(1.0);
-            let core_apart = apart.max(self.victims_apart);
-            let miss_writes =
-                if writes > 0.0 { (core_writes * core_apart + dw * apart) / (core_writes + dw) } else { 0.0 };
+            // Between them the kernel's lines let the clocks of neighbouring sets drift apart.
+            let core_apart = if kw > 0.0 { 1.0 } else { apart.max(self.victims_apart) };
+            let opened = core_writes * core_apart + dw * apart + kw;
+            let miss_writes = if writes > 0.0 { opened / (core_writes + dw + kw) } else { 0.0 };
             let held_read = miss_reads * (self.t_ras_ns + self.t_rp_ns) + (1.0 - miss_reads) * self.t_trans_ns;
             let write_cycle = self.t_rcd_ns + self.t_cwl_ns + self.t_trans_ns + self.t_wr_ns + self.t_rp_ns;
             let held_write = miss_writes * write_cycle + (1.0 - miss_writes) * self.t_trans_ns;
@@ -219,7 +241,7 @@ impl Host {
                     return None;
                 }
                 // What the channels can write beside these reads.
-                let room = (1.0 - read_load) / write_cost * self.channels - core_writes;
+                let room = ((1.0 - read_load) / write_cost * self.channels - core_writes) * dw / (dw + kw).max(1e-12);
                 if room < 0.0 || (room <= 0.0 && offered > 0.0) {
                     return None;
                 }
@@ -321,6 +343,7 @@ mod tests {
             iio_write_credits: 92.0,
             iio_read_credits: 256.0,
             cha_buffer: 162.0,
+            llc_lines: 405_504.0,
             c2m_read_ns: 70.0,
             c2m_write_ns: 10.0,
             p2m_read_ns: 265.0,
@@ -338,6 +361,7 @@ mod tests {
             device_streams: 4.0,
             device_run: 64.0,
             device_request: 8.0,
+            ..Offered::default()
         }
     }
 

@@ -1,0 +1,126 @@
+//! The kernel's block layer under direct I/O of an application (Linux: `bio_iov_iter_get_pages`, `blk_rq_map_sg`, the NVMe
+//! driver's PRP lists, `bio_release_pages`). Data goes past the cores, but what the kernel keeps about each page of it does not.
+//!
+//! A page that comes back is released: its `struct page` is written (dirty flag, reference count), and so are the entries of the
+//! lists that described it, which the next request finds in the cache and fills again. A page that is handed out is pinned: its
+//! page table entry is read and its `struct page` written. Between the two lies the whole queue of the device.
+
+use crate::core::{Op, Program};
+use crate::kernel::units::Size;
+use crate::memory::region::Pages;
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the block layer costs beside the memory accesses that are simulated.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlockSpec {
+    /// Instructions for a page that comes back.
+    pub release: u32,
+    /// Instructions for a page that is handed out.
+    pub pin: u32,
+    /// Bytes of lists that describe a page while it is with the device: an entry each of the bio, the scatter-gather list and
+    /// the PRP list.
+    pub lists: Size,
+}
+
+/// Bytes of a page table entry.
+const ENTRY: u64 = 8;
+
+impl BlockSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if self.lists.0 == 0 || self.lists.0 > 4096 {
+            return Err(format!("lists = \"{}\" is not within 1 B to 4 KiB", self.lists));
+        }
+        Ok(())
+    }
+    /// Lines that hold the lists of `pages` pages.
+    pub fn list_lines(&self, pages: u64) -> u64 {
+        (pages * self.lists.0).div_ceil(LINE)
+    }
+    /// Lines of `pages` page table entries.
+    pub fn table_lines(pages: u64) -> u64 {
+        (pages * ENTRY).div_ceil(LINE)
+    }
+    /// Lines that the kernel keeps about `pages` pages.
+    pub fn lines_kept(&self, pages: u64) -> u64 {
+        pages + self.list_lines(pages) + BlockSpec::table_lines(pages)
+    }
+    /// Lines that cores read and write for each page, as long as none stays in a cache.
+    pub fn lines_per_page(&self) -> (f64, f64) {
+        let lists = self.lists.0 as f64 / LINE as f64;
+        (2.0 + lists + ENTRY as f64 / LINE as f64, 2.0 + lists)
+    }
+}
+
+/// What the kernel keeps about the pages of one device's buffers.
+#[derive(Clone, Debug)]
+pub struct Books {
+    /// One line per page, in the order of physical memory: pages of a buffer lie anywhere.
+    pub structures: Pages,
+    pub lists: u64,
+    pub table: u64,
+    pub pages: u64,
+    released: u64,
+    pinned: u64,
+}
+
+impl Books {
+    /// Books whose lists and page table begin at these lines; `first` is the page that comes back first.
+    pub fn new(structures: Pages, lists: u64, table: u64, pages: u64, first: u64) -> Books {
+        // Half of the pages away, neither finds what the other left in a cache.
+        Books { structures, lists, table, pages, released: first % pages, pinned: (first + pages / 2) % pages }
+    }
+
+    /// Ops for a page that comes back and one that is handed out.
+    pub fn turn(&mut self, s: &BlockSpec, p: &mut Program) {
+        let lists = (self.released * s.lists.0 / LINE, ((self.released + 1) * s.lists.0 - 1) / LINE);
+        p.push(Op::Store { line: self.lists + lists.0, lines: (lists.1 - lists.0 + 1) as u32 });
+        p.push(Op::Store { line: self.structures.line(self.released), lines: 1 });
+        p.compute(s.release);
+        p.push(Op::Load { line: self.table + self.pinned * ENTRY / LINE, lines: 1 });
+        p.push(Op::Store { line: self.structures.line(self.pinned), lines: 1 });
+        p.compute(s.pin);
+        self.released = (self.released + 1) % self.pages;
+        self.pinned = (self.pinned + 1) % self.pages;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn in_a_round_every_structure_is_written_twice_and_every_list_line_by_its_pages() {
+        let spec = BlockSpec { release: 100, pin: 50, lists: Size(56) };
+        let (pages, at) = (1000, (0, 2000, 4000));
+        let mut books = Books::new(Pages::new(at.0, pages, 1, 7), at.1, at.2, pages, 3);
+        let mut p = Program::default();
+        (0..pages).for_each(|_| books.turn(&spec, &mut p));
+        let (mut stores, mut loads, mut instructions) = (HashMap::new(), HashMap::new(), 0);
+        for op in &p.ops {
+            match *op {
+                Op::Store { line, lines } => {
+                    (line..line + u64::from(lines)).for_each(|l| *stores.entry(l).or_insert(0) += 1)
+                }
+                Op::Load { line, lines: 1 } => *loads.entry(line).or_insert(0) += 1,
+                Op::Compute(n) => instructions += u64::from(n),
+                _ => panic!("{op:?}"),
+            }
+        }
+        assert_eq!(instructions, pages * 150);
+        assert!((0..1000).all(|l| stores[&l] == 2), "a release and a pin for each page");
+        // 56 B of lists: bytes 0 to 55,999 in 875 lines; a line is written by each page that has a byte in it.
+        let writers = |l: u64| (64 * l + 63) / 56 - 64 * l / 56 + 1;
+        assert!((0..875).all(|l| stores[&(2000 + l)] == writers(l)));
+        assert_eq!(stores.len(), 1875);
+        // Eight entries of the page table in a line.
+        assert!(loads.len() == 125 && (0..125).all(|l| loads[&(4000 + l)] == 8));
+        assert_eq!(spec.lines_kept(pages), 1000 + 875 + 125);
+        assert_eq!(spec.lines_per_page(), (3.0, 2.875));
+    }
+}
