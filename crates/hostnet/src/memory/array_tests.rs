@@ -130,6 +130,25 @@ fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
 }
 
 #[test]
+fn lines_within_bounds_are_those_of_all_lines_that_lie_there() {
+    for (sets, slices, indexing) in [
+        (2048, 1, Indexing::Modulo),
+        (24 * 2048, 24, Indexing::HashedSlices),
+        (18 * 2048, 18, Indexing::InterleavedSlices),
+    ] {
+        let mut a = Array::new(sets, 11, Replacement::Lru, indexing, slices).unwrap();
+        fill(&mut a, (0..60_000).step_by(7));
+        // Tags change every 2048 lines: bounds on such a border, beside it, within one tag and over several.
+        for within in [0..1, 2048..4096, 2047..2050, 4097..4099, 4095..40_960, 40_959..60_000, 59_999..90_000] {
+            let mut found: Vec<u64> = a.iter_within(within.clone()).map(|l| l.0).collect();
+            found.sort_unstable();
+            let all: Vec<u64> = (0..60_000).step_by(7).filter(|l| within.contains(l) && a.find(*l).is_some()).collect();
+            assert_eq!(found, all, "{within:?} in {sets} sets");
+        }
+    }
+}
+
+#[test]
 fn hashed_slices_spread_a_ring_evenly() {
     let a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     let mut per = vec![0u32; 24];
