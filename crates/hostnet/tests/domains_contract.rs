@@ -90,6 +90,7 @@ fn d03_an_unloaded_device_write_takes_300_ns() {
     let o = measured(&probe("p2m_write"));
     // Entries held when the window opens count from then.
     near(get(&o, "iio_write_lat_ns"), 300.0, 1e-3, "P2M write");
+    near(get(&o, "p2m_write_unloaded_ns"), 300.0, 1e-4, "sum of hops");
     assert!(get(&o, "iio_write_peak") < 92.0, "no credit runs out");
 }
 

@@ -222,11 +222,13 @@ impl Host {
         v.set("t_rp_ns", t.rp as f64 / 1e3);
         v.set("c2m_read_unloaded_ns", (out + dram + l.noc).as_ns());
         v.set("c2m_write_unloaded_ns", (out + l.noc).as_ns());
-        if let Some(iio) = &self.spec.platform.iio {
+        if let Some((iio, pcie)) = self.spec.platform.iio.as_ref().zip(self.spec.platform.pcie.as_ref()) {
+            // Lines of a whole packet leave one after the other.
+            let packet = Time(iio.line_interval.0 * (pcie.max_payload.0 / LINE).saturating_sub(1) / 2);
             let way = Time(iio.to_cha.0 + iio.from_cha.0);
             let write = Time(iio.ownership.0) + l.write_ack;
             v.set("p2m_read_unloaded_ns", (way + dram).as_ns());
-            v.set("p2m_write_unloaded_ns", (way + write).as_ns());
+            v.set("p2m_write_unloaded_ns", (way + packet + write).as_ns());
         }
     }
 

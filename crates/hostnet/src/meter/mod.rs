@@ -148,7 +148,7 @@ metrics! {
     c2m_read_unloaded_ns ["ns"] "Sum of the hops of a core's read whose row is open";
     c2m_write_unloaded_ns ["ns"] "Sum of the hops of a core's write-back to the home agent";
     p2m_read_unloaded_ns ["ns"] "Sum of the hops of a device's read whose row is open";
-    p2m_write_unloaded_ns ["ns"] "Sum of the hops of a device's write to a write queue";
+    p2m_write_unloaded_ns ["ns"] "Sum of the hops of a device's write to a write queue, mean over the lines of a packet";
     predicted_c2m_gbs ["GB/s"] "What the closed form gives the streaming applications, from platform and traffic alone";
     predicted_p2m_gbs ["GB/s"] "What the closed form gives the peripherals, from platform and traffic alone";
     sim_lines ["lines"] "DRAM lines moved in the measured window";
