@@ -128,8 +128,8 @@ fn tenants(s: &Scenario) -> Check {
         ways(t, s.platform.caches.llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }
-    let storage = crate::host::storage_cores(s);
-    need(cores + u64::from(storage) <= s.platform.core.count.into(), || {
+    let storage = s.storage_cores();
+    need(cores + storage <= s.platform.core.count.into(), || {
         let ssds = if storage > 0 { format!(" and SSDs for {storage}") } else { String::new() };
         format!("tenants ask for {cores} cores{ssds}; platform.core.count is {}", s.platform.core.count)
     })
@@ -151,7 +151,7 @@ fn peripherals(s: &Scenario) -> Check {
     if let Some(b) = &p.block {
         b.check().map_err(|e| format!("platform.block.{e}"))?;
     }
-    need(p.block.is_some() || crate::host::storage_cores(s) == 0, || {
+    need(p.block.is_some() || s.storage_cores() == 0, || {
         format!("cores of SSDs need platform.block, which platform \"{}\" lacks", p.name)
     })?;
     if let Some(iio) = &p.iio {

@@ -313,6 +313,14 @@ pub struct Scenario {
     /// Measurement.
     pub run: RunSpec,
 }
+
+impl Scenario {
+    /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.
+    pub fn storage_cores(&self) -> u64 {
+        let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores.into() } else { 0 };
+        self.peripherals.iter().map(of).sum()
+    }
+}
 fn seed() -> u64 {
     1
 }

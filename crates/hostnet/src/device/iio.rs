@@ -292,9 +292,9 @@ impl Iio {
 
     /// `Event::Fill`: the home agent has answered for a line.
     pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) {
+        let p = self.port_of(t);
+        let c = self.stack_of(p);
         if t.op == Op::IoWrite {
-            let p = (t.who >> 8) as usize;
-            let c = self.stack_of(p);
             self.stacks[c].write.give(now, t.issued);
             let port = &mut self.ports[p];
             port.moved += 1;
@@ -308,11 +308,10 @@ impl Iio {
             self.end_lines(cal, p, t.who as u8, 1, now);
             return self.enter_writes(mem, cal, c, now);
         }
-        let c = self.stack_of(self.jobs[t.who as usize].port.into());
         self.stacks[c].read.give(now, t.issued);
         let j = &mut self.jobs[t.who as usize];
         j.here |= 1 << (t.line - j.line);
-        let port = &mut self.ports[usize::from(j.port)];
+        let port = &mut self.ports[p];
         let payload = port.link.payload / LINE as u32;
         while j.sent < j.lines {
             // Completions keep the order of addresses within a request.

@@ -60,7 +60,7 @@ impl Host {
             }
         }
         let (kernel, first) = (s.tenants.len() as u8, cores.len());
-        for local in 0..super::storage_cores(s) as u16 {
+        for local in 0..s.storage_cores() as u16 {
             let rng = Stream::new(seed, "core", cores.len() as u64);
             cores.push(CoreState { tenant: kernel, local, idle: true, since: None, rng });
         }

@@ -13,7 +13,6 @@ mod warm;
 
 pub use load::{run, Progress};
 pub use measure::Outcome;
-pub use storage::cores as storage_cores;
 
 use crate::app::{App, Content};
 use crate::config::Scenario;

@@ -22,8 +22,6 @@ struct Device {
     /// Lines moved towards the next page, and pages that wait for the core.
     lines: u64,
     due: u64,
-    /// Pages in the device's hands at most.
-    queue: u64,
 }
 
 /// The SSDs that the kernel has cores for, by port.
@@ -36,16 +34,10 @@ pub struct Storage {
     busy: Time,
 }
 
-/// Cores that a scenario's SSDs have.
-pub fn cores(s: &Scenario) -> u32 {
-    let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores } else { 0 };
-    s.peripherals.iter().map(of).sum()
-}
-
 impl Storage {
     /// Memory for the books of all SSDs; their cores are numbered from `first`.
     pub fn new(s: &Scenario, first: usize, tenant: u8, map: &mut AddressMap) -> Option<Storage> {
-        let spec = s.platform.block.as_ref().filter(|_| cores(s) > 0)?;
+        let spec = s.platform.block.as_ref().filter(|_| s.storage_cores() > 0)?;
         let (mut devices, mut core) = (Vec::new(), first as u16);
         for p in &s.peripherals {
             let PeripheralSpec::Ssd(ssd) = p else {
@@ -68,11 +60,11 @@ impl Storage {
                 let structures = Pages::new(add(pages), pages, 1, rng.below(u64::MAX));
                 let (lists, table) = (add(spec.list_lines(pages)), add(BlockSpec::table_lines(pages)));
                 let books = Books::new(structures, lists, table, pages, rng.below(pages));
-                devices.push(Some(Device { books, core, page_lines, lines: 0, due: 0, queue: pages }));
+                devices.push(Some(Device { books, core, page_lines, lines: 0, due: 0 }));
             }
             core += ssd.cores as u16;
         }
-        Some(Storage { devices, first, since: vec![None; cores(s) as usize], busy: Time::ZERO })
+        Some(Storage { devices, first, since: vec![None; s.storage_cores() as usize], busy: Time::ZERO })
     }
 }
 
@@ -169,11 +161,11 @@ impl Host {
     /// One sentence when the kernel has fallen behind by more than the devices can have asked for.
     pub(super) fn check_storage(&self) -> Result<(), String> {
         let devices = self.storage.iter().flat_map(|s| &s.devices);
-        match devices.enumerate().find_map(|(i, d)| d.as_ref().filter(|d| d.due > d.queue).map(|d| (i, d))) {
+        match devices.enumerate().find_map(|(i, d)| d.as_ref().filter(|d| d.due > d.books.pages).map(|d| (i, d))) {
             Some((i, d)) => Err(format!(
                 "the kernel's cores cannot keep up with SSD {i}: {} pages wait for them, its queue has {}; give the \
                  peripheral more cores",
-                d.due, d.queue
+                d.due, d.books.pages
             )),
             None => Ok(()),
         }

@@ -104,11 +104,9 @@ impl Host {
         }
         // Cores that receive TCP are a class of their own; those of the block layer are in none.
         let network = self.tcp.as_ref().map(|t| t.tenant);
-        let tenants = self.spec.tenants.len();
         let of = |net: bool| -> Vec<Reading> {
-            let all = self.cpus.iter().zip(&self.cores);
-            let of_class = |t: usize| t < tenants && (network == Some(t)) == net;
-            all.filter(|(_, c)| of_class(c.tenant.into())).map(|(c, _)| c.lfb.read(self.now)).collect()
+            let all = self.tenants_cpus().zip(&self.cores);
+            all.filter(|(_, c)| (network == Some(c.tenant.into())) == net).map(|(c, _)| c.lfb.read(self.now)).collect()
         };
         for (net, names) in [
             (false, ["lfb_occ", "lfb_peak", "lfb_rate", "lfb_lat_ns", "lfb_little_ns"]),

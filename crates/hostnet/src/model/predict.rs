@@ -448,6 +448,21 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_s_lines_cost_nothing_while_the_llc_holds_them() {
+        // Half of the kernel's lines are written between two uses of one; the LLC has 405,504.
+        let with = |q, kernel_lines| {
+            let o = Offered { kernel_reads: 3.0 / 64.0, kernel_writes: 2.875 / 64.0, kernel_lines, ..quadrant(q, 3.0) };
+            host().predict(&o)
+        };
+        let (q1, q3) = (host().predict(&quadrant(1, 3.0)), host().predict(&quadrant(3, 3.0)));
+        assert_eq!(with(1, 800_000.0).c2m_gbs, q1.c2m_gbs);
+        let cold = with(1, 820_000.0);
+        assert!(cold.c2m_gbs < q1.c2m_gbs && cold.row_miss_ratio > q1.row_miss_ratio + 0.02, "{cold:?}");
+        // Beside cores that store the LLC is written over sooner.
+        assert!(with(3, 800_000.0).c2m_gbs < q3.c2m_gbs);
+    }
+
+    #[test]
     fn small_pages_open_more_rows() {
         let with = |run| host().predict(&Offered { core_run: run, ..alone(1, 1.0) });
         // 64 lines over two channels and four banks: 8 in a row.

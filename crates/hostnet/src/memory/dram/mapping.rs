@@ -271,7 +271,7 @@ fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &Shape) -> Result<(),
         return Err("address mapping 'skylake' is for 2 channels of 2 ranks of x8 DDR4".into());
     }
     if v != Vendor::Skylake && (!channels.is_power_of_two() || s.ranks > 4 || banks != (4, 4, 128)) {
-        return Err("address mapping 'skylake_sp' is for 1, 2, 4 or 8 channels of up to 4 ranks of x8 DDR4".into());
+        return Err("address mapping 'skylake_sp' is for a power of two of channels of up to 4 ranks of x8 DDR4".into());
     }
     if hashed {
         return Err("a vendor's address mapping is a hash already; leave channel_hash and bank_hash false".into());

@@ -459,7 +459,7 @@ impl Channel {
         rank.refreshing = false;
         rank.refresh_due += self.t.refi;
         rank.resting_until = at + self.t.rfc;
-        self.resting_until = rank.resting_until;
+        self.resting_until = self.resting_until.max(rank.resting_until);
         self.blocked &= !rank.mask;
         for b in bits(rank.mask) {
             self.scan.lanes[b].act_at = at + self.t.rfc;
