@@ -8,10 +8,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export CARGO_TERM_COLOR ?= auto
-# An x86 processor from before AVX2 cannot run what .cargo/config.toml asks for.
+# An x86 processor from before AVX2 cannot run what .cargo/config.toml asks for. On one that can, a count of what the engine
+# does in the scenarios guides the very compiler that it was made for (docs/performance.md); a path with a space is no flag.
 ifeq ($(shell uname -sm),Linux x86_64)
 ifeq ($(shell grep -cm1 avx2 /proc/cpuinfo),0)
 export RUSTFLAGS ?= -C target-cpu=x86-64
+else
+profile := $(wildcard $(CURDIR)/profile/rustc-$(word 2,$(shell rustc -V 2>/dev/null)).profdata)
+ifeq ($(words $(CURDIR)):$(words $(profile)),1:1)
+export RUSTFLAGS ?= -C target-cpu=x86-64-v3 -C profile-use=$(profile)
+endif
 endif
 endif
 
@@ -47,7 +53,15 @@ test: build ## run every test, Rust and Python
 
 .PHONY: bench
 bench: ## measure the simulator's speed (medians over runs)
-	cargo bench --workspace --exclude hostnet-python
+	cargo bench --profile release --workspace --exclude hostnet-python
+
+.PHONY: profile
+profile: ## count again what the engine does, for this compiler (needs rustup's llvm-tools)
+	profile/collect.sh
+
+.PHONY: flags
+flags: ## print the flags that the compiler gets beside Cargo.toml's
+	@echo "$${RUSTFLAGS-those of .cargo/config.toml}"
 
 .PHONY: lint
 lint: build ## check formatting and common mistakes
