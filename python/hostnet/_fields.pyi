@@ -203,13 +203,13 @@ class EthernetPeripheralSpec(Section):
 
 class GapbsAppSpec(Section):
     """A kernel of the GAP Benchmark Suite on a random graph."""
+    contiguous: str
+    """Contiguous physical memory; larger pieces of an array lie anywhere."""
     degree: int
     """Edges that the generator draws per node; each is stored at both of its ends."""
     kernel: Literal['pagerank'] | Literal['betweenness']
     """What is computed."""
     kind: Literal['gapbs']
-    page: str
-    """Contiguous physical memory; larger pieces of an array lie anywhere."""
     scale: int
     """Binary logarithm of the number of nodes."""
 
@@ -473,11 +473,11 @@ class RedisAppSpec(Section):
     """What every query asks for; keys are uniform random."""
     connections: int
     """Connections of each server."""
+    contiguous: str
+    """Contiguous physical memory; larger pieces of the heap lie anywhere."""
     keys: int
     """Keys of each server."""
     kind: Literal['redis']
-    page: str
-    """Contiguous physical memory; larger pieces of the heap lie anywhere."""
     pipeline: int
     """Queries that a connection has waiting when its turn comes."""
     query_instructions: int
@@ -506,6 +506,8 @@ class RocePeripheralSpec(Section):
     """RoCE NIC with priority flow control."""
     buffer: str
     """Memory that messages go to, or come from, one after the other."""
+    contiguous: str
+    """Contiguous physical memory of the buffer; larger pieces lie anywhere."""
     kind: Literal['roce']
     lanes: int
     """PCIe lanes."""
@@ -521,8 +523,6 @@ class RocePeripheralSpec(Section):
     """Direction of the DMA: the peer writes here (p2m_write) or reads from here (p2m_read)."""
     overhead: int
     """Bytes of a packet on the wire beside its payload: preamble, Ethernet, IPv4, UDP, BTH, ICRC, FCS, gap."""
-    page: str
-    """Contiguous physical memory of the buffer; larger pieces lie anywhere."""
     pause_response: str
     """From a pause frame's arrival at the peer to its effect there."""
     propagation: str
@@ -576,6 +576,8 @@ class SsdPeripheralSpec(Section):
     command_latency: str
     """From the end of one command to the first byte of the one that takes its place: medium, firmware and the
     submitting thread."""
+    contiguous: str
+    """Contiguous physical memory of the buffers; larger pieces lie anywhere."""
     cores: int
     """Cores of the kernel's block layer, which keeps books about every page that these devices move; they come
     after all tenants'. With 0 that work is left out."""
@@ -591,8 +593,7 @@ class SsdPeripheralSpec(Section):
     op: Literal['p2m_read'] | Literal['p2m_write']
     """Direction of the DMA."""
     page: str
-    """Contiguous physical memory of the buffers; larger pieces lie anywhere. The authors' scripts ask for no huge
-    pages."""
+    """The kernel's page, which it keeps books about; the authors' scripts ask for no huge ones."""
     queue_depth: int
     """Commands that each device always has."""
     tags: int
@@ -605,12 +606,11 @@ class StreamAppSpec(Section):
     """Order of the lines."""
     buffer: str
     """Each core's buffer."""
+    contiguous: str
+    """Contiguous physical memory of the buffer; larger pieces lie anywhere."""
     instructions: int
     """Instructions per line besides the access: address, arithmetic, loop."""
     kind: Literal['stream']
-    page: str
-    """Contiguous physical memory of the buffer; larger pieces lie anywhere. The authors' scripts ask for no huge
-    pages."""
     read_fraction: float
     """Reads over all memory traffic: 1 only loads, 0.5 stores to every line."""
     run_lines: int

@@ -293,6 +293,18 @@ fn d22_the_kernel_reads_and_writes_three_lines_for_each_page_that_a_device_moves
     assert_eq!(o.values.get("storage_busy"), None);
 }
 
+/// Structures of neighbouring pages are neighbours and find rows open that they opened, unless the device's lines have closed
+/// them meanwhile; those of single pages hardly do.
+#[test]
+fn d24_structures_of_neighbouring_pages_share_rows() {
+    let opened = |contiguous: &str| {
+        let o = measured(&storage(64, 2).replace("cores = 2", &format!("cores = 2\ncontiguous = \"{contiguous}\"")));
+        get(&o, "act_read") / get(&o, "lines_read")
+    };
+    let (single, together) = (opened("4 KiB"), opened("1 MiB"));
+    assert!(single > 1.1 * together, "{single} of the kernel's reads open a row, with neighbours {together}");
+}
+
 #[test]
 fn d23_the_kernel_s_cores_are_no_application() {
     let cores = |n: u32| {
@@ -302,6 +314,8 @@ fn d23_the_kernel_s_cores_are_no_application() {
     // The line fill buffers of two streaming cores are full, with or without others that work now and then.
     near(get(&with, "lfb_occ"), get(&without, "lfb_occ"), 0.01, "line fill buffers");
     assert!((0.05..2.0).contains(&get(&with, "storage_busy")));
+    let kernel = |o: &Outcome| o.tables["domains"].to_string().matches("\"kernel core ").count();
+    assert_eq!((kernel(&without), kernel(&with)), (0, 4), "domains say whose core they are of");
     // Device and cores move what they move, whoever keeps the books.
     near(get(&with, "p2m_gbs"), get(&without, "p2m_gbs"), 0.01, "P2M");
 }

@@ -38,8 +38,8 @@ pub struct GapbsSpec {
     #[serde(default = "degree")]
     pub degree: u32,
     /// Contiguous physical memory; larger pieces of an array lie anywhere.
-    #[serde(default = "super::small_page")]
-    pub page: Size,
+    #[serde(default = "super::piece")]
+    pub contiguous: Size,
 }
 fn degree() -> u32 {
     16
@@ -55,7 +55,7 @@ impl GapbsSpec {
         if !(4..=64).contains(&self.degree) || self.degree % 4 != 0 {
             return Err(format!("degree = {} is not a multiple of 4 within 4 to 64", self.degree));
         }
-        small_page_or_larger(self.page)?;
+        small_page_or_larger(self.contiguous)?;
         Ok(())
     }
 }
@@ -145,7 +145,7 @@ impl Gapbs {
         s.check()?;
         let (nodes, edges) = (1u64 << s.scale, u64::from(2 * s.degree));
         let mut rng = Rng::new(site.seed, "gapbs", 0);
-        let page = s.page.0 / LINE;
+        let page = s.contiguous.0 / LINE;
         let search = s.kernel == Kernel::Betweenness;
         // Elements of `bits` bits; arrays that a kernel lacks take one page.
         let mut array = |used: bool, elements: u64, bits: u64| {

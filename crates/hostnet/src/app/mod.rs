@@ -52,16 +52,17 @@ pub enum AppSpec {
     PageReuse(PageReuseSpec),
 }
 
-/// A page of applications' memory: the authors' scripts ask for no huge pages, and Redis asks for them to be off.
-fn small_page() -> Size {
+/// What memory that an application has filled has in one piece: a page of 4 KiB, as the authors' scripts ask for no huge ones
+/// and Redis asks for them to be off. docs/models.md, "Pages", has what Linux gives.
+pub fn piece() -> Size {
     Size(4096)
 }
 
 /// # Errors
 /// One clause with key and value.
-fn small_page_or_larger(page: Size) -> Result<(), String> {
-    if !page.0.is_power_of_two() || page < small_page() {
-        return Err(format!("page = \"{page}\" is not a power of two of at least 4 KiB"));
+fn small_page_or_larger(contiguous: Size) -> Result<(), String> {
+    if !contiguous.0.is_power_of_two() || contiguous.0 < 4096 {
+        return Err(format!("contiguous = \"{contiguous}\" is not a power of two of at least 4 KiB"));
     }
     Ok(())
 }

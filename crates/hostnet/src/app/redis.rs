@@ -52,8 +52,8 @@ pub struct RedisSpec {
     #[serde(default = "socket")]
     pub socket: Size,
     /// Contiguous physical memory; larger pieces of the heap lie anywhere.
-    #[serde(default = "super::small_page")]
-    pub page: Size,
+    #[serde(default = "super::piece")]
+    pub contiguous: Size,
 }
 fn connections() -> u32 {
     2
@@ -89,7 +89,7 @@ impl RedisSpec {
                 return Err(format!("{key} = {v} is not within 1 to 4096"));
             }
         }
-        small_page_or_larger(self.page)?;
+        small_page_or_larger(self.contiguous)?;
         if self.socket.0 < self.value.0 {
             return Err(format!("socket = \"{}\" does not hold a value of \"{}\"", self.socket, self.value));
         }
@@ -225,7 +225,7 @@ impl Redis {
                 map.get(r).base
             };
             let mut slab = |objects: u64, size: u64| {
-                let page = s.page.0 / LINE;
+                let page = s.contiguous.0 / LINE;
                 let lines = (objects * size).div_ceil(LINE).next_multiple_of(page);
                 Slab { pages: Pages::new(region(lines), lines, page, rng.below(u64::MAX)), size }
             };

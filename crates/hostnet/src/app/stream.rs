@@ -38,9 +38,9 @@ pub struct StreamSpec {
     /// Instructions per line besides the access: address, arithmetic, loop.
     #[serde(default = "instructions")]
     pub instructions: u32,
-    /// Contiguous physical memory of the buffer; larger pieces lie anywhere. The authors' scripts ask for no huge pages.
-    #[serde(default = "super::small_page")]
-    pub page: Size,
+    /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
+    #[serde(default = "super::piece")]
+    pub contiguous: Size,
 }
 fn all() -> f64 {
     1.0
@@ -62,14 +62,11 @@ impl StreamSpec {
                 self.read_fraction
             ));
         }
-        if !self.page.0.is_power_of_two() || self.page.0 < LINE {
-            return Err(format!("page = \"{}\" is not a power of two of at least 64 B", self.page));
+        if !self.contiguous.0.is_power_of_two() || self.contiguous.0 < LINE {
+            return Err(format!("contiguous = \"{}\" is not a power of two of at least 64 B", self.contiguous));
         }
-        if self.buffer.0 < self.page.0 || self.buffer.0 > 1 << 40 || self.buffer.0 % self.page.0 != 0 {
-            return Err(format!(
-                "buffer = \"{}\" is not a multiple of page = \"{}\" up to 1024 GiB",
-                self.buffer, self.page
-            ));
+        if self.buffer.0 == 0 || self.buffer.0 > 1 << 40 || self.buffer.0 % LINE != 0 {
+            return Err(format!("buffer = \"{}\" is not a multiple of 64 B up to 1024 GiB", self.buffer));
         }
         if self.run_lines == 0 || u64::from(self.run_lines) > self.buffer.0 / LINE {
             return Err(format!("run_lines = {} is not within 1 to the buffer's lines", self.run_lines));
@@ -108,10 +105,12 @@ impl Stream {
             .cores
             .iter()
             .map(|c| {
-                let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
+                let run = s.contiguous.0 / LINE;
+                let whole = lines.next_multiple_of(run);
+                let r = site.map.add(whole, Kind::App, Sharing::Core(*c), site.tenant);
                 let mut rng = Rng::new(site.seed, "stream", (*c).into());
                 let key = rng.below(u64::MAX);
-                let pages = Pages::new(site.map.get(r).base, lines, s.page.0 / LINE, key);
+                let pages = Pages::new(site.map.get(r).base, whole, run, key);
                 Walk { pages, at: rng.below(lines), run_left: 0, owed: 0.0 }
             })
             .collect();
@@ -147,5 +146,42 @@ impl Stream {
             p.compute(self.instructions);
         }
         BATCH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::region::AddressMap;
+
+    /// Lines of one round through a buffer that begins where the first does.
+    fn round(buffer: &str, contiguous: &str) -> Vec<u64> {
+        let text = format!("buffer = \"{buffer}\"\ncontiguous = \"{contiguous}\"");
+        let spec: StreamSpec = toml::from_str(&text).unwrap();
+        let mut map = AddressMap::default();
+        let mut s =
+            Stream::build(&spec, Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None }).unwrap();
+        s.cores[0].at = 0;
+        let (mut rng, mut p) = (Rng::new(1, "test", 0), Program::default());
+        while p.ops.iter().filter(|o| matches!(o, Op::Load { .. })).count() < s.lines as usize {
+            s.run(0, &mut rng, &mut p);
+        }
+        let line = |o: &Op| if let Op::Load { line, .. } = o { Some(*line) } else { None };
+        p.ops.iter().filter_map(line).take(s.lines as usize).collect()
+    }
+
+    #[test]
+    fn neighbouring_lines_stay_together_within_a_piece_only() {
+        let lines = round("1 MiB", "16 KiB");
+        let breaks = lines.windows(2).filter(|w| w[1] != w[0] + 1).count();
+        assert!((50..64).contains(&breaks), "{breaks} breaks in 64 pieces, some of which follow each other by chance");
+        assert!(lines.chunks(256).all(|c| c[0] % 256 == lines[0] % 256 && c.windows(2).all(|w| w[1] == w[0] + 1)));
+    }
+
+    #[test]
+    fn a_buffer_smaller_than_a_piece_is_contiguous() {
+        let lines = round("4 KiB", "64 KiB");
+        assert_eq!(lines.len(), 64);
+        assert!(lines.windows(2).all(|w| w[1] == w[0] + 1));
     }
 }

@@ -63,8 +63,8 @@ pub struct RoceSpec {
     #[serde(default = "defaults::tags")]
     pub tags: u32,
     /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
-    #[serde(default = "defaults::page")]
-    pub page: Size,
+    #[serde(default = "crate::app::piece")]
+    pub contiguous: Size,
 }
 fn mtu() -> Size {
     Size(4096)
@@ -100,7 +100,9 @@ impl RoceSpec {
         if !self.mtu.0.is_power_of_two() || !(256..=4096).contains(&self.mtu.0) {
             return Err(format!("mtu = \"{}\" is not one of 256, 512, 1024, 2048 and 4096 B", self.mtu));
         }
-        for (key, s) in [("message", self.message), ("transmit_buffer", self.transmit_buffer), ("page", self.page)] {
+        for (key, s) in
+            [("message", self.message), ("transmit_buffer", self.transmit_buffer), ("contiguous", self.contiguous)]
+        {
             if s.0 == 0 || s.0 % self.mtu.0 != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of mtu = \"{}\"", self.mtu));
             }
@@ -108,8 +110,8 @@ impl RoceSpec {
         if self.buffer.0 == 0 || self.buffer.0 % self.message.0 != 0 {
             return Err(format!("buffer = \"{}\" is not a multiple of message = \"{}\"", self.buffer, self.message));
         }
-        if !self.page.0.is_power_of_two() {
-            return Err(format!("page = \"{}\" is not a power of two", self.page));
+        if !self.contiguous.0.is_power_of_two() {
+            return Err(format!("contiguous = \"{}\" is not a power of two", self.contiguous));
         }
         if self.xon.0 > self.xoff.0 {
             return Err(format!("xon = \"{}\" is above xoff = \"{}\"", self.xon, self.xoff));

@@ -43,9 +43,12 @@ pub struct SsdSpec {
     /// tenants'. With 0 that work is left out.
     #[serde(default)]
     pub cores: u32,
-    /// Contiguous physical memory of the buffers; larger pieces lie anywhere. The authors' scripts ask for no huge pages.
+    /// The kernel's page, which it keeps books about; the authors' scripts ask for no huge ones.
     #[serde(default = "defaults::page")]
     pub page: Size,
+    /// Contiguous physical memory of the buffers; larger pieces lie anywhere.
+    #[serde(default = "crate::app::piece")]
+    pub contiguous: Size,
 }
 fn one() -> u32 {
     1
@@ -76,7 +79,12 @@ impl SsdSpec {
         if self.cores > self.count {
             return Err(format!("cores = {} are more than the {} devices", self.cores, self.count));
         }
-        for (key, s) in [("block", self.block), ("interleave", self.interleave), ("page", self.page)] {
+        for (key, s) in [
+            ("block", self.block),
+            ("interleave", self.interleave),
+            ("page", self.page),
+            ("contiguous", self.contiguous),
+        ] {
             if s.0 == 0 || s.0 % LINE != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of 64 B"));
             }
@@ -84,13 +92,16 @@ impl SsdSpec {
         if self.media_rate.is_some_and(|r| r.0 == 0) {
             return Err("media_rate = \"0 bps\" must be positive".into());
         }
-        if !self.page.0.is_power_of_two() || self.page.0 < self.interleave.0 {
+        if !self.page.0.is_power_of_two() {
+            return Err(format!("page = \"{}\" is not a power of two", self.page));
+        }
+        if !self.contiguous.0.is_power_of_two() || self.contiguous < self.interleave.max(self.page) {
             return Err(format!(
-                "page = \"{}\" is not a power of two that holds interleave = \"{}\"",
-                self.page, self.interleave
+                "contiguous = \"{}\" is not a power of two that holds interleave = \"{}\" and page = \"{}\"",
+                self.contiguous, self.interleave, self.page
             ));
         }
-        if self.block.0 % self.interleave.0 != 0 || self.page.0 % self.interleave.0 != 0 {
+        if self.block.0 % self.interleave.0 != 0 || self.contiguous.0 % self.interleave.0 != 0 {
             return Err(format!("interleave = \"{}\" does not divide block = \"{}\"", self.interleave, self.block));
         }
         Ok(())

@@ -195,12 +195,12 @@ fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>)
         match spec {
             PeripheralSpec::Ssd(spec) => {
                 for _ in 0..spec.count {
-                    let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.page.0);
+                    let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.contiguous.0);
                     out.push((Endpoint::Ssd(Ssd::new(spec, pages, rng)), spec.lanes, spec.tags));
                 }
             }
             PeripheralSpec::Roce(spec) => {
-                let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.page.0);
+                let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.contiguous.0);
                 out.push((Endpoint::Roce(Roce::new(spec, pages)), spec.lanes, spec.tags));
             }
             PeripheralSpec::Ethernet(spec) => {

@@ -292,9 +292,10 @@ impl Host {
             ]);
         };
         for (i, c) in self.cpus.iter().enumerate() {
-            add(format!("core {i} line fill buffers"), c.lfb.read(self.now));
+            let whose = if self.keeps_books(i) { "kernel core" } else { "core" };
+            add(format!("{whose} {i} line fill buffers"), c.lfb.read(self.now));
             if let Some(p) = &c.prefetcher {
-                add(format!("core {i} prefetch queue"), p.queue.read(self.now));
+                add(format!("{whose} {i} prefetch queue"), p.queue.read(self.now));
             }
         }
         for (name, r) in self.shared_domains() {

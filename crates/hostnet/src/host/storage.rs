@@ -52,12 +52,15 @@ impl Storage {
                 let core = core + (i % ssd.cores) as u16;
                 let page_lines = ssd.page.0 / LINE;
                 let pages = ssd.lines().div_ceil(page_lines);
-                let mut add = |lines| {
+                // Structures of neighbouring pages are neighbours.
+                let run = ssd.contiguous.0 / ssd.page.0;
+                let mut add = |lines: u64| {
                     let r = map.add(lines, Kind::Io, Sharing::Core(core), tenant);
                     map.get(r).base
                 };
                 let mut rng = Stream::new(s.seed, "block layer", devices.len() as u64);
-                let structures = Pages::new(add(pages), pages, 1, rng.below(u64::MAX));
+                let structures =
+                    Pages::new(add(pages.next_multiple_of(run)), pages.next_multiple_of(run), run, rng.below(u64::MAX));
                 let (lists, table) = (add(spec.list_lines(pages)), add(BlockSpec::table_lines(pages)));
                 let books = Books::new(structures, lists, table, pages, rng.below(pages));
                 devices.push(Some(Device { books, core, page_lines, lines: 0, due: 0 }));
