@@ -53,8 +53,7 @@ test: build ## run every test, Rust and Python
 
 .PHONY: bench
 bench: ## measure the simulator's speed (medians over runs)
-	cargo bench --profile release -p hostnet
-	cargo bench --profile release -p ccnic
+	cargo bench --profile release -p hostnet --bench '*'
 
 .PHONY: profile
 profile: ## count again what the engine does, for this compiler (needs rustup's llvm-tools)
