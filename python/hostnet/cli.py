@@ -23,6 +23,20 @@ Set = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer requests per point; the table says so.")]
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from . import _core
+
+        typer.echo(f"hostnet {_core.version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_say_version,
+                                                help="Print the engine's version, the one in results, and exit.")] = False) -> None:
+    pass
+
+
 def _scenario(name: str, changes: list[str] | None):
     from .specs import Scenario, parse_assignment, parse_value
 

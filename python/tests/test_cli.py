@@ -1,5 +1,6 @@
 """The command line as a user meets it: exit codes, one sentence per mistake, nothing half-written."""
 
+import csv
 import json
 import signal
 import subprocess
@@ -102,6 +103,12 @@ def test_systems_to_come_say_so(cli, system):
 def test_help_is_quick(cli):
     best = min(_timed(cli) for _ in range(3))
     assert best < 1.0  # about 0.3 s on an idle machine
+
+
+def test_version_is_the_one_in_results(cli, tiny_file, tmp_path):
+    cli("run", tiny_file, "--out", tmp_path / "out", check=0)
+    row = next(csv.DictReader(next((tmp_path / "out").glob("*.csv")).open()))
+    assert cli("--version", check=0).stdout == f"hostnet {row['version']}\n"
 
 
 def _timed(cli):
