@@ -37,7 +37,7 @@ $(VENV)/.installed: requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.installed $(rust_sources)
+$(VENV)/.built: $(VENV)/.installed $(rust_sources) $(profile)
 	@echo "building (a minute or two the first time) ..."
 	PIP_QUIET=1 $(BIN)/maturin develop --release
 	@touch $@

@@ -340,6 +340,13 @@ fn d15_what_cannot_run_says_so_in_one_sentence() {
     assert!(bad("queue_depth = 8", "queue_depth = 0").contains("peripheral[0].queue_depth = 0"));
     assert!(bad("queue_depth = 8", "queue_depth = 8\ncores = 5")
         .contains("peripheral[0].cores = 5 are more than the 4 devices"));
+    for piece in ["3 KiB", "2 GiB", "0 B"] {
+        let more = format!("read_fraction = 1, contiguous = \"{piece}\" ");
+        let e = bad("read_fraction = 1 ", &more);
+        assert!(e.contains(&format!("contiguous = \"{piece}\" is not a power of two within 64 B to 1 GiB")), "{e}");
+    }
+    let e = bad("queue_depth = 8", "queue_depth = 8\ninterleave = \"64 KiB\"");
+    assert!(e.contains("contiguous = \"4 KiB\"") && e.contains("holds interleave = \"64 KiB\""), "{e}");
     assert!(bad("p2m_write", "p2m_wrte").contains("did you mean \"p2m_write\""));
     assert!(bad("platform = \"cascadelake\"", "platform = \"sim24\"").contains("platform \"sim24\" lacks"));
 }

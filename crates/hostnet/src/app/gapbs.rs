@@ -5,12 +5,12 @@
 //! its number. Cores that run a kernel touch every line of its arrays that
 //! the suite's code does.
 
-use super::{small_page_or_larger, Site};
+use super::Site;
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
 use crate::kernel::Stream as Rng;
-use crate::memory::region::{Kind, Pages, Sharing};
+use crate::memory::region::{self, Kind, Pages, Sharing};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct GapbsSpec {
     #[serde(default = "degree")]
     pub degree: u32,
     /// Contiguous physical memory; larger pieces of an array lie anywhere.
-    #[serde(default = "super::piece")]
+    #[serde(default = "region::contiguous")]
     pub contiguous: Size,
 }
 fn degree() -> u32 {
@@ -55,7 +55,7 @@ impl GapbsSpec {
         if !(4..=64).contains(&self.degree) || self.degree % 4 != 0 {
             return Err(format!("degree = {} is not a multiple of 4 within 4 to 64", self.degree));
         }
-        small_page_or_larger(self.contiguous)?;
+        region::check_contiguous(self.contiguous, region::contiguous())?;
         Ok(())
     }
 }

@@ -13,7 +13,6 @@ pub mod touchdrop;
 pub mod xmem;
 
 use crate::core::Program;
-use crate::kernel::units::Size;
 use crate::kernel::Stream;
 use crate::memory::region::AddressMap;
 use crate::stack::qp::Outcome;
@@ -50,21 +49,6 @@ pub enum AppSpec {
     DirectedTx(DirectedTxSpec),
     /// Directed test of a page that changes its owner.
     PageReuse(PageReuseSpec),
-}
-
-/// What memory that an application has filled has in one piece: a page of 4 KiB, as the authors' scripts ask for no huge ones
-/// and Redis asks for them to be off. docs/models.md, "Pages", has what Linux gives.
-pub fn piece() -> Size {
-    Size(4096)
-}
-
-/// # Errors
-/// One clause with key and value.
-fn small_page_or_larger(contiguous: Size) -> Result<(), String> {
-    if !contiguous.0.is_power_of_two() || contiguous.0 < 4096 {
-        return Err(format!("contiguous = \"{contiguous}\" is not a power of two of at least 4 KiB"));
-    }
-    Ok(())
 }
 
 impl AppSpec {

@@ -4,12 +4,12 @@
 //! The index and every object lie where Redis 6 with jemalloc puts them. A client costs its server
 //! system calls and copies; it runs elsewhere and touches lines that stay on the chip, so it is not simulated.
 
-use super::{small_page_or_larger, Site};
+use super::Site;
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
 use crate::kernel::Stream as Rng;
-use crate::memory::region::{Kind, Pages, Sharing};
+use crate::memory::region::{self, Kind, Pages, Sharing};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub struct RedisSpec {
     #[serde(default = "socket")]
     pub socket: Size,
     /// Contiguous physical memory; larger pieces of the heap lie anywhere.
-    #[serde(default = "super::piece")]
+    #[serde(default = "region::contiguous")]
     pub contiguous: Size,
 }
 fn connections() -> u32 {
@@ -89,7 +89,7 @@ impl RedisSpec {
                 return Err(format!("{key} = {v} is not within 1 to 4096"));
             }
         }
-        small_page_or_larger(self.contiguous)?;
+        region::check_contiguous(self.contiguous, region::contiguous())?;
         if self.socket.0 < self.value.0 {
             return Err(format!("socket = \"{}\" does not hold a value of \"{}\"", self.socket, self.value));
         }

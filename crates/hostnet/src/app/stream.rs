@@ -5,7 +5,7 @@ use super::Site;
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
 use crate::kernel::Stream as Rng;
-use crate::memory::region::{Kind, Pages, Sharing};
+use crate::memory::region::{self, Kind, Pages, Sharing};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct StreamSpec {
     #[serde(default = "instructions")]
     pub instructions: u32,
     /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
-    #[serde(default = "super::piece")]
+    #[serde(default = "region::contiguous")]
     pub contiguous: Size,
 }
 fn all() -> f64 {
@@ -62,9 +62,7 @@ impl StreamSpec {
                 self.read_fraction
             ));
         }
-        if !self.contiguous.0.is_power_of_two() || self.contiguous.0 < LINE {
-            return Err(format!("contiguous = \"{}\" is not a power of two of at least 64 B", self.contiguous));
-        }
+        region::check_contiguous(self.contiguous, Size(LINE))?;
         if self.buffer.0 == 0 || self.buffer.0 > 1 << 40 || self.buffer.0 % LINE != 0 {
             return Err(format!("buffer = \"{}\" is not a multiple of 64 B up to 1024 GiB", self.buffer));
         }

@@ -8,7 +8,7 @@ use super::endpoint::{check_counts, check_link, defaults, on_link, Direction, Ne
 use super::pcie::Wire;
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
-use crate::memory::region::Pages;
+use crate::memory::region::{self, Pages};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub struct RoceSpec {
     #[serde(default = "defaults::tags")]
     pub tags: u32,
     /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
-    #[serde(default = "crate::app::piece")]
+    #[serde(default = "region::contiguous")]
     pub contiguous: Size,
 }
 fn mtu() -> Size {
@@ -110,9 +110,7 @@ impl RoceSpec {
         if self.buffer.0 == 0 || self.buffer.0 % self.message.0 != 0 {
             return Err(format!("buffer = \"{}\" is not a multiple of message = \"{}\"", self.buffer, self.message));
         }
-        if !self.contiguous.0.is_power_of_two() {
-            return Err(format!("contiguous = \"{}\" is not a power of two", self.contiguous));
-        }
+        region::check_contiguous(self.contiguous, self.mtu)?;
         if self.xon.0 > self.xoff.0 {
             return Err(format!("xon = \"{}\" is above xoff = \"{}\"", self.xon, self.xoff));
         }

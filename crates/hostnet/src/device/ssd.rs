@@ -4,7 +4,7 @@
 use super::endpoint::{check_counts, defaults, Direction, Next};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::{Stream, Time};
-use crate::memory::region::Pages;
+use crate::memory::region::{self, Pages};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub struct SsdSpec {
     #[serde(default = "defaults::page")]
     pub page: Size,
     /// Contiguous physical memory of the buffers; larger pieces lie anywhere.
-    #[serde(default = "crate::app::piece")]
+    #[serde(default = "region::contiguous")]
     pub contiguous: Size,
 }
 fn one() -> u32 {
@@ -95,12 +95,8 @@ impl SsdSpec {
         if !self.page.0.is_power_of_two() {
             return Err(format!("page = \"{}\" is not a power of two", self.page));
         }
-        if !self.contiguous.0.is_power_of_two() || self.contiguous < self.interleave.max(self.page) {
-            return Err(format!(
-                "contiguous = \"{}\" is not a power of two that holds interleave = \"{}\" and page = \"{}\"",
-                self.contiguous, self.interleave, self.page
-            ));
-        }
+        region::check_contiguous(self.contiguous, self.interleave.max(self.page))
+            .map_err(|e| format!("{e}; it holds interleave = \"{}\" and page = \"{}\"", self.interleave, self.page))?;
         if self.block.0 % self.interleave.0 != 0 || self.contiguous.0 % self.interleave.0 != 0 {
             return Err(format!("interleave = \"{}\" does not divide block = \"{}\"", self.interleave, self.block));
         }

@@ -2,6 +2,7 @@
 //! a region is registered once and nothing else in the engine asks what a line is for.
 
 use crate::kernel::rng::mix;
+use crate::kernel::units::Size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,24 @@ impl AddressMap {
     pub fn span(&self) -> u64 {
         (self.granules.len() as u64) << GRANULE_BITS
     }
+}
+
+/// What memory lies in one piece: a page of 4 KiB, as the authors' scripts ask for no huge ones and Redis asks for them to be
+/// off (Understanding the Host Network, artifact). docs/models.md, "Pages", has what Linux gives.
+pub fn contiguous() -> Size {
+    Size(4096)
+}
+
+/// The largest page of x86-64.
+const LARGEST: Size = Size(1 << 30);
+
+/// # Errors
+/// One clause with key and value, unless `contiguous` bytes are a piece of at least `least`.
+pub fn check_contiguous(contiguous: Size, least: Size) -> Result<(), String> {
+    if !contiguous.0.is_power_of_two() || !(least..=LARGEST).contains(&contiguous) {
+        return Err(format!("contiguous = \"{contiguous}\" is not a power of two within {least} to {LARGEST}"));
+    }
+    Ok(())
 }
 
 /// Buffer whose pages lie anywhere in its region: virtual line to physical line.
