@@ -47,6 +47,8 @@ class CoreSpec(Section):
     """Stream prefetcher of the L2; none when absent. It follows application memory, not buffers of a NIC."""
     rob: int
     """Reorder buffer entries."""
+    stlb: TlbSpec | None
+    """Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it."""
     store_queue: int
     """Store queue entries; a 64-byte line store takes `stores_per_line`."""
     stores_per_line: int
@@ -128,7 +130,7 @@ class DramSpec(Section):
     """Reads to serve before write mode may begin, unless none is left."""
     min_write_burst: int
     """Writes to serve before write mode may end, unless none is left."""
-    page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
+    page_policy: Literal['open'] | Literal['open_timed'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
     """What happens to a row after an access."""
     ranks: int
     """Ranks per channel: 1, 2, 4 or 8."""
@@ -414,6 +416,8 @@ class PlacementSpec(Section):
 
 class Platform(Section):
     """Hardware, and the software costs that come with it."""
+    background_read_gbs: float
+    """Reads of memory by a system that is otherwise idle, GB/s: of lines anywhere, at random times."""
     block: BlockSpec | None
     """The kernel's block layer."""
     caches: HierarchySpec
@@ -706,6 +710,16 @@ class TimingOverride(Section):
     """End of write data to read, same bank group."""
     wtr_s_ps: int | None
     """End of write data to read, other bank group."""
+
+
+class TlbSpec(Section):
+    """The TLB that a core asks last, of pages of 4 KiB."""
+    entries: int
+    """Pages that it knows."""
+    walk_cycles: int
+    """Cycles of a page walk besides the access to the last level of the page table."""
+    ways: int
+    """Associativity."""
 
 
 class TouchdropAppSpec(Section):

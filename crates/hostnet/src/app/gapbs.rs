@@ -8,9 +8,8 @@
 use super::Site;
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::units::Size;
 use crate::kernel::Stream as Rng;
-use crate::memory::region::{self, Kind, Pages, Sharing};
+use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,8 +37,8 @@ pub struct GapbsSpec {
     #[serde(default = "degree")]
     pub degree: u32,
     /// Contiguous physical memory; larger pieces of an array lie anywhere.
-    #[serde(default = "region::contiguous")]
-    pub contiguous: Size,
+    #[serde(default)]
+    pub contiguous: Contiguous,
 }
 fn degree() -> u32 {
     16
@@ -55,7 +54,7 @@ impl GapbsSpec {
         if !(4..=64).contains(&self.degree) || self.degree % 4 != 0 {
             return Err(format!("degree = {} is not a multiple of 4 within 4 to 64", self.degree));
         }
-        region::check_contiguous(self.contiguous, region::contiguous())?;
+        self.contiguous.check(PAGE)?;
         Ok(())
     }
 }
@@ -145,13 +144,13 @@ impl Gapbs {
         s.check()?;
         let (nodes, edges) = (1u64 << s.scale, u64::from(2 * s.degree));
         let mut rng = Rng::new(site.seed, "gapbs", 0);
-        let page = s.contiguous.0 / LINE;
+        let page = PAGE.0 / LINE;
         let search = s.kernel == Kernel::Betweenness;
         // Elements of `bits` bits; arrays that a kernel lacks take one page.
         let mut array = |used: bool, elements: u64, bits: u64| {
-            let lines = if used { (elements * bits).div_ceil(8 * LINE).next_multiple_of(page) } else { page };
+            let lines = s.contiguous.whole(if used { (elements * bits).div_ceil(8 * LINE) } else { 1 }, page);
             let r = site.map.add(lines, Kind::App, Sharing::Shared, site.tenant);
-            let pages = Pages::new(site.map.get(r).base, lines, page, rng.below(u64::MAX));
+            let pages = Pages::new(site.map.get(r).base, lines, s.contiguous, page, rng.below(u64::MAX));
             Array { pages, per_line: (8 * LINE / bits).trailing_zeros() }
         };
         let index = array(true, nodes, 64);
@@ -366,7 +365,7 @@ mod tests {
 
     fn gapbs(kernel: &str, scale: u32, map: &mut AddressMap) -> Gapbs {
         let spec: GapbsSpec = toml::from_str(&format!("kernel = \"{kernel}\"\nscale = {scale}")).unwrap();
-        Gapbs::build(&spec, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None }).unwrap()
+        Gapbs::build(&spec, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None }).unwrap()
     }
 
     /// Breadth-first searches of a stored random graph find as many nodes at each depth as the recurrence says.

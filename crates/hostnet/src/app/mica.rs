@@ -310,7 +310,7 @@ mod tests {
             instructions: 250,
         };
         let mut map = AddressMap::default();
-        let site = Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None };
+        let site = Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None };
         Mica::build(&spec, site).unwrap()
     }
 

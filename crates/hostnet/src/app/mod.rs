@@ -6,12 +6,14 @@ pub mod l3fwd;
 pub mod lpm;
 pub mod memcached;
 pub mod mica;
+mod mmu;
 pub mod redis;
 pub mod stream;
 pub mod tcp_receive;
 pub mod touchdrop;
 pub mod xmem;
 
+use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::Stream;
 use crate::memory::region::AddressMap;
@@ -163,6 +165,8 @@ pub struct Site<'a> {
     pub cores: &'a [u16],
     pub seed: u64,
     pub capture: Option<&'a Arc<Capture>>,
+    /// The cores' second-level TLB.
+    pub stlb: Option<&'a TlbSpec>,
 }
 
 impl App {

@@ -4,12 +4,13 @@
 //! The index and every object lie where Redis 6 with jemalloc puts them. A client costs its server
 //! system calls and copies; it runs elsewhere and touches lines that stay on the chip, so it is not simulated.
 
+use super::mmu::Mmu;
 use super::Site;
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
 use crate::kernel::Stream as Rng;
-use crate::memory::region::{self, Kind, Pages, Sharing};
+use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,8 +53,8 @@ pub struct RedisSpec {
     #[serde(default = "socket")]
     pub socket: Size,
     /// Contiguous physical memory; larger pieces of the heap lie anywhere.
-    #[serde(default = "region::contiguous")]
-    pub contiguous: Size,
+    #[serde(default)]
+    pub contiguous: Contiguous,
 }
 fn connections() -> u32 {
     2
@@ -89,7 +90,7 @@ impl RedisSpec {
                 return Err(format!("{key} = {v} is not within 1 to 4096"));
             }
         }
-        region::check_contiguous(self.contiguous, region::contiguous())?;
+        self.contiguous.check(PAGE)?;
         if self.socket.0 < self.value.0 {
             return Err(format!("socket = \"{}\" does not hold a value of \"{}\"", self.socket, self.value));
         }
@@ -141,12 +142,18 @@ impl Index {
 struct Slab {
     pages: Pages,
     size: u64,
+    /// Number of its first page among the server's.
+    first: u64,
 }
 
 impl Slab {
     #[inline]
     fn line(&mut self, i: u32) -> u64 {
         self.pages.line(u64::from(i) * self.size / LINE)
+    }
+    #[inline]
+    fn page(&self, i: u32) -> u64 {
+        self.first + u64::from(i) * self.size / PAGE.0
     }
     /// Runs of lines that hold the first `bytes` bytes of object `i` from its `from`-th line on.
     fn each_run(&mut self, i: u32, bytes: u64, from: u64, mut f: impl FnMut(u64, u32)) {
@@ -199,6 +206,7 @@ struct Server {
     connection: usize,
     /// Object and string that the last SET freed: the allocator hands them out first.
     freed: u32,
+    mmu: Option<Mmu>,
     /// Where each key's object and string lie. Only SET moves them.
     slots: Vec<u32>,
 }
@@ -224,10 +232,13 @@ impl Redis {
                 let r = map.add(lines, Kind::App, Sharing::Core(core), site.tenant);
                 map.get(r).base
             };
+            let mut pages = 0;
             let mut slab = |objects: u64, size: u64| {
-                let page = s.contiguous.0 / LINE;
-                let lines = (objects * size).div_ceil(LINE).next_multiple_of(page);
-                Slab { pages: Pages::new(region(lines), lines, page, rng.below(u64::MAX)), size }
+                let page = PAGE.0 / LINE;
+                let lines = s.contiguous.whole((objects * size).div_ceil(LINE), page);
+                let first = pages;
+                pages += lines / page;
+                Slab { pages: Pages::new(region(lines), lines, s.contiguous, page, rng.below(u64::MAX)), size, first }
             };
             let buckets = slab(s.keys.next_power_of_two(), BUCKET);
             let entries = slab(s.keys, ENTRY);
@@ -237,7 +248,9 @@ impl Redis {
             let buffers = (0..s.connections).map(|_| Ring { base: region(batch), lines: batch, at: 0 }).collect();
             let lines = s.socket.0 / LINE;
             let socket = Ring { base: region(lines), lines, at: 0 };
+            let mmu = site.stlb.map(|t| Mmu::new(t, pages, core, site.tenant, map, &mut rng)).transpose()?;
             servers.push(Server {
+                mmu,
                 buckets,
                 entries,
                 keys,
@@ -285,6 +298,21 @@ impl Redis {
     }
 }
 
+/// The page table's line that `page` has to wait for, and cycles besides.
+fn walk(mmu: &mut Option<Mmu>, page: u64) -> Option<(u64, u16)> {
+    mmu.as_mut().and_then(|m| m.walk(page).map(|line| (line, m.walk)))
+}
+
+/// A load of object `i` whose address the load before gives.
+fn chase(mmu: &mut Option<Mmu>, slab: &mut Slab, i: u32, p: &mut Program) {
+    let mut delay = 0;
+    if let Some((line, cycles)) = walk(mmu, slab.page(i)) {
+        p.push(Op::Chase { line, delay: 0 });
+        delay = cycles;
+    }
+    p.push(Op::Chase { line: slab.line(i), delay });
+}
+
 impl Server {
     /// Ends a connection's turn and begins the next one's: the kernel copies what SETs receive and GETs reply.
     fn turn(&mut self, spec: &RedisSpec, value_lines: u64, p: &mut Program) {
@@ -314,37 +342,57 @@ impl Server {
     /// the core predicts; of the key's own, the comparison is off the critical path.
     fn find(&mut self, index: &Index, key: u32, p: &mut Program) {
         let bucket = index.bucket(key);
-        p.push(Op::Anchor { line: self.buckets.line(bucket as u32) });
+        let line = self.buckets.line(bucket as u32);
+        match walk(&mut self.mmu, self.buckets.page(bucket as u32)) {
+            Some((entry, cycles)) => {
+                p.push(Op::Anchor { line: entry });
+                p.push(Op::Chase { line, delay: cycles });
+            }
+            None => p.push(Op::Anchor { line }),
+        }
         let mut at = index.heads[bucket as usize];
         while at != key {
-            p.push(Op::Chase { line: self.entries.line(at), delay: 0 });
-            p.push(Op::Chase { line: self.keys.line(at), delay: 0 });
+            chase(&mut self.mmu, &mut self.entries, at, p);
+            chase(&mut self.mmu, &mut self.keys, at, p);
             p.push(Op::Chase { line: self.entries.line(at), delay: REDIRECT });
             at = index.next[at as usize];
         }
-        p.push(Op::Chase { line: self.entries.line(key), delay: 0 });
+        chase(&mut self.mmu, &mut self.entries, key, p);
+        if let Some((line, _)) = walk(&mut self.mmu, self.keys.page(key)) {
+            p.push(Op::DependentLoad { line, lines: 1 });
+        }
         p.push(Op::DependentLoad { line: self.keys.line(key), lines: 1 });
     }
 
     /// The object notes its use; its string is copied to the reply.
     fn get(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
-        let object = self.objects.line(key);
-        p.push(Op::Chase { line: object, delay: 0 });
-        p.push(Op::DependentStore { line: object, lines: 1 });
-        p.push(Op::Chase { line: self.values.line(key), delay: 0 });
+        chase(&mut self.mmu, &mut self.objects, key, p);
+        p.push(Op::DependentStore { line: self.objects.line(key), lines: 1 });
+        chase(&mut self.mmu, &mut self.values, key, p);
+        self.second_page(key, bytes, p);
         self.values.each_run(key, bytes + STRING, 1, |line, lines| p.push(Op::DependentLoad { line, lines }));
         let line = self.buffers[self.connection].take(value_lines);
         p.push(Op::Store { line, lines: value_lines as u32 });
+    }
+
+    /// Strings that cross into another page need it translated, too.
+    fn second_page(&mut self, i: u32, bytes: u64, p: &mut Program) {
+        let end = (u64::from(i) * self.values.size + bytes + STRING - 1) / PAGE.0;
+        for page in self.values.page(i) + 1..=self.values.first + end {
+            if let Some((line, _)) = walk(&mut self.mmu, page) {
+                p.push(Op::DependentLoad { line, lines: 1 });
+            }
+        }
     }
 
     /// A new object and string, where the last ones freed were; the old ones are freed.
     fn set(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
         let new = std::mem::replace(&mut self.freed, self.slots[key as usize]);
         let old = std::mem::replace(&mut self.slots[key as usize], new);
-        let object = self.objects.line(old);
-        p.push(Op::Chase { line: object, delay: 0 });
-        p.push(Op::DependentStore { line: object, lines: 1 });
-        p.push(Op::Chase { line: self.values.line(old), delay: 0 }); // its header says how large it is
+        chase(&mut self.mmu, &mut self.objects, old, p);
+        p.push(Op::DependentStore { line: self.objects.line(old), lines: 1 });
+        chase(&mut self.mmu, &mut self.values, old, p); // its header says how large it is
+        self.second_page(new, bytes, p);
         let line = self.buffers[self.connection].take(value_lines);
         p.push(Op::Load { line, lines: value_lines as u32 });
         self.values.each_run(new, bytes + STRING, 0, |line, lines| p.push(Op::Store { line, lines }));
@@ -361,7 +409,7 @@ mod tests {
     fn redis(command: &str, keys: u64, map: &mut AddressMap) -> Redis {
         let text = format!("command = \"{command}\"\nkeys = {keys}\nvalue = \"1 KiB\"");
         let spec: RedisSpec = toml::from_str(&text).unwrap();
-        Redis::build(&spec, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None }).unwrap()
+        Redis::build(&spec, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None }).unwrap()
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::Site;
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
 use crate::kernel::Stream as Rng;
-use crate::memory::region::{self, Kind, Pages, Sharing};
+use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,8 @@ pub struct StreamSpec {
     #[serde(default = "instructions")]
     pub instructions: u32,
     /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
-    #[serde(default = "region::contiguous")]
-    pub contiguous: Size,
+    #[serde(default)]
+    pub contiguous: Contiguous,
 }
 fn all() -> f64 {
     1.0
@@ -62,7 +62,7 @@ impl StreamSpec {
                 self.read_fraction
             ));
         }
-        region::check_contiguous(self.contiguous, Size(LINE))?;
+        self.contiguous.check(Size(LINE))?;
         if self.buffer.0 == 0 || self.buffer.0 > 1 << 40 || self.buffer.0 % LINE != 0 {
             return Err(format!("buffer = \"{}\" is not a multiple of 64 B up to 1024 GiB", self.buffer));
         }
@@ -103,12 +103,12 @@ impl Stream {
             .cores
             .iter()
             .map(|c| {
-                let run = s.contiguous.0 / LINE;
-                let whole = lines.next_multiple_of(run);
+                let page = PAGE.0 / LINE;
+                let whole = s.contiguous.whole(lines, page);
                 let r = site.map.add(whole, Kind::App, Sharing::Core(*c), site.tenant);
                 let mut rng = Rng::new(site.seed, "stream", (*c).into());
                 let key = rng.below(u64::MAX);
-                let pages = Pages::new(site.map.get(r).base, whole, run, key);
+                let pages = Pages::new(site.map.get(r).base, whole, s.contiguous, page, key);
                 Walk { pages, at: rng.below(lines), run_left: 0, owed: 0.0 }
             })
             .collect();
@@ -158,7 +158,8 @@ mod tests {
         let spec: StreamSpec = toml::from_str(&text).unwrap();
         let mut map = AddressMap::default();
         let mut s =
-            Stream::build(&spec, Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None }).unwrap();
+            Stream::build(&spec, Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None })
+                .unwrap();
         s.cores[0].at = 0;
         let (mut rng, mut p) = (Rng::new(1, "test", 0), Program::default());
         while p.ops.iter().filter(|o| matches!(o, Op::Load { .. })).count() < s.lines as usize {

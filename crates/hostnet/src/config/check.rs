@@ -78,9 +78,19 @@ fn platform(s: &Scenario) -> Check {
         format!("platform.core.count = {} is more than the 64 cores the snoop filter tracks", p.core.count)
     })?;
     need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
+    if let Some(t) = &p.core.stlb {
+        t.check().map_err(|e| format!("platform.core.{e}"))?;
+    }
     if let Some(f) = &p.core.prefetch {
         f.check().map_err(|e| format!("platform.core.prefetch.{e}"))?;
     }
+    let peak = p.memory.peak_gbs();
+    need((0.0..=peak).contains(&p.background_read_gbs), || {
+        format!(
+            "platform.background_read_gbs = {} is not within 0 to the memory's {peak:.1} GB/s",
+            p.background_read_gbs
+        )
+    })?;
     p.caches.check().map_err(|e| format!("platform.{e}"))?;
     Controller::new(&p.memory).map(drop).map_err(|e| format!("platform.memory.{e}"))
 }

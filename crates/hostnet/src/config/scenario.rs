@@ -29,6 +29,9 @@ pub struct Platform {
     /// What it models.
     #[serde(default)]
     pub description: String,
+    /// Reads of memory by a system that is otherwise idle, GB/s: of lines anywhere, at random times.
+    #[serde(default)]
+    pub background_read_gbs: f64,
     /// Cores.
     pub core: CoreSpec,
     /// Caches and crossbar.

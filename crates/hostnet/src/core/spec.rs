@@ -46,4 +46,34 @@ pub struct CoreSpec {
     /// Stream prefetcher of the L2; none when absent. It follows application memory, not buffers of a NIC.
     #[serde(default)]
     pub prefetch: Option<PrefetchSpec>,
+    /// Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it.
+    #[serde(default)]
+    pub stlb: Option<TlbSpec>,
+}
+
+/// The TLB that a core asks last, of pages of 4 KiB.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TlbSpec {
+    /// Pages that it knows.
+    pub entries: u32,
+    /// Associativity.
+    pub ways: u32,
+    /// Cycles of a page walk besides the access to the last level of the page table.
+    pub walk_cycles: u16,
+}
+
+impl TlbSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        let sets = self.entries / self.ways.max(1);
+        if !(1..=24).contains(&self.ways) || !sets.is_power_of_two() || sets * self.ways != self.entries {
+            return Err(format!(
+                "stlb.entries = {} in ways = {}: the sets must be a power of two, of 1 to 24 ways",
+                self.entries, self.ways
+            ));
+        }
+        Ok(())
+    }
 }

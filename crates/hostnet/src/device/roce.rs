@@ -8,7 +8,7 @@ use super::endpoint::{check_counts, check_link, defaults, on_link, Direction, Ne
 use super::pcie::Wire;
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
-use crate::memory::region::{self, Pages};
+use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,8 +63,8 @@ pub struct RoceSpec {
     #[serde(default = "defaults::tags")]
     pub tags: u32,
     /// Contiguous physical memory of the buffer; larger pieces lie anywhere.
-    #[serde(default = "region::contiguous")]
-    pub contiguous: Size,
+    #[serde(default)]
+    pub contiguous: Contiguous,
 }
 fn mtu() -> Size {
     Size(4096)
@@ -100,9 +100,7 @@ impl RoceSpec {
         if !self.mtu.0.is_power_of_two() || !(256..=4096).contains(&self.mtu.0) {
             return Err(format!("mtu = \"{}\" is not one of 256, 512, 1024, 2048 and 4096 B", self.mtu));
         }
-        for (key, s) in
-            [("message", self.message), ("transmit_buffer", self.transmit_buffer), ("contiguous", self.contiguous)]
-        {
+        for (key, s) in [("message", self.message), ("transmit_buffer", self.transmit_buffer)] {
             if s.0 == 0 || s.0 % self.mtu.0 != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of mtu = \"{}\"", self.mtu));
             }
@@ -110,7 +108,7 @@ impl RoceSpec {
         if self.buffer.0 == 0 || self.buffer.0 % self.message.0 != 0 {
             return Err(format!("buffer = \"{}\" is not a multiple of message = \"{}\"", self.buffer, self.message));
         }
-        region::check_contiguous(self.contiguous, self.mtu)?;
+        self.contiguous.check(self.mtu)?;
         if self.xon.0 > self.xoff.0 {
             return Err(format!("xon = \"{}\" is above xoff = \"{}\"", self.xon, self.xoff));
         }

@@ -4,7 +4,7 @@
 use super::endpoint::{check_counts, defaults, Direction, Next};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::{Stream, Time};
-use crate::memory::region::{self, Pages};
+use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,8 +47,8 @@ pub struct SsdSpec {
     #[serde(default = "defaults::page")]
     pub page: Size,
     /// Contiguous physical memory of the buffers; larger pieces lie anywhere.
-    #[serde(default = "region::contiguous")]
-    pub contiguous: Size,
+    #[serde(default)]
+    pub contiguous: Contiguous,
 }
 fn one() -> u32 {
     1
@@ -79,12 +79,7 @@ impl SsdSpec {
         if self.cores > self.count {
             return Err(format!("cores = {} are more than the {} devices", self.cores, self.count));
         }
-        for (key, s) in [
-            ("block", self.block),
-            ("interleave", self.interleave),
-            ("page", self.page),
-            ("contiguous", self.contiguous),
-        ] {
+        for (key, s) in [("block", self.block), ("interleave", self.interleave), ("page", self.page)] {
             if s.0 == 0 || s.0 % LINE != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of 64 B"));
             }
@@ -95,9 +90,13 @@ impl SsdSpec {
         if !self.page.0.is_power_of_two() {
             return Err(format!("page = \"{}\" is not a power of two", self.page));
         }
-        region::check_contiguous(self.contiguous, self.interleave.max(self.page))
+        let contiguous = self.contiguous.check(self.interleave.max(self.page));
+        contiguous
             .map_err(|e| format!("{e}; it holds interleave = \"{}\" and page = \"{}\"", self.interleave, self.page))?;
-        if self.block.0 % self.interleave.0 != 0 || self.contiguous.0 % self.interleave.0 != 0 {
+        if !self.interleave.0.is_power_of_two() {
+            return Err(format!("interleave = \"{}\" is not a power of two", self.interleave));
+        }
+        if self.block.0 % self.interleave.0 != 0 {
             return Err(format!("interleave = \"{}\" does not divide block = \"{}\"", self.interleave, self.block));
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! From a scenario to a cold host.
 
+use super::background::Background;
 use super::measure::Window;
 use super::storage::Storage;
 use super::tcp::Tcp;
@@ -16,7 +17,7 @@ use crate::device::nic::Nic;
 use crate::device::roce::Roce;
 use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Events, Stream, Time};
-use crate::memory::region::{AddressMap, Kind, Pages, Sharing};
+use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
 use crate::placement::iat::Iat;
 use crate::placement::{ddio, Policy};
@@ -94,7 +95,8 @@ impl Host {
             map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
         } else {
             for (t, tenant) in s.tenants.iter().enumerate() {
-                let site = Site { map: &mut map, tenant: t as u8, cores: &groups[t], seed, capture: capture.as_ref() };
+                let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
+                let site = Site { map: &mut map, tenant: t as u8, cores, seed, capture, stlb };
                 let app = App::build(&tenant.app, s.traffic.packet.0 as u32, site)?;
                 if let App::Memcached(m) = &app {
                     let largest = m.largest_reply().max(m.largest_request());
@@ -121,7 +123,7 @@ impl Host {
             masks.push(ddio::low_ways(s.platform.caches.llc.ways));
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
-        let tenants = s.tenants.len();
+        let (tenants, span) = (s.tenants.len(), map.span());
         let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
         mem.ideal_network = s.placement.policy == Policy::Ideal;
@@ -154,6 +156,7 @@ impl Host {
             iio,
             tcp: super::tcp::parts(s).and_then(|(t, _)| Tcp::new(s, &groups[t])),
             storage,
+            background: Background::new(s, span),
             apps,
             cores,
             source,
@@ -183,24 +186,24 @@ impl Host {
 /// The scenario's devices, each with its lanes and tags, and their buffers in `map`.
 fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>) -> Vec<(Endpoint, u32, u32)> {
     let mut out = Vec::new();
-    let mut buffer = |what: &str, index: usize, lines: u64, page: u64| {
-        let page = page / LINE;
-        let lines = lines.next_multiple_of(page);
+    let mut buffer = |what: &str, index: usize, lines: u64, contiguous: Contiguous| {
+        let page = PAGE.0 / LINE;
+        let lines = contiguous.whole(lines, page);
         let r = map.add(lines, Kind::Io, Sharing::Device, 0);
         let mut rng = Stream::new(s.seed, what, index as u64);
         let key = rng.below(u64::MAX);
-        (Pages::new(map.get(r).base, lines, page, key), rng)
+        (Pages::new(map.get(r).base, lines, contiguous, page, key), rng)
     };
     for spec in &s.peripherals {
         match spec {
             PeripheralSpec::Ssd(spec) => {
                 for _ in 0..spec.count {
-                    let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.contiguous.0);
+                    let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.contiguous);
                     out.push((Endpoint::Ssd(Ssd::new(spec, pages, rng)), spec.lanes, spec.tags));
                 }
             }
             PeripheralSpec::Roce(spec) => {
-                let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.contiguous.0);
+                let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.contiguous);
                 out.push((Endpoint::Roce(Roce::new(spec, pages)), spec.lanes, spec.tags));
             }
             PeripheralSpec::Ethernet(spec) => {
@@ -224,7 +227,8 @@ fn frame_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<
         let (frames, completions) = (add(lines, Kind::Rx), add(COMPLETIONS, Kind::Rx));
         let structures = add(lines / page, Kind::App);
         let key = Stream::new(s.seed, "frames", (*c).into()).below(u64::MAX);
-        FrameMemory { pages: Pages::new(frames, lines, page, key), frames, completions, structures }
+        let pages = Pages::new(frames, lines, Contiguous::Pieces(nic.page), PAGE.0 / LINE, key);
+        FrameMemory { pages, frames, completions, structures }
     };
     groups[tenant].iter().map(&mut piece).collect()
 }

@@ -181,6 +181,7 @@ impl Host {
             ("acc_io_wr", Class::IoWr),
             ("acc_io_rd", Class::IoRd),
             ("acc_io_evct", Class::IoEvct),
+            ("acc_background_rd", Class::BackgroundRd),
         ];
         let (mut read, mut written) = (0, 0);
         for (name, c) in classes {

@@ -1,5 +1,6 @@
 //! A host: wired from its scenario, driven by the calendar.
 
+mod background;
 mod build;
 mod directed;
 mod load;
@@ -66,6 +67,7 @@ pub struct Host {
     iio: Option<Iio>,
     tcp: Option<tcp::Tcp>,
     storage: Option<storage::Storage>,
+    background: Option<background::Background>,
     apps: Vec<App>,
     cores: Vec<CoreState>,
     source: Option<Source>,
@@ -92,6 +94,7 @@ impl Host {
         if let Some(iio) = &mut self.iio {
             iio.start(&mut self.cal, self.now);
         }
+        self.next_background();
         self.start_tcp();
         if self.spec.placement.iat.is_some() {
             self.cal.push(self.now, Event::Epoch);
@@ -189,12 +192,12 @@ impl Host {
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
             Event::Fill(id) => {
                 use memory::Op;
-                let nic = self.mem.op(id) == Op::NicRead;
-                if !nic {
+                if !matches!(self.mem.op(id), Op::NicRead | Op::Background) {
                     self.mem.ended(id, now);
                 }
                 let t = self.mem.finish(id);
                 match (t.op, &mut self.iio) {
+                    (Op::Background, _) => {}
                     (Op::NicRead, _) => self.nic.on_fill(&mut self.cal, t.who, now),
                     (Op::IoRead | Op::IoWrite, Some(iio)) => {
                         iio.on_line(&mut self.mem, &mut self.cal, &t, now);
@@ -255,6 +258,7 @@ impl Host {
             Event::Emit(_) | Event::Segment | Event::Ack | Event::Probe(_) | Event::Interrupt(_) => self.on_network(e),
             Event::Epoch => self.epoch(),
             Event::Sample => self.on_sample(),
+            Event::Background => self.on_background(),
         }
     }
 

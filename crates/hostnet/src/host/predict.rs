@@ -55,7 +55,7 @@ impl Host {
             }
             o.cores += f64::from(t.cores);
             o.core_writes = 1.0 / s.read_fraction - 1.0;
-            o.core_run = (s.contiguous.0 / LINE) as f64;
+            o.core_run = s.contiguous.mean_lines();
         }
         let op = match self.spec.peripherals.as_slice() {
             [] => return (o.cores > 0.0).then_some(o),
@@ -74,7 +74,7 @@ impl Host {
             [PeripheralSpec::Roce(nic)] => {
                 o.device_gbs = nic.payload_gbs();
                 o.device_streams = 1.0;
-                o.device_run = (nic.contiguous.0.min(nic.buffer.0) / LINE) as f64;
+                o.device_run = nic.contiguous.mean_lines().min((nic.buffer.0 / LINE) as f64);
                 nic.op
             }
             _ => return None,

@@ -4,8 +4,9 @@ use super::Host;
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::{Cpu, Program};
+use crate::kernel::units::Size;
 use crate::kernel::{Stream, Time};
-use crate::memory::region::{AddressMap, Kind, Pages, Sharing};
+use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Txn, LINE};
 use crate::meter::Values;
 use crate::stack::block::{BlockSpec, Books};
@@ -53,14 +54,17 @@ impl Storage {
                 let page_lines = ssd.page.0 / LINE;
                 let pages = ssd.lines().div_ceil(page_lines);
                 // Structures of neighbouring pages are neighbours.
-                let run = ssd.contiguous.0 / ssd.page.0;
+                let (pieces, per_page) = match ssd.contiguous {
+                    Contiguous::Buddy => (Contiguous::Buddy, PAGE.0 / ssd.page.0),
+                    Contiguous::Pieces(s) => (Contiguous::Pieces(Size(s.0 / ssd.page.0 * PAGE.0)), 1),
+                };
+                let whole = pieces.whole(pages, per_page);
                 let mut add = |lines: u64| {
                     let r = map.add(lines, Kind::Io, Sharing::Core(core), tenant);
                     map.get(r).base
                 };
                 let mut rng = Stream::new(s.seed, "block layer", devices.len() as u64);
-                let structures =
-                    Pages::new(add(pages.next_multiple_of(run)), pages.next_multiple_of(run), run, rng.below(u64::MAX));
+                let structures = Pages::new(add(whole), whole, pieces, per_page, rng.below(u64::MAX));
                 let (lists, table) = (add(spec.list_lines(pages)), add(BlockSpec::table_lines(pages)));
                 let books = Books::new(structures, lists, table, pages, rng.below(pages));
                 devices.push(Some(Device { books, core, page_lines, lines: 0, due: 0 }));
@@ -122,9 +126,9 @@ impl Host {
     }
 
     /// Caches without timing: the kernel sees to the pages of `lines` lines of each device, one device after another as its
-    /// pages come.
-    pub(super) fn warm_storage(&mut self, program: &mut Program, lines: u64) {
-        let (Some(mut storage), Some(spec)) = (self.storage.take(), self.spec.platform.block.clone()) else { return };
+    /// pages come. Returns how many devices there are.
+    pub(super) fn warm_storage(&mut self, program: &mut Program, lines: u64) -> u64 {
+        let (Some(mut storage), Some(spec)) = (self.storage.take(), self.spec.platform.block.clone()) else { return 0 };
         let pages = storage.devices.iter().flatten().map(|d| lines / d.page_lines).max().unwrap_or(0);
         for i in 0..pages {
             for d in storage.devices.iter_mut().flatten().filter(|d| i < lines / d.page_lines) {
@@ -133,7 +137,9 @@ impl Host {
                 self.execute_at_once(d.core, program);
             }
         }
+        let devices = storage.devices.iter().flatten().count() as u64;
         self.storage = Some(storage);
+        devices
     }
 
     /// The same until the LLC is full, which nothing else may fill: sets do not fill evenly.

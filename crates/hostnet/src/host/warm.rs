@@ -9,13 +9,20 @@ use crate::core::{Op, Program};
 use crate::device::nic::SweepTx;
 use crate::kernel::Time;
 use crate::memory::spec::{CleanVictim, LlcRole};
-use crate::memory::{Sweep, LINE};
+use crate::memory::{Inbound, Sweep, LINE};
 use crate::stack::qp::Outcome;
 
 /// Requests between two looks at whether the caches are steady, at least.
 const CHUNK: u64 = 8192;
 /// Requests after which warming ends whatever the caches do.
 const MOST: u64 = 4_000_000;
+/// For how long a copy of the host runs to tell rates, and for how long before.
+const TRIAL: Time = Time(100_000_000);
+const BEFORE: Time = Time(20_000_000);
+/// Lines of each device between two turns of the applications: some pages.
+const ROUND: u64 = 1 << 10;
+/// Rounds without a line for the LLC after which none will come: the kernel's caches are full by then.
+const PATIENCE: u32 = 1000;
 
 impl Host {
     /// Serves packets at once until every ring has been around twice, the caches no longer fill up and
@@ -71,6 +78,13 @@ impl Host {
         let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
         self.mem.functional = true;
         self.warm_tcp(&mut program);
+        if self.storage.is_some() && stores_only && self.apps.iter().all(App::warms_by_stores) && !self.apps.is_empty()
+        {
+            self.fill_by_rates(&mut program, private);
+            self.mem.functional = false;
+            self.mem.restart_meters(self.now);
+            return;
+        }
         self.fill_with_books(&mut program);
         // Full of the kernel's lines the LLC looks steady from the start; applications take their share in some rounds more.
         let rounds = if self.storage.is_some() { 20 } else { 4 };
@@ -99,6 +113,68 @@ impl Host {
         }
         self.mem.functional = false;
         self.mem.restart_meters(self.now);
+    }
+
+    /// The same for applications that store little beside devices whose pages the kernel keeps books about: what the LLC
+    /// holds of either takes tens of milliseconds to settle. A copy of the host runs for a moment and tells how many lines
+    /// each application gives to the LLC for each line of the devices; in that proportion both fill it.
+    fn fill_by_rates(&mut self, program: &mut Program, private: u64) {
+        let cores = self.cores.len() as u64;
+        let mut moved = 0;
+        while moved < 2 * private * cores {
+            moved += self.free_run_at_once(program, false).max(1);
+        }
+        let mut trial = self.clone();
+        trial.mem.functional = false;
+        trial.run_for(BEFORE);
+        trial.restart_window();
+        trial.run_for(TRIAL);
+        let device_lines = trial.mem.stats.io_llc.max(1) as f64;
+        let rates = trial.mem.stats.tenants.iter().map(|t| t.dirty_fills as f64 / device_lines);
+        let rates: Vec<f64> = rates.take(self.apps.len()).collect();
+        let into_llc = matches!(self.mem.io_inbound, Inbound::Llc { .. });
+        let llc = self.spec.platform.caches.llc.size.0 / LINE;
+        let (mut owed, mut fills, mut without) = (vec![0.0; rates.len()], 0, 0);
+        let before = self.dirty_fills();
+        while fills < 2 * llc && without < PATIENCE {
+            let devices = self.warm_storage(program, ROUND);
+            if let Some(iio) = self.iio.as_mut().filter(|_| into_llc) {
+                iio.write_at_once(&mut self.mem, &mut self.cal, ROUND / 4);
+            }
+            for c in 0..self.cores.len() {
+                let t = self.cores[c].tenant as usize;
+                let Some(rate) = rates.get(t) else { continue };
+                let share = f64::from(self.spec.tenants[t].cores);
+                owed[t] += rate * (devices * ROUND) as f64 / share;
+                self.spill_at_once(c, &mut owed[t], program);
+            }
+            let now = self.dirty_fills() - before;
+            without = if now == fills { without + 1 } else { 0 };
+            fills = now;
+        }
+    }
+
+    fn dirty_fills(&self) -> u64 {
+        self.mem.stats.tenants.iter().map(|t| t.dirty_fills).sum()
+    }
+
+    /// The application of core `c` stores until `owed` lines have gone to the LLC.
+    fn spill_at_once(&mut self, c: usize, owed: &mut f64, program: &mut Program) {
+        while *owed >= 1.0 {
+            program.ops.clear();
+            let state = &mut self.cores[c];
+            self.apps[state.tenant as usize].stores(state.local.into(), &mut state.rng, program);
+            let before = *owed;
+            for op in &program.ops {
+                let (Op::Store { line, lines } | Op::DependentStore { line, lines }) = *op else { continue };
+                for l in line..line + u64::from(lines) {
+                    *owed -= f64::from(u8::from(self.mem.spill_at_once(&mut self.cal, c, l)));
+                }
+            }
+            if *owed == before {
+                *owed = 0.0; // all that it stores to stays with the cores
+            }
+        }
     }
 
     fn serve_at_once(&mut self, program: &mut Program) {

@@ -43,6 +43,8 @@ pub enum Event {
     Epoch,
     /// A sample of the timeline.
     Sample,
+    /// The system behind everything that is simulated reads a line.
+    Background,
 }
 
 impl Event {

@@ -146,7 +146,7 @@ impl Memory {
                 self.stream(cal, line, now);
                 cal.push(now + self.lat.noc, Event::Fill(id));
             }
-            Op::NicRead => unreachable!("the NIC reads through nic_read"),
+            Op::NicRead | Op::Background => unreachable!("goes to memory without admission"),
         }
     }
 
@@ -252,6 +252,16 @@ impl Memory {
         }
     }
 
+    /// Without time: `core` stores to `line`, and the line goes on to the LLC. False when some core has it already.
+    pub fn spill_at_once(&mut self, cal: &mut Events, core: usize, line: u64) -> bool {
+        if self.l1.iter().chain(&self.l2).any(|c| c.find(line).is_some()) {
+            return false;
+        }
+        self.stats.ledger.created += 1;
+        self.fill_llc(cal, core, line, true, Time::ZERO);
+        true
+    }
+
     /// A core's L2 gives a line to the LLC.
     pub(super) fn fill_llc(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
         let home = self.llc.home(line);
@@ -264,7 +274,9 @@ impl Memory {
             return;
         }
         debug_assert!(core < self.l2.len());
-        let mask = self.tenant_ways[self.map.of(line).tenant as usize];
+        let tenant = self.map.of(line).tenant as usize;
+        self.stats.tenants[tenant].dirty_fills += u64::from(dirty);
+        let mask = self.tenant_ways[tenant];
         self.llc_insert(cal, home, dirty, mask, now);
     }
 
@@ -377,6 +389,12 @@ impl Memory {
         let id = self.txn(Txn { transient: true, ..Txn::new(Op::NicRead, line, job, now) });
         self.read_dram(cal, id, Class::NicTxRd, now + self.lat.noc);
         None
+    }
+
+    /// A read of no simulated core; `Event::Fill` says when it is done.
+    pub fn background_read(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let id = self.txn(Txn::new(Op::Background, line, 0, now));
+        self.read_dram(cal, id, Class::BackgroundRd, now);
     }
 
     /// A device reads one line; device reads never allocate.

@@ -51,6 +51,8 @@ pub enum Op {
     IoRead,
     /// Peripheral write of a whole line through the IIO.
     IoWrite,
+    /// Read of the system behind everything that is simulated: see `host::background`.
+    Background,
 }
 
 /// A request on its way through the uncore.

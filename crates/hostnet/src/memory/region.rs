@@ -3,8 +3,10 @@
 
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
+use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What a region holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -80,65 +82,158 @@ impl AddressMap {
     }
 }
 
-/// What memory lies in one piece: a page of 4 KiB, as the authors' scripts ask for no huge ones and Redis asks for them to be
-/// off (Understanding the Host Network, artifact). docs/models.md, "Pages", has what Linux gives.
-pub fn contiguous() -> Size {
-    Size(4096)
+/// How much physical memory of a buffer lies in one piece; the pieces lie anywhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub enum Contiguous {
+    /// As Linux' buddy allocator hands out memory once it is fragmented: as much of it in pieces of each of its eleven
+    /// orders, of 4 KiB to 4 MiB. docs/models.md, "Pages", has what was measured.
+    #[default]
+    Buddy,
+    /// Pieces of one size, a power of two.
+    Pieces(Size),
 }
 
-/// The largest page of x86-64.
+/// The smallest page of x86-64.
+pub const PAGE: Size = Size(4 << 10);
+/// The largest.
 const LARGEST: Size = Size(1 << 30);
 
-/// # Errors
-/// One clause with key and value, unless `contiguous` bytes are a piece of at least `least`.
-pub fn check_contiguous(contiguous: Size, least: Size) -> Result<(), String> {
-    if !contiguous.0.is_power_of_two() || !(least..=LARGEST).contains(&contiguous) {
-        return Err(format!("contiguous = \"{contiguous}\" is not a power of two within {least} to {LARGEST}"));
+impl TryFrom<String> for Contiguous {
+    type Error = String;
+    fn try_from(s: String) -> Result<Contiguous, String> {
+        if s == "buddy" {
+            return Ok(Contiguous::Buddy);
+        }
+        let size = Size::parse(&s);
+        size.map(Contiguous::Pieces)
+            .map_err(|_| format!("expected \"buddy\" or a size such as \"32 KiB\", not \"{s}\""))
     }
-    Ok(())
 }
 
-/// Buffer whose pages lie anywhere in its region: virtual line to physical line.
+impl From<Contiguous> for String {
+    fn from(c: Contiguous) -> String {
+        c.to_string()
+    }
+}
+
+impl fmt::Display for Contiguous {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Contiguous::Buddy => f.write_str("buddy"),
+            Contiguous::Pieces(s) => s.fmt(f),
+        }
+    }
+}
+
+impl Contiguous {
+    /// # Errors
+    /// One clause with key and value, unless every piece holds `least` bytes.
+    pub fn check(self, least: Size) -> Result<(), String> {
+        match self {
+            Contiguous::Buddy if least > PAGE => {
+                Err(format!("contiguous = \"buddy\" has pieces of {PAGE}, which do not hold {least}"))
+            }
+            Contiguous::Pieces(s) if !s.0.is_power_of_two() || !(least..=LARGEST).contains(&s) => {
+                Err(format!("contiguous = \"{s}\" is not a power of two within {least} to {LARGEST}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lines of a piece on the mean.
+    pub fn mean_lines(self) -> f64 {
+        match self {
+            Contiguous::Buddy => {
+                let pieces: u64 = (0..KINDS).map(|k| CELL >> k.min(TOP)).sum();
+                (KINDS * CELL) as f64 / pieces as f64 * (PAGE.0 / LINE) as f64
+            }
+            Contiguous::Pieces(s) => (s.0 / LINE) as f64,
+        }
+    }
+
+    /// Units that a buffer of `units` takes, in whole pieces; `page` of them to a page of 4 KiB.
+    pub fn whole(self, units: u64, page: u64) -> u64 {
+        units.next_multiple_of(match self {
+            Contiguous::Buddy => CELL * page,
+            Contiguous::Pieces(s) => (s.0 * page / PAGE.0).max(1),
+        })
+    }
+}
+
+/// Orders of the buddy allocator.
+const KINDS: u64 = 11;
+/// Pages of 4 KiB in a cell: larger pieces are cut at this, 128 KiB, beyond which DRAM sees no difference.
+const CELL: u64 = 1 << TOP;
+const TOP: u64 = 5;
+
+/// A permutation of numbers below `n`: four Feistel rounds, again while the result is beyond the end.
+fn permute(x: u64, n: u64, key: u64) -> u64 {
+    if n <= 1 {
+        return 0;
+    }
+    let half = (u64::BITS - (n - 1).leading_zeros()).div_ceil(2);
+    let mask = (1u64 << half) - 1;
+    let mut x = x;
+    loop {
+        let (mut l, mut r) = (x >> half, x & mask);
+        for round in 0..4 {
+            (l, r) = (r, l ^ (mix(r ^ key.rotate_left(round * 16)) & mask));
+        }
+        x = l << half | r;
+        if x < n {
+            return x;
+        }
+    }
+}
+
+/// Buffer whose pieces lie anywhere in its region: virtual line to physical line.
 #[derive(Clone, Debug)]
 pub struct Pages {
     base: u64,
     shift: u32,
     pages: u64,
-    /// Half the bits of a page number, rounded up.
-    half: u32,
+    /// Pieces of all orders, a cell of each in turn; else pages are pieces.
+    buddy: bool,
     key: u64,
     last: (u64, u64),
 }
 
 impl Pages {
-    /// `lines` lines in pages of `page_lines` (a power of two) in the region that starts at `base`, which
-    /// must hold whole pages.
-    pub fn new(base: u64, lines: u64, page_lines: u64, key: u64) -> Pages {
-        let pages = lines.div_ceil(page_lines).max(1);
-        let bits = u64::BITS - (pages - 1).leading_zeros();
-        let shift = page_lines.trailing_zeros();
-        let mut p = Pages { base, shift, pages, half: bits.div_ceil(2), key, last: (0, 0) };
+    /// `lines` lines in pieces as `c` says, `page_lines` (a power of two) for each 4 KiB, in the region that starts at
+    /// `base`, which must hold whole pieces.
+    pub fn new(base: u64, lines: u64, c: Contiguous, page_lines: u64, key: u64) -> Pages {
+        let unit = match c {
+            Contiguous::Buddy => page_lines,
+            Contiguous::Pieces(_) => c.whole(1, page_lines),
+        };
+        let pages = lines.div_ceil(unit).max(1);
+        let buddy = c == Contiguous::Buddy;
+        let mut p = Pages { base, shift: unit.trailing_zeros(), pages, buddy, key, last: (0, 0) };
         p.last.1 = p.place(0);
         p
     }
 
-    /// A permutation of the page numbers: four Feistel rounds, again while the result is beyond the end.
     fn place(&self, page: u64) -> u64 {
-        if self.pages == 1 {
-            return 0;
+        if !self.buddy {
+            return permute(page, self.pages, self.key);
         }
-        let mask = (1u64 << self.half) - 1;
-        let mut x = page;
-        loop {
-            let (mut l, mut r) = (x >> self.half, x & mask);
-            for round in 0..4 {
-                (l, r) = (r, l ^ (mix(r ^ self.key.rotate_left(round * 16)) & mask));
-            }
-            x = l << self.half | r;
-            if x < self.pages {
-                return x;
-            }
-        }
+        // Cells of one order: which, how many, and how to count them.
+        let (cell, within) = (page / CELL, page % CELL);
+        let (turn, kind) = (cell / KINDS, cell % KINDS);
+        let order = kind.min(TOP);
+        let (whole, rest) = (self.pages.div_ceil(CELL) / KINDS, self.pages.div_ceil(CELL) % KINDS);
+        let (cells, each, nth) = if kind < TOP {
+            (whole + u64::from(rest > kind), 1, turn)
+        } else {
+            (whole * (KINDS - TOP) + rest.saturating_sub(TOP), KINDS - TOP, turn * (KINDS - TOP) + kind - TOP)
+        };
+        let pieces = CELL >> order;
+        let to = permute(nth * pieces + (within >> order), cells * pieces, self.key ^ order);
+        let cell = to / pieces;
+        let cell = cell / each * KINDS + if each == 1 { kind } else { TOP + cell % each };
+        cell * CELL + (to % pieces << order) + within % (1 << order)
     }
 
     #[inline]
@@ -155,16 +250,40 @@ impl Pages {
 mod tests {
     use super::*;
 
+    fn pieces(size: u64) -> Contiguous {
+        Contiguous::Pieces(Size(size))
+    }
+
     #[test]
     fn pages_are_a_permutation_and_keep_their_lines_together() {
-        for pages in [1u64, 2, 5, 512, 700] {
-            let mut p = Pages::new(1 << 20, pages * 64, 64, 7);
+        for (c, pages) in [1u64, 2, 5, 512, 700]
+            .map(|n| (pieces(4096), n))
+            .into_iter()
+            .chain([32, 96, 352, 3520].map(|n| (Contiguous::Buddy, n)))
+        {
+            let mut p = Pages::new(1 << 20, pages * 64, c, 64, 7);
             let mut seen: Vec<u64> = (0..pages).map(|i| p.line(i * 64)).collect();
             assert_eq!(p.line((pages - 1) * 64 + 63), seen[pages as usize - 1] + 63);
             seen.sort_unstable();
             let all: Vec<u64> = (0..pages).map(|i| (1 << 20) + i * 64).collect();
-            assert_eq!(seen, all);
+            assert_eq!(seen, all, "{c}");
         }
+    }
+
+    /// Eleven orders with a share each: cells of 32 pages hold 32, 16, 8, 4, 2 and, six times, one piece.
+    #[test]
+    fn a_fragmented_buffer_has_as_much_memory_in_pieces_of_each_order() {
+        let cells = 11 * 400;
+        let mut p = Pages::new(0, cells * CELL, Contiguous::Buddy, 1, 3);
+        let places: Vec<u64> = (0..cells * CELL).map(|i| p.line(i)).collect();
+        let breaks = places.windows(2).filter(|w| w[1] != w[0] + 1).count() as f64;
+        let pieces = (32 + 16 + 8 + 4 + 2 + 6) as f64 * 400.0;
+        assert!((breaks / pieces - 1.0).abs() < 0.01, "{breaks} breaks, {pieces} pieces");
+        assert!((Contiguous::Buddy.mean_lines() - 352.0 / 68.0 * 64.0).abs() < 1e-9);
+        let runs = |cell: usize| places[cell * 32..][..32].windows(2).filter(|w| w[1] == w[0] + 1).count();
+        assert!((0..400).all(|i| runs(11 * i + 5) == 31 && runs(11 * i + 10) == 31));
+        let neighbours: usize = (0..400).map(|i| runs(11 * i)).sum();
+        assert!(neighbours < 20, "{neighbours} single pages follow each other");
     }
 
     #[test]

@@ -19,8 +19,9 @@ pub enum Class {
     IoWr,
     IoRd,
     IoEvct,
+    BackgroundRd,
 }
-pub const CLASSES: usize = 11;
+pub const CLASSES: usize = 12;
 
 impl Class {
     pub fn of_read(kind: Kind) -> Class {
@@ -40,7 +41,10 @@ impl Class {
         }
     }
     pub fn is_write(self) -> bool {
-        !matches!(self, Class::NicTxRd | Class::CpuRxRd | Class::CpuTxRdWr | Class::CpuOtherRd | Class::IoRd)
+        !matches!(
+            self,
+            Class::NicTxRd | Class::CpuRxRd | Class::CpuTxRdWr | Class::CpuOtherRd | Class::IoRd | Class::BackgroundRd
+        )
     }
     /// A write of data that a device brought, straight to memory or out of the LLC.
     pub fn is_device_write(self) -> bool {
@@ -84,6 +88,8 @@ pub struct TenantCounts {
     pub llc_misses: u64,
     /// Of hits and misses together, those on the application's own data.
     pub app: u64,
+    /// Dirty lines that came to the LLC, and were not there.
+    pub dirty_fills: u64,
 }
 
 #[derive(Clone, Debug)]

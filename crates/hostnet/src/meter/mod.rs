@@ -45,6 +45,7 @@ metrics! {
     acc_io_wr ["lines/request"] "DRAM writes by peripherals behind the IIO";
     acc_io_rd ["lines/request"] "DRAM reads by peripherals behind the IIO";
     acc_io_evct ["lines/request"] "DRAM writes of evicted peripheral buffers";
+    acc_background_rd ["lines/request"] "DRAM reads of the system behind what is simulated";
     acc_total ["lines/request"] "64-byte DRAM transfers per completed request";
     rx_evct_premature ["lines/request"] "Receive-buffer evictions before the first read";
     rx_evct_consumed ["lines/request"] "Receive-buffer evictions after the first read";

@@ -92,13 +92,14 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::region::{Contiguous, PAGE};
     use std::collections::HashMap;
 
     #[test]
     fn in_a_round_every_structure_is_written_twice_and_every_list_line_by_its_pages() {
         let spec = BlockSpec { release: 100, pin: 50, lists: Size(56) };
         let (pages, at) = (1000, (0, 2000, 4000));
-        let mut books = Books::new(Pages::new(at.0, pages, 1, 7), at.1, at.2, pages, 3);
+        let mut books = Books::new(Pages::new(at.0, pages, Contiguous::Pieces(PAGE), 1, 7), at.1, at.2, pages, 3);
         let mut p = Program::default();
         (0..pages).for_each(|_| books.turn(&spec, &mut p));
         let (mut stores, mut loads, mut instructions) = (HashMap::new(), HashMap::new(), 0);

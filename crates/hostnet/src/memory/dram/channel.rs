@@ -2,6 +2,7 @@
 
 use super::banks::{bits, Bank, Slot, EMPTY};
 use super::gauge::Levels;
+use super::idle::IdleTimer;
 use super::mapping::Decoded;
 use super::scheduler::{BEHIND, QUEUE};
 use super::staged::Staged;
@@ -116,6 +117,7 @@ pub struct Channel {
     /// Times at which read entries leave the queue when they leave with their data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
+    pub(super) idle: Option<Box<IdleTimer>>,
     pub(super) pipeline: Pipeline,
     pub(super) write_mode: bool,
     /// Write mode goes on although reads wait.
@@ -177,6 +179,7 @@ impl Channel {
                 outcome: None,
             })
             .collect();
+        let tck = t.tck;
         let of_wpq = |f: f64| f * wpq as f64;
         let mut channel = Channel {
             p: Policy {
@@ -234,6 +237,7 @@ impl Channel {
             queued: [0; 2],
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
+            idle: (spec.page_policy == PagePolicy::OpenTimed).then(|| Box::new(IdleTimer::new(tck, nbanks))),
             pipeline: Pipeline::default(),
             write_mode: false,
             draining: false,
@@ -342,6 +346,7 @@ impl Channel {
         if self.p.bank_queue > 0 {
             return self.stage(i, dir, now);
         }
+        self.time_row(b, d.row, dir, now);
         self.link(i, b, dir);
         if self.p.scheduler == Scheduler::Transaction {
             self.sort_in(i, b, dir);

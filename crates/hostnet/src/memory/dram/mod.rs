@@ -7,6 +7,7 @@
 mod banks;
 mod channel;
 pub mod gauge;
+mod idle;
 pub mod mapping;
 mod scheduler;
 mod staged;
@@ -31,6 +32,8 @@ use timing::{Timing, TimingOverride};
 pub enum PagePolicy {
     /// Stays open until another row of the bank is wanted.
     Open,
+    /// The same, but a row that nobody has used for a time that adapts is closed.
+    OpenTimed,
     /// Closed with every access (auto-precharge).
     Closed,
     /// Closed when the queue holds no further hit but another row's request for the bank.

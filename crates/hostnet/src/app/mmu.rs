@@ -1,0 +1,76 @@
+//! Address translation, for applications whose data lies in far more pages than a TLB knows: pages of 4 KiB, the
+//! second-level TLB of a core, and the last level of the page table, whose lines are cached and fetched like data. What is
+//! above it lies in a core's own structures (Intel, TLBs, Paging-Structure Caches, and Their Invalidation, 2007).
+
+use crate::core::spec::TlbSpec;
+use crate::kernel::Stream;
+use crate::memory::array::{Array, Indexing, Replacement};
+use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::LINE;
+
+/// Page table entries in a line.
+const ENTRIES: u64 = LINE / 8;
+
+/// A core's view of its application's pages, by number.
+#[derive(Clone)]
+pub struct Mmu {
+    tlb: Array,
+    table: Pages,
+    ways: u32,
+    /// Cycles of a walk besides the access to the last level.
+    pub walk: u16,
+}
+
+impl Mmu {
+    /// For `pages` pages that `core` of `tenant` uses.
+    ///
+    /// # Errors
+    /// One clause when the TLB has no shape that works.
+    pub fn new(
+        s: &TlbSpec,
+        pages: u64,
+        core: u16,
+        tenant: u8,
+        map: &mut AddressMap,
+        rng: &mut Stream,
+    ) -> Result<Mmu, String> {
+        s.check()?;
+        let tlb = Array::new(s.entries / s.ways, s.ways, Replacement::Lru, Indexing::Modulo, 1)?;
+        let (c, page_lines) = (Contiguous::Pieces(PAGE), PAGE.0 / LINE);
+        let lines = c.whole(pages.div_ceil(ENTRIES), page_lines);
+        let r = map.add(lines, Kind::App, Sharing::Core(core), tenant);
+        let table = Pages::new(map.get(r).base, lines, c, page_lines, rng.below(u64::MAX));
+        Ok(Mmu { tlb, table, ways: s.ways, walk: s.walk_cycles })
+    }
+
+    /// The line of `page`'s entry, which the core has to read before it can access the page; none when its TLB has it.
+    pub fn walk(&mut self, page: u64) -> Option<u64> {
+        if let Some(slot) = self.tlb.find(page) {
+            self.tlb.touch(slot);
+            return None;
+        }
+        self.tlb.insert(page, false, u32::MAX >> (32 - self.ways));
+        Some(self.table.line(page / ENTRIES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_walked_for_once_its_set_has_seen_as_many_others_as_it_has_ways() {
+        let spec = TlbSpec { entries: 1536, ways: 12, walk_cycles: 20 };
+        let (mut map, mut rng) = (AddressMap::default(), Stream::new(1, "test", 0));
+        let mut m = Mmu::new(&spec, 1 << 15, 0, 0, &mut map, &mut rng).unwrap();
+        // 128 sets: every 128th page is of the first one.
+        assert!((0..12).all(|i| m.walk(128 * i).is_some()));
+        assert!((0..12).all(|i| m.walk(128 * i).is_none()));
+        assert!(m.walk(128 * 12).is_some() && m.walk(0).is_some(), "the least recently used one made room");
+        assert_eq!(m.walk(128 * 11), None);
+        // Eight entries of eight bytes to a line.
+        let line = |m: &mut Mmu, page| m.walk(page).unwrap();
+        let first = line(&mut m, 4096 + 8);
+        assert!((9..16).all(|i| line(&mut m, 4096 + i) == first) && line(&mut m, 4096 + 16) != first);
+    }
+}

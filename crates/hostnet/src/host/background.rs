@@ -1,0 +1,40 @@
+//! What a system reads that is otherwise idle: daemons, timers, the other sockets. Nothing of it is simulated but its
+//! reads of memory, which take entries of the read queues and close rows.
+
+use super::Host;
+use crate::config::Scenario;
+use crate::kernel::{Event, Stream, Time};
+use crate::memory::LINE;
+
+#[derive(Clone)]
+pub struct Background {
+    /// Mean time between two reads, in picoseconds.
+    mean: f64,
+    lines: u64,
+    rng: Stream,
+}
+
+impl Background {
+    /// Reads of any of the first `lines` lines, at random times.
+    pub fn new(s: &Scenario, lines: u64) -> Option<Background> {
+        let gbs = s.platform.background_read_gbs;
+        let mean = LINE as f64 / gbs * 1e3;
+        (gbs > 0.0).then(|| Background { mean, lines, rng: Stream::new(s.seed, "background", 0) })
+    }
+}
+
+impl Host {
+    pub(super) fn next_background(&mut self) {
+        if let Some(b) = self.background.as_mut().filter(|_| !self.stopped) {
+            self.cal.push(self.now + Time(b.rng.exp(b.mean) as u64), Event::Background);
+        }
+    }
+
+    pub(super) fn on_background(&mut self) {
+        if let Some(b) = &mut self.background {
+            let line = b.rng.below(b.lines);
+            self.mem.background_read(&mut self.cal, line, self.now);
+        }
+        self.next_background();
+    }
+}
