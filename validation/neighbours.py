@@ -1,14 +1,15 @@
 """How contiguous the physical memory of a buffer is: `sudo python3 validation/neighbours.py [MiB]`.
 
 Touches a buffer page by page, as an application that fills its memory does, without huge pages, and reads the frames of
-its pages from Linux' pagemap. Prints the mean run of pages whose frames follow each other, upwards or downwards: the
-source of `contiguous` (docs/models.md, "Pages").
+its pages from Linux' pagemap. Prints the mean run of pages whose frames follow each other, upwards or downwards, and what
+share of the memory lies in runs of each order: the source of `contiguous = "buddy"` (docs/models.md, "Pages").
 """
 
 import ctypes
 import mmap
 import struct
 import sys
+from collections import Counter
 
 PAGE = mmap.PAGESIZE
 FRAME = (1 << 55) - 1
@@ -31,8 +32,19 @@ def main() -> None:
     found = frames(pages)
     if not any(found):
         sys.exit("pagemap shows no frames: run as root")
-    runs = 1 + sum(abs(b - a) != 1 for a, b in zip(found, found[1:]))
-    print(f"{pages} pages in {runs} runs: {pages / runs:.1f} pages, {pages / runs * PAGE / 1024:.0f} KiB, on the mean")
+    runs = [1]
+    for a, b in zip(found, found[1:]):
+        if abs(b - a) == 1:
+            runs[-1] += 1
+        else:
+            runs.append(1)
+    mean = pages / len(runs)
+    print(f"{pages} pages in {len(runs)} runs: {mean:.1f} pages, {mean * PAGE / 1024:.0f} KiB, on the mean")
+    shares = Counter[int]()
+    for n in runs:
+        shares[n.bit_length() - 1] += n
+    for order, n in sorted(shares.items()):
+        print(f"runs of {1 << order} to {(2 << order) - 1} pages: {n / pages:.1%} of the memory")
 
 
 if __name__ == "__main__":

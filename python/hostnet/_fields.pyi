@@ -130,7 +130,9 @@ class DramSpec(Section):
     """Reads to serve before write mode may begin, unless none is left."""
     min_write_burst: int
     """Writes to serve before write mode may end, unless none is left."""
-    page_policy: Literal['open'] | Literal['open_timed'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
+    page_idle_ns: float
+    """Time after which a row that nobody uses or waits for is closed; 0 leaves it open."""
+    page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
     """What happens to a row after an access."""
     ranks: int
     """Ranks per channel: 1, 2, 4 or 8."""

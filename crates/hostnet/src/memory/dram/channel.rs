@@ -2,7 +2,6 @@
 
 use super::banks::{bits, Bank, Slot, EMPTY};
 use super::gauge::Levels;
-use super::idle::IdleTimer;
 use super::mapping::Decoded;
 use super::scheduler::{BEHIND, QUEUE};
 use super::staged::Staged;
@@ -87,6 +86,8 @@ pub(super) struct Policy {
     pub bank_queue: u32,
     pub row_hit_limit: u32,
     pub static_latency: u64,
+    /// A row that is idle for so long is closed.
+    pub page_idle: u64,
 }
 
 /// State of one channel.
@@ -117,7 +118,6 @@ pub struct Channel {
     /// Times at which read entries leave the queue when they leave with their data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
-    pub(super) idle: Option<Box<IdleTimer>>,
     pub(super) pipeline: Pipeline,
     pub(super) write_mode: bool,
     /// Write mode goes on although reads wait.
@@ -179,7 +179,6 @@ impl Channel {
                 outcome: None,
             })
             .collect();
-        let tck = t.tck;
         let of_wpq = |f: f64| f * wpq as f64;
         let mut channel = Channel {
             p: Policy {
@@ -199,6 +198,7 @@ impl Channel {
                 capacity: [rpq, wpq],
                 bank_queue: spec.bank_queue,
                 row_hit_limit: spec.row_hit_limit,
+                page_idle: if spec.page_idle_ns > 0.0 { (spec.page_idle_ns * 1000.0).round() as u64 } else { NEVER },
                 static_latency: (spec.static_latency_ns * 1000.0).round() as u64,
             },
             slots,
@@ -237,7 +237,6 @@ impl Channel {
             queued: [0; 2],
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
-            idle: (spec.page_policy == PagePolicy::OpenTimed).then(|| Box::new(IdleTimer::new(tck, nbanks))),
             pipeline: Pipeline::default(),
             write_mode: false,
             draining: false,
@@ -346,7 +345,9 @@ impl Channel {
         if self.p.bank_queue > 0 {
             return self.stage(i, dir, now);
         }
-        self.time_row(b, d.row, dir, now);
+        if self.p.page_idle != NEVER {
+            self.close_idle(b, now);
+        }
         self.link(i, b, dir);
         if self.p.scheduler == Scheduler::Transaction {
             self.sort_in(i, b, dir);
@@ -379,7 +380,19 @@ impl Channel {
         }
     }
 
-    /// Appends slot `i` to its bank's list.
+    /// Closes the row of bank `b` if it has been idle for too long by `now`, as of when it was: requests for the bank
+    /// are what first depends on it. Where a precharge is coming anyway, for a conflict or a refresh, it stays.
+    fn close_idle(&mut self, b: usize, now: u64) {
+        let bank = &self.banks[b];
+        let wanted = bank.active != NONE || bank.q.iter().any(|q| q.hit != NONE);
+        let closing = bank.q[self.write_mode as usize].miss != NONE || self.blocked >> b & 1 == 1;
+        let at = self.scan.lanes[b].pre_at.saturating_add(self.p.page_idle);
+        if bank.row != NO_ROW && !wanted && !closing && at <= now {
+            self.stats.precharges += 1;
+            self.close(b, at);
+        }
+    }
+
     /// Frees a queue entry at `at`, now or when its data has passed.
     #[inline]
     pub(super) fn free_entry(&mut self, dir: usize, at: u64, now: u64) {

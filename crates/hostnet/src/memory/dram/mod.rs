@@ -7,7 +7,6 @@
 mod banks;
 mod channel;
 pub mod gauge;
-mod idle;
 pub mod mapping;
 mod scheduler;
 mod staged;
@@ -32,8 +31,6 @@ use timing::{Timing, TimingOverride};
 pub enum PagePolicy {
     /// Stays open until another row of the bank is wanted.
     Open,
-    /// The same, but a row that nobody has used for a time that adapts is closed.
-    OpenTimed,
     /// Closed with every access (auto-precharge).
     Closed,
     /// Closed when the queue holds no further hit but another row's request for the bank.
@@ -95,6 +92,8 @@ pub struct DramSpec {
     pub bank_hash: bool,
     /// What happens to a row after an access.
     pub page_policy: PagePolicy,
+    /// Time after which a row that nobody uses or waits for is closed; 0 leaves it open.
+    pub page_idle_ns: f64,
     /// Accesses after which a row is closed; 0 is no limit (gem5 uses 16).
     pub row_access_limit: u32,
     /// Order among possible commands.
@@ -108,7 +107,7 @@ pub struct DramSpec {
     /// Entries of a command queue per bank behind these two (DRAMsim3 has 8); 0 is none, and
     /// the controller picks from the read or write queue itself. With it, bank queues take
     /// turns, write mode is the handover of as many writes as waited when it began, and
-    /// `scheduler`, `entry_release`, `age_cap_ns` and the burst lengths have no effect.
+    /// `scheduler`, `entry_release`, `age_cap_ns`, `page_idle_ns` and the burst lengths have no effect.
     pub bank_queue: u32,
     /// Row accesses after which the oldest request of a bank queue may close the row although
     /// younger hits wait (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`.
@@ -158,6 +157,7 @@ impl Default for DramSpec {
             channel_hash: false,
             bank_hash: false,
             page_policy: PagePolicy::Open,
+            page_idle_ns: 0.0,
             row_access_limit: 0,
             scheduler: Scheduler::HitFirst,
             age_cap_ns: 2000,
@@ -393,6 +393,11 @@ impl DramSpec {
             }
         }
         let unit = |f: f64| (0.0..=1.0).contains(&f);
+        for (key, ns) in [("page_idle_ns", self.page_idle_ns), ("static_latency_ns", self.static_latency_ns)] {
+            if !(0.0..=1e6).contains(&ns) {
+                return Err(format!("{key} = {ns} is outside 0 to 1000000"));
+            }
+        }
         if !(unit(self.write_high) && unit(self.write_low) && unit(self.write_idle)) || self.write_low > self.write_high
         {
             return Err(format!(

@@ -578,7 +578,7 @@ impl Channel {
         }
         let q = &bank.q[dir];
         match self.p.page {
-            PagePolicy::Open | PagePolicy::OpenTimed => false,
+            PagePolicy::Open => false,
             PagePolicy::Closed => true,
             PagePolicy::OpenAdaptive => q.hit == NONE && q.miss != NONE,
             PagePolicy::ClosedAdaptive => q.hit == NONE,
