@@ -109,8 +109,8 @@ class DramSpec(Section):
     bank_queue: int
     """Entries of a command queue per bank behind these two (DRAMsim3 has 8); 0 is none, and the controller picks
     from the read or write queue itself. With it, bank queues take turns, write mode is the handover of as many
-    writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns` and the burst lengths have no
-    effect."""
+    writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns`, `page_idle_ns` and the burst
+    lengths have no effect."""
     banks_per_group: int
     """Banks per group; 0 takes the standard's."""
     channel_hash: bool
