@@ -233,7 +233,7 @@ impl Pages {
         let to = permute(nth * pieces + (within >> order), cells * pieces, self.key ^ order);
         let cell = to / pieces;
         let cell = cell / each * KINDS + if each == 1 { kind } else { TOP + cell % each };
-        cell * CELL + (to % pieces << order) + within % (1 << order)
+        cell * CELL + ((to % pieces) << order) + within % (1 << order)
     }
 
     #[inline]
