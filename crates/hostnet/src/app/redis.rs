@@ -462,6 +462,23 @@ mod tests {
         assert_eq!(mean(stored), 17.0);
     }
 
+    /// Strings of 1030 bytes every 1280: the first lies in one page, the fourth (3840 to 4869) in two.
+    #[test]
+    fn a_string_in_two_pages_takes_two_walks() {
+        let text = "keys = 64\nvalue = \"1 KiB\"\ncontiguous = \"1 MiB\"";
+        let spec: RedisSpec = toml::from_str(text).unwrap();
+        let stlb = crate::core::spec::TlbSpec { entries: 1, ways: 1, walk_cycles: 20 };
+        let mut map = AddressMap::default();
+        let site = Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: Some(&stlb) };
+        let mut r = Redis::build(&spec, site).unwrap();
+        let mut ops = |key| {
+            let mut p = Program::default();
+            r.servers[0].get(key, 1024, 17, &mut p);
+            p.ops.len()
+        };
+        assert_eq!(ops(3), ops(0) + 1);
+    }
+
     #[test]
     fn a_set_writes_where_the_one_before_freed() {
         let mut r = redis("set", 64, &mut AddressMap::default());
