@@ -156,7 +156,8 @@ impl Host {
             iio,
             tcp: super::tcp::parts(s).and_then(|(t, _)| Tcp::new(s, &groups[t])),
             storage,
-            background: Background::new(s, span),
+            // A directed test runs until nothing is left to happen.
+            background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
             apps,
             cores,
             source,
