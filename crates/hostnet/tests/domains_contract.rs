@@ -82,8 +82,17 @@ fn d01b_a_lone_core_reads_in_70_ns() {
 fn d02_an_unloaded_write_back_takes_10_ns() {
     let o = measured(&text(1, 0.5, "", ALONE));
     near(get(&o, "c2m_write_lat_ns"), 10.0, 1e-3, "C2M write");
-    let both = get(&o, "c2m_read_lat_ns") + get(&o, "c2m_write_lat_ns");
-    near(get(&o, "lfb_lat_ns"), both, 2e-3, "a store holds its buffer for the read and the write-back");
+    // It leaves so early that nobody waits for it. What a store's buffer is held longer than a load's is what
+    // writes cost reads at the controller, which is how the paper comes by its 10 ns (section 4.2, Fig. 6b).
+    near(get(&o, "lfb_lat_ns"), get(&o, "c2m_read_lat_ns"), 2e-3, "line fill buffer");
+}
+
+/// Fig. 6(a) and (b) of the technical report: 71 ns and 84.1 ns.
+#[test]
+fn d02b_a_lone_core_that_stores_holds_its_buffers_13_ns_longer_than_one_that_reads() {
+    let lone = |fraction| get(&measured(&text(1, fraction, "", "").replace("60 us", "500 us")), "lfb_lat_ns");
+    let longer = lone(0.5) - lone(1.0);
+    assert!((longer - 13.1).abs() < 3.0, "{longer} ns");
 }
 
 #[test]
@@ -117,7 +126,10 @@ fn books_balance(text: &str) {
     let p = &host.mem.paths;
     let sum = |path: Path| p.sums[path as usize].iter().map(|ps| u128::from(*ps)).sum::<u128>();
     let cores: u128 = host.line_fill_buffers().map(|d| d.held_ps()).sum();
-    assert_eq!(cores, sum(Path::C2mRead) + sum(Path::C2mWrite), "line fill buffers");
+    // A write-back's way to the home agent and that of its acknowledgement lie within the read that it makes room for.
+    let ways: u64 = [5, 10, 9, 9].map(|cycles| cycles * 10_000 / 33).iter().sum();
+    let within = u128::from(p.count[Path::C2mWrite as usize] * ways);
+    assert_eq!(cores, sum(Path::C2mRead) + sum(Path::C2mWrite) - within, "line fill buffers");
     assert!(host.line_fill_buffers().all(|d| d.used() == 0), "a line fill buffer is lost");
     if host.iio_buffers().next().is_some() {
         let held: [u128; 2] = host.iio_buffers().fold([0, 0], |[w, r], b| [w + b.0.held_ps(), r + b.1.held_ps()]);

@@ -95,8 +95,6 @@ def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int)
     # `lfb_occ` is of one core; entries and lines of all cores count here.
     held = m["lfb_occ"] * cores
     unloaded = m.get("c2m_read_unloaded_ns")
-    if unloaded is not None and traffic == "c2m-readwrite":
-        unloaded += m.get("c2m_write_unloaded_ns") or 0.0
     rate = held * 64 / m["lfb_little_ns"]
     ex.domains.append(Domain("line fill buffers", "c2m", m["lfb_credits"] * cores, held, rate,
                              direct_ns=m.get("lfb_lat_ns"), unloaded_ns=unloaded, note=f"of {cores} cores"))

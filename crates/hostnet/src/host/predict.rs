@@ -156,7 +156,6 @@ impl Host {
             llc_lines: (p.caches.llc.size.0 / LINE) as f64,
             cha_buffer: f64::from(p.caches.llc.write_buffer),
             c2m_read_ns: v.get("c2m_read_unloaded_ns")?,
-            c2m_write_ns: v.get("c2m_write_unloaded_ns")?,
             p2m_read_ns: v.get("p2m_read_unloaded_ns")?,
             p2m_write_ns: v.get("p2m_write_unloaded_ns")?,
         })

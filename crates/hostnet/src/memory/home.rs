@@ -2,7 +2,7 @@
 //! backpressure.
 
 use super::array::{Home, Victim};
-use super::paths::Path;
+use super::paths::{Marks, Path};
 use super::region::{Kind, Sharing};
 use super::spec::{LlcRole, ReadHit};
 use super::stats::Class;
@@ -73,11 +73,41 @@ impl With {
 impl Memory {
     /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
     pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let side = self.side(Path::of(self.txns[id as usize].op));
-        if self.admission[side].is_empty() && self.admits(side) {
+        let path = Path::of(self.txns[id as usize].op);
+        if self.admits_next(path) {
             self.admit(cal, id, now);
         } else {
+            let side = self.side(path);
             self.admission[side].push_back(id);
+        }
+    }
+
+    /// Whether a request that arrives on `path` now need not wait.
+    #[inline]
+    pub(super) fn admits_next(&self, path: Path) -> bool {
+        let side = self.side(path);
+        self.admission[side].is_empty() && self.admits(side)
+    }
+
+    /// A write-back that nothing admits yet, and that arrived at `marks.cha`.
+    pub(super) fn wait_for_admission(&mut self, t: Txn, marks: Marks) {
+        let path = Path::of(t.op);
+        if t.holds_credit() {
+            self.paths.under_way[path as usize].force(marks.start);
+        }
+        let id = self.txn(t);
+        self.marks[id as usize] = marks;
+        let side = self.side(path);
+        self.admission[side].push_back(id);
+    }
+
+    /// An admitted write-back: the line that it pushed out of the LLC goes to memory.
+    #[inline]
+    pub(super) fn admit_write_back(&mut self, cal: &mut Events, t: &Txn, waited: Time, now: Time) {
+        self.paths.admit(Path::C2mWrite, waited);
+        if t.dirty {
+            let class = Class::of_eviction(self.map.of(t.line).kind);
+            self.write_dram(cal, t.line, class, now);
         }
     }
 
@@ -125,28 +155,27 @@ impl Memory {
     }
 
     pub(super) fn admit(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, op, dirty, .. } = self.txns[id as usize];
+        let Txn { line, op, .. } = self.txns[id as usize];
         let m = &mut self.marks[id as usize];
         (m.admitted, m.queued, m.data) = (now, now, now);
         let waited = now - m.cha;
+        if op == Op::WriteBack {
+            let t = self.txns[id as usize];
+            self.txns[id as usize].dirty = false;
+            self.admit_write_back(cal, &t, waited, now);
+            cal.push(now + self.lat.noc, Event::Fill(id));
+            return;
+        }
         self.paths.admit(Path::of(op), waited);
         match op {
             Op::Read | Op::Own => self.core_read(cal, id, now),
-            Op::WriteBack => {
-                if dirty {
-                    self.txns[id as usize].dirty = false;
-                    let class = Class::of_eviction(self.map.of(line).kind);
-                    self.write_dram(cal, line, class, now);
-                }
-                cal.push(now + self.lat.noc, Event::Fill(id));
-            }
             Op::IoRead => self.io_read(cal, id, line, now),
             Op::IoWrite => self.io_write(cal, id, line, now),
             Op::StreamWrite => {
                 self.stream(cal, line, now);
                 cal.push(now + self.lat.noc, Event::Fill(id));
             }
-            Op::NicRead | Op::Background => unreachable!("goes to memory without admission"),
+            Op::WriteBack | Op::NicRead | Op::Background => unreachable!("admitted above, or goes to memory directly"),
         }
     }
 

@@ -329,16 +329,9 @@ impl Memory {
                 self.llc.announce(v);
             }
         }
-        self.send_unannounced(cal, at, t, t.issued);
-    }
-
-    /// The same for a line that is not looked up; the path's time counts from `start`.
-    fn send_unannounced(&mut self, cal: &mut Events, at: Time, t: Txn, start: Time) {
-        if t.holds_credit() {
-            self.paths.under_way[Path::of(t.op) as usize].force(start);
-        }
+        self.paths.under_way[Path::of(t.op) as usize].force(t.issued);
         let id = self.txn(t);
-        self.marks[id as usize] = Marks { start, cha: at, admitted: at, queued: at, data: at };
+        self.marks[id as usize] = Marks::at(t.issued, at);
         cal.push(at, Event::Cha(id));
     }
 

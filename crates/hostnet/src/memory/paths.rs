@@ -53,6 +53,13 @@ pub struct Marks {
     pub data: Time,
 }
 
+impl Marks {
+    /// Of a request that left at `start` and is at the home agent at `cha`; the rest is to come.
+    pub fn at(start: Time, cha: Time) -> Marks {
+        Marks { start, cha, admitted: cha, queued: cha, data: cha }
+    }
+}
+
 /// One request, finished at `end`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {

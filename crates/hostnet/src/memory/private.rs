@@ -2,6 +2,7 @@
 //! them until something misses beyond the L2.
 
 use super::array::{Place, Slot, Victim};
+use super::paths::{Marks, Path};
 use super::region::{Kind, Sharing};
 use super::{CleanVictim, Leaving, Memory, Op, Txn};
 use crate::kernel::{rng::mix, Events, Time};
@@ -176,23 +177,38 @@ impl Memory {
     }
 
     /// What an L2 victim does beyond the core: it travels as a request, and with it the line that it
-    /// pushed out of the LLC. Tags are updated at once, so that no look-up misses a line in flight.
+    /// pushed out of the LLC. It leaves early enough to be acknowledged when the fill is complete, so that only
+    /// a home agent that admits nothing makes the line fill buffer wait. Tags are updated at once, so that no
+    /// look-up misses a line in flight.
     fn leave(&mut self, cal: &mut Events, v: &Victim, now: Time) {
         let Some(l) = &mut self.leaving else { return };
         let out = l.victim.take();
         if !v.dirty && out.is_none() {
             return;
         }
-        let t = Txn {
+        let record = l.record;
+        let mut t = Txn {
             dirty: out.is_some(),
             transient: l.carried || !v.dirty, // one at most holds the buffer
-            record: if l.carried || !v.dirty { 0 } else { l.record },
             at_mc: now,
             ..Txn::new(Op::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
         };
-        l.carried |= v.dirty;
-        let at = now + self.lat.l1 + self.lat.l2 + self.lat.noc;
-        self.send_unannounced(cal, at, t, now);
+        let at = Time(now.0.saturating_sub(self.lat.noc.0));
+        let way = self.lat.l1 + self.lat.l2 + self.lat.noc;
+        let marks = Marks::at(Time(at.0.saturating_sub(way.0)), at);
+        if self.admits_next(Path::C2mWrite) {
+            self.admit_write_back(cal, &t, Time::ZERO, now);
+            if t.holds_credit() {
+                self.paths.under_way[Path::C2mWrite as usize].force(marks.start);
+                self.paths.end(Path::C2mWrite, &marks, now);
+            }
+            return;
+        }
+        if !t.transient {
+            t.record = record;
+            self.leaving.as_mut().expect("taken from above").carried = true;
+        }
+        self.wait_for_admission(t, marks);
     }
 
     fn fill_l2_once(&mut self, cal: &mut Events, core: usize, t: &Txn, now: Time) {

@@ -121,7 +121,8 @@ pub enum WriteBacks {
     #[default]
     AtOnce,
     /// As a request that must be admitted; the line fill buffer whose fill caused it is free only then
-    /// (Understanding the Host Network, section 4.1: a store's residence is read plus write latency).
+    /// (Understanding the Host Network, section 4.1). It leaves so early that an agent which admits it at once
+    /// costs the buffer nothing.
     Admitted,
 }
 

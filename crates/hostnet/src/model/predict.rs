@@ -53,7 +53,6 @@ pub struct Host {
     pub cha_buffer: f64,
     pub llc_lines: f64,
     pub c2m_read_ns: f64,
-    pub c2m_write_ns: f64,
     pub p2m_read_ns: f64,
     pub p2m_write_ns: f64,
 }
@@ -164,7 +163,7 @@ impl Host {
     /// What the host gives when cores complete `x` lines per ns: the prediction, and the latency at
     /// which they would; None when the channels cannot carry so much.
     fn at(&self, o: &Offered, x: f64) -> Option<(Prediction, f64)> {
-        let base = self.c2m_read_ns + o.core_writes * self.c2m_write_ns;
+        let base = self.c2m_read_ns;
         let offered = o.device_gbs / LINE;
         let lines = self.t_trans_ns / (1.0 - self.t_rfc_ns / self.t_refi_ns);
         let turning = self.t_wtr_ns + self.t_rtw_ns;
@@ -291,7 +290,7 @@ impl Host {
     /// channels just carry.
     pub fn predict(&self, o: &Offered) -> Prediction {
         let credits = o.cores * self.lfb_credits;
-        let base = self.c2m_read_ns + o.core_writes * self.c2m_write_ns;
+        let base = self.c2m_read_ns;
         let (mut low, mut high) = (0.0, credits / (base + self.lfb_retry_ns));
         if credits <= 0.0 {
             return self.at(o, 0.0).map_or_else(Prediction::default, |(p, _)| p);
@@ -345,7 +344,6 @@ mod tests {
             cha_buffer: 162.0,
             llc_lines: 405_504.0,
             c2m_read_ns: 70.0,
-            c2m_write_ns: 10.0,
             p2m_read_ns: 265.0,
             p2m_write_ns: 300.0,
         }
