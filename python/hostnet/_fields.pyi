@@ -184,6 +184,8 @@ class EthernetPeripheralSpec(Section):
     host_mark: int | None
     """Congestion of the host told to the senders (hostCC, SIGCOMM'23): frames that come while the IIO has this many
     write entries in use, on a moving average, count as marked. Absent: never."""
+    host_response: HostResponse | None
+    """What the host does itself about its congestion. Absent: nothing."""
     kind: Literal['ethernet']
     lanes: int
     """PCIe lanes."""
@@ -230,6 +232,22 @@ class HierarchySpec(Section):
     """Last-level cache."""
     noc_cycles: int
     """Cycles of the core clock for one traversal of the crossbar, each way."""
+
+
+class HostResponse(Section):
+    """hostCC's host-local response: levels by which memory requests of the other tenants' cores are held back.
+    While the IIO is congested and the network has less than its target, the level rises; with room in the IIO and
+    more than the target, it falls."""
+    interval: str
+    """Time between two looks at the host."""
+    levels: list[str]
+    """Level by level, how much longer a miss waits for a line fill buffer of those cores; level 0 adds nothing."""
+    occupancy: int
+    """The IIO is congested with this many write entries in use, on a moving average."""
+    patience: str
+    """Least time from one step down to the next."""
+    target: str
+    """What the network is to have, in frames that reach memory."""
 
 
 class IatSpec(Section):

@@ -38,12 +38,14 @@ fn lines(o: &Outcome) -> (f64, f64) {
 }
 
 const PREFETCH: &str = "[override.core.prefetch]\nenabled = true\n";
+/// No clean line enters the LLC, so that all but what is stored comes from memory; and what has entered leaves in turn.
+const DROP: &str = "[override.caches.llc]\nclean_victim = \"drop\"\nreplacement = \"lru\"\n";
 
 /// Per edge a gather, per 16 edges a line of the list, per 32 the sixteenth of a score's and the eighth of an index' line; and
 /// cores that wait for nothing but memory keep their line fill buffers busy.
 #[test]
 fn a01_pagerank_reads_what_its_edges_touch_and_fills_the_line_fill_buffers() {
-    let o = measured(2, "kind = \"gapbs\", scale = 25", "");
+    let o = measured(2, "kind = \"gapbs\", scale = 25", DROP);
     let (read, _) = lines(&o);
     near(read, 1.0 + 1.0 / 16.0 + (1.0 / 16.0 + 1.0 / 8.0) / 32.0, 0.01, "lines per edge");
     // A miss that waited for an entry takes it 14.4 ns after it has become free.
@@ -51,6 +53,18 @@ fn a01_pagerank_reads_what_its_edges_touch_and_fills_the_line_fill_buffers() {
     let in_use = get(&o, "lfb_credits") * latency / (latency + 14.4);
     assert!(get(&o, "lfb_occ") > 0.9 * in_use, "{} of {in_use}", get(&o, "lfb_occ"));
     assert!(get(&o, "t0_llc_miss_ratio") > 0.95);
+}
+
+/// With clean victims in it the LLC holds the lines that were used last, gathers 1.0 of 1.067 for each edge; those of 2^21
+/// that it (405,504 lines) and two L2s (16,384) hold hit.
+#[test]
+fn a01b_pagerank_hits_what_share_of_the_scores_the_llc_holds() {
+    let o = measured(2, "kind = \"gapbs\", scale = 25", "");
+    let others = 1.0 / 16.0 + (1.0 / 16.0 + 1.0 / 8.0) / 32.0;
+    let of = |cache: f64| cache / (1.0 + others) / f64::from(1 << 21);
+    // What the L2s hold never turns to the LLC.
+    let hits = of(405_504.0) / (1.0 - of(16_384.0) + others);
+    near(1.0 - get(&o, "t0_llc_miss_ratio"), hits, 0.05, "hits");
 }
 
 /// Bucket, entry and key of the key and of those before it in the chain (0.48 on average), object, 17 lines of string; keys
@@ -61,7 +75,7 @@ const WALKS: f64 = 0.08 + 1.48 * (0.27 + 0.37) + 0.26 + 1.25 * 0.98;
 
 #[test]
 fn a02_a_get_reads_its_index_and_value_from_memory() {
-    let o = measured(3, "kind = \"redis\", keys = 1000000, value = \"1 KiB\"", "");
+    let o = measured(3, "kind = \"redis\", keys = 1000000, value = \"1 KiB\"", DROP);
     let (read, written) = lines(&o);
     let read = read - WALKS;
     assert!((1.0 + 2.0 * 1.4 + 16.8..1.0 + 2.0 * 1.48 + 1.0 + 17.3).contains(&read), "{read}");
@@ -72,7 +86,7 @@ fn a02_a_get_reads_its_index_and_value_from_memory() {
 /// A SET reads the lines of the string that it overwrites, and all that it stores comes to memory: string, entry, object.
 #[test]
 fn a03_a_set_writes_as_much_as_it_stores() {
-    let o = measured(3, "kind = \"redis\", command = \"set\", keys = 1000000, value = \"1 KiB\"", "");
+    let o = measured(3, "kind = \"redis\", command = \"set\", keys = 1000000, value = \"1 KiB\"", DROP);
     let (read, written) = lines(&o);
     near(written, 17.0 + 1.0 + 1.0, 0.05, "lines written");
     near(read, 1.0 + 2.0 * 1.48 + 1.0 + 17.0 + WALKS, 0.06, "lines read");
@@ -112,8 +126,8 @@ fn a06_shared_graphs_stay_coherent_with_prefetchers() {
 /// a sixteenth of a line for 32 edges.
 #[test]
 fn a07_windows_beside_devices_begin_with_a_steady_llc() {
-    for policy in ["dma", "ddio"] {
-        let mut s = spec(4, "kind = \"gapbs\", scale = 25", SSDS);
+    for (policy, victims) in [("dma", ""), ("ddio", ""), ("dma", DROP), ("ddio", DROP)] {
+        let mut s = spec(4, "kind = \"gapbs\", scale = 25", &(SSDS.to_string() + victims));
         s.placement.policy = if policy == "dma" { Policy::Dma } else { Policy::Ddio };
         let o = run(&s, &mut |_| Ok(())).expect("a run whose books balance");
         let p2m = get(&o, "p2m_gbs") * (1.0 + 2.875 / 64.0);
@@ -123,6 +137,14 @@ fn a07_windows_beside_devices_begin_with_a_steady_llc() {
     // The kernel's lines drive out of the LLC what one server's objects, 16 MB, had there alone.
     let redis = |more: &str| measured(1, "kind = \"redis\", keys = 1000000, value = \"1 KiB\"", more);
     let hits = |o: &Outcome| 1.0 - get(o, "t0_llc_miss_ratio");
-    let (alone, beside) = (hits(&redis("")), hits(&redis(SSDS)));
+    let (alone, beside) = (hits(&redis(DROP)), hits(&redis(&(SSDS.to_string() + DROP))));
     assert!(alone > 0.03 && beside < alone / 2.0, "{alone} of the lines are in the LLC alone, {beside} beside devices");
+}
+
+/// Beside streams that read, too, which write nothing: what dirty lines the LLC has are the devices'.
+#[test]
+fn a08_streams_beside_devices_begin_with_a_steady_llc() {
+    let o = measured(6, "kind = \"stream\", buffer = \"64 MiB\"", SSDS);
+    near(get(&o, "mem_p2m_write_gbs"), get(&o, "p2m_gbs") * (1.0 + 2.875 / 64.0), 0.02, "written for devices");
+    assert!(get(&o, "mem_c2m_write_gbs") < 0.01 * get(&o, "c2m_gbs"), "{} GB/s", get(&o, "mem_c2m_write_gbs"));
 }

@@ -353,8 +353,12 @@ fn d23_the_kernel_s_cores_are_no_application() {
         measured(&text(2, 1.0, "p2m_write", "").replace("queue_depth = 8", &format!("queue_depth = 64\ncores = {n}")))
     };
     let (without, with) = (cores(0), cores(4));
-    // The line fill buffers of two streaming cores are full, with or without others that work now and then.
-    near(get(&with, "lfb_occ"), get(&without, "lfb_occ"), 0.01, "line fill buffers");
+    // The line fill buffers of two streaming cores are full but for 14.4 ns a miss, with or without others that work now
+    // and then.
+    for o in [&without, &with] {
+        let latency = get(o, "lfb_lat_ns");
+        near(get(o, "lfb_occ"), 12.0 * latency / (latency + 14.4), 0.01, "line fill buffers");
+    }
     assert!((0.05..2.0).contains(&get(&with, "storage_busy")));
     let kernel = |o: &Outcome| o.tables["domains"].to_string().matches("\"kernel core ").count();
     assert_eq!((kernel(&without), kernel(&with)), (0, 4), "domains say whose core they are of");

@@ -268,10 +268,14 @@ fn rings_start_at_the_slots_they_are_told() {
 }
 
 fn directed(placement: &str, app: &str) -> Outcome {
+    directed_on("sim24", placement, app)
+}
+
+fn directed_on(platform: &str, placement: &str, app: &str) -> Outcome {
     simulate(&format!(
         r#"
         name = "directed"
-        platform = "sim24"
+        platform = "{platform}"
         placement = {{ {placement} }}
         rings = {{ rx_buffers = 64, buffer_size = "1 KiB" }}
         tenant = [{{ name = "t", cores = 1, app = {{ {app} }} }}]
@@ -279,6 +283,13 @@ fn directed(placement: &str, app: &str) -> Outcome {
         run = {{ load = "none" }}
         "#
     ))
+}
+
+/// Reads in the background never end, and a directed run is over when nothing is left to do.
+#[test]
+fn directed_runs_end_on_a_platform_that_reads_in_the_background() {
+    let o = directed_on("cascadelake", r#"policy = "ddio""#, r#"kind = "directed_rx", blocks = 16"#);
+    assert_eq!(o.values.get("acc_background_rd").unwrap_or(0.0), 0.0);
 }
 
 #[test]

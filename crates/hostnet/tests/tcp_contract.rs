@@ -129,6 +129,9 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
     };
     bad(&text(4, "mtu = \"100 B\"", "", ""), "peripheral[0].mtu = \"100 B\"");
     bad(&text(4, "pool = \"1 MiB\"", "", ""), "peripheral[0].pool = \"1 MiB\"");
+    let response = |what: &str| text(4, &format!("host_response = {{ {what} }}"), "", "");
+    bad(&response("target = \"80 Gbps\", occupancy = 0"), "peripheral[0].host_response.occupancy = 0");
+    bad(&response("target = \"80 Gbps\", occupancy = 70, levels = []"), "peripheral[0].host_response.levels = []");
     bad(&text(4, "", "gain = 2.0", ""), "traffic.dctcp.gain = 2");
     bad(&text(4, "", "mark = \"4 MiB\"", ""), "traffic.dctcp.mark = \"4 MiB\"");
     bad(&text(4, "", "", "[override.tcp]\npoll_budget = 0\n"), "platform.tcp.poll_budget = 0");
@@ -160,8 +163,29 @@ fn t10_marks_of_a_congested_host_replace_losses() {
 /// with the clock: between 33.2 and 34.2 Gb/s here.
 #[test]
 fn t09_a_core_alone_receives_what_was_measured_without_ddio() {
-    let o = simulate(&text(1, "", "", "").replace("600 us", "4 ms"));
-    let gbps = 8.0 * get(&o, "net_gbs");
+    let runs =
+        [1, 2, 3].map(|seed| simulate(&format!("seed = {seed}\n{}", text(1, "", "", "").replace("600 us", "4 ms"))));
+    let gbps = runs.iter().map(|o| 8.0 * get(o, "net_gbs")).sum::<f64>() / 3.0;
     assert!((0.95 * 33.2..1.05 * 34.2).contains(&gbps), "{gbps} Gb/s");
-    near(get(&o, "net_busy"), 1.0, 1e-2, "the core is the bottleneck");
+    runs.iter().for_each(|o| near(get(o, "net_busy"), 1.0, 1e-2, "the core is the bottleneck"));
+}
+
+/// Four cores that store leave the network less than its target of 10 GB/s and cost it packets. Held back, they leave it nearly
+/// as much: the level falls when the target is met.
+#[test]
+fn t11_a_host_that_responds_gives_the_network_its_target() {
+    let stores = "[[tenant]]\nname = \"mem\"\ncores = 4\napp = { kind = \"stream\", buffer = \"64 MiB\", read_fraction = 0.5 }\n";
+    let beside = |response: &str| {
+        let t = text(4, "", "", "").replace("600 us", "4 ms");
+        let nic = format!("{stores}[[peripheral]]\nkind = \"ethernet\"\n{response}");
+        simulate(&t.replace("[[peripheral]]\nkind = \"ethernet\"\n", &nic))
+    };
+    let deaf = beside("");
+    let answered = beside("host_response = { target = \"80 Gbps\", occupancy = 70 }\n");
+    let (without, with) = (get(&deaf, "p2m_gbs"), get(&answered, "p2m_gbs"));
+    assert!(without < 8.0 && with > 0.9 * 10.0, "{without} and {with} GB/s");
+    assert!(get(&deaf, "packet_loss") > 0.0 && get(&answered, "packet_loss") == 0.0);
+    let level = get(&answered, "host_level");
+    assert!(level > 0.5 && level < 4.0, "level {level}");
+    assert!(get(&answered, "t1_mops") < get(&deaf, "t1_mops"), "at the cost of those that store");
 }

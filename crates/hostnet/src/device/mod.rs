@@ -5,5 +5,6 @@ pub mod iio;
 pub mod netdev;
 pub mod nic;
 pub mod pcie;
+pub mod response;
 pub mod roce;
 pub mod ssd;

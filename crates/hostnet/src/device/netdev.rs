@@ -5,6 +5,7 @@
 //! before it has been written.
 
 use super::endpoint::{check_counts, check_link, defaults, on_link, Next, ReceiveBuffer};
+use super::response::HostResponse;
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
 use crate::memory::region::Pages;
@@ -57,6 +58,9 @@ pub struct EthernetSpec {
     /// write entries in use, on a moving average, count as marked. Absent: never.
     #[serde(default)]
     pub host_mark: Option<u32>,
+    /// What the host does itself about its congestion. Absent: nothing.
+    #[serde(default)]
+    pub host_response: Option<HostResponse>,
 }
 fn mtu() -> Size {
     Size(9000)
@@ -104,6 +108,9 @@ impl EthernetSpec {
         }
         if self.host_mark == Some(0) {
             return Err("host_mark = 0 must be positive".into());
+        }
+        if let Some(r) = &self.host_response {
+            r.check()?;
         }
         if !self.page.0.is_power_of_two() || self.page.0 < LINE || self.pool.0 % self.page.0 != 0 {
             return Err(format!(

@@ -6,6 +6,7 @@ use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::{Op, Program};
 use crate::device::netdev::{EthernetSpec, Frame, FrameCounts, NetDev};
+use crate::device::response::Responder;
 use crate::kernel::{Event, Time};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -23,11 +24,13 @@ pub struct Tcp {
     pub cores: Vec<u16>,
     receivers: Vec<Receiver>,
     senders: Senders,
-    /// Bytes of payload in a segment.
+    /// Bytes of payload in a segment, and of its frame in memory.
     payload: u64,
+    frame: u64,
     /// IIO entries from which on the host marks, and those in use on average.
     host_mark: Option<u32>,
     held: f64,
+    responder: Option<Responder>,
     /// At the start of the window: frames counted, segments copied, segments sent again.
     before: (FrameCounts, u64, u64, u64),
 }
@@ -59,8 +62,10 @@ impl Tcp {
             receivers,
             senders,
             payload: nic.payload(),
+            frame: nic.frame_bytes(),
             host_mark: nic.host_mark,
             held: 0.0,
+            responder: nic.host_response.clone().map(Responder::new),
             before: Default::default(),
         })
     }
@@ -137,8 +142,13 @@ impl Host {
                 let congested = tcp.host_congested(iio.held_writes(port));
                 let Some((_, nic)) = iio.netdev() else { return };
                 let frame = Frame { queue: s.flow, seq: s.seq, marked: s.marked || congested, ..Frame::default() };
+                let bytes = nic.counts.delivered * tcp.frame;
                 if nic.arrive(frame) {
                     iio.kick(&mut self.cal, port, now);
+                }
+                let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
+                if let Some(delay) = delay {
+                    self.hold_back(delay);
                 }
             }
             Event::Interrupt(core) if self.cores[core as usize].idle => {
@@ -146,6 +156,17 @@ impl Host {
                 self.tcp_work(core as usize);
             }
             _ => {}
+        }
+    }
+
+    /// From now on misses of applications that do not receive wait longer for a line fill buffer.
+    fn hold_back(&mut self, delay: Time) {
+        let receivers = self.tcp.as_ref().map(|t| t.tenant);
+        for (c, cpu) in self.cores.iter().zip(&mut self.cpus) {
+            let tenant = usize::from(c.tenant);
+            if tenant < self.apps.len() && Some(tenant) != receivers {
+                cpu.hold_back(delay);
+            }
         }
     }
 
@@ -215,6 +236,9 @@ impl Host {
         let counts = iio.netdev().map_or(FrameCounts::default(), |(_, n)| n.counts);
         tcp.before = (counts, tcp.copied(), tcp.again(), tcp.senders.sent);
         tcp.senders.restart_meters();
+        if let Some(r) = &mut tcp.responder {
+            r.restart_meters(self.now);
+        }
         for r in &mut tcp.receivers {
             r.restart_meters(self.now);
         }
@@ -236,6 +260,9 @@ impl Host {
         v.set("tcp_rtt_us", rtt / 1e3);
         v.set("tcp_cwnd", window);
         v.set("dctcp_alpha", alpha);
+        if let Some(r) = &tcp.responder {
+            v.set("host_level", r.mean_level());
+        }
         let sum = |f: fn(&Receiver) -> Time| tcp.receivers.iter().map(|r| f(r).0).sum::<u64>() as f64;
         let calls = sum(|r| r.busy.calls);
         let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);

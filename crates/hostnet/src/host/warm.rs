@@ -9,6 +9,7 @@ use crate::core::{Op, Program};
 use crate::device::nic::SweepTx;
 use crate::kernel::Time;
 use crate::memory::spec::{CleanVictim, LlcRole};
+use crate::memory::stats::TenantCounts;
 use crate::memory::{Inbound, Sweep, LINE};
 use crate::stack::qp::Outcome;
 
@@ -78,9 +79,9 @@ impl Host {
         let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
         self.mem.functional = true;
         self.warm_tcp(&mut program);
-        if self.storage.is_some() && stores_only && self.apps.iter().all(App::warms_by_stores) && !self.apps.is_empty()
-        {
-            self.fill_by_rates(&mut program, private);
+        let settles = if stores_only { App::warms_by_stores } else { App::is_free_running };
+        if self.storage.is_some() && !self.apps.is_empty() && self.apps.iter().all(settles) {
+            self.fill_by_rates(&mut program, private, stores_only);
             self.mem.functional = false;
             self.mem.restart_meters(self.now);
             return;
@@ -115,47 +116,101 @@ impl Host {
         self.mem.restart_meters(self.now);
     }
 
-    /// The same for applications that store little beside devices whose pages the kernel keeps books about: what the LLC
-    /// holds of either takes tens of milliseconds to settle. A copy of the host runs for a moment and tells how many lines
-    /// each application gives to the LLC for each line of the devices; in that proportion both fill it.
-    fn fill_by_rates(&mut self, program: &mut Program, private: u64) {
+    /// The same beside devices whose pages the kernel keeps books about: what the LLC holds of these and of
+    /// applications takes up to tens of milliseconds to settle. A copy of the host runs for a moment and tells how often
+    /// each application turns to the LLC for each line of the devices (or, where only stores bring lines into the LLC, how
+    /// many they bring); in that proportion both fill it.
+    fn fill_by_rates(&mut self, program: &mut Program, private: u64, stores_only: bool) {
         let cores = self.cores.len() as u64;
         let mut moved = 0;
         while moved < 2 * private * cores {
             moved += self.free_run_at_once(program, false).max(1);
         }
+        self.fill_kernel(program, private);
+        // Rates depend somewhat on what the LLC holds, so they are told once more when it is nearly settled.
+        for _ in 0..2 {
+            let rates = self.rates_of_a_trial(stores_only);
+            self.fill_at(&rates, program, stores_only);
+        }
+    }
+
+    /// How often each application turns to the LLC, or brings dirty lines there, for each line of the devices.
+    fn rates_of_a_trial(&self, stores_only: bool) -> Vec<f64> {
         let mut trial = self.clone();
         trial.mem.functional = false;
         trial.run_for(BEFORE);
         trial.restart_window();
         trial.run_for(TRIAL);
         let device_lines = trial.mem.stats.io_llc.max(1) as f64;
-        let rates = trial.mem.stats.tenants.iter().map(|t| t.dirty_fills as f64 / device_lines);
-        let rates: Vec<f64> = rates.take(self.apps.len()).collect();
+        let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_hits + t.llc_misses };
+        let rates = trial.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
+        rates.take(self.apps.len()).collect()
+    }
+
+    /// Devices and applications move lines, these `rates` for each of those, until the LLC has taken in twice what it holds.
+    fn fill_at(&mut self, rates: &[f64], program: &mut Program, stores_only: bool) {
         let into_llc = matches!(self.mem.io_inbound, Inbound::Llc { .. });
         let llc = self.spec.platform.caches.llc.size.0 / LINE;
         let (mut owed, mut fills, mut without) = (vec![0.0; rates.len()], 0, 0);
-        let before = self.dirty_fills();
+        let before = self.fills(stores_only);
         while fills < 2 * llc && without < PATIENCE {
             let devices = self.warm_storage(program, ROUND);
             if let Some(iio) = self.iio.as_mut().filter(|_| into_llc) {
-                iio.write_at_once(&mut self.mem, &mut self.cal, ROUND / 4);
+                iio.write_at_once(&mut self.mem, &mut self.cal, ROUND);
             }
             for c in 0..self.cores.len() {
                 let t = self.cores[c].tenant as usize;
                 let Some(rate) = rates.get(t) else { continue };
                 let share = f64::from(self.spec.tenants[t].cores);
                 owed[t] += rate * (devices * ROUND) as f64 / share;
-                self.spill_at_once(c, &mut owed[t], program);
+                if stores_only {
+                    self.spill_at_once(c, &mut owed[t], program);
+                } else {
+                    self.turn_at_once(c, &mut owed[t], program);
+                }
             }
-            let now = self.dirty_fills() - before;
+            let now = self.fills(stores_only) - before;
             without = if now == fills { without + 1 } else { 0 };
             fills = now;
         }
     }
 
-    fn dirty_fills(&self) -> u64 {
-        self.mem.stats.tenants.iter().map(|t| t.dirty_fills).sum()
+    /// Fills the private caches of the kernel's cores with its books.
+    fn fill_kernel(&mut self, program: &mut Program, private: u64) {
+        let apps = self.apps.len();
+        let cores = self.cores.iter().filter(|c| c.tenant as usize >= apps).count() as u64;
+        let missed = |host: &Host| host.mem.stats.tenants[apps..].iter().map(|t| t.llc_misses).sum::<u64>();
+        let until = missed(self) + 2 * private * cores;
+        let (mut now, mut without) = (0, 0);
+        while now < until && without < PATIENCE {
+            self.warm_storage(program, ROUND);
+            let then = std::mem::replace(&mut now, missed(self));
+            without = if now == then { without + 1 } else { 0 };
+        }
+    }
+
+    /// Lines that came to the LLC: dirty ones, or one for each that a core missed.
+    fn fills(&self, stores_only: bool) -> u64 {
+        let of = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_misses };
+        self.mem.stats.tenants.iter().map(of).sum()
+    }
+
+    /// The application of core `c` runs until it has turned to the LLC `owed` times.
+    fn turn_at_once(&mut self, c: usize, owed: &mut f64, program: &mut Program) {
+        while *owed >= 1.0 {
+            program.ops.clear();
+            let state = &mut self.cores[c];
+            let tenant = state.tenant as usize;
+            self.apps[tenant].free_run(state.local.into(), &mut state.rng, program);
+            let count = |host: &Host| host.mem.stats.tenants[tenant].llc_hits + host.mem.stats.tenants[tenant].llc_misses;
+            let before = count(self);
+            self.execute_at_once(c as u16, program);
+            let turns = count(self) - before;
+            if turns == 0 {
+                *owed = 0.0; // all that it needs is with the cores
+            }
+            *owed -= turns as f64;
+        }
     }
 
     /// The application of core `c` stores until `owed` lines have gone to the LLC.

@@ -142,6 +142,7 @@ metrics! {
     tcp_cwnd ["segments"] "Congestion window at the window's end, mean over flows";
     tcp_retransmits ["fraction"] "Segments sent again, of all sent";
     dctcp_alpha ["fraction"] "DCTCP's estimate of the marked share at the window's end, mean over flows";
+    host_level ["levels"] "Level of the host's own response to congestion (hostCC), mean over time";
     storage_busy ["cores"] "Cores' worth of time that the kernel's block layer worked for SSDs";
     t_trans_ns ["ns"] "Time that one line takes on a memory channel";
     t_rcd_ns ["ns"] "Activate to column command";

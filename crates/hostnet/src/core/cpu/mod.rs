@@ -105,6 +105,8 @@ pub struct Cpu {
     sq_size: u32,
     per_line: u32,
     retry: Time,
+    /// What somebody holds this core's misses back for, beyond `retry`.
+    held_back: Time,
     per_instr: u64,
     per_compute: u64,
     t: u64,
@@ -160,6 +162,7 @@ impl Cpu {
             sq_size: s.store_queue,
             per_line: s.stores_per_line,
             retry: s.lfb_retry.into(),
+            held_back: Time::ZERO,
             per_instr: (clock.span(1_000_000).0 as u128 * u128::from(FRAC) / 1_000_000 / u128::from(s.width)) as u64,
             per_compute: (clock.span(1_000_000).0 as f64 * FRAC as f64 / 1e6 / s.compute_ipc) as u64,
             t: 0,
@@ -275,11 +278,16 @@ impl Cpu {
         self.run(mem, cal)
     }
 
+    /// Misses that wait for a line fill buffer get it `by` later than they would (memory bandwidth allocation).
+    pub fn hold_back(&mut self, by: Time) {
+        self.held_back = by;
+    }
+
     /// Gives free line fill buffers to the misses that wait for one.
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
         while self.lfb.free() > 0 {
             let Some(next) = self.no_credit.pop_front() else { break };
-            let ready = self.recs[next].ready.max(now + self.retry);
+            let ready = self.recs[next].ready.max(now + self.retry + self.held_back);
             if self.prefetcher.is_some() {
                 self.reach(mem, cal, next, ready); // its line may have come meanwhile
             } else {

@@ -1,0 +1,160 @@
+//! What a host does about congestion of its own: hostCC's host-local response (SIGCOMM'23), which slows the cores that do
+//! not receive until the network has its share of the host.
+
+use crate::kernel::units::{Bandwidth, Span};
+use crate::kernel::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// hostCC's host-local response: levels by which memory requests of the other tenants' cores are held back. While the
+/// IIO is congested and the network has less than its target, the level rises; with room in the IIO and more than the
+/// target, it falls.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostResponse {
+    /// What the network is to have, in frames that reach memory.
+    pub target: Bandwidth,
+    /// The IIO is congested with this many write entries in use, on a moving average.
+    pub occupancy: u32,
+    /// Level by level, how much longer a miss waits for a line fill buffer of those cores; level 0 adds nothing.
+    #[serde(default = "levels")]
+    pub levels: Vec<Span>,
+    /// Time between two looks at the host.
+    #[serde(default = "interval")]
+    pub interval: Span,
+    /// Least time from one step down to the next.
+    #[serde(default = "patience")]
+    pub patience: Span,
+}
+fn levels() -> Vec<Span> {
+    [100, 300, 1000, 10_000].map(|ns| Span(ns * 1000)).to_vec()
+}
+fn interval() -> Span {
+    Span(22_000_000)
+}
+fn patience() -> Span {
+    Span(150_000_000)
+}
+
+impl HostResponse {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if self.target.0 == 0 {
+            return Err("host_response.target = \"0 bps\" must be positive".into());
+        }
+        if self.occupancy == 0 {
+            return Err("host_response.occupancy = 0 must be positive".into());
+        }
+        if self.levels.is_empty() {
+            return Err("host_response.levels = [] names no delay; leave host_response out instead".into());
+        }
+        if self.interval.0 == 0 {
+            return Err("host_response.interval = \"0 ns\" must be positive".into());
+        }
+        Ok(())
+    }
+}
+
+/// The response at work.
+#[derive(Clone, Debug)]
+pub struct Responder {
+    spec: HostResponse,
+    level: usize,
+    /// When the host was last looked at, and the bytes that had come by then.
+    looked: Time,
+    bytes: u64,
+    fell: Time,
+    /// Integral of the level over time, in level x ps, up to `looked` and since the window's start.
+    sum: u64,
+    since: Time,
+}
+
+impl Responder {
+    pub fn new(spec: HostResponse) -> Responder {
+        let zero = Time::ZERO;
+        Responder { spec, level: 0, looked: zero, bytes: 0, fell: zero, sum: 0, since: zero }
+    }
+
+    /// Looks at the host when it is time: `held` IIO entries in use, `bytes` in memory by now. Says by how much misses are
+    /// delayed from now on when that changes.
+    pub fn look(&mut self, held: f64, bytes: u64, now: Time) -> Option<Time> {
+        let span = (now - self.looked).0;
+        if span < self.spec.interval.0 {
+            return None;
+        }
+        let bps = u128::from(bytes - self.bytes) * 8 * 1_000_000_000_000 / u128::from(span);
+        let (congested, served) = (held > f64::from(self.spec.occupancy), bps > u128::from(self.spec.target.0));
+        self.sum += self.level as u64 * span;
+        (self.looked, self.bytes) = (now, bytes);
+        let before = self.level;
+        if congested && !served {
+            self.level = (self.level + 1).min(self.spec.levels.len());
+        } else if !congested && served && (now - self.fell).0 >= self.spec.patience.0 {
+            self.level = self.level.saturating_sub(1);
+            self.fell = now;
+        }
+        (self.level != before).then(|| self.delay())
+    }
+
+    fn delay(&self) -> Time {
+        self.level.checked_sub(1).map_or(Time::ZERO, |i| self.spec.levels[i].into())
+    }
+
+    pub fn restart_meters(&mut self, now: Time) {
+        (self.sum, self.since) = (0, now);
+    }
+
+    /// Mean level since the window's start, up to the last look.
+    pub fn mean_level(&self) -> f64 {
+        let span = self.looked.0.saturating_sub(self.since.0);
+        if span == 0 {
+            return self.level as f64;
+        }
+        self.sum as f64 / span as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of `gbps` in 22 us.
+    fn bytes(gbps: u64) -> u64 {
+        gbps * 22_000 / 8
+    }
+
+    #[test]
+    fn the_level_rises_while_the_host_is_congested_and_the_network_short_and_falls_in_steps() {
+        let target = Bandwidth(80_000_000_000);
+        let spec = HostResponse { target, occupancy: 70, levels: levels(), interval: interval(), patience: patience() };
+        let mut r = Responder::new(spec);
+        let (mut now, mut sum) = (Time::us(1000), 0);
+        let mut step = |r: &mut Responder, held: f64, gbps: u64| {
+            now = now + Time::us(22);
+            sum += bytes(gbps);
+            r.look(held, sum, now)
+        };
+        step(&mut r, 0.0, 0);
+        assert_eq!(step(&mut r, 80.0, 50), Some(Time::ns(100)), "congested and short");
+        assert_eq!(step(&mut r, 80.0, 90), None, "congested, but the network has its share");
+        assert_eq!(step(&mut r, 60.0, 50), None, "short, but not for the host's sake");
+        assert_eq!(step(&mut r, 80.0, 50), Some(Time::ns(300)));
+        for delay in [1, 10] {
+            assert_eq!(step(&mut r, 80.0, 50), Some(Time::us(delay)));
+        }
+        assert_eq!(step(&mut r, 80.0, 50), None, "no level beyond the last");
+        assert_eq!(step(&mut r, 60.0, 90), Some(Time::us(1)), "room and served");
+        let falls: Vec<_> = (0..14).map(|_| step(&mut r, 60.0, 90)).collect();
+        assert_eq!(falls.iter().flatten().collect::<Vec<_>>(), [&Time::ns(300), &Time::ns(100)], "150 us apart");
+    }
+
+    #[test]
+    fn nothing_is_looked_at_between_two_intervals() {
+        let target = Bandwidth(80_000_000_000);
+        let spec = HostResponse { target, occupancy: 70, levels: levels(), interval: interval(), patience: patience() };
+        let mut r = Responder::new(spec);
+        assert_eq!(r.look(90.0, 0, Time::us(21)), None);
+        assert_eq!(r.look(90.0, 0, Time::us(22)), Some(Time::ns(100)));
+    }
+}
