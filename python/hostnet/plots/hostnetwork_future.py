@@ -37,6 +37,6 @@ def _cases(title: str) -> Callable[..., Figure]:
 DRAWINGS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "hostnetwork_future_memory": _cases("Cores beside a device on DDR4, DDR5 and HBM"),
     "hostnetwork_future_iios": _cases("Cores beside devices at one and at two IIOs"),
-    "hostnetwork_future_hostcc": _cases("DCTCP beside cores that read and write: losses alone, and marks of the host"),
+    "hostnetwork_future_hostcc": _cases("DCTCP beside cores that read and write: losses alone, and what hostCC does about them"),
     "hostnetwork_future_isolation": _cases("Quadrant 3: order of writes at the home agent"),
 }
