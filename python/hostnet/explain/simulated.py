@@ -55,7 +55,7 @@ def explain(result: Result) -> Explanation:
 # Rows of a result's table of domains: what lies on each class's way between its sender and DRAM.
 _WAY = {
     "path c2m_read": ("C2M-Read, in the line fill buffers", "c2m", "c2m_read_unloaded_ns"),
-    "path c2m_write": ("C2M-Write, to the CHA", "c2m", "c2m_write_unloaded_ns"),
+    "path c2m_write": ("C2M-Write, to the CHA (its way within the read)", "c2m", "c2m_write_unloaded_ns"),
     "CHA c2m_read": ("core reads at the CHA", "c2m", None),
     "CHA c2m_write": ("write-backs at the CHA", "c2m", None),
     "CHA p2m_read": ("device reads at the CHA", "p2m", None),
