@@ -110,7 +110,7 @@ def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metav
 
 @app.command()
 def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")] = None,
-          figure: Annotated[str | None, typer.Argument(help="Such as fig5; `all` runs every one.")] = None,
+          figure: Annotated[str | None, typer.Argument(help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all.")] = None,
           listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
           out: Out = None, jobs: Jobs = None, quick: Quick = False, quiet: Quiet = False) -> None:
     """Run a published figure: table (CSV, Parquet), plot and resolved specs."""
@@ -122,9 +122,9 @@ def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")]
         return
     if figure is None:
         raise HostnetError(f"which figure of {system!r}? `hostnet study --list` shows them.")
-    wanted = [s for s in studies.all_studies() if s.system == system] if figure == "all" else []
-    for s in wanted or [studies.get(system, figure)]:
-        where = (out or Path("results") / s.table) if not wanted else (out or Path("results")) / s.table
+    several = figure == "all" or any(c in figure for c in "*?[")
+    for s in studies.matching(system, figure) if several else [studies.get(system, figure)]:
+        where = (out or Path("results")) / s.table if several or out is None else out
         done = studies.run(s, quick=quick, jobs=jobs, progress=Progress(quiet), out=where)
         show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
         typer.echo(f"{s.system} {s.figure}: {len(done.points)} points, "

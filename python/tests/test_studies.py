@@ -6,6 +6,7 @@ import pytest
 
 from hostnet import studies
 from hostnet.cache import Cache
+from hostnet.errors import HostnetError
 from hostnet.specs import Scenario
 from hostnet.studies import hostnetwork, sweeper
 
@@ -95,6 +96,24 @@ def all_points(study, quick):
     points = study.points(quick)
     rows = [{**p.columns, "throughput_mrps": 10.0 + i} for i, p in enumerate(points)]
     return points + (study.then(rows, quick) if study.then else [])
+
+
+@pytest.mark.parametrize(("pattern", "figures"), [
+    ("rdma-*", ["fig18", "fig20", "fig21", "fig22", "fig23", "fig24", "fig27", "fig28"]),
+    ("tcp-*", ["fig19", "fig25", "fig26", "fig29", "fig30"]),
+    ("fig6*", ["fig6a", "fig6b", "fig6cd"]),
+    ("tcp-fig19", ["fig19"]),
+])
+def test_several_figures_go_by_one_name(pattern, figures):
+    assert [s.figure for s in studies.matching("hostnetwork", pattern)] == figures
+
+
+def test_all_figures_of_a_system_are_its_own_and_no_pattern_goes_unheard():
+    assert studies.matching("sweeper", "all") == [s for s in studies.all_studies() if s.system == "sweeper"]
+    assert studies.get("hostnetwork", "rdma-fig18") is studies.get("hostnetwork", "fig18")
+    for pattern in ("rdma-fig19", "xyz*"):
+        with pytest.raises(HostnetError, match="has no study"):
+            studies.matching("hostnetwork", pattern)
 
 
 @pytest.mark.parametrize("study", studies.all_studies(), ids=lambda s: s.table)

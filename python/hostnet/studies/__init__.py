@@ -11,6 +11,7 @@ import platform as host
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -66,6 +67,13 @@ class Study:
     derived_units: Mapping[str, str] = field(default_factory=dict)
     # Columns that compare rows, such as a ratio to the isolated run: one mapping per row, from all rows.
     across: Callable[[Rows], Sequence[Mapping[str, float | str | None]]] | None = None
+    # Figures of one case study go by ``group-figure``, too, such as ``rdma-fig18``.
+    group: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the study may be called within its system."""
+        return (self.figure, f"{self.group}-{self.figure}") if self.group else (self.figure,)
 
     @property
     def table(self) -> str:
@@ -162,12 +170,20 @@ def get(system: str, figure: str) -> Study:
         raise HostnetError(f"there is no system {system!r}; {nearest(system, list(SYSTEMS))}")
     if system not in BUILT:
         raise NotBuiltYet(f"system {system!r} is not built yet; built so far: {', '.join(BUILT)}.")
-    figures = {s.figure: s for s in all_studies() if s.system == system}
+    figures = {name: s for s in all_studies() if s.system == system for name in s.names}
     if figure in (missing := not_built(system)):
         raise NotBuiltYet(f"{system} {figure} is not built yet: it needs {missing[figure]}.")
     if figure not in figures:
-        raise HostnetError(f"{system} has no study {figure!r}; {nearest(figure, list(figures))}")
+        raise HostnetError(f"{system} has no study {figure!r}; {nearest(figure, list(dict.fromkeys(s.figure for s in figures.values())))}")
     return figures[figure]
+
+
+def matching(system: str, pattern: str) -> list[Study]:
+    """The studies of ``system`` with a name like ``pattern`` (``rdma-*``), or all of them (``all``), in their order. Raises
+    as ``get`` does when there is none."""
+    pattern = "*" if pattern == "all" else pattern
+    found = [s for s in all_studies() if s.system == system and any(fnmatchcase(n, pattern) for n in s.names)]
+    return found or [get(system, pattern)]
 
 
 def run(study: Study, *, quick: bool = False, jobs: int | None = None, cache: Cache | None = None,

@@ -115,20 +115,24 @@ PAUSES = ("pfc_pause_fraction", "nic_buffer_peak_kb")
 
 
 def _tcp(figure: str, title: str, points: Points, metrics: tuple[str, ...]) -> Study:
-    return study(figure, title, points, metrics, derived_units=tcp_units(), across=compared_tcp)
+    return study(figure, title, points, metrics, derived_units=tcp_units(), across=compared_tcp, group="tcp")
+
+
+def _rdma(figure: str, title: str, points: Points, metrics: tuple[str, ...], **more: Any) -> Study:
+    return study(figure, title, points, metrics, group="rdma", **more)
 
 
 STUDIES = [
-    study("fig18", "RDMA, four quadrants: degradation and memory bandwidth", all_quadrants(ROCE),
+    _rdma("fig18", "RDMA, four quadrants: degradation and memory bandwidth", all_quadrants(ROCE),
           (*DEGRADATION, "pfc_pause_fraction")),
-    study("fig20", "RDMA quadrant 1: root causes", quadrant(1, ROCE), WRITE_ROOT),
-    study("fig21", "RDMA quadrant 2: root causes", quadrant(2, ROCE), READ_ROOT),
-    study("fig22", "RDMA quadrant 3: root causes", quadrant(3, ROCE), (*WRITE_ROOT, *PAUSES)),
-    study("fig23", "RDMA quadrant 3: IIO occupancy over 50 us", trace, ("iio_write_occ", "iio_write_credits", *PAUSES),
+    _rdma("fig20", "RDMA quadrant 1: root causes", quadrant(1, ROCE), WRITE_ROOT),
+    _rdma("fig21", "RDMA quadrant 2: root causes", quadrant(2, ROCE), READ_ROOT),
+    _rdma("fig22", "RDMA quadrant 3: root causes", quadrant(3, ROCE), (*WRITE_ROOT, *PAUSES)),
+    _rdma("fig23", "RDMA quadrant 3: IIO occupancy over 50 us", trace, ("iio_write_occ", "iio_write_credits", *PAUSES),
           side_tables=("trace",)),
-    study("fig24", "RDMA quadrant 4: root causes", quadrant(4, ROCE), READ_ROOT),
-    study("fig27", "RDMA: error of the formula's throughput", all_quadrants(ROCE), ERRORS),
-    study("fig28", "RDMA: the formula's components", all_quadrants(ROCE), COMPONENTS),
+    _rdma("fig24", "RDMA quadrant 4: root causes", quadrant(4, ROCE), READ_ROOT),
+    _rdma("fig27", "RDMA: error of the formula's throughput", all_quadrants(ROCE), ERRORS),
+    _rdma("fig28", "RDMA: the formula's components", all_quadrants(ROCE), COMPONENTS),
     _tcp("fig19", "DCTCP: degradation and memory bandwidth", beside_tcp("read", "readwrite"),
          ("degr_mem", "degr_net", "c2m_gbs", "net_gbs", "net_copy_share", "packet_loss", *BANDWIDTH, "mem_net_read_gbs")),
     _tcp("fig25", "DCTCP beside C2M-Read: root causes", beside_tcp("read"), (*WRITE_ROOT, "packet_loss")),
