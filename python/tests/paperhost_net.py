@@ -36,8 +36,8 @@ TCP: dict[str, dict[str, list[float]]] = {
              "p2m_err_pct": [-1, 0, 1, 2], "p2m_switching_ns": [1, 1, 1, 1], "p2m_write_hol_ns": [8, 10, 13, 16],
              "p2m_read_hol_ns": [7, 9, 11, 13], "p2m_top_of_queue_ns": [1, 1, 2, 2], "packet_loss": [0.0] * 4},
     "readwrite": {"degr_mem": [1.45, 1.457, 1.47, 1.48], "degr_net": [1.15, 1.3, 1.633, 2.5], "packet_loss": [0.0, 0.0, 2e-4, 3e-3],
-                  "iio_write_lat_ns": [320, 360, 468, 660], "c2m_err_pct": [3, 5, 7, 9], "net_err_pct": [2, 4, 6, 8],
-                  "p2m_err_pct": [1, 3, 8, 22]},
+                  "iio_write_lat_ns": [320, 360, 468, 660], "c2m_err_adm_pct": [3, 5, 7, 9], "net_err_adm_pct": [2, 4, 6, 8],
+                  "p2m_err_adm_pct": [1, 3, 8, 22]},
 }
 
 # Swept columns, and all others as numbers.

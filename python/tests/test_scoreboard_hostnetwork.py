@@ -149,7 +149,9 @@ DOCTORED = [
     ("fig25", "n = 4", "iio_write_occ", 1.4, ["fig25.iio-down", "fig25.iio-n4"]),
     ("fig26", "n = 3", "packet_loss", 3.0, ["fig26.loss-n3"]),
     ("fig26", "n = 3", "packet_loss", 0.0, ["fig26.loss-onset"]),
-    ("fig29", "n = 4", "net_err_pct", 2.0, ["fig29.blue-10", "fig29.red-mem-10"]),
+    ("fig29", "n = 4", "net_err_pct", 2.0, ["fig29.blue-10"]),
+    ("fig29", "n = 4", "net_err_adm_pct", 2.0, ["fig29.red-mem-10"]),
+    ("fig29", "n = 3", "p2m_err_adm_pct", 2.0, ["fig29.red-p2m-le3"]),
     ("fig30", "true", "p2m_write_hol_ns", 4.0, ["fig30.p2m-small"]),
     ("fig14", "run = 'colo'", "lfb_lat_ns", 0.6, ["fig14.c2m-inflates", "fig14.lat-n6"]),
 ]
