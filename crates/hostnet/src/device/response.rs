@@ -131,7 +131,7 @@ mod tests {
         let mut r = Responder::new(spec);
         let (mut now, mut sum) = (Time::us(1000), 0);
         let mut step = |r: &mut Responder, held: f64, gbps: u64| {
-            now = now + Time::us(22);
+            now += Time::us(22);
             sum += bytes(gbps);
             r.look(held, sum, now)
         };

@@ -202,7 +202,8 @@ impl Host {
             let state = &mut self.cores[c];
             let tenant = state.tenant as usize;
             self.apps[tenant].free_run(state.local.into(), &mut state.rng, program);
-            let count = |host: &Host| host.mem.stats.tenants[tenant].llc_hits + host.mem.stats.tenants[tenant].llc_misses;
+            let count =
+                |host: &Host| host.mem.stats.tenants[tenant].llc_hits + host.mem.stats.tenants[tenant].llc_misses;
             let before = count(self);
             self.execute_at_once(c as u16, program);
             let turns = count(self) - before;
