@@ -131,6 +131,11 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
     bad(&text(4, "pool = \"1 MiB\"", "", ""), "peripheral[0].pool = \"1 MiB\"");
     let response = |what: &str| text(4, &format!("host_response = {{ {what} }}"), "", "");
     bad(&response("target = \"80 Gbps\", occupancy = 0"), "peripheral[0].host_response.occupancy = 0");
+    bad(
+        &response("target = \"80 Gbps\", occupancy = 93"),
+        "peripheral[0].host_response.occupancy = 93 is more than the 92",
+    );
+    bad(&text(4, "host_mark = 93", "", ""), "peripheral[0].host_mark = 93 is more than the 92");
     bad(&response("target = \"80 Gbps\", occupancy = 70, levels = []"), "peripheral[0].host_response.levels = []");
     bad(&text(4, "", "gain = 2.0", ""), "traffic.dctcp.gain = 2");
     bad(&text(4, "", "mark = \"4 MiB\"", ""), "traffic.dctcp.mark = \"4 MiB\"");

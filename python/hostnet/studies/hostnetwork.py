@@ -116,20 +116,25 @@ def lone_read(rows: Rows) -> Mapping[str, Any] | None:
     return next((r for r in rows if (r["run"], r.get("c2m"), r["n"]) == ("iso-c2m", "read", 1)), None)
 
 
-def analyse(row: Mapping[str, Any], side: str, lone: Mapping[str, Any] | None = None) -> dict[str, float | None]:
-    """The formula columns of one row for `side` (`c2m` or `p2m`).
+def constants(row: Mapping[str, Any], lone: Mapping[str, Any] | None) -> tuple[dict[str, Any], float]:
+    """A row's hardware for the formula, and what of a core's latency is its way to and from the CHA.
 
     The latency of `lone`, a core that reads alone, is the read formula's constant, as in the paper; without it, the sum
-    of hops is. Its way to and from the CHA, which the constant holds, is not admission when that is added; a write-back's
-    is, as in the paper alone cores that store are held 5.9 ns outside the CHA, those that read 5.0 (Fig. 6a, b).
+    of hops is. The way, which the constant holds, is not admission when that is added; a write-back's is, as in the paper
+    alone cores that store are held 5.9 ns outside the CHA, those that read 5.0 (Fig. 6a, b).
     """
+    hw = hardware_of(row)
+    if lone is None:
+        return hw, 0.0
+    hw["c2m_read_ns"] = lone["lfb_lat_ns"]
+    return hw, admission_ns(lone, "c2m-read") or 0.0
+
+
+def analyse(row: Mapping[str, Any], side: str, lone: Mapping[str, Any] | None = None) -> dict[str, float | None]:
+    """The formula columns of one row for `side` (`c2m` or `p2m`), with the constants that `lone` gives to cores."""
     names = [f"{side}_{part}" for part in COLUMNS]
     traffic = classes_of(row)[0 if side == "c2m" else 1]
-    hw = hardware_of(row)
-    way = 0.0
-    if lone is not None and side == "c2m":
-        hw["c2m_read_ns"] = lone["lfb_lat_ns"]
-        way = admission_ns(lone, "c2m-read") or 0.0
+    hw, way = constants(row, lone if side == "c2m" else None)
     if traffic is None or held(row, traffic) is None or (traffic == "p2m-read" and hw.get("p2m_read_ns") is None):
         return dict.fromkeys(names)
     about = {"hardware": hw, "credits": held(row, traffic), "measured_gbs": row[f"{side}_gbs"]}

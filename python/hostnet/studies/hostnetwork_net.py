@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..model import counters_of, formula, hardware_of
+from ..model import counters_of, formula
 from . import Point, Rows, Study
 from .hostnetwork import (
     BANDWIDTH,
@@ -22,6 +22,7 @@ from .hostnetwork import (
     admission_ns,
     all_quadrants,
     analyse,
+    constants,
     lone,
     lone_read,
     point,
@@ -86,10 +87,7 @@ def analyse_net(row: Mapping[str, Any], lone: Mapping[str, Any] | None) -> dict[
     """
     if row.get("net_lfb_rate") is None:
         return dict.fromkeys(NET_COLUMNS)
-    hw, way = hardware_of(row), 0.0
-    if lone is not None:
-        hw["c2m_read_ns"] = lone["lfb_lat_ns"]
-        way = admission_ns(lone, "c2m-read") or 0.0
+    hw, way = constants(row, lone)
     traffic = "c2m-readwrite" if row.get("c2m") == "readwrite" else "c2m-read"
     about = {"hardware": hw, "credits": NET_CORES * row["net_lfb_occ"], "measured_gbs": row["net_lfb_rate"] * 64e-3}
     admission = admission_ns(row, traffic) if row["run"] == "colo" else None

@@ -188,6 +188,16 @@ fn tcp(s: &Scenario) -> Check {
     let receivers = s.tenants.iter().filter(|t| matches!(t.app, AppSpec::TcpReceive(_)));
     let nics = s.peripherals.iter().filter(|p| matches!(p, PeripheralSpec::Ethernet(_)));
     let (tenants, nics) = (receivers.count(), nics.count());
+    for (i, p) in s.peripherals.iter().enumerate() {
+        let (PeripheralSpec::Ethernet(e), Some(iio)) = (p, &s.platform.iio) else { continue };
+        let response = e.host_response.as_ref().map(|r| r.occupancy);
+        for (key, entries) in [("host_mark", e.host_mark), ("host_response.occupancy", response)] {
+            need(entries.is_none_or(|n| n <= iio.write_buffer), || {
+                let (n, most) = (entries.unwrap_or(0), iio.write_buffer);
+                format!("peripheral[{i}].{key} = {n} is more than the {most} entries of platform.iio.write_buffer")
+            })?;
+        }
+    }
     if let Some(t) = &s.platform.tcp {
         t.check().map_err(|e| format!("platform.tcp.{e}"))?;
     }

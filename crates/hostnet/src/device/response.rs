@@ -16,13 +16,14 @@ pub struct HostResponse {
     pub target: Bandwidth,
     /// The IIO is congested with this many write entries in use, on a moving average.
     pub occupancy: u32,
-    /// Level by level, how much longer a miss waits for a line fill buffer of those cores; level 0 adds nothing.
+    /// Level by level, how much longer a miss waits for a line fill buffer of those cores; level 0 adds nothing. The defaults
+    /// are assumed: hostCC throttles the cores of more and more of its nodes, and stops them at last.
     #[serde(default = "levels")]
     pub levels: Vec<Span>,
-    /// Time between two looks at the host.
+    /// Time between two looks at the host. The default is assumed, about what a change of throttling takes.
     #[serde(default = "interval")]
     pub interval: Span,
-    /// Least time from one step down to the next.
+    /// Least time from one step down to the next; by default that of hostCC's code.
     #[serde(default = "patience")]
     pub patience: Span,
 }
@@ -85,7 +86,7 @@ impl Responder {
         }
         let bps = u128::from(bytes - self.bytes) * 8 * 1_000_000_000_000 / u128::from(span);
         let (congested, served) = (held > f64::from(self.spec.occupancy), bps > u128::from(self.spec.target.0));
-        self.sum += self.level as u64 * span;
+        self.sum += self.level as u64 * (now.0 - self.looked.0.max(self.since.0));
         (self.looked, self.bytes) = (now, bytes);
         let before = self.level;
         if congested && !served {
@@ -124,11 +125,20 @@ mod tests {
         gbps * 22_000 / 8
     }
 
+    fn responder() -> Responder {
+        let target = Bandwidth(80_000_000_000);
+        Responder::new(HostResponse {
+            target,
+            occupancy: 70,
+            levels: levels(),
+            interval: interval(),
+            patience: patience(),
+        })
+    }
+
     #[test]
     fn the_level_rises_while_the_host_is_congested_and_the_network_short_and_falls_in_steps() {
-        let target = Bandwidth(80_000_000_000);
-        let spec = HostResponse { target, occupancy: 70, levels: levels(), interval: interval(), patience: patience() };
-        let mut r = Responder::new(spec);
+        let mut r = responder();
         let (mut now, mut sum) = (Time::us(1000), 0);
         let mut step = |r: &mut Responder, held: f64, gbps: u64| {
             now += Time::us(22);
@@ -151,10 +161,18 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_at_between_two_intervals() {
-        let target = Bandwidth(80_000_000_000);
-        let spec = HostResponse { target, occupancy: 70, levels: levels(), interval: interval(), patience: patience() };
-        let mut r = Responder::new(spec);
+        let mut r = responder();
         assert_eq!(r.look(90.0, 0, Time::us(21)), None);
         assert_eq!(r.look(90.0, 0, Time::us(22)), Some(Time::ns(100)));
+    }
+
+    /// Level 1 from the 22nd microsecond on, and a window that begins at the 30th.
+    #[test]
+    fn the_mean_level_counts_from_the_windows_start() {
+        let mut r = responder();
+        r.look(90.0, 0, Time::us(22));
+        r.restart_meters(Time::us(30));
+        r.look(60.0, 0, Time::us(52));
+        assert_eq!(r.mean_level(), 1.0);
     }
 }

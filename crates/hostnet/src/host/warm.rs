@@ -142,7 +142,7 @@ impl Host {
         trial.restart_window();
         trial.run_for(TRIAL);
         let device_lines = trial.mem.stats.io_llc.max(1) as f64;
-        let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_hits + t.llc_misses };
+        let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_look_ups() };
         let rates = trial.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
         rates.take(self.apps.len()).collect()
     }
@@ -202,11 +202,9 @@ impl Host {
             let state = &mut self.cores[c];
             let tenant = state.tenant as usize;
             self.apps[tenant].free_run(state.local.into(), &mut state.rng, program);
-            let count =
-                |host: &Host| host.mem.stats.tenants[tenant].llc_hits + host.mem.stats.tenants[tenant].llc_misses;
-            let before = count(self);
+            let before = self.mem.stats.tenants[tenant].llc_look_ups();
             self.execute_at_once(c as u16, program);
-            let turns = count(self) - before;
+            let turns = self.mem.stats.tenants[tenant].llc_look_ups() - before;
             if turns == 0 {
                 *owed = 0.0; // all that it needs is with the cores
             }

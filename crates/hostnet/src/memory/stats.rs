@@ -92,6 +92,12 @@ pub struct TenantCounts {
     pub dirty_fills: u64,
 }
 
+impl TenantCounts {
+    pub fn llc_look_ups(&self) -> u64 {
+        self.llc_hits + self.llc_misses
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct MemStats {
     pub dram: [u64; CLASSES],
