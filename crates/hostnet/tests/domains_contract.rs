@@ -137,6 +137,7 @@ fn books_balance(text: &str) {
         assert!(host.iio_buffers().all(|(w, r)| w.used() + r.used() == 0), "an IIO entry is lost");
     }
     assert_eq!(host.mem.cha_writes.used(), 0, "a write still waits");
+    assert!(p.under_way.iter().all(|d| d.used() == 0), "a path's request never ended");
     assert!(p.samples.len() > 50, "{} samples", p.samples.len());
     for s in &p.samples {
         let m = &s.marks;
@@ -147,6 +148,9 @@ fn books_balance(text: &str) {
             "c2m_read" | "c2m_write" => 5 + 10 + 9,
             _ => 0,
         };
+        if path == "c2m_write" {
+            assert_eq!(s.segments()[4], 9 * 10_000 / 33, "the acknowledgement's way: {s:?}");
+        }
         let hop = if way > 0 { f64::from(way) / 3.3 } else { 150.0 };
         // Lines of devices may wait for others that leave the IIO before them.
         let over = s.segments()[0] as f64 / 1e3 - hop;
