@@ -239,13 +239,14 @@ class HostResponse(Section):
     While the IIO is congested and the network has less than its target, the level rises; with room in the IIO and
     more than the target, it falls."""
     interval: str
-    """Time between two looks at the host."""
+    """Time between two looks at the host. The default is assumed, about what a change of throttling takes."""
     levels: list[str]
-    """Level by level, how much longer a miss waits for a line fill buffer of those cores; level 0 adds nothing."""
+    """Level by level, how much longer a miss waits for a line fill buffer of those cores; level 0 adds nothing. The
+    defaults are assumed: hostCC throttles the cores of more and more of its nodes, and stops them at last."""
     occupancy: int
     """The IIO is congested with this many write entries in use, on a moving average."""
     patience: str
-    """Least time from one step down to the next."""
+    """Least time from one step down to the next; by default that of hostCC's code."""
     target: str
     """What the network is to have, in frames that reach memory."""
 
