@@ -4,7 +4,8 @@ mod common;
 
 use common::{close, execute, scenario};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
-use hostnet::kernel::{Clock, Events, Stream, Time};
+use hostnet::kernel::{Clock, Stream, Time};
+use hostnet::machine::Machine;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::{Memory, Sweep};
 
@@ -16,9 +17,7 @@ const LLC: f64 = (4.0 + 14.0 + 8.0 + 35.0 + 8.0) * CYCLE;
 
 /// A core with its caches warmed, and what time it is.
 struct Bench {
-    cpu: Cpu,
-    mem: Memory,
-    cal: Events,
+    m: Machine,
     now: Time,
     base: u64,
 }
@@ -44,13 +43,13 @@ impl Bench {
         let clock = Clock::from_hz(core.clock.0);
         let (h, d) = (&s.platform.caches, &s.platform.memory);
         let mem = Memory::new(h, d, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-        Bench { cpu: Cpu::new(0, &core), mem, cal: Events::default(), now: Time::ns(1), base }
+        Bench { m: Machine::bare(mem, vec![Cpu::new(0, &core)]), now: Time::ns(1), base }
     }
 
     /// Time from the start of `ops` to the dispatch of the last, in ns, and what retired when.
     fn run(&mut self, ops: &[Op]) -> (f64, Vec<(Time, Retired)>) {
         let start = self.now;
-        let (end, last, retired) = execute(&mut self.cpu, &mut self.mem, &mut self.cal, ops, start);
+        let (end, last, retired) = execute(&mut self.m, ops, start);
         self.now = last.max(end) + Time::us(1);
         ((end - start).as_ns(), retired)
     }
@@ -110,11 +109,11 @@ fn a_chain_of_dram_loads_takes_one_latency_each() {
     let mut ops: Vec<Op> = (0..n).map(|_| Op::Chase { line: b.base + dice.below(1 << 20), delay: 0 }).collect();
     ops.push(Op::Fence);
     let (ns, _) = b.run(&ops);
-    let s = &b.mem.stats.tenants[0];
+    let s = &b.m.mem.stats.tenants[0];
     // some lines come twice, and hit
     let misses = s.llc_misses as f64;
     assert!(misses > 0.99 * f64::from(n));
-    let expected = LLC + b.mem.stats.dram_ps.mean() / 1e3;
+    let expected = LLC + b.m.mem.stats.dram_ps.mean() / 1e3;
     assert!(close(ns / misses, expected, 0.02), "{:.2} ns, not {expected:.2}", ns / misses);
 }
 

@@ -6,7 +6,8 @@ mod common;
 use common::{close, get, scenario, simulate, Rig};
 use hostnet::device::nic::{Drop, Nic, Packet};
 use hostnet::host::{run, Outcome};
-use hostnet::kernel::{Event, Time};
+use hostnet::kernel::Time;
+use hostnet::machine::Signal;
 use hostnet::memory::Inbound;
 
 /// TouchDrop on two cores. The LLC is small (12 ways of 64 KiB), so that rings outgrow it quickly.
@@ -224,30 +225,26 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let mut nic = Nic::new(&s.platform.nic, 1);
     nic.inbound = Inbound::Dram;
     nic.attach(0, true, r.rx, 16, 4);
+    nic.attach(0, false, r.tx, 1, 4);
     let packet = Packet { lines: 4, uses: 1, ..Packet::default() };
-    let verdicts: Vec<_> = (0..20).map(|_| nic.arrive(&mut r.cal, packet, Time::ns(1))).collect();
+    let verdicts: Vec<_> = (0..20).map(|_| nic.arrive(&mut r.m.cal, packet, Time::ns(1))).collect();
     assert!(verdicts[..16].iter().all(Result::is_ok));
     assert!(verdicts[16..].iter().all(|v| *v == Err(Drop::RingFull)));
     let c = &nic.counts;
     assert_eq!((c.offered, c.accepted, c.ring_full, c.proactive), (20, 16, 4, 0));
     let mut ids = Vec::new();
-    while let Some((t, e)) = r.cal.pop() {
-        match e {
-            Event::NicRx => nic.on_rx(&mut r.mem, &mut r.cal, t),
-            Event::Delivered(id) => {
-                nic.on_delivered(id);
-                ids.push(id);
-            }
-            Event::Dram(ch) => r.mem.on_dram(&mut r.cal, ch.into(), t),
-            _ => {}
+    r.m.nic = nic;
+    while let Some(s) = r.m.next_signal() {
+        if let Signal::Delivered(queue) = s {
+            ids.extend(r.m.nic.take(queue.into()));
         }
-        r.now = t;
     }
     assert_eq!(ids.len(), 16);
     // one buffer comes back: one packet fits, into that buffer, at the end of the ring
+    let nic = &mut r.m.nic;
     nic.free_rx(ids[3]);
-    assert!(nic.arrive(&mut r.cal, packet, r.now).is_ok());
-    assert_eq!(nic.arrive(&mut r.cal, packet, r.now), Err(Drop::RingFull));
+    assert!(nic.arrive(&mut r.m.cal, packet, r.m.now).is_ok());
+    assert_eq!(nic.arrive(&mut r.m.cal, packet, r.m.now), Err(Drop::RingFull));
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn t06_books_balance_with_and_without_losses_beside_cores() {
         host.check().expect("balanced books under way");
         host.drain();
         host.check().expect("balanced books at the end");
-        assert_eq!(host.mem.in_flight(), 0, "a request is lost");
+        assert_eq!(host.machine.mem.in_flight(), 0, "a request is lost");
         assert!(host.line_fill_buffers().all(|d| d.used() == 0), "a line fill buffer is lost");
         assert!(host.iio_buffers().all(|(write, _)| write.used() == 0), "an IIO entry is lost");
     }

@@ -26,14 +26,14 @@ impl Background {
 impl Host {
     pub(super) fn next_background(&mut self) {
         if let Some(b) = self.background.as_mut().filter(|_| !self.stopped) {
-            self.cal.push(self.now + Time(b.rng.exp(b.mean) as u64), Event::Background);
+            self.machine.cal.push(self.machine.now + Time(b.rng.exp(b.mean) as u64), Event::Background);
         }
     }
 
     pub(super) fn on_background(&mut self) {
         if let Some(b) = &mut self.background {
             let line = b.rng.below(b.lines);
-            self.mem.background_read(&mut self.cal, line, self.now);
+            self.machine.mem.background_read(&mut self.machine.cal, line, self.machine.now);
         }
         self.next_background();
     }

@@ -16,7 +16,8 @@ use crate::device::netdev::{FrameMemory, NetDev, COMPLETIONS};
 use crate::device::nic::Nic;
 use crate::device::roce::Roce;
 use crate::device::ssd::Ssd;
-use crate::kernel::{Clock, Events, Stream, Time};
+use crate::kernel::{Clock, Stream, Time};
+use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
 use crate::placement::iat::Iat;
@@ -148,12 +149,9 @@ impl Host {
             let rng = Stream::new(seed, "spikes", 0);
             Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
         });
+        let cpus = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
         let mut host = Host {
-            cpus: (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect(),
-            cal: Events::default(),
-            mem,
-            nic,
-            iio,
+            machine: Machine::new(mem, cpus, nic, iio),
             tcp: super::tcp::parts(s).and_then(|(t, _)| Tcp::new(s, &groups[t])),
             storage,
             // A directed test runs until nothing is left to happen.
@@ -164,7 +162,6 @@ impl Host {
             spikes,
             iat: Iat::default(),
             ways: s.placement.ways,
-            now: Time::ZERO,
             stopped: false,
             window: Window::new(tenants),
             trace: super::trace::Trace::new(s.run.trace.map(Into::into)),

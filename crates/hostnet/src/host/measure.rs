@@ -84,8 +84,8 @@ pub fn table(columns: &[(&str, &str)], rows: Vec<Vec<Value>>) -> Value {
 impl Host {
     fn row_counts(&mut self) -> (u64, u64) {
         let mut hits = (0, 0);
-        for ch in 0..self.mem.dram.channels() {
-            let s = self.mem.dram.stats(self.now, ch);
+        for ch in 0..self.machine.mem.dram.channels() {
+            let s = self.machine.mem.dram.stats(self.machine.now, ch);
             hits.0 += s.rows[0][0] + s.rows[1][0];
             hits.1 += s.reads() + s.writes();
         }
@@ -97,43 +97,43 @@ impl Host {
         let ever = self.window.completed_ever;
         self.window = Window::new(self.apps.len());
         self.window.completed_ever = ever;
-        self.window.start = self.now;
-        self.window.nic = self.nic.counts.clone();
+        self.window.start = self.machine.now;
+        self.window.nic = self.machine.nic.counts.clone();
         self.window.dram_rows = self.row_counts();
         self.window.dram = self.channels();
-        if let Some(iio) = &mut self.iio {
-            iio.restart_meters(self.now);
+        if let Some(iio) = &mut self.machine.iio {
+            iio.restart_meters(self.machine.now);
         }
         self.restart_tcp();
         self.restart_storage();
         self.restart_trace();
-        self.window.last_sample = (self.now, 0, 0);
-        self.mem.restart_meters(self.now);
-        for c in &mut self.cpus {
-            c.restart_meters(self.now);
+        self.window.last_sample = (self.machine.now, 0, 0);
+        self.machine.mem.restart_meters(self.machine.now);
+        for c in &mut self.machine.cpus {
+            c.restart_meters(self.machine.now);
         }
         for c in &mut self.cores {
-            c.since = c.since.map(|s| s.max(self.now));
+            c.since = c.since.map(|s| s.max(self.machine.now));
         }
     }
 
     /// Adds a point to the timeline and to the occupancy averages.
     pub(super) fn sample(&mut self) {
         let ways = ddio::low_ways(self.ways);
-        let lines = self.mem.llc_rx_lines(ways);
+        let lines = self.machine.mem.llc_rx_lines(ways);
         self.window.rx_lines.push(lines);
-        let moved: u64 = self.mem.stats.dram.iter().sum();
+        let moved: u64 = self.machine.mem.stats.dram.iter().sum();
         let (t0, done0, moved0) = self.window.last_sample;
-        let us = (self.now - t0).0 as f64 / 1e6;
+        let us = (self.machine.now - t0).0 as f64 / 1e6;
         if us > 0.0 {
             self.window.timeline.push([
-                (self.now - self.window.start).0 as f64 / 1e6,
+                (self.machine.now - self.window.start).0 as f64 / 1e6,
                 (self.window.completed - done0) as f64 / us,
                 (moved - moved0) as f64 * LINE as f64 / us / 1e3,
                 lines.0 as f64,
             ]);
         }
-        self.window.last_sample = (self.now, self.window.completed, moved);
+        self.window.last_sample = (self.machine.now, self.window.completed, moved);
     }
 
     /// The metrics of the window that ends now.
@@ -141,10 +141,10 @@ impl Host {
         let mut v = statics(&self.spec);
         let rows = self.row_counts();
         let w = &self.window;
-        let span = self.now - w.start;
+        let span = self.machine.now - w.start;
         let us = span.0.max(1) as f64 / 1e6;
-        let m = &self.mem.stats;
-        let n = &self.nic.counts;
+        let m = &self.machine.mem.stats;
+        let n = &self.machine.nic.counts;
         let offered = n.offered - w.nic.offered;
         let drops = offered - (n.accepted - w.nic.accepted);
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
@@ -239,7 +239,7 @@ impl Host {
         self.uncore(&mut v);
         self.tcp_metrics(&mut v);
         self.storage_metrics(&mut v);
-        Outcome { values: v, tables: self.tables(), sim: self.now, warmup: w.start, measured: span }
+        Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {
@@ -254,7 +254,7 @@ impl Host {
                 })
                 .collect::<Vec<_>>()
         };
-        let m = &self.mem.stats;
+        let m = &self.machine.mem.stats;
         let dram = thin(cdf(&m.dram_ps, 1e3));
         out.insert("dram_latency_cdf".into(), table(&[("latency_ns", "ns"), ("fraction", "1")], dram));
         let lat = thin(cdf(&self.window.latency_ns, 1e3));
@@ -292,11 +292,11 @@ impl Host {
                 json!(r.little_ns),
             ]);
         };
-        for (i, c) in self.cpus.iter().enumerate() {
+        for (i, c) in self.machine.cpus.iter().enumerate() {
             let whose = if self.keeps_books(i) { "kernel core" } else { "core" };
-            add(format!("{whose} {i} line fill buffers"), c.lfb.read(self.now));
+            add(format!("{whose} {i} line fill buffers"), c.lfb.read(self.machine.now));
             if let Some(p) = &c.prefetcher {
-                add(format!("{whose} {i} prefetch queue"), p.queue.read(self.now));
+                add(format!("{whose} {i} prefetch queue"), p.queue.read(self.machine.now));
             }
         }
         for (name, r) in self.shared_domains() {

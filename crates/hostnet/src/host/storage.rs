@@ -7,7 +7,7 @@ use crate::core::{Cpu, Program};
 use crate::kernel::units::Size;
 use crate::kernel::{Stream, Time};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
-use crate::memory::{Txn, LINE};
+use crate::memory::LINE;
 use crate::meter::Values;
 use crate::stack::block::{BlockSpec, Books};
 
@@ -76,14 +76,13 @@ impl Storage {
 }
 
 impl Host {
-    /// A device's line is in memory, or has come from there.
+    /// Lines of the device on `port` are in memory, or have come from there.
     #[inline]
-    pub(super) fn storage_moved(&mut self, t: &Txn) {
-        let (Some(storage), Some(iio)) = (&mut self.storage, &self.iio) else { return };
-        let Some(d) = &mut storage.devices[iio.port_of(t)] else { return };
-        d.lines += 1;
-        if d.lines == d.page_lines {
-            d.lines = 0;
+    pub(super) fn storage_moved(&mut self, port: u16, lines: u16) {
+        let Some(Some(d)) = self.storage.as_mut().map(|s| s.devices[usize::from(port)].as_mut()) else { return };
+        d.lines += u64::from(lines);
+        if d.lines >= d.page_lines {
+            d.lines -= d.page_lines;
             d.due += 1;
             let core = d.core as usize;
             self.wake(core);
@@ -97,13 +96,13 @@ impl Host {
 
     /// The cores that tenants have.
     pub(super) fn tenants_cpus(&self) -> impl Iterator<Item = &Cpu> {
-        self.cpus.iter().take(self.storage.as_ref().map_or(usize::MAX, |s| s.first))
+        self.machine.cpus.iter().take(self.storage.as_ref().map_or(usize::MAX, |s| s.first))
     }
 
     /// A core of the block layer ends a batch and begins the next.
     pub(super) fn storage_work(&mut self, core: usize) {
         let (Some(storage), Some(spec)) = (&mut self.storage, &self.spec.platform.block) else { return };
-        let cpu = &mut self.cpus[core];
+        let cpu = &mut self.machine.cpus[core];
         cpu.program.ops.clear();
         let mut left = BATCH;
         for d in storage.devices.iter_mut().flatten().filter(|d| d.core as usize == core) {
@@ -114,15 +113,14 @@ impl Host {
         }
         let since = &mut storage.since[core - storage.first];
         if let Some(t) = since.take() {
-            storage.busy += self.now - t;
+            storage.busy += self.machine.now - t;
         }
         if left == BATCH {
             self.cores[core].idle = true;
             return;
         }
-        *since = Some(self.now);
-        let end = cpu.start(&mut self.mem, &mut self.cal, self.now);
-        self.ends(core, end);
+        *since = Some(self.machine.now);
+        self.machine.start(core);
     }
 
     /// Caches without timing: the kernel sees to the pages of `lines` lines of each device, one device after another as its
@@ -155,14 +153,14 @@ impl Host {
     pub(super) fn restart_storage(&mut self) {
         if let Some(s) = &mut self.storage {
             s.busy = Time::ZERO;
-            s.since.iter_mut().flatten().for_each(|t| *t = self.now);
+            s.since.iter_mut().flatten().for_each(|t| *t = self.machine.now);
         }
     }
 
     pub(super) fn storage_metrics(&self, v: &mut Values) {
         let Some(s) = &self.storage else { return };
-        let open: u64 = s.since.iter().flatten().map(|t| (self.now - *t).0).sum();
-        let span = (self.now - self.window.start).0.max(1) as f64;
+        let open: u64 = s.since.iter().flatten().map(|t| (self.machine.now - *t).0).sum();
+        let span = (self.machine.now - self.window.start).0.max(1) as f64;
         v.set("storage_busy", (s.busy.0 + open) as f64 / span);
     }
 

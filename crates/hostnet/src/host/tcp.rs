@@ -106,7 +106,7 @@ impl Places for Memory<'_> {
 impl Host {
     /// Caches without timing: the structures of all pages have been written when the pages were handed to the NIC.
     pub(super) fn warm_tcp(&mut self, program: &mut Program) {
-        let (Some(tcp), Some(iio)) = (&self.tcp, &self.iio) else { return };
+        let (Some(tcp), Some(iio)) = (&self.tcp, &self.machine.iio) else { return };
         let Some(nic) = iio.ethernet() else { return };
         let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(i))).collect();
         for (core, lines) in cores {
@@ -118,7 +118,7 @@ impl Host {
 
     pub(super) fn start_tcp(&mut self) {
         if let Some(tcp) = &mut self.tcp {
-            tcp.senders.start(&mut self.cal, self.now);
+            tcp.senders.start(&mut self.machine.cal, self.machine.now);
         }
     }
 
@@ -130,12 +130,12 @@ impl Host {
 
     /// Events of the network.
     pub(super) fn on_network(&mut self, e: Event) {
-        let now = self.now;
-        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.iio) else { return };
+        let now = self.machine.now;
+        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.machine.iio) else { return };
         match e {
-            Event::Emit(port) => tcp.senders.on_emit(&mut self.cal, port.into(), now),
-            Event::Ack => tcp.senders.on_ack(&mut self.cal, now),
-            Event::Probe(flow) => tcp.senders.on_probe(&mut self.cal, flow.into(), now),
+            Event::Emit(port) => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
+            Event::Ack => tcp.senders.on_ack(&mut self.machine.cal, now),
+            Event::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
             Event::Segment => {
                 let s = tcp.senders.arriving();
                 let Some((port, _)) = iio.netdev() else { return };
@@ -144,7 +144,7 @@ impl Host {
                 let frame = Frame { queue: s.flow, seq: s.seq, marked: s.marked || congested, ..Frame::default() };
                 let bytes = nic.counts.delivered * tcp.frame;
                 if nic.arrive(frame) {
-                    iio.kick(&mut self.cal, port, now);
+                    iio.kick(&mut self.machine.cal, port, now);
                 }
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
@@ -162,7 +162,7 @@ impl Host {
     /// From now on misses of applications that do not receive wait longer for a line fill buffer.
     fn hold_back(&mut self, delay: Time) {
         let receivers = self.tcp.as_ref().map(|t| t.tenant);
-        for (c, cpu) in self.cores.iter().zip(&mut self.cpus) {
+        for (c, cpu) in self.cores.iter().zip(&mut self.machine.cpus) {
             let tenant = usize::from(c.tenant);
             if tenant < self.apps.len() && Some(tenant) != receivers {
                 cpu.hold_back(delay);
@@ -172,14 +172,14 @@ impl Host {
 
     /// Frames that are wholly in memory come to their cores' notice.
     pub(super) fn frames_landed(&mut self) {
-        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.iio) else { return };
+        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.machine.iio) else { return };
         let Some((_, nic)) = iio.netdev() else { return };
         while let Some(f) = nic.landed() {
             let received = Received { seq: f.seq, marked: f.marked, completion: f.completion, at: f.at, last: false };
             let core = tcp.cores[f.queue as usize];
-            if let Some(due) = tcp.receivers[f.queue as usize].landed(received, self.now) {
+            if let Some(due) = tcp.receivers[f.queue as usize].landed(received, self.machine.now) {
                 if self.cores[core as usize].idle {
-                    self.cal.push(due, Event::Interrupt(core));
+                    self.machine.cal.push(due, Event::Interrupt(core));
                 }
             }
         }
@@ -187,8 +187,9 @@ impl Host {
 
     /// A core of the receivers ends a step and begins the next.
     pub(super) fn tcp_work(&mut self, core: usize) {
-        let now = self.now;
-        let (Some(tcp), Some(iio), Some(costs)) = (&mut self.tcp, &mut self.iio, &self.spec.platform.tcp) else {
+        let now = self.machine.now;
+        let (Some(tcp), Some(iio), Some(costs)) = (&mut self.tcp, &mut self.machine.iio, &self.spec.platform.tcp)
+        else {
             return;
         };
         let i = usize::from(self.cores[core].local);
@@ -200,14 +201,14 @@ impl Host {
         let flow = i as u8;
         for m in r.merged() {
             let ack = Ack { flow, next: m.next, from: m.from, to: m.to, edge, marked: m.marked };
-            tcp.senders.acknowledge(&mut self.cal, ack, now);
+            tcp.senders.acknowledge(&mut self.machine.cal, ack, now);
         }
         if opened {
             let ack = Ack { flow, next, from: next, to: next, edge, marked: 0 };
-            tcp.senders.acknowledge(&mut self.cal, ack, now);
+            tcp.senders.acknowledge(&mut self.machine.cal, ack, now);
         }
         let choice = if self.stopped { Choice::Nothing } else { r.choose(now) };
-        let cpu = &mut self.cpus[core];
+        let cpu = &mut self.machine.cpus[core];
         cpu.program.ops.clear();
         let mut places = Memory { nic, queue: i };
         match choice {
@@ -219,7 +220,7 @@ impl Host {
             Choice::Release => r.release(costs, &mut cpu.program, &mut places),
             Choice::Until(at) => {
                 self.cores[core].idle = true;
-                return self.cal.push(at.max(now), Event::Interrupt(core as u16));
+                return self.machine.cal.push(at.max(now), Event::Interrupt(core as u16));
             }
             Choice::Nothing => {
                 self.cores[core].idle = true;
@@ -227,28 +228,27 @@ impl Host {
             }
         }
         r.since = now;
-        let end = cpu.start(&mut self.mem, &mut self.cal, now);
-        self.ends(core, end);
+        self.machine.start(core);
     }
 
     pub(super) fn restart_tcp(&mut self) {
-        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.iio) else { return };
+        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.machine.iio) else { return };
         let counts = iio.netdev().map_or(FrameCounts::default(), |(_, n)| n.counts);
         tcp.before = (counts, tcp.copied(), tcp.again(), tcp.senders.sent);
         tcp.senders.restart_meters();
         if let Some(r) = &mut tcp.responder {
-            r.restart_meters(self.now);
+            r.restart_meters(self.machine.now);
         }
         for r in &mut tcp.receivers {
-            r.restart_meters(self.now);
+            r.restart_meters(self.machine.now);
         }
     }
 
     /// Sets the metrics of TCP receivers.
     pub(super) fn tcp_metrics(&self, v: &mut Values) {
-        let (Some(tcp), Some(iio)) = (&self.tcp, &self.iio) else { return };
+        let (Some(tcp), Some(iio)) = (&self.tcp, &self.machine.iio) else { return };
         let Some(nic) = iio.ethernet() else { return };
-        let span = (self.now - self.window.start).0.max(1) as f64;
+        let span = (self.machine.now - self.window.start).0.max(1) as f64;
         let (counts, copied, again, sent) = tcp.before;
         v.set("net_gbs", (tcp.copied() - copied) as f64 * tcp.payload as f64 / span * 1e3);
         let lost = (nic.counts.lost() - counts.lost()) as f64;
@@ -270,7 +270,7 @@ impl Host {
         v.set("net_busy", busy / span);
         v.set("net_copy_share", copy / busy);
         v.set("net_poll_share", poll / busy);
-        let reads = self.mem.stats.tenants.get(tcp.tenant).map_or(0, |t| t.llc_misses);
+        let reads = self.machine.mem.stats.tenants.get(tcp.tenant).map_or(0, |t| t.llc_misses);
         v.set("mem_net_read_gbs", reads as f64 * LINE as f64 / span * 1e3);
     }
 
@@ -285,7 +285,7 @@ impl Host {
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
-        let counts = self.iio.as_ref().and_then(|i| i.ethernet()).map_or(FrameCounts::default(), |n| n.counts);
+        let counts = self.machine.iio.as_ref().and_then(|i| i.ethernet()).map_or(FrameCounts::default(), |n| n.counts);
         if counts.delivered != kept {
             return Err(format!("{} frames were delivered, the kernel knows of {kept}", counts.delivered));
         }

@@ -43,9 +43,9 @@ impl Host {
         let mut program = Program::default();
         let mut before = (0.0, 0.0);
         let mut served = 0;
-        self.mem.functional = true;
+        self.machine.mem.functional = true;
         while served < MOST {
-            self.mem.restart_meters(self.now);
+            self.machine.mem.restart_meters(self.machine.now);
             for n in 0..chunk {
                 self.serve_at_once(&mut program);
                 if n % self.cores.len() as u64 == 0 {
@@ -54,8 +54,8 @@ impl Host {
             }
             served += chunk;
             poll()?;
-            let moved: u64 = self.mem.stats.dram.iter().sum();
-            let after = (moved as f64 / chunk as f64, self.mem.lines_held() as f64);
+            let moved: u64 = self.machine.mem.stats.dram.iter().sum();
+            let after = (moved as f64 / chunk as f64, self.machine.mem.lines_held() as f64);
             let near = |a: f64, b: f64, tol: f64| (a - b).abs() <= tol * b.max(1.0);
             let steady = near(before.0, after.0, 0.01) && near(before.1, after.1, 0.002);
             if steady && served >= 2 * rings {
@@ -63,8 +63,8 @@ impl Host {
             }
             before = after;
         }
-        self.mem.functional = false;
-        self.mem.restart_meters(self.now);
+        self.machine.mem.functional = false;
+        self.machine.mem.restart_meters(self.machine.now);
         Ok(())
     }
 
@@ -77,13 +77,13 @@ impl Host {
         let stores_only = caches.llc.clean_victim == CleanVictim::Drop && caches.llc.role == LlcRole::Victim;
         let round = caches.llc.size.0 / LINE / 4;
         let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
-        self.mem.functional = true;
+        self.machine.mem.functional = true;
         self.warm_tcp(&mut program);
         let settles = if stores_only { App::warms_by_stores } else { App::is_free_running };
         if self.storage.is_some() && !self.apps.is_empty() && self.apps.iter().all(settles) {
             self.fill_by_rates(&mut program, private, stores_only);
-            self.mem.functional = false;
-            self.mem.restart_meters(self.now);
+            self.machine.mem.functional = false;
+            self.machine.mem.restart_meters(self.machine.now);
             return;
         }
         self.fill_with_books(&mut program);
@@ -95,11 +95,11 @@ impl Host {
             while moved < round && self.apps.iter().any(App::is_free_running) {
                 moved += self.free_run_at_once(&mut program, stores_only).max(1);
             }
-            if let Some(iio) = &mut self.iio {
-                iio.write_at_once(&mut self.mem, &mut self.cal, round / 4);
+            if let Some(iio) = &mut self.machine.iio {
+                iio.write_at_once(&mut self.machine.mem, &mut self.machine.cal, round / 4);
             }
             self.warm_storage(&mut program, round / 4);
-            let now = self.mem.lines_held();
+            let now = self.machine.mem.lines_held();
             steady = if held.abs_diff(now) <= now / 500 { steady + 1 } else { 0 };
             if steady == rounds {
                 break;
@@ -112,8 +112,8 @@ impl Host {
                 moved += self.free_run_at_once(&mut program, false).max(1);
             }
         }
-        self.mem.functional = false;
-        self.mem.restart_meters(self.now);
+        self.machine.mem.functional = false;
+        self.machine.mem.restart_meters(self.machine.now);
     }
 
     /// The same beside devices whose pages the kernel keeps books about: what the LLC holds of these and of
@@ -137,26 +137,26 @@ impl Host {
     /// How often each application turns to the LLC, or brings dirty lines there, for each line of the devices.
     fn rates_of_a_trial(&self, stores_only: bool) -> Vec<f64> {
         let mut trial = self.clone();
-        trial.mem.functional = false;
+        trial.machine.mem.functional = false;
         trial.run_for(BEFORE);
         trial.restart_window();
         trial.run_for(TRIAL);
-        let device_lines = trial.mem.stats.io_llc.max(1) as f64;
+        let device_lines = trial.machine.mem.stats.io_llc.max(1) as f64;
         let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_look_ups() };
-        let rates = trial.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
+        let rates = trial.machine.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
         rates.take(self.apps.len()).collect()
     }
 
     /// Devices and applications move lines, these `rates` for each of those, until the LLC has taken in twice what it holds.
     fn fill_at(&mut self, rates: &[f64], program: &mut Program, stores_only: bool) {
-        let into_llc = matches!(self.mem.io_inbound, Inbound::Llc { .. });
+        let into_llc = matches!(self.machine.mem.io_inbound, Inbound::Llc { .. });
         let llc = self.spec.platform.caches.llc.size.0 / LINE;
         let (mut owed, mut fills, mut without) = (vec![0.0; rates.len()], 0, 0);
         let before = self.fills(stores_only);
         while fills < 2 * llc && without < PATIENCE {
             let devices = self.warm_storage(program, ROUND);
-            if let Some(iio) = self.iio.as_mut().filter(|_| into_llc) {
-                iio.write_at_once(&mut self.mem, &mut self.cal, ROUND);
+            if let Some(iio) = self.machine.iio.as_mut().filter(|_| into_llc) {
+                iio.write_at_once(&mut self.machine.mem, &mut self.machine.cal, ROUND);
             }
             for c in 0..self.cores.len() {
                 let t = self.cores[c].tenant as usize;
@@ -179,7 +179,7 @@ impl Host {
     fn fill_kernel(&mut self, program: &mut Program, private: u64) {
         let apps = self.apps.len();
         let cores = self.cores.iter().filter(|c| c.tenant as usize >= apps).count() as u64;
-        let missed = |host: &Host| host.mem.stats.tenants[apps..].iter().map(|t| t.llc_misses).sum::<u64>();
+        let missed = |host: &Host| host.machine.mem.stats.tenants[apps..].iter().map(|t| t.llc_misses).sum::<u64>();
         let until = missed(self) + 2 * private * cores;
         let (mut now, mut without) = (0, 0);
         while now < until && without < PATIENCE {
@@ -192,7 +192,7 @@ impl Host {
     /// Lines that came to the LLC: dirty ones, or one for each that a core missed.
     fn fills(&self, stores_only: bool) -> u64 {
         let of = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_misses };
-        self.mem.stats.tenants.iter().map(of).sum()
+        self.machine.mem.stats.tenants.iter().map(of).sum()
     }
 
     /// The application of core `c` runs until it has turned to the LLC `owed` times.
@@ -202,9 +202,9 @@ impl Host {
             let state = &mut self.cores[c];
             let tenant = state.tenant as usize;
             self.apps[tenant].free_run(state.local.into(), &mut state.rng, program);
-            let before = self.mem.stats.tenants[tenant].llc_look_ups();
+            let before = self.machine.mem.stats.tenants[tenant].llc_look_ups();
             self.execute_at_once(c as u16, program);
-            let turns = self.mem.stats.tenants[tenant].llc_look_ups() - before;
+            let turns = self.machine.mem.stats.tenants[tenant].llc_look_ups() - before;
             if turns == 0 {
                 *owed = 0.0; // all that it needs is with the cores
             }
@@ -222,7 +222,7 @@ impl Host {
             for op in &program.ops {
                 let (Op::Store { line, lines } | Op::DependentStore { line, lines }) = *op else { continue };
                 for l in line..line + u64::from(lines) {
-                    *owed -= f64::from(u8::from(self.mem.spill_at_once(&mut self.cal, c, l)));
+                    *owed -= f64::from(u8::from(self.machine.mem.spill_at_once(&mut self.machine.cal, c, l)));
                 }
             }
             if *owed == before {
@@ -233,29 +233,29 @@ impl Host {
 
     fn serve_at_once(&mut self, program: &mut Program) {
         let Some((core, content)) = self.draw(None) else { return };
-        let (rx, tx) = self.nic.cycle(core.into());
+        let (rx, tx) = self.machine.nic.cycle(core.into());
         let lines = u64::from(content.lines);
         for l in rx..rx + lines {
-            self.mem.nic_write(&mut self.cal, l, self.nic.inbound, Time::ZERO);
+            self.machine.mem.nic_write(&mut self.machine.cal, l, self.machine.nic.inbound, Time::ZERO);
         }
         program.ops.clear();
         let state = &self.cores[core as usize];
         let app = &mut self.apps[state.tenant as usize];
         let (served, tx_lines) = app.serve(state.local.into(), &content, rx, tx, program);
         self.execute_at_once(core, program);
-        self.mem.consumed(rx, lines);
+        self.machine.mem.consumed(rx, lines);
         let sent = if served == Outcome::Forward { rx } else { tx };
         if served != Outcome::Consumed {
             for l in sent..sent + u64::from(tx_lines) {
-                self.mem.nic_read(&mut self.cal, l, self.nic.tx_from_dram, 0, Time::ZERO);
-                if self.nic.sweep_tx != SweepTx::None {
-                    self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
+                self.machine.mem.nic_read(&mut self.machine.cal, l, self.machine.nic.tx_from_dram, 0, Time::ZERO);
+                if self.machine.nic.sweep_tx != SweepTx::None {
+                    self.machine.mem.on_sweep(&mut self.machine.cal, l, Sweep::Sweep, Time::ZERO);
                 }
             }
         }
         if self.spec.placement.sweep_rx && served != Outcome::Forward {
             for l in rx..rx + lines {
-                self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
+                self.machine.mem.on_sweep(&mut self.machine.cal, l, Sweep::Sweep, Time::ZERO);
             }
         }
     }
@@ -286,28 +286,28 @@ impl Host {
                 Op::Store { line, lines } | Op::DependentStore { line, lines } => (line, lines, true),
                 Op::Copy { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
-                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
-                        self.mem.access_at_once(&mut self.cal, core, to + i, true);
+                        self.machine.mem.access_at_once(&mut self.machine.cal, core, from + i, false);
+                        self.machine.mem.access_at_once(&mut self.machine.cal, core, to + i, true);
                     }
                     continue;
                 }
                 Op::CopyStream { from, to, lines } => {
                     for i in 0..u64::from(lines) {
-                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
-                        self.mem.stream_at_once(&mut self.cal, to + i);
+                        self.machine.mem.access_at_once(&mut self.machine.cal, core, from + i, false);
+                        self.machine.mem.stream_at_once(&mut self.machine.cal, to + i);
                     }
                     continue;
                 }
                 Op::Maintain { line, lines, op } => {
                     for l in line..line + u64::from(lines) {
-                        self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), Time::ZERO);
+                        self.machine.mem.on_sweep(&mut self.machine.cal, l, Sweep::from_u8(op), Time::ZERO);
                     }
                     continue;
                 }
                 Op::Compute(_) | Op::Retire { .. } | Op::Fence | Op::Stall(_) => continue,
             };
             for l in line..line + u64::from(lines) {
-                self.mem.access_at_once(&mut self.cal, core, l, write);
+                self.machine.mem.access_at_once(&mut self.machine.cal, core, l, write);
             }
         }
     }

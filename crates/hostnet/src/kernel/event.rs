@@ -39,6 +39,8 @@ pub enum Event {
     Probe(u8),
     /// The NIC interrupts core `0`.
     Interrupt(u16),
+    /// A timer of whoever runs on top of a machine.
+    Timer(u32),
     /// A policy's control loop.
     Epoch,
     /// A sample of the timeline.

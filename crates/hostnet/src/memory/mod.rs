@@ -310,6 +310,11 @@ impl Memory {
         self.txns[id as usize].op
     }
 
+    #[inline]
+    pub fn who(&self, id: u32) -> u32 {
+        self.txns[id as usize].who
+    }
+
     /// Takes a finished transaction out.
     #[inline]
     pub fn finish(&mut self, id: u32) -> Txn {
