@@ -109,14 +109,14 @@ impl Run<'_> {
         let host = &mut self.host;
         let events = host.machine.cal.popped();
         {
-            let start = host.window.completed_ever;
-            while host.window.completed_ever < start + n {
-                let stop = (host.window.completed_ever + SLICE).min(start + n);
-                host.run_until(|h| h.window.completed_ever >= stop);
+            let start = host.tally.completed_ever;
+            while host.tally.completed_ever < start + n {
+                let stop = (host.tally.completed_ever + SLICE).min(start + n);
+                host.run_until(|h| h.tally.completed_ever >= stop);
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
-                let part = (host.window.completed_ever - start) as f64 / n as f64;
+                let part = (host.tally.completed_ever - start) as f64 / n as f64;
                 (self.progress)(from + (to - from) * part)?;
             }
             self.done += n;
@@ -201,8 +201,8 @@ impl Run<'_> {
         self.warm_up(0.3)?;
         self.host.restart_window();
         self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
-        let w = &self.host.window;
-        let capacity = w.completed as f64 / (self.host.machine.now - w.start).as_secs();
+        let window = self.host.machine.now - self.host.window.start;
+        let capacity = self.host.tally.completed as f64 / window.as_secs();
         let warmed = self.host.clone();
         let nodrop = self.spec.run.load == Load::PeakNodrop;
         let (lo, hi) = if nodrop { (0.4, 0.95) } else { (0.92, 1.0) };

@@ -5,9 +5,9 @@ mod build;
 mod directed;
 mod load;
 mod measure;
+mod network;
 mod predict;
 mod storage;
-mod tcp;
 mod trace;
 mod uncore;
 mod warm;
@@ -24,21 +24,33 @@ use crate::flow::Domain;
 use crate::kernel::{Event, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::placement::iat::Iat;
-use crate::stack::qp::{Effect, Outcome as Served};
+use crate::stack::{qp, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
 use measure::Window;
 use std::sync::Arc;
 
+/// A core's thread, and what it has of its own.
 #[derive(Clone)]
-struct CoreState {
+struct Seat {
     tenant: u8,
+    /// The core as its tenant counts.
     local: u16,
-    idle: bool,
-    /// Serving a packet (or a batch of free-running operations) since then.
-    since: Option<Time>,
+    /// Nothing runs: a notice or an interrupt makes the thread go on.
+    asleep: bool,
     rng: Stream,
+    thread: Thread,
+}
+
+/// Whom the lines that a device moves concern.
+#[derive(Clone)]
+enum Listener {
+    Nobody,
+    /// The core that keeps its books.
+    Core(u16),
+    /// The cores of the NIC's queues.
+    Queues,
 }
 
 #[derive(Clone)]
@@ -61,11 +73,16 @@ struct Source {
 pub struct Host {
     spec: Arc<Scenario>,
     pub machine: Machine,
-    tcp: Option<tcp::Tcp>,
-    storage: Option<storage::Storage>,
+    /// By port.
+    listeners: Vec<Listener>,
+    network: Option<network::Network>,
+    storage: Vec<storage::Kept>,
     background: Option<background::Background>,
     apps: Vec<App>,
-    cores: Vec<CoreState>,
+    cores: Vec<Seat>,
+    /// Cores of tenants; those of the kernel come after them.
+    tenant_cores: usize,
+    tally: Tally,
     source: Option<Source>,
     spikes: Option<Spikes>,
     iat: Iat,
@@ -80,9 +97,8 @@ impl Host {
     /// Posts the first events. Free-running cores start; traffic begins.
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
-            let app = self.apps.get(self.cores[c].tenant as usize);
-            if app.is_some_and(App::is_free_running) {
-                self.cores[c].idle = false;
+            if matches!(self.cores[c].thread, Thread::FreeRunning(_)) {
+                self.cores[c].asleep = false;
                 self.machine.cal.push(self.machine.now, Event::Core(c as u16));
             }
         }
@@ -90,7 +106,7 @@ impl Host {
             iio.start(&mut self.machine.cal, self.machine.now);
         }
         self.next_background();
-        self.start_tcp();
+        self.start_network();
         if self.spec.placement.iat.is_some() {
             self.machine.cal.push(self.machine.now, Event::Epoch);
         }
@@ -155,16 +171,7 @@ impl Host {
     /// A packet arrives now. False when it is dropped.
     fn inject(&mut self, core: Option<u16>) -> bool {
         let Some((core, content)) = self.draw(core) else { return false };
-        let packet = Packet {
-            queue: core,
-            lines: content.lines,
-            wire_bytes: content.wire_bytes,
-            kind: content.kind,
-            key: content.key,
-            value_lines: content.value_lines,
-            uses: 2,
-            ..Packet::default()
-        };
+        let packet = packet(core, &content);
         self.machine.nic.arrive(&mut self.machine.cal, packet, self.machine.now).is_ok()
     }
 
@@ -189,18 +196,16 @@ impl Host {
     #[inline]
     fn on(&mut self, s: Signal) {
         match s {
-            Signal::CoreFree(c) => self.next_work(c.into()),
+            Signal::CoreFree(c) => self.step(c.into()),
             Signal::Retired(c) => self.retire(c.into()),
-            Signal::Delivered(c) => self.wake(c.into()),
+            Signal::Delivered(c) => self.notify(c.into(), Notice::Queue),
+            Signal::Interrupt(c) => self.interrupt(c.into()),
             Signal::Sent(id) => self.sent(id),
-            Signal::Moved { port, lines } => {
-                if self.storage.is_some() {
-                    self.storage_moved(port, lines);
-                }
-                if self.tcp.is_some() {
-                    self.frames_landed();
-                }
-            }
+            Signal::Moved { port, lines } => match self.listeners[usize::from(port)] {
+                Listener::Nobody => {}
+                Listener::Core(c) => self.notify(c.into(), Notice::Lines { port, lines: lines.into() }),
+                Listener::Queues => self.frames_landed(),
+            },
             Signal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
             Signal::Outside(e) => self.on_outside(e),
         }
@@ -223,118 +228,89 @@ impl Host {
         }
     }
 
-    fn wake(&mut self, core: usize) {
-        if self.cores[core].idle {
-            self.cores[core].idle = false;
-            self.machine.cal.push(self.machine.now, Event::Core(core as u16));
+    /// Lets `f` do something with a core's thread and what that has at hand.
+    #[inline]
+    fn with<R>(&mut self, core: usize, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
+        let at_home = self.machine.at_home();
+        let (m, seat) = (&mut self.machine, &mut self.cores[core]);
+        let mut c = Ctx {
+            core: core as u16,
+            local: seat.local.into(),
+            tenant: seat.tenant.into(),
+            now: m.now,
+            at_home,
+            stopped: self.stopped,
+            program: &mut m.cpus[core].program,
+            cal: &mut m.cal,
+            nic: &mut m.nic,
+            iio: m.iio.as_mut(),
+            app: self.apps.get_mut(usize::from(seat.tenant)),
+            rng: &mut seat.rng,
+            spikes: self.spikes.as_mut(),
+            senders: self.network.as_mut().map(|n| &mut n.senders),
+            tally: &mut self.tally,
+        };
+        f(&mut seat.thread, &mut c)
+    }
+
+    /// The core is free: its thread says what it does next.
+    fn step(&mut self, core: usize) {
+        let taken = self.tally.taken;
+        match self.with(core, |thread, c| thread.step(c)) {
+            Step::Run => self.machine.start(core),
+            Step::Until(at) => {
+                self.cores[core].asleep = true;
+                self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core as u16));
+            }
+            Step::Idle => self.cores[core].asleep = true,
+        }
+        if self.tally.taken != taken {
+            self.top_up(core as u16);
         }
     }
 
-    /// The core has run out of ops: account for what it did, and find more.
-    fn next_work(&mut self, core: usize) {
+    /// Tells a core's thread what has come.
+    #[inline]
+    fn notify(&mut self, core: usize, what: Notice) {
         let now = self.machine.now;
-        if let Some(since) = self.cores[core].since.take() {
-            self.window.served(now - since);
-        }
-        let tenant = self.cores[core].tenant as usize;
-        if self.tcp.as_ref().is_some_and(|t| t.tenant == tenant) {
-            return self.tcp_work(core);
-        }
-        if self.keeps_books(core) {
-            return self.storage_work(core);
-        }
-        let cpu = &mut self.machine.cpus[core];
-        cpu.program.ops.clear();
-        let state = &mut self.cores[core];
-        let app = &mut self.apps[tenant];
-        if self.stopped {
-            state.idle = true;
-            return;
-        }
-        if let Some(ops) = app.free_run(state.local as usize, &mut state.rng, &mut cpu.program) {
-            self.window.operations[tenant] += u64::from(ops);
-            return self.machine.start(core);
-        }
-        while let Some((line, lines, _)) = self.machine.nic.hint(core) {
-            crate::placement::sweeper::relinquish(&mut cpu.program, line, lines.into());
-        }
-        let Some(id) = self.machine.nic.take(core) else {
-            state.idle = true;
-            if !cpu.program.ops.is_empty() {
-                state.idle = false;
-                self.machine.start(core);
+        let seat = &mut self.cores[core];
+        match seat.thread.notify(what, now) {
+            Wakes::Now if seat.asleep => {
+                seat.asleep = false;
+                self.machine.cal.push(now, Event::Core(core as u16));
             }
-            return;
-        };
-        let p = *self.machine.nic.packet(id);
-        let content =
-            Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes };
-        let qp = &self.spec.platform.queue_pair;
-        qp.begin(&mut cpu.program);
-        let tx = self.machine.nic.next_tx(core);
-        let (served, tx_lines) = app.serve(state.local as usize, &content, p.line, tx, &mut cpu.program);
-        if let Some(key) = self.machine.nic.next_key(core) {
-            app.announce(state.local as usize, key);
+            Wakes::At(at) if seat.asleep => self.machine.cal.push(at, Event::Interrupt(core as u16)),
+            _ => {}
         }
-        if let Some(s) = &mut self.spikes {
-            let stall = s.draw();
-            if stall > Time::ZERO {
-                cpu.program.push(crate::core::Op::Stall(stall.0));
-            }
+    }
+
+    fn interrupt(&mut self, core: usize) {
+        if std::mem::take(&mut self.cores[core].asleep) {
+            self.step(core);
         }
-        match served {
-            Served::Reply => self.machine.nic.reserve_tx(core),
-            Served::Forward | Served::Consumed => {}
-        }
-        let packet = self.machine.nic.packet(id);
-        packet.zero_copy = served == Served::Forward;
-        packet.tx_line = if packet.zero_copy { p.line } else { tx };
-        packet.tx_lines = tx_lines;
-        let sweep = self.spec.placement.sweep_rx;
-        qp.end(&mut cpu.program, id, (p.line, p.lines.into()), served, sweep);
-        state.since = Some(now);
-        self.machine.start(core);
-        self.top_up(core as u16);
     }
 
     fn retire(&mut self, core: usize) {
-        let now = self.machine.now;
         while let Some(r) = self.machine.retired(core) {
-            let Retired::Tag(tag) = r else { continue };
-            match Effect::of(tag) {
-                (Effect::Post, id) => self.machine.nic.post(&mut self.machine.cal, id, now),
-                (Effect::FreeRx, id) => {
-                    // Behind the sweeps, which travel as far.
-                    let home = self.machine.at_home();
-                    self.machine.cal.push(home, Event::Freed(id));
-                }
-                (Effect::Done, id) => {
-                    self.completed(id, now);
-                    self.machine.nic.end_use(id);
-                }
+            if let Retired::Tag(tag) = r {
+                self.with(core, |thread, c| thread.retired(tag, c));
             }
         }
     }
 
+    /// Packet `id`'s reply is on the wire.
     fn sent(&mut self, id: u32) {
+        let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
-        let released = self.machine.nic.release_tx(&mut self.machine.cal, id, self.machine.now);
-        self.completed(id, self.machine.now);
+        let queue = usize::from(p.queue);
+        let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
+        qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
         self.machine.nic.end_use(id);
         if p.zero_copy {
             self.machine.cal.push(released, Event::Freed(id));
         } else {
-            self.wake(p.queue as usize); // it may have waited for a transmit buffer
+            self.notify(queue, Notice::Queue); // it may have waited for a transmit buffer
         }
-    }
-
-    fn completed(&mut self, id: u32, now: Time) {
-        let p = self.machine.nic.packet(id);
-        p.done = true;
-        let p = *p;
-        let tenant = self.cores[p.queue as usize].tenant as usize;
-        self.window.operations[tenant] += 1;
-        self.window.completed(now - p.arrived, p.wire_bytes);
     }
 
     fn epoch(&mut self) {
@@ -357,7 +333,7 @@ impl Host {
         if let Some(iio) = &mut self.machine.iio {
             iio.stopped = true;
         }
-        self.stop_tcp();
+        self.stop_network();
         self.run_until(|_| false);
     }
 
@@ -380,17 +356,17 @@ impl Host {
         if let Some(iio) = &self.machine.iio {
             iio.check()?;
         }
-        self.check_tcp()?;
+        self.check_network()?;
         self.check_storage()?;
         let c = &self.machine.nic.counts;
         if c.offered != c.accepted + c.ring_full + c.proactive {
             return Err(format!("packets are not conserved at the NIC: {c:?}"));
         }
-        if c.accepted != self.window.completed_ever + self.machine.nic.unfinished() {
+        if c.accepted != self.tally.completed_ever + self.machine.nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {} accepted, {} completed, {} in flight",
                 c.accepted,
-                self.window.completed_ever,
+                self.tally.completed_ever,
                 self.machine.nic.unfinished()
             ));
         }
@@ -401,5 +377,19 @@ impl Host {
             ));
         }
         Ok(())
+    }
+}
+
+/// A packet for `core` that asks for `c`.
+fn packet(core: u16, c: &Content) -> Packet {
+    Packet {
+        queue: core,
+        lines: c.lines,
+        wire_bytes: c.wire_bytes,
+        kind: c.kind,
+        key: c.key,
+        value_lines: c.value_lines,
+        uses: 2,
+        ..Packet::default()
     }
 }

@@ -59,7 +59,7 @@ impl Host {
                 .buffers()
                 .fold([0, 0], |[w, r], b| [w + b.0.integral(self.machine.now), r + b.1.integral(self.machine.now)]),
             lines: iio.moved().0,
-            delivered: self.tcp.as_ref().map_or(0, |t| t.delivered_bytes()),
+            delivered: self.delivered_bytes(),
             paused: iio.devices().map(paused).max().unwrap_or_default(),
         }
     }

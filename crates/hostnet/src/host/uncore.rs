@@ -59,7 +59,7 @@ impl Host {
         v.set("mem_p2m_read_gbs", sum(&[NicTxRd, IoRd]));
         v.set("mem_p2m_write_gbs", sum(&[NicRxWr, IoWr, IoEvct]));
         v.set("sim_lines", self.machine.mem.stats.dram.iter().sum::<u64>() as f64);
-        let streams = self.apps.iter().zip(&self.window.operations);
+        let streams = self.apps.iter().zip(&self.tally.operations);
         let lines: u64 = streams.filter(|(a, _)| matches!(a, crate::app::App::Stream(_))).map(|(_, n)| n).sum();
         if lines > 0 {
             v.set("c2m_gbs", gbs(lines));
@@ -108,7 +108,7 @@ impl Host {
             set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len() as f64));
         }
         // Cores that receive TCP are a class of their own; those of the block layer are in none.
-        let network = self.tcp.as_ref().map(|t| t.tenant);
+        let network = self.network.as_ref().map(|n| n.tenant);
         let of = |net: bool| -> Vec<Reading> {
             let all = self.tenants_cpus().zip(&self.cores);
             all.filter(|(_, c)| (network == Some(c.tenant.into())) == net)

@@ -37,7 +37,7 @@ pub enum Event {
     Ack,
     /// Sender `0` looks whether its receiver has fallen silent.
     Probe(u8),
-    /// The NIC interrupts core `0`.
+    /// A device or a timer interrupts core `0`.
     Interrupt(u16),
     /// A timer of whoever runs on top of a machine.
     Timer(u32),

@@ -10,6 +10,7 @@
 //!
 //! Several machines can share a calendar: see [`World`].
 
+mod at_once;
 mod world;
 
 pub use world::World;
@@ -30,6 +31,8 @@ pub enum Signal {
     Retired(u16),
     /// A packet is visible to the core.
     Delivered(u16),
+    /// The core is interrupted: a thread that sleeps goes on.
+    Interrupt(u16),
     /// The packet's reply is on the wire.
     Sent(u32),
     /// The device on `port` has moved `lines` lines.
@@ -112,6 +115,7 @@ impl Machine {
                 }
             }
             Event::Core(c) => return Some(Signal::CoreFree(c)),
+            Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
             Event::Retire(c) => return Some(Signal::Retired(c)),
             Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, now),
             Event::Delivered(id) => return Some(Signal::Delivered(self.nic.on_delivered(id) as u16)),
@@ -136,7 +140,6 @@ impl Machine {
             | Event::Segment
             | Event::Ack
             | Event::Probe(_)
-            | Event::Interrupt(_)
             | Event::Timer(_)
             | Event::Epoch
             | Event::Sample

@@ -1,6 +1,7 @@
 //! The receive path, step by step, against what the kernel does.
 
 use super::*;
+use crate::kernel::units::Size;
 
 /// Frames of 141 lines in pages of 64; a line stands for its offset, a page's structure for 10^6 and its number.
 const LAYOUT: Layout = Layout { frame: 141, page: 64 };

@@ -1,29 +1,29 @@
-//! TCP receivers on a host: senders beyond the wire, the NIC, the kernel's path on each core and the application.
+//! The network of TCP receivers: senders beyond the wire, the NIC, and what the host tells and does about its congestion.
 
 use super::Host;
-use crate::app::{App, AppSpec};
+use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
-use crate::core::{Op, Program};
-use crate::device::netdev::{EthernetSpec, Frame, FrameCounts, NetDev};
+use crate::core::Op;
+use crate::device::netdev::{EthernetSpec, Frame, FrameCounts};
 use crate::device::response::Responder;
 use crate::kernel::{Event, Time};
 use crate::memory::LINE;
 use crate::meter::Values;
-use crate::stack::tcp::{Choice, Layout, Places, Received, Receiver};
-use crate::traffic::dctcp::{Ack, Senders};
+use crate::stack::tcp::{Layout, Received, Receiver, TcpReceiver};
+use crate::stack::{Notice, Thread};
+use crate::traffic::dctcp::Senders;
 
 /// Weight of a frame's look at the IIO in the average (hostCC's for occupancy).
 const WEIGHT: f64 = 1.0 / 8.0;
 
 /// Connections, one to each core of a tenant.
 #[derive(Clone)]
-pub struct Tcp {
+pub struct Network {
     pub tenant: usize,
     /// The host's cores that the tenant has.
     pub cores: Vec<u16>,
-    receivers: Vec<Receiver>,
-    senders: Senders,
+    pub senders: Senders,
     /// Bytes of payload in a segment, and of its frame in memory.
     payload: u64,
     frame: u64,
@@ -45,21 +45,25 @@ pub fn parts(s: &Scenario) -> Option<(usize, &EthernetSpec)> {
     Some((tenant, nic))
 }
 
-impl Tcp {
-    pub fn new(s: &Scenario, cores: &[u16]) -> Option<Tcp> {
+/// The thread of one of its cores.
+pub fn receiver(s: &Scenario) -> Option<TcpReceiver> {
+    let (_, nic) = parts(s)?;
+    let costs = s.platform.tcp.as_ref()?;
+    let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
+    let r = Receiver::new(costs, layout, nic.payload(), nic.moderation.into(), nic.moderation_frames);
+    Some(TcpReceiver::new(costs.clone(), r))
+}
+
+impl Network {
+    pub fn new(s: &Scenario, cores: &[u16]) -> Option<Network> {
         let (tenant, nic) = parts(s)?;
-        let costs = s.platform.tcp.as_ref()?;
-        let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
-        let receiver = || Receiver::new(costs, layout, nic.payload(), nic.moderation.into(), nic.moderation_frames);
-        let receivers: Vec<Receiver> = cores.iter().map(|_| receiver()).collect();
-        let edge = receivers.first().map_or(0, Receiver::first_edge);
+        let edge = receiver(s).map_or(0, |r| r.receiver.first_edge());
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
         let flows = cores.len() as u8;
         let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.span(), nic.propagation.into());
-        Some(Tcp {
+        Some(Network {
             tenant,
             cores: cores.to_vec(),
-            receivers,
             senders,
             payload: nic.payload(),
             frame: nic.frame_bytes(),
@@ -76,54 +80,50 @@ impl Tcp {
         self.host_mark.is_some_and(|mark| self.held >= f64::from(mark))
     }
 
-    fn copied(&self) -> u64 {
-        self.receivers.iter().map(|r| u64::from(r.copied)).sum()
-    }
     fn again(&self) -> u64 {
         self.senders.flows.iter().map(|f| f.retransmitted).sum()
-    }
-    /// Payload that applications have, in bytes.
-    pub fn delivered_bytes(&self) -> u64 {
-        self.copied() * self.payload
-    }
-}
-
-/// A queue's memory, for its receiver.
-struct Memory<'a> {
-    nic: &'a mut NetDev,
-    queue: usize,
-}
-
-impl Places for Memory<'_> {
-    fn line(&mut self, at: u64) -> u64 {
-        self.nic.line(self.queue, at)
-    }
-    fn structure(&mut self, at: u64) -> u64 {
-        self.nic.structure(self.queue, at)
     }
 }
 
 impl Host {
+    /// The receivers of the network's tenant.
+    fn receivers(&self) -> impl Iterator<Item = &Receiver> {
+        self.cores.iter().filter_map(|c| match &c.thread {
+            Thread::Tcp(t) => Some(&t.receiver),
+            _ => None,
+        })
+    }
+
+    fn copied(&self) -> u64 {
+        self.receivers().map(|r| u64::from(r.copied)).sum()
+    }
+
+    /// Payload that applications have, in bytes.
+    pub(super) fn delivered_bytes(&self) -> u64 {
+        self.network.as_ref().map_or(0, |n| self.copied() * n.payload)
+    }
+
     /// Caches without timing: the structures of all pages have been written when the pages were handed to the NIC.
-    pub(super) fn warm_tcp(&mut self, program: &mut Program) {
-        let (Some(tcp), Some(iio)) = (&self.tcp, &self.machine.iio) else { return };
+    pub(super) fn warm_network(&mut self) {
+        let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
         let Some(nic) = iio.ethernet() else { return };
         let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(i))).collect();
         for (core, lines) in cores {
-            program.ops.clear();
-            program.push(Op::Store { line: lines.start, lines: (lines.end - lines.start) as u32 });
-            self.execute_at_once(core, program);
+            let p = &mut self.machine.cpus[usize::from(core)].program;
+            p.ops.clear();
+            p.push(Op::Store { line: lines.start, lines: (lines.end - lines.start) as u32 });
+            self.execute_at_once(core);
         }
     }
 
-    pub(super) fn start_tcp(&mut self) {
-        if let Some(tcp) = &mut self.tcp {
+    pub(super) fn start_network(&mut self) {
+        if let Some(tcp) = &mut self.network {
             tcp.senders.start(&mut self.machine.cal, self.machine.now);
         }
     }
 
-    pub(super) fn stop_tcp(&mut self) {
-        if let Some(tcp) = &mut self.tcp {
+    pub(super) fn stop_network(&mut self) {
+        if let Some(tcp) = &mut self.network {
             tcp.senders.stopped = true;
         }
     }
@@ -131,7 +131,7 @@ impl Host {
     /// Events of the network.
     pub(super) fn on_network(&mut self, e: Event) {
         let now = self.machine.now;
-        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.machine.iio) else { return };
+        let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
         match e {
             Event::Emit(port) => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
             Event::Ack => tcp.senders.on_ack(&mut self.machine.cal, now),
@@ -151,17 +151,13 @@ impl Host {
                     self.hold_back(delay);
                 }
             }
-            Event::Interrupt(core) if self.cores[core as usize].idle => {
-                self.cores[core as usize].idle = false;
-                self.tcp_work(core as usize);
-            }
             _ => {}
         }
     }
 
     /// From now on misses of applications that do not receive wait longer for a line fill buffer.
     fn hold_back(&mut self, delay: Time) {
-        let receivers = self.tcp.as_ref().map(|t| t.tenant);
+        let receivers = self.network.as_ref().map(|t| t.tenant);
         for (c, cpu) in self.cores.iter().zip(&mut self.machine.cpus) {
             let tenant = usize::from(c.tenant);
             if tenant < self.apps.len() && Some(tenant) != receivers {
@@ -172,85 +168,32 @@ impl Host {
 
     /// Frames that are wholly in memory come to their cores' notice.
     pub(super) fn frames_landed(&mut self) {
-        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.machine.iio) else { return };
-        let Some((_, nic)) = iio.netdev() else { return };
-        while let Some(f) = nic.landed() {
+        while let Some(f) = self.machine.iio.as_mut().and_then(|i| i.netdev()).and_then(|(_, nic)| nic.landed()) {
             let received = Received { seq: f.seq, marked: f.marked, completion: f.completion, at: f.at, last: false };
-            let core = tcp.cores[f.queue as usize];
-            if let Some(due) = tcp.receivers[f.queue as usize].landed(received, self.machine.now) {
-                if self.cores[core as usize].idle {
-                    self.machine.cal.push(due, Event::Interrupt(core));
-                }
-            }
+            let Some(network) = &self.network else { return };
+            let core = network.cores[f.queue as usize];
+            self.notify(core.into(), Notice::Frame(received));
         }
     }
 
-    /// A core of the receivers ends a step and begins the next.
-    pub(super) fn tcp_work(&mut self, core: usize) {
-        let now = self.machine.now;
-        let (Some(tcp), Some(iio), Some(costs)) = (&mut self.tcp, &mut self.machine.iio, &self.spec.platform.tcp)
-        else {
-            return;
-        };
-        let i = usize::from(self.cores[core].local);
-        let Some((_, nic)) = iio.netdev() else { return };
-        let r = &mut tcp.receivers[i];
-        let (opened, descriptors) = r.end(now);
-        nic.replenish(i, descriptors);
-        let (next, edge) = if opened || !r.merged().is_empty() { r.tell() } else { (0, 0) };
-        let flow = i as u8;
-        for m in r.merged() {
-            let ack = Ack { flow, next: m.next, from: m.from, to: m.to, edge, marked: m.marked };
-            tcp.senders.acknowledge(&mut self.machine.cal, ack, now);
-        }
-        if opened {
-            let ack = Ack { flow, next, from: next, to: next, edge, marked: 0 };
-            tcp.senders.acknowledge(&mut self.machine.cal, ack, now);
-        }
-        let choice = if self.stopped { Choice::Nothing } else { r.choose(now) };
-        let cpu = &mut self.machine.cpus[core];
-        cpu.program.ops.clear();
-        let mut places = Memory { nic, queue: i };
-        match choice {
-            Choice::Poll => r.poll(costs, &mut cpu.program, &mut places),
-            Choice::Copy => {
-                let App::TcpReceive(app) = &self.apps[tcp.tenant] else { return };
-                r.copy(costs, &mut cpu.program, (app.buffer(i), app.between), &mut places);
-            }
-            Choice::Release => r.release(costs, &mut cpu.program, &mut places),
-            Choice::Until(at) => {
-                self.cores[core].idle = true;
-                return self.machine.cal.push(at.max(now), Event::Interrupt(core as u16));
-            }
-            Choice::Nothing => {
-                self.cores[core].idle = true;
-                return;
-            }
-        }
-        r.since = now;
-        self.machine.start(core);
-    }
-
-    pub(super) fn restart_tcp(&mut self) {
-        let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.machine.iio) else { return };
+    pub(super) fn restart_network(&mut self) {
+        let copied = self.copied();
+        let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
         let counts = iio.netdev().map_or(FrameCounts::default(), |(_, n)| n.counts);
-        tcp.before = (counts, tcp.copied(), tcp.again(), tcp.senders.sent);
+        tcp.before = (counts, copied, tcp.again(), tcp.senders.sent);
         tcp.senders.restart_meters();
         if let Some(r) = &mut tcp.responder {
-            r.restart_meters(self.machine.now);
-        }
-        for r in &mut tcp.receivers {
             r.restart_meters(self.machine.now);
         }
     }
 
     /// Sets the metrics of TCP receivers.
-    pub(super) fn tcp_metrics(&self, v: &mut Values) {
-        let (Some(tcp), Some(iio)) = (&self.tcp, &self.machine.iio) else { return };
+    pub(super) fn network_metrics(&self, v: &mut Values) {
+        let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
         let Some(nic) = iio.ethernet() else { return };
         let span = (self.machine.now - self.window.start).0.max(1) as f64;
         let (counts, copied, again, sent) = tcp.before;
-        v.set("net_gbs", (tcp.copied() - copied) as f64 * tcp.payload as f64 / span * 1e3);
+        v.set("net_gbs", (self.copied() - copied) as f64 * tcp.payload as f64 / span * 1e3);
         let lost = (nic.counts.lost() - counts.lost()) as f64;
         v.set("drops", lost);
         v.set("packet_loss", lost / (nic.counts.offered - counts.offered) as f64);
@@ -263,7 +206,7 @@ impl Host {
         if let Some(r) = &tcp.responder {
             v.set("host_level", r.mean_level());
         }
-        let sum = |f: fn(&Receiver) -> Time| tcp.receivers.iter().map(|r| f(r).0).sum::<u64>() as f64;
+        let sum = |f: fn(&Receiver) -> Time| self.receivers().map(|r| f(r).0).sum::<u64>() as f64;
         let calls = sum(|r| r.busy.calls);
         let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
         let busy = poll + copy + calls + sum(|r| r.busy.release);
@@ -276,11 +219,11 @@ impl Host {
 
     /// # Errors
     /// One sentence about segments that are not conserved.
-    pub(super) fn check_tcp(&self) -> Result<(), String> {
-        let Some(tcp) = &self.tcp else { return Ok(()) };
+    pub(super) fn check_network(&self) -> Result<(), String> {
+        let Some(tcp) = &self.network else { return Ok(()) };
         tcp.senders.check()?;
         let mut kept = 0;
-        for r in &tcp.receivers {
+        for r in self.receivers() {
             r.check()?;
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;

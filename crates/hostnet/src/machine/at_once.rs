@@ -1,0 +1,79 @@
+//! Programs that take effect without time: caches are being warmed.
+
+use super::Machine;
+use crate::core::{Op, Program};
+use crate::device::nic::SweepTx;
+use crate::kernel::Time;
+use crate::memory::Sweep;
+
+impl Machine {
+    /// Executes the program in `core`'s buffer; `retired` gets its side effects in their turn.
+    pub fn execute_at_once(&mut self, core: u16, mut retired: impl FnMut(&mut Machine, u32)) {
+        let program = std::mem::take(&mut self.cpus[usize::from(core)].program);
+        self.each_at_once(core, &program, &mut retired);
+        self.cpus[usize::from(core)].program = program;
+    }
+
+    fn each_at_once(&mut self, core: u16, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
+        let now = Time::ZERO;
+        for op in &program.ops {
+            let (line, lines, write) = match *op {
+                Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
+                    (line, lines, false)
+                }
+                Op::Anchor { line } | Op::Chase { line, .. } => (line, 1, false),
+                Op::Store { line, lines } | Op::DependentStore { line, lines } => (line, lines, true),
+                Op::Copy { from, to, lines, .. } => {
+                    for i in 0..u64::from(lines) {
+                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
+                        self.mem.access_at_once(&mut self.cal, core, to + i, true);
+                    }
+                    continue;
+                }
+                Op::CopyStream { from, to, lines } => {
+                    for i in 0..u64::from(lines) {
+                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
+                        self.mem.stream_at_once(&mut self.cal, to + i);
+                    }
+                    continue;
+                }
+                Op::Maintain { line, lines, op } => {
+                    let op = Sweep::from_u8(op);
+                    if op == Sweep::Sweep {
+                        self.mem.consumed(line, lines.into());
+                    }
+                    for l in line..line + u64::from(lines) {
+                        self.mem.on_sweep(&mut self.cal, l, op, now);
+                    }
+                    continue;
+                }
+                Op::Retire { tag, .. } => {
+                    retired(self, tag);
+                    continue;
+                }
+                Op::Compute(_) | Op::Fence | Op::Stall(_) => continue,
+            };
+            for l in line..line + u64::from(lines) {
+                self.mem.access_at_once(&mut self.cal, core, l, write);
+            }
+        }
+    }
+
+    /// The NIC writes `lines` lines of a packet from `line` on.
+    pub fn receive_at_once(&mut self, line: u64, lines: u64) {
+        for l in line..line + lines {
+            self.mem.nic_write(&mut self.cal, l, self.nic.inbound, Time::ZERO);
+        }
+    }
+
+    /// The NIC reads the reply of packet `id` and sweeps it if asked.
+    pub fn transmit_at_once(&mut self, id: u32) {
+        let p = *self.nic.packet(id);
+        for l in p.tx_line..p.tx_line + u64::from(p.tx_lines) {
+            self.mem.nic_read(&mut self.cal, l, self.nic.tx_from_dram, 0, Time::ZERO);
+            if self.nic.sweep_tx != SweepTx::None {
+                self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
+            }
+        }
+    }
+}
