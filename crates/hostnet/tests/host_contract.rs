@@ -7,7 +7,7 @@ use common::{close, get, scenario, simulate, Rig};
 use hostnet::device::nic::{Drop, Nic, Packet};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::{Event, Time};
-use hostnet::memory::Inbound;
+use hostnet::placement::Placement;
 
 /// TouchDrop on two cores. The LLC is small (12 ways of 64 KiB), so that rings outgrow it quickly.
 struct Touch<'a> {
@@ -222,7 +222,6 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let s = scenario(&Touch::default().text());
     let mut r = Rig::new(&common::small(), 0b1111);
     let mut nic = Nic::new(&s.platform.nic, 1);
-    nic.inbound = Inbound::Dram;
     nic.attach(0, true, r.rx, 16, 4);
     let packet = Packet { lines: 4, uses: 1, ..Packet::default() };
     let verdicts: Vec<_> = (0..20).map(|_| nic.arrive(&mut r.cal, packet, Time::ns(1))).collect();
@@ -231,9 +230,12 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let c = &nic.counts;
     assert_eq!((c.offered, c.accepted, c.ring_full, c.proactive), (20, 16, 4, 0));
     let mut ids = Vec::new();
+    let mut placement = Placement::new(&s.placement);
     while let Some((t, e)) = r.cal.pop() {
         match e {
-            Event::NicRx => nic.on_rx(&mut r.mem, &mut r.cal, t),
+            Event::NicRx => nic.on_rx(&mut r.mem, &mut r.cal, &mut placement, t),
+            Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
+            Event::Fill(id) => nic.on_answer(&mut r.cal, &r.mem.answered(id, t), t),
             Event::Delivered(id) => {
                 nic.on_delivered(id);
                 ids.push(id);
