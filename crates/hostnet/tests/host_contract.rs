@@ -7,8 +7,8 @@ use common::{close, get, scenario, simulate, Rig};
 use hostnet::device::nic::{Drop, Nic, Packet};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::Time;
-use hostnet::machine::Signal;
-use hostnet::memory::Inbound;
+use hostnet::machine::{Machine, Signal};
+use hostnet::placement::Placement;
 
 /// TouchDrop on two cores. The LLC is small (12 ways of 64 KiB), so that rings outgrow it quickly.
 struct Touch<'a> {
@@ -223,7 +223,6 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let s = scenario(&Touch::default().text());
     let mut r = Rig::new(&common::small(), 0b1111);
     let mut nic = Nic::new(&s.platform.nic, 1);
-    nic.inbound = Inbound::Dram;
     nic.attach(0, true, r.rx, 16, 4);
     nic.attach(0, false, r.tx, 1, 4);
     let packet = Packet { lines: 4, uses: 1, ..Packet::default() };
@@ -233,18 +232,18 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let c = &nic.counts;
     assert_eq!((c.offered, c.accepted, c.ring_full, c.proactive), (20, 16, 4, 0));
     let mut ids = Vec::new();
-    r.m.nic = nic;
-    while let Some(s) = r.m.next_signal() {
+    let mut m = Machine::new(r.m.mem, Vec::new(), nic, None, Placement::new(&s.placement));
+    m.cal = r.m.cal;
+    while let Some(s) = m.next_signal() {
         if let Signal::Delivered(queue) = s {
-            ids.extend(r.m.nic.take(queue.into()));
+            ids.extend(m.nic.take(queue.into()));
         }
     }
     assert_eq!(ids.len(), 16);
     // one buffer comes back: one packet fits, into that buffer, at the end of the ring
-    let nic = &mut r.m.nic;
-    nic.free_rx(ids[3]);
-    assert!(nic.arrive(&mut r.m.cal, packet, r.m.now).is_ok());
-    assert_eq!(nic.arrive(&mut r.m.cal, packet, r.m.now), Err(Drop::RingFull));
+    m.nic.free_rx(ids[3]);
+    assert!(m.nic.arrive(&mut m.cal, packet, m.now).is_ok());
+    assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(Drop::RingFull));
 }
 
 #[test]

@@ -252,7 +252,7 @@ impl Generator {
                 }
                 Signal::Outside(Event::Timer(slot)) => self.respond_now(slot as u8, now),
                 Signal::Answer(id) => {
-                    let t = self.m.mem.finish(id);
+                    let t = self.m.mem.answered(id, now);
                     let write = self.mshrs[t.record as usize].write;
                     self.m.mem.fill(&mut self.m.cal, 0, &t, write, now);
                     self.respond(t.record, now);

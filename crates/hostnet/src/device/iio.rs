@@ -10,7 +10,9 @@ use super::pcie::{Link, PcieSpec, Wire};
 use crate::flow::domain::{Domain, Reading};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
-use crate::memory::{Memory, Op, Txn, LINE};
+use crate::memory::stats::Class;
+use crate::memory::{Agent, Memory, Op, Txn, LINE};
+use crate::placement::{Placement, Transfer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -237,20 +239,20 @@ impl Iio {
     }
 
     /// `Event::Tlp`: the packet on port `p`'s wire has arrived, and the device goes on.
-    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, p: usize, now: Time) {
+    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, p: usize, now: Time) {
         self.ports[p].pending = false;
         match self.ports[p].on_wire.take() {
             Some(Packet::Write { line, lines, slot }) => {
                 let who = (p as u32) << 8 | u32::from(slot);
                 let c = self.stack_of(p);
                 self.stacks[c].writes.extend((0..u64::from(lines)).map(|i| Want { line: line + i, who }));
-                self.enter_writes(mem, cal, c, now);
+                self.enter_writes(mem, cal, placement, c, now);
             }
             Some(Packet::Read { job }) => {
                 let j = self.jobs[job as usize];
                 let c = self.stack_of(p);
                 self.stacks[c].reads.extend((0..u64::from(j.lines)).map(|i| Want { line: j.line + i, who: job }));
-                self.enter_reads(mem, cal, c, now);
+                self.enter_reads(mem, cal, placement, c, now);
             }
             None => {}
         }
@@ -263,23 +265,26 @@ impl Iio {
         p % self.stacks.len()
     }
 
-    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
+    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
         let stack = &mut self.stacks[c];
         while stack.write.free() > 0 {
             let Some(w) = stack.writes.pop_front() else { break };
             stack.write.take(now);
             let at = stack.leave(now, self.line_interval) + self.to_cha;
-            mem.send(cal, at, request(Op::IoWrite, w, now));
+            let to = placement.write(&Transfer::of(Agent::Io, w.line));
+            mem.send(cal, at, Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now));
         }
     }
 
-    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
+    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
         while self.stacks[c].read.free() > 0 {
             let stack = &mut self.stacks[c];
             let Some(w) = stack.reads.pop_front() else { break };
             stack.read.take(now);
             let at = stack.leave(now, self.line_interval) + self.to_cha;
-            mem.send(cal, at, request(Op::IoRead, w, now));
+            let from = placement.read(&Transfer::of(Agent::Io, w.line));
+            let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
+            mem.send(cal, at, Txn { from, ..t });
             let j = &mut self.jobs[w.who as usize];
             j.entries -= 1;
             if j.entries == 0 {
@@ -291,10 +296,10 @@ impl Iio {
     }
 
     /// `Event::Fill`: the home agent has answered for a line.
-    pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) {
+    pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, t: &Txn, now: Time) {
         let p = self.port_of(t);
         let c = self.stack_of(p);
-        if t.op == Op::IoWrite {
+        if t.op == Op::DmaWrite {
             self.stacks[c].write.give(now, t.issued);
             let port = &mut self.ports[p];
             port.moved += 1;
@@ -306,7 +311,7 @@ impl Iio {
                 self.post(cal, p, at);
             }
             self.end_lines(cal, p, t.who as u8, 1, now);
-            return self.enter_writes(mem, cal, c, now);
+            return self.enter_writes(mem, cal, placement, c, now);
         }
         self.stacks[c].read.give(now, t.issued);
         let j = &mut self.jobs[t.who as usize];
@@ -326,7 +331,7 @@ impl Iio {
                 cal.push(end + port.link.flight * 2, Event::Completed(t.who));
             }
         }
-        self.enter_reads(mem, cal, c, now);
+        self.enter_reads(mem, cal, placement, c, now);
     }
 
     /// `Event::Completed`: all of a read request is at its device.
@@ -348,14 +353,14 @@ impl Iio {
     }
 
     /// Moves `lines` lines of each writing device without timing.
-    pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, lines: u64) {
+    pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, lines: u64) {
         for port in self.ports.iter_mut().filter(|p| p.device.op() == Direction::P2mWrite) {
             let mut moved = 0;
             while moved < lines {
                 let Some((line, n)) = port.device.at_once() else { break };
-                for l in line..line + u64::from(n) {
-                    mem.io_write_at_once(cal, l);
-                }
+                let to = placement.write(&Transfer::of(Agent::Io, line));
+                let t = Txn::dma_write(Agent::Io, Class::IoWr, to, line, n as u16, 0, Time::ZERO);
+                mem.dma_at_once(cal, &t);
                 moved += u64::from(n);
             }
         }
@@ -414,7 +419,7 @@ impl Iio {
     /// The port of the device that asked for a line.
     #[inline]
     pub fn port_of(&self, t: &Txn) -> usize {
-        if t.op == Op::IoWrite {
+        if t.op == Op::DmaWrite {
             (t.who >> 8) as usize
         } else {
             self.jobs[t.who as usize].port.into()
@@ -463,8 +468,4 @@ impl Iio {
         }
         Ok(())
     }
-}
-
-fn request(op: Op, w: Want, now: Time) -> Txn {
-    Txn { transient: true, ..Txn::new(op, w.line, w.who, now) }
 }

@@ -3,7 +3,9 @@
 
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
-use crate::memory::{Inbound, Memory, Sweep};
+use crate::memory::stats::Class;
+use crate::memory::{Agent, Memory, Op, Sweep, Txn};
+use crate::placement::{Placement, SweepTx, Transfer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -18,19 +20,6 @@ pub struct NicSpec {
     pub line_interval: Span,
     /// From a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC) or a sweep.
     pub notify: Span,
-}
-
-/// Who sweeps a transmit buffer, and when (Sweeper, section V-D).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SweepTx {
-    /// Nobody.
-    #[default]
-    None,
-    /// The NIC, right after transmission: the SweepBuffer bit of the work queue entry.
-    Nic,
-    /// The core, when it gets to the completion queue's hint.
-    Cpu,
 }
 
 /// A packet between its arrival and the end of its last use.
@@ -115,11 +104,8 @@ pub struct Nic {
     packets: Vec<Packet>,
     spare: Vec<u32>,
     rx: VecDeque<u32>,
-    rx_line: u16,
     rx_free_at: Time,
     rx_scheduled: bool,
-    pub inbound: Inbound,
-    pub tx_from_dram: bool,
     pub sweep_tx: SweepTx,
     /// Proactive drop: waiting packets from which on arrivals are dropped; 0 is off.
     pub drop_depth: u32,
@@ -136,11 +122,8 @@ impl Nic {
             packets: Vec::with_capacity(1024),
             spare: Vec::new(),
             rx: VecDeque::new(),
-            rx_line: 0,
             rx_free_at: Time::ZERO,
             rx_scheduled: false,
-            inbound: Inbound::Dram,
-            tx_from_dram: false,
             sweep_tx: SweepTx::None,
             drop_depth: 0,
             counts: NicCounts::default(),
@@ -231,25 +214,33 @@ impl Nic {
         (self.packets.len() - 1) as u32
     }
 
-    /// `Event::NicRx`: writes the oldest packet, as far as the home agent admits.
-    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    /// `Event::NicRx`: the oldest packet's lines go to the home agent as one burst.
+    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, now: Time) {
         let Some(&id) = self.rx.front() else {
             self.rx_scheduled = false;
             return;
         };
-        let p = self.packets[id as usize];
-        let start = self.rx_line;
-        mem.announce(p.line + u64::from(start), u64::from(p.lines - start));
-        while self.rx_line < p.lines {
-            if !mem.admits_nic() {
-                return;
-            }
-            mem.nic_write(cal, p.line + u64::from(self.rx_line), self.inbound, now);
-            self.rx_line += 1;
+        let p = &self.packets[id as usize];
+        let to = placement.write(&Transfer::of(Agent::Nic, p.line));
+        mem.send(cal, now, Txn::dma_write(Agent::Nic, Class::NicRxWr, to, p.line, p.lines, id, now));
+    }
+
+    /// `Event::Fill` of a burst, or of a line that DRAM delivered.
+    pub fn on_answer(&mut self, cal: &mut Events, t: &Txn, now: Time) {
+        if t.op == Op::DmaWrite {
+            return self.written(cal, t.who, now);
         }
-        let end = now + self.interval * u64::from(p.lines - start);
-        self.counts.rx_lines += u64::from(p.lines);
-        self.rx_line = 0;
+        let p = &mut self.packets[t.who as usize];
+        p.left -= t.lines;
+        p.data_at = p.data_at.max(now);
+        self.try_send(cal, t.who);
+    }
+
+    /// The oldest packet's lines are all placed: it is announced to its core, and the next one follows.
+    fn written(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let lines = u64::from(self.packets[id as usize].lines);
+        let end = now + self.interval * lines;
+        self.counts.rx_lines += lines;
         self.rx.pop_front();
         self.rx_free_at = end;
         cal.push(end + self.notify, Event::Delivered(id));
@@ -320,37 +311,22 @@ impl Nic {
     pub fn post(&mut self, cal: &mut Events, id: u32, now: Time) {
         let p = &mut self.packets[id as usize];
         p.left = p.tx_lines;
-        p.data_at = Time::ZERO;
         cal.push(now + self.notify, Event::NicTx(id));
     }
 
-    /// `Event::NicTx`: reads the buffer, or finds that all of it has come and sends. True once it is sent.
-    pub fn on_tx(&mut self, mem: &mut Memory, cal: &mut Events, id: u32, now: Time) -> bool {
-        let p = self.packets[id as usize];
+    /// `Event::NicTx`: asks for the buffer, or finds that all of it has come and sends. True once it is sent.
+    pub fn on_tx(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, id: u32, now: Time) -> bool {
+        let p = &mut self.packets[id as usize];
         if p.left == 0 {
-            self.packets[id as usize].sent_at = now;
+            p.sent_at = now;
             self.counts.sent += 1;
             return true;
         }
-        for i in 0..p.tx_lines {
-            let line = p.tx_line + u64::from(i);
-            let at = now + self.interval * u64::from(i);
-            if let Some(done) = mem.nic_read(cal, line, self.tx_from_dram, id, now) {
-                let p = &mut self.packets[id as usize];
-                p.left -= 1;
-                p.data_at = p.data_at.max(done.max(at));
-            }
-        }
-        self.try_send(cal, id);
+        p.data_at = now + self.interval * u64::from(p.tx_lines - 1);
+        let from = placement.read(&Transfer::of(Agent::Nic, p.tx_line));
+        let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, id, now);
+        mem.send(cal, now + mem.lat.noc, Txn { from, ..t });
         false
-    }
-
-    /// `Event::Fill` of a line that DRAM delivered.
-    pub fn on_fill(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let p = &mut self.packets[id as usize];
-        p.left -= 1;
-        p.data_at = p.data_at.max(now);
-        self.try_send(cal, id);
     }
 
     fn try_send(&mut self, cal: &mut Events, id: u32) {

@@ -4,7 +4,7 @@
 use super::Host;
 use crate::config::Scenario;
 use crate::kernel::{Event, Stream, Time};
-use crate::memory::LINE;
+use crate::memory::{Txn, LINE};
 
 #[derive(Clone)]
 pub struct Background {
@@ -33,7 +33,8 @@ impl Host {
     pub(super) fn on_background(&mut self) {
         if let Some(b) = &mut self.background {
             let line = b.rng.below(b.lines);
-            self.machine.mem.background_read(&mut self.machine.cal, line, self.machine.now);
+            let now = self.machine.now;
+            self.machine.mem.send(&mut self.machine.cal, now, Txn::background(line, now));
         }
         self.next_background();
     }

@@ -20,8 +20,7 @@ use crate::kernel::{Clock, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
-use crate::placement::iat::Iat;
-use crate::placement::{ddio, Policy};
+use crate::placement::{ddio, Placement, Policy};
 use crate::stack::free::FreeRunning;
 use crate::stack::qp::QueuePair;
 use crate::stack::{Tally, Thread};
@@ -60,8 +59,6 @@ impl Host {
         let (kernel, first) = (s.tenants.len() as u8, cores.len());
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
         let mut nic = Nic::new(&s.platform.nic, cores.len() as u32);
-        nic.inbound = s.placement.inbound(s.placement.ways);
-        nic.tx_from_dram = s.placement.tx_from_dram();
         nic.sweep_tx = s.placement.sweep_tx;
         nic.drop_depth = s.rings.proactive_drop;
 
@@ -121,7 +118,6 @@ impl Host {
         let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
         mem.ideal_network = s.placement.policy == Policy::Ideal;
-        mem.io_inbound = s.placement.inbound(s.placement.ways);
         let ports = devices.len();
         let ethernet = devices.iter().position(|d| matches!(d.0, Endpoint::NetDev(_)));
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
@@ -156,7 +152,7 @@ impl Host {
         let seats = seats.collect();
         let cpus = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
         let mut host = Host {
-            machine: Machine::new(mem, cpus, nic, iio),
+            machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
             listeners: Host::listeners(&storage, ports, ethernet),
             network: network::parts(s).and_then(|(t, _)| Network::new(s, &groups[t])),
             storage,
@@ -168,8 +164,6 @@ impl Host {
             tally: Tally::new(tenants),
             source,
             spikes,
-            iat: Iat::default(),
-            ways: s.placement.ways,
             stopped: false,
             window: Window::new(),
             trace: super::trace::Trace::new(s.run.trace.map(Into::into)),

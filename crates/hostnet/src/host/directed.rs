@@ -5,14 +5,15 @@ use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard};
 use crate::core::Op;
-use crate::device::nic::{Packet, SweepTx};
+use crate::device::nic::Packet;
 use crate::kernel::{Clock, Event, Time};
 use crate::machine::Signal;
 use crate::memory::home::Shadow;
 use crate::memory::region::Kind;
 use crate::memory::stats::{Class, CLASSES};
-use crate::memory::{Inbound, Sweep};
+use crate::memory::{Agent, Inbound, Sweep, Txn};
 use crate::meter::Values;
+use crate::placement::SweepTx;
 use crate::stack::qp::Effect;
 use serde_json::{json, Map};
 
@@ -236,9 +237,10 @@ impl Host {
                 self.execute(&[zero, Op::Fence, maintain(Sweep::WriteBack), Op::Fence]);
             }
             Guard::Dma => {
-                for l in line..line + lines {
-                    self.machine.mem.nic_write(&mut self.machine.cal, l, Inbound::Dram, self.machine.now);
-                }
+                // No packet of the NIC: a DMA engine of the kernel's.
+                let now = self.machine.now;
+                let zero = Txn::dma_write(Agent::Background, Class::NicRxWr, Inbound::Dram, line, n as u16, 0, now);
+                self.machine.mem.dma_at_once(&mut self.machine.cal, &zero);
                 self.dry();
             }
         }

@@ -4,7 +4,7 @@ use super::Host;
 use crate::config::{check, Scenario};
 use crate::kernel::{Clock, Time};
 use crate::memory::stats::Class;
-use crate::memory::LINE;
+use crate::memory::{Agent, LINE};
 use crate::meter::Values;
 use crate::placement::{ddio, Policy};
 use crate::stack::Software;
@@ -79,6 +79,7 @@ impl Host {
         self.restart_trace();
         self.window.last_sample = (self.machine.now, 0, 0);
         self.machine.mem.restart_meters(self.machine.now);
+        self.machine.placement.restart();
         for c in &mut self.machine.cpus {
             c.restart_meters(self.machine.now);
         }
@@ -89,7 +90,7 @@ impl Host {
 
     /// Adds a point to the timeline and to the occupancy averages.
     pub(super) fn sample(&mut self) {
-        let ways = ddio::low_ways(self.ways);
+        let ways = ddio::low_ways(self.machine.placement.ways());
         let lines = self.machine.mem.llc_rx_lines(ways);
         self.window.rx_lines.push(lines);
         let moved: u64 = self.machine.mem.stats.dram.iter().sum();
@@ -200,7 +201,7 @@ impl Host {
         }
         v.set("llc_miss_ratio", misses as f64 / (hits + misses) as f64);
         if let Some(first) = m.tenants.first() {
-            let all = first.llc_hits + first.llc_misses + m.nic_llc;
+            let all = first.llc_hits + first.llc_misses + m.dma(Agent::Nic).lines();
             v.set("llc_app_share", first.app as f64 / all as f64);
         }
         let mean = |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64;

@@ -23,7 +23,7 @@ use crate::device::nic::Packet;
 use crate::flow::Domain;
 use crate::kernel::{Event, Stream, Time};
 use crate::machine::{Machine, Signal};
-use crate::placement::iat::Iat;
+use crate::placement::Counters;
 use crate::stack::{qp, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::pcap::Capture;
@@ -85,8 +85,6 @@ pub struct Host {
     tally: Tally,
     source: Option<Source>,
     spikes: Option<Spikes>,
-    iat: Iat,
-    ways: u32,
     /// Nothing new begins: what is under way comes to its end.
     stopped: bool,
     window: Window,
@@ -107,9 +105,7 @@ impl Host {
         }
         self.next_background();
         self.start_network();
-        if self.spec.placement.iat.is_some() {
-            self.machine.cal.push(self.machine.now, Event::Epoch);
-        }
+        self.next_epoch();
     }
 
     /// Replaces the arrival process from now on.
@@ -314,11 +310,14 @@ impl Host {
     }
 
     fn epoch(&mut self) {
-        let Some(s) = &self.spec.placement.iat else { return };
-        let m = &self.machine.mem.stats;
-        self.ways = self.iat.decide(s, self.ways, m.nic_llc, m.nic_allocations);
-        self.machine.nic.inbound = self.spec.placement.inbound(self.ways);
-        self.machine.cal.push(self.machine.now + s.epoch.into(), Event::Epoch);
+        self.machine.placement.decide(&Counters::of(&self.machine.mem.stats));
+        self.next_epoch();
+    }
+
+    fn next_epoch(&mut self) {
+        if let Some(epoch) = self.machine.placement.epoch().filter(|_| !self.stopped) {
+            self.machine.cal.push(self.machine.now + epoch, Event::Epoch);
+        }
     }
 
     /// Runs for `time`.

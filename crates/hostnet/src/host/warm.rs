@@ -10,7 +10,7 @@ use crate::device::nic::Packet;
 use crate::kernel::Time;
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
-use crate::memory::{Inbound, LINE};
+use crate::memory::{Agent, LINE};
 use crate::stack::{Notice, Software, Step, Thread};
 
 /// Requests between two looks at whether the caches are steady, at least.
@@ -93,9 +93,7 @@ impl Host {
             while moved < round && self.apps.iter().any(App::is_free_running) {
                 moved += self.free_run_at_once(stores_only).max(1);
             }
-            if let Some(iio) = &mut self.machine.iio {
-                iio.write_at_once(&mut self.machine.mem, &mut self.machine.cal, round / 4);
-            }
+            self.machine.devices_write_at_once(round / 4);
             self.warm_storage(round / 4);
             let now = self.machine.mem.lines_held();
             steady = if held.abs_diff(now) <= now / 500 { steady + 1 } else { 0 };
@@ -139,7 +137,7 @@ impl Host {
         trial.run_for(BEFORE);
         trial.restart_window();
         trial.run_for(TRIAL);
-        let device_lines = trial.machine.mem.stats.io_llc.max(1) as f64;
+        let device_lines = trial.machine.mem.stats.dma(Agent::Io).lines().max(1) as f64;
         let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_look_ups() };
         let rates = trial.machine.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
         rates.take(self.apps.len()).collect()
@@ -147,14 +145,14 @@ impl Host {
 
     /// Devices and applications move lines, these `rates` for each of those, until the LLC has taken in twice what it holds.
     fn fill_at(&mut self, rates: &[f64], stores_only: bool) {
-        let into_llc = matches!(self.machine.mem.io_inbound, Inbound::Llc { .. });
+        let into_llc = self.machine.placement.fills_llc();
         let llc = self.spec.platform.caches.llc.size.0 / LINE;
         let (mut owed, mut fills, mut without) = (vec![0.0; rates.len()], 0, 0);
         let before = self.fills(stores_only);
         while fills < 2 * llc && without < PATIENCE {
             let devices = self.warm_storage(ROUND);
-            if let Some(iio) = self.machine.iio.as_mut().filter(|_| into_llc) {
-                iio.write_at_once(&mut self.machine.mem, &mut self.machine.cal, ROUND);
+            if into_llc {
+                self.machine.devices_write_at_once(ROUND);
             }
             for c in 0..self.cores.len() {
                 let t = self.cores[c].tenant as usize;
@@ -240,7 +238,7 @@ impl Host {
         let nic = &mut self.machine.nic;
         let (rx, tx) = nic.cycle(core.into());
         let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, ..packet(core, &content) });
-        self.machine.receive_at_once(rx, content.lines.into());
+        self.machine.receive_at_once(rx, content.lines);
         let spikes = self.spikes.take(); // they take nothing but time
         self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx }, Time::ZERO);
         self.step_at_once(core.into());

@@ -2,9 +2,10 @@
 
 use super::Machine;
 use crate::core::{Op, Program};
-use crate::device::nic::SweepTx;
 use crate::kernel::Time;
-use crate::memory::Sweep;
+use crate::memory::stats::Class;
+use crate::memory::{Agent, Sweep, Txn};
+use crate::placement::{SweepTx, Transfer};
 
 impl Machine {
     /// Executes the program in `core`'s buffer; `retired` gets its side effects in their turn.
@@ -60,20 +61,29 @@ impl Machine {
     }
 
     /// The NIC writes `lines` lines of a packet from `line` on.
-    pub fn receive_at_once(&mut self, line: u64, lines: u64) {
-        for l in line..line + lines {
-            self.mem.nic_write(&mut self.cal, l, self.nic.inbound, Time::ZERO);
-        }
+    pub fn receive_at_once(&mut self, line: u64, lines: u16) {
+        let to = self.placement.write(&Transfer::of(Agent::Nic, line));
+        let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, Time::ZERO);
+        self.mem.dma_at_once(&mut self.cal, &write);
     }
 
     /// The NIC reads the reply of packet `id` and sweeps it if asked.
     pub fn transmit_at_once(&mut self, id: u32) {
         let p = *self.nic.packet(id);
-        for l in p.tx_line..p.tx_line + u64::from(p.tx_lines) {
-            self.mem.nic_read(&mut self.cal, l, self.nic.tx_from_dram, 0, Time::ZERO);
-            if self.nic.sweep_tx != SweepTx::None {
+        let from = self.placement.read(&Transfer::of(Agent::Nic, p.tx_line));
+        let read = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, 0, Time::ZERO);
+        self.mem.dma_at_once(&mut self.cal, &Txn { from, ..read });
+        if self.nic.sweep_tx != SweepTx::None {
+            for l in p.tx_line..p.tx_line + u64::from(p.tx_lines) {
                 self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
             }
+        }
+    }
+
+    /// Each device behind the IIO that writes moves `lines` lines.
+    pub fn devices_write_at_once(&mut self, lines: u64) {
+        if let Some(iio) = &mut self.iio {
+            iio.write_at_once(&mut self.mem, &mut self.cal, &mut self.placement, lines);
         }
     }
 }

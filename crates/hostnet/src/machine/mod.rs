@@ -20,7 +20,8 @@ use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
-use crate::memory::{Memory, Op, Sweep};
+use crate::memory::{Agent, Memory, Sweep};
+use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
 
 /// What the hardware tells whoever runs on top of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +38,7 @@ pub enum Signal {
     Sent(u32),
     /// The device on `port` has moved `lines` lines.
     Moved { port: u16, lines: u16 },
-    /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.finish`.
+    /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.answered`.
     Answer(u32),
     /// An event that is nobody's in the machine: traffic, the network, timers and control loops.
     Outside(Event),
@@ -53,19 +54,30 @@ pub struct Machine {
     pub cpus: Vec<Cpu>,
     pub nic: Nic,
     pub iio: Option<Iio>,
+    /// Stands below all devices.
+    pub placement: Placement,
     /// Without devices of its own, whoever runs on top gets the answers to what devices ask.
     bare: bool,
 }
 
 impl Machine {
-    pub fn new(mem: Memory, cpus: Vec<Cpu>, nic: Nic, iio: Option<Iio>) -> Machine {
-        Machine { cal: Events::default(), now: Time::ZERO, mem, cpus, nic, iio, bare: false }
+    pub fn new(mem: Memory, cpus: Vec<Cpu>, nic: Nic, iio: Option<Iio>, placement: Placement) -> Machine {
+        Machine { cal: Events::default(), now: Time::ZERO, mem, cpus, nic, iio, placement, bare: false }
     }
 
     /// A machine without devices.
     pub fn bare(mem: Memory, cpus: Vec<Cpu>) -> Machine {
         let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0) };
-        Machine { bare: true, ..Machine::new(mem, cpus, Nic::new(&none, 0), None) }
+        let placement = PlacementSpec {
+            policy: Policy::Dma,
+            ways: 0,
+            sweep_rx: false,
+            sweep_tx: SweepTx::None,
+            iat: None,
+            resq: false,
+        };
+        let placement = Placement::new(&placement);
+        Machine { bare: true, ..Machine::new(mem, cpus, Nic::new(&none, 0), None, placement) }
     }
 
     /// Takes the next event and advances the time to it.
@@ -91,7 +103,7 @@ impl Machine {
     pub fn settle(&mut self) {
         while let Some(s) = self.next_signal() {
             if let Signal::Answer(id) = s {
-                self.mem.finish(id);
+                self.mem.answered(id, self.now);
             }
         }
     }
@@ -106,7 +118,7 @@ impl Machine {
             Event::Fill(id) => return self.on_fill(id),
             Event::Tlp(port) => {
                 if let Some(iio) = &mut self.iio {
-                    iio.on_tlp(&mut self.mem, &mut self.cal, port.into(), now);
+                    iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
                 }
             }
             Event::Completed(job) => {
@@ -117,7 +129,7 @@ impl Machine {
             Event::Core(c) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
             Event::Retire(c) => return Some(Signal::Retired(c)),
-            Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, now),
+            Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
             Event::Delivered(id) => return Some(Signal::Delivered(self.nic.on_delivered(id) as u16)),
             Event::Freed(id) => {
                 let p = *self.nic.packet(id);
@@ -125,7 +137,7 @@ impl Machine {
                 self.nic.free_rx(id);
             }
             Event::NicTx(id) => {
-                if self.nic.on_tx(&mut self.mem, &mut self.cal, id, now) {
+                if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now) {
                     return Some(Signal::Sent(id));
                 }
             }
@@ -152,27 +164,22 @@ impl Machine {
     #[inline(always)]
     fn on_fill(&mut self, id: u32) -> Option<Signal> {
         let now = self.now;
-        let op = self.mem.op(id);
-        if !matches!(op, Op::NicRead | Op::Background) {
-            self.mem.ended(id, now);
+        let t = self.mem.request(id);
+        if self.bare && (t.agent != Agent::Core || t.who as usize >= self.cpus.len()) {
+            return Some(Signal::Answer(id));
         }
-        match (op, &mut self.iio) {
-            (Op::Background, _) => _ = self.mem.finish(id),
-            (Op::NicRead, _) if self.bare => return Some(Signal::Answer(id)),
-            (Op::NicRead, _) => {
-                let t = self.mem.finish(id);
-                self.nic.on_fill(&mut self.cal, t.who, now);
-            }
-            (Op::IoRead | Op::IoWrite, Some(iio)) => {
-                let t = self.mem.finish(id);
-                iio.on_line(&mut self.mem, &mut self.cal, &t, now);
+        let t = self.mem.answered(id, now);
+        match t.agent {
+            Agent::Background => {}
+            Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),
+            Agent::Io => {
+                let iio = self.iio.as_mut()?;
+                iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
                 return Some(Signal::Moved { port: iio.port_of(&t) as u16, lines: 1 });
             }
-            _ => {
-                let c = self.mem.who(id) as usize;
-                let Some(cpu) = self.cpus.get_mut(c) else { return Some(Signal::Answer(id)) };
-                let t = self.mem.finish(id);
-                let end = cpu.on_fill(&mut self.mem, &mut self.cal, t, now);
+            Agent::Core => {
+                let c = t.who as usize;
+                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
                 self.ends(c, end);
             }
         }

@@ -11,7 +11,8 @@ use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
-use hostnet::memory::{self, Memory, Probe, Txn};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{self, Agent, Inbound, Memory, Outbound, Probe, Txn};
 use std::path::PathBuf;
 
 pub const MHZ_3200: u64 = 3_200_000_000;
@@ -62,6 +63,8 @@ pub struct Seen {
 /// of core 0, and one that both share.
 pub struct Rig {
     pub m: Machine,
+    /// Answers to requests, with their times.
+    pub answers: Vec<(Time, Txn)>,
     pub rx: u64,
     pub tx: u64,
     pub app: u64,
@@ -84,7 +87,7 @@ impl Rig {
         let mem = mem.expect("a valid memory system");
         let mut m = Machine::bare(mem, Vec::new());
         m.now = Time::ns(1);
-        Rig { m, rx, tx, app, shared }
+        Rig { m, answers: Vec::new(), rx, tx, app, shared }
     }
 
     /// Handles events until none is left.
@@ -96,13 +99,28 @@ impl Rig {
         }
     }
 
-    /// The line of transaction `id` enters its core's caches; `write` says how, or else the transaction.
+    /// Transaction `id` is answered; a line for a core enters its caches, and `write` says how, or else the transaction.
     pub fn fill(&mut self, id: u32, write: Option<bool>) {
-        let f = self.m.mem.finish(id);
-        let own = f.op == memory::Op::Own;
-        if !f.transient {
+        let f = self.m.mem.answered(id, self.m.now);
+        self.answers.push((self.m.now, f));
+        if f.agent == Agent::Core && !f.transient && f.op != memory::Op::WriteBack {
+            let own = f.op == memory::Op::Own;
             self.m.mem.fill(&mut self.m.cal, f.who as usize, &f, write.unwrap_or(own), self.m.now);
         }
+    }
+
+    /// A device's write of `lines` lines, over when it returns.
+    pub fn device_writes(&mut self, agent: Agent, line: u64, lines: u16, to: Inbound) {
+        let t = Txn::dma_write(agent, Class::NicRxWr, to, line, lines, 0, self.m.now);
+        self.m.mem.send(&mut self.m.cal, self.m.now, t);
+        self.settle();
+    }
+
+    /// A device's read of `lines` lines, over when it returns.
+    pub fn device_reads(&mut self, agent: Agent, line: u64, lines: u16, from: Outbound) {
+        let t = Txn::dma_read(agent, Class::NicTxRd, line, lines, 0, self.m.now);
+        self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from, ..t });
+        self.settle();
     }
 
     pub fn request(&mut self, core: u32, line: u64, op: memory::Op) {
