@@ -31,7 +31,7 @@ pub enum Op {
     Retire { tag: u32, stores: bool },
     /// Waits until everything before is done.
     Fence,
-    /// A wait that the program cannot avoid (a service-time spike), in picoseconds.
+    /// A wait that is no computation, in picoseconds: a service-time spike, or a directed test that lets time pass.
     Stall(u64),
 }
 

@@ -207,7 +207,8 @@ impl Host {
             v.set("host_level", r.mean_level());
         }
         let sum = |f: fn(&Receiver) -> Time| self.receivers().map(|r| f(r).0).sum::<u64>() as f64;
-        let calls = sum(|r| r.busy.calls);
+        let cpu = &self.machine.cpus[usize::from(tcp.cores[0])];
+        let calls: f64 = self.receivers().map(|r| cpu.compute_time(r.busy.calls).0 as f64).sum();
         let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
         let busy = poll + copy + calls + sum(|r| r.busy.release);
         v.set("net_busy", busy / span);

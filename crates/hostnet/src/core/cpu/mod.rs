@@ -209,6 +209,11 @@ impl Cpu {
         self.t += u64::from(n) * self.per_instr;
     }
 
+    /// What `n` instructions take that touch no memory beyond the L1.
+    pub fn compute_time(&self, n: u64) -> Time {
+        Time(n * self.per_compute / FRAC)
+    }
+
     /// Nothing of this core is under way.
     pub fn quiet(&self) -> bool {
         self.live & !self.finished == 0 && self.retire.is_empty() && !self.running

@@ -7,7 +7,7 @@ pub use receiver::{Layout, Places, Received, Receiver};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
 use crate::device::netdev::NetDev;
-use crate::kernel::units::{Size, Span};
+use crate::kernel::units::Size;
 use crate::kernel::Time;
 use crate::memory::LINE;
 use crate::traffic::dctcp::Ack;
@@ -15,16 +15,17 @@ use receiver::Choice;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the kernel's receive path costs beside the memory accesses that are simulated: completions, headers, payload.
+/// What the kernel's receive path costs beside the memory accesses that are simulated (completions, headers, payload), in
+/// instructions where nothing else is said.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpSpec {
     /// A frame in the driver, in the allocator of pages and in GRO.
-    pub frame: Span,
+    pub frame: u32,
     /// A merged segment: socket buffers, protocol, acknowledgement.
-    pub segment: Span,
+    pub segment: u32,
     /// A `recv` call: system call and scheduler.
-    pub read: Span,
+    pub read: u32,
     /// Instructions before each piece of a copy, the start-up of the string instruction among them. A piece ends with its
     /// page; a frame's head is one.
     pub piece: u32,
@@ -33,9 +34,9 @@ pub struct TcpSpec {
     /// A frame's beginning, which the driver copies to the socket buffer.
     pub head: Size,
     /// An interrupt and the start of polling.
-    pub interrupt: Span,
+    pub interrupt: u32,
     /// Waking the application that waits in `recv`.
-    pub wake: Span,
+    pub wake: u32,
     /// Frames that one poll takes at most (NAPI weight).
     pub poll_budget: u32,
     /// Payload that GRO merges at most.

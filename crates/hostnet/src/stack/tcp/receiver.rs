@@ -5,7 +5,6 @@
 
 use super::TcpSpec;
 use crate::core::{Op, Program};
-use crate::kernel::units::Span;
 use crate::kernel::Time;
 use crate::memory::LINE;
 use std::collections::VecDeque;
@@ -82,8 +81,8 @@ pub struct Busy {
     pub poll: Time,
     pub copy: Time,
     pub release: Time,
-    /// Of copying, what the application's system calls cost.
-    pub calls: Time,
+    /// Instructions of the application's system calls, which lie within copying.
+    pub calls: u64,
 }
 
 /// One core's receive path, with one connection.
@@ -209,7 +208,7 @@ impl Receiver {
         if !self.polling {
             self.polling = true;
             self.interrupts += 1;
-            p.push(Op::Stall(s.interrupt.0));
+            p.compute(s.interrupt);
         }
         let n = self.completed.len().min(self.budget);
         self.polled = n as u32;
@@ -223,7 +222,7 @@ impl Receiver {
                 p.push(Op::Load { line: at.line(r.at + i), lines: 1 });
             }
             p.push(Op::Fence);
-            p.push(Op::Stall(s.frame.0));
+            p.compute(s.frame);
             self.merge(r);
         }
         if !self.locked {
@@ -247,7 +246,7 @@ impl Receiver {
     /// The connection sees the segments that wait for it.
     fn deliver(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
         for i in 0..self.runs.len() {
-            p.push(Op::Stall(s.segment.0));
+            p.compute(s.segment);
             let mut run = self.runs[i];
             for seq in run.from..run.to {
                 let mut r = self.backlog.pop_front().expect("a run's frames wait");
@@ -292,12 +291,12 @@ impl Receiver {
     }
 
     /// Ops that copy the oldest segment to the application's buffer of `lines` lines from `to` on; once that is full, the
-    /// application spends `between` before it asks again.
+    /// application spends `between` instructions before it asks again.
     pub fn copy(
         &mut self,
         s: &TcpSpec,
         p: &mut Program,
-        ((to, lines), between): ((u64, u64), Span),
+        ((to, lines), between): ((u64, u64), u32),
         at: &mut impl Places,
     ) {
         self.phase = Phase::Copy;
@@ -351,9 +350,9 @@ impl Receiver {
         }
     }
 
-    fn calls(&mut self, cost: Span, p: &mut Program) {
-        self.busy.calls += Time::from(cost);
-        p.push(Op::Stall(cost.0));
+    fn calls(&mut self, instructions: u32, p: &mut Program) {
+        self.busy.calls += u64::from(instructions);
+        p.compute(instructions);
     }
 
     /// The step ends at `now`. Says whether the window has opened enough to tell the sender (Linux: when it is at least twice
