@@ -484,6 +484,8 @@ class PrefetchSpec(Section):
 
 class QpSpec(Section):
     """Instructions of the queue-pair library per packet."""
+    empty_poll_instructions: int | None
+    """A poll of a completion queue that is empty; as many as `poll_instructions` when absent."""
     free_instructions: int
     """Returning a receive buffer."""
     poll_instructions: int

@@ -4,7 +4,7 @@ use super::background::Background;
 use super::measure::Window;
 use super::network::{self, Network};
 use super::storage::block_layer;
-use super::{Host, Seat, Source};
+use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
 use crate::config::scenario::PeripheralSpec;
@@ -147,7 +147,7 @@ impl Host {
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
             let rng = Stream::new(seed, "core", c as u64);
-            Seat { tenant: *tenant, local: *local, asleep: true, rng, thread }
+            Seat { tenant: *tenant, local: *local, rest: Rest::Asleep, rng, thread }
         });
         let seats = seats.collect();
         let cpus = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();

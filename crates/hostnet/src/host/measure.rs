@@ -83,6 +83,7 @@ impl Host {
         for c in &mut self.machine.cpus {
             c.restart_meters(self.machine.now);
         }
+        self.restart_polls();
         for c in &mut self.cores {
             c.thread.restart_meters(self.machine.now);
         }

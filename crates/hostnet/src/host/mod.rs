@@ -31,14 +31,25 @@ use crate::traffic::spikes::Spikes;
 use measure::Window;
 use std::sync::Arc;
 
+/// What a core does whose thread runs no program.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// Its thread runs.
+    Not,
+    /// Sleeps: a notice or an interrupt makes the thread go on.
+    Asleep,
+    /// Polls since then, `instructions` each time, of which `counted` polls have been counted. Waiting is no event: what ends
+    /// it tells how long it took.
+    Polling { since: Time, instructions: u32, counted: u64 },
+}
+
 /// A core's thread, and what it has of its own.
 #[derive(Clone)]
 struct Seat {
     tenant: u8,
     /// The core as its tenant counts.
     local: u16,
-    /// Nothing runs: a notice or an interrupt makes the thread go on.
-    asleep: bool,
+    rest: Rest,
     rng: Stream,
     thread: Thread,
 }
@@ -96,7 +107,7 @@ impl Host {
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
             if matches!(self.cores[c].thread, Thread::FreeRunning(_)) {
-                self.cores[c].asleep = false;
+                self.cores[c].rest = Rest::Not;
                 self.machine.cal.push(self.machine.now, Event::Core(c as u16));
             }
         }
@@ -108,8 +119,8 @@ impl Host {
         self.next_epoch();
     }
 
-    /// Replaces the arrival process from now on.
-    fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
+    /// Replaces the arrival process from now on; with a `depth`, each core always has so many packets waiting instead.
+    pub fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
         let now = self.machine.now;
         let Some(s) = &mut self.source else { return };
         let was_open = s.arrivals.is_some();
@@ -254,11 +265,14 @@ impl Host {
         let taken = self.tally.taken;
         match self.with(core, |thread, c| thread.step(c)) {
             Step::Run => self.machine.start(core),
+            Step::Wait { instructions } => {
+                self.cores[core].rest = Rest::Polling { since: self.machine.now, instructions, counted: 0 };
+            }
             Step::Until(at) => {
-                self.cores[core].asleep = true;
+                self.cores[core].rest = Rest::Asleep;
                 self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core as u16));
             }
-            Step::Idle => self.cores[core].asleep = true,
+            Step::Idle => self.cores[core].rest = Rest::Asleep,
         }
         if self.tally.taken != taken {
             self.top_up(core as u16);
@@ -270,18 +284,36 @@ impl Host {
     fn notify(&mut self, core: usize, what: Notice) {
         let now = self.machine.now;
         let seat = &mut self.cores[core];
-        match seat.thread.notify(what, now) {
-            Wakes::Now if seat.asleep => {
-                seat.asleep = false;
+        match (seat.thread.notify(what, now), seat.rest) {
+            (Wakes::Now, Rest::Asleep) => {
+                seat.rest = Rest::Not;
                 self.machine.cal.push(now, Event::Core(core as u16));
             }
-            Wakes::At(at) if seat.asleep => self.machine.cal.push(at, Event::Interrupt(core as u16)),
+            (Wakes::Now, Rest::Polling { since, instructions, counted }) => {
+                seat.rest = Rest::Not;
+                let cpu = &mut self.machine.cpus[core];
+                let (at, polls) = cpu.next_poll(since, now, instructions);
+                cpu.instructions += (polls - counted) * u64::from(instructions);
+                self.machine.cal.push(at, Event::Core(core as u16));
+            }
+            (Wakes::At(at), Rest::Asleep) => self.machine.cal.push(at, Event::Interrupt(core as u16)),
             _ => {}
         }
     }
 
+    /// Empty polls up to now are no part of the window that begins.
+    fn restart_polls(&mut self) {
+        let now = self.machine.now;
+        for (seat, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
+            if let Rest::Polling { since, instructions, counted } = &mut seat.rest {
+                *counted = cpu.next_poll(*since, now, *instructions).1;
+            }
+        }
+    }
+
     fn interrupt(&mut self, core: usize) {
-        if std::mem::take(&mut self.cores[core].asleep) {
+        if let Rest::Asleep = self.cores[core].rest {
+            self.cores[core].rest = Rest::Not;
             self.step(core);
         }
     }

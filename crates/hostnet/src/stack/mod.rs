@@ -32,6 +32,8 @@ use hdrhistogram::Histogram;
 pub enum Step {
     /// The program in its buffer.
     Run,
+    /// Polls, `instructions` each time, until it is notified. It goes on with the first poll that begins then or later.
+    Wait { instructions: u32 },
     /// Sleeps until then, unless it is notified.
     Until(Time),
     /// Sleeps until it is notified.

@@ -17,6 +17,9 @@ use serde::{Deserialize, Serialize};
 pub struct QpSpec {
     /// Taking a packet off the completion queue.
     pub poll_instructions: u32,
+    /// A poll of a completion queue that is empty; as many as `poll_instructions` when absent.
+    #[serde(default)]
+    pub empty_poll_instructions: Option<u32>,
     /// Writing a work queue entry.
     pub post_instructions: u32,
     /// Returning a receive buffer.
@@ -58,6 +61,11 @@ pub struct QueuePair {
 impl QueuePair {
     pub fn new(costs: QpSpec, sweep_rx: bool) -> QueuePair {
         QueuePair { costs, sweep_rx, since: None, at_once: None }
+    }
+
+    /// Nothing is there: polls until something is.
+    fn wait(&self) -> Step {
+        Step::Wait { instructions: self.costs.empty_poll_instructions.unwrap_or(self.costs.poll_instructions) }
     }
 
     /// Ops of packet `id`, whose reply goes to line `tx`.
@@ -124,7 +132,7 @@ impl Software for QueuePair {
             sweeper::relinquish(c.program, line, lines.into());
         }
         let Some(id) = c.nic.take(queue) else {
-            return if c.program.ops.is_empty() { Step::Idle } else { Step::Run };
+            return if c.program.ops.is_empty() { self.wait() } else { Step::Run };
         };
         let tx = c.nic.next_tx(queue);
         if self.serve(id, tx, c) == Answer::Reply {

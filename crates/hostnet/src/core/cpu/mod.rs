@@ -214,6 +214,17 @@ impl Cpu {
         Time(n * self.per_compute / FRAC)
     }
 
+    /// Polls of `n` instructions have begun one after the other since `since`, and found nothing. When does the first one
+    /// begin at `now` or later, and how many came before?
+    pub fn next_poll(&self, since: Time, now: Time, n: u32) -> (Time, u64) {
+        let period = u64::from(n) * self.per_compute;
+        if period == 0 {
+            return (now, 0);
+        }
+        let polls = ((now - since).0 * FRAC).div_ceil(period);
+        (since + Time((polls * period).div_ceil(FRAC)), polls)
+    }
+
     /// Nothing of this core is under way.
     pub fn quiet(&self) -> bool {
         self.live & !self.finished == 0 && self.retire.is_empty() && !self.running
