@@ -4,7 +4,7 @@
 use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard};
-use crate::core::Op;
+use crate::core::{Mmio, Op};
 use crate::device::nic::Packet;
 use crate::kernel::{Clock, Event, Time};
 use crate::machine::Signal;
@@ -190,7 +190,7 @@ impl Host {
         let id =
             self.machine.nic.adopt(Packet { tx_line: line, tx_lines: blocks as u16, uses: 2, ..Packet::default() });
         let written = self.machine.now;
-        let (_, log) = self.execute(&[Op::Retire { tag: Effect::Post.tag(id), stores: true }, Op::Stall(busy.0)]);
+        let (_, log) = self.execute(&[Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) }, Op::Stall(busy.0)]);
         let sent = log.sent.unwrap_or(written);
         let mut swept = log.last_sweep;
         let mut released = log.freed.unwrap_or(sent);

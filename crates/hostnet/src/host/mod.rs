@@ -320,7 +320,7 @@ impl Host {
 
     fn retire(&mut self, core: usize) {
         while let Some(r) = self.machine.retired(core) {
-            if let Retired::Tag(tag) = r {
+            if let Retired::Tag(tag) | Retired::Mmio(tag) = r {
                 self.with(core, |thread, c| thread.retired(tag, c));
             }
         }

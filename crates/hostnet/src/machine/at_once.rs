@@ -48,7 +48,7 @@ impl Machine {
                     }
                     continue;
                 }
-                Op::Retire { tag, .. } => {
+                Op::Retire { tag, .. } | Op::Mmio { tag, .. } => {
                     retired(self, tag);
                     continue;
                 }

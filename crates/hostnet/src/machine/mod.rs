@@ -62,7 +62,9 @@ pub struct Machine {
 
 impl Machine {
     pub fn new(mem: Memory, cpus: Vec<Cpu>, nic: Nic, iio: Option<Iio>, placement: Placement) -> Machine {
-        Machine { cal: Events::default(), now: Time::ZERO, mem, cpus, nic, iio, placement, bare: false }
+        let mut m = Machine { cal: Events::default(), now: Time::ZERO, mem, cpus, nic, iio, placement, bare: false };
+        m.cpus.iter_mut().for_each(|c| c.reach_devices_in(m.nic.notify));
+        m
     }
 
     /// A machine without devices.

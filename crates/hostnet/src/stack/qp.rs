@@ -3,7 +3,7 @@
 
 use super::{Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
-use crate::core::{Op, Program};
+use crate::core::{Mmio, Op, Program};
 use crate::device::nic::Nic;
 use crate::kernel::{Event, Time};
 use crate::machine::Machine;
@@ -26,7 +26,7 @@ pub struct QpSpec {
     pub free_instructions: u32,
 }
 
-/// Side effects that a program's `Op::Retire` carries, with the packet they are for.
+/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet they are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The reply is posted to the NIC.
@@ -98,7 +98,7 @@ impl QueuePair {
     fn end(&self, program: &mut Program, packet: u32, rx: (u64, u32), answer: Answer) {
         if answer != Answer::Consumed {
             program.compute(self.costs.post_instructions);
-            program.push(Op::Retire { tag: Effect::Post.tag(packet), stores: true });
+            program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(packet) });
         }
         if answer == Answer::Forward {
             return; // the buffer is free once the NIC has sent it
