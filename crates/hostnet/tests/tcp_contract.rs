@@ -194,3 +194,18 @@ fn t11_a_host_that_responds_gives_the_network_its_target() {
     assert!(level > 0.5 && level < 4.0, "level {level}");
     assert!(get(&answered, "t1_mops") < get(&deaf, "t1_mops"), "at the cost of those that store");
 }
+
+/// With DDIO a frame's lines leave the LLC once, for the device that brought them; cores write back what they copied.
+#[test]
+fn t20_with_ddio_frames_leave_the_llc_as_device_traffic() {
+    let o = simulate(&text(4, "", "", "").replace("\"dma\"", "\"ddio\"").replace("600 us", "3 ms"));
+    near(get(&o, "net_gbs"), 12.5 * PAYLOAD / 9038.0, 2e-2, "payload");
+    let frames = get(&o, "p2m_gbs");
+    // A line that is still in the LLC when its buffer's turn comes again is written over; the others have left.
+    let (left, missed) = (get(&o, "mem_p2m_write_gbs"), get(&o, "p2m_llc_miss_ratio"));
+    assert!(missed > 0.5, "pools of 24 MiB a core go round in far more than the LLC holds: {missed}");
+    assert!((0.97 * missed * frames..=frames).contains(&left), "{left} of {frames} GB/s, {missed} of them missed");
+    assert!(get(&o, "mem_c2m_write_gbs") < 0.25 * frames, "{}", get(&o, "mem_c2m_write_gbs"));
+    // The core finds in the LLC what has just come.
+    assert!(get(&o, "mem_net_read_gbs") < 0.25 * frames, "{}", get(&o, "mem_net_read_gbs"));
+}

@@ -1,7 +1,7 @@
 //! One elastic traffic generator in front of three cache levels and DRAM, as gem5's `TrafficGen` drives
 //! them.
 
-use hostnet::kernel::units::{Size, Span};
+use hostnet::kernel::units::{Freq, Size, Span};
 use hostnet::kernel::{Clock, Event, Events, Stream, Time};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -127,6 +127,7 @@ fn hierarchy() -> HierarchySpec {
         },
         // The reference's own unloaded rows, 69.2 - 51.3 ns, less 44 cycles of look-ups: what its
         // crossbars and cache responses take together, both ways.
+        uncore_clock: Freq(3_000_000_000),
         noc_cycles: 5,
     }
 }

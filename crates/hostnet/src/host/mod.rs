@@ -220,6 +220,7 @@ impl Host {
                 }
             }
             Event::Core(c) => self.next_work(c as usize),
+            Event::Wake(c) => self.wake(c as usize),
             Event::Retire(c) => self.retire(c as usize),
             Event::Arrival(_) => {
                 // A source that turned to another process leaves its last event behind.
@@ -416,6 +417,11 @@ impl Host {
     /// Line fill buffers of every core.
     pub fn line_fill_buffers(&self) -> impl Iterator<Item = &Domain> {
         self.cpus.iter().map(|c| &c.lfb)
+    }
+
+    /// LLC ways that devices may allocate into now.
+    pub fn placement_ways(&self) -> u32 {
+        self.placement.ways()
     }
 
     /// Each IIO's write and read buffer.

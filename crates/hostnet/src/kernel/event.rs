@@ -11,6 +11,8 @@ pub enum Event {
     Fill(u32),
     /// A core's program continues (next phase, or after a stall).
     Core(u16),
+    /// A line that a core waits for has been written or taken away.
+    Wake(u16),
     /// A core's retired side effects (sweeps, doorbells, buffer returns) are due.
     Retire(u16),
     /// The next packet of traffic source `0` reaches the NIC.

@@ -79,7 +79,7 @@ impl Memory {
         if let Some(s) = &mut self.shadow {
             s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc });
         }
-        let dropped = self.take_away(line);
+        let dropped = self.take_away(cal, line, now);
         self.stats.ledger.overwritten += dropped;
         let counts = &mut self.stats.dma[agent as usize];
         counts.writes += 1;

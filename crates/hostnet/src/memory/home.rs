@@ -4,10 +4,10 @@
 use super::array::{Home, Victim};
 use super::lines::Turn;
 use super::paths::{Marks, Path};
+use super::protocol::{transition, Held, Llc, Request};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
 use super::shadow::At;
-use super::spec::{LlcRole, ReadHit};
 use super::stats::Class;
 use super::{rx, Memory, Op, Probe, Txn};
 use crate::kernel::{Event, Events, Time};
@@ -232,12 +232,37 @@ impl Memory {
     }
 
     /// Every copy of `line` is taken away, those under way too; returns the dirty ones.
-    pub(super) fn take_away(&mut self, line: u64) -> u64 {
+    pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> u64 {
+        self.tell_watchers(cal, line, now);
         let mut dirty = self.invalidate_private(line);
         if let Some(owner) = self.lines.invalidate(line) {
             dirty += u64::from(std::mem::take(&mut self.txns[owner as usize].dirty));
         }
         dirty
+    }
+
+    /// Tells `core`, once, when another agent writes `line` or takes it away: `Event::Wake`.
+    pub fn watch(&mut self, core: u16, line: u64) {
+        self.watched.push((line, core));
+    }
+
+    /// `core` no longer waits for any line.
+    pub fn unwatch(&mut self, core: u16) {
+        self.watched.retain(|w| w.1 != core);
+    }
+
+    /// Whoever waits for `line` hears of it when the invalidation has reached its caches.
+    #[inline]
+    fn tell_watchers(&mut self, cal: &mut Events, line: u64, now: Time) {
+        if !self.watched.is_empty() {
+            let at = now + self.lat.noc + self.lat.l2;
+            self.watched.retain(|&(l, core)| {
+                if l == line {
+                    cal.push(at, Event::Wake(core));
+                }
+                l != line
+            });
+        }
     }
 
     pub(super) fn holds(&self, core: usize, line: u64) -> bool {
@@ -277,8 +302,12 @@ impl Memory {
         if apart {
             return Found::Here { snoop, with: With::Nothing };
         }
+        let llc = slot.map_or(Held::Nowhere, |s| if self.llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
+        let ask = if op == Op::Own { Request::Own } else { Request::Read };
+        let others = if alone { Held::Nowhere } else { Held::Clean }; // dirty ones have just gone to the LLC
+        let t = transition(ask, others, llc, self.habits);
         let Some(slot) = slot else {
-            if self.role == LlcRole::Inclusive {
+            if t.llc == Llc::FillClean {
                 let mask = self.tenant_ways[tenant];
                 self.note_copy(line, At::Dram, At::Llc);
                 self.llc_insert(cal, home, false, mask, now);
@@ -287,12 +316,7 @@ impl Memory {
         };
         self.llc.touch(slot);
         self.note_copy(line, At::Llc, At::ToCore(who as u16));
-        let moves = op == Op::Own || (alone && self.read_hit == ReadHit::Migrate);
-        let with = if self.role == LlcRole::Victim && moves {
-            With::Line { dirty: self.llc.remove(slot) }
-        } else {
-            With::Copy
-        };
+        let with = if t.llc == Llc::Give { With::Line { dirty: self.llc.remove(slot) } } else { With::Copy };
         Found::Here { snoop, with }
     }
 
@@ -300,6 +324,9 @@ impl Memory {
     #[inline(never)]
     fn snoop_others(&mut self, cal: &mut Events, line: u64, op: Op, who: u32, now: Time) -> Time {
         let own = op == Op::Own;
+        if own {
+            self.tell_watchers(cal, line, now);
+        }
         let (asked, giver) = self.snoop(who as usize, line, own);
         if let Some(giver) = giver {
             // the data goes through the home agent, which keeps it
@@ -313,7 +340,7 @@ impl Memory {
     }
 
     fn stream(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let dropped = self.take_away(line) + self.drop_llc(line);
+        let dropped = self.take_away(cal, line, now) + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
         let class = Class::of_eviction(self.map.of(line).kind);
@@ -455,7 +482,7 @@ impl Memory {
         self.stats.sweep_messages += 1;
         match op {
             Sweep::Sweep => {
-                let dropped = self.take_away(line) + self.drop_llc(line);
+                let dropped = self.take_away(cal, line, now) + self.drop_llc(line);
                 self.stats.ledger.swept += dropped;
                 if self.map.of(line).kind == Kind::Rx {
                     let race = self.lives.of(line) == rx::UNCONSUMED;
@@ -468,7 +495,7 @@ impl Memory {
             }
             Sweep::Flush => {
                 self.clean(cal, line, now);
-                let left = self.take_away(line) + self.drop_llc(line);
+                let left = self.take_away(cal, line, now) + self.drop_llc(line);
                 debug_assert_eq!(left, 0, "cleaned just now");
             }
             Sweep::WriteBack => self.clean(cal, line, now),

@@ -11,6 +11,7 @@ pub mod home;
 mod lines;
 pub mod paths;
 mod private;
+pub mod protocol;
 pub mod region;
 mod replacement;
 pub mod request;
@@ -30,8 +31,9 @@ use array::{Array, Indexing};
 use door::Channel;
 use dram::{Controller, DramSpec};
 use paths::{Marks, Path, Paths};
+use protocol::Habits;
 use region::{AddressMap, Kind, Sharing};
-use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, ReadHit};
+use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
 use std::collections::VecDeque;
 
@@ -80,8 +82,7 @@ pub struct Memory {
     l2: Vec<Array>,
     llc: Array,
     l2_inclusive: bool,
-    role: LlcRole,
-    read_hit: ReadHit,
+    habits: Habits,
     clean_victim: CleanVictim,
     /// LLC ways that each tenant's fills may take.
     tenant_ways: Vec<u32>,
@@ -120,6 +121,8 @@ pub struct Memory {
     shared: private::SharedFilter,
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
+    /// Lines that cores wait for.
+    watched: Vec<(u64, u16)>,
     pub shadow: Option<Box<shadow::Shadow>>,
 }
 
@@ -129,7 +132,7 @@ fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
 }
 
 impl Memory {
-    /// A cold memory system for `cores` cores. `tenant_ways[t]` is tenant t's LLC way mask.
+    /// A cold memory system for `cores` cores with this clock. `tenant_ways[t]` is tenant t's LLC way mask.
     ///
     /// # Errors
     /// One clause that names the cache whose shape does not work.
@@ -151,13 +154,14 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        let uncore = Clock::from_hz(h.uncore_clock.0);
         Ok(Memory {
             stats: MemStats::new(tenant_ways.len()),
             lat: Latencies {
                 l1: clock.span(h.l1d.latency_cycles.into()),
                 l2: clock.span(h.l2.latency_cycles.into()),
-                noc: clock.span(h.noc_cycles.into()),
-                llc: clock.span(h.llc.latency_cycles.into()),
+                noc: uncore.span(h.noc_cycles.into()),
+                llc: uncore.span(h.llc.latency_cycles.into()),
                 write_ack: h.llc.write_ack.into(),
                 ownership: Time::ZERO,
                 to_iio: Time::ZERO,
@@ -172,8 +176,7 @@ impl Memory {
             l2: vec![l2; cores as usize],
             llc,
             l2_inclusive: h.l2_inclusive,
-            role: h.llc.role,
-            read_hit: h.llc.read_hit,
+            habits: Habits { role: h.llc.role, read_hit: h.llc.read_hit },
             clean_victim: h.llc.clean_victim,
             tenant_ways,
             ideal_network: false,
@@ -193,6 +196,7 @@ impl Memory {
             lives: rx::Lives::new(rx_base, rx_end),
             map,
             lines: lines::Lines::default(),
+            watched: Vec::new(),
             shadow: None,
         })
     }

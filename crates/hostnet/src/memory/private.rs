@@ -1,8 +1,9 @@
 //! What happens inside a core's own caches. Resolved at once, without events: a core runs ahead in
 //! them until something misses beyond the L2.
 
-use super::array::{Place, Slot, Victim};
+use super::array::{Array, Place, Slot, Victim};
 use super::paths::{Marks, Path};
+use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::{CleanVictim, Leaving, Memory, Op, Txn};
@@ -301,6 +302,16 @@ impl Memory {
         dirty > 0
     }
 
+    /// What `core`'s caches hold of `line`.
+    pub fn private_copy(&self, core: usize, line: u64) -> Held {
+        best([&self.l1[core], &self.l2[core]].map(|a| held(a, line)))
+    }
+
+    /// What the LLC holds of `line`.
+    pub fn llc_copy(&self, line: u64) -> Held {
+        held(&self.llc, line)
+    }
+
     /// Copies of `line` that are valid anywhere: (count, dirty ones in the LLC).
     pub fn copies(&self, line: u64) -> (u32, u32) {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());
@@ -308,6 +319,18 @@ impl Memory {
         let dirty = self.llc.find(line).is_some_and(|s| self.llc.is_dirty(s));
         (n, u32::from(dirty))
     }
+}
+
+fn held(a: &Array, line: u64) -> Held {
+    match a.find(line) {
+        None => Held::Nowhere,
+        Some(s) if a.is_dirty(s) => Held::Dirty,
+        Some(_) => Held::Clean,
+    }
+}
+
+fn best(copies: [Held; 2]) -> Held {
+    *copies.iter().max_by_key(|h| **h as u8).expect("two")
 }
 
 /// The snoop filter of shared regions: which cores may hold a line. Owned regions need none, as

@@ -4,7 +4,7 @@
 use hostnet::config::{resolve, Scenario};
 use hostnet::core::{Cpu, Op, Retired};
 use hostnet::host::{run, Outcome};
-use hostnet::kernel::units::{Size, Span};
+use hostnet::kernel::units::{Freq, Size, Span};
 use hostnet::kernel::{Clock, Event, Events, Time};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
@@ -47,6 +47,7 @@ pub fn small() -> HierarchySpec {
             writebacks: WriteBacks::AtOnce,
             write_ack: Span(0),
         },
+        uncore_clock: Freq(MHZ_3200),
         noc_cycles: 8,
     }
 }
@@ -99,7 +100,7 @@ impl Rig {
                 Event::Fill(id) => {
                     let f = self.mem.answered(&mut self.cal, id, t);
                     self.answers.push((t, f));
-                    if f.agent == Agent::Core && !f.transient && f.op != memory::Op::WriteBack {
+                    if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::Op::Read | memory::Op::Own) {
                         self.mem.fill(&mut self.cal, f.who as usize, &f, f.op == memory::Op::Own, t);
                     }
                 }
