@@ -77,8 +77,16 @@ stubs: build ## rewrite the typed face of scenarios after the schema has changed
 	$(BIN)/python -m hostnet._stubs
 
 .PHONY: scoreboard
-scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md
+scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md and the figures beside it
 	$(BIN)/hostnet scoreboard --md docs/scoreboard.md
+	$(BIN)/python -m hostnet.scoreboard.pages docs/scoreboard.md docs/fidelity*.md
+
+# The plots that documentation shows; sweeper's searches are the long ones and measure fewer requests.
+.PHONY: pictures
+pictures: build ## run the studies whose plots docs show, rewrite docs/img (half an hour)
+	for figure in fig2 fig3 fig18 fig19; do $(BIN)/hostnet study hostnetwork $$figure --out results/pictures -q; done
+	$(BIN)/hostnet study sweeper fig5 --quick --out results/pictures -q
+	for plot in docs/img/*.svg; do cp results/pictures/$$(basename $$plot) $$plot; done
 
 include crates/ccnic/ccnic.mk
 
