@@ -3,7 +3,7 @@
 use super::netdev::NetDev;
 use super::roce::Roce;
 use super::ssd::Ssd;
-use crate::kernel::units::Bandwidth;
+use crate::kernel::units::{Bandwidth, Size};
 use crate::kernel::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,45 +53,13 @@ pub(super) fn check_link(link: Bandwidth) -> Result<(), String> {
     Ok(())
 }
 
-/// Time of `bytes` on a link.
-pub(super) fn on_link(bytes: u64, link: Bandwidth) -> Time {
-    Time((u128::from(bytes) * 8_000_000_000_000 / u128::from(link.0)) as u64)
-}
-
-/// A NIC's receive buffer.
-#[derive(Clone)]
-pub(super) struct ReceiveBuffer {
-    limit: u64,
-    held: u64,
-    peak: u64,
-}
-
-impl ReceiveBuffer {
-    pub fn new(limit: u64) -> ReceiveBuffer {
-        ReceiveBuffer { limit, held: 0, peak: 0 }
+/// # Errors
+/// One clause with key and value.
+pub(super) fn check_buffer(buffer: Size) -> Result<(), String> {
+    if buffer.0 > 1 << 30 {
+        return Err(format!("receive_buffer = \"{buffer}\" is above 1 GiB"));
     }
-    /// False when `bytes` more do not fit.
-    pub fn take(&mut self, bytes: u64) -> bool {
-        if self.held + bytes > self.limit {
-            return false;
-        }
-        self.held += bytes;
-        self.peak = self.peak.max(self.held);
-        true
-    }
-    pub fn give_back(&mut self, bytes: u64) {
-        self.held -= bytes;
-    }
-    pub fn held(&self) -> u64 {
-        self.held
-    }
-    /// Most bytes held since the restart.
-    pub fn peak(&self) -> u64 {
-        self.peak
-    }
-    pub fn restart_meters(&mut self) {
-        self.peak = self.held;
-    }
+    Ok(())
 }
 
 /// Which way the DMA goes. A storage read writes memory.
@@ -136,7 +104,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) => d.next(now),
             Endpoint::Roce(d) => d.next(now),
-            Endpoint::NetDev(d) => d.offer(),
+            Endpoint::NetDev(d) => d.offer(now),
         }
     }
 
@@ -145,7 +113,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) => d.pace(n, now),
             Endpoint::Roce(d) => d.pace(n, now),
-            Endpoint::NetDev(d) => d.leave(n),
+            Endpoint::NetDev(d) => d.leave(n, now),
         }
     }
 
@@ -197,7 +165,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(_) => {}
             Endpoint::Roce(d) => d.restart_meters(now),
-            Endpoint::NetDev(d) => d.restart_meters(),
+            Endpoint::NetDev(d) => d.restart_meters(now),
         }
     }
 

@@ -6,8 +6,9 @@
 
 use super::endpoint::{Direction, Endpoint, Next};
 use super::netdev::NetDev;
-use super::pcie::{Link, PcieSpec, Wire};
+use super::pcie::{Framing, PcieSpec, NON_POSTED, POSTED};
 use crate::flow::domain::{Domain, Reading};
+use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
 use crate::memory::{Memory, Op, Txn, LINE};
@@ -49,9 +50,9 @@ struct Want {
     who: u32,
 }
 
-/// A packet on its way up.
+/// A transaction-layer packet on its way up.
 #[derive(Clone, Copy, Debug)]
-enum Packet {
+enum Tlp {
     Write { line: u64, lines: u32, slot: u8 },
     Read { job: u32 },
 }
@@ -74,20 +75,17 @@ struct Job {
 #[derive(Clone)]
 struct Port {
     device: Endpoint,
-    link: Link,
-    up: Wire,
-    down: Wire,
-    on_wire: Option<Packet>,
+    framing: Framing,
+    /// Grants posted credits, in lines of data, and non-posted ones, in requests.
+    up: Link,
+    down: Link,
+    /// Read requests that the device may have under way.
+    tags: Credits,
+    on_wire: Option<Tlp>,
     /// An event of this port is due.
     pending: bool,
-    /// Posted-data credits left, and when those on their way back arrive.
-    posted: u32,
-    posted_limit: u32,
-    returning: VecDeque<Time>,
-    /// Credits that the next write needs; 0 when it does not wait for any.
-    short: u32,
-    non_posted: u32,
-    tags: u32,
+    /// Posted credits that the next write waits for, none of which is known to come back.
+    short: Option<u32>,
     moved: u64,
 }
 
@@ -130,17 +128,13 @@ impl Iio {
     pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Endpoint, u32, u32)>) -> Iio {
         let port = |(device, lanes, tags): (Endpoint, u32, u32)| Port {
             device,
-            link: Link::new(pcie, lanes),
-            up: Wire::default(),
-            down: Wire::default(),
+            framing: pcie.framing(),
+            up: pcie.up(lanes),
+            down: pcie.down(lanes),
+            tags: Credits::new(tags),
             on_wire: None,
             pending: false,
-            posted: pcie.posted(lanes),
-            posted_limit: pcie.posted(lanes),
-            returning: VecDeque::with_capacity(pcie.posted(lanes) as usize),
-            short: 0,
-            non_posted: pcie.non_posted(lanes),
-            tags,
+            short: None,
             moved: 0,
         };
         let stack = |_| Stack {
@@ -188,33 +182,26 @@ impl Iio {
         };
         let end = match port.device.op() {
             Direction::P2mWrite => {
-                let n = lines.min(port.link.payload / LINE as u32);
-                while port.returning.front().is_some_and(|t| *t <= now) {
-                    port.returning.pop_front();
-                    port.posted += 1;
-                }
-                if port.posted < n {
-                    let missing = n - port.posted;
-                    port.short = missing;
-                    if let Some(t) = port.returning.get(missing as usize - 1).copied() {
-                        port.short = 0;
-                        self.post(cal, p, t);
+                let n = lines.min(port.framing.payload / LINE as u32);
+                match port.up.take(POSTED, n, now) {
+                    Ok(()) => {}
+                    Err(Wait::Until(t)) => return self.post(cal, p, t),
+                    Err(Wait::Return) => {
+                        port.short = Some(n);
+                        return;
                     }
-                    return;
                 }
-                port.posted -= n;
                 port.device.pace(n, now);
                 let (line, slot) = port.device.take(n);
-                port.on_wire = Some(Packet::Write { line, lines: n, slot });
-                port.up.send(now, port.link.write(n * LINE as u32))
+                port.on_wire = Some(Tlp::Write { line, lines: n, slot });
+                port.up.send(port.framing.write(n * LINE as u32), now)
             }
             Direction::P2mRead => {
-                if port.tags == 0 || port.non_posted == 0 {
+                if port.tags.free() == 0 || port.up.take(NON_POSTED, 1, now).is_err() {
                     return; // the end of a request, or of its wait for entries, goes on
                 }
-                port.tags -= 1;
-                port.non_posted -= 1;
-                let n = lines.min(port.link.request / LINE as u32);
+                port.tags.take(1, now).expect("one is free");
+                let n = lines.min(port.framing.request / LINE as u32);
                 port.device.pace(n, now);
                 let (line, slot) = port.device.take(n);
                 let job = Job { port: p as u16, slot, line, lines: n, entries: n, ..Job::default() };
@@ -229,8 +216,8 @@ impl Iio {
                     }
                 };
                 let port = &mut self.ports[p];
-                port.on_wire = Some(Packet::Read { job: id });
-                port.up.send(now, port.link.read_request())
+                port.on_wire = Some(Tlp::Read { job: id });
+                port.up.send(port.framing.read_request.into(), now)
             }
         };
         self.post(cal, p, end);
@@ -240,13 +227,13 @@ impl Iio {
     pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, p: usize, now: Time) {
         self.ports[p].pending = false;
         match self.ports[p].on_wire.take() {
-            Some(Packet::Write { line, lines, slot }) => {
+            Some(Tlp::Write { line, lines, slot }) => {
                 let who = (p as u32) << 8 | u32::from(slot);
                 let c = self.stack_of(p);
                 self.stacks[c].writes.extend((0..u64::from(lines)).map(|i| Want { line: line + i, who }));
                 self.enter_writes(mem, cal, c, now);
             }
-            Some(Packet::Read { job }) => {
+            Some(Tlp::Read { job }) => {
                 let j = self.jobs[job as usize];
                 let c = self.stack_of(p);
                 self.stacks[c].reads.extend((0..u64::from(j.lines)).map(|i| Want { line: j.line + i, who: job }));
@@ -284,7 +271,7 @@ impl Iio {
             j.entries -= 1;
             if j.entries == 0 {
                 let p = usize::from(j.port);
-                self.ports[p].non_posted += 1;
+                self.ports[p].up.credits_mut(NON_POSTED).give(1, now);
                 self.launch(cal, p, now);
             }
         }
@@ -298,11 +285,11 @@ impl Iio {
             self.stacks[c].write.give(now, t.issued);
             let port = &mut self.ports[p];
             port.moved += 1;
-            let back = now + port.link.flight * 2;
-            port.returning.push_back(back);
-            if port.short > 0 && port.returning.len() >= port.short as usize {
-                let at = port.returning[port.short as usize - 1];
-                port.short = 0;
+            let back = now + port.up.flight * 2;
+            let posted = port.up.credits_mut(POSTED);
+            posted.give_at(1, back);
+            if let Some(Wait::Until(at)) = port.short.map(|n| posted.wait_for(n)) {
+                port.short = None;
                 self.post(cal, p, at);
             }
             self.end_lines(cal, p, t.who as u8, 1, now);
@@ -312,7 +299,7 @@ impl Iio {
         let j = &mut self.jobs[t.who as usize];
         j.here |= 1 << (t.line - j.line);
         let port = &mut self.ports[p];
-        let payload = port.link.payload / LINE as u32;
+        let payload = port.framing.payload / LINE as u32;
         while j.sent < j.lines {
             // Completions keep the order of addresses within a request.
             let n = payload.min(j.lines - j.sent);
@@ -320,10 +307,10 @@ impl Iio {
             if j.here & want != want {
                 break;
             }
-            let end = port.down.send(now, port.link.completion(n * LINE as u32));
+            let end = port.down.send(port.framing.completion(n * LINE as u32), now);
             j.sent += n;
             if j.sent == j.lines {
-                cal.push(end + port.link.flight * 2, Event::Completed(t.who));
+                cal.push(end + port.down.flight * 2, Event::Completed(t.who));
             }
         }
         self.enter_reads(mem, cal, c, now);
@@ -334,7 +321,7 @@ impl Iio {
         let j = self.jobs[job as usize];
         self.spare.push(job);
         let p = usize::from(j.port);
-        self.ports[p].tags += 1;
+        self.ports[p].tags.give(1, now);
         self.ports[p].moved += u64::from(j.lines);
         self.end_lines(cal, p, j.slot, j.lines, now);
         self.launch(cal, p, now);
@@ -342,7 +329,7 @@ impl Iio {
 
     fn end_lines(&mut self, cal: &mut Events, p: usize, slot: u8, n: u32, now: Time) {
         let port = &mut self.ports[p];
-        if port.device.done(slot, n, now) && port.short == 0 {
+        if port.device.done(slot, n, now) && port.short.is_none() {
             self.launch(cal, p, now);
         }
     }
@@ -374,8 +361,9 @@ impl Iio {
         self.completed_before = self.completed();
         for p in &mut self.ports {
             p.moved = 0;
-            p.up.restart();
-            p.down.restart();
+            p.up.restart(now);
+            p.down.restart(now);
+            p.tags.restart(now);
             p.device.restart_meters(now);
         }
     }
@@ -391,6 +379,19 @@ impl Iio {
         [all(|s| &s.write), all(|s| &s.read)]
     }
 
+    /// The links and the credits of all ports together, by name.
+    pub fn link_readings(&self, now: Time) -> impl Iterator<Item = (&'static str, Reading)> + '_ {
+        let parts: [(&str, fn(&Port, Time) -> Reading); 5] = [
+            ("PCIe up", |p, now| p.up.read(now)),
+            ("PCIe down", |p, now| p.down.read(now)),
+            ("PCIe posted credits", |p, now| p.up.credits(POSTED).read(now)),
+            ("PCIe non-posted credits", |p, now| p.up.credits(NON_POSTED).read(now)),
+            ("PCIe tags", |p, now| p.tags.read(now)),
+        ];
+        let all = move |f: fn(&Port, Time) -> Reading| Reading::together(self.ports.iter().map(|p| f(p, now)));
+        parts.into_iter().filter_map(move |(name, f)| Some((name, all(f).filter(|r| r.arrival_rate > 0.0)?)))
+    }
+
     /// Since the restart: lines moved, blocks completed.
     pub fn moved(&self) -> (u64, u64) {
         (self.ports.iter().map(|p| p.moved).sum(), self.completed() - self.completed_before)
@@ -399,7 +400,7 @@ impl Iio {
     /// Share of time that the ports carried packets, up and down.
     pub fn utilisation(&self, now: Time) -> (f64, f64) {
         let span = (now - self.since).0.max(1) as f64 * self.ports.len().max(1) as f64;
-        let sum = |f: fn(&Port) -> &Wire| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>() as f64 / span;
+        let sum = |f: fn(&Port) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>() as f64 / span;
         (sum(|p| &p.up), sum(|p| &p.down))
     }
 
@@ -450,16 +451,21 @@ impl Iio {
     /// One sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
         self.devices().try_for_each(Endpoint::check)?;
-        let on_wire = |p: &Port| match p.on_wire {
-            Some(Packet::Write { lines, .. }) => lines,
+        let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
+        let entries: u32 = self.stacks.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
+        let on_wire = sum(|p| match p.on_wire {
+            Some(Tlp::Write { lines, .. }) => lines,
             _ => 0,
-        };
-        let out: u32 = self.ports.iter().map(|p| p.posted_limit - p.posted - p.returning.len() as u32).sum();
-        let wire: u32 = self.ports.iter().map(on_wire).sum();
-        let held: u32 = self.stacks.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
-        let inside = held + wire;
-        if out != inside {
-            return Err(format!("{out} posted-data credits are out for {inside} lines on their way"));
+        });
+        let waiting = self.jobs.iter().filter(|j| j.entries > 0).count();
+        for (what, out, inside) in [
+            ("posted credits", sum(|p| p.up.credits(POSTED).held()), entries + on_wire),
+            ("non-posted credits", sum(|p| p.up.credits(NON_POSTED).held()), waiting as u32),
+            ("tags", sum(|p| p.tags.held()), (self.jobs.len() - self.spare.len()) as u32),
+        ] {
+            if out != inside {
+                return Err(format!("{out} {what} of devices are out, {inside} are accounted for"));
+            }
         }
         Ok(())
     }

@@ -4,8 +4,9 @@
 //! A frame is one DMA of consecutive lines, and then of its completion's line, which the core finds once every line
 //! before it has been written.
 
-use super::endpoint::{check_counts, check_link, defaults, on_link, Next, ReceiveBuffer};
+use super::endpoint::{check_buffer, check_counts, check_link, defaults, Next};
 use super::response::HostResponse;
+use crate::flow::{Credits, Link};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
 use crate::memory::region::Pages;
@@ -95,6 +96,7 @@ impl EthernetSpec {
     pub fn check(&self) -> Result<(), String> {
         check_counts(&[("lanes", self.lanes, 16)])?;
         check_link(self.link)?;
+        check_buffer(self.receive_buffer)?;
         if !(576..=9600).contains(&self.mtu.0) {
             return Err(format!("mtu = \"{}\" is not within 576 to 9600 B", self.mtu));
         }
@@ -137,9 +139,13 @@ impl EthernetSpec {
     pub fn payload(&self) -> u64 {
         self.mtu.0 - u64::from(self.headers)
     }
-    /// Time of a full frame on the wire.
-    pub fn span(&self) -> Time {
-        on_link(self.mtu.0 + u64::from(self.framing), self.link)
+    /// Bytes of a full frame on the wire.
+    pub fn wire_bytes(&self) -> u64 {
+        self.mtu.0 + u64::from(self.framing)
+    }
+    /// The wire, one way.
+    pub fn wire(&self) -> Link {
+        Link::ethernet(self.link, self.propagation.into())
     }
 }
 
@@ -194,10 +200,11 @@ struct Queue {
 #[derive(Clone)]
 pub struct NetDev {
     queues: Vec<Queue>,
-    frame_bytes: u64,
+    frame_bytes: u32,
     frame_lines: u32,
     page_lines: u64,
-    buffer: ReceiveBuffer,
+    /// Bytes of the receive buffer.
+    buffer: Credits,
     fifo: VecDeque<Frame>,
     /// The frame whose lines are moving, and how many are left, its completion included.
     moving: Option<(Frame, u32)>,
@@ -225,10 +232,10 @@ impl NetDev {
         };
         NetDev {
             queues: queues.into_iter().map(queue).collect(),
-            frame_bytes: s.frame_bytes(),
+            frame_bytes: s.frame_bytes() as u32,
             frame_lines: s.frame_lines() as u32,
             page_lines: s.page.0 / LINE,
-            buffer: ReceiveBuffer::new(s.receive_buffer.0),
+            buffer: Credits::new(s.receive_buffer.0 as u32),
             fifo: VecDeque::with_capacity(64),
             moving: None,
             slots: vec![(Frame::default(), 0); SLOTS],
@@ -240,9 +247,9 @@ impl NetDev {
     }
 
     /// The last bit of a frame comes off the wire; false when it is lost.
-    pub fn arrive(&mut self, f: Frame) -> bool {
+    pub fn arrive(&mut self, f: Frame, now: Time) -> bool {
         self.counts.offered += 1;
-        if !self.buffer.take(self.frame_bytes) {
+        if self.buffer.take(self.frame_bytes, now).is_err() {
             self.counts.no_room += 1;
             return false;
         }
@@ -250,7 +257,7 @@ impl NetDev {
         true
     }
 
-    pub fn offer(&mut self) -> Next {
+    pub fn offer(&mut self, now: Time) -> Next {
         loop {
             if let Some((f, left)) = self.moving {
                 if left == 1 {
@@ -262,7 +269,7 @@ impl NetDev {
             let Some(mut f) = self.fifo.pop_front() else { return Next::Nothing };
             let q = &mut self.queues[f.queue as usize];
             if q.descriptors == 0 {
-                self.buffer.give_back(self.frame_bytes);
+                self.buffer.give(self.frame_bytes, now);
                 self.counts.no_descriptor += 1;
                 continue;
             }
@@ -280,12 +287,12 @@ impl NetDev {
     }
 
     /// `n` lines leave the buffer; a completion does not come from there.
-    pub fn leave(&mut self, n: u32) {
+    pub fn leave(&mut self, n: u32, now: Time) {
         let left = self.moving.map_or(0, |m| m.1);
         if left > 1 {
-            let rest = u64::from(left - 1 - n) * LINE; // the last line is not full
-            let before = (u64::from(left - 1) * LINE).min(self.frame_bytes);
-            self.buffer.give_back(before - rest.min(before));
+            let rest = (left - 1 - n) * LINE as u32; // the last line is not full
+            let before = ((left - 1) * LINE as u32).min(self.frame_bytes);
+            self.buffer.give(before - rest.min(before), now);
         }
     }
 
@@ -339,12 +346,12 @@ impl NetDev {
         q.memory.structures..q.memory.structures + q.lines.div_ceil(self.page_lines)
     }
 
-    pub fn restart_meters(&mut self) {
-        self.buffer.restart_meters();
+    pub fn restart_meters(&mut self, now: Time) {
+        self.buffer.restart(now);
     }
     /// Most bytes in the receive buffer since the restart.
     pub fn peak(&self) -> u64 {
-        self.buffer.peak()
+        self.buffer.peak().into()
     }
 
     /// # Errors

@@ -55,7 +55,7 @@ impl Tcp {
         let edge = receivers.first().map_or(0, Receiver::first_edge);
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
         let flows = cores.len() as u8;
-        let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.span(), nic.propagation.into());
+        let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
         Some(Tcp {
             tenant,
             cores: cores.to_vec(),
@@ -143,7 +143,7 @@ impl Host {
                 let Some((_, nic)) = iio.netdev() else { return };
                 let frame = Frame { queue: s.flow, seq: s.seq, marked: s.marked || congested, ..Frame::default() };
                 let bytes = nic.counts.delivered * tcp.frame;
-                if nic.arrive(frame) {
+                if nic.arrive(frame, now) {
                     iio.kick(&mut self.cal, port, now);
                 }
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
@@ -235,7 +235,7 @@ impl Host {
         let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.iio) else { return };
         let counts = iio.netdev().map_or(FrameCounts::default(), |(_, n)| n.counts);
         tcp.before = (counts, tcp.copied(), tcp.again(), tcp.senders.sent);
-        tcp.senders.restart_meters();
+        tcp.senders.restart_meters(self.now);
         if let Some(r) = &mut tcp.responder {
             r.restart_meters(self.now);
         }
