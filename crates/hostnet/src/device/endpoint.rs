@@ -72,9 +72,18 @@ pub enum Direction {
     P2mWrite,
 }
 
-/// What a device would move next.
+impl Direction {
+    pub fn other(self) -> Direction {
+        match self {
+            Direction::P2mRead => Direction::P2mWrite,
+            Direction::P2mWrite => Direction::P2mRead,
+        }
+    }
+}
+
+/// What a device would move next, one way.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Next {
+pub enum Offer {
     /// Up to this many consecutive lines.
     Lines(u32),
     /// Nothing before then.
@@ -83,7 +92,18 @@ pub enum Next {
     Nothing,
 }
 
-/// A device. Its port asks `next`, then `pace` and `take`, and says `done` per line written or per request read.
+/// Lines that a device has handed to its port.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Piece {
+    pub line: u64,
+    /// What the device knows them by.
+    pub slot: u16,
+    /// Steering tag of their packet: what the device tells placement about them.
+    pub tag: u16,
+}
+
+/// A device, full duplex. Its port asks `next` of each way, then `take`, and says `done` per line written or per request
+/// read; either way goes on while the other waits.
 #[derive(Clone)]
 pub enum Endpoint {
     Ssd(Ssd),
@@ -92,42 +112,28 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    pub fn op(&self) -> Direction {
+    pub fn next(&mut self, way: Direction, now: Time) -> Offer {
         match self {
-            Endpoint::Ssd(d) => d.op,
-            Endpoint::Roce(d) => d.op,
-            Endpoint::NetDev(_) => Direction::P2mWrite,
+            Endpoint::Ssd(d) if d.op == way => d.next(now),
+            Endpoint::Roce(d) if d.op == way => d.next(now),
+            Endpoint::NetDev(d) if way == Direction::P2mWrite => d.offer(now),
+            _ => Offer::Nothing,
         }
     }
 
-    pub fn next(&mut self, now: Time) -> Next {
+    /// Moves the first `n` of the lines that `next` promised.
+    pub fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece {
+        debug_assert!(matches!(self.next(way, now), Offer::Lines(m) if m >= n), "more lines than promised");
         match self {
-            Endpoint::Ssd(d) => d.next(now),
-            Endpoint::Roce(d) => d.next(now),
-            Endpoint::NetDev(d) => d.offer(now),
-        }
-    }
-
-    /// The device is at work on `n` lines from `now` on.
-    pub fn pace(&mut self, n: u32, now: Time) {
-        match self {
-            Endpoint::Ssd(d) => d.pace(n, now),
-            Endpoint::Roce(d) => d.pace(n, now),
-            Endpoint::NetDev(d) => d.leave(n, now),
-        }
-    }
-
-    /// Moves the first `n` of the lines that `next` promised: (first line, slot).
-    pub fn take(&mut self, n: u32) -> (u64, u8) {
-        match self {
-            Endpoint::Ssd(d) => d.take(n),
-            Endpoint::Roce(d) => (d.take(n), 0),
-            Endpoint::NetDev(d) => d.take(n),
+            Endpoint::Ssd(d) => d.take(n, now),
+            Endpoint::Roce(d) => d.take(n, now),
+            Endpoint::NetDev(d) => d.take(n, now),
         }
     }
 
     /// `n` lines of `slot` are done; true when the device may have more to do because of it.
-    pub fn done(&mut self, slot: u8, n: u32, now: Time) -> bool {
+    pub fn done(&mut self, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+        debug_assert!(self.moves(way), "the device moves nothing {way:?}");
         match self {
             Endpoint::Ssd(d) => d.done(slot, n, now),
             Endpoint::Roce(d) => d.done(n, now),
@@ -138,15 +144,27 @@ impl Endpoint {
         }
     }
 
-    /// Some lines that the device moves, without timing: (first line, lines), for caches that are being warmed.
-    pub fn at_once(&mut self) -> Option<(u64, u32)> {
+    /// Whether the device ever moves lines that way.
+    pub fn moves(&self, way: Direction) -> bool {
         match self {
-            Endpoint::Ssd(d) => {
-                let Next::Lines(n) = d.next(Time::ZERO) else { return None };
-                let (line, slot) = d.take(n);
-                d.done(slot, n, Time::ZERO);
-                Some((line, n))
-            }
+            Endpoint::Ssd(d) => d.op == way,
+            Endpoint::Roce(d) => d.op == way,
+            Endpoint::NetDev(_) => way == Direction::P2mWrite,
+        }
+    }
+
+    /// Whether it finds work of its own, which must be stopped before it comes to rest.
+    pub fn makes_work(&self) -> bool {
+        matches!(self, Endpoint::Ssd(_) | Endpoint::Roce(_))
+    }
+
+    /// Some lines that the device writes, without timing: (first line, lines), for caches that are being warmed.
+    pub fn write_at_once(&mut self) -> Option<(u64, u32)> {
+        if !self.moves(Direction::P2mWrite) {
+            return None;
+        }
+        match self {
+            Endpoint::Ssd(d) => d.at_once(),
             Endpoint::Roce(d) => Some(d.at_once()),
             Endpoint::NetDev(_) => None,
         }

@@ -1,10 +1,18 @@
 //! Integrated I/O controllers: each a read and a write buffer of one entry per cache line between PCIe ports
 //! and the home agent. An entry is a credit of the P2M-Read or P2M-Write domain.
 //!
+//! A port is full duplex: its device offers writes and read requests at once. They share the link up and take turns on it;
+//! completions have the link down.
+//!
+//! ```text
+//!   device --write TLPs, read requests--> up --> write / read entries --> home agent
+//!   device <---------completions--------- down <----- data, in order of addresses
+//! ```
+//!
 //! Times are the IIO's own. A device sees credits and completions a flight time later, and its packets
 //! take another to come back: what it does next is therefore due two flight times after its cause.
 
-use super::endpoint::{Direction, Endpoint, Next};
+use super::endpoint::{Direction, Endpoint, Offer, Piece};
 use super::netdev::NetDev;
 use super::pcie::{Framing, PcieSpec, NON_POSTED, POSTED};
 use crate::flow::domain::{Domain, Reading};
@@ -50,10 +58,17 @@ struct Want {
     who: u32,
 }
 
+impl Piece {
+    /// What each of its first `n` lines asks for.
+    fn lines(self, n: u32, who: u32) -> impl Iterator<Item = Want> {
+        (self.line..self.line + u64::from(n)).map(move |line| Want { line, who })
+    }
+}
+
 /// A transaction-layer packet on its way up.
 #[derive(Clone, Copy, Debug)]
 enum Tlp {
-    Write { line: u64, lines: u32, slot: u8 },
+    Write(Piece, u32),
     Read { job: u32 },
 }
 
@@ -61,8 +76,7 @@ enum Tlp {
 #[derive(Clone, Copy, Debug, Default)]
 struct Job {
     port: u16,
-    slot: u8,
-    line: u64,
+    piece: Piece,
     lines: u32,
     /// Lines that have come, as a mask, and lines handed to the link.
     here: u64,
@@ -81,17 +95,29 @@ struct Port {
     down: Link,
     /// Read requests that the device may have under way.
     tags: Credits,
+    /// The packet on the link up, which is free again when it has arrived.
     on_wire: Option<Tlp>,
-    /// An event of this port is due.
-    pending: bool,
-    /// Posted credits that the next write waits for, none of which is known to come back.
-    short: Option<u32>,
+    /// What each way waits for, by `Direction`.
+    holds: [Hold; 2],
+    /// The way that goes first when both have something.
+    turn: Direction,
     moved: u64,
+}
+
+/// Why a port does not ask its device for more, one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Hold {
+    /// It does.
+    Open,
+    /// `Event::Turn` will tell it to.
+    Timer,
+    /// So many posted credits are missing, and when they come back is not known.
+    Credits(u32),
 }
 
 /// One controller's buffers, and the lines that wait for an entry.
 #[derive(Clone)]
-struct Stack {
+struct Controller {
     write: Domain,
     read: Domain,
     writes: VecDeque<Want>,
@@ -100,7 +126,7 @@ struct Stack {
     free: Time,
 }
 
-impl Stack {
+impl Controller {
     /// When a line that has an entry now leaves.
     #[inline]
     fn leave(&mut self, now: Time, interval: Time) -> Time {
@@ -112,7 +138,7 @@ impl Stack {
 
 #[derive(Clone)]
 pub struct Iio {
-    stacks: Vec<Stack>,
+    controllers: Vec<Controller>,
     to_cha: Time,
     line_interval: Time,
     ports: Vec<Port>,
@@ -133,11 +159,11 @@ impl Iio {
             down: pcie.down(lanes),
             tags: Credits::new(tags),
             on_wire: None,
-            pending: false,
-            short: None,
+            holds: [Hold::Open; 2],
+            turn: Direction::P2mWrite,
             moved: 0,
         };
-        let stack = |_| Stack {
+        let controller = |_| Controller {
             write: Domain::new(s.write_buffer),
             read: Domain::new(s.read_buffer),
             writes: VecDeque::with_capacity(1024),
@@ -145,7 +171,7 @@ impl Iio {
             free: Time::ZERO,
         };
         Iio {
-            stacks: (0..s.count).map(stack).collect(),
+            controllers: (0..s.count).map(controller).collect(),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
             ports: devices.into_iter().map(port).collect(),
@@ -164,79 +190,102 @@ impl Iio {
         }
     }
 
-    fn post(&mut self, cal: &mut Events, p: usize, at: Time) {
-        self.ports[p].pending = true;
-        cal.push(at, Event::Tlp(p as u16));
+    /// Port `p` asks its device again at `at`.
+    fn wait_until(&mut self, cal: &mut Events, p: usize, way: Direction, at: Time) {
+        self.ports[p].holds[way as usize] = Hold::Timer;
+        cal.push(at, Event::Turn { port: p as u16, way: way as u8 });
     }
 
     /// The device on port `p` sends its next packet, if it may.
     fn launch(&mut self, cal: &mut Events, p: usize, now: Time) {
-        let port = &mut self.ports[p];
-        if port.pending || self.stopped {
+        let port = &self.ports[p];
+        if port.on_wire.is_some() || (self.stopped && port.device.makes_work()) {
             return;
         }
-        let lines = match port.device.next(now) {
-            Next::Lines(n) => n,
-            Next::At(t) => return self.post(cal, p, t),
-            Next::Nothing => return,
+        let first = port.turn;
+        if !self.send(cal, p, first, now) {
+            self.send(cal, p, first.other(), now);
+        }
+    }
+
+    /// A packet of one way sets out; false when there is none that may.
+    fn send(&mut self, cal: &mut Events, p: usize, way: Direction, now: Time) -> bool {
+        let port = &mut self.ports[p];
+        if port.holds[way as usize] != Hold::Open {
+            return false;
+        }
+        let lines = match port.device.next(way, now) {
+            Offer::Lines(n) => n,
+            Offer::At(t) => {
+                self.wait_until(cal, p, way, t);
+                return false;
+            }
+            Offer::Nothing => return false,
         };
-        let end = match port.device.op() {
+        let end = match way {
             Direction::P2mWrite => {
                 let n = lines.min(port.framing.payload / LINE as u32);
                 match port.up.take(POSTED, n, now) {
                     Ok(()) => {}
-                    Err(Wait::Until(t)) => return self.post(cal, p, t),
+                    Err(Wait::Until(t)) => {
+                        self.wait_until(cal, p, way, t);
+                        return false;
+                    }
                     Err(Wait::Return) => {
-                        port.short = Some(n);
-                        return;
+                        port.holds[way as usize] = Hold::Credits(n);
+                        return false;
                     }
                 }
-                port.device.pace(n, now);
-                let (line, slot) = port.device.take(n);
-                port.on_wire = Some(Tlp::Write { line, lines: n, slot });
+                port.on_wire = Some(Tlp::Write(port.device.take(way, n, now), n));
                 port.up.send(port.framing.write(n * LINE as u32), now)
             }
             Direction::P2mRead => {
                 if port.tags.free() == 0 || port.up.take(NON_POSTED, 1, now).is_err() {
-                    return; // the end of a request, or of its wait for entries, goes on
+                    return false; // the end of a request, or of its wait for entries, goes on
                 }
                 port.tags.take(1, now).expect("one is free");
                 let n = lines.min(port.framing.request / LINE as u32);
-                port.device.pace(n, now);
-                let (line, slot) = port.device.take(n);
-                let job = Job { port: p as u16, slot, line, lines: n, entries: n, ..Job::default() };
-                let id = match self.spare.pop() {
-                    Some(id) => {
-                        self.jobs[id as usize] = job;
-                        id
-                    }
-                    None => {
-                        self.jobs.push(job);
-                        (self.jobs.len() - 1) as u32
-                    }
-                };
+                let piece = port.device.take(way, n, now);
+                let job = Job { port: p as u16, piece, lines: n, entries: n, ..Job::default() };
+                let job = self.job(job);
                 let port = &mut self.ports[p];
-                port.on_wire = Some(Tlp::Read { job: id });
+                port.on_wire = Some(Tlp::Read { job });
                 port.up.send(port.framing.read_request.into(), now)
             }
         };
-        self.post(cal, p, end);
+        self.ports[p].turn = way.other();
+        cal.push(end, Event::Tlp(p as u16));
+        true
     }
 
-    /// `Event::Tlp`: the packet on port `p`'s wire has arrived, and the device goes on.
+    fn job(&mut self, job: Job) -> u32 {
+        if let Some(id) = self.spare.pop() {
+            self.jobs[id as usize] = job;
+            return id;
+        }
+        self.jobs.push(job);
+        (self.jobs.len() - 1) as u32
+    }
+
+    /// `Event::Turn`: what one way of port `p` waited for is there.
+    pub fn on_turn(&mut self, cal: &mut Events, p: usize, way: u8, now: Time) {
+        self.ports[p].holds[usize::from(way)] = Hold::Open;
+        self.launch(cal, p, now);
+    }
+
+    /// `Event::Tlp`: the packet on port `p`'s link has arrived, and the device goes on.
     pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, p: usize, now: Time) {
-        self.ports[p].pending = false;
         match self.ports[p].on_wire.take() {
-            Some(Tlp::Write { line, lines, slot }) => {
-                let who = (p as u32) << 8 | u32::from(slot);
-                let c = self.stack_of(p);
-                self.stacks[c].writes.extend((0..u64::from(lines)).map(|i| Want { line: line + i, who }));
+            Some(Tlp::Write(piece, lines)) => {
+                let who = (p as u32) << 16 | u32::from(piece.slot);
+                let c = self.controller_of(p);
+                self.controllers[c].writes.extend(piece.lines(lines, who));
                 self.enter_writes(mem, cal, c, now);
             }
             Some(Tlp::Read { job }) => {
                 let j = self.jobs[job as usize];
-                let c = self.stack_of(p);
-                self.stacks[c].reads.extend((0..u64::from(j.lines)).map(|i| Want { line: j.line + i, who: job }));
+                let c = self.controller_of(p);
+                self.controllers[c].reads.extend(j.piece.lines(j.lines, job));
                 self.enter_reads(mem, cal, c, now);
             }
             None => {}
@@ -246,26 +295,26 @@ impl Iio {
 
     /// The controller that a port belongs to.
     #[inline]
-    fn stack_of(&self, p: usize) -> usize {
-        p % self.stacks.len()
+    fn controller_of(&self, p: usize) -> usize {
+        p % self.controllers.len()
     }
 
     fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
-        let stack = &mut self.stacks[c];
-        while stack.write.free() > 0 {
-            let Some(w) = stack.writes.pop_front() else { break };
-            stack.write.take(now);
-            let at = stack.leave(now, self.line_interval) + self.to_cha;
+        let ctl = &mut self.controllers[c];
+        while ctl.write.free() > 0 {
+            let Some(w) = ctl.writes.pop_front() else { break };
+            ctl.write.take(now);
+            let at = ctl.leave(now, self.line_interval) + self.to_cha;
             mem.send(cal, at, request(Op::IoWrite, w, now));
         }
     }
 
     fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
-        while self.stacks[c].read.free() > 0 {
-            let stack = &mut self.stacks[c];
-            let Some(w) = stack.reads.pop_front() else { break };
-            stack.read.take(now);
-            let at = stack.leave(now, self.line_interval) + self.to_cha;
+        while self.controllers[c].read.free() > 0 {
+            let ctl = &mut self.controllers[c];
+            let Some(w) = ctl.reads.pop_front() else { break };
+            ctl.read.take(now);
+            let at = ctl.leave(now, self.line_interval) + self.to_cha;
             mem.send(cal, at, request(Op::IoRead, w, now));
             let j = &mut self.jobs[w.who as usize];
             j.entries -= 1;
@@ -280,24 +329,25 @@ impl Iio {
     /// `Event::Fill`: the home agent has answered for a line.
     pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) {
         let p = self.port_of(t);
-        let c = self.stack_of(p);
+        let c = self.controller_of(p);
         if t.op == Op::IoWrite {
-            self.stacks[c].write.give(now, t.issued);
+            self.controllers[c].write.give(now, t.issued);
             let port = &mut self.ports[p];
             port.moved += 1;
             let back = now + port.up.flight * 2;
             let posted = port.up.credits_mut(POSTED);
             posted.give_at(1, back);
-            if let Some(Wait::Until(at)) = port.short.map(|n| posted.wait_for(n)) {
-                port.short = None;
-                self.post(cal, p, at);
+            if let Hold::Credits(n) = port.holds[Direction::P2mWrite as usize] {
+                if let Wait::Until(at) = posted.wait_for(n) {
+                    self.wait_until(cal, p, Direction::P2mWrite, at);
+                }
             }
-            self.end_lines(cal, p, t.who as u8, 1, now);
+            self.end_lines(cal, p, Direction::P2mWrite, (t.who as u16, 1), now);
             return self.enter_writes(mem, cal, c, now);
         }
-        self.stacks[c].read.give(now, t.issued);
+        self.controllers[c].read.give(now, t.issued);
         let j = &mut self.jobs[t.who as usize];
-        j.here |= 1 << (t.line - j.line);
+        j.here |= 1 << (t.line - j.piece.line);
         let port = &mut self.ports[p];
         let payload = port.framing.payload / LINE as u32;
         while j.sent < j.lines {
@@ -323,23 +373,22 @@ impl Iio {
         let p = usize::from(j.port);
         self.ports[p].tags.give(1, now);
         self.ports[p].moved += u64::from(j.lines);
-        self.end_lines(cal, p, j.slot, j.lines, now);
+        self.end_lines(cal, p, Direction::P2mRead, (j.piece.slot, j.lines), now);
         self.launch(cal, p, now);
     }
 
-    fn end_lines(&mut self, cal: &mut Events, p: usize, slot: u8, n: u32, now: Time) {
-        let port = &mut self.ports[p];
-        if port.device.done(slot, n, now) && port.short.is_none() {
+    fn end_lines(&mut self, cal: &mut Events, p: usize, way: Direction, (slot, n): (u16, u32), now: Time) {
+        if self.ports[p].device.done(way, slot, n, now) {
             self.launch(cal, p, now);
         }
     }
 
     /// Moves `lines` lines of each writing device without timing.
     pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, lines: u64) {
-        for port in self.ports.iter_mut().filter(|p| p.device.op() == Direction::P2mWrite) {
+        for port in &mut self.ports {
             let mut moved = 0;
             while moved < lines {
-                let Some((line, n)) = port.device.at_once() else { break };
+                let Some((line, n)) = port.device.write_at_once() else { break };
                 for l in line..line + u64::from(n) {
                     mem.io_write_at_once(cal, l);
                 }
@@ -354,7 +403,7 @@ impl Iio {
 
     pub fn restart_meters(&mut self, now: Time) {
         self.since = now;
-        for s in &mut self.stacks {
+        for s in &mut self.controllers {
             s.write.restart(now);
             s.read.restart(now);
         }
@@ -370,12 +419,12 @@ impl Iio {
 
     /// The write buffers and the read buffers of the controllers.
     pub fn buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
-        self.stacks.iter().map(|s| (&s.write, &s.read))
+        self.controllers.iter().map(|s| (&s.write, &s.read))
     }
 
     /// All write buffers together, and all read buffers.
     pub fn readings(&self, now: Time) -> [Option<Reading>; 2] {
-        let all = |f: fn(&Stack) -> &Domain| Reading::together(self.stacks.iter().map(|s| f(s).read(now)));
+        let all = |f: fn(&Controller) -> &Domain| Reading::together(self.controllers.iter().map(|s| f(s).read(now)));
         [all(|s| &s.write), all(|s| &s.read)]
     }
 
@@ -416,7 +465,7 @@ impl Iio {
     #[inline]
     pub fn port_of(&self, t: &Txn) -> usize {
         if t.op == Op::IoWrite {
-            (t.who >> 8) as usize
+            (t.who >> 16) as usize
         } else {
             self.jobs[t.who as usize].port.into()
         }
@@ -424,7 +473,7 @@ impl Iio {
 
     /// Write entries that are in use at the controller of port `p`.
     pub fn held_writes(&self, p: usize) -> u32 {
-        self.stacks[self.stack_of(p)].write.used()
+        self.controllers[self.controller_of(p)].write.used()
     }
 
     /// The same to look at.
@@ -452,9 +501,9 @@ impl Iio {
     pub fn check(&self) -> Result<(), String> {
         self.devices().try_for_each(Endpoint::check)?;
         let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
-        let entries: u32 = self.stacks.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
+        let entries: u32 = self.controllers.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
         let on_wire = sum(|p| match p.on_wire {
-            Some(Tlp::Write { lines, .. }) => lines,
+            Some(Tlp::Write(_, lines)) => lines,
             _ => 0,
         });
         let waiting = self.jobs.iter().filter(|j| j.entries > 0).count();

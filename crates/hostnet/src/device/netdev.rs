@@ -4,7 +4,7 @@
 //! A frame is one DMA of consecutive lines, and then of its completion's line, which the core finds once every line
 //! before it has been written.
 
-use super::endpoint::{check_buffer, check_counts, check_link, defaults, Next};
+use super::endpoint::{check_buffer, check_counts, check_link, defaults, Offer, Piece};
 use super::response::HostResponse;
 use crate::flow::{Credits, Link};
 use crate::kernel::units::{Bandwidth, Size, Span};
@@ -87,7 +87,7 @@ fn moderation_frames() -> u32 {
 
 /// Bytes of an Ethernet header, which goes to memory with the packet.
 const ETHERNET: u64 = 14;
-/// Most frames under way between NIC and memory: a slot is a byte.
+/// Most frames under way between NIC and memory.
 const SLOTS: usize = 256;
 
 impl EthernetSpec {
@@ -257,16 +257,16 @@ impl NetDev {
         true
     }
 
-    pub fn offer(&mut self, now: Time) -> Next {
+    pub fn offer(&mut self, now: Time) -> Offer {
         loop {
             if let Some((f, left)) = self.moving {
                 if left == 1 {
-                    return Next::Lines(1); // the completion
+                    return Offer::Lines(1); // the completion
                 }
                 let at = f.at + u64::from(self.frame_lines + 1 - left);
-                return Next::Lines((left - 1).min((self.page_lines - at % self.page_lines) as u32));
+                return Offer::Lines((left - 1).min((self.page_lines - at % self.page_lines) as u32));
             }
-            let Some(mut f) = self.fifo.pop_front() else { return Next::Nothing };
+            let Some(mut f) = self.fifo.pop_front() else { return Offer::Nothing };
             let q = &mut self.queues[f.queue as usize];
             if q.descriptors == 0 {
                 self.buffer.give(self.frame_bytes, now);
@@ -286,30 +286,25 @@ impl NetDev {
         }
     }
 
-    /// `n` lines leave the buffer; a completion does not come from there.
-    pub fn leave(&mut self, n: u32, now: Time) {
-        let left = self.moving.map_or(0, |m| m.1);
+    /// Moves the first `n` of the lines that `offer` promised. They leave the buffer; a completion does not come from there.
+    pub fn take(&mut self, n: u32, now: Time) -> Piece {
+        let (f, left) = self.moving.expect("lines were promised");
         if left > 1 {
             let rest = (left - 1 - n) * LINE as u32; // the last line is not full
             let before = ((left - 1) * LINE as u32).min(self.frame_bytes);
             self.buffer.give(before - rest.min(before), now);
         }
-    }
-
-    /// Moves the first `n` of the lines that `offer` promised: (first line, slot).
-    pub fn take(&mut self, n: u32) -> (u64, u8) {
-        let (f, left) = self.moving.expect("lines were promised");
         self.moving = (left > n).then_some((f, left - n));
-        let slot = self.slot as u8;
+        let slot = self.slot as u16;
         if left == 1 {
-            return (f.completion, slot);
+            return Piece { line: f.completion, slot, tag: 0 };
         }
-        let moved = self.frame_lines + 1 - left;
-        (self.queues[f.queue as usize].memory.pages.line(f.at + u64::from(moved)), slot)
+        let at = f.at + u64::from(self.frame_lines + 1 - left);
+        Piece { line: self.queues[f.queue as usize].memory.pages.line(at), slot, tag: 0 }
     }
 
     /// `n` lines of `slot` are in memory.
-    pub fn done(&mut self, slot: u8, n: u32) {
+    pub fn done(&mut self, slot: u16, n: u32) {
         let (f, left) = &mut self.slots[slot as usize];
         *left -= n;
         if *left == 0 {

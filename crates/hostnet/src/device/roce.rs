@@ -4,7 +4,7 @@
 //! What the link does is worked out when the port asks for lines: arrivals, pause frames and resumptions in the order of
 //! their times, none of which can depend on what the port has not done yet.
 
-use super::endpoint::{check_buffer, check_counts, check_link, defaults, Direction, Next};
+use super::endpoint::{check_buffer, check_counts, check_link, defaults, Direction, Offer, Piece};
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
@@ -250,25 +250,25 @@ impl Roce {
         self.link.flight + self.response
     }
 
-    pub fn next(&mut self, now: Time) -> Next {
+    pub fn next(&mut self, now: Time) -> Offer {
         match self.op {
             Direction::P2mWrite => self.next_received(now),
             Direction::P2mRead => self.next_fetched(now),
         }
     }
 
-    fn next_received(&mut self, now: Time) -> Next {
+    fn next_received(&mut self, now: Time) -> Offer {
         self.arrivals(now);
         if self.left > 0 {
-            return Next::Lines(self.left);
+            return Offer::Lines(self.left);
         }
         if self.receive.buffer.held() == 0 {
             let r = &self.receive;
             let resumed = if r.paused_since.is_some() { r.orders.front().map(|o| o.0) } else { None };
-            return Next::At(r.peer.max(resumed.unwrap_or_default()) + self.span() + self.link.flight);
+            return Offer::At(r.peer.max(resumed.unwrap_or_default()) + self.span() + self.link.flight);
         }
         self.left = self.packet;
-        Next::Lines(self.left)
+        Offer::Lines(self.left)
     }
 
     /// Brings the link up to `now`.
@@ -284,32 +284,29 @@ impl Roce {
         }
     }
 
-    fn next_fetched(&mut self, now: Time) -> Next {
+    fn next_fetched(&mut self, now: Time) -> Offer {
         if self.left > 0 {
-            return Next::Lines(self.left);
+            return Offer::Lines(self.left);
         }
         match self.transmit.room.take(self.packet, now) {
             Ok(()) => {
                 self.left = self.packet;
-                Next::Lines(self.left)
+                Offer::Lines(self.left)
             }
-            Err(Wait::Until(t)) => Next::At(t),
-            Err(Wait::Return) => Next::Nothing,
+            Err(Wait::Until(t)) => Offer::At(t),
+            Err(Wait::Return) => Offer::Nothing,
         }
     }
 
-    /// `n` lines leave the receive buffer from `now` on.
-    pub fn pace(&mut self, n: u32, now: Time) {
+    /// Moves the first `n` of the lines that `next` promised; they leave the receive buffer from `now` on.
+    pub fn take(&mut self, n: u32, now: Time) -> Piece {
         if self.op == Direction::P2mWrite {
             self.receive.leave(n * LINE as u32, now, self.reaction());
         }
-    }
-
-    pub fn take(&mut self, n: u32) -> u64 {
         let at = self.at;
         self.at = (self.at + u64::from(n)) % self.lines;
         self.left -= n;
-        self.pages.line(at)
+        Piece { line: self.pages.line(at), ..Piece::default() }
     }
 
     /// `n` lines are done: written, or here to be sent.

@@ -220,6 +220,11 @@ impl Host {
                     iio.on_tlp(&mut self.mem, &mut self.cal, port.into(), now);
                 }
             }
+            Event::Turn { port, way } => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_turn(&mut self.cal, port.into(), way, now);
+                }
+            }
             Event::Completed(job) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_completed(&mut self.cal, job, now);
