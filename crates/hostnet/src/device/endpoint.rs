@@ -1,10 +1,11 @@
 //! What a PCIe port has behind it: any device that moves lines to or from memory, as its port sees it.
 
-use super::netdev::NetDev;
+use super::nic::Nic;
 use super::roce::Roce;
 use super::ssd::Ssd;
 use crate::kernel::units::{Bandwidth, Size};
-use crate::kernel::Time;
+use crate::kernel::{Events, Time};
+use crate::meter::drops::Ledger;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +109,7 @@ pub struct Piece {
 pub enum Endpoint {
     Ssd(Ssd),
     Roce(Roce),
-    NetDev(NetDev),
+    Nic(Box<Nic>),
 }
 
 impl Endpoint {
@@ -116,7 +117,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) if d.op == way => d.next(now),
             Endpoint::Roce(d) if d.op == way => d.next(now),
-            Endpoint::NetDev(d) if way == Direction::P2mWrite => d.offer(now),
+            Endpoint::Nic(d) => d.next(way, now),
             _ => Offer::Nothing,
         }
     }
@@ -127,20 +128,17 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) => d.take(n, now),
             Endpoint::Roce(d) => d.take(n, now),
-            Endpoint::NetDev(d) => d.take(n, now),
+            Endpoint::Nic(d) => d.move_lines(way, n, now),
         }
     }
 
     /// `n` lines of `slot` are done; true when the device may have more to do because of it.
-    pub fn done(&mut self, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+    pub fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
         debug_assert!(self.moves(way), "the device moves nothing {way:?}");
         match self {
             Endpoint::Ssd(d) => d.done(slot, n, now),
             Endpoint::Roce(d) => d.done(n, now),
-            Endpoint::NetDev(d) => {
-                d.done(slot, n);
-                false
-            }
+            Endpoint::Nic(d) => d.moved(cal, way, slot, n, now),
         }
     }
 
@@ -149,7 +147,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) => d.op == way,
             Endpoint::Roce(d) => d.op == way,
-            Endpoint::NetDev(_) => way == Direction::P2mWrite,
+            Endpoint::Nic(_) => true,
         }
     }
 
@@ -166,7 +164,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) => d.at_once(),
             Endpoint::Roce(d) => Some(d.at_once()),
-            Endpoint::NetDev(_) => None,
+            Endpoint::Nic(_) => None,
         }
     }
 
@@ -175,7 +173,16 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) => d.completed,
             Endpoint::Roce(d) => d.completed,
-            Endpoint::NetDev(d) => d.counts.delivered,
+            Endpoint::Nic(d) => d.counts.delivered,
+        }
+    }
+
+    /// What it has lost.
+    pub fn drops(&self) -> Option<&Ledger> {
+        match self {
+            Endpoint::Ssd(_) => None,
+            Endpoint::Roce(d) => Some(d.drops()),
+            Endpoint::Nic(d) => Some(&d.drops),
         }
     }
 
@@ -183,7 +190,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(_) => {}
             Endpoint::Roce(d) => d.restart_meters(now),
-            Endpoint::NetDev(d) => d.restart_meters(now),
+            Endpoint::Nic(d) => d.restart_meters(now),
         }
     }
 
@@ -193,7 +200,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(_) => Ok(()),
             Endpoint::Roce(d) => d.check(),
-            Endpoint::NetDev(d) => d.check(),
+            Endpoint::Nic(d) => d.check(),
         }
     }
 }

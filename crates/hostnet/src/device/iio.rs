@@ -13,13 +13,14 @@
 //! take another to come back: what it does next is therefore due two flight times after its cause.
 
 use super::endpoint::{Direction, Endpoint, Offer, Piece};
-use super::netdev::NetDev;
+use super::nic::{Nic, Packet};
 use super::pcie::{Framing, PcieSpec, NON_POSTED, POSTED};
 use crate::flow::domain::{Domain, Reading};
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
 use crate::memory::{Memory, Op, Txn, LINE};
+use crate::meter::drops::DropCause;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -50,6 +51,9 @@ pub struct IioSpec {
 fn one() -> u32 {
     1
 }
+
+/// Bytes that a doorbell writes to a register.
+const DOORBELL: u32 = 8;
 
 /// A line of a packet that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -378,7 +382,7 @@ impl Iio {
     }
 
     fn end_lines(&mut self, cal: &mut Events, p: usize, way: Direction, (slot, n): (u16, u32), now: Time) {
-        if self.ports[p].device.done(way, slot, n, now) {
+        if self.ports[p].device.done(cal, way, slot, n, now) {
             self.launch(cal, p, now);
         }
     }
@@ -453,12 +457,42 @@ impl Iio {
         (sum(|p| &p.up), sum(|p| &p.down))
     }
 
-    /// The Ethernet NIC, if there is one, and its port.
-    pub fn netdev(&mut self) -> Option<(usize, &mut NetDev)> {
+    /// The NIC that is attached to a port, if there is one, and its port.
+    pub fn nic(&mut self) -> Option<(usize, &mut Nic)> {
         self.ports.iter_mut().enumerate().find_map(|(i, p)| match &mut p.device {
-            Endpoint::NetDev(d) => Some((i, d)),
+            Endpoint::Nic(d) => Some((i, &mut **d)),
             _ => None,
         })
+    }
+
+    /// A packet comes off the wire of that NIC.
+    ///
+    /// # Errors
+    /// The cause, when it is dropped at once.
+    pub fn arrive(&mut self, cal: &mut Events, packet: Packet, now: Time) -> Result<(), DropCause> {
+        let (port, nic) = self.nic().expect("a NIC on a port");
+        nic.arrive(cal, packet, now)?;
+        self.launch(cal, port, now);
+        Ok(())
+    }
+
+    /// A doorbell for packet `id`'s reply is here: it goes down the link to that NIC.
+    pub fn post(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let (port, nic) = self.nic().expect("a NIC on a port");
+        nic.ring(id);
+        let port = &mut self.ports[port];
+        let end = port.down.send(port.framing.write(DOORBELL), now);
+        cal.push(end + port.down.flight * 2, Event::NicTx(id));
+    }
+
+    /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
+    pub fn on_nic_tx(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
+        let (port, nic) = self.nic().expect("a NIC on a port");
+        if nic.on_tx_port(id, now) {
+            return true;
+        }
+        self.launch(cal, port, now);
+        false
     }
 
     /// The port of the device that asked for a line.
@@ -477,16 +511,11 @@ impl Iio {
     }
 
     /// The same to look at.
-    pub fn ethernet(&self) -> Option<&NetDev> {
+    pub fn look_at_nic(&self) -> Option<&Nic> {
         self.devices().find_map(|d| match d {
-            Endpoint::NetDev(d) => Some(d),
+            Endpoint::Nic(d) => Some(&**d),
             _ => None,
         })
-    }
-
-    /// The device on port `p` has something to move.
-    pub fn kick(&mut self, cal: &mut Events, p: usize, now: Time) {
-        self.launch(cal, p, now);
     }
 
     /// The devices, in order of their ports.

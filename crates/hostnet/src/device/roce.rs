@@ -10,6 +10,7 @@ use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
+use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -178,7 +179,7 @@ struct Receive {
     buffer: Credits,
     xoff: u32,
     xon: u32,
-    lost: u64,
+    drops: Ledger,
     /// When the peer's transmitter can begin another packet.
     peer: Time,
     /// The last pause frame said stop.
@@ -221,7 +222,7 @@ impl Roce {
                 buffer: Credits::new(s.receive_buffer.0 as u32),
                 xoff: s.xoff.0 as u32,
                 xon: s.xon.0 as u32,
-                lost: 0,
+                drops: Ledger::default(),
                 peer: Time::ZERO,
                 stopped: false,
                 orders: VecDeque::with_capacity(16),
@@ -344,6 +345,7 @@ impl Roce {
         r.paused_since = r.paused_since.map(|_| now);
         r.pauses = 0;
         r.buffer.restart(now);
+        r.drops.restart();
         self.transmit.room.restart(now);
         self.link.restart(now);
     }
@@ -361,11 +363,17 @@ impl Roce {
         (paused + since.map_or(Time::ZERO, |s| now.saturating_sub(s)), r.pauses, r.buffer.peak().into())
     }
 
+    /// What flow control has lost: nothing, or `check` says so.
+    pub fn drops(&self) -> &Ledger {
+        &self.receive.drops
+    }
+
     /// # Errors
     /// When flow control has lost a packet.
     pub fn check(&self) -> Result<(), String> {
-        if self.receive.lost > 0 {
-            return Err(format!("{} packets of a lossless link were lost", self.receive.lost));
+        let lost = self.receive.drops.ever();
+        if lost > 0 {
+            return Err(format!("{lost} packets of a lossless link were lost"));
         }
         Ok(())
     }
@@ -390,7 +398,7 @@ impl Receive {
 
     fn arrive(&mut self, bytes: u32, at: Time, reaction: Time) {
         if self.buffer.take(bytes, at).is_err() {
-            self.lost += 1;
+            self.drops.lose(DropPlace::ReceiveBuffer, DropCause::BufferFull, at);
             return;
         }
         if self.buffer.held() >= self.xoff && !self.stopped {

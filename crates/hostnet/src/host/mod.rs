@@ -161,7 +161,7 @@ impl Host {
     fn inject(&mut self, core: Option<u16>) -> bool {
         let Some((core, content)) = self.draw(core) else { return false };
         let packet = Packet {
-            queue: core,
+            flow: core.into(),
             lines: content.lines,
             wire_bytes: content.wire_bytes,
             kind: content.kind,
@@ -247,7 +247,8 @@ impl Host {
             Event::Freed(id) => {
                 let p = *self.nic.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
-                self.nic.free_rx(id);
+                self.nic.release(id);
+                self.nic.replenish(p.queue.into(), 1, now);
             }
             Event::NicTx(id) => {
                 if self.nic.on_tx(&mut self.mem, &mut self.cal, id, now) {
@@ -335,7 +336,7 @@ impl Host {
             }
         }
         match served {
-            Served::Reply => self.nic.reserve_tx(core),
+            Served::Reply => self.nic.reserve_tx(core, now),
             Served::Forward | Served::Consumed => {}
         }
         let packet = self.nic.packet(id);
@@ -442,10 +443,8 @@ impl Host {
         }
         self.check_tcp()?;
         self.check_storage()?;
+        self.nic.check()?;
         let c = &self.nic.counts;
-        if c.offered != c.accepted + c.ring_full + c.proactive {
-            return Err(format!("packets are not conserved at the NIC: {c:?}"));
-        }
         if c.accepted != self.window.completed_ever + self.nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {} accepted, {} completed, {} in flight",

@@ -7,6 +7,7 @@
 use crate::flow::Link;
 use crate::kernel::units::{Size, Span};
 use crate::kernel::{Event, Events, Time};
+use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -338,7 +339,7 @@ pub struct Senders {
     pub stopped: bool,
     pub sent: u64,
     /// Segments that the switch's queue had no room for.
-    pub dropped: u64,
+    pub drops: Ledger,
 }
 
 impl Senders {
@@ -367,7 +368,7 @@ impl Senders {
             acks: VecDeque::with_capacity(256),
             stopped: false,
             sent: 0,
-            dropped: 0,
+            drops: Ledger::default(),
         }
     }
 
@@ -421,7 +422,7 @@ impl Senders {
             let waiting = u128::from(self.link.backlog(end).0) * u128::from(self.segment_bytes);
             let waiting = (waiting / u128::from(span.0)) as u64;
             if waiting + self.segment_bytes > self.limit {
-                self.dropped += 1;
+                self.drops.lose(DropPlace::SwitchQueue, DropCause::QueueFull, end);
                 return;
             }
             segment.marked = waiting > self.mark;
@@ -473,6 +474,7 @@ impl Senders {
 
     pub fn restart_meters(&mut self, now: Time) {
         self.link.restart(now);
+        self.drops.restart();
         for f in &mut self.flows {
             f.trips = (0, 0);
         }
