@@ -7,7 +7,7 @@ use common::{small, Rig, LLC_SETS};
 use hostnet::kernel::{Event, Events, Stream, Time};
 use hostnet::memory::spec::{CleanVictim, ReadHit};
 use hostnet::memory::stats::Class;
-use hostnet::memory::{Inbound, Op, Probe, Sweep};
+use hostnet::memory::{Agent, Inbound, Op, Outbound, Probe, Sweep, Txn};
 
 const ALL: u32 = 0b1111;
 const LOW_TWO: Inbound = Inbound::Llc { ways: 0b0011 };
@@ -18,8 +18,7 @@ fn rig() -> Rig {
 
 impl Rig {
     fn nic(&mut self, line: u64, to: Inbound) {
-        self.mem.nic_write(&mut self.cal, line, to, self.now);
-        self.settle();
+        self.device_writes(Agent::Nic, line, 1, to);
     }
     fn sweep(&mut self, line: u64, op: Sweep) {
         self.mem.on_sweep(&mut self.cal, line, op, self.now);
@@ -43,7 +42,7 @@ fn a_ddio_write_that_misses_allocates_only_in_the_open_ways_and_reads_no_dram() 
     }
     let (held, outside) = r.mem.llc_rx_lines(0b0011);
     assert_eq!((held, outside), (2 * LLC_SETS, 0));
-    assert_eq!(r.mem.stats.nic_allocations, 200);
+    assert_eq!(r.mem.stats.dma(Agent::Nic).write_misses, 200);
     // what went out was written, nothing was fetched
     assert_eq!(r.of(Class::RxEvct), 200 - 2 * LLC_SETS);
     assert_eq!(r.dram_transfers(), r.of(Class::RxEvct));
@@ -60,7 +59,7 @@ fn a_ddio_write_that_hits_stays_in_its_way_even_outside_the_open_ones() {
     assert_eq!(r.mem.llc_rx_lines(0b1000), (1, 0), "the victim lies in way 3");
     r.nic(line, LOW_TWO);
     assert_eq!(r.mem.llc_rx_lines(0b1000), (1, 0));
-    assert_eq!(r.mem.stats.nic_allocations, 0);
+    assert_eq!(r.mem.stats.dma(Agent::Nic).write_misses, 1, "the first, to DRAM");
     assert_eq!(r.mem.copies(line), (1, 1));
     r.balanced();
 }
@@ -97,11 +96,9 @@ fn dma_transmission_writes_dirty_lines_back_and_reads_dram() {
     let line = r.tx;
     r.write(line);
     assert_eq!(r.of(Class::CpuTxRdWr), 1);
-    assert_eq!(r.mem.nic_read(&mut r.cal, line, true, 0, r.now), None);
-    r.settle();
+    r.device_reads(Agent::Nic, line, 1, Outbound::Dram);
     assert_eq!((r.of(Class::TxEvct), r.of(Class::NicTxRd)), (1, 1));
-    r.mem.nic_read(&mut r.cal, line, true, 0, r.now);
-    r.settle();
+    r.device_reads(Agent::Nic, line, 1, Outbound::Dram);
     assert_eq!((r.of(Class::TxEvct), r.of(Class::NicTxRd)), (1, 2), "clean by now");
     r.balanced();
 }
@@ -111,10 +108,9 @@ fn ddio_transmission_is_served_by_the_caches_and_does_not_allocate_on_a_miss() {
     let mut r = rig();
     let line = r.tx;
     r.write(line);
-    assert!(r.mem.nic_read(&mut r.cal, line, false, 0, r.now).is_some());
+    r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
     assert_eq!(r.of(Class::NicTxRd), 0);
-    assert_eq!(r.mem.nic_read(&mut r.cal, line + 1, false, 0, r.now), None);
-    r.settle();
+    r.device_reads(Agent::Nic, line + 1, 1, Outbound::Nearest);
     assert_eq!((r.of(Class::NicTxRd), r.mem.copies(line + 1).0), (1, 0));
     r.balanced();
 }
@@ -358,7 +354,7 @@ fn every_dirty_line_is_accounted_for_under_random_traffic() {
                 4 => _ = r.read(r.rx + at),
                 5 => _ = r.access(core, r.shared + at, true),
                 6 => _ = r.access(core, r.shared + at, false),
-                7 => r.request(0, r.app + at, Op::StreamWrite),
+                7 => r.request(0, r.app + at, Op::Stream),
                 _ => {
                     let op = [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack][dice.below(3) as usize];
                     let base = [r.rx, r.shared, r.app][dice.below(3) as usize];
@@ -385,7 +381,7 @@ fn a_dirty_line_that_gets_lost_is_caught() {
         match e {
             hostnet::kernel::Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
             // the answer is thrown away, and with it the only dirty copy
-            hostnet::kernel::Event::Fill(id) => _ = r.mem.finish(id),
+            hostnet::kernel::Event::Fill(id) => _ = r.mem.answered(id, t),
             _ => {}
         }
     }
@@ -401,11 +397,14 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         let mut r = Rig::new(&spec, ALL);
         let mut i = 0;
         while r.mem.cha_writes.used() < waiting {
-            r.mem.nic_write(&mut r.cal, r.rx + i, Inbound::Dram, r.now);
+            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.now);
+            r.mem.dma_at_once(&mut r.cal, &t);
             i += 1;
         }
-        assert_eq!(r.mem.admits_nic(), nic_enters, "{waiting} writes wait");
+        let writes = r.mem.stats.dma(Agent::Nic).writes;
         r.request(0, r.app, Op::Read);
+        let burst = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.now);
+        r.mem.send(&mut r.cal, r.now + Time::ns(20), burst); // behind the core's
         let mut later = Vec::new();
         while let Some((t, e)) = r.cal.pop() {
             match e {
@@ -415,6 +414,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         }
         let entered = r.mem.stats.tenants[0].llc_misses == 1;
         assert_eq!(entered, core_enters, "{waiting} writes wait");
+        assert_eq!(r.mem.stats.dma(Agent::Nic).writes - writes, u64::from(nic_enters), "{waiting} writes wait");
         r.cal = Events::default(); // what stood still lies before the last event
         for (t, e) in later {
             r.cal.push(t, e);

@@ -5,6 +5,7 @@ use super::roce::Roce;
 use super::ssd::Ssd;
 use crate::kernel::units::{Bandwidth, Size};
 use crate::kernel::{Events, Time};
+use crate::memory::Tag;
 use crate::meter::drops::Ledger;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -100,7 +101,7 @@ pub struct Piece {
     /// What the device knows them by.
     pub slot: u16,
     /// Steering tag of their packet: what the device tells placement about them.
-    pub tag: u16,
+    pub tag: Tag,
 }
 
 /// A device, full duplex. Its port asks `next` of each way, then `take`, and says `done` per line written or per request

@@ -19,8 +19,10 @@ use crate::flow::domain::{Domain, Reading};
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
-use crate::memory::{Memory, Op, Txn, LINE};
+use crate::memory::stats::Class;
+use crate::memory::{Agent, Memory, Op, Tag, Txn, LINE};
 use crate::meter::drops::DropCause;
+use crate::placement::{Placement, Transfer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -60,12 +62,19 @@ const DOORBELL: u32 = 8;
 struct Want {
     line: u64,
     who: u32,
+    tag: Tag,
+}
+
+impl Want {
+    fn transfer(&self) -> Transfer {
+        Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.line) }
+    }
 }
 
 impl Piece {
     /// What each of its first `n` lines asks for.
     fn lines(self, n: u32, who: u32) -> impl Iterator<Item = Want> {
-        (self.line..self.line + u64::from(n)).map(move |line| Want { line, who })
+        (self.line..self.line + u64::from(n)).map(move |line| Want { line, who, tag: self.tag })
     }
 }
 
@@ -278,19 +287,19 @@ impl Iio {
     }
 
     /// `Event::Tlp`: the packet on port `p`'s link has arrived, and the device goes on.
-    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, p: usize, now: Time) {
+    pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, p: usize, now: Time) {
         match self.ports[p].on_wire.take() {
             Some(Tlp::Write(piece, lines)) => {
                 let who = (p as u32) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
                 self.controllers[c].writes.extend(piece.lines(lines, who));
-                self.enter_writes(mem, cal, c, now);
+                self.enter_writes(mem, cal, placement, c, now);
             }
             Some(Tlp::Read { job }) => {
                 let j = self.jobs[job as usize];
                 let c = self.controller_of(p);
                 self.controllers[c].reads.extend(j.piece.lines(j.lines, job));
-                self.enter_reads(mem, cal, c, now);
+                self.enter_reads(mem, cal, placement, c, now);
             }
             None => {}
         }
@@ -303,23 +312,27 @@ impl Iio {
         p % self.controllers.len()
     }
 
-    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
+    fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
         let ctl = &mut self.controllers[c];
         while ctl.write.free() > 0 {
             let Some(w) = ctl.writes.pop_front() else { break };
             ctl.write.take(now);
             let at = ctl.leave(now, self.line_interval) + self.to_cha;
-            mem.send(cal, at, request(Op::IoWrite, w, now));
+            let to = placement.write(&w.transfer());
+            let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now);
+            mem.send(cal, at, Txn { tag: w.tag, ..t });
         }
     }
 
-    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, c: usize, now: Time) {
+    fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
         while self.controllers[c].read.free() > 0 {
             let ctl = &mut self.controllers[c];
             let Some(w) = ctl.reads.pop_front() else { break };
             ctl.read.take(now);
             let at = ctl.leave(now, self.line_interval) + self.to_cha;
-            mem.send(cal, at, request(Op::IoRead, w, now));
+            let from = placement.read(&w.transfer());
+            let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
+            mem.send(cal, at, Txn { from, tag: w.tag, ..t });
             let j = &mut self.jobs[w.who as usize];
             j.entries -= 1;
             if j.entries == 0 {
@@ -331,10 +344,10 @@ impl Iio {
     }
 
     /// `Event::Fill`: the home agent has answered for a line.
-    pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) {
+    pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, t: &Txn, now: Time) {
         let p = self.port_of(t);
         let c = self.controller_of(p);
-        if t.op == Op::IoWrite {
+        if t.op == Op::DmaWrite {
             self.controllers[c].write.give(now, t.issued);
             let port = &mut self.ports[p];
             port.moved += 1;
@@ -347,7 +360,7 @@ impl Iio {
                 }
             }
             self.end_lines(cal, p, Direction::P2mWrite, (t.who as u16, 1), now);
-            return self.enter_writes(mem, cal, c, now);
+            return self.enter_writes(mem, cal, placement, c, now);
         }
         self.controllers[c].read.give(now, t.issued);
         let j = &mut self.jobs[t.who as usize];
@@ -367,7 +380,7 @@ impl Iio {
                 cal.push(end + port.down.flight * 2, Event::Completed(t.who));
             }
         }
-        self.enter_reads(mem, cal, c, now);
+        self.enter_reads(mem, cal, placement, c, now);
     }
 
     /// `Event::Completed`: all of a read request is at its device.
@@ -388,14 +401,14 @@ impl Iio {
     }
 
     /// Moves `lines` lines of each writing device without timing.
-    pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, lines: u64) {
+    pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, lines: u64) {
         for port in &mut self.ports {
             let mut moved = 0;
             while moved < lines {
                 let Some((line, n)) = port.device.write_at_once() else { break };
-                for l in line..line + u64::from(n) {
-                    mem.io_write_at_once(cal, l);
-                }
+                let to = placement.write(&Transfer::of(Agent::Io, line));
+                let t = Txn::dma_write(Agent::Io, Class::IoWr, to, line, n as u16, 0, Time::ZERO);
+                mem.dma_at_once(cal, &t);
                 moved += u64::from(n);
             }
         }
@@ -498,7 +511,7 @@ impl Iio {
     /// The port of the device that asked for a line.
     #[inline]
     pub fn port_of(&self, t: &Txn) -> usize {
-        if t.op == Op::IoWrite {
+        if t.op == Op::DmaWrite {
             (t.who >> 16) as usize
         } else {
             self.jobs[t.who as usize].port.into()
@@ -547,8 +560,4 @@ impl Iio {
         }
         Ok(())
     }
-}
-
-fn request(op: Op, w: Want, now: Time) -> Txn {
-    Txn { transient: true, ..Txn::new(op, w.line, w.who, now) }
 }

@@ -199,7 +199,11 @@ impl Ssd {
         if a.at == self.block {
             self.active.swap_remove(self.turn);
         }
-        Piece { line: self.pages.line(u64::from(slot) * u64::from(self.block) + u64::from(at)), slot, tag: 0 }
+        Piece {
+            line: self.pages.line(u64::from(slot) * u64::from(self.block) + u64::from(at)),
+            slot,
+            ..Piece::default()
+        }
     }
 
     /// `n` lines of `slot`'s command are done; true when with them the command is.

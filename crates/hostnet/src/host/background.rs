@@ -4,7 +4,7 @@
 use super::Host;
 use crate::config::Scenario;
 use crate::kernel::{Event, Stream, Time};
-use crate::memory::LINE;
+use crate::memory::{Txn, LINE};
 
 #[derive(Clone)]
 pub struct Background {
@@ -33,7 +33,7 @@ impl Host {
     pub(super) fn on_background(&mut self) {
         if let Some(b) = &mut self.background {
             let line = b.rng.below(b.lines);
-            self.mem.background_read(&mut self.cal, line, self.now);
+            self.mem.send(&mut self.cal, self.now, Txn::background(line, self.now));
         }
         self.next_background();
     }

@@ -18,8 +18,7 @@ use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Events, Stream, Time};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
-use crate::placement::iat::Iat;
-use crate::placement::{ddio, Policy};
+use crate::placement::{ddio, Placement, Policy};
 use crate::traffic::pcap::{Capture, Options};
 use crate::traffic::spikes::Spikes;
 use std::path::Path;
@@ -65,8 +64,6 @@ impl Host {
             cores.push(CoreState { tenant: kernel, local, idle: true, since: None, rng });
         }
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
-        nic.inbound = s.placement.inbound(s.placement.ways);
-        nic.tx_from_dram = s.placement.tx_from_dram();
         nic.sweep_tx = s.placement.sweep_tx;
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
@@ -129,7 +126,6 @@ impl Host {
         let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
         mem.ideal_network = s.placement.policy == Policy::Ideal;
-        mem.io_inbound = s.placement.inbound(s.placement.ways);
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
         let iio = iio.map(|(iio, pcie)| {
             mem.lat.ownership = iio.ownership.into();
@@ -164,8 +160,7 @@ impl Host {
             cores,
             source,
             spikes,
-            iat: Iat::default(),
-            ways: s.placement.ways,
+            placement: Placement::new(&s.placement),
             now: Time::ZERO,
             stopped: false,
             window: Window::new(tenants),

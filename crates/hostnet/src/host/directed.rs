@@ -5,13 +5,14 @@ use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard};
 use crate::core::Op;
-use crate::device::nic::{Packet, SweepTx};
+use crate::device::nic::Packet;
 use crate::kernel::{Clock, Event, Time};
 use crate::memory::home::Shadow;
 use crate::memory::region::Kind;
 use crate::memory::stats::{Class, CLASSES};
-use crate::memory::{Inbound, Sweep};
+use crate::memory::{Agent, Inbound, Sweep, Txn};
 use crate::meter::Values;
+use crate::placement::SweepTx;
 use crate::stack::qp::Effect;
 use serde_json::{json, Map};
 
@@ -89,7 +90,7 @@ impl Host {
                 Event::Core(_) => log.core_end = t,
                 Event::NicTx(id) => {
                     log.wq_read.get_or_insert(t);
-                    if self.nic.on_tx(&mut self.mem, &mut self.cal, id, t) {
+                    if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, t) {
                         log.sent = Some(t);
                         let released = self.nic.release_tx(&mut self.cal, id, t);
                         self.cal.push(released, Event::Freed(id));
@@ -239,9 +240,10 @@ impl Host {
                 self.execute(&[zero, Op::Fence, maintain(Sweep::WriteBack), Op::Fence]);
             }
             Guard::Dma => {
-                for l in line..line + lines {
-                    self.mem.nic_write(&mut self.cal, l, Inbound::Dram, self.now);
-                }
+                // No packet of the NIC: a DMA engine of the kernel's.
+                let zero =
+                    Txn::dma_write(Agent::Background, Class::NicRxWr, Inbound::Dram, line, n as u16, 0, self.now);
+                self.mem.dma_at_once(&mut self.cal, &zero);
                 self.dry();
             }
         }

@@ -6,7 +6,7 @@ use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
 use crate::kernel::{Clock, Time};
 use crate::memory::stats::Class;
-use crate::memory::LINE;
+use crate::memory::{Agent, LINE};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
 use crate::placement::{ddio, Policy};
@@ -113,6 +113,7 @@ impl Host {
         self.restart_trace();
         self.window.last_sample = (self.now, 0, 0);
         self.mem.restart_meters(self.now);
+        self.placement.restart();
         for c in &mut self.cpus {
             c.restart_meters(self.now);
         }
@@ -123,7 +124,7 @@ impl Host {
 
     /// Adds a point to the timeline and to the occupancy averages.
     pub(super) fn sample(&mut self) {
-        let ways = ddio::low_ways(self.ways);
+        let ways = ddio::low_ways(self.placement.ways());
         let lines = self.mem.llc_rx_lines(ways);
         self.window.rx_lines.push(lines);
         let moved: u64 = self.mem.stats.dram.iter().sum();
@@ -234,7 +235,7 @@ impl Host {
         }
         v.set("llc_miss_ratio", misses as f64 / (hits + misses) as f64);
         if let Some(first) = m.tenants.first() {
-            let all = first.llc_hits + first.llc_misses + m.nic_llc;
+            let all = first.llc_hits + first.llc_misses + m.dma(Agent::Nic).lines();
             v.set("llc_app_share", first.app as f64 / all as f64);
         }
         let mean = |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64;

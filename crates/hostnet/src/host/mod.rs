@@ -22,8 +22,8 @@ use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
 use crate::flow::Domain;
 use crate::kernel::{Event, Events, Stream, Time};
-use crate::memory::{self, Memory, Sweep};
-use crate::placement::iat::Iat;
+use crate::memory::{Agent, Memory, Sweep};
+use crate::placement::{Counters, Placement};
 use crate::stack::qp::{Effect, Outcome as Served};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::pcap::Capture;
@@ -72,8 +72,7 @@ pub struct Host {
     cores: Vec<CoreState>,
     source: Option<Source>,
     spikes: Option<Spikes>,
-    iat: Iat,
-    ways: u32,
+    placement: Placement,
     now: Time,
     /// Nothing new begins: what is under way comes to its end.
     stopped: bool,
@@ -96,9 +95,7 @@ impl Host {
         }
         self.next_background();
         self.start_tcp();
-        if self.spec.placement.iat.is_some() {
-            self.cal.push(self.now, Event::Epoch);
-        }
+        self.next_epoch();
     }
 
     /// Replaces the arrival process from now on.
@@ -191,16 +188,13 @@ impl Host {
             Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
             Event::Fill(id) => {
-                use memory::Op;
-                if !matches!(self.mem.op(id), Op::NicRead | Op::Background) {
-                    self.mem.ended(id, now);
-                }
-                let t = self.mem.finish(id);
-                match (t.op, &mut self.iio) {
-                    (Op::Background, _) => {}
-                    (Op::NicRead, _) => self.nic.on_fill(&mut self.cal, t.who, now),
-                    (Op::IoRead | Op::IoWrite, Some(iio)) => {
-                        iio.on_line(&mut self.mem, &mut self.cal, &t, now);
+                let t = self.mem.answered(id, now);
+                match t.agent {
+                    Agent::Background => {}
+                    Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),
+                    Agent::Io => {
+                        let Some(iio) = &mut self.iio else { return };
+                        iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
                         if self.storage.is_some() {
                             self.storage_moved(&t);
                         }
@@ -208,7 +202,7 @@ impl Host {
                             self.frames_landed();
                         }
                     }
-                    _ => {
+                    Agent::Core => {
                         let c = t.who as usize;
                         let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
                         self.ends(c, end);
@@ -217,7 +211,7 @@ impl Host {
             }
             Event::Tlp(port) => {
                 if let Some(iio) = &mut self.iio {
-                    iio.on_tlp(&mut self.mem, &mut self.cal, port.into(), now);
+                    iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
                 }
             }
             Event::Turn { port, way } => {
@@ -239,7 +233,7 @@ impl Host {
                     self.next_arrival();
                 }
             }
-            Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, now),
+            Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
             Event::Delivered(id) => {
                 let core = self.nic.on_delivered(id);
                 self.wake(core);
@@ -251,7 +245,7 @@ impl Host {
                 self.nic.replenish(p.queue.into(), 1, now);
             }
             Event::NicTx(id) => {
-                if self.nic.on_tx(&mut self.mem, &mut self.cal, id, now) {
+                if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now) {
                     self.sent(id);
                 }
             }
@@ -399,11 +393,14 @@ impl Host {
     }
 
     fn epoch(&mut self) {
-        let Some(s) = &self.spec.placement.iat else { return };
-        let m = &self.mem.stats;
-        self.ways = self.iat.decide(s, self.ways, m.nic_llc, m.nic_allocations);
-        self.nic.inbound = self.spec.placement.inbound(self.ways);
-        self.cal.push(self.now + s.epoch.into(), Event::Epoch);
+        self.placement.decide(&Counters::of(&self.mem.stats));
+        self.next_epoch();
+    }
+
+    fn next_epoch(&mut self) {
+        if let Some(epoch) = self.placement.epoch().filter(|_| !self.stopped) {
+            self.cal.push(self.now + epoch, Event::Epoch);
+        }
     }
 
     /// Runs for `time`.

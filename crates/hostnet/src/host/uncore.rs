@@ -9,7 +9,7 @@ use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
 use crate::memory::paths::{Path, PATHS, SEGMENTS};
 use crate::memory::stats::Class;
-use crate::memory::LINE;
+use crate::memory::{Agent, LINE};
 use crate::meter::Values;
 use serde_json::{json, Value};
 
@@ -55,9 +55,9 @@ impl Host {
         let gbs = |lines: u64| lines as f64 * LINE as f64 / span * 1e3;
         let sum = |classes: &[Class]| gbs(classes.iter().map(|c| self.mem.stats.of(*c)).sum());
         v.set("mem_c2m_read_gbs", sum(&[CpuRxRd, CpuTxRdWr, CpuOtherRd]));
-        v.set("mem_c2m_write_gbs", sum(&[RxEvct, TxEvct, OtherEvct]));
+        v.set("mem_c2m_write_gbs", sum(&[TxEvct, OtherEvct]));
         v.set("mem_p2m_read_gbs", sum(&[NicTxRd, IoRd]));
-        v.set("mem_p2m_write_gbs", sum(&[NicRxWr, IoWr, IoEvct]));
+        v.set("mem_p2m_write_gbs", sum(&[NicRxWr, RxEvct, IoWr, IoEvct]));
         v.set("sim_lines", self.mem.stats.dram.iter().sum::<u64>() as f64);
         let streams = self.apps.iter().zip(&self.window.operations);
         let lines: u64 = streams.filter(|(a, _)| matches!(a, crate::app::App::Stream(_))).map(|(_, n)| n).sum();
@@ -178,8 +178,9 @@ impl Host {
         let (lines, blocks) = iio.moved();
         v.set("p2m_gbs", lines as f64 * LINE as f64 / span * 1e3);
         let m = &self.mem.stats;
-        if m.io_llc > 0 {
-            v.set("p2m_llc_miss_ratio", m.io_llc_misses as f64 / m.io_llc as f64);
+        let io = m.dma(Agent::Io);
+        if io.lines() > 0 {
+            v.set("p2m_llc_miss_ratio", io.misses() as f64 / io.lines() as f64);
         }
         v.set("p2m_iops", blocks as f64 / span * 1e12);
         let (up, down) = iio.utilisation(self.now);

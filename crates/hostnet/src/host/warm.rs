@@ -6,11 +6,12 @@
 use super::Host;
 use crate::app::App;
 use crate::core::{Op, Program};
-use crate::device::nic::SweepTx;
 use crate::kernel::Time;
 use crate::memory::spec::{CleanVictim, LlcRole};
+use crate::memory::stats::Class;
 use crate::memory::stats::TenantCounts;
-use crate::memory::{Inbound, Sweep, LINE};
+use crate::memory::{Agent, Sweep, Txn, LINE};
+use crate::placement::{SweepTx, Transfer};
 use crate::stack::qp::Outcome;
 
 /// Requests between two looks at whether the caches are steady, at least.
@@ -96,7 +97,7 @@ impl Host {
                 moved += self.free_run_at_once(&mut program, stores_only).max(1);
             }
             if let Some(iio) = &mut self.iio {
-                iio.write_at_once(&mut self.mem, &mut self.cal, round / 4);
+                iio.write_at_once(&mut self.mem, &mut self.cal, &mut self.placement, round / 4);
             }
             self.warm_storage(&mut program, round / 4);
             let now = self.mem.lines_held();
@@ -141,7 +142,7 @@ impl Host {
         trial.run_for(BEFORE);
         trial.restart_window();
         trial.run_for(TRIAL);
-        let device_lines = trial.mem.stats.io_llc.max(1) as f64;
+        let device_lines = trial.mem.stats.dma(Agent::Io).lines().max(1) as f64;
         let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_look_ups() };
         let rates = trial.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
         rates.take(self.apps.len()).collect()
@@ -149,14 +150,14 @@ impl Host {
 
     /// Devices and applications move lines, these `rates` for each of those, until the LLC has taken in twice what it holds.
     fn fill_at(&mut self, rates: &[f64], program: &mut Program, stores_only: bool) {
-        let into_llc = matches!(self.mem.io_inbound, Inbound::Llc { .. });
+        let into_llc = self.placement.fills_llc();
         let llc = self.spec.platform.caches.llc.size.0 / LINE;
         let (mut owed, mut fills, mut without) = (vec![0.0; rates.len()], 0, 0);
         let before = self.fills(stores_only);
         while fills < 2 * llc && without < PATIENCE {
             let devices = self.warm_storage(program, ROUND);
             if let Some(iio) = self.iio.as_mut().filter(|_| into_llc) {
-                iio.write_at_once(&mut self.mem, &mut self.cal, ROUND);
+                iio.write_at_once(&mut self.mem, &mut self.cal, &mut self.placement, ROUND);
             }
             for c in 0..self.cores.len() {
                 let t = self.cores[c].tenant as usize;
@@ -235,9 +236,9 @@ impl Host {
         let Some((core, content)) = self.draw(None) else { return };
         let (rx, tx) = self.nic.cycle(core.into());
         let lines = u64::from(content.lines);
-        for l in rx..rx + lines {
-            self.mem.nic_write(&mut self.cal, l, self.nic.inbound, Time::ZERO);
-        }
+        let to = self.placement.write(&Transfer::of(Agent::Nic, rx));
+        let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, rx, content.lines, 0, Time::ZERO);
+        self.mem.dma_at_once(&mut self.cal, &write);
         program.ops.clear();
         let state = &self.cores[core as usize];
         let app = &mut self.apps[state.tenant as usize];
@@ -246,9 +247,11 @@ impl Host {
         self.mem.consumed(rx, lines);
         let sent = if served == Outcome::Forward { rx } else { tx };
         if served != Outcome::Consumed {
-            for l in sent..sent + u64::from(tx_lines) {
-                self.mem.nic_read(&mut self.cal, l, self.nic.tx_from_dram, 0, Time::ZERO);
-                if self.nic.sweep_tx != SweepTx::None {
+            let from = self.placement.read(&Transfer::of(Agent::Nic, sent));
+            let read = Txn::dma_read(Agent::Nic, Class::NicTxRd, sent, tx_lines, 0, Time::ZERO);
+            self.mem.dma_at_once(&mut self.cal, &Txn { from, ..read });
+            if self.nic.sweep_tx != SweepTx::None {
+                for l in sent..sent + u64::from(tx_lines) {
                     self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
                 }
             }

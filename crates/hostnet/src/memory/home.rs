@@ -4,22 +4,12 @@
 use super::array::{Home, Victim};
 use super::paths::{Marks, Path};
 use super::region::{Kind, Sharing};
+use super::request::Agent;
 use super::spec::{LlcRole, ReadHit};
 use super::stats::Class;
 use super::{rx, Memory, Op, Probe, Txn};
 use crate::kernel::{Event, Events, Time};
 use std::collections::HashMap;
-
-/// Where an inbound line goes; placement policies decide.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Inbound {
-    /// To DRAM; cached copies are invalidated (conventional DMA).
-    Dram,
-    /// Into the LLC: in place when present, else into one of these ways (DDIO).
-    Llc { ways: u32 },
-    /// Into a cache of its own without limit (ideal-DDIO).
-    Apart,
-}
 
 /// What a cache-maintenance message does with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +28,12 @@ impl Sweep {
         [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack][v as usize]
     }
 }
+
+/// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
+/// which goes first.
+pub(super) const CORES: usize = 0;
+pub(super) const DEVICES: usize = 1;
+pub(super) const FIRST: usize = 2;
 
 /// Where a core's request finds its data.
 enum Found {
@@ -73,32 +69,27 @@ impl With {
 impl Memory {
     /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
     pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let path = Path::of(self.txns[id as usize].op);
-        if self.admits_next(path) {
-            self.admit(cal, id, now);
-        } else {
-            let side = self.side(path);
-            self.admission[side].push_back(id);
+        let lane = self.lane(&self.txns[id as usize]);
+        if !self.admission[lane].is_empty() || !self.admit(cal, id, lane, now) {
+            self.admission[lane].push_back(id);
         }
     }
 
-    /// Whether a request that arrives on `path` now need not wait.
+    /// Whether a write-back that arrives now need not wait.
     #[inline]
-    pub(super) fn admits_next(&self, path: Path) -> bool {
-        let side = self.side(path);
-        self.admission[side].is_empty() && self.admits(side)
+    pub(super) fn admits_write_back(&self) -> bool {
+        let lane = CORES;
+        self.admission[lane].is_empty() && self.admits(lane)
     }
 
     /// A write-back that nothing admits yet, and that arrived at `marks.cha`.
     pub(super) fn wait_for_admission(&mut self, t: Txn, marks: Marks) {
-        let path = Path::of(t.op);
         if t.holds_credit() {
-            self.paths.under_way[path as usize].force(marks.start);
+            self.paths.under_way[Path::C2mWrite as usize].force(marks.start);
         }
         let id = self.txn(t);
         self.marks[id as usize] = marks;
-        let side = self.side(path);
-        self.admission[side].push_back(id);
+        self.admission[CORES].push_back(id);
     }
 
     /// An admitted write-back: the line that it pushed out of the LLC goes to memory.
@@ -111,72 +102,84 @@ impl Memory {
         }
     }
 
-    /// The queue of a path's requests at the home agent.
+    /// The side that a path's writes count for.
     #[inline]
     pub(super) fn side(&self, path: Path) -> usize {
         usize::from(self.sides && path.is_peripheral())
     }
 
-    /// Whether there is room for the write that a request of `side` may cause. The last credits are the
+    /// The queue that a request waits in for its admission.
+    #[inline]
+    fn lane(&self, t: &Txn) -> usize {
+        match t.agent {
+            Agent::Nic => FIRST,
+            Agent::Io if self.sides => DEVICES,
+            _ => CORES,
+        }
+    }
+
+    /// Whether there is room for the write that a request of `lane` may cause. The last credits are the
     /// integrated NIC's.
     #[inline]
-    fn admits(&self, side: usize) -> bool {
-        self.cha_writes.free() > self.nic_credits && self.within_share(side)
+    pub(super) fn admits(&self, lane: usize) -> bool {
+        let kept = if lane == FIRST { 0 } else { self.nic_credits };
+        self.cha_writes.free() > kept && self.within_share(lane)
     }
 
     #[inline]
-    fn within_share(&self, side: usize) -> bool {
-        !self.sides || self.waiting[side] < self.cha_writes.credits() / 2
-    }
-
-    /// Whether a NIC write may enter now; if not, `Event::NicRx` will tell it to go on.
-    #[inline]
-    pub fn admits_nic(&mut self) -> bool {
-        self.nic_waits = !self.room_for_nic();
-        !self.nic_waits
-    }
-
-    fn room_for_nic(&self) -> bool {
-        self.cha_writes.free() > 0 && self.within_share(usize::from(self.sides))
+    fn within_share(&self, lane: usize) -> bool {
+        !self.sides || self.waiting[usize::from(lane != CORES)] < self.cha_writes.credits() / 2
     }
 
     /// Admits who waits, as far as there is room.
     pub(super) fn resume(&mut self, cal: &mut Events, now: Time) {
-        if self.nic_waits && self.room_for_nic() {
-            self.nic_waits = false;
-            cal.push(now, Event::NicRx);
-        }
-        for side in 0..2 {
-            while self.admits(side) {
-                let Some(id) = self.admission[side].pop_front() else { break };
-                self.admit(cal, id, now);
+        for lane in [FIRST, CORES, DEVICES] {
+            while let Some(id) = self.admission[lane].front().copied() {
+                if !self.admit(cal, id, lane, now) {
+                    break;
+                }
+                self.admission[lane].pop_front();
             }
         }
     }
 
-    pub(super) fn admit(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, op, .. } = self.txns[id as usize];
+    /// Takes a request in; false while there is no room for all of it.
+    #[inline]
+    fn admit(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
+        if !self.admits(lane) {
+            return false;
+        }
+        let Txn { line, op, agent, .. } = self.txns[id as usize];
         let m = &mut self.marks[id as usize];
         (m.admitted, m.queued, m.data) = (now, now, now);
         let waited = now - m.cha;
-        if op == Op::WriteBack {
-            let t = self.txns[id as usize];
-            self.txns[id as usize].dirty = false;
-            self.admit_write_back(cal, &t, waited, now);
-            cal.push(now + self.lat.noc, Event::Fill(id));
-            return;
+        match op {
+            Op::WriteBack => {
+                let t = self.txns[id as usize];
+                self.txns[id as usize].dirty = false;
+                self.admit_write_back(cal, &t, waited, now);
+                cal.push(now + self.lat.noc, Event::Fill(id));
+                return true;
+            }
+            Op::DmaWrite if agent == Agent::Nic => return self.write_burst(cal, id, lane, now),
+            Op::Uncached => {
+                self.read_dram(cal, id, Class::BackgroundRd, now);
+                return true;
+            }
+            _ => {}
         }
         self.paths.admit(Path::of(op), waited);
         match op {
             Op::Read | Op::Own => self.core_read(cal, id, now),
-            Op::IoRead => self.io_read(cal, id, line, now),
-            Op::IoWrite => self.io_write(cal, id, line, now),
-            Op::StreamWrite => {
+            Op::DmaRead => self.read_burst(cal, id, now),
+            Op::DmaWrite => self.io_write(cal, id, now),
+            Op::Stream => {
                 self.stream(cal, line, now);
                 cal.push(now + self.lat.noc, Event::Fill(id));
             }
-            Op::WriteBack | Op::NicRead | Op::Background => unreachable!("admitted above, or goes to memory directly"),
+            Op::WriteBack | Op::Uncached => unreachable!("admitted above"),
         }
+        true
     }
 
     fn core_read(&mut self, cal: &mut Events, id: u32, now: Time) {
@@ -309,7 +312,7 @@ impl Memory {
         self.llc_insert(cal, home, dirty, mask, now);
     }
 
-    fn llc_insert(&mut self, cal: &mut Events, home: Home, dirty: bool, mask: u32, now: Time) {
+    pub(super) fn llc_insert(&mut self, cal: &mut Events, home: Home, dirty: bool, mask: u32, now: Time) {
         let (_, victim) = self.llc.insert_at(home, dirty, mask);
         if let Some(Victim { line, dirty: true, .. }) = victim {
             self.evict(cal, line, now);
@@ -354,143 +357,12 @@ impl Memory {
         }
     }
 
-    fn drop_llc(&mut self, line: u64) -> u64 {
+    pub(super) fn drop_llc(&mut self, line: u64) -> u64 {
         self.llc.find(line).map_or(0, |s| u64::from(self.llc.remove(s)))
     }
 
-    /// The NIC writes one whole line of a receive buffer.
-    pub fn nic_write(&mut self, cal: &mut Events, line: u64, to: Inbound, now: Time) {
-        if self.map.of(line).kind == Kind::Rx {
-            self.lives.set(line, rx::UNCONSUMED);
-        }
-        self.stats.nic_llc += 1;
-        if let Some(s) = &mut self.shadow {
-            s.store(line);
-        }
-        let dropped = self.invalidate_private(line);
-        self.stats.ledger.overwritten += dropped;
-        match to {
-            Inbound::Apart => {}
-            Inbound::Dram => {
-                let dropped = self.drop_llc(line);
-                self.stats.ledger.overwritten += dropped;
-                self.stats.ledger.bypassed += 1;
-                self.write_dram(cal, line, Class::NicRxWr, now);
-            }
-            Inbound::Llc { ways } => {
-                self.stats.nic_allocations += u64::from(!self.ddio_write(cal, line, ways, now));
-            }
-        }
-    }
-
-    /// The NIC reads one line of a transmit buffer. Returns when it has the data, or None when DRAM
-    /// must deliver it and `Event::Fill` of a transaction for `job` will.
-    pub fn nic_read(&mut self, cal: &mut Events, line: u64, from_dram: bool, job: u32, now: Time) -> Option<Time> {
-        self.stats.nic_llc += 1;
-        let kind = self.map.of(line).kind;
-        if kind == Kind::Rx {
-            let stale = self.lives.of(line) == rx::SWEPT;
-            self.lives.set(line, if stale { rx::SWEPT } else { rx::CONSUMED });
-            self.stats.stale_reads += u64::from(stale);
-        }
-        if self.apart(kind) {
-            return Some(now + self.lat.noc + self.lat.llc + self.lat.noc);
-        }
-        if from_dram {
-            self.clean(cal, line, now); // memory must be up to date first
-        } else {
-            let Sharing::Core(c) = self.sharing(line) else { unreachable!("rings have owners") };
-            let c = c as usize;
-            let near = self.l1[c].find(line).is_some() || self.l2[c].find(line).is_some();
-            let snoop = if near { self.lat.noc + self.lat.l2 } else { Time::ZERO };
-            let slot = self.llc.find(line);
-            if let Some(s) = slot {
-                self.llc.touch(s);
-            }
-            if near || slot.is_some() {
-                return Some(now + self.lat.noc + self.lat.llc + snoop + self.lat.noc);
-            }
-        }
-        if self.functional {
-            self.stats.count(Class::NicTxRd);
-            return Some(now);
-        }
-        let id = self.txn(Txn { transient: true, ..Txn::new(Op::NicRead, line, job, now) });
-        self.read_dram(cal, id, Class::NicTxRd, now + self.lat.noc);
-        None
-    }
-
-    /// A read of no simulated core; `Event::Fill` says when it is done.
-    pub fn background_read(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let id = self.txn(Txn::new(Op::Background, line, 0, now));
-        self.read_dram(cal, id, Class::BackgroundRd, now);
-    }
-
-    /// A device reads one line; device reads never allocate.
-    fn io_read(&mut self, cal: &mut Events, id: u32, line: u64, now: Time) {
-        self.stats.io_llc += 1;
-        if let Some(s) = self.llc.find(line) {
-            self.llc.touch(s);
-            cal.push(now + self.lat.llc + self.lat.to_iio, Event::Fill(id));
-        } else {
-            self.stats.io_llc_misses += 1;
-            self.read_dram(cal, id, Class::IoRd, now);
-        }
-    }
-
-    /// A device writes one whole line. Its entry comes back once the LLC or a write queue has it.
-    fn io_write(&mut self, cal: &mut Events, id: u32, line: u64, now: Time) {
-        let Some(freed) = self.place_io(cal, line, id, now) else { return };
-        let held = &mut self.paths.held[Path::P2mWrite as usize];
-        held.force(now);
-        held.give(freed, now);
-        cal.push(freed + self.lat.to_iio, Event::Fill(id));
-    }
-
-    /// A device's whole line enters the LLC, in place or else into one of `ways`; true when it was there.
-    fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> bool {
-        self.stats.ledger.created += 1;
-        let home = self.llc.home(line);
-        let Some(s) = self.llc.find_at(home) else {
-            self.llc_insert(cal, home, true, ways, now);
-            return false;
-        };
-        self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
-        self.llc.set_dirty(s, true);
-        self.llc.touch(s);
-        true
-    }
-
-    /// Puts a device's line where device writes go; None when a write queue will answer.
-    fn place_io(&mut self, cal: &mut Events, line: u64, id: u32, now: Time) -> Option<Time> {
-        self.stats.io_llc += 1;
-        let dropped = self.invalidate_private(line);
-        self.stats.ledger.overwritten += dropped;
-        match self.io_inbound {
-            Inbound::Llc { ways } => {
-                // The write is done when the line that makes room for it is on its way to memory.
-                self.evicts_for = Some(id);
-                self.stats.io_llc_misses += u64::from(!self.ddio_write(cal, line, ways, now));
-                self.evicts_for.take().map(|_| now + self.lat.ownership + self.lat.llc)
-            }
-            Inbound::Dram | Inbound::Apart => {
-                let dropped = self.drop_llc(line);
-                self.stats.ledger.overwritten += dropped;
-                self.stats.ledger.bypassed += 1;
-                self.stats.io_llc_misses += 1;
-                self.write_dram_for(cal, line, Class::IoWr, id, now);
-                None
-            }
-        }
-    }
-
-    /// A device's write with everything it causes, at once: see [`Memory::functional`].
-    pub fn io_write_at_once(&mut self, cal: &mut Events, line: u64) {
-        self.place_io(cal, line, super::NOBODY, Time::ZERO);
-    }
-
     /// Writes a dirty line back wherever it lies, leaving clean copies.
-    fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
+    pub(super) fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
         let mut dirty = self.clean_private(line);
         if let Some(s) = self.llc.find(line) {
             let here = self.llc.is_dirty(s);

@@ -4,126 +4,39 @@
 //! at the home agent, `dram` the controllers behind it.
 
 pub mod array;
+mod dma;
+mod door;
 pub mod dram;
 pub mod home;
 pub mod paths;
 mod private;
 pub mod region;
 mod replacement;
+pub mod request;
 mod rx;
 pub mod spec;
 pub mod stats;
 mod ways;
 
-pub use home::{Inbound, Sweep};
+pub use home::Sweep;
 pub use private::Probe;
+pub use request::{Agent, Inbound, Op, Outbound, Tag, Txn};
 
 use crate::flow::Domain;
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
-use dram::{mapping::Decoded, Controller, DramSpec, Request};
+use door::Channel;
+use dram::{Controller, DramSpec};
 use paths::{Marks, Path, Paths};
 use region::{AddressMap, Kind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, ReadHit};
-use stats::{Class, MemStats};
+use stats::MemStats;
 use std::collections::VecDeque;
 
 /// Bytes of a cache line, everywhere.
 pub const LINE: u64 = 64;
 
-/// Token of a DRAM write: nobody waits for one.
-const WRITE: u32 = u32::MAX;
-
-/// What a transaction does at the home agent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Op {
-    /// Core read.
-    Read,
-    /// Core read for ownership.
-    Own,
-    /// Core store of a whole line that bypasses the caches.
-    StreamWrite,
-    /// NIC read of a transmit buffer.
-    NicRead,
-    /// A core's write-back: `dirty` when it makes the LLC write `line` to memory.
-    WriteBack,
-    /// Peripheral read of a line through the IIO.
-    IoRead,
-    /// Peripheral write of a whole line through the IIO.
-    IoWrite,
-    /// Read of the system behind everything that is simulated: see `host::background`.
-    Background,
-}
-
-/// A request on its way through the uncore.
-#[derive(Clone, Copy, Debug)]
-pub struct Txn {
-    pub line: u64,
-    pub op: Op,
-    /// Core, transmit job of the NIC, or the IIO's business.
-    pub who: u32,
-    /// The core's record of the access.
-    pub record: u8,
-    /// The line comes with the duty to write it back.
-    pub dirty: bool,
-    /// The LLC keeps the line that this is a copy of.
-    pub copied: bool,
-    /// Does not enter the private caches.
-    pub transient: bool,
-    pub issued: Time,
-    /// Arrival at the memory controller's door.
-    pub at_mc: Time,
-}
-
-impl Txn {
-    /// A request for `line` that `who` makes at `at`. What only some requests have is set beside:
-    /// `Txn { transient: true, ..Txn::new(..) }`.
-    #[inline]
-    pub fn new(op: Op, line: u64, who: u32, at: Time) -> Txn {
-        Txn { line, op, who, record: 0, dirty: false, copied: false, transient: false, issued: at, at_mc: at }
-    }
-
-    /// A second write-back of one fill has no line fill buffer to hold.
-    fn holds_credit(&self) -> bool {
-        self.op != Op::WriteBack || !self.transient
-    }
-}
-
-#[derive(Clone)]
-struct Channel {
-    next: Time,
-    reads: VecDeque<u32>,
-    /// By side, see `Memory::side`.
-    writes: [VecDeque<Write>; 2],
-    /// The side that gave the last write.
-    last: usize,
-}
-
-impl Channel {
-    fn waits_to_write(&self) -> bool {
-        self.writes.iter().any(|w| !w.is_empty())
-    }
-
-    /// The write whose turn it is, and its side.
-    fn next_write(&mut self) -> Option<(Write, usize)> {
-        let turn = 1 - self.last;
-        let side = if self.writes[turn].is_empty() { self.last } else { turn };
-        let w = self.writes[side].pop_front()?;
-        self.last = side;
-        Some((w, side))
-    }
-}
-
-/// A write at the controller's door.
-#[derive(Clone, Copy)]
-struct Write {
-    line: u64,
-    since: Time,
-    path: Path,
-    /// Transaction of a device that waits for the queue to take it, or `NOBODY`.
-    id: u32,
-}
-
+/// No transaction waits.
 const NOBODY: u32 = u32::MAX;
 
 /// Bytes of tags beyond which the LLC's sets are announced before fills: what a core of the host that we measure on
@@ -183,20 +96,16 @@ pub struct Memory {
     live_txns: u32,
     /// Cores (0) and devices (1) queue apart; else all share the first of two queues.
     sides: bool,
-    /// Requests that the home agent has not admitted yet, by side.
-    admission: [VecDeque<u32>; 2],
+    /// Requests that the home agent has not admitted yet: see `home::CORES`.
+    admission: [VecDeque<u32>; 3],
     /// Writes that wait at the home agent, by side.
     waiting: [u32; 2],
-    /// The NIC waits for admission.
-    nic_waits: bool,
     /// Credits of `cha_writes` that cores leave to the NIC.
     nic_credits: u32,
     /// Writes waiting at the home agent: the second stage of backpressure.
     pub cha_writes: Domain,
     /// Where the time of requests goes.
     pub paths: Paths,
-    /// Where device writes go.
-    pub io_inbound: Inbound,
     /// Write-backs travel to the home agent as requests of their own.
     writebacks: bool,
     /// The tags are more than a core of the host keeps close.
@@ -250,7 +159,6 @@ impl Memory {
                 to_iio: Time::ZERO,
             },
             paths: Paths::default(),
-            io_inbound: Inbound::Dram,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
             spread: cores as usize * l2.bytes() + llc.bytes() > HOST_CACHE,
             leaving: None,
@@ -276,7 +184,6 @@ impl Memory {
             admission: Default::default(),
             sides: h.llc.write_order == spec::WriteOrder::Turns,
             waiting: [0; 2],
-            nic_waits: false,
             nic_credits: h.llc.nic_credits,
             cha_writes: Domain::new(h.llc.write_buffer),
             lives: rx::Lives::new(rx_base, rx_end),
@@ -305,43 +212,43 @@ impl Memory {
         (self.txns.len() - 1) as u32
     }
 
-    #[inline]
-    pub fn op(&self, id: u32) -> Op {
-        self.txns[id as usize].op
-    }
-
-    /// Takes a finished transaction out.
-    #[inline]
-    pub fn finish(&mut self, id: u32) -> Txn {
-        self.live_txns -= 1;
-        self.free_txns.push(id);
-        let t = self.txns[id as usize];
-        self.txns[id as usize].dirty = false;
-        t
-    }
-
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
-        self.llc.announce(t.line);
+        if t.lines == 1 {
+            self.llc.announce(t.line);
+        } else {
+            self.announce(t.line, t.lines.into());
+        }
         if self.spread && matches!(t.op, Op::Read | Op::Own) {
             // What the fill will push out of the L2, whose set the core has just looked at.
             if let Some(v) = self.l2[t.who as usize].oldest_dirty(t.line) {
                 self.llc.announce(v);
             }
         }
-        self.paths.under_way[Path::of(t.op) as usize].force(t.issued);
+        if t.agent != Agent::Background {
+            self.paths.under_way[Path::of(t.op) as usize].force(t.issued);
+        }
         let id = self.txn(t);
         self.marks[id as usize] = Marks::at(t.issued, at);
         cal.push(at, Event::Cha(id));
     }
 
-    /// A request that `send` took ends: its milestones go into the books.
+    /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
     #[inline]
-    pub fn ended(&mut self, id: u32, now: Time) {
-        let t = &self.txns[id as usize];
-        if t.holds_credit() {
-            self.paths.end(Path::of(t.op), &self.marks[id as usize], now);
+    pub fn answered(&mut self, id: u32, now: Time) -> Txn {
+        let t = &mut self.txns[id as usize];
+        let answer = *t;
+        t.dirty = false;
+        if answer.agent != Agent::Background && answer.holds_credit() {
+            self.paths.end(Path::of(answer.op), &self.marks[id as usize], now);
         }
+        self.finish(id);
+        answer
+    }
+
+    fn finish(&mut self, id: u32) {
+        self.live_txns -= 1;
+        self.free_txns.push(id);
     }
 
     /// `lines` lines from `line` on, all of one region, will soon be looked up in the LLC and in the caches of their
@@ -374,140 +281,6 @@ impl Memory {
     #[inline]
     fn apart(&self, kind: Kind) -> bool {
         self.ideal_network && kind == Kind::Rx
-    }
-
-    /// Puts a read at the memory controller's door.
-    fn read_dram(&mut self, cal: &mut Events, id: u32, class: Class, now: Time) {
-        let line = self.txns[id as usize].line;
-        let t = &mut self.txns[id as usize];
-        t.at_mc = now;
-        self.paths.held[Path::of(t.op) as usize].force(now);
-        self.stats.count(class);
-        let (ch, at) = self.dram.route(line);
-        let c = &self.channels[ch];
-        if c.reads.is_empty() && self.accepts(ch, false, now) {
-            self.enqueue(ch, line, id, at, now);
-        } else {
-            self.channels[ch].reads.push_back(id);
-        }
-        self.arm(cal, ch, now);
-    }
-
-    /// Puts a write at the memory controller's door; nobody waits for it.
-    fn write_dram(&mut self, cal: &mut Events, line: u64, class: Class, now: Time) {
-        self.write_dram_for(cal, line, class, NOBODY, now);
-    }
-
-    /// The same for a device's transaction `id`, which ends when the queue has taken the write.
-    fn write_dram_for(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
-        self.stats.count(class);
-        self.stats.ledger.written += 1;
-        if let Some(s) = &mut self.shadow {
-            s.write_back(line);
-        }
-        if self.functional {
-            return;
-        }
-        let (ch, at) = self.dram.route(line);
-        let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
-        if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
-            self.enqueue(ch, line, WRITE, at, now);
-            self.accepted(cal, path, now, id, now);
-        } else {
-            let side = self.side(path);
-            self.channels[ch].writes[side].push_back(Write { line, since: now, path, id });
-            self.waiting[side] += 1;
-            self.cha_writes.force(now);
-        }
-        self.arm(cal, ch, now);
-    }
-
-    /// A channel's queue has taken a write: the home agent hears of it, and so does the device.
-    #[inline]
-    fn accepted(&mut self, cal: &mut Events, path: Path, since: Time, id: u32, now: Time) {
-        let device = if id == NOBODY { Time::ZERO } else { self.lat.ownership };
-        let freed = now + device + self.lat.write_ack;
-        let held = &mut self.paths.held[path as usize];
-        held.force(since);
-        held.give(freed, since);
-        if id != NOBODY {
-            let m = &mut self.marks[id as usize];
-            (m.queued, m.data) = (now, now);
-            cal.push(freed + self.lat.to_iio, Event::Fill(id));
-        }
-    }
-
-    #[inline]
-    fn enqueue(&mut self, ch: usize, line: u64, token: u32, at: Decoded, now: Time) {
-        let req = Request { token, line, write: token == WRITE, class: 0 };
-        if token != WRITE {
-            self.marks[token as usize].queued = now;
-        }
-        self.dram.push(now, ch, req, at, &mut self.done);
-    }
-
-    /// Whether channel `ch` has room now.
-    #[inline]
-    fn accepts(&mut self, ch: usize, write: bool, now: Time) -> bool {
-        self.dram.can_accept(ch, write) || {
-            self.dram.advance(now, ch, &mut self.done);
-            self.dram.can_accept(ch, write)
-        }
-    }
-
-    /// Delivers what is done, and asks for an event when channel `ch` next has something to do.
-    #[inline]
-    fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
-        let c = &self.channels[ch];
-        let waiting = !c.reads.is_empty() || c.waits_to_write();
-        if let Some(next) = self.dram.wake(ch, waiting) {
-            let next = next.max(now);
-            if next < self.channels[ch].next {
-                self.channels[ch].next = next;
-                cal.push(next, Event::Dram(ch as u8));
-            }
-        }
-        for i in 0..self.done.len() {
-            let d = self.done[i];
-            let t = &self.txns[d.token as usize];
-            let at = d.at.max(now);
-            self.stats.dram_latency(at - t.at_mc);
-            let known = at + self.lat.llc;
-            let path = Path::of(t.op);
-            let back = if t.op == Op::IoRead { self.lat.to_iio } else { self.lat.noc };
-            // Data goes straight to a core; the home agent's entry is there until the core has it.
-            let freed = if path == Path::C2mRead { known + back } else { known };
-            self.paths.held[path as usize].give(freed, t.at_mc);
-            self.marks[d.token as usize].data = at;
-            cal.push(known + back, Event::Fill(d.token));
-        }
-        self.done.clear();
-    }
-
-    /// `Event::Dram`.
-    pub fn on_dram(&mut self, cal: &mut Events, ch: usize, now: Time) {
-        if self.channels[ch].next != now {
-            return; // an earlier event took this one's place
-        }
-        self.channels[ch].next = Time::MAX;
-        if self.dram.advance(now, ch, &mut self.done) {
-            while self.dram.can_accept(ch, true) {
-                let Some((w, side)) = self.channels[ch].next_write() else { break };
-                self.waiting[side] -= 1;
-                self.cha_writes.give(now, w.since);
-                let (_, at) = self.dram.route(w.line);
-                self.enqueue(ch, w.line, WRITE, at, now);
-                self.accepted(cal, w.path, w.since, w.id, now);
-            }
-            while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
-                let id = self.channels[ch].reads.pop_front().expect("not empty");
-                let line = self.txns[id as usize].line;
-                let (_, at) = self.dram.route(line);
-                self.enqueue(ch, line, id, at, now);
-            }
-        }
-        self.arm(cal, ch, now);
-        self.resume(cal, now);
     }
 
     /// Starts the measured window.

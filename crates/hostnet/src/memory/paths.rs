@@ -27,10 +27,10 @@ pub const SEGMENTS: [&str; 5] = ["to_cha", "cha_admission", "mc_queue_wait", "mc
 impl Path {
     pub fn of(op: Op) -> Path {
         match op {
-            Op::Read | Op::Own | Op::Background => Path::C2mRead,
-            Op::StreamWrite | Op::WriteBack => Path::C2mWrite,
-            Op::NicRead | Op::IoRead => Path::P2mRead,
-            Op::IoWrite => Path::P2mWrite,
+            Op::Read | Op::Own | Op::Uncached => Path::C2mRead,
+            Op::Stream | Op::WriteBack => Path::C2mWrite,
+            Op::DmaRead => Path::P2mRead,
+            Op::DmaWrite => Path::P2mWrite,
         }
     }
     pub fn is_peripheral(self) -> bool {

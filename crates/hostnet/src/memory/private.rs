@@ -196,7 +196,7 @@ impl Memory {
         let at = Time(now.0.saturating_sub(self.lat.noc.0));
         let way = self.lat.l1 + self.lat.l2 + self.lat.noc;
         let marks = Marks::at(Time(at.0.saturating_sub(way.0)), at);
-        if self.admits_next(Path::C2mWrite) {
+        if self.admits_write_back() {
             self.admit_write_back(cal, &t, Time::ZERO, now);
             if t.holds_credit() {
                 self.paths.under_way[Path::C2mWrite as usize].force(marks.start);
@@ -358,7 +358,7 @@ impl SharedFilter {
         self.masks[i] |= 1 << core;
     }
     #[inline(never)]
-    fn holders(&self, line: u64) -> u64 {
+    pub(super) fn holders(&self, line: u64) -> u64 {
         self.masks[self.slot(line)]
     }
     #[inline(never)]

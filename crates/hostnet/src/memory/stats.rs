@@ -1,6 +1,7 @@
 //! Counters of the memory system. A DRAM transfer is counted once, by region, cause and direction.
 
 use super::region::Kind;
+use super::request::{Agent, AGENTS};
 use crate::kernel::Time;
 use hdrhistogram::Histogram;
 
@@ -48,7 +49,7 @@ impl Class {
     }
     /// A write of data that a device brought, straight to memory or out of the LLC.
     pub fn is_device_write(self) -> bool {
-        matches!(self, Class::NicRxWr | Class::IoWr | Class::IoEvct)
+        matches!(self, Class::NicRxWr | Class::RxEvct | Class::IoWr | Class::IoEvct)
     }
 }
 
@@ -98,6 +99,24 @@ impl TenantCounts {
     }
 }
 
+/// Lines that one kind of device read and wrote, and those of them that the LLC did not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DmaCounts {
+    pub reads: u64,
+    pub read_misses: u64,
+    pub writes: u64,
+    pub write_misses: u64,
+}
+
+impl DmaCounts {
+    pub fn lines(&self) -> u64 {
+        self.reads + self.writes
+    }
+    pub fn misses(&self) -> u64 {
+        self.read_misses + self.write_misses
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct MemStats {
     pub dram: [u64; CLASSES],
@@ -108,13 +127,8 @@ pub struct MemStats {
     pub tenants: Vec<TenantCounts>,
     pub clsweeps: u64,
     pub sweep_messages: u64,
-    /// LLC accesses by the NIC.
-    pub nic_llc: u64,
-    /// NIC writes that missed the LLC and allocated.
-    pub nic_allocations: u64,
-    /// LLC accesses by peripherals behind the IIO, and those that missed.
-    pub io_llc: u64,
-    pub io_llc_misses: u64,
+    /// Lines that devices read and wrote, by agent.
+    pub dma: [DmaCounts; AGENTS],
     /// Reads of a line between its sweep and its next overwrite.
     pub stale_reads: u64,
     /// Sweeps that hit a buffer instance nobody had read yet.
@@ -132,10 +146,7 @@ impl MemStats {
             tenants: vec![TenantCounts::default(); tenants],
             clsweeps: 0,
             sweep_messages: 0,
-            nic_llc: 0,
-            nic_allocations: 0,
-            io_llc: 0,
-            io_llc_misses: 0,
+            dma: Default::default(),
             stale_reads: 0,
             sweep_races: 0,
             ledger: Ledger::default(),
@@ -148,6 +159,10 @@ impl MemStats {
     #[inline]
     pub fn dram_latency(&mut self, t: Time) {
         self.dram_ps.saturating_record(t.0.max(1));
+    }
+    /// What devices of the kind `agent` read and wrote.
+    pub fn dma(&self, agent: Agent) -> &DmaCounts {
+        &self.dma[agent as usize]
     }
     pub fn of(&self, c: Class) -> u64 {
         self.dram[c as usize]

@@ -1,6 +1,7 @@
 //! DDIO: update in place on an LLC hit, write-allocate in a few ways on a miss, transmit from the
 //! caches (Sweeper, section II-A).
 
+use super::Transfer;
 use crate::memory::Inbound;
 
 /// Intel's default of `IIO LLC WAYS`.
@@ -8,7 +9,7 @@ pub fn default_ways() -> u32 {
     2
 }
 
-pub fn inbound(ways: u32) -> Inbound {
+pub fn write(_: &Transfer, ways: u32) -> Inbound {
     Inbound::Llc { ways: low_ways(ways) }
 }
 

@@ -10,7 +10,8 @@ use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
-use hostnet::memory::{self, Memory, Probe, Txn};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{self, Agent, Inbound, Memory, Outbound, Probe, Txn};
 use std::path::PathBuf;
 
 pub const MHZ_3200: u64 = 3_200_000_000;
@@ -63,6 +64,8 @@ pub struct Rig {
     pub mem: Memory,
     pub cal: Events,
     pub now: Time,
+    /// Answers to requests, with their times.
+    pub answers: Vec<(Time, Txn)>,
     pub rx: u64,
     pub tx: u64,
     pub app: u64,
@@ -83,7 +86,7 @@ impl Rig {
         let clock = Clock::from_hz(MHZ_3200);
         let mem = Memory::new(h, &DramSpec::default(), clock, 2, vec![tenant_ways], map);
         let mem = mem.expect("a valid memory system");
-        Rig { mem, cal: Events::default(), now: Time::ns(1), rx, tx, app, shared }
+        Rig { mem, cal: Events::default(), now: Time::ns(1), answers: Vec::new(), rx, tx, app, shared }
     }
 
     /// Handles events until none is left.
@@ -94,15 +97,29 @@ impl Rig {
                 Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, t),
                 Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.into(), t),
                 Event::Fill(id) => {
-                    let f = self.mem.finish(id);
-                    let own = f.op == memory::Op::Own;
-                    if !f.transient && f.op != memory::Op::NicRead {
-                        self.mem.fill(&mut self.cal, f.who as usize, &f, own, t);
+                    let f = self.mem.answered(id, t);
+                    self.answers.push((t, f));
+                    if f.agent == Agent::Core && !f.transient && f.op != memory::Op::WriteBack {
+                        self.mem.fill(&mut self.cal, f.who as usize, &f, f.op == memory::Op::Own, t);
                     }
                 }
                 _ => {}
             }
         }
+    }
+
+    /// A device's write of `lines` lines, over when it returns.
+    pub fn device_writes(&mut self, agent: Agent, line: u64, lines: u16, to: Inbound) {
+        let t = Txn::dma_write(agent, Class::NicRxWr, to, line, lines, 0, self.now);
+        self.mem.send(&mut self.cal, self.now, t);
+        self.settle();
+    }
+
+    /// A device's read of `lines` lines, over when it returns.
+    pub fn device_reads(&mut self, agent: Agent, line: u64, lines: u16, from: Outbound) {
+        let t = Txn::dma_read(agent, Class::NicTxRd, line, lines, 0, self.now);
+        self.mem.send(&mut self.cal, self.now, Txn { from, ..t });
+        self.settle();
     }
 
     pub fn request(&mut self, core: u32, line: u64, op: memory::Op) {
@@ -124,7 +141,7 @@ impl Rig {
             match e {
                 Event::Fill(id) => {
                     took = t - start;
-                    let f = self.mem.finish(id);
+                    let f = self.mem.answered(id, t);
                     if !f.transient {
                         self.mem.fill(&mut self.cal, f.who as usize, &f, write, t);
                     }
@@ -167,7 +184,7 @@ pub fn execute(
             Event::Cha(id) => mem.on_cha(cal, id, t),
             Event::Dram(ch) => mem.on_dram(cal, ch.into(), t),
             Event::Fill(id) => {
-                let f = mem.finish(id);
+                let f = mem.answered(id, t);
                 let e = cpu.on_fill(mem, cal, f, t);
                 end = end.or(e);
             }

@@ -201,7 +201,7 @@ impl Cpu {
         };
         self.lfb.take(at);
         self.recs[r].state = State::Issued;
-        let t = self.txn(r, memory::Op::StreamWrite, at);
+        let t = self.txn(r, memory::Op::Stream, at);
         send(mem, cal, at, t);
         self.dispatch(self.per_line);
         true

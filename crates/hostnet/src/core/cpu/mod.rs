@@ -252,12 +252,12 @@ impl Cpu {
             (record, t.issued) = (r, since);
         }
         let rec = self.recs[record];
-        let fills = t.op != memory::Op::StreamWrite && !t.transient;
+        let fills = t.op != memory::Op::Stream && !t.transient;
         let held = fills && mem.fill(cal, self.id as usize, &t, rec.write, now);
         if !held {
             self.lfb.give(now, t.issued);
         }
-        if t.op != memory::Op::StreamWrite {
+        if t.op != memory::Op::Stream {
             self.amat.accesses += 1;
             self.amat.ps += u128::from((now - rec.ready.min(now)).0);
         }

@@ -3,16 +3,16 @@
 
 use super::{Attachment, Nic, Packet};
 use crate::kernel::{Event, Events, Time};
-use crate::memory::Memory;
+use crate::memory::stats::Class;
+use crate::memory::{Agent, Memory, Op, Txn};
 use crate::meter::drops::DropCause;
+use crate::placement::{Placement, Transfer};
 use std::collections::VecDeque;
 
 /// The receive engine: one packet after the other.
 #[derive(Clone, Default)]
 pub(super) struct Integrated {
     rx: VecDeque<u32>,
-    /// Lines of the first packet that have left.
-    rx_line: u16,
     rx_free_at: Time,
     rx_scheduled: bool,
 }
@@ -40,28 +40,43 @@ impl Nic {
         Ok(())
     }
 
-    /// `Event::NicRx`: writes the oldest packet, as far as the home agent admits.
-    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+    /// `Event::NicRx`: the oldest packet's lines go to the home agent as one burst.
+    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, now: Time) {
         let Some(&id) = self.engine().rx.front() else {
             self.engine().rx_scheduled = false;
             return;
         };
-        let (p, inbound) = (*self.packets.get(id), self.inbound);
-        let e = self.engine();
-        let start = e.rx_line;
-        mem.announce(p.line + u64::from(start), u64::from(p.lines - start));
-        while e.rx_line < p.lines {
-            if !mem.admits_nic() {
-                return;
-            }
-            mem.nic_write(cal, p.line + u64::from(e.rx_line), inbound, now);
-            e.rx_line += 1;
+        let p = self.packets.get(id);
+        let transfer = self.transfer(p.queue, p.line);
+        let to = placement.write(&transfer);
+        let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, p.line, p.lines, id, now);
+        mem.send(cal, now, Txn { tag: transfer.tag, ..t });
+    }
+
+    fn transfer(&self, queue: u16, line: u64) -> Transfer {
+        Transfer { tag: self.queues[usize::from(queue)].tag, ..Transfer::of(Agent::Nic, line) }
+    }
+
+    /// `Event::Fill` of a burst, or of a line that DRAM delivered.
+    pub fn on_answer(&mut self, cal: &mut Events, t: &Txn, now: Time) {
+        if t.op == Op::DmaWrite {
+            return self.written(cal, t.who, now);
         }
-        let end = now + self.interval * u64::from(p.lines - start);
-        self.counts.rx_lines += u64::from(p.lines);
+        let p = self.packets.get_mut(t.who);
+        p.left -= t.lines;
+        p.data_at = p.data_at.max(now);
+        if p.left == 0 {
+            cal.push(p.data_at + self.pipeline, Event::NicTx(t.who));
+        }
+    }
+
+    /// The oldest packet's lines are all placed: it is announced to its core, and the next one follows.
+    fn written(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let lines = u64::from(self.packets.get(id).lines);
+        let end = now + self.interval * lines;
+        self.counts.rx_lines += lines;
         cal.push(end + self.notify, Event::Delivered(id));
         let e = self.engine();
-        e.rx_line = 0;
         e.rx.pop_front();
         e.rx_free_at = end;
         e.rx_scheduled = !e.rx.is_empty();
@@ -88,22 +103,18 @@ impl Nic {
         cal.push(now + self.notify, Event::NicTx(id));
     }
 
-    /// `Event::NicTx`: reads the buffer, or finds that all of it has come and sends. True once it is sent.
-    pub fn on_tx(&mut self, mem: &mut Memory, cal: &mut Events, id: u32, now: Time) -> bool {
+    /// `Event::NicTx`: asks for the buffer, or finds that all of it has come and sends. True once it is sent.
+    pub fn on_tx(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, id: u32, now: Time) -> bool {
         let p = *self.packets.get(id);
         if p.left == 0 {
             return self.sent(id, now);
         }
-        for i in 0..p.tx_lines {
-            let line = p.tx_line + u64::from(i);
-            let at = now + self.interval * u64::from(i);
-            if let Some(done) = mem.nic_read(cal, line, self.tx_from_dram, id, now) {
-                let p = self.packets.get_mut(id);
-                p.left -= 1;
-                p.data_at = p.data_at.max(done.max(at));
-            }
-        }
-        self.try_send(cal, id);
+        // The engine moves a line at a time: the last of them is not here before.
+        self.packets.get_mut(id).data_at = now + self.interval * u64::from(p.tx_lines - 1);
+        let transfer = self.transfer(p.queue, p.tx_line);
+        let from = placement.read(&transfer);
+        let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, id, now);
+        mem.send(cal, now + mem.lat.noc, Txn { from, tag: transfer.tag, ..t });
         false
     }
 
@@ -111,20 +122,5 @@ impl Nic {
         self.packets.get_mut(id).sent_at = now;
         self.counts.sent += 1;
         true
-    }
-
-    /// `Event::Fill` of a line that DRAM delivered.
-    pub fn on_fill(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let p = self.packets.get_mut(id);
-        p.left -= 1;
-        p.data_at = p.data_at.max(now);
-        self.try_send(cal, id);
-    }
-
-    fn try_send(&mut self, cal: &mut Events, id: u32) {
-        let p = self.packets.get(id);
-        if p.left == 0 {
-            cal.push(p.data_at + self.pipeline, Event::NicTx(id));
-        }
     }
 }

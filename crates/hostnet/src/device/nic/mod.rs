@@ -22,12 +22,13 @@ mod spec;
 pub use classify::Classifier;
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
-pub use spec::{EthernetSpec, NicSpec, SweepTx};
+pub use spec::{EthernetSpec, NicSpec};
 
 use crate::flow::Credits;
 use crate::kernel::{Event, Events, Time};
-use crate::memory::{Inbound, LINE};
+use crate::memory::{Tag, LINE};
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
+use crate::placement::SweepTx;
 use integrated::Integrated;
 use packet::Packets;
 use pcie::Pcie;
@@ -66,8 +67,6 @@ pub struct Nic {
     /// Bytes between wire and DMA; absent where a packet gets its buffer as it comes.
     buffer: Option<Credits>,
     attachment: Attachment,
-    pub inbound: Inbound,
-    pub tx_from_dram: bool,
     pub sweep_tx: SweepTx,
     /// Proactive drop: waiting packets from which on arrivals are dropped.
     pub drop_depth: Option<u32>,
@@ -110,8 +109,6 @@ impl Nic {
             packets: Packets::default(),
             buffer,
             attachment,
-            inbound: Inbound::Dram,
-            tx_from_dram: false,
             sweep_tx: SweepTx::None,
             drop_depth: None,
             counts: NicCounts::default(),
@@ -135,7 +132,7 @@ impl Nic {
     }
 
     /// Packets of `queue` carry this steering tag towards memory.
-    pub fn steer(&mut self, queue: usize, tag: u16) {
+    pub fn steer(&mut self, queue: usize, tag: Tag) {
         self.queues[queue].tag = tag;
     }
 
@@ -277,7 +274,6 @@ impl Nic {
     fn ready(&mut self, id: u32) {
         let p = self.packets.get_mut(id);
         p.left = p.tx_lines;
-        p.data_at = Time::ZERO;
     }
 
     /// After transmission: sweeps if asked, then gives the buffer back to the core.

@@ -3,6 +3,7 @@
 use crate::flow::Credits;
 use crate::kernel::Time;
 use crate::memory::region::Pages;
+use crate::memory::Tag;
 use std::collections::VecDeque;
 
 /// Memory that a kernel's frames go through.
@@ -235,7 +236,7 @@ pub(super) struct Queue {
     /// The ring has run full and has not been half empty since.
     pub full: bool,
     /// Steering tag of its packets.
-    pub tag: u16,
+    pub tag: Tag,
 }
 
 impl Queue {

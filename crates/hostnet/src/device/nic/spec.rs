@@ -20,19 +20,6 @@ pub struct NicSpec {
     pub notify: Span,
 }
 
-/// Who sweeps a transmit buffer, and when (Sweeper, section V-D).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SweepTx {
-    /// Nobody.
-    #[default]
-    None,
-    /// The NIC, right after transmission: the SweepBuffer bit of the work queue entry.
-    Nic,
-    /// The core, when it gets to the completion queue's hint.
-    Cpu,
-}
-
 /// An Ethernet NIC under the kernel's TCP.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

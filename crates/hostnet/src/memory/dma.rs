@@ -1,0 +1,197 @@
+//! What devices do at the home agent: reads and writes of whole lines, through whichever attachment they came.
+
+use super::home::FIRST;
+use super::paths::{Marks, Path};
+use super::region::{Kind, Sharing};
+use super::request::{Agent, Inbound, Op, Outbound};
+use super::stats::Class;
+use super::{rx, Memory, Txn, NOBODY};
+use crate::kernel::{Event, Events, Time};
+
+/// What a device's read found, and what that cost beside the look-up.
+enum Source {
+    Chip { snoop: Time },
+    Dram,
+}
+
+impl Memory {
+    /// From the home agent back to a device.
+    #[inline]
+    pub(super) fn way_back(&self, agent: Agent) -> Time {
+        if agent == Agent::Io {
+            self.lat.to_iio
+        } else {
+            self.lat.noc
+        }
+    }
+
+    /// Places the lines of an integrated NIC's burst, as far as there is room; true after the last one.
+    pub(super) fn write_burst(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
+        debug_assert_eq!(lane, FIRST);
+        loop {
+            let t = &mut self.txns[id as usize];
+            let (line, to, class) = (t.line, t.to, t.class);
+            t.line += 1;
+            t.lines -= 1;
+            let last = t.lines == 0;
+            self.place(cal, Agent::Nic, line, to, class, NOBODY, now);
+            if last {
+                self.paths.admit(Path::P2mWrite, now - self.marks[id as usize].cha);
+                cal.push(now, Event::Fill(id));
+                return true;
+            }
+            if !self.admits(lane) {
+                return false;
+            }
+        }
+    }
+
+    /// A device behind the IIO writes one line. Its entry comes back once the LLC or a write queue has it.
+    pub(super) fn io_write(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, to, class, .. } = self.txns[id as usize];
+        if !self.place(cal, Agent::Io, line, to, class, id, now) {
+            return; // a write queue will answer
+        }
+        let freed = now + self.lat.ownership + self.lat.llc;
+        let held = &mut self.paths.held[Path::P2mWrite as usize];
+        held.force(now);
+        held.give(freed, now);
+        cal.push(freed + self.lat.to_iio, Event::Fill(id));
+    }
+
+    /// A whole line from a device goes to its place. False when `waiter` has to wait for a write queue: for the line
+    /// itself, or for the one that makes room for it.
+    fn place(
+        &mut self,
+        cal: &mut Events,
+        agent: Agent,
+        line: u64,
+        to: Inbound,
+        class: Class,
+        waiter: u32,
+        now: Time,
+    ) -> bool {
+        let kind = self.map.of(line).kind;
+        if kind == Kind::Rx {
+            self.lives.set(line, rx::UNCONSUMED);
+        }
+        if let Some(s) = &mut self.shadow {
+            s.store(line);
+        }
+        let dropped = self.invalidate_private(line);
+        self.stats.ledger.overwritten += dropped;
+        let counts = &mut self.stats.dma[agent as usize];
+        counts.writes += 1;
+        match to {
+            Inbound::Apart => true,
+            Inbound::Dram => {
+                counts.write_misses += 1;
+                let dropped = self.drop_llc(line);
+                self.stats.ledger.overwritten += dropped;
+                self.stats.ledger.bypassed += 1;
+                self.write_dram_for(cal, line, class, waiter, now);
+                false
+            }
+            Inbound::Llc { ways } => {
+                self.evicts_for = (waiter != NOBODY).then_some(waiter);
+                let hit = self.ddio_write(cal, line, ways, now);
+                self.stats.dma[agent as usize].write_misses += u64::from(!hit);
+                waiter == NOBODY || self.evicts_for.take().is_some()
+            }
+        }
+    }
+
+    /// A device's whole line enters the LLC, in place or else into one of `ways`; true when it was there.
+    fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> bool {
+        self.stats.ledger.created += 1;
+        let home = self.llc.home(line);
+        let Some(s) = self.llc.find_at(home) else {
+            self.llc_insert(cal, home, true, ways, now);
+            return false;
+        };
+        self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
+        self.llc.set_dirty(s, true);
+        self.llc.touch(s);
+        true
+    }
+
+    /// A device reads. Lines found on the chip are answered together; each that DRAM delivers by itself.
+    pub(super) fn read_burst(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let t = self.txns[id as usize];
+        let (mut here, mut snoop) = (0, Time::ZERO);
+        for line in t.line..t.line + u64::from(t.lines) {
+            match self.source(cal, &t, line, now) {
+                Source::Chip { snoop: s } => {
+                    here += 1;
+                    snoop = snoop.max(s);
+                }
+                Source::Dram if t.lines == 1 => return self.read_dram(cal, id, t.class, now),
+                Source::Dram => {
+                    let part = self.txn(Txn { line, lines: 1, ..t });
+                    self.marks[part as usize] = Marks { admitted: now, ..self.marks[id as usize] };
+                    self.paths.under_way[Path::P2mRead as usize].force(t.issued);
+                    self.read_dram(cal, part, t.class, now);
+                }
+            }
+        }
+        if here == 0 {
+            self.paths.under_way[Path::P2mRead as usize].give(now, t.issued);
+            self.finish(id);
+            return;
+        }
+        self.txns[id as usize].lines = here;
+        cal.push(now + self.lat.llc + snoop + self.way_back(t.agent), Event::Fill(id));
+    }
+
+    /// Looks for a line that a device reads. Nothing moves; a dirty private copy answers for the LLC.
+    fn source(&mut self, cal: &mut Events, t: &Txn, line: u64, now: Time) -> Source {
+        let kind = self.map.of(line).kind;
+        if kind == Kind::Rx {
+            let stale = self.lives.of(line) == rx::SWEPT;
+            self.lives.set(line, if stale { rx::SWEPT } else { rx::CONSUMED });
+            self.stats.stale_reads += u64::from(stale);
+        }
+        self.stats.dma[t.agent as usize].reads += 1;
+        if self.apart(kind) {
+            return Source::Chip { snoop: Time::ZERO };
+        }
+        if t.from == Outbound::Dram {
+            self.clean(cal, line, now); // memory must be up to date first
+            return Source::Dram;
+        }
+        let near = self.held_by_a_core(line);
+        let slot = self.llc.find(line);
+        if let Some(s) = slot {
+            self.llc.touch(s);
+        }
+        if !near && slot.is_none() {
+            self.stats.dma[t.agent as usize].read_misses += 1;
+            return Source::Dram;
+        }
+        Source::Chip { snoop: if near { self.lat.noc + self.lat.l2 } else { Time::ZERO } }
+    }
+
+    /// Whether a private cache has `line`.
+    fn held_by_a_core(&self, line: u64) -> bool {
+        let held = |c: usize| self.l1[c].find(line).is_some() || self.l2[c].find(line).is_some();
+        match self.sharing(line) {
+            Sharing::Device => false,
+            Sharing::Core(c) => held(c.into()),
+            Sharing::Shared => {
+                let holders = self.shared.holders(line);
+                (0..self.l2.len()).any(|c| holders >> c & 1 == 1 && held(c))
+            }
+        }
+    }
+
+    /// A device's request with everything it causes, at `t.issued` and without a door: see [`Memory::functional`].
+    pub fn dma_at_once(&mut self, cal: &mut Events, t: &Txn) {
+        for line in t.line..t.line + u64::from(t.lines) {
+            if t.op == Op::DmaWrite {
+                self.place(cal, t.agent, line, t.to, t.class, NOBODY, t.issued);
+            } else if let Source::Dram = self.source(cal, t, line, t.issued) {
+                self.stats.count(t.class);
+            }
+        }
+    }
+}

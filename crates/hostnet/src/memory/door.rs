@@ -1,0 +1,182 @@
+//! The memory controllers' door: reads and writes enter the channels' queues, or wait for room.
+
+use super::dram::{mapping::Decoded, Request};
+use super::paths::Path;
+use super::stats::Class;
+use super::{Memory, NOBODY};
+use crate::kernel::{Event, Events, Time};
+use std::collections::VecDeque;
+
+/// Token of a DRAM write: nobody waits for one.
+const WRITE: u32 = u32::MAX;
+
+#[derive(Clone)]
+pub(super) struct Channel {
+    pub next: Time,
+    pub reads: VecDeque<u32>,
+    /// By side, see `Memory::side`.
+    pub writes: [VecDeque<Write>; 2],
+    /// The side that gave the last write.
+    pub last: usize,
+}
+
+impl Channel {
+    fn waits_to_write(&self) -> bool {
+        self.writes.iter().any(|w| !w.is_empty())
+    }
+
+    /// The write whose turn it is, and its side.
+    fn next_write(&mut self) -> Option<(Write, usize)> {
+        let turn = 1 - self.last;
+        let side = if self.writes[turn].is_empty() { self.last } else { turn };
+        let w = self.writes[side].pop_front()?;
+        self.last = side;
+        Some((w, side))
+    }
+}
+
+/// A write at the controller's door.
+#[derive(Clone, Copy)]
+pub(super) struct Write {
+    line: u64,
+    since: Time,
+    path: Path,
+    /// Transaction of a device that waits for the queue to take it, or `NOBODY`.
+    id: u32,
+}
+
+impl Memory {
+    /// Puts a read at the memory controller's door.
+    pub(super) fn read_dram(&mut self, cal: &mut Events, id: u32, class: Class, now: Time) {
+        let line = self.txns[id as usize].line;
+        let t = &mut self.txns[id as usize];
+        t.at_mc = now;
+        self.paths.held[Path::of(t.op) as usize].force(now);
+        self.stats.count(class);
+        let (ch, at) = self.dram.route(line);
+        let c = &self.channels[ch];
+        if c.reads.is_empty() && self.accepts(ch, false, now) {
+            self.enqueue(ch, line, id, at, now);
+        } else {
+            self.channels[ch].reads.push_back(id);
+        }
+        self.arm(cal, ch, now);
+    }
+
+    /// Puts a write at the memory controller's door; nobody waits for it.
+    pub(super) fn write_dram(&mut self, cal: &mut Events, line: u64, class: Class, now: Time) {
+        self.write_dram_for(cal, line, class, NOBODY, now);
+    }
+
+    /// The same for a device's transaction `id`, which ends when the queue has taken the write.
+    pub(super) fn write_dram_for(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
+        self.stats.count(class);
+        self.stats.ledger.written += 1;
+        if let Some(s) = &mut self.shadow {
+            s.write_back(line);
+        }
+        if self.functional {
+            return;
+        }
+        let (ch, at) = self.dram.route(line);
+        let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
+        if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
+            self.enqueue(ch, line, WRITE, at, now);
+            self.accepted(cal, path, now, id, now);
+        } else {
+            let side = self.side(path);
+            self.channels[ch].writes[side].push_back(Write { line, since: now, path, id });
+            self.waiting[side] += 1;
+            self.cha_writes.force(now);
+        }
+        self.arm(cal, ch, now);
+    }
+
+    /// A channel's queue has taken a write: the home agent hears of it, and so does the device.
+    #[inline]
+    fn accepted(&mut self, cal: &mut Events, path: Path, since: Time, id: u32, now: Time) {
+        let device = if id == NOBODY { Time::ZERO } else { self.lat.ownership };
+        let freed = now + device + self.lat.write_ack;
+        let held = &mut self.paths.held[path as usize];
+        held.force(since);
+        held.give(freed, since);
+        if id != NOBODY {
+            let m = &mut self.marks[id as usize];
+            (m.queued, m.data) = (now, now);
+            cal.push(freed + self.lat.to_iio, Event::Fill(id));
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, ch: usize, line: u64, token: u32, at: Decoded, now: Time) {
+        let req = Request { token, line, write: token == WRITE, class: 0 };
+        if token != WRITE {
+            self.marks[token as usize].queued = now;
+        }
+        self.dram.push(now, ch, req, at, &mut self.done);
+    }
+
+    /// Whether channel `ch` has room now.
+    #[inline]
+    fn accepts(&mut self, ch: usize, write: bool, now: Time) -> bool {
+        self.dram.can_accept(ch, write) || {
+            self.dram.advance(now, ch, &mut self.done);
+            self.dram.can_accept(ch, write)
+        }
+    }
+
+    /// Delivers what is done, and asks for an event when channel `ch` next has something to do.
+    #[inline]
+    fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
+        let c = &self.channels[ch];
+        let waiting = !c.reads.is_empty() || c.waits_to_write();
+        if let Some(next) = self.dram.wake(ch, waiting) {
+            let next = next.max(now);
+            if next < self.channels[ch].next {
+                self.channels[ch].next = next;
+                cal.push(next, Event::Dram(ch as u8));
+            }
+        }
+        for i in 0..self.done.len() {
+            let d = self.done[i];
+            let t = &self.txns[d.token as usize];
+            let at = d.at.max(now);
+            self.stats.dram_latency(at - t.at_mc);
+            let known = at + self.lat.llc;
+            let path = Path::of(t.op);
+            let back = self.way_back(t.agent);
+            // Data goes straight to a core; the home agent's entry is there until the core has it.
+            let freed = if path == Path::C2mRead { known + back } else { known };
+            self.paths.held[path as usize].give(freed, t.at_mc);
+            self.marks[d.token as usize].data = at;
+            cal.push(known + back, Event::Fill(d.token));
+        }
+        self.done.clear();
+    }
+
+    /// `Event::Dram`.
+    pub fn on_dram(&mut self, cal: &mut Events, ch: usize, now: Time) {
+        if self.channels[ch].next != now {
+            return; // an earlier event took this one's place
+        }
+        self.channels[ch].next = Time::MAX;
+        if self.dram.advance(now, ch, &mut self.done) {
+            while self.dram.can_accept(ch, true) {
+                let Some((w, side)) = self.channels[ch].next_write() else { break };
+                self.waiting[side] -= 1;
+                self.cha_writes.give(now, w.since);
+                let (_, at) = self.dram.route(w.line);
+                self.enqueue(ch, w.line, WRITE, at, now);
+                self.accepted(cal, w.path, w.since, w.id, now);
+            }
+            while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
+                let id = self.channels[ch].reads.pop_front().expect("not empty");
+                let line = self.txns[id as usize].line;
+                let (_, at) = self.dram.route(line);
+                self.enqueue(ch, line, id, at, now);
+            }
+        }
+        self.arm(cal, ch, now);
+        self.resume(cal, now);
+    }
+}

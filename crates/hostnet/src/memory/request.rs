@@ -1,0 +1,143 @@
+//! What any agent asks of memory. Cores, prefetchers, NICs, peripherals and the background send the same
+//! [`Txn`] through the same door, [`Memory::send`](super::Memory::send), and are answered by `Event::Fill`.
+
+use super::stats::Class;
+use crate::kernel::Time;
+
+/// What a transaction does at the home agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// A core reads a line.
+    Read,
+    /// A core reads a line to write it.
+    Own,
+    /// A core stores a whole line past the caches.
+    Stream,
+    /// A core's write-back: `dirty` when it makes the LLC write `line` to memory.
+    WriteBack,
+    /// A device reads lines; nothing changes place (PCIe reads take a snapshot).
+    DmaRead,
+    /// A device writes whole lines.
+    DmaWrite,
+    /// A read that no cache is asked for: see `host::background`.
+    Uncached,
+}
+
+/// Who asks. `Txn::who` says which one, in the agent's own numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Agent {
+    /// A core or its prefetcher.
+    Core,
+    /// A NIC on the chip.
+    Nic,
+    /// A device behind the IIO.
+    Io,
+    /// The system behind everything that is simulated.
+    Background,
+}
+/// Kinds of agents.
+pub const AGENTS: usize = 4;
+
+/// Where an inbound line goes; placement policies decide, request by request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inbound {
+    /// To DRAM; cached copies are invalidated (conventional DMA).
+    Dram,
+    /// Into the LLC: in place when present, else into one of these ways (DDIO).
+    Llc { ways: u32 },
+    /// Into a cache of its own without limit (ideal-DDIO).
+    Apart,
+}
+
+/// Where a device's read looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Outbound {
+    /// Wherever the line is: private caches, LLC, DRAM.
+    #[default]
+    Nearest,
+    /// In DRAM, which dirty copies are written to first (conventional DMA of an integrated NIC).
+    Dram,
+}
+
+/// What a device says about a line beside its address: TLP steering tag and reserved header bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tag(pub u16);
+
+/// A request on its way through the uncore.
+#[derive(Clone, Copy, Debug)]
+pub struct Txn {
+    pub line: u64,
+    pub op: Op,
+    pub agent: Agent,
+    /// Core, packet of the NIC, or the IIO's business.
+    pub who: u32,
+    /// The core's record of the access.
+    pub record: u8,
+    /// The line comes with the duty to write it back.
+    pub dirty: bool,
+    /// The LLC keeps the line that this is a copy of.
+    pub copied: bool,
+    /// Does not enter the private caches.
+    pub transient: bool,
+    /// Consecutive lines from `line` on. In an answer: those that it is for.
+    pub lines: u16,
+    pub tag: Tag,
+    /// What its transfers with DRAM are counted as.
+    pub class: Class,
+    /// Destination of a write.
+    pub to: Inbound,
+    /// Source of a read.
+    pub from: Outbound,
+    pub issued: Time,
+    /// Arrival at the memory controller's door.
+    pub at_mc: Time,
+}
+
+impl Txn {
+    /// A core's request for `line`, made at `at`. What only some requests have is set beside:
+    /// `Txn { transient: true, ..Txn::new(..) }`.
+    #[inline]
+    pub fn new(op: Op, line: u64, core: u32, at: Time) -> Txn {
+        Txn {
+            line,
+            op,
+            agent: Agent::Core,
+            who: core,
+            record: 0,
+            dirty: false,
+            copied: false,
+            transient: false,
+            lines: 1,
+            tag: Tag::default(),
+            class: Class::CpuOtherRd,
+            to: Inbound::Dram,
+            from: Outbound::Nearest,
+            issued: at,
+            at_mc: at,
+        }
+    }
+
+    /// A device's read of `lines` lines, counted as `class`.
+    #[inline]
+    pub fn dma_read(agent: Agent, class: Class, line: u64, lines: u16, who: u32, at: Time) -> Txn {
+        Txn { agent, class, lines, transient: true, ..Txn::new(Op::DmaRead, line, who, at) }
+    }
+
+    /// A device's write of `lines` whole lines to `to`, counted as `class`.
+    #[inline]
+    pub fn dma_write(agent: Agent, class: Class, to: Inbound, line: u64, lines: u16, who: u32, at: Time) -> Txn {
+        Txn { agent, class, lines, to, transient: true, ..Txn::new(Op::DmaWrite, line, who, at) }
+    }
+
+    /// A read of no simulated core.
+    #[inline]
+    pub fn background(line: u64, at: Time) -> Txn {
+        Txn { agent: Agent::Background, class: Class::BackgroundRd, ..Txn::new(Op::Uncached, line, 0, at) }
+    }
+
+    /// A second write-back of one fill has no line fill buffer to hold.
+    pub(super) fn holds_credit(&self) -> bool {
+        self.op != Op::WriteBack || !self.transient
+    }
+}
