@@ -536,6 +536,15 @@ impl Iio {
         self.ports.iter().map(|p| &p.device)
     }
 
+    /// Whether nothing is under way: every credit and every entry is back.
+    pub fn at_rest(&self) -> bool {
+        let port = |p: &Port| {
+            let credits = [p.up.credits(POSTED), p.up.credits(NON_POSTED), &p.tags];
+            p.on_wire.is_none() && credits.iter().all(|c| c.held() == 0)
+        };
+        self.ports.iter().all(port) && self.buffers().all(|(write, read)| write.used() + read.used() == 0)
+    }
+
     /// Checks that no credit is lost, and what devices promise.
     ///
     /// # Errors

@@ -164,6 +164,7 @@ impl Nic {
         match &mut self.attachment {
             Attachment::Integrated(_) => self.receive(cal, p, now),
             Attachment::Pcie(pcie) => {
+                self.queues[p.queue as usize].buffered += 1;
                 pcie.fifo.push_back(self.packets.add(p));
                 Ok(())
             }
@@ -208,7 +209,7 @@ impl Nic {
     /// Those, and the ones that it is about to see.
     pub fn unconsumed(&self, queue: usize) -> u32 {
         let q = &self.queues[queue];
-        (q.waiting.len() + q.arriving.len()) as u32
+        (q.waiting.len() + q.arriving.len()) as u32 + q.buffered
     }
 
     /// Receive buffers that the NIC may fill.
@@ -354,12 +355,7 @@ impl Nic {
 
     /// Packets that have come and that software cannot see yet.
     pub fn inside(&self) -> u64 {
-        let arriving: usize = self.queues.iter().map(|q| q.arriving.len()).sum();
-        let fifo = match &self.attachment {
-            Attachment::Integrated(_) => 0,
-            Attachment::Pcie(p) => p.fifo.len(),
-        };
-        (arriving + fifo) as u64
+        self.queues.iter().map(|q| q.arriving.len() as u64 + u64::from(q.buffered)).sum()
     }
 
     /// # Errors

@@ -144,6 +144,7 @@ impl Nic {
             }
             let Some(id) = self.port().fifo.pop_front() else { return Offer::Nothing };
             let mut p = *self.packets.get(id);
+            self.queues[p.queue as usize].buffered -= 1;
             if self.give_buffer(&mut p, now).is_err() {
                 self.buffer.as_mut().expect("behind the wire").give(p.wire_bytes, now);
                 self.packets.drop_record(id);

@@ -229,6 +229,8 @@ pub(super) struct Queue {
     pub transmit: Option<Transmit>,
     /// Packets that software can see and has not taken.
     pub waiting: VecDeque<u32>,
+    /// Packets that wait in the NIC for a buffer.
+    pub buffered: u32,
     /// Packets that have a buffer and cannot be seen yet, in their order.
     pub arriving: VecDeque<u32>,
     /// Transmit buffers whose sweep is left to the core (line, lines, sent).
