@@ -237,7 +237,10 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
         match e {
             Event::NicRx => nic.on_rx(&mut r.mem, &mut r.cal, &mut placement, t),
             Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
-            Event::Fill(id) => nic.on_answer(&mut r.cal, &r.mem.answered(id, t), t),
+            Event::Fill(id) => {
+                let a = r.mem.answered(&mut r.cal, id, t);
+                nic.on_answer(&mut r.cal, &a, t);
+            }
             Event::Delivered(id) => {
                 nic.on_delivered(id);
                 ids.push(id);

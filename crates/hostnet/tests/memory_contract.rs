@@ -381,7 +381,7 @@ fn a_dirty_line_that_gets_lost_is_caught() {
         match e {
             hostnet::kernel::Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
             // the answer is thrown away, and with it the only dirty copy
-            hostnet::kernel::Event::Fill(id) => _ = r.mem.answered(id, t),
+            hostnet::kernel::Event::Fill(id) => _ = r.mem.answered(&mut r.cal, id, t),
             _ => {}
         }
     }

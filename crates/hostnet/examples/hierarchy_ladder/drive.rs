@@ -253,7 +253,7 @@ impl Generator {
                 Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
                 Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.into(), now),
                 Event::Fill(id) => {
-                    let t = self.mem.answered(id, now);
+                    let t = self.mem.answered(&mut self.cal, id, now);
                     let write = self.mshrs[t.record as usize].write;
                     self.mem.fill(&mut self.cal, 0, &t, write, now);
                     self.respond(t.record, now);

@@ -188,7 +188,7 @@ impl Host {
             Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
             Event::Fill(id) => {
-                let t = self.mem.answered(id, now);
+                let t = self.mem.answered(&mut self.cal, id, now);
                 match t.agent {
                     Agent::Background => {}
                     Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),

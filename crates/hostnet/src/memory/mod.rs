@@ -8,12 +8,14 @@ mod dma;
 mod door;
 pub mod dram;
 pub mod home;
+mod lines;
 pub mod paths;
 mod private;
 pub mod region;
 mod replacement;
 pub mod request;
 mod rx;
+pub mod shadow;
 pub mod spec;
 pub mod stats;
 mod ways;
@@ -116,7 +118,9 @@ pub struct Memory {
     lives: rx::Lives,
     /// The holders of lines in shared regions.
     shared: private::SharedFilter,
-    pub shadow: Option<Box<home::Shadow>>,
+    /// Requests of cores for lines that others use, too.
+    lines: lines::Lines,
+    pub shadow: Option<Box<shadow::Shadow>>,
 }
 
 fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
@@ -188,6 +192,7 @@ impl Memory {
             cha_writes: Domain::new(h.llc.write_buffer),
             lives: rx::Lives::new(rx_base, rx_end),
             map,
+            lines: lines::Lines::default(),
             shadow: None,
         })
     }
@@ -235,7 +240,11 @@ impl Memory {
 
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
     #[inline]
-    pub fn answered(&mut self, id: u32, now: Time) -> Txn {
+    pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
+        if let Some(epoch) = self.txns[id as usize].entry {
+            let stale = self.leave_line(cal, id, epoch, now);
+            self.txns[id as usize].transient |= stale;
+        }
         let t = &mut self.txns[id as usize];
         let answer = *t;
         t.dirty = false;
@@ -244,6 +253,11 @@ impl Memory {
         }
         self.finish(id);
         answer
+    }
+
+    /// The request under number `id`, which is under way.
+    pub fn txn_of(&self, id: u32) -> &Txn {
+        &self.txns[id as usize]
     }
 
     fn finish(&mut self, id: u32) {
@@ -319,6 +333,9 @@ impl Memory {
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
         // Ownership that is on its way to a core.
         let moving = self.txns.iter().filter(|t| t.dirty).count() as u64;
+        if self.live_txns == 0 && self.lines.used() > 0 {
+            return Err(format!("{} lines have an entry and no request is in flight", self.lines.used()));
+        }
         self.stats.ledger.check(resident + moving)
     }
 

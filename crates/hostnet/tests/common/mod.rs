@@ -97,7 +97,7 @@ impl Rig {
                 Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, t),
                 Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.into(), t),
                 Event::Fill(id) => {
-                    let f = self.mem.answered(id, t);
+                    let f = self.mem.answered(&mut self.cal, id, t);
                     self.answers.push((t, f));
                     if f.agent == Agent::Core && !f.transient && f.op != memory::Op::WriteBack {
                         self.mem.fill(&mut self.cal, f.who as usize, &f, f.op == memory::Op::Own, t);
@@ -141,7 +141,7 @@ impl Rig {
             match e {
                 Event::Fill(id) => {
                     took = t - start;
-                    let f = self.mem.answered(id, t);
+                    let f = self.mem.answered(&mut self.cal, id, t);
                     if !f.transient {
                         self.mem.fill(&mut self.cal, f.who as usize, &f, write, t);
                     }
@@ -184,7 +184,7 @@ pub fn execute(
             Event::Cha(id) => mem.on_cha(cal, id, t),
             Event::Dram(ch) => mem.on_dram(cal, ch.into(), t),
             Event::Fill(id) => {
-                let f = mem.answered(id, t);
+                let f = mem.answered(cal, id, t);
                 let e = cpu.on_fill(mem, cal, f, t);
                 end = end.or(e);
             }

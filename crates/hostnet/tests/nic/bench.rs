@@ -169,7 +169,7 @@ impl Bench {
             (Event::Cha(id), _) => mem.on_cha(cal, id, t),
             (Event::Dram(ch), _) => mem.on_dram(cal, ch.into(), t),
             (Event::Fill(id), device) => {
-                let a = mem.answered(id, t);
+                let a = mem.answered(cal, id, t);
                 match (a.agent, device) {
                     (Agent::Nic, Device::OnChip(n)) => n.on_answer(cal, &a, t),
                     (Agent::Io, Device::Port(iio)) => {
