@@ -12,8 +12,7 @@ use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
-use crate::device::netdev::{FrameMemory, NetDev, COMPLETIONS};
-use crate::device::nic::Nic;
+use crate::device::nic::{FrameMemory, Nic, COMPLETIONS};
 use crate::device::roce::Roce;
 use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Events, Stream, Time};
@@ -64,9 +63,9 @@ impl Host {
             let rng = Stream::new(seed, "core", cores.len() as u64);
             cores.push(CoreState { tenant: kernel, local, idle: true, since: None, rng });
         }
-        let mut nic = Nic::new(&s.platform.nic, cores.len() as u32);
+        let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
-        nic.drop_depth = s.rings.proactive_drop;
+        nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let serving = s.tenants.iter().position(check::serves);
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
@@ -77,7 +76,10 @@ impl Host {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
                     let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t as u8);
                     let base = map.get(r).base;
-                    nic.attach(c as usize, kind == Kind::Rx, base, n, buffer_lines);
+                    match kind {
+                        Kind::Rx => nic.attach_receive(c as usize, base, n, buffer_lines),
+                        _ => nic.attach_transmit(c as usize, base, n, buffer_lines),
+                    }
                 }
             }
             for &c in &groups[t] {
@@ -203,8 +205,8 @@ fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>)
                 out.push((Endpoint::Roce(Roce::new(spec, pages)), spec.lanes, spec.tags));
             }
             PeripheralSpec::Ethernet(spec) => {
-                let nic = NetDev::new(spec, std::mem::take(&mut queues));
-                out.push((Endpoint::NetDev(nic), spec.lanes, 0));
+                let nic = Nic::for_kernel(spec, std::mem::take(&mut queues));
+                out.push((Endpoint::Nic(Box::new(nic)), spec.lanes, spec.tags));
             }
         }
     }

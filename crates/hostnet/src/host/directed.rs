@@ -188,7 +188,7 @@ impl Host {
     fn transmit(&mut self, blocks: u32, busy: Time, v: &mut Values) -> Vec<(Time, &'static str)> {
         let n = u64::from(blocks);
         let line = self.nic.next_tx(0);
-        self.nic.reserve_tx(0);
+        self.nic.reserve_tx(0, self.now);
         self.execute(&[Op::Store { line, lines: blocks }, Op::Fence]);
         self.execute(&[Op::Compute(1000)]);
         let id = self.nic.adopt(Packet { tx_line: line, tx_lines: blocks as u16, uses: 2, ..Packet::default() });

@@ -2,9 +2,12 @@
 
 use super::Host;
 use crate::config::{check, Scenario};
+use crate::device::endpoint::Endpoint;
+use crate::device::iio::Iio;
 use crate::kernel::{Clock, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, LINE};
+use crate::meter::drops::Loss;
 use crate::meter::Values;
 use crate::placement::{ddio, Policy};
 use hdrhistogram::Histogram;
@@ -99,6 +102,7 @@ impl Host {
         self.window.completed_ever = ever;
         self.window.start = self.now;
         self.window.nic = self.nic.counts.clone();
+        self.nic.restart_meters(self.now);
         self.window.dram_rows = self.row_counts();
         self.window.dram = self.channels();
         if let Some(iio) = &mut self.iio {
@@ -147,7 +151,7 @@ impl Host {
         let m = &self.mem.stats;
         let n = &self.nic.counts;
         let offered = n.offered - w.nic.offered;
-        let drops = offered - (n.accepted - w.nic.accepted);
+        let drops = self.nic.drops.count();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         if self.source.is_some() {
             v.set("throughput_mrps", w.completed as f64 / us);
@@ -265,6 +269,7 @@ impl Host {
         out.insert("timeline".into(), table(&columns, rows.collect()));
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
+        out.insert("drops".into(), self.drop_table());
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());
         }
@@ -304,6 +309,22 @@ impl Host {
             add(name, r);
         }
         table(&columns, rows)
+    }
+}
+
+impl Host {
+    /// Packets lost in the window: where, why, how many, and when the first and the last.
+    fn drop_table(&self) -> Value {
+        let columns = [("where", ""), ("why", ""), ("count", "packets"), ("first_us", "us"), ("last_us", "us")];
+        let us = |t: Time| t.saturating_sub(self.window.start).as_ns() / 1e3;
+        let nics = self.iio.iter().flat_map(Iio::devices).filter_map(Endpoint::drops).chain([&self.nic.drops]);
+        let all = nics.map(|d| ("NIC", d)).chain(self.network_drops().map(|d| ("network", d)));
+        let rows = all.flat_map(|(whose, d)| d.losses().map(move |l| (whose, l)));
+        let row = |(whose, l): (&str, &Loss)| {
+            let place = format!("{whose}: {}", l.place.name());
+            vec![json!(place), json!(l.cause.sentence()), json!(l.count), json!(us(l.first)), json!(us(l.last))]
+        };
+        table(&columns, rows.map(row).collect())
     }
 }
 

@@ -158,7 +158,7 @@ impl Host {
     fn inject(&mut self, core: Option<u16>) -> bool {
         let Some((core, content)) = self.draw(core) else { return false };
         let packet = Packet {
-            queue: core,
+            flow: core.into(),
             lines: content.lines,
             wire_bytes: content.wire_bytes,
             kind: content.kind,
@@ -214,6 +214,11 @@ impl Host {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
                 }
             }
+            Event::Turn { port, way } => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_turn(&mut self.cal, port.into(), way, now);
+                }
+            }
             Event::Completed(job) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_completed(&mut self.cal, job, now);
@@ -237,7 +242,8 @@ impl Host {
             Event::Freed(id) => {
                 let p = *self.nic.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
-                self.nic.free_rx(id);
+                self.nic.release(id);
+                self.nic.replenish(p.queue.into(), 1, now);
             }
             Event::NicTx(id) => {
                 if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now) {
@@ -325,7 +331,7 @@ impl Host {
             }
         }
         match served {
-            Served::Reply => self.nic.reserve_tx(core),
+            Served::Reply => self.nic.reserve_tx(core, now),
             Served::Forward | Served::Consumed => {}
         }
         let packet = self.nic.packet(id);
@@ -440,10 +446,8 @@ impl Host {
         }
         self.check_tcp()?;
         self.check_storage()?;
+        self.nic.check()?;
         let c = &self.nic.counts;
-        if c.offered != c.accepted + c.ring_full + c.proactive {
-            return Err(format!("packets are not conserved at the NIC: {c:?}"));
-        }
         if c.accepted != self.window.completed_ever + self.nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {} accepted, {} completed, {} in flight",

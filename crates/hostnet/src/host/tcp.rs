@@ -5,10 +5,11 @@ use crate::app::{App, AppSpec};
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::{Op, Program};
-use crate::device::netdev::{EthernetSpec, Frame, FrameCounts, NetDev};
+use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
 use crate::kernel::{Event, Time};
 use crate::memory::LINE;
+use crate::meter::drops::Ledger;
 use crate::meter::Values;
 use crate::stack::tcp::{Choice, Layout, Places, Received, Receiver};
 use crate::traffic::dctcp::{Ack, Senders};
@@ -32,7 +33,7 @@ pub struct Tcp {
     held: f64,
     responder: Option<Responder>,
     /// At the start of the window: frames counted, segments copied, segments sent again.
-    before: (FrameCounts, u64, u64, u64),
+    before: (NicCounts, u64, u64, u64),
 }
 
 /// The tenant that receives and its NIC.
@@ -55,7 +56,7 @@ impl Tcp {
         let edge = receivers.first().map_or(0, Receiver::first_edge);
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
         let flows = cores.len() as u8;
-        let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.span(), nic.propagation.into());
+        let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
         Some(Tcp {
             tenant,
             cores: cores.to_vec(),
@@ -90,7 +91,7 @@ impl Tcp {
 
 /// A queue's memory, for its receiver.
 struct Memory<'a> {
-    nic: &'a mut NetDev,
+    nic: &'a mut Nic,
     queue: usize,
 }
 
@@ -107,7 +108,7 @@ impl Host {
     /// Caches without timing: the structures of all pages have been written when the pages were handed to the NIC.
     pub(super) fn warm_tcp(&mut self, program: &mut Program) {
         let (Some(tcp), Some(iio)) = (&self.tcp, &self.iio) else { return };
-        let Some(nic) = iio.ethernet() else { return };
+        let Some(nic) = iio.look_at_nic() else { return };
         let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(i))).collect();
         for (core, lines) in cores {
             program.ops.clear();
@@ -138,14 +139,21 @@ impl Host {
             Event::Probe(flow) => tcp.senders.on_probe(&mut self.cal, flow.into(), now),
             Event::Segment => {
                 let s = tcp.senders.arriving();
-                let Some((port, _)) = iio.netdev() else { return };
+                let Some((port, _)) = iio.nic() else { return };
                 let congested = tcp.host_congested(iio.held_writes(port));
-                let Some((_, nic)) = iio.netdev() else { return };
-                let frame = Frame { queue: s.flow, seq: s.seq, marked: s.marked || congested, ..Frame::default() };
+                let Some((_, nic)) = iio.nic() else { return };
                 let bytes = nic.counts.delivered * tcp.frame;
-                if nic.arrive(frame) {
-                    iio.kick(&mut self.cal, port, now);
-                }
+                let frame = Packet {
+                    flow: s.flow.into(),
+                    key: s.seq.into(),
+                    marked: s.marked || congested,
+                    wire_bytes: tcp.frame as u32,
+                    lines: tcp.frame.div_ceil(LINE) as u16,
+                    uses: 1,
+                    ..Packet::default()
+                };
+                // What is lost here the senders find out by themselves.
+                let _ = iio.arrive(&mut self.cal, frame, now);
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
                     self.hold_back(delay);
@@ -173,11 +181,18 @@ impl Host {
     /// Frames that are wholly in memory come to their cores' notice.
     pub(super) fn frames_landed(&mut self) {
         let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.iio) else { return };
-        let Some((_, nic)) = iio.netdev() else { return };
-        while let Some(f) = nic.landed() {
-            let received = Received { seq: f.seq, marked: f.marked, completion: f.completion, at: f.at, last: false };
-            let core = tcp.cores[f.queue as usize];
-            if let Some(due) = tcp.receivers[f.queue as usize].landed(received, self.now) {
+        let Some((_, nic)) = iio.nic() else { return };
+        while let Some(id) = nic.landed() {
+            let (p, at) = (*nic.packet(id), nic.offset(id));
+            let queue = usize::from(p.queue);
+            let taken = nic.take(queue);
+            debug_assert_eq!(taken, Some(id), "the kernel takes what has landed");
+            nic.packet(id).done = true;
+            nic.release(id);
+            let seq = p.key as u32;
+            let received = Received { seq, marked: p.marked, completion: p.completion, at, last: false };
+            let core = tcp.cores[queue];
+            if let Some(due) = tcp.receivers[queue].landed(received, self.now) {
                 if self.cores[core as usize].idle {
                     self.cal.push(due, Event::Interrupt(core));
                 }
@@ -192,10 +207,10 @@ impl Host {
             return;
         };
         let i = usize::from(self.cores[core].local);
-        let Some((_, nic)) = iio.netdev() else { return };
+        let Some((_, nic)) = iio.nic() else { return };
         let r = &mut tcp.receivers[i];
         let (opened, descriptors) = r.end(now);
-        nic.replenish(i, descriptors);
+        nic.replenish(i, descriptors, now);
         let (next, edge) = if opened || !r.merged().is_empty() { r.tell() } else { (0, 0) };
         let flow = i as u8;
         for m in r.merged() {
@@ -233,9 +248,9 @@ impl Host {
 
     pub(super) fn restart_tcp(&mut self) {
         let (Some(tcp), Some(iio)) = (&mut self.tcp, &mut self.iio) else { return };
-        let counts = iio.netdev().map_or(FrameCounts::default(), |(_, n)| n.counts);
+        let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
         tcp.before = (counts, tcp.copied(), tcp.again(), tcp.senders.sent);
-        tcp.senders.restart_meters();
+        tcp.senders.restart_meters(self.now);
         if let Some(r) = &mut tcp.responder {
             r.restart_meters(self.now);
         }
@@ -247,11 +262,11 @@ impl Host {
     /// Sets the metrics of TCP receivers.
     pub(super) fn tcp_metrics(&self, v: &mut Values) {
         let (Some(tcp), Some(iio)) = (&self.tcp, &self.iio) else { return };
-        let Some(nic) = iio.ethernet() else { return };
+        let Some(nic) = iio.look_at_nic() else { return };
         let span = (self.now - self.window.start).0.max(1) as f64;
-        let (counts, copied, again, sent) = tcp.before;
+        let (counts, copied, again, sent) = tcp.before.clone();
         v.set("net_gbs", (tcp.copied() - copied) as f64 * tcp.payload as f64 / span * 1e3);
-        let lost = (nic.counts.lost() - counts.lost()) as f64;
+        let lost = nic.drops.count() as f64;
         v.set("drops", lost);
         v.set("packet_loss", lost / (nic.counts.offered - counts.offered) as f64);
         v.set("nic_buffer_peak_kb", nic.peak() as f64 / 1024.0);
@@ -274,6 +289,11 @@ impl Host {
         v.set("mem_net_read_gbs", reads as f64 * LINE as f64 / span * 1e3);
     }
 
+    /// What the network has lost.
+    pub(super) fn network_drops(&self) -> impl Iterator<Item = &Ledger> {
+        self.tcp.iter().map(|t| &t.senders.drops)
+    }
+
     /// # Errors
     /// One sentence about segments that are not conserved.
     pub(super) fn check_tcp(&self) -> Result<(), String> {
@@ -285,11 +305,11 @@ impl Host {
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
-        let counts = self.iio.as_ref().and_then(|i| i.ethernet()).map_or(FrameCounts::default(), |n| n.counts);
+        let counts = self.iio.as_ref().and_then(|i| i.look_at_nic()).map(|n| n.counts.clone()).unwrap_or_default();
         if counts.delivered != kept {
             return Err(format!("{} frames were delivered, the kernel knows of {kept}", counts.delivered));
         }
-        let out = counts.offered + tcp.senders.on_wire() + tcp.senders.dropped;
+        let out = counts.offered + tcp.senders.on_wire() + tcp.senders.drops.ever();
         if tcp.senders.sent != out {
             return Err(format!("{} segments were sent, {out} are accounted for", tcp.senders.sent));
         }

@@ -51,7 +51,7 @@ impl Host {
         let Some(iio) = &self.iio else { return Seen { at: self.now, ..Seen::default() } };
         let paused = |d: &Endpoint| match d {
             Endpoint::Roce(nic) => nic.pauses(self.now).0,
-            Endpoint::Ssd(_) | Endpoint::NetDev(_) => Time::ZERO,
+            Endpoint::Ssd(_) | Endpoint::Nic(_) => Time::ZERO,
         };
         Seen {
             at: self.now,

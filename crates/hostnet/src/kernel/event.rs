@@ -29,6 +29,8 @@ pub enum Event {
     Sweep { high: u16, low: u32, count: u32, op: u8 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(u16),
+    /// What one way of a port waited for is there: its device is asked again.
+    Turn { port: u16, way: u8 },
     /// A device's read request has all its data.
     Completed(u32),
     /// Port `0` of the senders beyond the network is free.
