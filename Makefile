@@ -8,16 +8,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export CARGO_TERM_COLOR ?= auto
-# An x86 processor from before AVX2 cannot run what .cargo/config.toml asks for. On one that can, a count of what the engine
-# does in the scenarios guides the very compiler that it was made for (docs/performance.md); a path with a space is no flag.
+# An x86 processor from before AVX2 cannot run what .cargo/config.toml asks for.
+CPUINFO ?= /proc/cpuinfo
 ifeq ($(shell uname -sm),Linux x86_64)
-ifeq ($(shell grep -cm1 avx2 /proc/cpuinfo),0)
+ifeq ($(shell grep -cm1 avx2 $(CPUINFO)),0)
 export RUSTFLAGS ?= -C target-cpu=x86-64
-else
-profile := $(wildcard $(CURDIR)/profile/rustc-$(word 2,$(shell rustc -V 2>/dev/null)).profdata)
-ifeq ($(words $(CURDIR)):$(words $(profile)),1:1)
-export RUSTFLAGS ?= -C target-cpu=x86-64-v3 -C profile-use=$(profile)
-endif
 endif
 endif
 
@@ -37,7 +32,7 @@ $(VENV)/.installed: requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.installed $(rust_sources) $(profile)
+$(VENV)/.built: $(VENV)/.installed $(rust_sources)
 	@echo "building (a minute or two the first time) ..."
 	PIP_QUIET=1 $(BIN)/maturin develop --release
 	@touch $@
@@ -55,9 +50,17 @@ test: build ## run every test, Rust and Python
 bench: ## measure the simulator's speed (medians over runs)
 	cargo bench --profile release -p hostnet --bench '*'
 
-.PHONY: profile
-profile: ## count again what the engine does, for this compiler (needs rustup's llvm-tools)
-	profile/collect.sh
+.PHONY: pgo
+pgo: llvm-profdata $(VENV)/.installed ## build with a profile of the scenarios, collected first (needs llvm-profdata; ten minutes)
+	PIP_QUIET=1 CARGO_TARGET_DIR=target/pgo $(BIN)/maturin develop --pgo
+	@touch $(VENV)/.built
+
+# maturin looks for it in the same two places.
+.PHONY: llvm-profdata
+llvm-profdata:
+	@"$$(rustc --print sysroot)/lib/rustlib/$$(rustc -vV | sed -n 's/^host: //p')/bin/llvm-profdata" --version >/dev/null 2>&1 \
+	    || llvm-profdata --version >/dev/null 2>&1 \
+	    || { echo "make pgo needs llvm-profdata (LLVM $$(rustc -vV | sed -n 's/^LLVM version: //p')): rustup component add llvm-tools." >&2; exit 1; }
 
 .PHONY: flags
 flags: ## print the flags that the compiler gets beside Cargo.toml's
@@ -74,8 +77,16 @@ stubs: build ## rewrite the typed face of scenarios after the schema has changed
 	$(BIN)/python -m hostnet._stubs
 
 .PHONY: scoreboard
-scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md
+scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md and the figures beside it
 	$(BIN)/hostnet scoreboard --md docs/scoreboard.md
+	$(BIN)/python -m hostnet.scoreboard.pages docs/scoreboard.md docs/fidelity*.md
+
+# The plots that documentation shows; sweeper's searches are the long ones and measure fewer requests.
+.PHONY: pictures
+pictures: build ## run the studies whose plots docs show, rewrite docs/img (half an hour)
+	for figure in fig2 fig3 fig18 fig19; do $(BIN)/hostnet study hostnetwork $$figure --out results/pictures -q; done
+	$(BIN)/hostnet study sweeper fig5 --quick --out results/pictures -q
+	for plot in docs/img/*.svg; do cp results/pictures/$$(basename $$plot) $$plot; done
 
 include crates/ccnic/ccnic.mk
 

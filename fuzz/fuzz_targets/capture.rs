@@ -1,7 +1,7 @@
 //! Any bytes as a packet capture: loading must neither panic nor break its own bookkeeping.
 #![no_main]
 
-use hostnet::traffic::pcap::{Capture, Kind, Options};
+use hostnet::traffic::pcap::{Capture, Command, Options};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(c.requests as usize, capture.packets.len());
     assert!(capture.packets.is_sorted_by_key(|p| p.at));
     for packet in &capture.packets {
-        if let Kind::Get { more, .. } = packet.kind {
+        if let Command::Get { more, .. } = packet.command {
             assert_eq!(capture.more_keys(more).len(), usize::from(more.count));
         }
     }

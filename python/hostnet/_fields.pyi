@@ -205,6 +205,8 @@ class EthernetPeripheralSpec(Section):
     """Flight time of a frame, MAC to MAC."""
     receive_buffer: str
     """Receive buffer of the NIC."""
+    tags: int
+    """Read requests that the NIC has under way at most."""
 
 
 class GapbsAppSpec(Section):

@@ -447,3 +447,33 @@ fn d19_ddio_does_not_save_a_device_from_full_write_queues() {
     near(get(&on, "p2m_gbs"), get(&off, "p2m_gbs"), 0.1, "P2M beside six storing cores");
     near(get(&on, "mem_bw_gbs"), get(&off, "mem_bw_gbs"), 0.05, "memory traffic");
 }
+
+/// Two SSDs whose blocks do not fit the LLC: every write misses in the ways that it may take.
+#[test]
+fn d26_dynamic_ways_grow_beside_a_peripheral_too() {
+    let ways = |iat: &str| {
+        let t = storage(32, 0).replace("policy = \"dma\"", &format!("policy = \"ddio\"\nways = 2{iat}"));
+        let spec = spec(&t);
+        let mut host = hostnet::host::Host::new(std::sync::Arc::new(spec)).unwrap();
+        host.run_for(hostnet::kernel::Time::us(200));
+        host.placement_ways()
+    };
+    let control = "\niat = { epoch = \"10 us\", min_ways = 2, max_ways = 5, grow_above = 0.1, shrink_below = 0.01 }";
+    assert_eq!((ways(""), ways(control)), (2, 5));
+}
+
+#[test]
+fn d27_what_a_policy_cannot_do_beside_a_peripheral_is_refused_in_one_sentence() {
+    for (asked, key) in [
+        ("resq = true", "placement.resq"),
+        ("sweep_rx = true", "placement.sweep_rx"),
+        ("sweep_tx = \"nic\"", "placement.sweep_tx"),
+    ] {
+        let t = storage(32, 0).replace("policy = \"dma\"", &format!("policy = \"ddio\"\n{asked}"));
+        let e = resolve(&t, "x.toml", &[platforms()]).map(drop).unwrap_err().to_string();
+        assert!(e.contains(key) && e.contains("peripheral") && !e.contains('\n'), "{e}");
+    }
+    let t = format!("{}\n[rings]\nrx_buffers = 64\nbuffer_size = \"2 KiB\"\nproactive_drop = 10\n", storage(32, 0));
+    let e = resolve(&t, "x.toml", &[platforms()]).map(drop).unwrap_err().to_string();
+    assert!(e.contains("rings.proactive_drop"), "{e}");
+}

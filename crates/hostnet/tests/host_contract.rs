@@ -4,10 +4,11 @@
 mod common;
 
 use common::{close, get, scenario, simulate, Rig};
-use hostnet::device::nic::{Drop, Nic, Packet};
+use hostnet::device::nic::{Nic, Packet};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::Time;
 use hostnet::machine::{Machine, Signal};
+use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::placement::Placement;
 
 /// TouchDrop on two cores. The LLC is small (12 ways of 64 KiB), so that rings outgrow it quickly.
@@ -222,15 +223,16 @@ fn dram_bandwidth_never_exceeds_the_channels_peak() {
 fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let s = scenario(&Touch::default().text());
     let mut r = Rig::new(&common::small(), 0b1111);
-    let mut nic = Nic::new(&s.platform.nic, 1);
-    nic.attach(0, true, r.rx, 16, 4);
-    nic.attach(0, false, r.tx, 1, 4);
+    let mut nic = Nic::integrated(&s.platform.nic, 1);
+    nic.attach_receive(0, r.rx, 16, 4);
+    nic.attach_transmit(0, r.tx, 1, 4);
     let packet = Packet { lines: 4, uses: 1, ..Packet::default() };
     let verdicts: Vec<_> = (0..20).map(|_| nic.arrive(&mut r.m.cal, packet, Time::ns(1))).collect();
     assert!(verdicts[..16].iter().all(Result::is_ok));
-    assert!(verdicts[16..].iter().all(|v| *v == Err(Drop::RingFull)));
-    let c = &nic.counts;
-    assert_eq!((c.offered, c.accepted, c.ring_full, c.proactive), (20, 16, 4, 0));
+    assert!(verdicts[16..].iter().all(|v| *v == Err(DropCause::NoDescriptor)));
+    assert_eq!((nic.counts.offered, nic.counts.accepted), (20, 16));
+    let losses: Vec<_> = nic.drops.losses().map(|l| (l.place, l.cause, l.count)).collect();
+    assert_eq!(losses, [(DropPlace::DescriptorRing, DropCause::NoDescriptor, 4)]);
     let mut ids = Vec::new();
     let mut m = Machine::new(r.m.mem, Vec::new(), nic, None, Placement::new(&s.placement));
     m.cal = r.m.cal;
@@ -241,18 +243,20 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     }
     assert_eq!(ids.len(), 16);
     // one buffer comes back: one packet fits, into that buffer, at the end of the ring
-    m.nic.free_rx(ids[3]);
+    m.nic.release(ids[3]);
+    assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(DropCause::NoDescriptor), "nobody handed it to the NIC");
+    m.nic.replenish(0, 1, m.now);
     assert!(m.nic.arrive(&mut m.cal, packet, m.now).is_ok());
-    assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(Drop::RingFull));
+    assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(DropCause::NoDescriptor));
 }
 
 #[test]
 fn rings_start_at_the_slots_they_are_told() {
     let s = scenario(&Touch::default().text());
     let mut r = Rig::new(&common::small(), 0b1111);
-    let mut nic = Nic::new(&s.platform.nic, 1);
-    nic.attach(0, true, r.rx, 16, 4);
-    nic.attach(0, false, r.tx, 8, 4);
+    let mut nic = Nic::integrated(&s.platform.nic, 1);
+    nic.attach_receive(0, r.rx, 16, 4);
+    nic.attach_transmit(0, r.tx, 8, 4);
     nic.start_at(0, 15, 7);
     let mut seen = Vec::new();
     for _ in 0..3 {

@@ -1,7 +1,7 @@
 //! One elastic traffic generator in front of three cache levels and DRAM, as gem5's `TrafficGen` drives
 //! them.
 
-use hostnet::kernel::units::{Size, Span};
+use hostnet::kernel::units::{Freq, Size, Span};
 use hostnet::kernel::{Clock, Event, Stream, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
@@ -128,6 +128,7 @@ fn hierarchy() -> HierarchySpec {
         },
         // The reference's own unloaded rows, 69.2 - 51.3 ns, less 44 cycles of look-ups: what its
         // crossbars and cache responses take together, both ways.
+        uncore_clock: Freq(3_000_000_000),
         noc_cycles: 5,
     }
 }
@@ -252,7 +253,7 @@ impl Generator {
                 }
                 Signal::Outside(Event::Timer(slot)) => self.respond_now(slot as u8, now),
                 Signal::Answer(id) => {
-                    let t = self.m.mem.answered(id, now);
+                    let t = self.m.mem.answered(&mut self.m.cal, id, now);
                     let write = self.mshrs[t.record as usize].write;
                     self.m.mem.fill(&mut self.m.cal, 0, &t, write, now);
                     self.respond(t.record, now);

@@ -3,8 +3,8 @@
 use super::{lines, Answer, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::memory::region::{Kind as Region, Sharing};
-use crate::traffic::pcap::{Capture, Kind};
+use crate::memory::region::{Kind, Sharing};
+use crate::traffic::pcap::{Capture, Command};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -82,19 +82,19 @@ impl Memcached {
                 u64::from(value.unwrap_or(0))
             };
             let mut bytes = 64u64; // frame header and status line
-            let set = match p.kind {
-                Kind::Get { key_hash, value_len, more, .. } => {
+            let set = match p.command {
+                Command::Get { key_hash, value_len, more, .. } => {
                     bytes += add(key_hash, value_len, false);
                     for k in capture.more_keys(more) {
                         bytes += add(k.hash, k.value_len, false);
                     }
                     false
                 }
-                Kind::Set { key_hash, value_len, .. } => {
+                Command::Set { key_hash, value_len, .. } => {
                     add(key_hash, Some(value_len), true);
                     true
                 }
-                Kind::Other => false,
+                Command::Other => false,
             };
             requests.push(Request {
                 set,
@@ -108,7 +108,7 @@ impl Memcached {
         let item_count = ids.len().max(1) as u64;
         let buckets = (item_count * populations).next_power_of_two();
         let mut region = |n: u64| {
-            let r = site.map.add(n, Region::App, Sharing::Shared, site.tenant);
+            let r = site.map.add(n, Kind::App, Sharing::Shared, site.tenant);
             site.map.get(r).base
         };
         Ok(Memcached {

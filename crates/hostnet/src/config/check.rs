@@ -3,7 +3,7 @@
 use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, TenantSpec, Timing, WaysSpec};
 use crate::app::AppSpec;
 use crate::memory::dram::Controller;
-use crate::placement::{ddio, resq, Policy};
+use crate::placement::{ddio, resq, Policy, SweepTx};
 
 type Check = Result<(), String>;
 
@@ -114,6 +114,7 @@ fn placement(s: &Scenario) -> Check {
             format!("placement.iat.shrink_below = {} is above grow_above = {}", i.shrink_below, i.grow_above)
         })?;
     }
+    policy_has_a_device(s)?;
     let r = &s.rings;
     need(r.rx_buffers.is_power_of_two(), || {
         let up = r.rx_buffers.max(1).next_power_of_two();
@@ -125,6 +126,26 @@ fn placement(s: &Scenario) -> Check {
     }
     positive("rings.buffer_size", r.buffer_size.0)?;
     need(r.buffer_size.0 <= 64 << 10, || format!("rings.buffer_size = \"{}\" is more than 64 KiB", r.buffer_size))
+}
+
+/// What a policy does with receive rings and transmit buffers of queue pairs needs a tenant that serves packets.
+fn policy_has_a_device(s: &Scenario) -> Check {
+    if s.tenants.iter().any(serves) || s.peripherals.is_empty() {
+        return Ok(());
+    }
+    let p = &s.placement;
+    let asked = [
+        ("placement.resq = true", p.resq, "caps receive rings of queue pairs"),
+        ("placement.sweep_rx = true", p.sweep_rx, "relinquishes receive buffers of queue pairs"),
+        ("placement.sweep_tx", p.sweep_tx != SweepTx::None, "sweeps transmit buffers of queue pairs"),
+        ("rings.proactive_drop", s.rings.proactive_drop > 0, "drops packets at queue pairs"),
+    ];
+    match asked.iter().find(|a| a.1) {
+        Some((key, _, what)) => {
+            Err(format!("{key} {what}, and no tenant here has any: beside a [[peripheral]] choose policy, ways or iat"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn tenants(s: &Scenario) -> Check {

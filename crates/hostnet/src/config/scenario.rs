@@ -3,8 +3,7 @@
 use crate::app::AppSpec;
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
-use crate::device::netdev::EthernetSpec;
-use crate::device::nic::NicSpec;
+use crate::device::nic::{EthernetSpec, NicSpec};
 use crate::device::pcie::PcieSpec;
 use crate::device::roce::RoceSpec;
 use crate::device::ssd::SsdSpec;

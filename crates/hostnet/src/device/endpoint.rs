@@ -1,10 +1,12 @@
 //! What a PCIe port has behind it: any device that moves lines to or from memory, as its port sees it.
 
-use super::netdev::NetDev;
+use super::nic::Nic;
 use super::roce::Roce;
 use super::ssd::Ssd;
-use crate::kernel::units::Bandwidth;
-use crate::kernel::Time;
+use crate::kernel::units::{Bandwidth, Size};
+use crate::kernel::{Events, Time};
+use crate::memory::Tag;
+use crate::meter::drops::Ledger;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,45 +55,13 @@ pub(super) fn check_link(link: Bandwidth) -> Result<(), String> {
     Ok(())
 }
 
-/// Time of `bytes` on a link.
-pub(super) fn on_link(bytes: u64, link: Bandwidth) -> Time {
-    Time((u128::from(bytes) * 8_000_000_000_000 / u128::from(link.0)) as u64)
-}
-
-/// A NIC's receive buffer.
-#[derive(Clone)]
-pub(super) struct ReceiveBuffer {
-    limit: u64,
-    held: u64,
-    peak: u64,
-}
-
-impl ReceiveBuffer {
-    pub fn new(limit: u64) -> ReceiveBuffer {
-        ReceiveBuffer { limit, held: 0, peak: 0 }
+/// # Errors
+/// One clause with key and value.
+pub(super) fn check_buffer(buffer: Size) -> Result<(), String> {
+    if buffer.0 > 1 << 30 {
+        return Err(format!("receive_buffer = \"{buffer}\" is above 1 GiB"));
     }
-    /// False when `bytes` more do not fit.
-    pub fn take(&mut self, bytes: u64) -> bool {
-        if self.held + bytes > self.limit {
-            return false;
-        }
-        self.held += bytes;
-        self.peak = self.peak.max(self.held);
-        true
-    }
-    pub fn give_back(&mut self, bytes: u64) {
-        self.held -= bytes;
-    }
-    pub fn held(&self) -> u64 {
-        self.held
-    }
-    /// Most bytes held since the restart.
-    pub fn peak(&self) -> u64 {
-        self.peak
-    }
-    pub fn restart_meters(&mut self) {
-        self.peak = self.held;
-    }
+    Ok(())
 }
 
 /// Which way the DMA goes. A storage read writes memory.
@@ -104,9 +74,18 @@ pub enum Direction {
     P2mWrite,
 }
 
-/// What a device would move next.
+impl Direction {
+    pub fn other(self) -> Direction {
+        match self {
+            Direction::P2mRead => Direction::P2mWrite,
+            Direction::P2mWrite => Direction::P2mRead,
+        }
+    }
+}
+
+/// What a device would move next, one way.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Next {
+pub enum Offer {
     /// Up to this many consecutive lines.
     Lines(u32),
     /// Nothing before then.
@@ -115,72 +94,78 @@ pub enum Next {
     Nothing,
 }
 
-/// A device. Its port asks `next`, then `pace` and `take`, and says `done` per line written or per request read.
+/// Lines that a device has handed to its port.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Piece {
+    pub line: u64,
+    /// What the device knows them by.
+    pub slot: u16,
+    /// Steering tag of their packet: what the device tells placement about them.
+    pub tag: Tag,
+}
+
+/// A device, full duplex. Its port asks `next` of each way, then `take`, and says `done` per line written or per request
+/// read; either way goes on while the other waits.
 #[derive(Clone)]
 pub enum Endpoint {
     Ssd(Ssd),
     Roce(Roce),
-    NetDev(NetDev),
+    Nic(Box<Nic>),
 }
 
 impl Endpoint {
-    pub fn op(&self) -> Direction {
+    pub fn next(&mut self, way: Direction, now: Time) -> Offer {
         match self {
-            Endpoint::Ssd(d) => d.op,
-            Endpoint::Roce(d) => d.op,
-            Endpoint::NetDev(_) => Direction::P2mWrite,
+            Endpoint::Ssd(d) if d.op == way => d.next(now),
+            Endpoint::Roce(d) if d.op == way => d.next(now),
+            Endpoint::Nic(d) => d.next(way, now),
+            _ => Offer::Nothing,
         }
     }
 
-    pub fn next(&mut self, now: Time) -> Next {
+    /// Moves the first `n` of the lines that `next` promised.
+    pub fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece {
+        debug_assert!(matches!(self.next(way, now), Offer::Lines(m) if m >= n), "more lines than promised");
         match self {
-            Endpoint::Ssd(d) => d.next(now),
-            Endpoint::Roce(d) => d.next(now),
-            Endpoint::NetDev(d) => d.offer(),
-        }
-    }
-
-    /// The device is at work on `n` lines from `now` on.
-    pub fn pace(&mut self, n: u32, now: Time) {
-        match self {
-            Endpoint::Ssd(d) => d.pace(n, now),
-            Endpoint::Roce(d) => d.pace(n, now),
-            Endpoint::NetDev(d) => d.leave(n),
-        }
-    }
-
-    /// Moves the first `n` of the lines that `next` promised: (first line, slot).
-    pub fn take(&mut self, n: u32) -> (u64, u8) {
-        match self {
-            Endpoint::Ssd(d) => d.take(n),
-            Endpoint::Roce(d) => (d.take(n), 0),
-            Endpoint::NetDev(d) => d.take(n),
+            Endpoint::Ssd(d) => d.take(n, now),
+            Endpoint::Roce(d) => d.take(n, now),
+            Endpoint::Nic(d) => d.move_lines(way, n, now),
         }
     }
 
     /// `n` lines of `slot` are done; true when the device may have more to do because of it.
-    pub fn done(&mut self, slot: u8, n: u32, now: Time) -> bool {
+    pub fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+        debug_assert!(self.moves(way), "the device moves nothing {way:?}");
         match self {
             Endpoint::Ssd(d) => d.done(slot, n, now),
             Endpoint::Roce(d) => d.done(n, now),
-            Endpoint::NetDev(d) => {
-                d.done(slot, n);
-                false
-            }
+            Endpoint::Nic(d) => d.moved(cal, way, slot, n, now),
         }
     }
 
-    /// Some lines that the device moves, without timing: (first line, lines), for caches that are being warmed.
-    pub fn at_once(&mut self) -> Option<(u64, u32)> {
+    /// Whether the device ever moves lines that way.
+    pub fn moves(&self, way: Direction) -> bool {
         match self {
-            Endpoint::Ssd(d) => {
-                let Next::Lines(n) = d.next(Time::ZERO) else { return None };
-                let (line, slot) = d.take(n);
-                d.done(slot, n, Time::ZERO);
-                Some((line, n))
-            }
+            Endpoint::Ssd(d) => d.op == way,
+            Endpoint::Roce(d) => d.op == way,
+            Endpoint::Nic(_) => true,
+        }
+    }
+
+    /// Whether it finds work of its own, which must be stopped before it comes to rest.
+    pub fn makes_work(&self) -> bool {
+        matches!(self, Endpoint::Ssd(_) | Endpoint::Roce(_))
+    }
+
+    /// Some lines that the device writes, without timing: (first line, lines), for caches that are being warmed.
+    pub fn write_at_once(&mut self) -> Option<(u64, u32)> {
+        if !self.moves(Direction::P2mWrite) {
+            return None;
+        }
+        match self {
+            Endpoint::Ssd(d) => d.at_once(),
             Endpoint::Roce(d) => Some(d.at_once()),
-            Endpoint::NetDev(_) => None,
+            Endpoint::Nic(_) => None,
         }
     }
 
@@ -189,7 +174,16 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(d) => d.completed,
             Endpoint::Roce(d) => d.completed,
-            Endpoint::NetDev(d) => d.counts.delivered,
+            Endpoint::Nic(d) => d.counts.delivered,
+        }
+    }
+
+    /// What it has lost.
+    pub fn drops(&self) -> Option<&Ledger> {
+        match self {
+            Endpoint::Ssd(_) => None,
+            Endpoint::Roce(d) => Some(d.drops()),
+            Endpoint::Nic(d) => Some(&d.drops),
         }
     }
 
@@ -197,7 +191,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(_) => {}
             Endpoint::Roce(d) => d.restart_meters(now),
-            Endpoint::NetDev(d) => d.restart_meters(),
+            Endpoint::Nic(d) => d.restart_meters(now),
         }
     }
 
@@ -207,7 +201,7 @@ impl Endpoint {
         match self {
             Endpoint::Ssd(_) => Ok(()),
             Endpoint::Roce(d) => d.check(),
-            Endpoint::NetDev(d) => d.check(),
+            Endpoint::Nic(d) => d.check(),
         }
     }
 }

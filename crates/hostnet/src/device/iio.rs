@@ -1,17 +1,27 @@
 //! Integrated I/O controllers: each a read and a write buffer of one entry per cache line between PCIe ports
 //! and the home agent. An entry is a credit of the P2M-Read or P2M-Write domain.
 //!
+//! A port is full duplex: its device offers writes and read requests at once. They share the link up and take turns on it;
+//! completions have the link down.
+//!
+//! ```text
+//!   device --write TLPs, read requests--> up --> write / read entries --> home agent
+//!   device <---------completions--------- down <----- data, in order of addresses
+//! ```
+//!
 //! Times are the IIO's own. A device sees credits and completions a flight time later, and its packets
 //! take another to come back: what it does next is therefore due two flight times after its cause.
 
-use super::endpoint::{Direction, Endpoint, Next};
-use super::netdev::NetDev;
-use super::pcie::{Link, PcieSpec, Wire};
+use super::endpoint::{Direction, Endpoint, Offer, Piece};
+use super::nic::{Nic, Packet};
+use super::pcie::{Framing, PcieSpec, NON_POSTED, POSTED};
 use crate::flow::domain::{Domain, Reading};
+use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, Time};
 use crate::memory::stats::Class;
-use crate::memory::{Agent, Memory, Op, Txn, LINE};
+use crate::memory::{Agent, Memory, Op, Tag, Txn, LINE};
+use crate::meter::drops::DropCause;
 use crate::placement::{Placement, Transfer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,17 +54,34 @@ fn one() -> u32 {
     1
 }
 
+/// Bytes that a doorbell writes to a register.
+const DOORBELL: u32 = 8;
+
 /// A line of a packet that has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Want {
     line: u64,
     who: u32,
+    tag: Tag,
 }
 
-/// A packet on its way up.
+impl Want {
+    fn transfer(&self) -> Transfer {
+        Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.line) }
+    }
+}
+
+impl Piece {
+    /// What each of its first `n` lines asks for.
+    fn lines(self, n: u32, who: u32) -> impl Iterator<Item = Want> {
+        (self.line..self.line + u64::from(n)).map(move |line| Want { line, who, tag: self.tag })
+    }
+}
+
+/// A transaction-layer packet on its way up.
 #[derive(Clone, Copy, Debug)]
-enum Packet {
-    Write { line: u64, lines: u32, slot: u8 },
+enum Tlp {
+    Write(Piece, u32),
     Read { job: u32 },
 }
 
@@ -62,8 +89,7 @@ enum Packet {
 #[derive(Clone, Copy, Debug, Default)]
 struct Job {
     port: u16,
-    slot: u8,
-    line: u64,
+    piece: Piece,
     lines: u32,
     /// Lines that have come, as a mask, and lines handed to the link.
     here: u64,
@@ -76,26 +102,35 @@ struct Job {
 #[derive(Clone)]
 struct Port {
     device: Endpoint,
-    link: Link,
-    up: Wire,
-    down: Wire,
-    on_wire: Option<Packet>,
-    /// An event of this port is due.
-    pending: bool,
-    /// Posted-data credits left, and when those on their way back arrive.
-    posted: u32,
-    posted_limit: u32,
-    returning: VecDeque<Time>,
-    /// Credits that the next write needs; 0 when it does not wait for any.
-    short: u32,
-    non_posted: u32,
-    tags: u32,
+    framing: Framing,
+    /// Grants posted credits, in lines of data, and non-posted ones, in requests.
+    up: Link,
+    down: Link,
+    /// Read requests that the device may have under way.
+    tags: Credits,
+    /// The packet on the link up, which is free again when it has arrived.
+    on_wire: Option<Tlp>,
+    /// What each way waits for, by `Direction`.
+    holds: [Hold; 2],
+    /// The way that goes first when both have something.
+    turn: Direction,
     moved: u64,
+}
+
+/// Why a port does not ask its device for more, one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Hold {
+    /// It does.
+    Open,
+    /// `Event::Turn` will tell it to.
+    Timer,
+    /// So many posted credits are missing, and when they come back is not known.
+    Credits(u32),
 }
 
 /// One controller's buffers, and the lines that wait for an entry.
 #[derive(Clone)]
-struct Stack {
+struct Controller {
     write: Domain,
     read: Domain,
     writes: VecDeque<Want>,
@@ -104,7 +139,7 @@ struct Stack {
     free: Time,
 }
 
-impl Stack {
+impl Controller {
     /// When a line that has an entry now leaves.
     #[inline]
     fn leave(&mut self, now: Time, interval: Time) -> Time {
@@ -116,7 +151,7 @@ impl Stack {
 
 #[derive(Clone)]
 pub struct Iio {
-    stacks: Vec<Stack>,
+    controllers: Vec<Controller>,
     to_cha: Time,
     line_interval: Time,
     ports: Vec<Port>,
@@ -132,20 +167,16 @@ impl Iio {
     pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Endpoint, u32, u32)>) -> Iio {
         let port = |(device, lanes, tags): (Endpoint, u32, u32)| Port {
             device,
-            link: Link::new(pcie, lanes),
-            up: Wire::default(),
-            down: Wire::default(),
+            framing: pcie.framing(),
+            up: pcie.up(lanes),
+            down: pcie.down(lanes),
+            tags: Credits::new(tags),
             on_wire: None,
-            pending: false,
-            posted: pcie.posted(lanes),
-            posted_limit: pcie.posted(lanes),
-            returning: VecDeque::with_capacity(pcie.posted(lanes) as usize),
-            short: 0,
-            non_posted: pcie.non_posted(lanes),
-            tags,
+            holds: [Hold::Open; 2],
+            turn: Direction::P2mWrite,
             moved: 0,
         };
-        let stack = |_| Stack {
+        let controller = |_| Controller {
             write: Domain::new(s.write_buffer),
             read: Domain::new(s.read_buffer),
             writes: VecDeque::with_capacity(1024),
@@ -153,7 +184,7 @@ impl Iio {
             free: Time::ZERO,
         };
         Iio {
-            stacks: (0..s.count).map(stack).collect(),
+            controllers: (0..s.count).map(controller).collect(),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
             ports: devices.into_iter().map(port).collect(),
@@ -172,86 +203,102 @@ impl Iio {
         }
     }
 
-    fn post(&mut self, cal: &mut Events, p: usize, at: Time) {
-        self.ports[p].pending = true;
-        cal.push(at, Event::Tlp(p as u16));
+    /// Port `p` asks its device again at `at`.
+    fn wait_until(&mut self, cal: &mut Events, p: usize, way: Direction, at: Time) {
+        self.ports[p].holds[way as usize] = Hold::Timer;
+        cal.push(at, Event::Turn { port: p as u16, way: way as u8 });
     }
 
     /// The device on port `p` sends its next packet, if it may.
     fn launch(&mut self, cal: &mut Events, p: usize, now: Time) {
-        let port = &mut self.ports[p];
-        if port.pending || self.stopped {
+        let port = &self.ports[p];
+        if port.on_wire.is_some() || (self.stopped && port.device.makes_work()) {
             return;
         }
-        let lines = match port.device.next(now) {
-            Next::Lines(n) => n,
-            Next::At(t) => return self.post(cal, p, t),
-            Next::Nothing => return,
-        };
-        let end = match port.device.op() {
-            Direction::P2mWrite => {
-                let n = lines.min(port.link.payload / LINE as u32);
-                while port.returning.front().is_some_and(|t| *t <= now) {
-                    port.returning.pop_front();
-                    port.posted += 1;
-                }
-                if port.posted < n {
-                    let missing = n - port.posted;
-                    port.short = missing;
-                    if let Some(t) = port.returning.get(missing as usize - 1).copied() {
-                        port.short = 0;
-                        self.post(cal, p, t);
-                    }
-                    return;
-                }
-                port.posted -= n;
-                port.device.pace(n, now);
-                let (line, slot) = port.device.take(n);
-                port.on_wire = Some(Packet::Write { line, lines: n, slot });
-                port.up.send(now, port.link.write(n * LINE as u32))
-            }
-            Direction::P2mRead => {
-                if port.tags == 0 || port.non_posted == 0 {
-                    return; // the end of a request, or of its wait for entries, goes on
-                }
-                port.tags -= 1;
-                port.non_posted -= 1;
-                let n = lines.min(port.link.request / LINE as u32);
-                port.device.pace(n, now);
-                let (line, slot) = port.device.take(n);
-                let job = Job { port: p as u16, slot, line, lines: n, entries: n, ..Job::default() };
-                let id = match self.spare.pop() {
-                    Some(id) => {
-                        self.jobs[id as usize] = job;
-                        id
-                    }
-                    None => {
-                        self.jobs.push(job);
-                        (self.jobs.len() - 1) as u32
-                    }
-                };
-                let port = &mut self.ports[p];
-                port.on_wire = Some(Packet::Read { job: id });
-                port.up.send(now, port.link.read_request())
-            }
-        };
-        self.post(cal, p, end);
+        let first = port.turn;
+        if !self.send(cal, p, first, now) {
+            self.send(cal, p, first.other(), now);
+        }
     }
 
-    /// `Event::Tlp`: the packet on port `p`'s wire has arrived, and the device goes on.
+    /// A packet of one way sets out; false when there is none that may.
+    fn send(&mut self, cal: &mut Events, p: usize, way: Direction, now: Time) -> bool {
+        let port = &mut self.ports[p];
+        if port.holds[way as usize] != Hold::Open {
+            return false;
+        }
+        let lines = match port.device.next(way, now) {
+            Offer::Lines(n) => n,
+            Offer::At(t) => {
+                self.wait_until(cal, p, way, t);
+                return false;
+            }
+            Offer::Nothing => return false,
+        };
+        let end = match way {
+            Direction::P2mWrite => {
+                let n = lines.min(port.framing.payload / LINE as u32);
+                match port.up.take(POSTED, n, now) {
+                    Ok(()) => {}
+                    Err(Wait::Until(t)) => {
+                        self.wait_until(cal, p, way, t);
+                        return false;
+                    }
+                    Err(Wait::Return) => {
+                        port.holds[way as usize] = Hold::Credits(n);
+                        return false;
+                    }
+                }
+                port.on_wire = Some(Tlp::Write(port.device.take(way, n, now), n));
+                port.up.send(port.framing.write(n * LINE as u32), now)
+            }
+            Direction::P2mRead => {
+                if port.tags.free() == 0 || port.up.take(NON_POSTED, 1, now).is_err() {
+                    return false; // the end of a request, or of its wait for entries, goes on
+                }
+                port.tags.take(1, now).expect("one is free");
+                let n = lines.min(port.framing.request / LINE as u32);
+                let piece = port.device.take(way, n, now);
+                let job = Job { port: p as u16, piece, lines: n, entries: n, ..Job::default() };
+                let job = self.job(job);
+                let port = &mut self.ports[p];
+                port.on_wire = Some(Tlp::Read { job });
+                port.up.send(port.framing.read_request.into(), now)
+            }
+        };
+        self.ports[p].turn = way.other();
+        cal.push(end, Event::Tlp(p as u16));
+        true
+    }
+
+    fn job(&mut self, job: Job) -> u32 {
+        if let Some(id) = self.spare.pop() {
+            self.jobs[id as usize] = job;
+            return id;
+        }
+        self.jobs.push(job);
+        (self.jobs.len() - 1) as u32
+    }
+
+    /// `Event::Turn`: what one way of port `p` waited for is there.
+    pub fn on_turn(&mut self, cal: &mut Events, p: usize, way: u8, now: Time) {
+        self.ports[p].holds[usize::from(way)] = Hold::Open;
+        self.launch(cal, p, now);
+    }
+
+    /// `Event::Tlp`: the packet on port `p`'s link has arrived, and the device goes on.
     pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, p: usize, now: Time) {
-        self.ports[p].pending = false;
         match self.ports[p].on_wire.take() {
-            Some(Packet::Write { line, lines, slot }) => {
-                let who = (p as u32) << 8 | u32::from(slot);
-                let c = self.stack_of(p);
-                self.stacks[c].writes.extend((0..u64::from(lines)).map(|i| Want { line: line + i, who }));
+            Some(Tlp::Write(piece, lines)) => {
+                let who = (p as u32) << 16 | u32::from(piece.slot);
+                let c = self.controller_of(p);
+                self.controllers[c].writes.extend(piece.lines(lines, who));
                 self.enter_writes(mem, cal, placement, c, now);
             }
-            Some(Packet::Read { job }) => {
+            Some(Tlp::Read { job }) => {
                 let j = self.jobs[job as usize];
-                let c = self.stack_of(p);
-                self.stacks[c].reads.extend((0..u64::from(j.lines)).map(|i| Want { line: j.line + i, who: job }));
+                let c = self.controller_of(p);
+                self.controllers[c].reads.extend(j.piece.lines(j.lines, job));
                 self.enter_reads(mem, cal, placement, c, now);
             }
             None => {}
@@ -261,35 +308,36 @@ impl Iio {
 
     /// The controller that a port belongs to.
     #[inline]
-    fn stack_of(&self, p: usize) -> usize {
-        p % self.stacks.len()
+    fn controller_of(&self, p: usize) -> usize {
+        p % self.controllers.len()
     }
 
     fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
-        let stack = &mut self.stacks[c];
-        while stack.write.free() > 0 {
-            let Some(w) = stack.writes.pop_front() else { break };
-            stack.write.take(now);
-            let at = stack.leave(now, self.line_interval) + self.to_cha;
-            let to = placement.write(&Transfer::of(Agent::Io, w.line));
-            mem.send(cal, at, Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now));
+        let ctl = &mut self.controllers[c];
+        while ctl.write.free() > 0 {
+            let Some(w) = ctl.writes.pop_front() else { break };
+            ctl.write.take(now);
+            let at = ctl.leave(now, self.line_interval) + self.to_cha;
+            let to = placement.write(&w.transfer());
+            let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now);
+            mem.send(cal, at, Txn { tag: w.tag, ..t });
         }
     }
 
     fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
-        while self.stacks[c].read.free() > 0 {
-            let stack = &mut self.stacks[c];
-            let Some(w) = stack.reads.pop_front() else { break };
-            stack.read.take(now);
-            let at = stack.leave(now, self.line_interval) + self.to_cha;
-            let from = placement.read(&Transfer::of(Agent::Io, w.line));
+        while self.controllers[c].read.free() > 0 {
+            let ctl = &mut self.controllers[c];
+            let Some(w) = ctl.reads.pop_front() else { break };
+            ctl.read.take(now);
+            let at = ctl.leave(now, self.line_interval) + self.to_cha;
+            let from = placement.read(&w.transfer());
             let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
-            mem.send(cal, at, Txn { from, ..t });
+            mem.send(cal, at, Txn { from, tag: w.tag, ..t });
             let j = &mut self.jobs[w.who as usize];
             j.entries -= 1;
             if j.entries == 0 {
                 let p = usize::from(j.port);
-                self.ports[p].non_posted += 1;
+                self.ports[p].up.credits_mut(NON_POSTED).give(1, now);
                 self.launch(cal, p, now);
             }
         }
@@ -298,26 +346,27 @@ impl Iio {
     /// `Event::Fill`: the home agent has answered for a line.
     pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, t: &Txn, now: Time) {
         let p = self.port_of(t);
-        let c = self.stack_of(p);
+        let c = self.controller_of(p);
         if t.op == Op::DmaWrite {
-            self.stacks[c].write.give(now, t.issued);
+            self.controllers[c].write.give(now, t.issued);
             let port = &mut self.ports[p];
             port.moved += 1;
-            let back = now + port.link.flight * 2;
-            port.returning.push_back(back);
-            if port.short > 0 && port.returning.len() >= port.short as usize {
-                let at = port.returning[port.short as usize - 1];
-                port.short = 0;
-                self.post(cal, p, at);
+            let back = now + port.up.flight * 2;
+            let posted = port.up.credits_mut(POSTED);
+            posted.give_at(1, back);
+            if let Hold::Credits(n) = port.holds[Direction::P2mWrite as usize] {
+                if let Wait::Until(at) = posted.wait_for(n) {
+                    self.wait_until(cal, p, Direction::P2mWrite, at);
+                }
             }
-            self.end_lines(cal, p, t.who as u8, 1, now);
+            self.end_lines(cal, p, Direction::P2mWrite, (t.who as u16, 1), now);
             return self.enter_writes(mem, cal, placement, c, now);
         }
-        self.stacks[c].read.give(now, t.issued);
+        self.controllers[c].read.give(now, t.issued);
         let j = &mut self.jobs[t.who as usize];
-        j.here |= 1 << (t.line - j.line);
+        j.here |= 1 << (t.line - j.piece.line);
         let port = &mut self.ports[p];
-        let payload = port.link.payload / LINE as u32;
+        let payload = port.framing.payload / LINE as u32;
         while j.sent < j.lines {
             // Completions keep the order of addresses within a request.
             let n = payload.min(j.lines - j.sent);
@@ -325,10 +374,10 @@ impl Iio {
             if j.here & want != want {
                 break;
             }
-            let end = port.down.send(now, port.link.completion(n * LINE as u32));
+            let end = port.down.send(port.framing.completion(n * LINE as u32), now);
             j.sent += n;
             if j.sent == j.lines {
-                cal.push(end + port.link.flight * 2, Event::Completed(t.who));
+                cal.push(end + port.down.flight * 2, Event::Completed(t.who));
             }
         }
         self.enter_reads(mem, cal, placement, c, now);
@@ -339,25 +388,24 @@ impl Iio {
         let j = self.jobs[job as usize];
         self.spare.push(job);
         let p = usize::from(j.port);
-        self.ports[p].tags += 1;
+        self.ports[p].tags.give(1, now);
         self.ports[p].moved += u64::from(j.lines);
-        self.end_lines(cal, p, j.slot, j.lines, now);
+        self.end_lines(cal, p, Direction::P2mRead, (j.piece.slot, j.lines), now);
         self.launch(cal, p, now);
     }
 
-    fn end_lines(&mut self, cal: &mut Events, p: usize, slot: u8, n: u32, now: Time) {
-        let port = &mut self.ports[p];
-        if port.device.done(slot, n, now) && port.short == 0 {
+    fn end_lines(&mut self, cal: &mut Events, p: usize, way: Direction, (slot, n): (u16, u32), now: Time) {
+        if self.ports[p].device.done(cal, way, slot, n, now) {
             self.launch(cal, p, now);
         }
     }
 
     /// Moves `lines` lines of each writing device without timing.
     pub fn write_at_once(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, lines: u64) {
-        for port in self.ports.iter_mut().filter(|p| p.device.op() == Direction::P2mWrite) {
+        for port in &mut self.ports {
             let mut moved = 0;
             while moved < lines {
-                let Some((line, n)) = port.device.at_once() else { break };
+                let Some((line, n)) = port.device.write_at_once() else { break };
                 let to = placement.write(&Transfer::of(Agent::Io, line));
                 let t = Txn::dma_write(Agent::Io, Class::IoWr, to, line, n as u16, 0, Time::ZERO);
                 mem.dma_at_once(cal, &t);
@@ -372,28 +420,42 @@ impl Iio {
 
     pub fn restart_meters(&mut self, now: Time) {
         self.since = now;
-        for s in &mut self.stacks {
+        for s in &mut self.controllers {
             s.write.restart(now);
             s.read.restart(now);
         }
         self.completed_before = self.completed();
         for p in &mut self.ports {
             p.moved = 0;
-            p.up.restart();
-            p.down.restart();
+            p.up.restart(now);
+            p.down.restart(now);
+            p.tags.restart(now);
             p.device.restart_meters(now);
         }
     }
 
     /// The write buffers and the read buffers of the controllers.
     pub fn buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
-        self.stacks.iter().map(|s| (&s.write, &s.read))
+        self.controllers.iter().map(|s| (&s.write, &s.read))
     }
 
     /// All write buffers together, and all read buffers.
     pub fn readings(&self, now: Time) -> [Option<Reading>; 2] {
-        let all = |f: fn(&Stack) -> &Domain| Reading::together(self.stacks.iter().map(|s| f(s).read(now)));
+        let all = |f: fn(&Controller) -> &Domain| Reading::together(self.controllers.iter().map(|s| f(s).read(now)));
         [all(|s| &s.write), all(|s| &s.read)]
+    }
+
+    /// The links and the credits of all ports together, by name.
+    pub fn link_readings(&self, now: Time) -> impl Iterator<Item = (&'static str, Reading)> + '_ {
+        let parts: [(&str, fn(&Port, Time) -> Reading); 5] = [
+            ("PCIe up", |p, now| p.up.read(now)),
+            ("PCIe down", |p, now| p.down.read(now)),
+            ("PCIe posted credits", |p, now| p.up.credits(POSTED).read(now)),
+            ("PCIe non-posted credits", |p, now| p.up.credits(NON_POSTED).read(now)),
+            ("PCIe tags", |p, now| p.tags.read(now)),
+        ];
+        let all = move |f: fn(&Port, Time) -> Reading| Reading::together(self.ports.iter().map(|p| f(p, now)));
+        parts.into_iter().filter_map(move |(name, f)| Some((name, all(f).filter(|r| r.arrival_rate > 0.0)?)))
     }
 
     /// Since the restart: lines moved, blocks completed.
@@ -404,23 +466,53 @@ impl Iio {
     /// Share of time that the ports carried packets, up and down.
     pub fn utilisation(&self, now: Time) -> (f64, f64) {
         let span = (now - self.since).0.max(1) as f64 * self.ports.len().max(1) as f64;
-        let sum = |f: fn(&Port) -> &Wire| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>() as f64 / span;
+        let sum = |f: fn(&Port) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>() as f64 / span;
         (sum(|p| &p.up), sum(|p| &p.down))
     }
 
-    /// The Ethernet NIC, if there is one, and its port.
-    pub fn netdev(&mut self) -> Option<(usize, &mut NetDev)> {
+    /// The NIC that is attached to a port, if there is one, and its port.
+    pub fn nic(&mut self) -> Option<(usize, &mut Nic)> {
         self.ports.iter_mut().enumerate().find_map(|(i, p)| match &mut p.device {
-            Endpoint::NetDev(d) => Some((i, d)),
+            Endpoint::Nic(d) => Some((i, &mut **d)),
             _ => None,
         })
+    }
+
+    /// A packet comes off the wire of that NIC.
+    ///
+    /// # Errors
+    /// The cause, when it is dropped at once.
+    pub fn arrive(&mut self, cal: &mut Events, packet: Packet, now: Time) -> Result<(), DropCause> {
+        let (port, nic) = self.nic().expect("a NIC on a port");
+        nic.arrive(cal, packet, now)?;
+        self.launch(cal, port, now);
+        Ok(())
+    }
+
+    /// A doorbell for packet `id`'s reply is here: it goes down the link to that NIC.
+    pub fn post(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let (port, nic) = self.nic().expect("a NIC on a port");
+        nic.ring(id);
+        let port = &mut self.ports[port];
+        let end = port.down.send(port.framing.write(DOORBELL), now);
+        cal.push(end + port.down.flight * 2, Event::NicTx(id));
+    }
+
+    /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
+    pub fn on_nic_tx(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
+        let (port, nic) = self.nic().expect("a NIC on a port");
+        if nic.on_tx_port(id, now) {
+            return true;
+        }
+        self.launch(cal, port, now);
+        false
     }
 
     /// The port of the device that asked for a line.
     #[inline]
     pub fn port_of(&self, t: &Txn) -> usize {
         if t.op == Op::DmaWrite {
-            (t.who >> 8) as usize
+            (t.who >> 16) as usize
         } else {
             self.jobs[t.who as usize].port.into()
         }
@@ -428,25 +520,29 @@ impl Iio {
 
     /// Write entries that are in use at the controller of port `p`.
     pub fn held_writes(&self, p: usize) -> u32 {
-        self.stacks[self.stack_of(p)].write.used()
+        self.controllers[self.controller_of(p)].write.used()
     }
 
     /// The same to look at.
-    pub fn ethernet(&self) -> Option<&NetDev> {
+    pub fn look_at_nic(&self) -> Option<&Nic> {
         self.devices().find_map(|d| match d {
-            Endpoint::NetDev(d) => Some(d),
+            Endpoint::Nic(d) => Some(&**d),
             _ => None,
         })
-    }
-
-    /// The device on port `p` has something to move.
-    pub fn kick(&mut self, cal: &mut Events, p: usize, now: Time) {
-        self.launch(cal, p, now);
     }
 
     /// The devices, in order of their ports.
     pub fn devices(&self) -> impl Iterator<Item = &Endpoint> {
         self.ports.iter().map(|p| &p.device)
+    }
+
+    /// Whether nothing is under way: every credit and every entry is back.
+    pub fn at_rest(&self) -> bool {
+        let port = |p: &Port| {
+            let credits = [p.up.credits(POSTED), p.up.credits(NON_POSTED), &p.tags];
+            p.on_wire.is_none() && credits.iter().all(|c| c.held() == 0)
+        };
+        self.ports.iter().all(port) && self.buffers().all(|(write, read)| write.used() + read.used() == 0)
     }
 
     /// Checks that no credit is lost, and what devices promise.
@@ -455,16 +551,21 @@ impl Iio {
     /// One sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
         self.devices().try_for_each(Endpoint::check)?;
-        let on_wire = |p: &Port| match p.on_wire {
-            Some(Packet::Write { lines, .. }) => lines,
+        let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
+        let entries: u32 = self.controllers.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
+        let on_wire = sum(|p| match p.on_wire {
+            Some(Tlp::Write(_, lines)) => lines,
             _ => 0,
-        };
-        let out: u32 = self.ports.iter().map(|p| p.posted_limit - p.posted - p.returning.len() as u32).sum();
-        let wire: u32 = self.ports.iter().map(on_wire).sum();
-        let held: u32 = self.stacks.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
-        let inside = held + wire;
-        if out != inside {
-            return Err(format!("{out} posted-data credits are out for {inside} lines on their way"));
+        });
+        let waiting = self.jobs.iter().filter(|j| j.entries > 0).count();
+        for (what, out, inside) in [
+            ("posted credits", sum(|p| p.up.credits(POSTED).held()), entries + on_wire),
+            ("non-posted credits", sum(|p| p.up.credits(NON_POSTED).held()), waiting as u32),
+            ("tags", sum(|p| p.tags.held()), (self.jobs.len() - self.spare.len()) as u32),
+        ] {
+            if out != inside {
+                return Err(format!("{out} {what} of devices are out, {inside} are accounted for"));
+            }
         }
         Ok(())
     }

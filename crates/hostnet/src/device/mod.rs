@@ -2,7 +2,6 @@
 
 pub mod endpoint;
 pub mod iio;
-pub mod netdev;
 pub mod nic;
 pub mod pcie;
 pub mod response;

@@ -1,8 +1,8 @@
 //! A PCIe link by its transaction-layer packets: bytes on the wire, serialisation by direction, flight
 //! time, flow-control credits.
 
+use crate::flow::Link;
 use crate::kernel::units::{Size, Span};
-use crate::kernel::Time;
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,73 +93,63 @@ impl PcieSpec {
     }
 }
 
-/// The timing of one link.
-#[derive(Clone, Debug)]
-pub struct Link {
-    /// Picoseconds per byte.
-    ps: f64,
+/// Classes of packets that the IIO grants a port credits for.
+pub const POSTED: usize = 0;
+/// See [`POSTED`].
+pub const NON_POSTED: usize = 1;
+
+impl PcieSpec {
+    /// One direction of a port of `lanes`.
+    fn link(&self, lanes: u32) -> Link {
+        let bps = self.generation.lane_bps() * f64::from(lanes) * (1.0 - self.dllp_share);
+        Link::new(bps, self.propagation.into())
+    }
+    /// From a device to the IIO, with the credits for what it sends.
+    pub fn up(&self, lanes: u32) -> Link {
+        self.link(lanes).with_credits(&[self.posted(lanes), self.non_posted(lanes)])
+    }
+    /// From the IIO to a device, which takes whatever comes.
+    pub fn down(&self, lanes: u32) -> Link {
+        self.link(lanes)
+    }
+    pub fn framing(&self) -> Framing {
+        Framing {
+            payload: self.max_payload.0 as u32,
+            request: self.max_read_request.0 as u32,
+            write_overhead: self.write_overhead,
+            read_request: self.read_request,
+            completion_overhead: self.completion_overhead,
+        }
+    }
+}
+
+/// Sizes of transaction-layer packets, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Framing {
+    /// Most that a write or a completion carries, and that one read asks for.
     pub payload: u32,
     pub request: u32,
     write_overhead: u32,
-    read_request: u32,
+    /// A read request on the link.
+    pub read_request: u32,
     completion_overhead: u32,
-    pub flight: Time,
 }
 
-impl Link {
-    pub fn new(s: &PcieSpec, lanes: u32) -> Link {
-        let bps = s.generation.lane_bps() * f64::from(lanes) * (1.0 - s.dllp_share);
-        Link {
-            ps: 8e12 / bps,
-            payload: s.max_payload.0 as u32,
-            request: s.max_read_request.0 as u32,
-            write_overhead: s.write_overhead,
-            read_request: s.read_request,
-            completion_overhead: s.completion_overhead,
-            flight: s.propagation.into(),
-        }
+impl Framing {
+    /// A write of `bytes` payload on the link.
+    pub fn write(&self, bytes: u32) -> u64 {
+        (bytes + self.write_overhead).into()
     }
-    fn span(&self, bytes: u32) -> Time {
-        Time((f64::from(bytes) * self.ps).round() as u64)
-    }
-    /// Time that a write of `bytes` payload holds the link.
-    pub fn write(&self, bytes: u32) -> Time {
-        self.span(bytes + self.write_overhead)
-    }
-    pub fn read_request(&self) -> Time {
-        self.span(self.read_request)
-    }
-    pub fn completion(&self, bytes: u32) -> Time {
-        self.span(bytes + self.completion_overhead)
-    }
-}
-
-/// One direction of a link: packets follow each other.
-#[derive(Clone, Debug, Default)]
-pub struct Wire {
-    free: Time,
-    busy: u64,
-}
-
-impl Wire {
-    /// A packet that holds the wire for `span` is ready at `now`; returns when its last byte leaves.
-    pub fn send(&mut self, now: Time, span: Time) -> Time {
-        self.free = self.free.max(now) + span;
-        self.busy += span.0;
-        self.free
-    }
-    pub fn restart(&mut self) {
-        self.busy = 0;
-    }
-    /// Time that packets sent since the restart hold the wire.
-    pub fn busy(&self) -> Time {
-        Time(self.busy)
+    /// A completion of `bytes` payload on the link.
+    pub fn completion(&self, bytes: u32) -> u64 {
+        (bytes + self.completion_overhead).into()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Time;
 
     fn spec() -> PcieSpec {
         PcieSpec {
@@ -179,20 +169,19 @@ mod tests {
     /// 8 GT/s x 8 lanes x 128/130 is 63.015 Gb/s; of every 280 bytes 256 are payload.
     #[test]
     fn back_to_back_writes_move_their_share_of_the_link() {
-        let link = Link::new(&spec(), 8);
-        let mut wire = Wire::default();
-        let end = (0..1000).fold(Time::ZERO, |_, _| wire.send(Time::ZERO, link.write(256)));
+        let (mut link, framing) = (spec().up(8), spec().framing());
+        let end = (0..1000).fold(Time::ZERO, |_, _| link.send(framing.write(256), Time::ZERO));
         let gbps = 1000.0 * 256.0 * 8.0 / end.as_ns();
         let expected = 8.0 * 8.0 * 128.0 / 130.0 * 256.0 / 280.0;
         assert!((gbps / expected - 1.0).abs() < 1e-4, "{gbps} against {expected}");
-        assert_eq!(wire.busy(), end);
+        assert_eq!(link.busy(), end);
     }
 
     #[test]
-    fn a_packet_that_comes_late_finds_the_wire_idle() {
-        let mut wire = Wire::default();
-        assert_eq!(wire.send(Time::ns(0), Time::ns(10)), Time::ns(10));
-        assert_eq!(wire.send(Time::ns(4), Time::ns(10)), Time::ns(20));
-        assert_eq!(wire.send(Time::ns(50), Time::ns(10)), Time::ns(60));
+    fn a_wider_port_has_the_credits_of_the_ports_that_it_could_be() {
+        for (lanes, ports) in [(1, 1), (4, 1), (8, 2), (16, 4)] {
+            let up = spec().up(lanes);
+            assert_eq!((up.credits(POSTED).credits(), up.credits(NON_POSTED).credits()), (64 * ports, 32 * ports));
+        }
     }
 }

@@ -4,12 +4,13 @@
 //! What the link does is worked out when the port asks for lines: arrivals, pause frames and resumptions in the order of
 //! their times, none of which can depend on what the port has not done yet.
 
-use super::endpoint::{check_counts, check_link, defaults, on_link, Direction, Next, ReceiveBuffer};
-use super::pcie::Wire;
+use super::endpoint::{check_buffer, check_counts, check_link, defaults, Direction, Offer, Piece};
+use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::Time;
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
+use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -97,6 +98,7 @@ impl RoceSpec {
     pub fn check(&self) -> Result<(), String> {
         check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
         check_link(self.link)?;
+        check_buffer(self.receive_buffer)?;
         if !self.mtu.0.is_power_of_two() || !(256..=4096).contains(&self.mtu.0) {
             return Err(format!("mtu = \"{}\" is not one of 256, 512, 1024, 2048 and 4096 B", self.mtu));
         }
@@ -153,9 +155,10 @@ pub struct Roce {
     packet: u32,
     packets: u32,
     lines: u64,
-    /// Time of a message's first packet and of another on the link.
-    spans: [Time; 2],
-    flight: Time,
+    /// Bytes of a message's first packet and of another on the link.
+    bytes: [u64; 2],
+    /// The link: from the peer when it writes, to the peer when it reads.
+    link: Link,
     response: Time,
     /// The link's next packet within its message.
     index: u32,
@@ -166,16 +169,17 @@ pub struct Roce {
     ended: u64,
     pub completed: u64,
     receive: Receive,
-    send: Send,
+    transmit: Transmit,
 }
 
 /// The NIC's receive buffer, the link behind it and the peer's transmitter.
 #[derive(Clone)]
 struct Receive {
-    buffer: ReceiveBuffer,
-    xoff: u64,
-    xon: u64,
-    lost: u64,
+    /// Bytes of the receive buffer.
+    buffer: Credits,
+    xoff: u32,
+    xon: u32,
+    drops: Ledger,
     /// When the peer's transmitter can begin another packet.
     peer: Time,
     /// The last pause frame said stop.
@@ -187,15 +191,13 @@ struct Receive {
     pauses: u64,
 }
 
-/// The NIC's transmit buffer.
+/// The NIC's transmit side.
 #[derive(Clone)]
-struct Send {
-    room: u32,
+struct Transmit {
+    /// Lines of the transmit buffer: taken when they are asked for, back when their packet has left.
+    room: Credits,
     /// Lines whose data is here and that no packet has taken.
     ready: u32,
-    wire: Wire,
-    /// Packets on the link: their ends.
-    leaving: VecDeque<Time>,
 }
 
 impl Roce {
@@ -208,8 +210,8 @@ impl Roce {
             packet,
             packets: (s.message.0 / s.mtu.0) as u32,
             lines: s.lines(),
-            spans: [on_link(rest + u64::from(s.message_overhead), s.link), on_link(rest, s.link)],
-            flight: s.propagation.into(),
+            bytes: [rest + u64::from(s.message_overhead), rest],
+            link: Link::ethernet(s.link, s.propagation.into()),
             response: s.pause_response.into(),
             index: 0,
             at: 0,
@@ -217,10 +219,10 @@ impl Roce {
             ended: 0,
             completed: 0,
             receive: Receive {
-                buffer: ReceiveBuffer::new(s.receive_buffer.0),
-                xoff: s.xoff.0,
-                xon: s.xon.0,
-                lost: 0,
+                buffer: Credits::new(s.receive_buffer.0 as u32),
+                xoff: s.xoff.0 as u32,
+                xon: s.xon.0 as u32,
+                drops: Ledger::default(),
                 peer: Time::ZERO,
                 stopped: false,
                 orders: VecDeque::with_capacity(16),
@@ -228,43 +230,46 @@ impl Roce {
                 paused: Time::ZERO,
                 pauses: 0,
             },
-            send: Send {
-                room: (s.transmit_buffer.0 / LINE) as u32,
-                ready: 0,
-                wire: Wire::default(),
-                leaving: VecDeque::with_capacity(64),
-            },
+            transmit: Transmit { room: Credits::new((s.transmit_buffer.0 / LINE) as u32), ready: 0 },
         }
     }
 
     /// Time of the next packet on the link.
     fn span(&self) -> Time {
-        self.spans[usize::from(self.index > 0)]
+        self.link.time(self.bytes[usize::from(self.index > 0)])
     }
 
-    fn step(&mut self) {
+    /// The next packet is ready at `now`; returns when it has left.
+    fn send(&mut self, now: Time) -> Time {
+        let end = self.link.send(self.bytes[usize::from(self.index > 0)], now);
         self.index = (self.index + 1) % self.packets;
+        end
     }
 
-    pub fn next(&mut self, now: Time) -> Next {
+    /// From a pause frame to its effect at the peer.
+    fn reaction(&self) -> Time {
+        self.link.flight + self.response
+    }
+
+    pub fn next(&mut self, now: Time) -> Offer {
         match self.op {
             Direction::P2mWrite => self.next_received(now),
             Direction::P2mRead => self.next_fetched(now),
         }
     }
 
-    fn next_received(&mut self, now: Time) -> Next {
+    fn next_received(&mut self, now: Time) -> Offer {
         self.arrivals(now);
         if self.left > 0 {
-            return Next::Lines(self.left);
+            return Offer::Lines(self.left);
         }
         if self.receive.buffer.held() == 0 {
             let r = &self.receive;
             let resumed = if r.paused_since.is_some() { r.orders.front().map(|o| o.0) } else { None };
-            return Next::At(r.peer.max(resumed.unwrap_or_default()) + self.span() + self.flight);
+            return Offer::At(r.peer.max(resumed.unwrap_or_default()) + self.span() + self.link.flight);
         }
         self.left = self.packet;
-        Next::Lines(self.left)
+        Offer::Lines(self.left)
     }
 
     /// Brings the link up to `now`.
@@ -272,43 +277,37 @@ impl Roce {
         loop {
             self.receive.obey(now);
             let end = self.receive.peer + self.span();
-            if self.receive.paused_since.is_some() || end + self.flight > now {
+            if self.receive.paused_since.is_some() || end + self.link.flight > now {
                 return;
             }
-            self.receive.peer = end;
-            self.step();
-            self.receive.arrive(u64::from(self.packet) * LINE, end + self.flight, self.flight + self.response);
+            self.receive.peer = self.send(self.receive.peer);
+            self.receive.arrive(self.packet * LINE as u32, end + self.link.flight, self.reaction());
         }
     }
 
-    fn next_fetched(&mut self, now: Time) -> Next {
+    fn next_fetched(&mut self, now: Time) -> Offer {
         if self.left > 0 {
-            return Next::Lines(self.left);
+            return Offer::Lines(self.left);
         }
-        while self.send.leaving.front().is_some_and(|end| *end <= now) {
-            self.send.leaving.pop_front();
-            self.send.room += self.packet;
+        match self.transmit.room.take(self.packet, now) {
+            Ok(()) => {
+                self.left = self.packet;
+                Offer::Lines(self.left)
+            }
+            Err(Wait::Until(t)) => Offer::At(t),
+            Err(Wait::Return) => Offer::Nothing,
         }
-        if self.send.room < self.packet {
-            return self.send.leaving.front().map_or(Next::Nothing, |end| Next::At(*end));
-        }
-        self.send.room -= self.packet;
-        self.left = self.packet;
-        Next::Lines(self.left)
     }
 
-    /// `n` lines leave the receive buffer from `now` on.
-    pub fn pace(&mut self, n: u32, now: Time) {
+    /// Moves the first `n` of the lines that `next` promised; they leave the receive buffer from `now` on.
+    pub fn take(&mut self, n: u32, now: Time) -> Piece {
         if self.op == Direction::P2mWrite {
-            self.receive.leave(u64::from(n) * LINE, now, self.flight + self.response);
+            self.receive.leave(n * LINE as u32, now, self.reaction());
         }
-    }
-
-    pub fn take(&mut self, n: u32) -> u64 {
         let at = self.at;
         self.at = (self.at + u64::from(n)) % self.lines;
         self.left -= n;
-        self.pages.line(at)
+        Piece { line: self.pages.line(at), ..Piece::default() }
     }
 
     /// `n` lines are done: written, or here to be sent.
@@ -322,12 +321,11 @@ impl Roce {
         if self.op == Direction::P2mWrite {
             return false;
         }
-        self.send.ready += n;
-        while self.send.ready >= self.packet {
-            self.send.ready -= self.packet;
-            let end = self.send.wire.send(now, self.span());
-            self.step();
-            self.send.leaving.push_back(end);
+        self.transmit.ready += n;
+        while self.transmit.ready >= self.packet {
+            self.transmit.ready -= self.packet;
+            let end = self.send(now);
+            self.transmit.room.give_at(self.packet, end);
         }
         true
     }
@@ -346,8 +344,10 @@ impl Roce {
         r.paused = Time::ZERO;
         r.paused_since = r.paused_since.map(|_| now);
         r.pauses = 0;
-        r.buffer.restart_meters();
-        self.send.wire.restart();
+        r.buffer.restart(now);
+        r.drops.restart();
+        self.transmit.room.restart(now);
+        self.link.restart(now);
     }
 
     /// Since the restart: time that the peer was paused, pause frames that stopped it, most bytes in the receive buffer.
@@ -360,14 +360,20 @@ impl Roce {
             }
             since = stop.then_some(at);
         }
-        (paused + since.map_or(Time::ZERO, |s| now.saturating_sub(s)), r.pauses, r.buffer.peak())
+        (paused + since.map_or(Time::ZERO, |s| now.saturating_sub(s)), r.pauses, r.buffer.peak().into())
+    }
+
+    /// What flow control has lost: nothing, or `check` says so.
+    pub fn drops(&self) -> &Ledger {
+        &self.receive.drops
     }
 
     /// # Errors
     /// When flow control has lost a packet.
     pub fn check(&self) -> Result<(), String> {
-        if self.receive.lost > 0 {
-            return Err(format!("{} packets of a lossless link were lost", self.receive.lost));
+        let lost = self.receive.drops.ever();
+        if lost > 0 {
+            return Err(format!("{lost} packets of a lossless link were lost"));
         }
         Ok(())
     }
@@ -390,9 +396,9 @@ impl Receive {
         }
     }
 
-    fn arrive(&mut self, bytes: u64, at: Time, reaction: Time) {
-        if !self.buffer.take(bytes) {
-            self.lost += 1;
+    fn arrive(&mut self, bytes: u32, at: Time, reaction: Time) {
+        if self.buffer.take(bytes, at).is_err() {
+            self.drops.lose(DropPlace::ReceiveBuffer, DropCause::BufferFull, at);
             return;
         }
         if self.buffer.held() >= self.xoff && !self.stopped {
@@ -402,8 +408,8 @@ impl Receive {
         }
     }
 
-    fn leave(&mut self, bytes: u64, now: Time, reaction: Time) {
-        self.buffer.give_back(bytes);
+    fn leave(&mut self, bytes: u32, now: Time, reaction: Time) {
+        self.buffer.give(bytes, now);
         if self.stopped && self.buffer.held() <= self.xon {
             self.stopped = false;
             self.orders.push_back((now + reaction, false));

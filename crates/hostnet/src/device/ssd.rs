@@ -1,7 +1,7 @@
 //! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved a chunk at
 //! a time. What the medium does between is a latency per command.
 
-use super::endpoint::{check_counts, defaults, Direction, Next};
+use super::endpoint::{check_counts, defaults, Direction, Offer, Piece};
 use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::{Stream, Time};
 use crate::memory::region::{Contiguous, Pages};
@@ -63,7 +63,7 @@ fn latency() -> Span {
     Span(10_000_000)
 }
 
-/// Most commands of one device: a slot is a byte.
+/// Most commands of one device.
 const DEPTH: u32 = 256;
 
 impl SsdSpec {
@@ -109,7 +109,7 @@ impl SsdSpec {
 
 #[derive(Clone, Copy, Debug)]
 struct Active {
-    slot: u8,
+    slot: u16,
     at: u32,
 }
 
@@ -122,7 +122,7 @@ pub struct Ssd {
     pages: Pages,
     active: Vec<Active>,
     /// Commands whose first byte is not there yet, in order of time.
-    coming: VecDeque<(Time, u8)>,
+    coming: VecDeque<(Time, u16)>,
     /// Lines of each slot's command that are not done.
     left: Vec<u32>,
     /// Index into `active` of the command being served, and lines left of its chunk.
@@ -145,7 +145,7 @@ impl Ssd {
             latency: s.command_latency.into(),
             pages,
             active: Vec::with_capacity(s.queue_depth as usize),
-            coming: (0..s.queue_depth).map(|i| (Time::ZERO, i as u8)).collect(),
+            coming: (0..s.queue_depth).map(|i| (Time::ZERO, i as u16)).collect(),
             left: vec![block; s.queue_depth as usize],
             turn: 0,
             chunk_left: 0,
@@ -157,12 +157,12 @@ impl Ssd {
     }
 
     /// Says what comes next; a device serves its commands in random order, a chunk at a time.
-    pub fn next(&mut self, now: Time) -> Next {
+    pub fn next(&mut self, now: Time) -> Offer {
         if self.media_free > now {
-            return Next::At(self.media_free);
+            return Offer::At(self.media_free);
         }
         if self.chunk_left > 0 {
-            return Next::Lines(self.chunk_left);
+            return Offer::Lines(self.chunk_left);
         }
         while let Some(&(at, slot)) = self.coming.front().filter(|c| c.0 <= now) {
             debug_assert!(at <= now);
@@ -170,20 +170,28 @@ impl Ssd {
             self.coming.pop_front();
         }
         if self.active.is_empty() {
-            return self.coming.front().map_or(Next::Nothing, |c| Next::At(c.0));
+            return self.coming.front().map_or(Offer::Nothing, |c| Offer::At(c.0));
         }
         self.turn = self.rng.below(self.active.len() as u64) as usize;
         self.chunk_left = self.chunk.min(self.block - self.active[self.turn].at);
-        Next::Lines(self.chunk_left)
+        Offer::Lines(self.chunk_left)
     }
 
-    /// The medium is at work on `n` lines from `now` on.
-    pub fn pace(&mut self, n: u32, now: Time) {
+    /// Moves the first `n` of the lines that `next` promised; the medium is at work on them from `now` on.
+    pub fn take(&mut self, n: u32, now: Time) -> Piece {
         self.media_free = self.media_free.max(now) + Time(self.media_ps * u64::from(n));
+        self.hand_over(n)
     }
 
-    /// Moves the first `n` of the lines that `next` promised: (first line, slot).
-    pub fn take(&mut self, n: u32) -> (u64, u8) {
+    /// Lines without timing: (first line, lines).
+    pub fn at_once(&mut self) -> Option<(u64, u32)> {
+        let Offer::Lines(n) = self.next(Time::ZERO) else { return None };
+        let piece = self.hand_over(n);
+        self.done(piece.slot, n, Time::ZERO);
+        Some((piece.line, n))
+    }
+
+    fn hand_over(&mut self, n: u32) -> Piece {
         let a = &mut self.active[self.turn];
         let (slot, at) = (a.slot, a.at);
         a.at += n;
@@ -191,11 +199,15 @@ impl Ssd {
         if a.at == self.block {
             self.active.swap_remove(self.turn);
         }
-        (self.pages.line(u64::from(slot) * u64::from(self.block) + u64::from(at)), slot)
+        Piece {
+            line: self.pages.line(u64::from(slot) * u64::from(self.block) + u64::from(at)),
+            slot,
+            ..Piece::default()
+        }
     }
 
     /// `n` lines of `slot`'s command are done; true when with them the command is.
-    pub fn done(&mut self, slot: u8, n: u32, now: Time) -> bool {
+    pub fn done(&mut self, slot: u16, n: u32, now: Time) -> bool {
         let left = &mut self.left[slot as usize];
         *left -= n;
         if *left > 0 {

@@ -49,7 +49,7 @@ impl Reading {
             let rate = a.arrival_rate + b.arrival_rate;
             let mean = |x: f64, y: f64| if rate > 0.0 { (x * a.arrival_rate + y * b.arrival_rate) / rate } else { 0.0 };
             Reading {
-                credits: a.credits + b.credits,
+                credits: a.credits.saturating_add(b.credits),
                 occupancy: a.occupancy + b.occupancy,
                 peak: a.peak + b.peak,
                 arrival_rate: rate,
@@ -96,20 +96,38 @@ impl Domain {
     /// Takes a credit whether or not one is left; whoever sends next must look at `free` first.
     #[inline]
     pub fn force(&mut self, now: Time) {
-        self.balance = self.balance.wrapping_sub(self.offset(now));
-        self.used += 1;
+        self.force_many(1, now);
+    }
+
+    /// The same for `n` credits at once.
+    #[inline]
+    pub fn force_many(&mut self, n: u32, now: Time) {
+        self.balance = self.balance.wrapping_sub(self.offset(now).wrapping_mul(n.into()));
+        self.used += n;
         self.peak = self.peak.max(self.used);
-        self.arrivals += 1;
+        self.arrivals += u64::from(n);
+    }
+
+    /// Notes that a sender found too few credits.
+    #[inline]
+    pub fn refuse(&mut self) {
+        self.refused += 1;
     }
 
     /// Returns a credit that was taken at `taken`.
     #[inline]
     pub fn give(&mut self, now: Time, taken: Time) {
-        debug_assert!(self.used > 0, "a credit came back that nobody had taken");
-        self.balance = self.balance.wrapping_add(self.offset(now));
-        self.used -= 1;
-        self.returns += 1;
-        self.held += now.0.saturating_sub(taken.0.max(self.since.0));
+        self.give_many(1, now, taken);
+    }
+
+    /// Returns `n` credits that were taken at `taken`.
+    #[inline]
+    pub fn give_many(&mut self, n: u32, now: Time, taken: Time) {
+        debug_assert!(self.used >= n, "a credit came back that nobody had taken");
+        self.balance = self.balance.wrapping_add(self.offset(now).wrapping_mul(n.into()));
+        self.used -= n;
+        self.returns += u64::from(n);
+        self.held += now.0.saturating_sub(taken.0.max(self.since.0)) * u64::from(n);
     }
 
     #[inline]
@@ -118,6 +136,10 @@ impl Domain {
     }
     pub fn used(&self) -> u32 {
         self.used
+    }
+    /// Most credits in use at once since the restart.
+    pub fn peak(&self) -> u32 {
+        self.peak
     }
     /// Time that the returned credits were held, all together, in picoseconds.
     pub fn held_ps(&self) -> u128 {

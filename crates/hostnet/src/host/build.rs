@@ -12,8 +12,7 @@ use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
-use crate::device::netdev::{FrameMemory, NetDev, COMPLETIONS};
-use crate::device::nic::Nic;
+use crate::device::nic::{FrameMemory, Nic, COMPLETIONS};
 use crate::device::roce::Roce;
 use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Stream, Time};
@@ -58,9 +57,9 @@ impl Host {
         }
         let (kernel, first) = (s.tenants.len() as u8, cores.len());
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
-        let mut nic = Nic::new(&s.platform.nic, cores.len() as u32);
+        let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
-        nic.drop_depth = s.rings.proactive_drop;
+        nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let serving = s.tenants.iter().position(check::serves);
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
@@ -71,7 +70,10 @@ impl Host {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
                     let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t as u8);
                     let base = map.get(r).base;
-                    nic.attach(c as usize, kind == Kind::Rx, base, n, buffer_lines);
+                    match kind {
+                        Kind::Rx => nic.attach_receive(c as usize, base, n, buffer_lines),
+                        _ => nic.attach_transmit(c as usize, base, n, buffer_lines),
+                    }
                 }
             }
             for &c in &groups[t] {
@@ -119,7 +121,7 @@ impl Host {
             .map_err(|e| format!("platform.{e}"))?;
         mem.ideal_network = s.placement.policy == Policy::Ideal;
         let ports = devices.len();
-        let ethernet = devices.iter().position(|d| matches!(d.0, Endpoint::NetDev(_)));
+        let ethernet = devices.iter().position(|d| matches!(d.0, Endpoint::Nic(_)));
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
         let iio = iio.map(|(iio, pcie)| {
             mem.lat.ownership = iio.ownership.into();
@@ -219,8 +221,8 @@ fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>)
                 out.push((Endpoint::Roce(Roce::new(spec, pages)), spec.lanes, spec.tags));
             }
             PeripheralSpec::Ethernet(spec) => {
-                let nic = NetDev::new(spec, std::mem::take(&mut queues));
-                out.push((Endpoint::NetDev(nic), spec.lanes, 0));
+                let nic = Nic::for_kernel(spec, std::mem::take(&mut queues));
+                out.push((Endpoint::Nic(Box::new(nic)), spec.lanes, spec.tags));
             }
         }
     }

@@ -8,8 +8,8 @@ use crate::core::{Mmio, Op};
 use crate::device::nic::Packet;
 use crate::kernel::{Clock, Event, Time};
 use crate::machine::Signal;
-use crate::memory::home::Shadow;
 use crate::memory::region::Kind;
+use crate::memory::shadow::Shadow;
 use crate::memory::stats::{Class, CLASSES};
 use crate::memory::{Agent, Inbound, Sweep, Txn};
 use crate::meter::Values;
@@ -86,7 +86,10 @@ impl Host {
             match e {
                 Event::NicTx(_) => _ = log.wq_read.get_or_insert(now),
                 Event::Sweep { .. } => log.last_sweep = Some(now),
-                Event::Freed(_) => log.freed = Some(now),
+                Event::Freed(_) => {
+                    log.freed = Some(now); // of no ring
+                    continue;
+                }
                 _ => {}
             }
             match self.machine.handle(e) {
@@ -184,7 +187,7 @@ impl Host {
     fn transmit(&mut self, blocks: u32, busy: Time, v: &mut Values) -> Vec<(Time, &'static str)> {
         let n = u64::from(blocks);
         let line = self.machine.nic.next_tx(0);
-        self.machine.nic.reserve_tx(0);
+        self.machine.nic.reserve_tx(0, self.machine.now);
         self.execute(&[Op::Store { line, lines: blocks }, Op::Fence]);
         self.execute(&[Op::Compute(1000)]);
         let id =

@@ -2,9 +2,12 @@
 
 use super::Host;
 use crate::config::{check, Scenario};
+use crate::device::endpoint::Endpoint;
+use crate::device::iio::Iio;
 use crate::kernel::{Clock, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, LINE};
+use crate::meter::drops::Loss;
 use crate::meter::Values;
 use crate::placement::{ddio, Policy};
 use crate::stack::Software;
@@ -75,6 +78,7 @@ impl Host {
         if let Some(iio) = &mut self.machine.iio {
             iio.restart_meters(self.machine.now);
         }
+        self.machine.nic.restart_meters(self.machine.now);
         self.restart_network();
         self.restart_trace();
         self.window.last_sample = (self.machine.now, 0, 0);
@@ -118,7 +122,7 @@ impl Host {
         let m = &self.machine.mem.stats;
         let n = &self.machine.nic.counts;
         let offered = n.offered - w.nic.offered;
-        let drops = offered - (n.accepted - w.nic.accepted);
+        let drops = self.machine.nic.drops.count();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         if self.source.is_some() {
             v.set("throughput_mrps", y.completed as f64 / us);
@@ -234,6 +238,7 @@ impl Host {
         let columns = [("t_us", "us"), ("throughput_mrps", "Mrps"), ("mem_bw_gbs", "GB/s"), ("rx_lines", "lines")];
         let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
         out.insert("timeline".into(), table(&columns, rows.collect()));
+        out.insert("drops".into(), self.drop_table());
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         if self.spec.run.trace.is_some() {
@@ -275,6 +280,23 @@ impl Host {
             add(name, r);
         }
         table(&columns, rows)
+    }
+}
+
+impl Host {
+    /// Packets lost in the window: where, why, how many, and when the first and the last.
+    fn drop_table(&self) -> Value {
+        let columns = [("where", ""), ("why", ""), ("count", "packets"), ("first_us", "us"), ("last_us", "us")];
+        let us = |t: Time| t.saturating_sub(self.window.start).as_ns() / 1e3;
+        let nics =
+            self.machine.iio.iter().flat_map(Iio::devices).filter_map(Endpoint::drops).chain([&self.machine.nic.drops]);
+        let all = nics.map(|d| ("NIC", d)).chain(self.network_drops().map(|d| ("network", d)));
+        let rows = all.flat_map(|(whose, d)| d.losses().map(move |l| (whose, l)));
+        let row = |(whose, l): (&str, &Loss)| {
+            let place = format!("{whose}: {}", l.place.name());
+            vec![json!(place), json!(l.cause.sentence()), json!(l.count), json!(us(l.first)), json!(us(l.last))]
+        };
+        table(&columns, rows.map(row).collect())
     }
 }
 

@@ -5,10 +5,11 @@ use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Op;
-use crate::device::netdev::{EthernetSpec, Frame, FrameCounts};
+use crate::device::nic::{EthernetSpec, NicCounts, Packet};
 use crate::device::response::Responder;
 use crate::kernel::{Event, Time};
 use crate::memory::LINE;
+use crate::meter::drops::Ledger;
 use crate::meter::Values;
 use crate::stack::tcp::{Layout, Received, Receiver, TcpReceiver};
 use crate::stack::{Notice, Thread};
@@ -32,7 +33,7 @@ pub struct Network {
     held: f64,
     responder: Option<Responder>,
     /// At the start of the window: frames counted, segments copied, segments sent again.
-    before: (FrameCounts, u64, u64, u64),
+    before: (NicCounts, u64, u64, u64),
 }
 
 /// The tenant that receives and its NIC.
@@ -60,7 +61,7 @@ impl Network {
         let edge = receiver(s).map_or(0, |r| r.receiver.first_edge());
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
         let flows = cores.len() as u8;
-        let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.span(), nic.propagation.into());
+        let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
         Some(Network {
             tenant,
             cores: cores.to_vec(),
@@ -106,7 +107,7 @@ impl Host {
     /// Caches without timing: the structures of all pages have been written when the pages were handed to the NIC.
     pub(super) fn warm_network(&mut self) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
-        let Some(nic) = iio.ethernet() else { return };
+        let Some(nic) = iio.look_at_nic() else { return };
         let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(i))).collect();
         for (core, lines) in cores {
             let p = &mut self.machine.cpus[usize::from(core)].program;
@@ -138,14 +139,21 @@ impl Host {
             Event::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
             Event::Segment => {
                 let s = tcp.senders.arriving();
-                let Some((port, _)) = iio.netdev() else { return };
+                let Some((port, _)) = iio.nic() else { return };
                 let congested = tcp.host_congested(iio.held_writes(port));
-                let Some((_, nic)) = iio.netdev() else { return };
-                let frame = Frame { queue: s.flow, seq: s.seq, marked: s.marked || congested, ..Frame::default() };
+                let Some((_, nic)) = iio.nic() else { return };
                 let bytes = nic.counts.delivered * tcp.frame;
-                if nic.arrive(frame) {
-                    iio.kick(&mut self.machine.cal, port, now);
-                }
+                let frame = Packet {
+                    flow: s.flow.into(),
+                    key: s.seq.into(),
+                    marked: s.marked || congested,
+                    wire_bytes: tcp.frame as u32,
+                    lines: tcp.frame.div_ceil(LINE) as u16,
+                    uses: 1,
+                    ..Packet::default()
+                };
+                // What is lost here the senders find out by themselves.
+                let _ = iio.arrive(&mut self.machine.cal, frame, now);
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
                     self.hold_back(delay);
@@ -168,10 +176,18 @@ impl Host {
 
     /// Frames that are wholly in memory come to their cores' notice.
     pub(super) fn frames_landed(&mut self) {
-        while let Some(f) = self.machine.iio.as_mut().and_then(|i| i.netdev()).and_then(|(_, nic)| nic.landed()) {
-            let received = Received { seq: f.seq, marked: f.marked, completion: f.completion, at: f.at, last: false };
+        loop {
+            let Some((_, nic)) = self.machine.iio.as_mut().and_then(|i| i.nic()) else { return };
+            let Some(id) = nic.landed() else { return };
+            let (p, at) = (*nic.packet(id), nic.offset(id));
+            let queue = usize::from(p.queue);
+            let taken = nic.take(queue);
+            debug_assert_eq!(taken, Some(id), "the kernel takes what has landed");
+            nic.packet(id).done = true;
+            nic.release(id);
+            let received = Received { seq: p.key as u32, marked: p.marked, completion: p.completion, at, last: false };
             let Some(network) = &self.network else { return };
-            let core = network.cores[f.queue as usize];
+            let core = network.cores[queue];
             self.notify(core.into(), Notice::Frame(received));
         }
     }
@@ -179,9 +195,9 @@ impl Host {
     pub(super) fn restart_network(&mut self) {
         let copied = self.copied();
         let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
-        let counts = iio.netdev().map_or(FrameCounts::default(), |(_, n)| n.counts);
+        let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
         tcp.before = (counts, copied, tcp.again(), tcp.senders.sent);
-        tcp.senders.restart_meters();
+        tcp.senders.restart_meters(self.machine.now);
         if let Some(r) = &mut tcp.responder {
             r.restart_meters(self.machine.now);
         }
@@ -190,11 +206,11 @@ impl Host {
     /// Sets the metrics of TCP receivers.
     pub(super) fn network_metrics(&self, v: &mut Values) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
-        let Some(nic) = iio.ethernet() else { return };
+        let Some(nic) = iio.look_at_nic() else { return };
         let span = (self.machine.now - self.window.start).0.max(1) as f64;
-        let (counts, copied, again, sent) = tcp.before;
+        let (counts, copied, again, sent) = tcp.before.clone();
         v.set("net_gbs", (self.copied() - copied) as f64 * tcp.payload as f64 / span * 1e3);
-        let lost = (nic.counts.lost() - counts.lost()) as f64;
+        let lost = nic.drops.count() as f64;
         v.set("drops", lost);
         v.set("packet_loss", lost / (nic.counts.offered - counts.offered) as f64);
         v.set("nic_buffer_peak_kb", nic.peak() as f64 / 1024.0);
@@ -218,6 +234,11 @@ impl Host {
         v.set("mem_net_read_gbs", reads as f64 * LINE as f64 / span * 1e3);
     }
 
+    /// What the network has lost.
+    pub(super) fn network_drops(&self) -> impl Iterator<Item = &Ledger> {
+        self.network.iter().map(|n| &n.senders.drops)
+    }
+
     /// # Errors
     /// One sentence about segments that are not conserved.
     pub(super) fn check_network(&self) -> Result<(), String> {
@@ -229,11 +250,12 @@ impl Host {
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
-        let counts = self.machine.iio.as_ref().and_then(|i| i.ethernet()).map_or(FrameCounts::default(), |n| n.counts);
+        let counts =
+            self.machine.iio.as_ref().and_then(|i| i.look_at_nic()).map(|n| n.counts.clone()).unwrap_or_default();
         if counts.delivered != kept {
             return Err(format!("{} frames were delivered, the kernel knows of {kept}", counts.delivered));
         }
-        let out = counts.offered + tcp.senders.on_wire() + tcp.senders.dropped;
+        let out = counts.offered + tcp.senders.on_wire() + tcp.senders.drops.ever();
         if tcp.senders.sent != out {
             return Err(format!("{} segments were sent, {out} are accounted for", tcp.senders.sent));
         }

@@ -4,7 +4,6 @@ use super::Host;
 use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::device::endpoint::Direction;
-use crate::device::pcie::Link;
 use crate::device::ssd::SsdSpec;
 use crate::kernel::Time;
 use crate::memory::array::Indexing;
@@ -86,13 +85,14 @@ impl Host {
 
     /// What the SSDs move on an unloaded host: their links or media, or their queues where those are short.
     fn ssd_gbs(&self, ssd: &SsdSpec) -> Option<f64> {
-        let link = Link::new(self.spec.platform.pcie.as_ref()?, ssd.lanes);
-        let packet = match ssd.op {
-            Direction::P2mWrite => link.write(link.payload),
-            Direction::P2mRead => link.completion(link.payload),
-        };
+        let pcie = self.spec.platform.pcie.as_ref()?;
+        let tlp = pcie.framing();
+        let packet = pcie.down(ssd.lanes).time(match ssd.op {
+            Direction::P2mWrite => tlp.write(tlp.payload),
+            Direction::P2mRead => tlp.completion(tlp.payload),
+        });
         let media = ssd.media_rate.map_or(f64::INFINITY, |r| r.0 as f64 / 8e9);
-        let wire = (f64::from(link.payload) / packet.as_ns()).min(media);
+        let wire = (f64::from(tlp.payload) / packet.as_ns()).min(media);
         let block = ssd.block.0 as f64;
         let queue = f64::from(ssd.queue_depth) * block / (ns(ssd.command_latency.0) + block / wire);
         Some(wire.min(queue) * f64::from(ssd.count))

@@ -247,6 +247,13 @@ impl Host {
             rows.push(("IIO write buffer".into(), write));
             rows.push(("IIO read buffer".into(), read));
         }
+        rows.extend(
+            self.machine
+                .iio
+                .iter()
+                .flat_map(|i| i.link_readings(self.machine.now))
+                .map(|(name, r)| (name.to_string(), r)),
+        );
         let stacks: Vec<_> = self.iio_buffers().collect();
         if stacks.len() > 1 {
             for (i, (write, read)) in stacks.into_iter().enumerate() {

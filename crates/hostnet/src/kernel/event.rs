@@ -11,6 +11,8 @@ pub enum Event {
     Fill(u32),
     /// A core's program continues (next phase, or after a stall).
     Core(u16),
+    /// A line that a core waits for has been written or taken away.
+    Wake(u16),
     /// A core's retired side effects (sweeps, doorbells, buffer returns) are due.
     Retire(u16),
     /// The next packet of traffic source `0` reaches the NIC.
@@ -27,6 +29,8 @@ pub enum Event {
     Sweep { high: u16, low: u32, count: u32, op: u8 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(u16),
+    /// What one way of a port waited for is there: its device is asked again.
+    Turn { port: u16, way: u8 },
     /// A device's read request has all its data.
     Completed(u32),
     /// Port `0` of the senders beyond the network is free.

@@ -32,6 +32,8 @@ pub enum Signal {
     Retired(u16),
     /// A packet is visible to the core.
     Delivered(u16),
+    /// A line that the core waits for has been written or taken away.
+    Wake(u16),
     /// The core is interrupted: a thread that sleeps goes on.
     Interrupt(u16),
     /// The packet's reply is on the wire.
@@ -79,7 +81,7 @@ impl Machine {
             resq: false,
         };
         let placement = Placement::new(&placement);
-        Machine { bare: true, ..Machine::new(mem, cpus, Nic::new(&none, 0), None, placement) }
+        Machine { bare: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }
     }
 
     /// Takes the next event and advances the time to it.
@@ -105,7 +107,7 @@ impl Machine {
     pub fn settle(&mut self) {
         while let Some(s) = self.next_signal() {
             if let Signal::Answer(id) = s {
-                self.mem.answered(id, self.now);
+                self.mem.answered(&mut self.cal, id, self.now);
             }
         }
     }
@@ -123,6 +125,12 @@ impl Machine {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
                 }
             }
+            Event::Turn { port, way } => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_turn(&mut self.cal, port.into(), way, now);
+                }
+            }
+            Event::Wake(c) => return Some(Signal::Wake(c)),
             Event::Completed(job) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_completed(&mut self.cal, job, now);
@@ -136,7 +144,8 @@ impl Machine {
             Event::Freed(id) => {
                 let p = *self.nic.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
-                self.nic.free_rx(id);
+                self.nic.release(id);
+                self.nic.replenish(p.queue.into(), 1, now);
             }
             Event::NicTx(id) => {
                 if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now) {
@@ -166,11 +175,11 @@ impl Machine {
     #[inline(always)]
     fn on_fill(&mut self, id: u32) -> Option<Signal> {
         let now = self.now;
-        let t = self.mem.request(id);
+        let t = self.mem.txn_of(id);
         if self.bare && (t.agent != Agent::Core || t.who as usize >= self.cpus.len()) {
             return Some(Signal::Answer(id));
         }
-        let t = self.mem.answered(id, now);
+        let t = self.mem.answered(&mut self.cal, id, now);
         match t.agent {
             Agent::Background => {}
             Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),

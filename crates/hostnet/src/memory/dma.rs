@@ -4,6 +4,7 @@ use super::home::FIRST;
 use super::paths::{Marks, Path};
 use super::region::{Kind, Sharing};
 use super::request::{Agent, Inbound, Op, Outbound};
+use super::shadow::At;
 use super::stats::Class;
 use super::{rx, Memory, Txn, NOBODY};
 use crate::kernel::{Event, Events, Time};
@@ -76,9 +77,9 @@ impl Memory {
             self.lives.set(line, rx::UNCONSUMED);
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line);
+            s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc });
         }
-        let dropped = self.invalidate_private(line);
+        let dropped = self.take_away(cal, line, now);
         self.stats.ledger.overwritten += dropped;
         let counts = &mut self.stats.dma[agent as usize];
         counts.writes += 1;
@@ -171,15 +172,15 @@ impl Memory {
         Source::Chip { snoop: if near { self.lat.noc + self.lat.l2 } else { Time::ZERO } }
     }
 
-    /// Whether a private cache has `line`.
+    /// Whether a private cache has `line`, or is about to.
     fn held_by_a_core(&self, line: u64) -> bool {
-        let held = |c: usize| self.l1[c].find(line).is_some() || self.l2[c].find(line).is_some();
         match self.sharing(line) {
             Sharing::Device => false,
-            Sharing::Core(c) => held(c.into()),
+            Sharing::Core(c) => self.holds(c.into(), line) || self.lines.owner(line).is_some(),
             Sharing::Shared => {
                 let holders = self.shared.holders(line);
-                (0..self.l2.len()).any(|c| holders >> c & 1 == 1 && held(c))
+                self.lines.owner(line).is_some()
+                    || (0..self.l2.len()).any(|c| holders >> c & 1 == 1 && self.holds(c, line))
             }
         }
     }

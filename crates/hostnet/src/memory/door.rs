@@ -72,9 +72,6 @@ impl Memory {
     pub(super) fn write_dram_for(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
         self.stats.count(class);
         self.stats.ledger.written += 1;
-        if let Some(s) = &mut self.shadow {
-            s.write_back(line);
-        }
         if self.functional {
             return;
         }

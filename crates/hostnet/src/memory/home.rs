@@ -2,14 +2,15 @@
 //! backpressure.
 
 use super::array::{Home, Victim};
+use super::lines::Turn;
 use super::paths::{Marks, Path};
+use super::protocol::{transition, Held, Llc, Request};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
-use super::spec::{LlcRole, ReadHit};
+use super::shadow::At;
 use super::stats::Class;
 use super::{rx, Memory, Op, Probe, Txn};
 use crate::kernel::{Event, Events, Time};
-use std::collections::HashMap;
 
 /// What a cache-maintenance message does with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,6 +70,9 @@ impl With {
 impl Memory {
     /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
     pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
+        if self.txns[id as usize].entry.is_some() {
+            return self.core_read_in_turn(cal, id, now);
+        }
         let lane = self.lane(&self.txns[id as usize]);
         if !self.admission[lane].is_empty() || !self.admit(cal, id, lane, now) {
             self.admission[lane].push_back(id);
@@ -182,28 +186,104 @@ impl Memory {
         true
     }
 
+    /// A core's read waits for its turn where several agents use the line.
     fn core_read(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, op, who, .. } = self.txns[id as usize];
+        let Txn { line, op, .. } = self.txns[id as usize];
+        if self.map.of(line).is_ordered() {
+            match self.lines.enter(line, id, op == Op::Own) {
+                Turn::Now { epoch } => self.txns[id as usize].entry = Some(epoch),
+                Turn::Later => return,
+            }
+        }
+        self.core_read_in_turn(cal, id, now);
+    }
+
+    fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, op, who, entry, .. } = self.txns[id as usize];
         match self.look_up(cal, line, op, who, now) {
             Found::Here { snoop, with } => {
+                if entry.is_some() && matches!(with, With::Line { .. }) {
+                    self.lines.take_over(line, id);
+                }
                 with.note(&mut self.txns[id as usize]);
                 cal.push(now + self.lat.llc + snoop + self.lat.noc, Event::Fill(id));
             }
-            Found::InDram(class) => self.read_dram(cal, id, class, now),
+            Found::InDram(class) => {
+                self.note_copy(line, At::Dram, At::ToCore(who as u16));
+                self.read_dram(cal, id, class, now);
+            }
         }
+    }
+
+    /// A core's request for a line of several agents ends: whose turn it is next goes on. Says whether the data is to be
+    /// used once and not kept, because the line has been taken away on its way.
+    pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, epoch: u16, now: Time) -> bool {
+        let Txn { line, who, .. } = self.txns[id as usize];
+        let stale = self.lines.leave(line, id, epoch);
+        if stale && self.sharing(line) == Sharing::Shared && !self.holds(who as usize, line) {
+            self.shared.drop_holder(line, who as usize);
+        }
+        let Memory { lines, txns, .. } = self;
+        while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id as usize].op == Op::Own) {
+            txns[next as usize].entry = Some(epoch);
+            cal.push(now, Event::Cha(next)); // behind the end of the request before it
+        }
+        stale
+    }
+
+    /// Every copy of `line` is taken away, those under way too; returns the dirty ones.
+    pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> u64 {
+        self.tell_watchers(cal, line, now);
+        let mut dirty = self.invalidate_private(line);
+        if let Some(owner) = self.lines.invalidate(line) {
+            dirty += u64::from(std::mem::take(&mut self.txns[owner as usize].dirty));
+        }
+        dirty
+    }
+
+    /// Tells `core`, once, when another agent writes `line` or takes it away: `Event::Wake`.
+    pub fn watch(&mut self, core: u16, line: u64) {
+        self.watched.push((line, core));
+    }
+
+    /// `core` no longer waits for any line.
+    pub fn unwatch(&mut self, core: u16) {
+        self.watched.retain(|w| w.1 != core);
+    }
+
+    /// Whoever waits for `line` hears of it when the invalidation has reached its caches.
+    #[inline]
+    fn tell_watchers(&mut self, cal: &mut Events, line: u64, now: Time) {
+        if !self.watched.is_empty() {
+            let at = now + self.lat.noc + self.lat.l2;
+            self.watched.retain(|&(l, core)| {
+                if l == line {
+                    cal.push(at, Event::Wake(core));
+                }
+                l != line
+            });
+        }
+    }
+
+    /// Whether `core` has `line` in its caches.
+    pub fn holds(&self, core: usize, line: u64) -> bool {
+        self.l1[core].find(line).is_some() || self.l2[core].find(line).is_some()
     }
 
     /// What a request of core `who` does to the caches.
     fn look_up(&mut self, cal: &mut Events, line: u64, op: Op, who: u32, now: Time) -> Found {
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
-        let mut snoop = Time::ZERO;
+        let (mut snoop, mut alone) = (Time::ZERO, true);
         match region.sharing {
             Sharing::Device => unreachable!("no core touches device buffers"),
             Sharing::Core(c) => {
                 assert_eq!(u32::from(c), who, "a core touched another core's region");
             }
-            Sharing::Shared => snoop = self.snoop_others(cal, line, op, who, now),
+            Sharing::Shared => {
+                snoop = self.snoop_others(cal, line, op, who, now);
+                alone = self.shared.add(line, who as usize);
+            }
         }
         if kind == Kind::Rx {
             let life = self.lives.of(line);
@@ -223,19 +303,21 @@ impl Memory {
         if apart {
             return Found::Here { snoop, with: With::Nothing };
         }
+        let llc = slot.map_or(Held::Nowhere, |s| if self.llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
+        let ask = if op == Op::Own { Request::Own } else { Request::Read };
+        let others = if alone { Held::Nowhere } else { Held::Clean }; // dirty ones have just gone to the LLC
+        let t = transition(ask, others, llc, self.habits);
         let Some(slot) = slot else {
-            if self.role == LlcRole::Inclusive {
+            if t.llc == Llc::FillClean {
                 let mask = self.tenant_ways[tenant];
+                self.note_copy(line, At::Dram, At::Llc);
                 self.llc_insert(cal, home, false, mask, now);
             }
             return Found::InDram(Class::of_read(kind));
         };
         self.llc.touch(slot);
-        let with = if self.role == LlcRole::Victim && (op == Op::Own || self.read_hit == ReadHit::Migrate) {
-            With::Line { dirty: self.llc.remove(slot) }
-        } else {
-            With::Copy
-        };
+        self.note_copy(line, At::Llc, At::ToCore(who as u16));
+        let with = if t.llc == Llc::Give { With::Line { dirty: self.llc.remove(slot) } } else { With::Copy };
         Found::Here { snoop, with }
     }
 
@@ -243,12 +325,15 @@ impl Memory {
     #[inline(never)]
     fn snoop_others(&mut self, cal: &mut Events, line: u64, op: Op, who: u32, now: Time) -> Time {
         let own = op == Op::Own;
-        let (asked, dirty) = self.snoop(who as usize, line, own);
-        if dirty {
-            // the data goes through the home agent, which keeps it
-            self.fill_llc(cal, who as usize, line, true, now);
+        if own {
+            self.tell_watchers(cal, line, now);
         }
-        if asked && (own || dirty) {
+        let (asked, giver) = self.snoop(who as usize, line, own);
+        if let Some(giver) = giver {
+            // the data goes through the home agent, which keeps it
+            self.fill_llc(cal, giver, line, true, now);
+        }
+        if asked && (own || giver.is_some()) {
             self.lat.noc + self.lat.l2 + self.lat.noc
         } else {
             Time::ZERO
@@ -256,10 +341,13 @@ impl Memory {
     }
 
     fn stream(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let dropped = self.invalidate_private(line) + self.drop_llc(line);
+        let dropped = self.take_away(cal, line, now) + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
         let class = Class::of_eviction(self.map.of(line).kind);
+        if let Some(s) = &mut self.shadow {
+            s.store(line, At::Dram);
+        }
         self.write_dram(cal, line, class, now);
     }
 
@@ -299,6 +387,7 @@ impl Memory {
         let home = self.llc.home(line);
         if let Some(s) = self.llc.find_at(home) {
             if dirty {
+                self.note_from_core(core, line);
                 self.llc.touch(s);
                 self.stats.ledger.merged += u64::from(self.llc.is_dirty(s));
                 self.llc.set_dirty(s, true);
@@ -306,6 +395,7 @@ impl Memory {
             return;
         }
         debug_assert!(core < self.l2.len());
+        self.note_from_core(core, line);
         let tenant = self.map.of(line).tenant as usize;
         self.stats.tenants[tenant].dirty_fills += u64::from(dirty);
         let mask = self.tenant_ways[tenant];
@@ -320,6 +410,7 @@ impl Memory {
     }
 
     fn evict(&mut self, cal: &mut Events, line: u64, now: Time) {
+        self.note_copy(line, At::Llc, At::Dram);
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
             if self.lives.of(line) == rx::UNCONSUMED {
@@ -364,6 +455,12 @@ impl Memory {
     /// Writes a dirty line back wherever it lies, leaving clean copies.
     pub(super) fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
         let mut dirty = self.clean_private(line);
+        if let Some(owner) = self.lines.owner(line) {
+            // On its way to a core, which gets it clean.
+            let moving = std::mem::take(&mut self.txns[owner as usize].dirty);
+            self.stats.ledger.merged += u64::from(moving && dirty);
+            dirty |= moving;
+        }
         if let Some(s) = self.llc.find(line) {
             let here = self.llc.is_dirty(s);
             self.stats.ledger.merged += u64::from(here && dirty);
@@ -372,6 +469,10 @@ impl Memory {
         }
         if dirty {
             let class = Class::of_eviction(self.map.of(line).kind);
+            if let Some(s) = &mut self.shadow {
+                s.settle(line, At::Dram);
+                s.settle(line, At::Llc); // what it has is what goes by
+            }
             self.write_dram(cal, line, class, now);
         }
     }
@@ -382,7 +483,7 @@ impl Memory {
         self.stats.sweep_messages += 1;
         match op {
             Sweep::Sweep => {
-                let dropped = self.invalidate_private(line) + self.drop_llc(line);
+                let dropped = self.take_away(cal, line, now) + self.drop_llc(line);
                 self.stats.ledger.swept += dropped;
                 if self.map.of(line).kind == Kind::Rx {
                     let race = self.lives.of(line) == rx::UNCONSUMED;
@@ -395,37 +496,10 @@ impl Memory {
             }
             Sweep::Flush => {
                 self.clean(cal, line, now);
-                let left = self.invalidate_private(line) + self.drop_llc(line);
+                let left = self.take_away(cal, line, now) + self.drop_llc(line);
                 debug_assert_eq!(left, 0, "cleaned just now");
             }
             Sweep::WriteBack => self.clean(cal, line, now),
         }
-    }
-}
-
-/// What each line's newest and its DRAM version is: an oracle for directed tests, not on the path
-/// of any timing.
-#[derive(Clone, Debug, Default)]
-pub struct Shadow {
-    newest: HashMap<u64, u64>,
-    dram: HashMap<u64, u64>,
-    next: u64,
-}
-
-impl Shadow {
-    pub(super) fn store(&mut self, line: u64) {
-        self.next += 1;
-        self.newest.insert(line, self.next);
-    }
-    pub(super) fn write_back(&mut self, line: u64) {
-        let v = self.read(line);
-        self.dram.insert(line, v);
-    }
-    pub(super) fn drop_cached(&mut self, line: u64) {
-        let v = self.dram.get(&line).copied().unwrap_or(0);
-        self.newest.insert(line, v);
-    }
-    pub(super) fn read(&self, line: u64) -> u64 {
-        self.newest.get(&line).copied().unwrap_or(0)
     }
 }

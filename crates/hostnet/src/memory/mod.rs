@@ -8,12 +8,15 @@ mod dma;
 mod door;
 pub mod dram;
 pub mod home;
+mod lines;
 pub mod paths;
 mod private;
+pub mod protocol;
 pub mod region;
 mod replacement;
 pub mod request;
 mod rx;
+pub mod shadow;
 pub mod spec;
 pub mod stats;
 mod ways;
@@ -28,8 +31,9 @@ use array::{Array, Indexing};
 use door::Channel;
 use dram::{Controller, DramSpec};
 use paths::{Marks, Path, Paths};
+use protocol::Habits;
 use region::{AddressMap, Kind, Sharing};
-use spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, ReadHit};
+use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
 use std::collections::VecDeque;
 
@@ -78,8 +82,7 @@ pub struct Memory {
     l2: Vec<Array>,
     llc: Array,
     l2_inclusive: bool,
-    role: LlcRole,
-    read_hit: ReadHit,
+    habits: Habits,
     clean_victim: CleanVictim,
     /// LLC ways that each tenant's fills may take.
     tenant_ways: Vec<u32>,
@@ -116,7 +119,11 @@ pub struct Memory {
     lives: rx::Lives,
     /// The holders of lines in shared regions.
     shared: private::SharedFilter,
-    pub shadow: Option<Box<home::Shadow>>,
+    /// Requests of cores for lines that others use, too.
+    lines: lines::Lines,
+    /// Lines that cores wait for.
+    watched: Vec<(u64, u16)>,
+    pub shadow: Option<Box<shadow::Shadow>>,
 }
 
 fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
@@ -125,7 +132,7 @@ fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
 }
 
 impl Memory {
-    /// A cold memory system for `cores` cores. `tenant_ways[t]` is tenant t's LLC way mask.
+    /// A cold memory system for `cores` cores with this clock. `tenant_ways[t]` is tenant t's LLC way mask.
     ///
     /// # Errors
     /// One clause that names the cache whose shape does not work.
@@ -147,13 +154,14 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        let uncore = Clock::from_hz(h.uncore_clock.0);
         Ok(Memory {
             stats: MemStats::new(tenant_ways.len()),
             lat: Latencies {
                 l1: clock.span(h.l1d.latency_cycles.into()),
                 l2: clock.span(h.l2.latency_cycles.into()),
-                noc: clock.span(h.noc_cycles.into()),
-                llc: clock.span(h.llc.latency_cycles.into()),
+                noc: uncore.span(h.noc_cycles.into()),
+                llc: uncore.span(h.llc.latency_cycles.into()),
                 write_ack: h.llc.write_ack.into(),
                 ownership: Time::ZERO,
                 to_iio: Time::ZERO,
@@ -168,8 +176,7 @@ impl Memory {
             l2: vec![l2; cores as usize],
             llc,
             l2_inclusive: h.l2_inclusive,
-            role: h.llc.role,
-            read_hit: h.llc.read_hit,
+            habits: Habits { role: h.llc.role, read_hit: h.llc.read_hit },
             clean_victim: h.llc.clean_victim,
             tenant_ways,
             ideal_network: false,
@@ -188,6 +195,8 @@ impl Memory {
             cha_writes: Domain::new(h.llc.write_buffer),
             lives: rx::Lives::new(rx_base, rx_end),
             map,
+            lines: lines::Lines::default(),
+            watched: Vec::new(),
             shadow: None,
         })
     }
@@ -233,15 +242,13 @@ impl Memory {
         cal.push(at, Event::Cha(id));
     }
 
-    /// A request that has been answered, as its agent will get it from `answered`.
-    #[inline]
-    pub fn request(&self, id: u32) -> &Txn {
-        &self.txns[id as usize]
-    }
-
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
     #[inline]
-    pub fn answered(&mut self, id: u32, now: Time) -> Txn {
+    pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
+        if let Some(epoch) = self.txns[id as usize].entry {
+            let stale = self.leave_line(cal, id, epoch, now);
+            self.txns[id as usize].transient |= stale;
+        }
         let t = &mut self.txns[id as usize];
         let answer = *t;
         t.dirty = false;
@@ -250,6 +257,11 @@ impl Memory {
         }
         self.finish(id);
         answer
+    }
+
+    /// The request under number `id`, which is under way.
+    pub fn txn_of(&self, id: u32) -> &Txn {
+        &self.txns[id as usize]
     }
 
     fn finish(&mut self, id: u32) {
@@ -325,6 +337,9 @@ impl Memory {
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
         // Ownership that is on its way to a core.
         let moving = self.txns.iter().filter(|t| t.dirty).count() as u64;
+        if self.live_txns == 0 && self.lines.used() > 0 {
+            return Err(format!("{} lines have an entry and no request is in flight", self.lines.used()));
+        }
         self.stats.ledger.check(resident + moving)
     }
 

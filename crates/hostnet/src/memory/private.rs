@@ -1,9 +1,11 @@
 //! What happens inside a core's own caches. Resolved at once, without events: a core runs ahead in
 //! them until something misses beyond the L2.
 
-use super::array::{Place, Slot, Victim};
+use super::array::{Array, Place, Slot, Victim};
 use super::paths::{Marks, Path};
+use super::protocol::Held;
 use super::region::{Kind, Sharing};
+use super::shadow::At;
 use super::{CleanVictim, Leaving, Memory, Op, Txn};
 use crate::kernel::{rng::mix, Events, Time};
 
@@ -51,25 +53,24 @@ impl Memory {
     }
 
     /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
-    /// Returns whether somebody was asked, and whether dirty data came of it.
-    pub(super) fn snoop(&mut self, core: usize, line: u64, own: bool) -> (bool, bool) {
+    /// Returns whether somebody was asked, and who gave dirty data.
+    pub(super) fn snoop(&mut self, core: usize, line: u64, own: bool) -> (bool, Option<usize>) {
         let others = self.shared.holders(line) & !(1 << core);
-        let mut dirty = 0;
-        let mut left = others;
+        let (mut left, mut giver) = (others, None);
         while left != 0 {
             let c = left.trailing_zeros() as usize;
             left &= left - 1;
+            let mut dirty = u64::from(self.clean_in(c, line));
             if own {
                 dirty += self.invalidate_in(c, line);
                 self.shared.drop_holder(line, c);
-            } else {
-                dirty += u64::from(self.clean_in(c, line));
+            }
+            if dirty > 0 {
+                debug_assert!(giver.is_none(), "two cores have written line {line}");
+                giver = Some(c);
             }
         }
-        // Two cores whose requests crossed may both have written; one copy goes on.
-        self.stats.ledger.merged += dirty.saturating_sub(1);
-        let dirty = dirty > 0;
-        (others != 0, dirty)
+        (others != 0, giver)
     }
 
     fn mark_dirty_l1(&mut self, core: usize, slot: Slot, line: u64) {
@@ -78,7 +79,7 @@ impl Memory {
             self.stats.ledger.created += 1;
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line);
+            s.store(line, At::Core(core as u16));
         }
     }
 
@@ -213,6 +214,9 @@ impl Memory {
 
     fn fill_l2_once(&mut self, cal: &mut Events, core: usize, t: &Txn, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
+        if self.shadow.is_some() && !self.holds(core, line) {
+            self.note_copy(line, At::ToCore(core as u16), At::Core(core as u16));
+        }
         // The line may have come by an eviction path while this request was under way.
         match self.l2[core].find(line) {
             Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
@@ -298,6 +302,16 @@ impl Memory {
         dirty > 0
     }
 
+    /// What `core`'s caches hold of `line`.
+    pub fn private_copy(&self, core: usize, line: u64) -> Held {
+        best([&self.l1[core], &self.l2[core]].map(|a| held(a, line)))
+    }
+
+    /// What the LLC holds of `line`.
+    pub fn llc_copy(&self, line: u64) -> Held {
+        held(&self.llc, line)
+    }
+
     /// Copies of `line` that are valid anywhere: (count, dirty ones in the LLC).
     pub fn copies(&self, line: u64) -> (u32, u32) {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());
@@ -305,11 +319,18 @@ impl Memory {
         let dirty = self.llc.find(line).is_some_and(|s| self.llc.is_dirty(s));
         (n, u32::from(dirty))
     }
+}
 
-    /// The value version a core reads from `line` now (directed tests with a shadow memory).
-    pub fn version(&self, line: u64) -> u64 {
-        self.shadow.as_ref().map_or(0, |s| s.read(line))
+fn held(a: &Array, line: u64) -> Held {
+    match a.find(line) {
+        None => Held::Nowhere,
+        Some(s) if a.is_dirty(s) => Held::Dirty,
+        Some(_) => Held::Clean,
     }
+}
+
+fn best(copies: [Held; 2]) -> Held {
+    *copies.iter().max_by_key(|h| **h as u8).expect("two")
 }
 
 /// The snoop filter of shared regions: which cores may hold a line. Owned regions need none, as
@@ -336,8 +357,9 @@ impl SharedFilter {
         }
         i
     }
+    /// Notes that `core` has the line; says whether nobody else may have it.
     #[inline(never)]
-    fn add(&mut self, line: u64, core: usize) {
+    pub(super) fn add(&mut self, line: u64, core: usize) -> bool {
         let mut i = self.slot(line);
         if self.keys[i] == u64::MAX {
             if self.used * 2 >= self.keys.len() {
@@ -356,13 +378,14 @@ impl SharedFilter {
             self.used += 1;
         }
         self.masks[i] |= 1 << core;
+        self.masks[i] == 1 << core
     }
     #[inline(never)]
     pub(super) fn holders(&self, line: u64) -> u64 {
         self.masks[self.slot(line)]
     }
     #[inline(never)]
-    fn drop_holder(&mut self, line: u64, core: usize) {
+    pub(super) fn drop_holder(&mut self, line: u64, core: usize) {
         let i = self.slot(line);
         self.masks[i] &= !(1 << core);
         self.forget(i);

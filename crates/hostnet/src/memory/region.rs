@@ -42,6 +42,14 @@ pub struct Region {
     pub tenant: u8,
 }
 
+impl Region {
+    /// Whether requests of cores for its lines can meet those of other agents, and so need an order.
+    #[inline]
+    pub fn is_ordered(&self) -> bool {
+        self.sharing == Sharing::Shared || self.kind != Kind::App
+    }
+}
+
 /// Index of a region.
 pub type RegionId = u16;
 

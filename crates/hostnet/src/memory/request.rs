@@ -83,6 +83,8 @@ pub struct Txn {
     /// Consecutive lines from `line` on. In an answer: those that it is for.
     pub lines: u16,
     pub tag: Tag,
+    /// It has an entry among the lines that several agents use, since that epoch of it.
+    pub entry: Option<u16>,
     /// What its transfers with DRAM are counted as.
     pub class: Class,
     /// Destination of a write.
@@ -110,6 +112,7 @@ impl Txn {
             transient: false,
             lines: 1,
             tag: Tag::default(),
+            entry: None,
             class: Class::CpuOtherRd,
             to: Inbound::Dram,
             from: Outbound::Nearest,

@@ -2,7 +2,7 @@
 
 use super::array::{shape, Indexing, Replacement};
 use super::LINE;
-use crate::kernel::units::{Size, Span};
+use crate::kernel::units::{Freq, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub struct LlcSpec {
     pub size: Size,
     /// Associativity.
     pub ways: u32,
-    /// Cycles of the core clock that a look-up adds to an access.
+    /// Cycles of the uncore clock that a look-up adds to an access.
     pub latency_cycles: u32,
     /// Slices; sets of a slice must come out as a power of two.
     pub slices: u32,
@@ -139,7 +139,9 @@ pub struct HierarchySpec {
     pub l2_inclusive: bool,
     /// Last-level cache.
     pub llc: LlcSpec,
-    /// Cycles of the core clock for one traversal of the crossbar, each way.
+    /// Clock of the LLC, the crossbar and the home agent.
+    pub uncore_clock: Freq,
+    /// Cycles of the uncore clock for one traversal of the crossbar, each way.
     pub noc_cycles: u32,
 }
 

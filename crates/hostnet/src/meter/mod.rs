@@ -1,5 +1,7 @@
 //! Metrics: declared once, here; columns, help and docs come from this table.
 
+pub mod drops;
+
 /// One number that a run yields.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {

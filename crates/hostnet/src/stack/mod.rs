@@ -32,12 +32,22 @@ use hdrhistogram::Histogram;
 pub enum Step {
     /// The program in its buffer.
     Run,
-    /// Polls, `instructions` each time, until it is notified. It goes on with the first poll that begins then or later.
-    Wait { instructions: u32 },
+    /// Polls, `instructions` each time, until what it waits for comes. It goes on with the first poll that begins then or
+    /// later.
+    Wait { on: Awaited, instructions: u32 },
     /// Sleeps until then, unless it is notified.
     Until(Time),
     /// Sleeps until it is notified.
     Idle,
+}
+
+/// What a thread polls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// A queue whose entries come as messages: any notice is one.
+    Queue,
+    /// A line of memory that the thread has read: another agent's write takes it away, and the next poll reads it again.
+    Line(u64),
 }
 
 /// What has come for a thread.
@@ -49,6 +59,8 @@ pub enum Notice {
     AtOnce { packet: u32, tx: u64 },
     /// The device on `port` has moved `lines` lines.
     Lines { port: u16, lines: u64 },
+    /// The line that it waits for has been written or taken away.
+    Line,
     /// A frame is wholly in memory.
     Frame(tcp::Received),
 }

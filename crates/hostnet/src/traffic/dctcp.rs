@@ -4,8 +4,10 @@
 //! Loss is found by selective acknowledgements in the order of sending (RACK): a segment is lost once one that was sent
 //! three later has arrived. The host at the other end sees segments and says acknowledgements.
 
+use crate::flow::Link;
 use crate::kernel::units::{Size, Span};
 use crate::kernel::{Event, Events, Time};
+use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -324,27 +326,25 @@ pub struct Senders {
     ports: Vec<Port>,
     gain: f64,
     burst: u32,
-    /// Time of a segment on the link; of its flight to the receiver.
-    span: Time,
-    flight: Time,
+    /// The link to the receiver, from the switch where there is one, and a segment's bytes on it.
+    link: Link,
+    wire_bytes: u64,
     ack_delay: Time,
     probe: Time,
     segment_bytes: u64,
     mark: u64,
     limit: u64,
-    /// When the switch's port to the receiver is free.
-    switch: Time,
     wire: VecDeque<Segment>,
     acks: VecDeque<Ack>,
     pub stopped: bool,
     pub sent: u64,
     /// Segments that the switch's queue had no room for.
-    pub dropped: u64,
+    pub drops: Ledger,
 }
 
 impl Senders {
-    /// `flows` flows over frames of `bytes` that take `span` on the link; each may begin with `edge` segments.
-    pub fn new(s: &DctcpSpec, flows: u8, edge: u32, bytes: u64, span: Time, flight: Time) -> Senders {
+    /// `flows` flows over frames of `bytes`, which are `wire_bytes` on each `link`; each may begin with `edge` segments.
+    pub fn new(s: &DctcpSpec, flows: u8, edge: u32, bytes: u64, wire_bytes: u64, link: Link) -> Senders {
         let ports = s.ports.min(flows.into()) as usize;
         let port = |p| Port {
             pending: false,
@@ -357,19 +357,18 @@ impl Senders {
             ports: (0..ports).map(port).collect(),
             gain: s.gain,
             burst: s.burst,
-            span,
-            flight,
+            link,
+            wire_bytes,
             ack_delay: s.ack_delay.into(),
             probe: s.probe.into(),
             segment_bytes: bytes,
             mark: s.mark.0,
             limit: s.queue.0,
-            switch: Time::ZERO,
             wire: VecDeque::with_capacity(1024),
             acks: VecDeque::with_capacity(256),
             stopped: false,
             sent: 0,
-            dropped: 0,
+            drops: Ledger::default(),
         }
     }
 
@@ -413,24 +412,25 @@ impl Senders {
         let Some(flow) = self.choose(p) else { return };
         let seq = self.flows[flow as usize].send(now);
         self.sent += 1;
-        let end = now + self.span;
+        let span = self.link.time(self.wire_bytes);
+        let end = now + span;
         self.ports[p].pending = true;
         cal.push(end, Event::Emit(p as u8));
         let mut segment = Segment { flow, seq, marked: false };
-        let mut leaves = end;
+        let mut ready = now;
         if self.ports.len() > 1 {
-            let waiting = u128::from(self.switch.saturating_sub(end).0) * u128::from(self.segment_bytes);
-            let waiting = (waiting / u128::from(self.span.0)) as u64;
+            let waiting = u128::from(self.link.backlog(end).0) * u128::from(self.segment_bytes);
+            let waiting = (waiting / u128::from(span.0)) as u64;
             if waiting + self.segment_bytes > self.limit {
-                self.dropped += 1;
+                self.drops.lose(DropPlace::SwitchQueue, DropCause::QueueFull, end);
                 return;
             }
             segment.marked = waiting > self.mark;
-            self.switch = self.switch.max(end) + self.span;
-            leaves = self.switch;
+            ready = end; // the switch has all of it before it passes it on
         }
+        let leaves = self.link.send(self.wire_bytes, ready);
         self.wire.push_back(segment);
-        cal.push(leaves + self.flight, Event::Segment);
+        cal.push(leaves + self.link.flight, Event::Segment);
     }
 
     /// `Event::Segment`: what comes off the wire now.
@@ -472,7 +472,9 @@ impl Senders {
         self.wire.len() as u64
     }
 
-    pub fn restart_meters(&mut self) {
+    pub fn restart_meters(&mut self, now: Time) {
+        self.link.restart(now);
+        self.drops.restart();
         for f in &mut self.flows {
             f.trips = (0, 0);
         }

@@ -26,19 +26,19 @@ impl Default for Options {
 
 /// A request packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Packet {
+pub struct Captured {
     /// Time since the first request of the capture.
     pub at: Time,
     /// Length of the frame on the wire in bytes, as captured (so usually without its checksum).
     pub wire_len: u32,
     /// Toeplitz hash of addresses and ports, as RSS computes it (`frame::rss_hash`).
     pub flow: u32,
-    pub kind: Kind,
+    pub command: Command,
 }
 
 /// What a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum Command {
     /// get, gets, gat, gats.
     Get {
         /// Same for equal keys; 64 well-mixed bits.
@@ -68,7 +68,7 @@ pub struct More {
 pub struct Key {
     pub hash: u64,
     pub len: u16,
-    /// As in `Kind::Get`.
+    /// As in `Command::Get`.
     pub value_len: Option<u32>,
 }
 
@@ -126,7 +126,7 @@ pub struct Counts {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capture {
     /// At least one; the first is at time zero.
-    pub packets: Vec<Packet>,
+    pub packets: Vec<Captured>,
     pub counts: Counts,
     more: Vec<Key>,
 }
@@ -256,7 +256,7 @@ struct Pending {
 struct Loader {
     options: Options,
     /// With the absolute time and record number, until the first request is known.
-    packets: Vec<(i128, u64, Packet)>,
+    packets: Vec<(i128, u64, Captured)>,
     more: Vec<Key>,
     /// By client, server and request id.
     pending: HashMap<(SocketAddr, SocketAddr, u16), Pending>,
@@ -317,18 +317,18 @@ impl Loader {
             return;
         }
         let cut = d.payload.len() < d.payload_len;
-        let kind = match memcached::request(body, cut) {
+        let command = match memcached::request(body, cut) {
             None => {
                 counts.skipped.not_memcached += 1;
                 return;
             }
             Some(Request::Other) => {
                 counts.others += 1;
-                Kind::Other
+                Command::Other
             }
             Some(Request::Set { key, value_len }) => {
                 counts.sets += 1;
-                Kind::Set { key_hash: key_hash(key), key_len: key.len() as u16, value_len }
+                Command::Set { key_hash: key_hash(key), key_len: key.len() as u16, value_len }
             }
             Some(Request::Get(mut keys)) => {
                 counts.gets += 1;
@@ -339,7 +339,7 @@ impl Loader {
                 let count = (self.more.len() - start) as u16;
                 let pending = Pending { packet: self.packets.len(), sequence: 0, skip: 0 };
                 self.pending.insert((d.src, d.dst, header.id), pending);
-                Kind::Get {
+                Command::Get {
                     key_hash: key_hash(first),
                     key_len: first.len() as u16,
                     value_len: None,
@@ -349,7 +349,7 @@ impl Loader {
         };
         counts.requests += 1;
         let flow = frame::rss_hash(d.src, d.dst);
-        self.packets.push((at_ps, number, Packet { at: Time::ZERO, wire_len, flow, kind }));
+        self.packets.push((at_ps, number, Captured { at: Time::ZERO, wire_len, flow, command }));
     }
 
     fn reply(&mut self, d: frame::Datagram) {
@@ -360,7 +360,7 @@ impl Loader {
         let Some(pending) = self.pending.get_mut(&flow) else {
             return;
         };
-        let Kind::Get { key_hash: first, value_len, more, .. } = &mut self.packets[pending.packet].2.kind else {
+        let Command::Get { key_hash: first, value_len, more, .. } = &mut self.packets[pending.packet].2.command else {
             return;
         };
         let rest = &mut self.more[more.start as usize..][..usize::from(more.count)];
@@ -409,9 +409,9 @@ impl Loader {
         let mut packets = Vec::with_capacity(self.packets.len());
         for (at_ps, number, packet) in self.packets {
             let since = u64::try_from(at_ps - start).map_err(|_| Fault::TooLong { packet: number })?;
-            packets.push(Packet { at: Time(since), ..packet });
+            packets.push(Captured { at: Time(since), ..packet });
         }
-        let unknown = packets.iter().filter(|p| matches!(p.kind, Kind::Get { value_len: None, .. }));
+        let unknown = packets.iter().filter(|p| matches!(p.command, Command::Get { value_len: None, .. }));
         let unknown_more = self.more.iter().filter(|k| k.value_len.is_none());
         self.counts.unknown_values = (unknown.count() + unknown_more.count()) as u64;
         Ok(Capture { packets, counts: self.counts, more: self.more })

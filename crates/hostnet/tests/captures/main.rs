@@ -5,7 +5,7 @@ mod build;
 use build::*;
 use hostnet::kernel::Time;
 use hostnet::traffic::frame::rss_hash;
-use hostnet::traffic::pcap::{Capture, CaptureError, Fault, Kind, More, Options};
+use hostnet::traffic::pcap::{Capture, CaptureError, Command, Fault, More, Options};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -34,12 +34,12 @@ fn plain(frames: impl IntoIterator<Item = Vec<u8>>) -> Capture {
 
 /// Key lengths and value lengths of a get, first key first.
 fn values(capture: &Capture, packet: usize) -> Vec<(u16, Option<u32>)> {
-    match capture.packets[packet].kind {
-        Kind::Get { key_len, value_len, more, .. } => {
+    match capture.packets[packet].command {
+        Command::Get { key_len, value_len, more, .. } => {
             let more = capture.more_keys(more).iter().map(|k| (k.len, k.value_len));
             [(key_len, value_len)].into_iter().chain(more).collect()
         }
-        kind => panic!("{kind:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -60,7 +60,7 @@ fn a_frame_spelled_out_byte_by_byte() {
     assert_eq!((packet.at, packet.wire_len), (Time::ZERO, 60));
     let (src, dst) = ("66.9.149.187:2794", "161.142.100.80:11211");
     assert_eq!(packet.flow, rss_hash(src.parse().unwrap(), dst.parse().unwrap()));
-    let Kind::Get { key_len, value_len, more, .. } = packet.kind else { panic!("{packet:?}") };
+    let Command::Get { key_len, value_len, more, .. } = packet.command else { panic!("{packet:?}") };
     assert_eq!((key_len, value_len, more), (4, None, More::default()));
     assert_eq!(capture.counts.unknown_values, 1);
 }
@@ -109,14 +109,15 @@ fn equal_keys_hash_alike_whatever_the_command() {
         request(5000, 3, b"get k2 k1\r\n"),
         request(5000, 4, b"delete k1\r\n"),
     ]);
-    let kinds: Vec<Kind> = capture.packets.iter().map(|p| p.kind).collect();
-    let (Kind::Set { key_hash: set, value_len: 2, .. }, Kind::Get { key_hash: get, .. }) = (kinds[0], kinds[1]) else {
+    let kinds: Vec<Command> = capture.packets.iter().map(|p| p.command).collect();
+    let (Command::Set { key_hash: set, value_len: 2, .. }, Command::Get { key_hash: get, .. }) = (kinds[0], kinds[1])
+    else {
         panic!("{kinds:?}")
     };
-    let Kind::Get { key_hash: other, more, .. } = kinds[2] else { panic!("{kinds:?}") };
+    let Command::Get { key_hash: other, more, .. } = kinds[2] else { panic!("{kinds:?}") };
     assert_eq!((set, capture.more_keys(more)[0].hash), (get, get));
     assert_ne!(other, get);
-    assert_eq!(kinds[3], Kind::Other);
+    assert_eq!(kinds[3], Command::Other);
 }
 
 #[test]
@@ -369,8 +370,8 @@ proptest! {
                 let flow = rss_hash(ends.0.parse().unwrap(), ends.1.parse().unwrap());
                 prop_assert_eq!(packet.flow, flow);
                 let mut same = |key: &str, hash| *hashes.entry(key.to_owned()).or_insert(hash) == hash;
-                match (packet.kind, body) {
-                    (Kind::Get { key_hash, key_len, more, .. }, Body::Get(keys)) => {
+                match (packet.command, body) {
+                    (Command::Get { key_hash, key_len, more, .. }, Body::Get(keys)) => {
                         prop_assert!(same(&keys[0], key_hash) && usize::from(key_len) == keys[0].len());
                         let more = capture.more_keys(more);
                         prop_assert_eq!(more.len(), keys.len() - 1);
@@ -378,7 +379,7 @@ proptest! {
                             prop_assert!(same(key, found.hash) && usize::from(found.len) == key.len());
                         }
                     }
-                    (Kind::Set { key_hash, key_len, value_len }, Body::Set(key, len)) => {
+                    (Command::Set { key_hash, key_len, value_len }, Body::Set(key, len)) => {
                         prop_assert!(same(key, key_hash) && usize::from(key_len) == key.len());
                         prop_assert_eq!(value_len, *len);
                     }
@@ -460,19 +461,19 @@ fn the_real_capture_holds_what_tcpdump_and_tshark_find_in_it() {
     let mut keys = HashSet::new();
     let (mut set_bytes, mut asked) = (0, Vec::new());
     for packet in &capture.packets {
-        match packet.kind {
-            Kind::Set { key_hash, value_len, .. } => {
+        match packet.command {
+            Command::Set { key_hash, value_len, .. } => {
                 keys.insert(key_hash);
                 set_bytes += u64::from(value_len);
             }
-            Kind::Get { key_hash, value_len, more, .. } => {
+            Command::Get { key_hash, value_len, more, .. } => {
                 keys.insert(key_hash);
                 asked.push(value_len);
                 let more = capture.more_keys(more);
                 keys.extend(more.iter().map(|k| k.hash));
                 asked.extend(more.iter().map(|k| k.value_len));
             }
-            Kind::Other => {}
+            Command::Other => {}
         }
     }
     assert_eq!(set_bytes, expected["set_bytes"]);

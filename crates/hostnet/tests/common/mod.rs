@@ -4,7 +4,7 @@
 use hostnet::config::{resolve, Scenario};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
-use hostnet::kernel::units::{Size, Span};
+use hostnet::kernel::units::{Freq, Size, Span};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
@@ -48,6 +48,7 @@ pub fn small() -> HierarchySpec {
             writebacks: WriteBacks::AtOnce,
             write_ack: Span(0),
         },
+        uncore_clock: Freq(MHZ_3200),
         noc_cycles: 8,
     }
 }
@@ -101,9 +102,9 @@ impl Rig {
 
     /// Transaction `id` is answered; a line for a core enters its caches, and `write` says how, or else the transaction.
     pub fn fill(&mut self, id: u32, write: Option<bool>) {
-        let f = self.m.mem.answered(id, self.m.now);
+        let f = self.m.mem.answered(&mut self.m.cal, id, self.m.now);
         self.answers.push((self.m.now, f));
-        if f.agent == Agent::Core && !f.transient && f.op != memory::Op::WriteBack {
+        if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::Op::Read | memory::Op::Own) {
             let own = f.op == memory::Op::Own;
             self.m.mem.fill(&mut self.m.cal, f.who as usize, &f, write.unwrap_or(own), self.m.now);
         }

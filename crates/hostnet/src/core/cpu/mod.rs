@@ -279,9 +279,16 @@ impl Cpu {
         }
         let rec = self.recs[record];
         let fills = t.op != memory::Op::Stream && !t.transient;
-        let held = fills && mem.fill(cal, self.id as usize, &t, rec.write, now);
+        // A store that joined a read of a line that others have must still ask for it.
+        let owns = t.op == memory::Op::Own || !rec.write || !mem.is_shared(rec.line);
+        let held = fills && mem.fill(cal, self.id as usize, &t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);
+        }
+        if !owns {
+            self.hand_out(mem, cal, now);
+            self.reach(mem, cal, record, now);
+            return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
         if t.op != memory::Op::Stream {
             self.amat.accesses += 1;

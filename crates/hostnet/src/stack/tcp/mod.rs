@@ -6,7 +6,7 @@ pub use receiver::{Layout, Places, Received, Receiver};
 
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
-use crate::device::netdev::NetDev;
+use crate::device::nic::Nic;
 use crate::kernel::units::Size;
 use crate::kernel::Time;
 use crate::memory::LINE;
@@ -67,7 +67,7 @@ impl TcpSpec {
 
 /// A queue's frames in memory.
 struct Frames<'a> {
-    nic: &'a mut NetDev,
+    nic: &'a mut Nic,
     queue: usize,
 }
 
@@ -96,10 +96,10 @@ impl TcpReceiver {
 impl Software for TcpReceiver {
     /// The core ends a phase and begins the next.
     fn step(&mut self, c: &mut Ctx) -> Step {
-        let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.netdev()) else { return Step::Idle };
+        let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, costs, queue) = (&mut self.receiver, &self.costs, c.local);
         let (opened, descriptors) = r.end(c.now);
-        nic.replenish(queue, descriptors);
+        nic.replenish(queue, descriptors, c.now);
         let (next, edge) = if opened || !r.merged().is_empty() { r.tell() } else { (0, 0) };
         if let Some(senders) = &mut c.senders {
             let flow = queue as u8;

@@ -1,0 +1,126 @@
+//! The attachment on the chip (Sweeper, section III): no PCIe link, hardware-terminated transport, per-core rings, work queue
+//! entries with a SweepBuffer bit (Fig. 4). A packet gets its buffer as it comes; messages take `notify`.
+
+use super::{Attachment, Nic, Packet};
+use crate::kernel::{Event, Events, Time};
+use crate::memory::stats::Class;
+use crate::memory::{Agent, Memory, Op, Txn};
+use crate::meter::drops::DropCause;
+use crate::placement::{Placement, Transfer};
+use std::collections::VecDeque;
+
+/// The receive engine: one packet after the other.
+#[derive(Clone, Default)]
+pub(super) struct Integrated {
+    rx: VecDeque<u32>,
+    rx_free_at: Time,
+    rx_scheduled: bool,
+}
+
+impl Nic {
+    fn engine(&mut self) -> &mut Integrated {
+        match &mut self.attachment {
+            Attachment::Integrated(i) => i,
+            Attachment::Pcie(_) => unreachable!("an event of a NIC on the chip"),
+        }
+    }
+
+    /// A packet has come: it gets a buffer, and its turn.
+    pub(super) fn receive(&mut self, cal: &mut Events, mut p: Packet, now: Time) -> Result<(), DropCause> {
+        self.give_buffer(&mut p, now)?;
+        let id = self.packets.add(p);
+        self.queues[p.queue as usize].arriving.push_back(id);
+        let pipeline = self.pipeline;
+        let e = self.engine();
+        e.rx.push_back(id);
+        if !e.rx_scheduled {
+            e.rx_scheduled = true;
+            cal.push((now + pipeline).max(e.rx_free_at), Event::NicRx);
+        }
+        Ok(())
+    }
+
+    /// `Event::NicRx`: the oldest packet's lines go to the home agent as one burst.
+    pub fn on_rx(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, now: Time) {
+        let Some(&id) = self.engine().rx.front() else {
+            self.engine().rx_scheduled = false;
+            return;
+        };
+        let p = self.packets.get(id);
+        let transfer = self.transfer(p.queue, p.line);
+        let to = placement.write(&transfer);
+        let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, p.line, p.lines, id, now);
+        mem.send(cal, now, Txn { tag: transfer.tag, ..t });
+    }
+
+    fn transfer(&self, queue: u16, line: u64) -> Transfer {
+        Transfer { tag: self.queues[usize::from(queue)].tag, ..Transfer::of(Agent::Nic, line) }
+    }
+
+    /// `Event::Fill` of a burst, or of a line that DRAM delivered.
+    pub fn on_answer(&mut self, cal: &mut Events, t: &Txn, now: Time) {
+        if t.op == Op::DmaWrite {
+            return self.written(cal, t.who, now);
+        }
+        let p = self.packets.get_mut(t.who);
+        p.left -= t.lines;
+        p.data_at = p.data_at.max(now);
+        if p.left == 0 {
+            cal.push(p.data_at + self.pipeline, Event::NicTx(t.who));
+        }
+    }
+
+    /// The oldest packet's lines are all placed: it is announced to its core, and the next one follows.
+    fn written(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let lines = u64::from(self.packets.get(id).lines);
+        let end = now + self.interval * lines;
+        self.counts.rx_lines += lines;
+        cal.push(end + self.notify, Event::Delivered(id));
+        let e = self.engine();
+        e.rx.pop_front();
+        e.rx_free_at = end;
+        e.rx_scheduled = !e.rx.is_empty();
+        if let Some(&next) = e.rx.front() {
+            let ready = self.packets.get(next).arrived + self.pipeline;
+            cal.push(end.max(ready), Event::NicRx);
+        }
+    }
+
+    /// `Event::Delivered`: the packet is visible; returns its queue.
+    pub fn on_delivered(&mut self, id: u32) -> usize {
+        let queue = self.packets.get(id).queue as usize;
+        let q = &mut self.queues[queue];
+        let first = q.arriving.pop_front();
+        debug_assert_eq!(first, Some(id), "packets of a queue overtake each other");
+        q.waiting.push_back(id);
+        self.counts.delivered += 1;
+        queue
+    }
+
+    /// The core has written a work queue entry for packet `id`'s reply.
+    pub fn post(&mut self, cal: &mut Events, id: u32, now: Time) {
+        self.ready(id);
+        cal.push(now + self.notify, Event::NicTx(id));
+    }
+
+    /// `Event::NicTx`: asks for the buffer, or finds that all of it has come and sends. True once it is sent.
+    pub fn on_tx(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, id: u32, now: Time) -> bool {
+        let p = *self.packets.get(id);
+        if p.left == 0 {
+            return self.sent(id, now);
+        }
+        // The engine moves a line at a time: the last of them is not here before.
+        self.packets.get_mut(id).data_at = now + self.interval * u64::from(p.tx_lines - 1);
+        let transfer = self.transfer(p.queue, p.tx_line);
+        let from = placement.read(&transfer);
+        let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, id, now);
+        mem.send(cal, now + mem.lat.noc, Txn { from, tag: transfer.tag, ..t });
+        false
+    }
+
+    pub(super) fn sent(&mut self, id: u32, now: Time) -> bool {
+        self.packets.get_mut(id).sent_at = now;
+        self.counts.sent += 1;
+        true
+    }
+}

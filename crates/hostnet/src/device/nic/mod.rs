@@ -1,0 +1,377 @@
+//! A NIC, on the chip or behind a PCIe port.
+//!
+//! ```text
+//!            arrive                                             take, release, replenish
+//!   wire -----------> receive buffer --> classifier --> queue <--------------------------- software
+//!                           |               descriptors, buffers  waiting packets             |
+//!                           +---- receive DMA ----> memory, then the completion               | post
+//!   wire <----------- transmit <----- DMA reads <----- doorbell ------------------------------+
+//! ```
+//!
+//! What lies between the NIC and memory is its *attachment*. On the chip ([`integrated`]) a packet is a burst to the home
+//! agent, and a message tells the core that it is there. Behind a port ([`pcie`]) it is payload lines and a completion line
+//! in memory, and software sees it when all of them have been written. Software meets the same calls on both.
+
+mod classify;
+mod integrated;
+mod packet;
+mod pcie;
+mod queue;
+mod spec;
+
+pub use classify::Classifier;
+pub use packet::Packet;
+pub use queue::{FrameMemory, COMPLETIONS};
+pub use spec::{EthernetSpec, NicSpec};
+
+use crate::flow::Credits;
+use crate::kernel::{Event, Events, Time};
+use crate::memory::{Tag, LINE};
+use crate::meter::drops::{DropCause, DropPlace, Ledger};
+use crate::placement::SweepTx;
+use integrated::Integrated;
+use packet::Packets;
+use pcie::Pcie;
+use queue::{Queue, Receive, Transmit};
+
+/// Packets that came and what became of them.
+#[derive(Clone, Debug, Default)]
+pub struct NicCounts {
+    pub offered: u64,
+    /// Those that got a buffer.
+    pub accepted: u64,
+    /// Times that a ring ran full after at least half of it had been free: a sender that is paused
+    /// instead of losing packets would have been paused as often.
+    pub pauses: u64,
+    pub sent: u64,
+    /// Those that software could see.
+    pub delivered: u64,
+    pub rx_lines: u64,
+}
+
+/// How the NIC is attached.
+#[derive(Clone)]
+enum Attachment {
+    Integrated(Integrated),
+    Pcie(Pcie),
+}
+
+#[derive(Clone)]
+pub struct Nic {
+    pipeline: Time,
+    interval: Time,
+    pub notify: Time,
+    classifier: Classifier,
+    queues: Vec<Queue>,
+    packets: Packets,
+    /// Bytes between wire and DMA; absent where a packet gets its buffer as it comes.
+    buffer: Option<Credits>,
+    attachment: Attachment,
+    pub sweep_tx: SweepTx,
+    /// Proactive drop: waiting packets from which on arrivals are dropped.
+    pub drop_depth: Option<u32>,
+    pub counts: NicCounts,
+    pub drops: Ledger,
+}
+
+impl Nic {
+    /// A NIC on the chip.
+    pub fn integrated(s: &NicSpec, queues: u32) -> Nic {
+        let times = (s.pipeline.into(), s.line_interval.into(), s.notify.into());
+        Nic::new(times, vec![Queue::default(); queues as usize], None, Attachment::Integrated(Integrated::default()))
+    }
+
+    /// A NIC behind a PCIe port, without buffers of its queues.
+    pub fn pcie(s: &EthernetSpec, queues: u32) -> Nic {
+        let buffer = Credits::new(s.receive_buffer.0 as u32);
+        let none = (Time::ZERO, Time::ZERO, Time::ZERO);
+        Nic::new(none, vec![Queue::default(); queues as usize], Some(buffer), Attachment::Pcie(Pcie::new(s)))
+    }
+
+    /// The same for the kernel, whose frames go through these pages.
+    pub fn for_kernel(s: &EthernetSpec, queues: Vec<FrameMemory>) -> Nic {
+        let mut nic = Nic::pcie(s, queues.len() as u32);
+        for (q, memory) in nic.queues.iter_mut().zip(queues) {
+            let (pool, page) = (s.pool.0 / LINE, s.page.0 / LINE);
+            q.receive = Some(Receive::pages(memory, pool, page, s.frame_lines(), s.descriptors));
+        }
+        nic
+    }
+
+    fn new(times: (Time, Time, Time), queues: Vec<Queue>, buffer: Option<Credits>, attachment: Attachment) -> Nic {
+        let (pipeline, interval, notify) = times;
+        Nic {
+            pipeline,
+            interval,
+            notify,
+            classifier: Classifier::spread(queues.len()),
+            queues,
+            packets: Packets::default(),
+            buffer,
+            attachment,
+            sweep_tx: SweepTx::None,
+            drop_depth: None,
+            counts: NicCounts::default(),
+            drops: Ledger::default(),
+        }
+    }
+
+    /// Gives `queue` a ring of `slots` receive buffers of `lines` lines from line `base` on.
+    pub fn attach_receive(&mut self, queue: usize, base: u64, slots: u32, lines: u64) {
+        self.queues[queue].receive = Some(Receive::ring(base, slots, lines));
+    }
+
+    /// Gives `queue` a ring of `slots` transmit buffers of `lines` lines from line `base` on.
+    pub fn attach_transmit(&mut self, queue: usize, base: u64, slots: u32, lines: u64) {
+        self.queues[queue].transmit = Some(Transmit::new(base, slots, lines));
+    }
+
+    /// Completions of `queue` go to `entries` lines from `base` on, in turn.
+    pub fn attach_completions(&mut self, queue: usize, base: u64, entries: u64) {
+        self.queues[queue].receive().complete_to(base, entries);
+    }
+
+    /// Packets of `queue` carry this steering tag towards memory.
+    pub fn steer(&mut self, queue: usize, tag: Tag) {
+        self.queues[queue].tag = tag;
+    }
+
+    /// Starts the rings of `queue` at these slots, as an uptime would leave them: rings in step put all that
+    /// they evict into the same rank of DRAM.
+    pub fn start_at(&mut self, queue: usize, rx: u64, tx: u64) {
+        let q = &mut self.queues[queue];
+        q.receive().start_at(rx);
+        q.transmit().start_at(tx);
+    }
+
+    /// The last bit of a packet comes off the wire. `p` carries flow, size and content.
+    ///
+    /// # Errors
+    /// The cause, when it is dropped.
+    pub fn arrive(&mut self, cal: &mut Events, mut p: Packet, now: Time) -> Result<(), DropCause> {
+        self.counts.offered += 1;
+        p.queue = self.classifier.queue(p.flow);
+        p.arrived = now;
+        let waiting = self.unconsumed(p.queue.into());
+        if self.drop_depth.is_some_and(|depth| waiting >= depth) {
+            return Err(self.lose(DropPlace::Admission, DropCause::TooLate, now));
+        }
+        if let Some(b) = &mut self.buffer {
+            if b.take(p.wire_bytes, now).is_err() {
+                return Err(self.lose(DropPlace::ReceiveBuffer, DropCause::BufferFull, now));
+            }
+        }
+        match &mut self.attachment {
+            Attachment::Integrated(_) => self.receive(cal, p, now),
+            Attachment::Pcie(pcie) => {
+                self.queues[p.queue as usize].buffered += 1;
+                pcie.fifo.push_back(self.packets.add(p));
+                Ok(())
+            }
+        }
+    }
+
+    #[cold]
+    fn lose(&mut self, place: DropPlace, cause: DropCause, now: Time) -> DropCause {
+        self.drops.lose(place, cause, now);
+        cause
+    }
+
+    /// A descriptor and its buffer for packet `p`; it has to arrive there.
+    fn give_buffer(&mut self, p: &mut Packet, now: Time) -> Result<(), DropCause> {
+        let q = &mut self.queues[p.queue as usize];
+        let Some(buffer) = q.receive().take(now) else {
+            self.counts.pauses += u64::from(!std::mem::replace(&mut q.full, true));
+            return Err(self.lose(DropPlace::DescriptorRing, DropCause::NoDescriptor, now));
+        };
+        self.counts.accepted += 1;
+        p.buffer = buffer;
+        p.line = q.receive().line(buffer, 0);
+        Ok(())
+    }
+
+    pub fn packet(&mut self, id: u32) -> &mut Packet {
+        self.packets.get_mut(id)
+    }
+
+    /// Gives packet `p`, which has not come off the wire, a record.
+    pub fn adopt(&mut self, p: Packet) -> u32 {
+        self.packets.add(p)
+    }
+
+    // Software's side, the same for every attachment.
+
+    /// Packets of `queue` that software can see and has not taken.
+    pub fn waiting(&self, queue: usize) -> usize {
+        self.queues[queue].waiting.len()
+    }
+
+    /// Those, and the ones that it is about to see.
+    pub fn unconsumed(&self, queue: usize) -> u32 {
+        let q = &self.queues[queue];
+        (q.waiting.len() + q.arriving.len()) as u32 + q.buffered
+    }
+
+    /// Receive buffers that the NIC may fill.
+    pub fn buffers(&self, queue: usize) -> u32 {
+        self.queues[queue].receive.as_ref().map_or(0, |r| r.descriptors.free())
+    }
+
+    /// The core takes its oldest packet, if it also has a transmit buffer for the reply, where there are any.
+    pub fn take(&mut self, queue: usize) -> Option<u32> {
+        let q = &mut self.queues[queue];
+        if q.transmit.as_ref().is_some_and(|t| t.buffers.free() == 0) {
+            return None;
+        }
+        q.waiting.pop_front()
+    }
+
+    /// What the packet asks for that `queue`'s core will take next.
+    pub fn next_key(&self, queue: usize) -> Option<u64> {
+        let id = *self.queues[queue].waiting.front()?;
+        Some(self.packets.get(id).key)
+    }
+
+    /// Where packet `id` lies in its queue's memory, in lines.
+    pub fn offset(&self, id: u32) -> u64 {
+        let p = self.packets.get(id);
+        self.queues[p.queue as usize].receive.as_ref().map_or(0, |r| r.offset(p.buffer))
+    }
+
+    /// First line of the next transmit buffer of the ring.
+    pub fn next_tx(&self, queue: usize) -> u64 {
+        self.queues[queue].transmit.as_ref().map_or(0, Transmit::line)
+    }
+
+    /// Takes the next transmit buffer of the ring.
+    pub fn reserve_tx(&mut self, queue: usize, now: Time) {
+        let t = self.queues[queue].transmit();
+        t.step();
+        t.buffers.take(1, now).expect("`take` saw that one is free");
+    }
+
+    /// Software is done with the packet's receive buffer, which the next `replenish` may hand to the NIC.
+    pub fn release(&mut self, id: u32) {
+        let p = *self.packets.get(id);
+        self.queues[p.queue as usize].receive().release(p.buffer);
+        self.end_use(id);
+    }
+
+    /// Software hands `n` descriptors to `queue`, as far as it has buffers for them.
+    pub fn replenish(&mut self, queue: usize, n: u32, now: Time) {
+        let q = &mut self.queues[queue];
+        q.receive().replenish(n, now);
+        let d = &q.receive().descriptors;
+        let still = d.free() < d.credits() / 2;
+        q.full &= still;
+    }
+
+    /// One use of the packet has ended; with the last its record is recycled.
+    pub fn end_use(&mut self, id: u32) {
+        self.packets.end_use(id);
+    }
+
+    /// The reply to packet `id` is to be sent: all of it has to be read.
+    fn ready(&mut self, id: u32) {
+        let p = self.packets.get_mut(id);
+        p.left = p.tx_lines;
+    }
+
+    /// After transmission: sweeps if asked, then gives the buffer back to the core.
+    /// Returns the time of release.
+    pub fn release_tx(&mut self, cal: &mut Events, id: u32, now: Time) -> Time {
+        let p = *self.packets.get(id);
+        let q = &mut self.queues[p.queue as usize];
+        let mut released = now;
+        match self.sweep_tx {
+            SweepTx::None => {}
+            SweepTx::Nic => {
+                let count = u32::from(p.tx_lines);
+                let at = now + self.notify;
+                cal.push(at, Event::sweep(p.tx_line, count, crate::memory::Sweep::Sweep as u8));
+                released = at + self.interval * u64::from(count);
+            }
+            SweepTx::Cpu => q.hints.push_back((p.tx_line, p.tx_lines, now)),
+        }
+        if !p.zero_copy {
+            q.transmit().buffers.give(1, now);
+        }
+        released
+    }
+
+    /// A completion queue hint that asks `queue`'s core to sweep: (line, lines, time sent).
+    pub fn hint(&mut self, queue: usize) -> Option<(u64, u16, Time)> {
+        self.queues[queue].hints.pop_front()
+    }
+
+    /// The first lines of the next receive and transmit buffers of an idle `queue`, which both go to the
+    /// end of their rings.
+    pub fn cycle(&mut self, queue: usize) -> (u64, u64) {
+        let q = &mut self.queues[queue];
+        let tx = q.transmit().line();
+        q.transmit().step();
+        (q.receive().cycle(), tx)
+    }
+
+    /// The memory of the kernel's frames in `queue`: a line of it.
+    pub fn line(&mut self, queue: usize, at: u64) -> u64 {
+        self.queues[queue].receive().kernel().0.pages.line(at)
+    }
+
+    /// The line of the kernel's structure for the page that has line `at`.
+    pub fn structure(&mut self, queue: usize, at: u64) -> u64 {
+        let (m, page_lines) = self.queues[queue].receive().kernel();
+        m.structures + (m.pages.line(at) - m.frames) / page_lines
+    }
+
+    /// Lines of all these structures.
+    pub fn structures(&self, queue: usize) -> std::ops::Range<u64> {
+        self.queues[queue].receive.as_ref().map_or(0..0, Receive::structures)
+    }
+
+    pub fn restart_meters(&mut self, now: Time) {
+        self.drops.restart();
+        if let Some(b) = &mut self.buffer {
+            b.restart(now);
+        }
+        for q in &mut self.queues {
+            q.receive.iter_mut().for_each(|r| r.descriptors.restart(now));
+            q.transmit.iter_mut().for_each(|t| t.buffers.restart(now));
+        }
+        if let Attachment::Pcie(p) = &mut self.attachment {
+            p.restart(now);
+        }
+    }
+
+    /// Most bytes in the receive buffer since the restart.
+    pub fn peak(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |b| b.peak().into())
+    }
+
+    /// Packets accepted whose service has not ended.
+    pub fn unfinished(&self) -> u64 {
+        self.packets.unfinished()
+    }
+
+    /// Packets that have come and that software cannot see yet.
+    pub fn inside(&self) -> u64 {
+        self.queues.iter().map(|q| q.arriving.len() as u64 + u64::from(q.buffered)).sum()
+    }
+
+    /// # Errors
+    /// One sentence with the counts that do not add up.
+    pub fn check(&self) -> Result<(), String> {
+        let (c, lost, inside) = (&self.counts, self.drops.ever(), self.inside());
+        if c.offered != lost + c.delivered + inside {
+            return Err(format!(
+                "packets are not conserved at the NIC: {} came, {} were delivered, {lost} lost, {inside} are inside",
+                c.offered, c.delivered
+            ));
+        }
+        self.queues.iter().filter_map(|q| q.receive.as_ref()).try_for_each(Receive::check)?;
+        match &self.attachment {
+            Attachment::Integrated(_) => Ok(()),
+            Attachment::Pcie(p) => p.check(self.buffer.as_ref()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Packets between their arrival and the end of their last use.
+
+use crate::kernel::Time;
+
+/// A packet. What it asks for is the sender's and the application's business.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packet {
+    pub arrived: Time,
+    /// What the classifier looks at, and the queue that it chose.
+    pub flow: u32,
+    pub queue: u16,
+    /// Lines in memory.
+    pub lines: u16,
+    /// Bytes of the frame.
+    pub wire_bytes: u32,
+    /// The network has marked it (ECN).
+    pub marked: bool,
+    /// Number of its receive buffer within the queue.
+    pub buffer: u32,
+    /// First line of that buffer.
+    pub line: u64,
+    /// Where its completion is, if there is one in memory.
+    pub completion: u64,
+    /// All its lines have been written.
+    pub in_memory: bool,
+    pub kind: u8,
+    pub key: u64,
+    pub value_lines: u16,
+    /// The reply's lines.
+    pub tx_line: u64,
+    pub tx_lines: u16,
+    /// The reply leaves from the receive buffer.
+    pub zero_copy: bool,
+    /// Lines the NIC has yet to read.
+    pub left: u16,
+    /// When the last line read so far has come.
+    pub data_at: Time,
+    /// Uses that have not ended: receive buffer, reply.
+    pub uses: u8,
+    /// Its service has ended: sent, or consumed for good.
+    pub done: bool,
+    pub sent_at: Time,
+}
+
+/// Records of packets; those of packets that are gone are used again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Packets {
+    all: Vec<Packet>,
+    spare: Vec<u32>,
+}
+
+impl Packets {
+    pub fn add(&mut self, p: Packet) -> u32 {
+        if let Some(id) = self.spare.pop() {
+            self.all[id as usize] = p;
+            return id;
+        }
+        self.all.push(p);
+        (self.all.len() - 1) as u32
+    }
+
+    #[inline]
+    pub fn get(&self, id: u32) -> &Packet {
+        &self.all[id as usize]
+    }
+    #[inline]
+    pub fn get_mut(&mut self, id: u32) -> &mut Packet {
+        &mut self.all[id as usize]
+    }
+
+    /// One use has ended; with the last the record goes.
+    pub fn end_use(&mut self, id: u32) {
+        let p = self.get_mut(id);
+        p.uses -= 1;
+        if p.uses == 0 {
+            self.spare.push(id);
+        }
+    }
+
+    /// A packet that was lost: its record goes.
+    pub fn drop_record(&mut self, id: u32) {
+        self.get_mut(id).done = true;
+        self.spare.push(id);
+    }
+
+    /// Packets whose service has not ended.
+    pub fn unfinished(&self) -> u64 {
+        self.all.iter().filter(|p| !p.done).count() as u64
+    }
+}

@@ -1,0 +1,277 @@
+//! The attachment behind a PCIe port. Received: payload lines, then a line of completion; software sees the packet when all
+//! of them have been written, and those of its queue before it. Sent: the doorbell comes down the link, read requests go up,
+//! and when the last line is here the frame leaves.
+//!
+//! Its times are the port's (see `iio`): what comes off the wire is a flight early and what leaves on it a flight late, so that
+//! a round trip is as long as it should be.
+
+use super::{Attachment, EthernetSpec, Nic};
+use crate::device::endpoint::{Direction, Offer, Piece};
+use crate::flow::{Credits, Link};
+use crate::kernel::{Event, Events, Time};
+use crate::memory::LINE;
+use std::collections::VecDeque;
+
+/// Packets whose lines a DMA engine may have under way.
+const CONTEXTS: u32 = 256;
+
+/// Packets whose lines are under way, and how many lines are not done.
+#[derive(Clone)]
+struct Contexts {
+    of: Vec<(u32, u32)>,
+    spare: Vec<u16>,
+    in_use: Credits,
+}
+
+impl Contexts {
+    fn new() -> Contexts {
+        let spare = (0..CONTEXTS as u16).rev().collect();
+        Contexts { of: vec![(0, 0); CONTEXTS as usize], spare, in_use: Credits::new(CONTEXTS) }
+    }
+
+    fn open(&mut self, id: u32, lines: u32, now: Time) -> u16 {
+        self.in_use.take(1, now).expect("whoever opens a context looked whether one is free");
+        let slot = self.spare.pop().expect("as many as credits");
+        self.of[usize::from(slot)] = (id, lines);
+        slot
+    }
+
+    /// `n` lines are done; the packet, when they were its last.
+    fn done(&mut self, slot: u16, n: u32, now: Time) -> Option<u32> {
+        let (id, left) = &mut self.of[usize::from(slot)];
+        assert!(*left >= n, "more lines are done than were asked for");
+        *left -= n;
+        if *left > 0 {
+            return None;
+        }
+        self.spare.push(slot);
+        self.in_use.give(1, now);
+        Some(*id)
+    }
+}
+
+/// The packet whose lines are moving.
+#[derive(Clone, Copy)]
+struct Moving {
+    id: u32,
+    slot: u16,
+    /// Lines that have set out, of how many; a completion is one more.
+    at: u32,
+    lines: u32,
+    completion: Option<u64>,
+    /// Bytes that are still in the receive buffer.
+    held: u32,
+}
+
+#[derive(Clone)]
+pub(super) struct Pcie {
+    /// Packets in the receive buffer that have no descriptor yet.
+    pub fifo: VecDeque<u32>,
+    receiving: Option<Moving>,
+    writes: Contexts,
+    /// Packets whose completion has landed and that nobody has fetched.
+    landed: VecDeque<u32>,
+    /// Replies whose doorbell has come.
+    posts: VecDeque<u32>,
+    fetching: Option<Moving>,
+    reads: Contexts,
+    wire: Link,
+    /// Bytes of a frame on the wire beside what lies in memory.
+    framing: u32,
+}
+
+impl Pcie {
+    pub fn new(s: &EthernetSpec) -> Pcie {
+        Pcie {
+            fifo: VecDeque::with_capacity(64),
+            receiving: None,
+            writes: Contexts::new(),
+            landed: VecDeque::with_capacity(64),
+            posts: VecDeque::with_capacity(64),
+            fetching: None,
+            reads: Contexts::new(),
+            wire: s.wire(),
+            framing: s.framing,
+        }
+    }
+
+    pub fn restart(&mut self, now: Time) {
+        self.wire.restart(now);
+        self.writes.in_use.restart(now);
+        self.reads.in_use.restart(now);
+    }
+
+    /// # Errors
+    /// When an idle NIC holds bytes of its buffer.
+    pub fn check(&self, buffer: Option<&Credits>) -> Result<(), String> {
+        let idle = self.fifo.is_empty() && self.receiving.is_none();
+        let held = buffer.map_or(0, Credits::held);
+        if idle && held > 0 {
+            return Err(format!("the NIC's receive buffer keeps {held} bytes of no packet"));
+        }
+        Ok(())
+    }
+}
+
+impl Nic {
+    fn port(&mut self) -> &mut Pcie {
+        match &mut self.attachment {
+            Attachment::Pcie(p) => p,
+            Attachment::Integrated(_) => unreachable!("a NIC on the chip has no port"),
+        }
+    }
+
+    /// What it would move next, one way.
+    pub fn next(&mut self, way: Direction, now: Time) -> Offer {
+        match way {
+            Direction::P2mWrite => self.next_write(now),
+            Direction::P2mRead => self.next_read(now),
+        }
+    }
+
+    fn next_write(&mut self, now: Time) -> Offer {
+        loop {
+            if let Some(m) = self.port().receiving {
+                if m.at == m.lines {
+                    return Offer::Lines(1); // the completion
+                }
+                let p = self.packets.get(m.id);
+                let q = &mut self.queues[p.queue as usize];
+                return Offer::Lines(q.receive().together(p.buffer, m.at.into(), m.lines - m.at));
+            }
+            if self.port().writes.in_use.free() == 0 {
+                return Offer::Nothing;
+            }
+            let Some(id) = self.port().fifo.pop_front() else { return Offer::Nothing };
+            let mut p = *self.packets.get(id);
+            self.queues[p.queue as usize].buffered -= 1;
+            if self.give_buffer(&mut p, now).is_err() {
+                self.buffer.as_mut().expect("behind the wire").give(p.wire_bytes, now);
+                self.packets.drop_record(id);
+                continue;
+            }
+            let q = &mut self.queues[p.queue as usize];
+            let completion = q.receive().completion();
+            q.arriving.push_back(id);
+            p.completion = completion.unwrap_or_default();
+            *self.packets.get_mut(id) = p;
+            self.counts.rx_lines += u64::from(p.lines);
+            let lines = u32::from(p.lines);
+            let port = self.port();
+            let slot = port.writes.open(id, lines + u32::from(completion.is_some()), now);
+            port.receiving = Some(Moving { id, slot, at: 0, lines, completion, held: p.wire_bytes });
+        }
+    }
+
+    fn next_read(&mut self, now: Time) -> Offer {
+        let port = self.port();
+        if port.fetching.is_none() && port.reads.in_use.free() > 0 {
+            if let Some(id) = port.posts.pop_front() {
+                let lines = u32::from(self.packets.get(id).tx_lines);
+                let port = self.port();
+                let slot = port.reads.open(id, lines, now);
+                port.fetching = Some(Moving { id, slot, at: 0, lines, completion: None, held: 0 });
+            }
+        }
+        self.port().fetching.map_or(Offer::Nothing, |m| Offer::Lines(m.lines - m.at))
+    }
+
+    /// Moves the first `n` of the lines that `next` promised.
+    pub fn move_lines(&mut self, way: Direction, n: u32, now: Time) -> Piece {
+        match way {
+            Direction::P2mWrite => self.write_lines(n, now),
+            Direction::P2mRead => self.read_lines(n),
+        }
+    }
+
+    /// Lines leave the receive buffer; a completion does not come from there.
+    fn write_lines(&mut self, n: u32, now: Time) -> Piece {
+        let mut m = self.port().receiving.expect("lines were promised");
+        let p = *self.packets.get(m.id);
+        let q = &mut self.queues[p.queue as usize];
+        let tag = q.tag;
+        let line = if m.at == m.lines {
+            self.port().receiving = None;
+            return Piece { line: m.completion.expect("promised"), slot: m.slot, tag };
+        } else {
+            q.receive().line(p.buffer, m.at.into())
+        };
+        m.at += n;
+        let rest = ((m.lines - m.at) * LINE as u32).min(m.held); // the last line need not be full
+        self.buffer.as_mut().expect("behind the wire").give(m.held - rest, now);
+        m.held = rest;
+        let over = m.at == m.lines && m.completion.is_none();
+        self.port().receiving = (!over).then_some(m);
+        Piece { line, slot: m.slot, tag }
+    }
+
+    fn read_lines(&mut self, n: u32) -> Piece {
+        let m = self.port().fetching.as_mut().expect("lines were promised");
+        let (id, slot, at) = (m.id, m.slot, m.at);
+        m.at += n;
+        if m.at == m.lines {
+            self.port().fetching = None;
+        }
+        let p = self.packets.get(id);
+        Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue as usize].tag }
+    }
+
+    /// `n` lines of `slot` are done; true when the NIC has more to move because of it.
+    pub fn moved(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+        match way {
+            Direction::P2mWrite => {
+                let blocked = self.port().writes.in_use.free() == 0;
+                if let Some(id) = self.port().writes.done(slot, n, now) {
+                    self.land(id);
+                    return blocked;
+                }
+            }
+            Direction::P2mRead => {
+                let blocked = self.port().reads.in_use.free() == 0;
+                if let Some(id) = self.port().reads.done(slot, n, now) {
+                    let p = self.packets.get_mut(id);
+                    p.left = 0;
+                    p.data_at = now;
+                    let bytes = u64::from(p.tx_lines) * LINE;
+                    let (ready, port) = (now + self.pipeline, self.port());
+                    let end = port.wire.send(bytes + u64::from(port.framing), ready);
+                    cal.push(end, Event::NicTx(id));
+                    return blocked;
+                }
+            }
+        }
+        false
+    }
+
+    /// All of packet `id` is in memory. Packets of a queue become visible in the order of their completions.
+    fn land(&mut self, id: u32) {
+        self.packets.get_mut(id).in_memory = true;
+        let queue = self.packets.get(id).queue as usize;
+        while let Some(&first) = self.queues[queue].arriving.front().filter(|i| self.packets.get(**i).in_memory) {
+            let q = &mut self.queues[queue];
+            q.arriving.pop_front();
+            q.waiting.push_back(first);
+            self.counts.delivered += 1;
+            self.port().landed.push_back(first);
+        }
+    }
+
+    /// A packet that software can see since the last call.
+    pub fn landed(&mut self) -> Option<u32> {
+        self.port().landed.pop_front()
+    }
+
+    /// The doorbell for packet `id`'s reply is on its way.
+    pub(in crate::device) fn ring(&mut self, id: u32) {
+        self.ready(id);
+    }
+
+    /// `Event::NicTx`: the doorbell is here, or the reply has left. True once it is sent.
+    pub(in crate::device) fn on_tx_port(&mut self, id: u32, now: Time) -> bool {
+        if self.packets.get(id).left == 0 {
+            return self.sent(id, now);
+        }
+        self.port().posts.push_back(id);
+        false
+    }
+}

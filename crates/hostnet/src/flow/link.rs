@@ -1,0 +1,139 @@
+//! A link: packets follow each other at its rate, and may need credits of the other side before they leave.
+
+use super::credits::{Credits, Wait};
+use super::domain::{Domain, Reading};
+use crate::kernel::units::Bandwidth;
+use crate::kernel::Time;
+
+/// One direction of a link. Its packets wait for each other, and for credits of the class that they belong to; what it
+/// carries and for how long is metered.
+#[derive(Clone, Debug)]
+pub struct Link {
+    ps_per_byte: f64,
+    /// From a packet's last byte at the sender to its arrival.
+    pub flight: Time,
+    free: Time,
+    busy: u64,
+    /// Packets that wait for the link or are on it.
+    packets: Domain,
+    /// Credits that the receiver grants, by class of packets.
+    classes: Vec<Credits>,
+}
+
+impl Link {
+    pub fn new(bits_per_second: f64, flight: Time) -> Link {
+        Link {
+            ps_per_byte: 8e12 / bits_per_second,
+            flight,
+            free: Time::ZERO,
+            busy: 0,
+            packets: Domain::new(u32::MAX),
+            classes: Vec::new(),
+        }
+    }
+
+    /// Of an Ethernet link.
+    pub fn ethernet(rate: Bandwidth, flight: Time) -> Link {
+        Link::new(rate.0 as f64, flight)
+    }
+
+    /// A link whose receiver grants so many credits of each class.
+    pub fn with_credits(mut self, classes: &[u32]) -> Link {
+        self.classes = classes.iter().map(|n| Credits::new(*n)).collect();
+        self
+    }
+
+    /// Time that `bytes` hold the link.
+    #[inline]
+    pub fn time(&self, bytes: u64) -> Time {
+        Time((bytes as f64 * self.ps_per_byte).round() as u64)
+    }
+
+    /// A packet of `bytes` is ready at `now`; returns when its last byte leaves.
+    #[inline]
+    pub fn send(&mut self, bytes: u64, now: Time) -> Time {
+        let span = self.time(bytes);
+        self.free = self.free.max(now) + span;
+        self.busy += span.0;
+        self.packets.force(now);
+        self.packets.give(self.free, now);
+        self.free
+    }
+
+    /// How long a packet that is ready at `now` waits for those before it.
+    #[inline]
+    pub fn backlog(&self, now: Time) -> Time {
+        self.free.saturating_sub(now)
+    }
+
+    /// Takes `n` credits of a class for a packet that leaves now.
+    ///
+    /// # Errors
+    /// When so many are not left: what that waits for.
+    #[inline]
+    pub fn take(&mut self, class: usize, n: u32, now: Time) -> Result<(), Wait> {
+        self.classes[class].take(n, now)
+    }
+    pub fn credits(&self, class: usize) -> &Credits {
+        &self.classes[class]
+    }
+    pub fn credits_mut(&mut self, class: usize) -> &mut Credits {
+        &mut self.classes[class]
+    }
+
+    pub fn restart(&mut self, now: Time) {
+        self.busy = 0;
+        self.packets.restart(now);
+        self.classes.iter_mut().for_each(|c| c.restart(now));
+    }
+    /// Time that packets sent since the restart hold the link.
+    pub fn busy(&self) -> Time {
+        Time(self.busy)
+    }
+    /// Packets between being ready and having left.
+    pub fn read(&self, now: Time) -> Reading {
+        self.packets.read(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 Gb/s are 80 ps a byte.
+    fn link() -> Link {
+        Link::ethernet(Bandwidth(100_000_000_000), Time::ns(5))
+    }
+
+    #[test]
+    fn a_packet_that_comes_late_finds_the_link_idle() {
+        let mut l = link();
+        assert_eq!(l.send(125, Time::ns(0)), Time::ns(10));
+        assert_eq!(l.backlog(Time::ns(4)), Time::ns(6));
+        assert_eq!(l.send(125, Time::ns(4)), Time::ns(20));
+        assert_eq!(l.send(125, Time::ns(50)), Time::ns(60));
+        assert_eq!(l.busy(), Time::ns(30));
+    }
+
+    /// 10, 16 and 10 ns, one after the other, over 100 ns.
+    #[test]
+    fn packets_are_metered_from_ready_to_gone() {
+        let mut l = link();
+        for ns in [0, 4, 50] {
+            l.send(125, Time::ns(ns));
+        }
+        let r = l.read(Time::ns(100));
+        assert!((r.latency_ns - 12.0).abs() < 1e-9 && (r.little_ns - 12.0).abs() < 1e-9, "{r:?}");
+        assert_eq!(r.occupancy, 0.36);
+    }
+
+    #[test]
+    fn classes_have_credits_of_their_own() {
+        let mut l = link().with_credits(&[1, 2]);
+        assert_eq!(l.take(0, 1, Time::ns(0)), Ok(()));
+        assert_eq!(l.take(0, 1, Time::ns(0)), Err(Wait::Return));
+        assert_eq!(l.take(1, 2, Time::ns(0)), Ok(()));
+        l.credits_mut(0).give(1, Time::ns(3));
+        assert_eq!(l.take(0, 1, Time::ns(3)), Ok(()));
+    }
+}

@@ -1,0 +1,140 @@
+//! What each request does to a line, by where its copies are: the protocol of the home agent, as a table.
+//!
+//! Private caches are those of cores other than the one that asks (for devices and maintenance: of all cores). The
+//! home agent acts on the core's rows; `tests/protocol.rs` holds every row against what the memory system does.
+
+use super::spec::{LlcRole, ReadHit};
+
+/// The best copy that some caches have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    Nowhere,
+    Clean,
+    Dirty,
+}
+pub const HELD: [Held; 3] = [Held::Nowhere, Held::Clean, Held::Dirty];
+
+/// What an agent asks of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Request {
+    Read,
+    Own,
+    Stream,
+    /// A device reads whichever copy is nearest.
+    DmaRead,
+    /// A device reads DRAM.
+    DmaReadDram,
+    DmaWriteLlc,
+    DmaWriteDram,
+    Sweep,
+    Flush,
+    Clean,
+}
+pub const REQUESTS: [Request; 10] = [
+    Request::Read,
+    Request::Own,
+    Request::Stream,
+    Request::DmaRead,
+    Request::DmaReadDram,
+    Request::DmaWriteLlc,
+    Request::DmaWriteDram,
+    Request::Sweep,
+    Request::Flush,
+    Request::Clean,
+];
+
+/// What becomes of copies in private caches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Private {
+    Stay,
+    /// They stay, clean.
+    Share,
+    Drop,
+}
+
+/// Who has the data that is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Data {
+    Nobody,
+    Private,
+    Llc,
+    Dram,
+}
+
+/// What becomes of the LLC's copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Llc {
+    Stay,
+    /// It gets a clean copy.
+    FillClean,
+    /// It gets a copy with the duty to write it back.
+    FillDirty,
+    /// It goes to the core, with the duty to write it back if it had that.
+    Give,
+    Clean,
+    Drop,
+}
+
+/// What becomes of dirty data, or of new data that no cache takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dram {
+    Untouched,
+    Written,
+}
+
+/// One row's right-hand side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transition {
+    pub private: Private,
+    pub data: Data,
+    pub llc: Llc,
+    pub dram: Dram,
+}
+
+/// The choices of a hierarchy that the table depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Habits {
+    pub role: LlcRole,
+    pub read_hit: ReadHit,
+}
+
+/// The table. `private` is the best copy of other cores (of all cores, for devices and maintenance).
+#[inline]
+pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition {
+    use Held::{Clean, Dirty, Nowhere};
+    let row = |private, data, llc, dram| Transition { private, data, llc, dram };
+    let victim = h.role == LlcRole::Victim;
+    let written = if private == Dirty || llc == Dirty { Dram::Written } else { Dram::Untouched };
+    let calm = Dram::Untouched;
+    match (r, private, llc) {
+        (Request::Read, Dirty, _) => row(Private::Share, Data::Private, Llc::FillDirty, calm),
+        (Request::Read, _, Nowhere) if victim => row(Private::Stay, Data::Dram, Llc::Stay, calm),
+        (Request::Read, _, Nowhere) => row(Private::Stay, Data::Dram, Llc::FillClean, calm),
+        (Request::Read, Nowhere, _) if victim && h.read_hit == ReadHit::Migrate => {
+            row(Private::Stay, Data::Llc, Llc::Give, calm)
+        }
+        (Request::Read, _, _) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
+
+        // A dirty copy goes by way of the LLC, which gives it on.
+        (Request::Own, Dirty, _) if victim => row(Private::Drop, Data::Private, Llc::Give, calm),
+        (Request::Own, Dirty, _) => row(Private::Drop, Data::Private, Llc::FillDirty, calm),
+        (Request::Own, _, Nowhere) if victim => row(Private::Drop, Data::Dram, Llc::Stay, calm),
+        (Request::Own, _, Nowhere) => row(Private::Drop, Data::Dram, Llc::FillClean, calm),
+        (Request::Own, _, Clean | Dirty) if victim => row(Private::Drop, Data::Llc, Llc::Give, calm),
+        (Request::Own, _, Clean | Dirty) => row(Private::Drop, Data::Llc, Llc::Stay, calm),
+
+        // Whole lines: what the caches have is overwritten.
+        (Request::Stream | Request::DmaWriteDram, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, Dram::Written),
+        (Request::DmaWriteLlc, _, _) => row(Private::Drop, Data::Nobody, Llc::FillDirty, calm),
+
+        (Request::DmaRead, Clean | Dirty, _) => row(Private::Stay, Data::Private, Llc::Stay, calm),
+        (Request::DmaRead, Nowhere, Clean | Dirty) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
+        (Request::DmaRead, Nowhere, Nowhere) => row(Private::Stay, Data::Dram, Llc::Stay, calm),
+        (Request::DmaReadDram, _, _) => row(Private::Share, Data::Dram, Llc::Clean, written),
+
+        // Dirty data is dropped, written and dropped, or written.
+        (Request::Sweep, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, calm),
+        (Request::Flush, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, written),
+        (Request::Clean, _, _) => row(Private::Share, Data::Nobody, Llc::Clean, written),
+    }
+}

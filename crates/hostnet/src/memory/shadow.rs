@@ -1,0 +1,122 @@
+//! Which version of each line every copy holds: an oracle for tests and directed runs, on the path of no timing.
+
+use super::region::Sharing;
+use super::Memory;
+use std::collections::HashMap;
+
+/// Where a copy is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum At {
+    /// A core's private caches.
+    Core(u16),
+    /// On its way to a core.
+    ToCore(u16),
+    Llc,
+    Dram,
+}
+
+/// Versions by line and place. A line that nobody has written is of version 0 everywhere.
+#[derive(Clone, Debug, Default)]
+pub struct Shadow {
+    newest: HashMap<u64, u64>,
+    copies: HashMap<(u64, At), u64>,
+    last: u64,
+}
+
+impl Shadow {
+    /// Somebody writes a new version at `at`.
+    pub(super) fn store(&mut self, line: u64, at: At) {
+        self.last += 1;
+        self.newest.insert(line, self.last);
+        self.copies.insert((line, at), self.last);
+    }
+
+    /// `to` gets what `from` has.
+    pub(super) fn copy(&mut self, line: u64, from: At, to: At) {
+        let v = self.at(line, from);
+        self.copies.insert((line, to), v);
+    }
+
+    /// `to` gets the newest version, wherever it is.
+    pub(super) fn settle(&mut self, line: u64, to: At) {
+        let v = self.newest(line);
+        self.copies.insert((line, to), v);
+    }
+
+    /// Every cached copy is gone: what DRAM has is the newest.
+    pub(super) fn drop_cached(&mut self, line: u64) {
+        let v = self.at(line, At::Dram);
+        self.newest.insert(line, v);
+    }
+
+    pub fn at(&self, line: u64, place: At) -> u64 {
+        self.copies.get(&(line, place)).copied().unwrap_or(0)
+    }
+
+    pub fn newest(&self, line: u64) -> u64 {
+        self.newest.get(&line).copied().unwrap_or(0)
+    }
+}
+
+impl Memory {
+    #[inline]
+    pub(super) fn note_copy(&mut self, line: u64, from: At, to: At) {
+        if let Some(s) = &mut self.shadow {
+            s.copy(line, from, to);
+        }
+    }
+
+    /// What `core` gives up, or is made to share, is what the LLC gets.
+    #[inline]
+    pub(super) fn note_from_core(&mut self, core: usize, line: u64) {
+        self.note_copy(line, At::Core(core as u16), At::Llc);
+    }
+
+    /// The value version that whoever reads `line` now gets (with a shadow).
+    pub fn version(&self, line: u64) -> u64 {
+        self.shadow.as_ref().map_or(0, |s| s.newest(line))
+    }
+
+    /// Whether every copy of `line` is one that a coherent machine may have (with a shadow).
+    ///
+    /// # Errors
+    /// One sentence about the copies that may not stand beside each other.
+    pub fn coherent(&self, line: u64) -> Result<(), String> {
+        let Some(s) = &self.shadow else { return Ok(()) };
+        let newest = s.newest(line);
+        let (mut holders, mut dirty) = (Vec::new(), Vec::new());
+        for c in 0..self.l2.len() {
+            let (a, b) = (self.l1[c].find(line), self.l2[c].find(line));
+            if a.is_none() && b.is_none() {
+                continue;
+            }
+            holders.push(c);
+            if a.is_some_and(|x| self.l1[c].is_dirty(x)) || b.is_some_and(|x| self.l2[c].is_dirty(x)) {
+                dirty.push(c);
+            }
+            let v = s.at(line, At::Core(c as u16));
+            if v != newest {
+                return Err(format!("core {c} holds version {v} of line {line}, the newest is {newest}"));
+            }
+        }
+        if dirty.len() > 1 || (dirty.len() == 1 && holders.len() > 1) {
+            return Err(format!("cores {holders:?} hold line {line}, which cores {dirty:?} have written"));
+        }
+        let moving = self.lines.owner(line).is_some_and(|id| self.txns[id as usize].dirty);
+        let slot = self.llc.find(line);
+        let llc_dirty = slot.is_some_and(|x| self.llc.is_dirty(x));
+        if slot.is_some() && dirty.is_empty() && s.at(line, At::Llc) != newest {
+            let v = s.at(line, At::Llc);
+            return Err(format!("the LLC holds version {v} of line {line}, the newest is {newest}"));
+        }
+        let clean = dirty.is_empty() && !llc_dirty && !moving;
+        let foreign = self.sharing(line) != Sharing::Device && self.ideal_network;
+        if clean && !foreign && s.at(line, At::Dram) != newest {
+            let v = s.at(line, At::Dram);
+            return Err(format!(
+                "no cache has written line {line}, yet DRAM has version {v} and the newest is {newest}"
+            ));
+        }
+        Ok(())
+    }
+}

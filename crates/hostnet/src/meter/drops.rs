@@ -1,0 +1,138 @@
+//! The one ledger of lost packets: where, why, since when.
+
+use crate::kernel::Time;
+
+/// Where a packet is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DropPlace {
+    ReceiveBuffer,
+    DescriptorRing,
+    Admission,
+    SwitchQueue,
+}
+
+impl DropPlace {
+    pub fn name(self) -> &'static str {
+        match self {
+            DropPlace::ReceiveBuffer => "receive buffer",
+            DropPlace::DescriptorRing => "descriptor ring",
+            DropPlace::Admission => "admission to the queue",
+            DropPlace::SwitchQueue => "switch queue",
+        }
+    }
+}
+
+/// Why a packet is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DropCause {
+    /// No room in a buffer behind the wire.
+    BufferFull,
+    /// Software has handed out no buffer.
+    NoDescriptor,
+    /// So many packets wait that this one would miss its objective (NeBuLa).
+    TooLate,
+    /// A queue of the network is full.
+    QueueFull,
+}
+
+impl DropCause {
+    /// One sentence for people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            DropCause::BufferFull => "The host takes packets more slowly than the wire brings them.",
+            DropCause::NoDescriptor => "Software has given no buffer back in time.",
+            DropCause::TooLate => "So many packets wait that this one would miss its objective.",
+            DropCause::QueueFull => "Senders together are faster than the link to the host.",
+        }
+    }
+}
+
+/// Losses of one kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Loss {
+    pub place: DropPlace,
+    pub cause: DropCause,
+    /// Since the beginning, and since the window's start.
+    pub ever: u64,
+    pub count: u64,
+    /// First and last of the window.
+    pub first: Time,
+    pub last: Time,
+}
+
+/// What one component has lost.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    losses: Vec<Loss>,
+}
+
+impl Ledger {
+    #[cold]
+    pub fn lose(&mut self, place: DropPlace, cause: DropCause, now: Time) {
+        let known = self.losses.iter().position(|l| l.place == place && l.cause == cause);
+        let i = known.unwrap_or_else(|| {
+            self.losses.push(Loss { place, cause, ever: 0, count: 0, first: now, last: now });
+            self.losses.len() - 1
+        });
+        let l = &mut self.losses[i];
+        if l.count == 0 {
+            l.first = now;
+        }
+        l.last = now;
+        l.count += 1;
+        l.ever += 1;
+    }
+
+    /// A new window begins.
+    pub fn restart(&mut self) {
+        self.losses.iter_mut().for_each(|l| l.count = 0);
+    }
+
+    /// Packets lost since the beginning.
+    pub fn ever(&self) -> u64 {
+        self.losses.iter().map(|l| l.ever).sum()
+    }
+    /// Packets lost in the window.
+    pub fn count(&self) -> u64 {
+        self.losses.iter().map(|l| l.count).sum()
+    }
+    /// Of these, those lost for `cause`.
+    pub fn of(&self, cause: DropCause) -> u64 {
+        self.losses.iter().filter(|l| l.cause == cause).map(|l| l.count).sum()
+    }
+    /// Losses of the window.
+    pub fn losses(&self) -> impl Iterator<Item = &Loss> {
+        self.losses.iter().filter(|l| l.count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DropCause::{BufferFull, NoDescriptor};
+    use DropPlace::{DescriptorRing, ReceiveBuffer};
+
+    #[test]
+    fn losses_are_kept_by_place_and_cause_with_their_times() {
+        let mut l = Ledger::default();
+        for ns in [5, 9, 12] {
+            l.lose(ReceiveBuffer, BufferFull, Time::ns(ns));
+        }
+        l.lose(DescriptorRing, NoDescriptor, Time::ns(7));
+        assert_eq!((l.count(), l.of(BufferFull), l.of(NoDescriptor)), (4, 3, 1));
+        let seen: Vec<_> = l.losses().map(|x| (x.place, x.count, x.first, x.last)).collect();
+        let first = (ReceiveBuffer, 3, Time::ns(5), Time::ns(12));
+        assert_eq!(seen, [first, (DescriptorRing, 1, Time::ns(7), Time::ns(7))]);
+    }
+
+    #[test]
+    fn a_window_forgets_times_and_counts_but_not_the_total() {
+        let mut l = Ledger::default();
+        l.lose(ReceiveBuffer, BufferFull, Time::ns(5));
+        l.restart();
+        assert_eq!((l.count(), l.ever(), l.losses().count()), (0, 1, 0));
+        l.lose(ReceiveBuffer, BufferFull, Time::ns(20));
+        let x = l.losses().next().expect("a loss");
+        assert_eq!((x.count, x.first, x.ever), (1, Time::ns(20), 2));
+    }
+}

@@ -1,0 +1,302 @@
+//! Requests of several agents for one line that cross: every interleaving of a small machine, against a reference.
+//!
+//! The reference is that of sequential memory: a read returns a version that was the newest at some time while it was
+//! under way, and at any time no copy that a core could read is older than the newest, no two cores have written the
+//! line, and what no cache has to write back is in DRAM (`Memory::coherent`).
+
+mod common;
+
+use common::{small, Rig};
+use hostnet::kernel::{Event, Stream, Time};
+use hostnet::machine::Signal;
+use hostnet::memory::shadow::{At, Shadow};
+use hostnet::memory::spec::{HierarchySpec, LlcRole, ReadHit};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{Agent, Inbound, Op, Probe, Sweep, Txn};
+use std::collections::HashSet;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Act {
+    Read,
+    Write,
+    Stream,
+    DeviceRead,
+    DeviceWrite,
+    DeviceWriteToDram,
+    Sweep,
+    Flush,
+    Clean,
+}
+use Act::*;
+
+const BY_CORES: [Act; 3] = [Read, Write, Stream];
+const BY_OTHERS: [Act; 8] = [Read, Write, DeviceRead, DeviceWrite, DeviceWriteToDram, Sweep, Flush, Clean];
+
+/// Cores 0 and 1, and a device, on one line.
+struct World {
+    rig: Rig,
+    line: u64,
+    /// The newest versions of the line, and since when.
+    history: Vec<(Time, u64)>,
+    /// Arrivals at the home agent and answers, as they came: (agent, is an answer).
+    order: Vec<(u32, bool)>,
+}
+
+impl World {
+    fn new(h: &HierarchySpec) -> World {
+        let mut rig = Rig::new(h, 0b1111);
+        rig.m.mem.shadow = Some(Box::new(Shadow::default()));
+        let line = rig.shared;
+        World { rig, line, history: Vec::new(), order: Vec::new() }
+    }
+
+    /// `agent` 0 and 1 are cores, 2 is a device behind the IIO.
+    fn act(&mut self, agent: u32, what: Act, at: Time) {
+        let (line, lat) = (self.line, self.rig.m.mem.lat);
+        let out = lat.l1 + lat.l2 + lat.noc;
+        let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
+        let io = |to| Txn::dma_write(Agent::Io, Class::IoWr, to, line, 1, agent, at);
+        match what {
+            Read | Write => {
+                // Caches answer at once; only one that looks now may.
+                if mem.probe(cal, agent as usize, line, what == Write, at) == Probe::Miss {
+                    let op = if what == Write { Op::Own } else { Op::Read };
+                    mem.send(cal, at + out, Txn::new(op, line, agent, at));
+                }
+            }
+            Stream => mem.send(cal, at + out, Txn::new(Op::Stream, line, agent, at)),
+            DeviceRead => mem.send(cal, at + out, Txn::dma_read(Agent::Io, Class::IoRd, line, 1, agent, at)),
+            DeviceWrite => mem.send(cal, at + out, io(Inbound::Llc { ways: 0b11 })),
+            DeviceWriteToDram => mem.send(cal, at + out, io(Inbound::Dram)),
+            Sweep | Flush | Clean => {
+                let op = match what {
+                    Sweep => hostnet::memory::Sweep::Sweep,
+                    Flush => hostnet::memory::Sweep::Flush,
+                    _ => hostnet::memory::Sweep::WriteBack,
+                };
+                cal.push(at + out, Event::sweep(line, 1, op as u8));
+            }
+        }
+    }
+
+    /// Runs until nothing is under way; what is `due` begins at its time.
+    fn run(&mut self, due: &[(Time, u32, Act)]) -> Result<(), String> {
+        let mut due = due.to_vec();
+        due.sort_by_key(|d| d.0);
+        let mut due = std::collections::VecDeque::from(due);
+        for d in &due {
+            self.rig.m.cal.push(d.0, Event::Core(0)); // time to act
+        }
+        self.history = vec![(Time::ZERO, self.rig.m.mem.version(self.line))];
+        while let Some(e) = self.rig.m.pop() {
+            let now = self.rig.m.now;
+            while due.front().is_some_and(|d| d.0 <= now) {
+                let (at, agent, what) = due.pop_front().expect("one is due");
+                self.act(agent, what, at);
+            }
+            if let Event::Cha(id) = e {
+                self.order.push((self.rig.m.mem.txn_of(id).who, false));
+            }
+            if let Some(Signal::Answer(id)) = self.rig.m.handle(e) {
+                let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
+                let t = mem.answered(cal, id, now);
+                self.order.push((t.who, true));
+                if t.agent == Agent::Core && matches!(t.op, Op::Read | Op::Own) {
+                    let seen = mem.shadow.as_ref().expect("set").at(self.line, At::ToCore(t.who as u16));
+                    let from = self.history.iter().rposition(|h| h.0 <= t.issued).unwrap_or(0);
+                    if !self.history[from..].iter().any(|h| h.1 == seen) {
+                        return Err(format!("core {} read version {seen} of {:?}", t.who, self.history));
+                    }
+                    if !t.transient {
+                        mem.fill(cal, t.who as usize, &t, t.op == Op::Own, now);
+                    }
+                }
+            }
+            let mem = &self.rig.m.mem;
+            let newest = mem.version(self.line);
+            if self.history.last().is_some_and(|h| h.1 != newest) {
+                self.history.push((now, newest));
+            }
+            mem.coherent(self.line)?;
+        }
+        self.rig.m.mem.check()
+    }
+
+    /// The line as some past would leave it.
+    fn begin(&mut self, state: u32) {
+        self.line += 1;
+        let start = self.rig.m.now + Time::us(1);
+        let past: &[Act] = match state {
+            0 => &[],
+            1 => &[Write],
+            2 => &[Read],
+            _ => &[DeviceWrite],
+        };
+        for (i, what) in past.iter().enumerate() {
+            self.run(&[(start + Time::us(i as u64), if *what == DeviceWrite { 2 } else { 1 }, *what)]).unwrap();
+        }
+        self.order.clear();
+    }
+}
+
+fn hierarchies() -> [HierarchySpec; 3] {
+    let (mut migrate, mut inclusive) = (small(), small());
+    migrate.llc.read_hit = ReadHit::Migrate;
+    inclusive.llc.role = LlcRole::Inclusive;
+    [small(), migrate, inclusive]
+}
+
+/// Steps of 2 ns: less than lies between any two of a request's milestones.
+fn offsets() -> impl Iterator<Item = Time> {
+    (0..45).map(|i| Time::ns(2 * i))
+}
+
+#[test]
+fn whatever_crosses_a_core_s_access_leaves_a_coherent_line() {
+    for h in hierarchies() {
+        let mut w = World::new(&h);
+        for (state, a, b) in (0..4).flat_map(|s| BY_CORES.map(|a| BY_OTHERS.map(|b| (s, a, b)))).flatten() {
+            let other = if matches!(b, Read | Write | Sweep | Flush | Clean) { 1 } else { 2 };
+            let mut orders = HashSet::new();
+            for off in offsets() {
+                for first in [true, false] {
+                    w.begin(state);
+                    let start = w.rig.m.now + Time::us(1);
+                    let (ta, tb) = if first { (start, start + off) } else { (start + off, start) };
+                    w.run(&[(ta, 0, a), (tb, other, b)]).unwrap_or_else(|e| {
+                        panic!("{:?}: {a:?} and {b:?} {off} apart from state {state}: {e}", h.llc.read_hit)
+                    });
+                    orders.insert(w.order.clone());
+                }
+            }
+            let both_travel = state == 0 && a != Stream && !matches!(b, Sweep | Flush | Clean);
+            // One after the other in two ways, and across; a write that finds room is answered as it arrives.
+            assert!(!both_travel || orders.len() >= 3, "{a:?} and {b:?} met in {} ways only", orders.len());
+        }
+    }
+}
+
+#[test]
+fn two_cores_and_a_device_that_cross_leave_a_coherent_line() {
+    for h in hierarchies() {
+        let mut w = World::new(&h);
+        for (x, y, d) in [
+            (Write, Write, DeviceWrite),
+            (Write, Read, DeviceWrite),
+            (Write, Write, DeviceRead),
+            (Read, Write, DeviceWriteToDram),
+            (Read, Read, DeviceWrite),
+            (Stream, Write, DeviceWrite),
+        ] {
+            for state in 0..4 {
+                for (i, j) in offsets().step_by(2).flat_map(|i| offsets().step_by(2).map(move |j| (i, j))) {
+                    w.begin(state);
+                    let start = w.rig.m.now + Time::us(1);
+                    w.run(&[(start, 0, x), (start + i, 1, y), (start + j, 2, d)])
+                        .unwrap_or_else(|e| panic!("{x:?}, {y:?} after {i}, {d:?} after {j} from state {state}: {e}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn many_requests_of_random_agents_lose_and_double_no_dirty_line() {
+    for seed in 0..8 {
+        for h in hierarchies() {
+            let mut w = World::new(&h);
+            let mut dice = Stream::new(seed, "agents", 0);
+            let acts = [Read, Write, Stream, DeviceRead, DeviceWrite, DeviceWriteToDram, Sweep, Flush, Clean];
+            for _ in 0..400 {
+                w.begin(dice.below(4) as u32);
+                let start = w.rig.m.now + Time::us(1);
+                let mut busy = [false; 2];
+                let due: Vec<_> = (0..6)
+                    .filter_map(|_| {
+                        let what = acts[dice.below(9) as usize];
+                        let agent = if matches!(what, DeviceRead | DeviceWrite | DeviceWriteToDram) {
+                            2
+                        } else {
+                            dice.below(2) as u32
+                        };
+                        // A core has one access of a line under way at most.
+                        let free = agent == 2 || !std::mem::replace(&mut busy[agent as usize], true);
+                        free.then(|| (start + Time::ns(dice.below(90)), agent, what))
+                    })
+                    .collect();
+                w.run(&due).unwrap_or_else(|e| panic!("seed {seed}, {due:?}: {e}"));
+            }
+        }
+    }
+}
+
+/// Sets of the small caches conflict, so that lines also leave while others come.
+#[test]
+fn evictions_beside_crossing_requests_keep_the_books() {
+    let mut w = World::new(&small());
+    let mut dice = Stream::new(9, "evictions", 0);
+    let base = w.rig.shared;
+    for i in 0..4000u64 {
+        w.line = base + dice.below(40) * 16;
+        let start = w.rig.m.now + Time::ns(100);
+        let second = [Write, Read, DeviceWrite, DeviceRead][dice.below(4) as usize];
+        let agent = if matches!(second, DeviceWrite | DeviceRead) { 2 } else { 1 };
+        let first = [Read, Write][dice.below(2) as usize];
+        let apart = Time::ns(dice.below(60));
+        w.run(&[(start, 0, first), (start + apart, agent, second)]).unwrap_or_else(|e| panic!("step {i}: {e}"));
+    }
+    assert_eq!(w.rig.m.mem.in_flight(), 0);
+}
+
+#[test]
+fn of_two_stores_that_cross_one_waits_and_takes_the_line_from_the_other() {
+    let mut w = World::new(&small());
+    w.begin(0);
+    let start = w.rig.m.now + Time::us(1);
+    let before = w.rig.m.mem.version(w.line);
+    w.run(&[(start, 0, Write), (start + Time::ns(1), 1, Write)]).unwrap();
+    assert_eq!(w.rig.m.mem.version(w.line), before + 2, "both have stored");
+    assert_eq!(w.rig.m.mem.copies(w.line).0, 2, "the second has the line, in both of its caches");
+    let answers: Vec<u32> = w.order.iter().filter(|o| o.1).map(|o| o.0).collect();
+    assert_eq!(answers, [0, 1]);
+    // Fetched once: the second got it from the first.
+    assert_eq!(w.rig.m.mem.stats.of(Class::CpuOtherRd), 1);
+}
+
+#[test]
+fn a_fill_that_a_device_s_write_has_overtaken_is_used_once_and_not_kept() {
+    let mut w = World::new(&small());
+    let line = w.rig.rx;
+    w.line = line;
+    let start = w.rig.m.now + Time::us(1);
+    // The read is on its way back from DRAM when the device writes.
+    w.run(&[(start, 0, Read), (start + Time::ns(20), 2, DeviceWrite)]).unwrap();
+    assert_eq!(w.rig.m.mem.copies(line), (1, 1), "the LLC alone has the line");
+    let now = w.rig.m.now + Time::us(1);
+    assert_eq!(w.rig.m.mem.probe(&mut w.rig.m.cal, 0, line, false, now), Probe::Miss);
+}
+
+#[test]
+fn a_device_s_read_finds_a_dirty_line_in_a_private_cache() {
+    for agent in [Agent::Nic, Agent::Io] {
+        let mut r = Rig::new(&small(), 0b1111);
+        let line = r.tx;
+        r.write(line);
+        let before = r.dram_transfers();
+        r.device_reads(agent, line, 1, Default::default());
+        assert_eq!(r.dram_transfers(), before, "{agent:?} went to DRAM, which has old data");
+        assert_eq!(r.m.mem.copies(line).0, 2, "nothing moves");
+        r.m.mem.check().unwrap();
+    }
+}
+
+#[test]
+fn a_sweep_reaches_a_fill_that_is_under_way() {
+    let mut w = World::new(&small());
+    w.begin(3);
+    let start = w.rig.m.now + Time::us(1);
+    w.run(&[(start, 0, Write), (start + Time::ns(8), 1, Act::Sweep)]).unwrap();
+    let swept = w.rig.m.mem.stats.ledger.swept;
+    assert!(swept >= 1, "the device's line was dirty and is dropped");
+    assert_eq!(Sweep::from_u8(0), Sweep::Sweep);
+}

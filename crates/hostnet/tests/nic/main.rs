@@ -1,0 +1,329 @@
+//! What a NIC promises software, whichever way it is attached.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench;
+
+use bench::{ethernet, Attached, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
+use hostnet::device::nic::EthernetSpec;
+use hostnet::kernel::units::{Bandwidth, Size};
+use hostnet::kernel::{Stream, Time};
+use hostnet::meter::drops::{DropCause, DropPlace};
+use std::collections::HashSet;
+
+/// Packets that software has by the end, and the time at which it saw each, in order.
+fn see_all(b: &mut Bench) -> Vec<(usize, u32, Time)> {
+    let mut all = Vec::new();
+    while let Some(seen) = b.step() {
+        let now = b.now;
+        all.extend(seen.into_iter().filter_map(|s| match s {
+            Seen::Visible(queue, id) => Some((queue, id, now)),
+            Seen::Sent(_) => None,
+        }));
+    }
+    all
+}
+
+#[test]
+fn packets_of_a_queue_are_seen_in_the_order_of_their_arrival() {
+    for a in ATTACHMENTS {
+        let mut b = Bench::new(a);
+        for key in 0..2 * u64::from(SLOTS) {
+            b.arrive(Bench::packet(key as u32 % 2, key)).expect("as many buffers as packets");
+        }
+        let seen = see_all(&mut b);
+        assert_eq!(seen.len(), 2 * SLOTS as usize, "{a:?}");
+        for queue in 0..QUEUES {
+            let mut keys = Vec::new();
+            while let Some(id) = b.nic().take(queue) {
+                keys.push(b.nic().packet(id).key);
+            }
+            let expected: Vec<u64> = (0..2 * u64::from(SLOTS)).filter(|k| *k as usize % 2 == queue).collect();
+            assert_eq!(keys, expected, "{a:?}, queue {queue}");
+        }
+    }
+}
+
+/// After every event, for a wire that brings more than software gives back buffers for.
+#[test]
+fn at_any_time_what_came_was_seen_or_lost_or_is_inside() {
+    for a in ATTACHMENTS {
+        let (mut b, mut dice) = (Bench::new(a), Stream::new(5, "wire", 0));
+        let (mut offered, mut seen, mut refused) = (0, 0, 0);
+        for _ in 0..400 {
+            for _ in 0..dice.below(4) {
+                offered += 1;
+                refused += u64::from(b.arrive(Bench::packet(dice.below(2) as u32, offered)).is_err());
+            }
+            for _ in 0..dice.below(60) {
+                let Some(events) = b.step() else { break };
+                for e in events {
+                    let Seen::Visible(queue, id) = e else { continue };
+                    seen += 1;
+                    assert_eq!(b.nic().take(queue), Some(id));
+                    if dice.below(3) > 0 {
+                        b.give_back(id);
+                        b.nic().end_use(id);
+                    }
+                }
+                let nic = b.nic();
+                assert_eq!(offered, seen + nic.drops.ever() + nic.inside(), "{a:?}");
+                nic.check().expect("balanced books");
+            }
+        }
+        assert!(refused <= b.nic().drops.ever() && b.nic().drops.ever() > 100, "{a:?}: the test loses packets");
+    }
+}
+
+#[test]
+fn a_full_ring_loses_what_has_no_buffer_and_says_why() {
+    for a in ATTACHMENTS {
+        let mut b = Bench::new(a);
+        b.now = Time::ns(50);
+        for i in 0..SLOTS + 4 {
+            let _ = b.arrive(Bench::packet(0, i.into()));
+        }
+        assert_eq!(see_all(&mut b).len(), SLOTS as usize);
+        assert_eq!((b.nic().buffers(0), b.nic().buffers(1)), (0, SLOTS));
+        let losses: Vec<_> = b.nic().drops.losses().copied().collect();
+        assert_eq!(losses.len(), 1);
+        let l = losses[0];
+        assert_eq!((l.place, l.cause, l.count), (DropPlace::DescriptorRing, DropCause::NoDescriptor, 4), "{a:?}");
+        assert!(Time::ns(50) <= l.first && l.first <= l.last && l.last <= b.now);
+    }
+}
+
+/// Two thousand packets through sixteen buffers, which software keeps for as long as it likes.
+#[test]
+fn no_buffer_is_given_to_two_packets_at_once() {
+    for a in ATTACHMENTS {
+        let (mut b, mut dice) = (Bench::new(a), Stream::new(7, "software", 0));
+        let (mut with_software, mut used) = (Vec::new(), HashSet::new());
+        let mut packets = 0;
+        while packets < 2000 {
+            let _ = b.arrive(Bench::packet(0, 0));
+            while let Some(events) = b.step() {
+                for e in events {
+                    let Seen::Visible(queue, id) = e else { continue };
+                    assert_eq!(b.nic().take(queue), Some(id));
+                    let line = b.nic().packet(id).line;
+                    let (from, to) = (b.rx, b.rx + u64::from(SLOTS) * LINES);
+                    assert!((from..to).contains(&line) && (line - from) % LINES == 0, "{a:?}: {line} is no buffer");
+                    assert!(used.insert(line), "{a:?}: the buffer at {line} has two packets");
+                    with_software.push(id);
+                    packets += 1;
+                }
+            }
+            while with_software.len() > dice.below(u64::from(SLOTS)) as usize {
+                let id = with_software.swap_remove(dice.below(with_software.len() as u64) as usize);
+                assert!(used.remove(&b.nic().packet(id).line));
+                b.give_back(id);
+                b.nic().end_use(id);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_buffer_goes_back_in_two_steps() {
+    for a in ATTACHMENTS {
+        let mut b = Bench::new(a);
+        (0..SLOTS).for_each(|i| b.arrive(Bench::packet(0, i.into())).expect("there is a buffer"));
+        let ids: Vec<u32> = see_all(&mut b).iter().map(|s| s.1).collect();
+        let now = b.now;
+        b.nic().replenish(0, 4, now);
+        assert_eq!(b.nic().buffers(0), 0, "{a:?}: software has no buffer to hand out");
+        ids[..3].iter().for_each(|id| b.nic().release(*id));
+        assert_eq!(b.nic().buffers(0), 0, "{a:?}: it has not handed them out");
+        b.nic().replenish(0, 2, now);
+        assert_eq!(b.nic().buffers(0), 2);
+        b.nic().replenish(0, 9, now);
+        assert_eq!(b.nic().buffers(0), 3);
+    }
+}
+
+#[test]
+fn a_queue_that_is_too_deep_drops_by_policy_and_not_for_want_of_buffers() {
+    for a in ATTACHMENTS {
+        let mut b = Bench::new(a);
+        b.nic().drop_depth = Some(5);
+        for i in 0..8 {
+            let _ = b.arrive(Bench::packet(0, i));
+            see_all(&mut b);
+        }
+        let n = b.nic();
+        assert_eq!((n.waiting(0), n.drops.of(DropCause::TooLate), n.drops.count()), (5, 3, 3), "{a:?}");
+    }
+}
+
+/// The least that a reply of four lines takes. On the chip: the message, the crossbar to the home agent and back with the
+/// look-up in between (8 + 35 + 8 cycles of 3.2 GHz), the pipeline. Behind a port of sixteen lanes of 7.64 Gb/s: 32 bytes of
+/// doorbell and two flights; 24 bytes of request; 150 ns and 2 ns a line to the home agent, the look-up, 55 ns back; 276
+/// bytes of completion and two flights; 294 bytes at 80 ps on the wire.
+fn least_reply(a: Attached) -> Time {
+    let cycles = |n: u64| Time(n * 312_500 / 1000);
+    match a {
+        Attached::OnChip => {
+            let nic = bench::spec().platform.nic;
+            Time(nic.notify.0 + nic.pipeline.0) + cycles(8 + 35 + 8)
+        }
+        Attached::Port => {
+            let byte = 8e3 / (8.0 * 128.0 / 130.0 * 16.0 * 0.97);
+            let link = Time(((32.0 + 24.0 + 276.0) * byte) as u64);
+            link + Time::ns(4 * 150 + 150 + 3 * 2 + 55) + cycles(35) + Time(294 * 80)
+        }
+    }
+}
+
+#[test]
+fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
+    for a in ATTACHMENTS {
+        let mut b = Bench::new(a);
+        b.arrive(Bench::packet(0, 1)).expect("there is a buffer");
+        let id = see_all(&mut b)[0].1;
+        assert_eq!(b.nic().take(0), Some(id));
+        b.give_back(id);
+        // The reply lies in the LLC, as after a packet that came in there.
+        let line = b.nic().next_tx(0);
+        for l in line..line + LINES {
+            b.mem.spill_at_once(&mut b.cal, 0, l);
+        }
+        let posted = b.now;
+        b.reply(id, LINES as u16);
+        let mut sent = None;
+        while let Some(seen) = b.step() {
+            if seen == [Seen::Sent(id)] {
+                sent = Some(b.now - posted);
+                b.sent(id);
+            }
+        }
+        let (took, least) = (sent.expect("it leaves"), least_reply(a));
+        assert!(took >= least && took.0 <= least.0 + 5_000, "{a:?}: {took} against {least}");
+        assert_eq!(b.nic().counts.sent, 1);
+        // Sixteen replies may be under way at once, and one more has to wait.
+        for i in 0..=SLOTS {
+            b.arrive(Bench::packet(0, i.into())).expect("buffers come back");
+            see_all(&mut b);
+            let taken = b.nic().take(0);
+            assert_eq!(taken.is_some(), i < SLOTS, "{a:?}: {i} replies are out");
+            if let Some(id) = taken {
+                let now = b.now;
+                b.nic().reserve_tx(0, now);
+                b.give_back(id);
+            }
+        }
+    }
+}
+
+/// Queue pairs that read every packet and answer it with one of the same size: two hundred packets, none lost for good.
+#[test]
+fn an_echo_runs_on_every_attachment() {
+    for a in ATTACHMENTS {
+        let (mut b, mut dice) = (Bench::new(a), Stream::new(9, "echo", 0));
+        let (mut offered, mut answered) = (0, 0);
+        let mut serving = Vec::new();
+        while answered < 200 {
+            if offered < 200 && dice.below(4) == 0 && b.nic().unconsumed(offered as usize % 2) < 8 {
+                b.arrive(Bench::packet(offered as u32 % 2, offered)).expect("room for eight");
+                offered += 1;
+            }
+            for e in b.step().unwrap_or_default() {
+                match e {
+                    Seen::Visible(queue, _) => serving.push(queue),
+                    Seen::Sent(id) => {
+                        b.sent(id);
+                        answered += 1;
+                    }
+                }
+            }
+            serving.retain(|queue| {
+                let Some(id) = b.nic().take(*queue) else { return true };
+                b.reply(id, LINES as u16);
+                b.give_back(id);
+                false
+            });
+        }
+        assert!(see_all(&mut b).is_empty() && serving.is_empty());
+        let counts = b.nic().counts.clone();
+        assert_eq!((counts.offered, counts.delivered, counts.sent), (200, 200, 200), "{a:?}");
+        assert_eq!((b.nic().buffers(0), b.nic().buffers(1)), (SLOTS, SLOTS), "{a:?}: buffers come back");
+        assert_eq!(b.mem.in_flight(), 0, "{a:?}: a request is lost");
+        b.mem.check().expect("no dirty line is lost");
+        if let Some(iio) = b.iio() {
+            iio.check().expect("every credit is accounted for");
+            assert!(iio.at_rest(), "a credit has not come back");
+        }
+    }
+}
+
+/// The receive buffer holds three packets of 256 bytes and loses a fourth that comes before a line has left.
+#[test]
+fn a_receive_buffer_that_is_full_says_so() {
+    let small = EthernetSpec { receive_buffer: Size(3 * 256 + 100), ..ethernet() };
+    let mut b = Bench::with(Attached::Port, &small, 1);
+    // The first packet is on its way at once: its lines have left the buffer.
+    let verdicts: Vec<_> = (0..6).map(|i| b.arrive(Bench::packet(0, i))).collect();
+    assert_eq!(verdicts.iter().filter(|v| v.is_ok()).count(), 4);
+    assert!(verdicts[4..].iter().all(|v| *v == Err(DropCause::BufferFull)));
+    assert_eq!(see_all(&mut b).len(), 4);
+    assert_eq!(b.nic().peak(), 3 * 256);
+}
+
+/// Both ways at once over four lanes. A request of 512 bytes takes 24 up and 552 down; the link down is what bounds reads, and
+/// writes have what requests leave of the link up, at 256 bytes of 280, a fifth of them completions of 88.
+#[test]
+fn both_ways_share_a_link_as_their_packets_take_it() {
+    let fast = EthernetSpec { link: Bandwidth(400_000_000_000), ..ethernet() };
+    let mut b = Bench::with(Attached::Port, &fast, 4);
+    let tx = b.tx;
+    b.nic().attach_transmit(1, tx, 64, LINES);
+    let (mut received, mut sent) = (0, 0);
+    let mut window = None;
+    let mut posted = 0;
+    loop {
+        while b.nic().unconsumed(0) < 8 && b.nic().inside() < 12 {
+            b.arrive(Bench::packet(0, 0)).expect("room");
+        }
+        while posted < 60 {
+            let now = b.now;
+            let line = b.nic().next_tx(1);
+            b.nic().reserve_tx(1, now);
+            let p =
+                hostnet::device::nic::Packet { queue: 1, tx_line: line, tx_lines: 4, uses: 1, ..Default::default() };
+            let id = b.nic().adopt(p);
+            b.post(id);
+            posted += 1;
+        }
+        for e in b.step().expect("there is always something to do") {
+            match e {
+                Seen::Visible(queue, id) => {
+                    assert_eq!(b.nic().take(queue), Some(id));
+                    b.give_back(id);
+                    b.nic().end_use(id);
+                    received += 1;
+                }
+                Seen::Sent(id) => {
+                    b.sent(id);
+                    sent += 1;
+                    posted -= 1;
+                }
+            }
+        }
+        if b.now >= Time::us(20) && window.is_none() {
+            window = Some((b.now, received, sent));
+        }
+        if b.now >= Time::us(220) {
+            break;
+        }
+    }
+    let (start, r0, s0) = window.expect("a window");
+    let ns = (b.now - start).as_ns();
+    let link = 8.0 * 128.0 / 130.0 * 4.0 * 0.97 / 8.0; // GB/s
+                                                       // A reply of 256 bytes: 24 up, and down 276 beside a doorbell of 32.
+    let replies = link / (276.0 + 32.0);
+    let packets = (link - replies * 24.0) / (280.0 + 88.0);
+    let (read, written) = ((sent - s0) as f64 / ns, (received - r0) as f64 / ns);
+    assert!((read / replies - 1.0).abs() < 0.01, "{read} replies a ns, {replies} by the link down");
+    assert!((written / packets - 1.0).abs() < 0.01, "{written} packets a ns, {packets} by the link up");
+}

@@ -1,0 +1,220 @@
+"""The tree holds what it should, every page that is cited exists, and prose stays short."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from hostnet.errors import HostnetError
+from hostnet.scoreboard.pages import board, refreshed, unexplained
+
+ROOT = Path(__file__).parents[2]
+FIDELITY = sorted((ROOT / "docs").glob("fidelity*.md"))
+
+#: What may lie at the root. Whatever else a commit brings there is a scratch file until it is named here.
+AT_ROOT = {
+    ".cargo", ".ci", ".gitignore", "CITATION.cff", "Cargo.lock", "Cargo.toml", "LICENSE", "Makefile", "README.md",
+    "captures", "claims", "crates", "docs", "fuzz", "platforms", "pyproject.toml", "python", "requirements.txt",
+    "rustfmt.toml", "scenarios", "validation",
+}  # fmt: skip
+
+#: Words in a sentence, at most. A generated page is not prose; the others do not keep the rule yet.
+LONGEST = 30
+EXEMPT = {
+    "docs/scoreboard.md",
+    "docs/architecture.md", "docs/extending.md",
+    "docs/ccnic/README.md", "docs/ccnic/measurements.md", "docs/ccnic/protocol.md",
+}  # fmt: skip
+
+
+def tracked() -> list[str]:
+    """Files of the commit, links left out; none in a copy that is no git checkout."""
+    try:
+        out = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [name for name in out.split("\0") if name and (ROOT / name).is_file() and not (ROOT / name).is_symlink()]
+
+
+pytestmark = pytest.mark.skipif(not tracked(), reason="not a git checkout")
+
+
+def pages() -> list[str]:
+    return [name for name in tracked() if name.endswith(".md")]
+
+
+def parsed(text: str):
+    return MarkdownIt("commonmark").enable("table").parse(text)
+
+
+def slug(heading: str) -> str:
+    """The anchor that git forges give a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def anchors(text: str) -> set[str]:
+    tokens = parsed(text)
+    return {slug("".join(c.content for c in after.children)) for t, after in zip(tokens, tokens[1:]) if t.type == "heading_open"}
+
+
+def links(text: str) -> list[str]:
+    found = []
+    for token in parsed(text):
+        for child in token.children or []:
+            found += [child.attrs[key] for key in ("href", "src") if key in child.attrs]
+    return [link for link in found if not re.match(r"[a-z]+:", link)]
+
+
+def broken(page: Path) -> list[str]:
+    """Relative links of a page whose file or heading does not exist."""
+    bad = []
+    for link in links(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            bad.append(link)
+    return bad
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of paragraphs and list items; code, tables and headings are left out. A code span counts as one word."""
+    found, depth = [], 0
+    tokens = parsed(text)
+    for before, token in zip(tokens, tokens[1:]):
+        depth += {"table_open": 1, "table_close": -1}.get(before.type, 0)
+        if token.type != "inline" or depth or before.type != "paragraph_open":
+            continue
+        words = "".join(
+            "code" if c.type == "code_inline" else " " if c.type in ("softbreak", "hardbreak") else c.content
+            for c in token.children
+        )
+        words = re.sub(r"\b(Figs?|Sec|al|vs|approx|e\.g|i\.e)\.", r"\1", words)
+        found += re.split(r"(?<=[.!?])[)*\"]*\s+", words)
+    return found
+
+
+def length(sentence: str) -> int:
+    return sum(any(c.isalnum() for c in word) for word in sentence.split())
+
+
+def test_nothing_but_what_is_expected_lies_at_the_root():
+    assert {name.split("/")[0] for name in tracked()} == AT_ROOT
+
+
+def test_no_build_product_is_committed():
+    products = (".profdata", ".profraw", ".so", ".pyc", ".whl", ".orig", ".rej")
+    assert [name for name in tracked() if name.endswith(products)] == []
+
+
+def test_the_licence_is_the_one_that_the_packages_name():
+    assert 'license = "Apache-2.0"' in (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text and "Version 2.0, January 2004" in text and "END OF TERMS AND CONDITIONS" in text
+
+
+@pytest.mark.parametrize("page", pages())
+def test_links_between_pages_lead_somewhere(page):
+    assert broken(ROOT / page) == []
+
+
+def test_a_dead_link_and_a_dead_anchor_are_found(tmp_path):
+    (tmp_path / "there.md").write_text("# A heading, `coded`\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "[a](there.md) [b](there.md#a-heading-coded) [c](gone.md) ![d](gone.svg)\n\n| [e](there.md#gone) |\n|---|\n| `[f](x)` |\n"
+    )
+    assert broken(page) == ["gone.md", "gone.svg", "there.md#gone"]
+
+
+def test_every_page_cited_in_a_source_exists():
+    """`docs/page.md` in any text file; with a quoted title behind it, the page has that title."""
+    cited = []
+    for name in tracked():
+        try:
+            text = (ROOT / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for page, title in re.findall(r'\b((?:docs|validation)/[\w./-]+\.md)\b(?:, "([^"\n]+)")?', text):
+            cited.append((name, page, title))
+    missing = [c for c in cited if not (ROOT / c[1]).exists() or c[2] not in (ROOT / c[1]).read_text(encoding="utf-8")]
+    assert len(cited) > 10
+    assert [m for m in missing if m[0] != "python/tests/test_documents.py"] == []
+
+
+def test_every_page_of_the_documentation_is_in_its_index():
+    index = {link.partition("#")[0] for link in links((ROOT / "docs/README.md").read_text(encoding="utf-8"))}
+    assert {name.removeprefix("docs/") for name in pages() if re.fullmatch(r"docs/[^/]+\.md", name)} - index == {"README.md"}
+
+
+@pytest.mark.parametrize("page", [p for p in pages() if p not in EXEMPT])
+def test_sentences_are_short(page):
+    long = [s for s in sentences((ROOT / page).read_text(encoding="utf-8")) if length(s) > LONGEST]
+    assert long == []
+
+
+def test_what_counts_as_a_sentence():
+    text = "One two, see Fig. 3 of Cai et al. here. `a b c` four!\n\n- five\n  six\n\n| no |\n|---|\n| no |\n\n```\nno\n```\n"
+    assert [length(s) for s in sentences(text)] == [10, 2, 2]
+
+
+def test_figures_on_the_fidelity_pages_are_the_scoreboard_s():
+    claims = board((ROOT / "docs/scoreboard.md").read_text(encoding="utf-8"))
+    stale = []
+    for page in FIDELITY:
+        old = page.read_text(encoding="utf-8")
+        new = refreshed(old, claims)
+        stale += [f"{page.name}: {line}" for was, line in zip(old.splitlines(), new.splitlines(), strict=True) if was != line]
+    assert stale == [], "python -m hostnet.scoreboard.pages docs/scoreboard.md docs/fidelity*.md"
+
+
+def test_every_claim_that_does_not_hold_is_explained():
+    claims = board((ROOT / "docs/scoreboard.md").read_text(encoding="utf-8"))
+    assert unexplained(claims, [page.read_text(encoding="utf-8") for page in FIDELITY]) == []
+
+
+def test_no_reason_is_given_for_a_claim_that_holds():
+    """But for inputs, which hold because a value was set to them."""
+    verdicts = {c.name: c.verdict for c in board((ROOT / "docs/scoreboard.md").read_text(encoding="utf-8"))}
+    excused = []
+    for page in FIDELITY:
+        for name, why in re.findall(r"^\| `([\w.-]+)` \|.*\| ([^|]*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            if verdicts.get(name) == "reproduced" and why and "input" not in why:
+                excused.append(name)
+    assert excused == []
+
+
+BOARD = """\
+| verdict | weight | claim | expected | measured | note |
+|---|---|---|---|---|---|
+| **reproduced** | headline | Two. `one.c.fig1.two` (§1) | 2x ± 5 % | 2.01x |  |
+| **off** | detail | Three. `one.c.fig1.three` (§2) | 3 GB/s ± 5 % | 2 GB/s | off by -33 %. |
+| **disputed** | headline | Four. `one.c.fig2.four` | a \\| b | 4 |  |
+"""
+
+
+def test_figures_are_written_into_the_columns_of_paper_and_here():
+    page = "text\n\n| claim | here | what | paper |\n|---|---|---|---|\n| `fig1.two` | 1 | the sum | ? |\n| `fig1.three` | | x | |\n\n| other | here |\n|---|---|\n| `fig1.two` | 1 |"
+    assert refreshed(page, board(BOARD)).splitlines()[4:] == [
+        "| `fig1.two` | 2.01x | the sum | 2x ± 5 % |",
+        "| `fig1.three` | 2 GB/s, **off** | x | 3 GB/s ± 5 % |",
+        "",
+        "| other | here |",
+        "|---|---|",
+        "| `fig1.two` | 1 |",
+    ]
+
+
+def test_counts_are_written_per_system():
+    page = "| system | judged | reproduced | share | headline | disputed |\n|---|---|---|---|---|---|\n| `one` | | | | | |"
+    assert refreshed(page, board(BOARD)).splitlines()[2] == "| `one` | 2 | 1 | 50 % | 1 of 1 | 1 |"
+
+
+def test_a_claim_that_the_board_does_not_have_is_an_error():
+    with pytest.raises(HostnetError, match="no claim 'fig1.too' on the scoreboard; did you mean 'fig1.two'"):
+        refreshed("| claim | here |\n|---|---|\n| `fig1.too` | |", board(BOARD))
+
+
+def test_claims_off_or_disputed_that_no_table_names_are_found():
+    assert unexplained(board(BOARD), ["`fig2.four` in prose", "| claim | here |\n|---|---|\n| `fig1.three` | |"]) == ["fig2.four"]
