@@ -18,7 +18,7 @@ use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Events, Stream, Time};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
-use crate::placement::{ddio, Placement, Policy};
+use crate::placement::{ddio, Placement};
 use crate::traffic::pcap::{Capture, Options};
 use crate::traffic::spikes::Spikes;
 use std::path::Path;
@@ -125,7 +125,8 @@ impl Host {
         let (tenants, span) = (s.tenants.len(), map.span());
         let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
-        mem.ideal_network = s.placement.policy == Policy::Ideal;
+        let placement = Placement::new(&s.placement);
+        mem.ideal_network = placement.keeps_buffers_apart();
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
         let iio = iio.map(|(iio, pcie)| {
             mem.lat.ownership = iio.ownership.into();
@@ -160,7 +161,7 @@ impl Host {
             cores,
             source,
             spikes,
-            placement: Placement::new(&s.placement),
+            placement,
             now: Time::ZERO,
             stopped: false,
             window: Window::new(tenants),
