@@ -198,12 +198,12 @@ fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>)
             PeripheralSpec::Ssd(spec) => {
                 for _ in 0..spec.count {
                     let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.contiguous);
-                    out.push((Endpoint::Ssd(Ssd::new(spec, pages, rng)), spec.lanes, spec.tags));
+                    out.push((Endpoint::Ssd(Box::new(Ssd::new(spec, pages, rng))), spec.lanes, spec.tags));
                 }
             }
             PeripheralSpec::Roce(spec) => {
                 let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.contiguous);
-                out.push((Endpoint::Roce(Roce::new(spec, pages)), spec.lanes, spec.tags));
+                out.push((Endpoint::Roce(Box::new(Roce::new(spec, pages))), spec.lanes, spec.tags));
             }
             PeripheralSpec::Ethernet(spec) => {
                 let nic = Nic::for_kernel(spec, std::mem::take(&mut queues));

@@ -11,7 +11,7 @@ use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::Class;
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, Sweep, Txn, LINE};
-use crate::placement::{SweepTx, Transfer};
+use crate::placement::{DeviceKind, SweepTx, Transfer};
 use crate::stack::qp::Outcome;
 
 /// Requests between two looks at whether the caches are steady, at least.
@@ -236,7 +236,7 @@ impl Host {
         let Some((core, content)) = self.draw(None) else { return };
         let (rx, tx) = self.nic.cycle(core.into());
         let lines = u64::from(content.lines);
-        let to = self.placement.write(&Transfer::of(Agent::Nic, rx));
+        let to = self.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, rx));
         let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, rx, content.lines, 0, Time::ZERO);
         self.mem.dma_at_once(&mut self.cal, &write);
         program.ops.clear();
@@ -247,7 +247,7 @@ impl Host {
         self.mem.consumed(rx, lines);
         let sent = if served == Outcome::Forward { rx } else { tx };
         if served != Outcome::Consumed {
-            let from = self.placement.read(&Transfer::of(Agent::Nic, sent));
+            let from = self.placement.read(&Transfer::of(Agent::Nic, DeviceKind::Nic, sent));
             let read = Txn::dma_read(Agent::Nic, Class::NicTxRd, sent, tx_lines, 0, Time::ZERO);
             self.mem.dma_at_once(&mut self.cal, &Txn { from, ..read });
             if self.nic.sweep_tx != SweepTx::None {

@@ -51,11 +51,22 @@ pub struct PlacementSpec {
     pub resq: bool,
 }
 
+/// What a device is, however it is attached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceKind {
+    /// Packets for software to receive.
+    Nic,
+    /// Remote memory accesses that no software here sees.
+    Rdma,
+    Storage,
+}
+
 /// A device's transfer as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
     /// The attachment of the device.
     pub agent: Agent,
+    pub device: DeviceKind,
     /// The first line.
     pub line: u64,
     /// What the device says about it.
@@ -65,8 +76,8 @@ pub struct Transfer {
 impl Transfer {
     /// A transfer whose device says nothing about it.
     #[inline]
-    pub fn of(agent: Agent, line: u64) -> Transfer {
-        Transfer { agent, line, tag: Tag::default() }
+    pub fn of(agent: Agent, device: DeviceKind, line: u64) -> Transfer {
+        Transfer { agent, device, line, tag: Tag::default() }
     }
 }
 
