@@ -11,6 +11,7 @@ pub mod device;
 pub mod flow;
 pub mod host;
 pub mod kernel;
+pub mod machine;
 pub mod memory;
 pub mod meter;
 pub mod model;

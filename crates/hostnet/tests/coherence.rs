@@ -8,6 +8,7 @@ mod common;
 
 use common::{small, Rig};
 use hostnet::kernel::{Event, Stream, Time};
+use hostnet::machine::Signal;
 use hostnet::memory::shadow::{At, Shadow};
 use hostnet::memory::spec::{HierarchySpec, LlcRole, ReadHit};
 use hostnet::memory::stats::Class;
@@ -44,16 +45,16 @@ struct World {
 impl World {
     fn new(h: &HierarchySpec) -> World {
         let mut rig = Rig::new(h, 0b1111);
-        rig.mem.shadow = Some(Box::new(Shadow::default()));
+        rig.m.mem.shadow = Some(Box::new(Shadow::default()));
         let line = rig.shared;
         World { rig, line, history: Vec::new(), order: Vec::new() }
     }
 
     /// `agent` 0 and 1 are cores, 2 is a device behind the IIO.
     fn act(&mut self, agent: u32, what: Act, at: Time) {
-        let (line, lat) = (self.line, self.rig.mem.lat);
+        let (line, lat) = (self.line, self.rig.m.mem.lat);
         let out = lat.l1 + lat.l2 + lat.noc;
-        let (mem, cal) = (&mut self.rig.mem, &mut self.rig.cal);
+        let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
         let io = |to| Txn::dma_write(Agent::Io, Class::IoWr, to, line, 1, agent, at);
         match what {
             Read | Write => {
@@ -84,38 +85,33 @@ impl World {
         due.sort_by_key(|d| d.0);
         let mut due = std::collections::VecDeque::from(due);
         for d in &due {
-            self.rig.cal.push(d.0, Event::Core(0)); // time to act
+            self.rig.m.cal.push(d.0, Event::Core(0)); // time to act
         }
-        self.history = vec![(Time::ZERO, self.rig.mem.version(self.line))];
-        while let Some((now, e)) = self.rig.cal.pop() {
-            self.rig.now = now;
+        self.history = vec![(Time::ZERO, self.rig.m.mem.version(self.line))];
+        while let Some(e) = self.rig.m.pop() {
+            let now = self.rig.m.now;
             while due.front().is_some_and(|d| d.0 <= now) {
                 let (at, agent, what) = due.pop_front().expect("one is due");
                 self.act(agent, what, at);
             }
-            let (mem, cal) = (&mut self.rig.mem, &mut self.rig.cal);
-            match e {
-                Event::Cha(id) => {
-                    self.order.push((mem.txn_of(id).who, false));
-                    mem.on_cha(cal, id, now);
-                }
-                Event::Dram(ch) => mem.on_dram(cal, ch.into(), now),
-                Event::Sweep { op, .. } => mem.on_sweep(cal, self.line, hostnet::memory::Sweep::from_u8(op), now),
-                Event::Fill(id) => {
-                    let t = mem.answered(cal, id, now);
-                    self.order.push((t.who, true));
-                    if t.agent == Agent::Core && matches!(t.op, Op::Read | Op::Own) {
-                        let seen = mem.shadow.as_ref().expect("set").at(self.line, At::ToCore(t.who as u16));
-                        let from = self.history.iter().rposition(|h| h.0 <= t.issued).unwrap_or(0);
-                        if !self.history[from..].iter().any(|h| h.1 == seen) {
-                            return Err(format!("core {} read version {seen} of {:?}", t.who, self.history));
-                        }
-                        if !t.transient {
-                            mem.fill(cal, t.who as usize, &t, t.op == Op::Own, now);
-                        }
+            if let Event::Cha(id) = e {
+                self.order.push((self.rig.m.mem.request(id).who, false));
+            }
+            let signal = self.rig.m.handle(e);
+            let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
+            if let Some(Signal::Answer(id)) = signal {
+                let t = mem.answered(cal, id, now);
+                self.order.push((t.who, true));
+                if t.agent == Agent::Core && matches!(t.op, Op::Read | Op::Own) {
+                    let seen = mem.shadow.as_ref().expect("set").at(self.line, At::ToCore(t.who as u16));
+                    let from = self.history.iter().rposition(|h| h.0 <= t.issued).unwrap_or(0);
+                    if !self.history[from..].iter().any(|h| h.1 == seen) {
+                        return Err(format!("core {} read version {seen} of {:?}", t.who, self.history));
+                    }
+                    if !t.transient {
+                        mem.fill(cal, t.who as usize, &t, t.op == Op::Own, now);
                     }
                 }
-                _ => {}
             }
             let newest = mem.version(self.line);
             if self.history.last().is_some_and(|h| h.1 != newest) {
@@ -123,13 +119,13 @@ impl World {
             }
             mem.coherent(self.line)?;
         }
-        self.rig.mem.check()
+        self.rig.m.mem.check()
     }
 
     /// The line as some past would leave it.
     fn begin(&mut self, state: u32) {
         self.line += 1;
-        let start = self.rig.now + Time::us(1);
+        let start = self.rig.m.now + Time::us(1);
         let past: &[Act] = match state {
             0 => &[],
             1 => &[Write],
@@ -165,7 +161,7 @@ fn whatever_crosses_a_core_s_access_leaves_a_coherent_line() {
             for off in offsets() {
                 for first in [true, false] {
                     w.begin(state);
-                    let start = w.rig.now + Time::us(1);
+                    let start = w.rig.m.now + Time::us(1);
                     let (ta, tb) = if first { (start, start + off) } else { (start + off, start) };
                     w.run(&[(ta, 0, a), (tb, other, b)]).unwrap_or_else(|e| {
                         panic!("{:?}: {a:?} and {b:?} {off} apart from state {state}: {e}", h.llc.read_hit)
@@ -195,7 +191,7 @@ fn two_cores_and_a_device_that_cross_leave_a_coherent_line() {
             for state in 0..4 {
                 for (i, j) in offsets().step_by(2).flat_map(|i| offsets().step_by(2).map(move |j| (i, j))) {
                     w.begin(state);
-                    let start = w.rig.now + Time::us(1);
+                    let start = w.rig.m.now + Time::us(1);
                     w.run(&[(start, 0, x), (start + i, 1, y), (start + j, 2, d)])
                         .unwrap_or_else(|e| panic!("{x:?}, {y:?} after {i}, {d:?} after {j} from state {state}: {e}"));
                 }
@@ -213,7 +209,7 @@ fn many_requests_of_random_agents_lose_and_double_no_dirty_line() {
             let acts = [Read, Write, Stream, DeviceRead, DeviceWrite, DeviceWriteToDram, Sweep, Flush, Clean];
             for _ in 0..400 {
                 w.begin(dice.below(4) as u32);
-                let start = w.rig.now + Time::us(1);
+                let start = w.rig.m.now + Time::us(1);
                 let mut busy = [false; 2];
                 let due: Vec<_> = (0..6)
                     .filter_map(|_| {
@@ -242,29 +238,29 @@ fn evictions_beside_crossing_requests_keep_the_books() {
     let base = w.rig.shared;
     for i in 0..4000u64 {
         w.line = base + dice.below(40) * 16;
-        let start = w.rig.now + Time::ns(100);
+        let start = w.rig.m.now + Time::ns(100);
         let second = [Write, Read, DeviceWrite, DeviceRead][dice.below(4) as usize];
         let agent = if matches!(second, DeviceWrite | DeviceRead) { 2 } else { 1 };
         let first = [Read, Write][dice.below(2) as usize];
         let apart = Time::ns(dice.below(60));
         w.run(&[(start, 0, first), (start + apart, agent, second)]).unwrap_or_else(|e| panic!("step {i}: {e}"));
     }
-    assert_eq!(w.rig.mem.in_flight(), 0);
+    assert_eq!(w.rig.m.mem.in_flight(), 0);
 }
 
 #[test]
 fn of_two_stores_that_cross_one_waits_and_takes_the_line_from_the_other() {
     let mut w = World::new(&small());
     w.begin(0);
-    let start = w.rig.now + Time::us(1);
-    let before = w.rig.mem.version(w.line);
+    let start = w.rig.m.now + Time::us(1);
+    let before = w.rig.m.mem.version(w.line);
     w.run(&[(start, 0, Write), (start + Time::ns(1), 1, Write)]).unwrap();
-    assert_eq!(w.rig.mem.version(w.line), before + 2, "both have stored");
-    assert_eq!(w.rig.mem.copies(w.line).0, 2, "the second has the line, in both of its caches");
+    assert_eq!(w.rig.m.mem.version(w.line), before + 2, "both have stored");
+    assert_eq!(w.rig.m.mem.copies(w.line).0, 2, "the second has the line, in both of its caches");
     let answers: Vec<u32> = w.order.iter().filter(|o| o.1).map(|o| o.0).collect();
     assert_eq!(answers, [0, 1]);
     // Fetched once: the second got it from the first.
-    assert_eq!(w.rig.mem.stats.of(Class::CpuOtherRd), 1);
+    assert_eq!(w.rig.m.mem.stats.of(Class::CpuOtherRd), 1);
 }
 
 #[test]
@@ -272,12 +268,12 @@ fn a_fill_that_a_device_s_write_has_overtaken_is_used_once_and_not_kept() {
     let mut w = World::new(&small());
     let line = w.rig.rx;
     w.line = line;
-    let start = w.rig.now + Time::us(1);
+    let start = w.rig.m.now + Time::us(1);
     // The read is on its way back from DRAM when the device writes.
     w.run(&[(start, 0, Read), (start + Time::ns(20), 2, DeviceWrite)]).unwrap();
-    assert_eq!(w.rig.mem.copies(line), (1, 1), "the LLC alone has the line");
-    let now = w.rig.now + Time::us(1);
-    assert_eq!(w.rig.mem.probe(&mut w.rig.cal, 0, line, false, now), Probe::Miss);
+    assert_eq!(w.rig.m.mem.copies(line), (1, 1), "the LLC alone has the line");
+    let now = w.rig.m.now + Time::us(1);
+    assert_eq!(w.rig.m.mem.probe(&mut w.rig.m.cal, 0, line, false, now), Probe::Miss);
 }
 
 #[test]
@@ -289,8 +285,8 @@ fn a_device_s_read_finds_a_dirty_line_in_a_private_cache() {
         let before = r.dram_transfers();
         r.device_reads(agent, line, 1, Default::default());
         assert_eq!(r.dram_transfers(), before, "{agent:?} went to DRAM, which has old data");
-        assert_eq!(r.mem.copies(line).0, 2, "nothing moves");
-        r.mem.check().unwrap();
+        assert_eq!(r.m.mem.copies(line).0, 2, "nothing moves");
+        r.m.mem.check().unwrap();
     }
 }
 
@@ -298,9 +294,9 @@ fn a_device_s_read_finds_a_dirty_line_in_a_private_cache() {
 fn a_sweep_reaches_a_fill_that_is_under_way() {
     let mut w = World::new(&small());
     w.begin(3);
-    let start = w.rig.now + Time::us(1);
+    let start = w.rig.m.now + Time::us(1);
     w.run(&[(start, 0, Write), (start + Time::ns(8), 1, Act::Sweep)]).unwrap();
-    let swept = w.rig.mem.stats.ledger.swept;
+    let swept = w.rig.m.mem.stats.ledger.swept;
     assert!(swept >= 1, "the device's line was dirty and is dropped");
     assert_eq!(Sweep::from_u8(0), Sweep::Sweep);
 }

@@ -110,7 +110,7 @@ fn d03_an_unloaded_device_write_takes_300_ns() {
 fn d04_an_unloaded_device_read_takes_the_sum_of_its_hops() {
     let mut host = Host::new(Arc::new(spec(&probe("p2m_read")))).expect("a host");
     host.run_for(Time::us(2000));
-    let all: Vec<Sample> = host.mem.paths.samples.clone();
+    let all: Vec<Sample> = host.machine.mem.paths.samples.clone();
     let fastest = all.iter().map(|s| s.end - s.marks.start).min().expect("reads");
     let hops = 150.0 + 55.0 + 20.0 / 3.3 + 31.8 + 14.322 + 2.728;
     // The controller starts at its next clock edge.
@@ -122,8 +122,8 @@ fn books_balance(text: &str) {
     host.run_for(Time::us(300));
     host.drain();
     host.check().expect("balanced books");
-    assert_eq!(host.mem.in_flight(), 0, "a request is lost");
-    let p = &host.mem.paths;
+    assert_eq!(host.machine.mem.in_flight(), 0, "a request is lost");
+    let p = &host.machine.mem.paths;
     let sum = |path: Path| p.sums[path as usize].iter().map(|ps| u128::from(*ps)).sum::<u128>();
     let cores: u128 = host.line_fill_buffers().map(|d| d.held_ps()).sum();
     // A write-back's way to the home agent and that of its acknowledgement lie within the read that it makes room for.
@@ -136,7 +136,7 @@ fn books_balance(text: &str) {
         assert_eq!(held, [sum(Path::P2mWrite), sum(Path::P2mRead)], "IIO write and read buffers");
         assert!(host.iio_buffers().all(|(w, r)| w.used() + r.used() == 0), "an IIO entry is lost");
     }
-    assert_eq!(host.mem.cha_writes.used(), 0, "a write still waits");
+    assert_eq!(host.machine.mem.cha_writes.used(), 0, "a write still waits");
     assert!(p.under_way.iter().all(|d| d.used() == 0), "a path's request never ended");
     assert!(p.samples.len() > 50, "{} samples", p.samples.len());
     for s in &p.samples {

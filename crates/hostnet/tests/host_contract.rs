@@ -6,7 +6,8 @@ mod common;
 use common::{close, get, scenario, simulate, Rig};
 use hostnet::device::nic::{Nic, Packet};
 use hostnet::host::{run, Outcome};
-use hostnet::kernel::{Event, Time};
+use hostnet::kernel::Time;
+use hostnet::machine::{Machine, Signal};
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::placement::Placement;
 
@@ -224,39 +225,29 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let mut r = Rig::new(&common::small(), 0b1111);
     let mut nic = Nic::integrated(&s.platform.nic, 1);
     nic.attach_receive(0, r.rx, 16, 4);
+    nic.attach_transmit(0, r.tx, 1, 4);
     let packet = Packet { lines: 4, uses: 1, ..Packet::default() };
-    let verdicts: Vec<_> = (0..20).map(|_| nic.arrive(&mut r.cal, packet, Time::ns(1))).collect();
+    let verdicts: Vec<_> = (0..20).map(|_| nic.arrive(&mut r.m.cal, packet, Time::ns(1))).collect();
     assert!(verdicts[..16].iter().all(Result::is_ok));
     assert!(verdicts[16..].iter().all(|v| *v == Err(DropCause::NoDescriptor)));
     assert_eq!((nic.counts.offered, nic.counts.accepted), (20, 16));
     let losses: Vec<_> = nic.drops.losses().map(|l| (l.place, l.cause, l.count)).collect();
     assert_eq!(losses, [(DropPlace::DescriptorRing, DropCause::NoDescriptor, 4)]);
     let mut ids = Vec::new();
-    let mut placement = Placement::new(&s.placement);
-    while let Some((t, e)) = r.cal.pop() {
-        match e {
-            Event::NicRx => nic.on_rx(&mut r.mem, &mut r.cal, &mut placement, t),
-            Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
-            Event::Fill(id) => {
-                let answer = r.mem.answered(&mut r.cal, id, t);
-                nic.on_answer(&mut r.cal, &answer, t);
-            }
-            Event::Delivered(id) => {
-                nic.on_delivered(id);
-                ids.push(id);
-            }
-            Event::Dram(ch) => r.mem.on_dram(&mut r.cal, ch.into(), t),
-            _ => {}
+    let mut m = Machine::new(r.m.mem, Vec::new(), nic, None, Placement::new(&s.placement));
+    m.cal = r.m.cal;
+    while let Some(s) = m.next_signal() {
+        if let Signal::Delivered(queue) = s {
+            ids.extend(m.nic.take(queue.into()));
         }
-        r.now = t;
     }
     assert_eq!(ids.len(), 16);
     // one buffer comes back: one packet fits, into that buffer, at the end of the ring
-    nic.release(ids[3]);
-    assert_eq!(nic.arrive(&mut r.cal, packet, r.now), Err(DropCause::NoDescriptor), "nobody handed it to the NIC");
-    nic.replenish(0, 1, r.now);
-    assert!(nic.arrive(&mut r.cal, packet, r.now).is_ok());
-    assert_eq!(nic.arrive(&mut r.cal, packet, r.now), Err(DropCause::NoDescriptor));
+    m.nic.release(ids[3]);
+    assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(DropCause::NoDescriptor), "nobody handed it to the NIC");
+    m.nic.replenish(0, 1, m.now);
+    assert!(m.nic.arrive(&mut m.cal, packet, m.now).is_ok());
+    assert_eq!(m.nic.arrive(&mut m.cal, packet, m.now), Err(DropCause::NoDescriptor));
 }
 
 #[test]

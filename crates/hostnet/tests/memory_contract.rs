@@ -21,15 +21,15 @@ impl Rig {
         self.device_writes(Agent::Nic, line, 1, to);
     }
     fn sweep(&mut self, line: u64, op: Sweep) {
-        self.mem.on_sweep(&mut self.cal, line, op, self.now);
+        self.m.mem.on_sweep(&mut self.m.cal, line, op, self.m.now);
         self.settle();
     }
     fn of(&self, c: Class) -> u64 {
-        self.mem.stats.of(c)
+        self.m.mem.stats.of(c)
     }
     fn balanced(&self) {
-        self.mem.check().unwrap();
-        assert_eq!(self.mem.in_flight(), 0);
+        self.m.mem.check().unwrap();
+        assert_eq!(self.m.mem.in_flight(), 0);
     }
 }
 
@@ -40,9 +40,9 @@ fn a_ddio_write_that_misses_allocates_only_in_the_open_ways_and_reads_no_dram() 
         let line = r.rx + i;
         r.nic(line, LOW_TWO);
     }
-    let (held, outside) = r.mem.llc_rx_lines(0b0011);
+    let (held, outside) = r.m.mem.llc_rx_lines(0b0011);
     assert_eq!((held, outside), (2 * LLC_SETS, 0));
-    assert_eq!(r.mem.stats.dma(Agent::Nic).write_misses, 200);
+    assert_eq!(r.m.mem.stats.dma(Agent::Nic).write_misses, 200);
     // what went out was written, nothing was fetched
     assert_eq!(r.of(Class::RxEvct), 200 - 2 * LLC_SETS);
     assert_eq!(r.dram_transfers(), r.of(Class::RxEvct));
@@ -55,12 +55,12 @@ fn a_ddio_write_that_hits_stays_in_its_way_even_outside_the_open_ones() {
     let line = r.rx;
     r.nic(line, Inbound::Dram);
     r.write(line);
-    r.mem.push_out(&mut r.cal, line, r.now);
-    assert_eq!(r.mem.llc_rx_lines(0b1000), (1, 0), "the victim lies in way 3");
+    r.m.mem.push_out(&mut r.m.cal, line, r.m.now);
+    assert_eq!(r.m.mem.llc_rx_lines(0b1000), (1, 0), "the victim lies in way 3");
     r.nic(line, LOW_TWO);
-    assert_eq!(r.mem.llc_rx_lines(0b1000), (1, 0));
-    assert_eq!(r.mem.stats.dma(Agent::Nic).write_misses, 1, "the first, to DRAM");
-    assert_eq!(r.mem.copies(line), (1, 1));
+    assert_eq!(r.m.mem.llc_rx_lines(0b1000), (1, 0));
+    assert_eq!(r.m.mem.stats.dma(Agent::Nic).write_misses, 1, "the first, to DRAM");
+    assert_eq!(r.m.mem.copies(line), (1, 1));
     r.balanced();
 }
 
@@ -71,9 +71,9 @@ fn nic_writes_invalidate_private_copies() {
         let line = r.rx;
         r.nic(line, to);
         r.read(line);
-        assert!(r.mem.copies(line).0 > left);
+        assert!(r.m.mem.copies(line).0 > left);
         r.nic(line, to);
-        assert_eq!(r.mem.copies(line).0, left, "{to:?}");
+        assert_eq!(r.m.mem.copies(line).0, left, "{to:?}");
         assert_eq!(r.read(line).probe, Probe::Miss);
         r.balanced();
     }
@@ -84,7 +84,7 @@ fn a_dma_write_goes_to_dram_once_and_the_core_fetches_it_once() {
     let mut r = rig();
     let line = r.rx;
     r.nic(line, Inbound::Dram);
-    assert_eq!((r.of(Class::NicRxWr), r.mem.copies(line).0), (1, 0));
+    assert_eq!((r.of(Class::NicRxWr), r.m.mem.copies(line).0), (1, 0));
     r.read(line);
     assert_eq!((r.of(Class::CpuRxRd), r.dram_transfers()), (1, 2));
     r.balanced();
@@ -111,14 +111,14 @@ fn ddio_transmission_is_served_by_the_caches_and_does_not_allocate_on_a_miss() {
     r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
     assert_eq!(r.of(Class::NicTxRd), 0);
     r.device_reads(Agent::Nic, line + 1, 1, Outbound::Nearest);
-    assert_eq!((r.of(Class::NicTxRd), r.mem.copies(line + 1).0), (1, 0));
+    assert_eq!((r.of(Class::NicTxRd), r.m.mem.copies(line + 1).0), (1, 0));
     r.balanced();
 }
 
 #[test]
 fn ideal_network_data_never_touches_dram_and_costs_an_llc_hit() {
     let mut r = rig();
-    r.mem.ideal_network = true;
+    r.m.mem.ideal_network = true;
     for i in 0..1000 {
         let line = r.rx + i;
         r.nic(line, Inbound::Apart);
@@ -128,7 +128,7 @@ fn ideal_network_data_never_touches_dram_and_costs_an_llc_hit() {
         assert_eq!(seen.took, Time(21_563)); // 69 cycles of 312.5 ps
     }
     assert_eq!(r.dram_transfers(), 0);
-    assert_eq!(r.mem.llc_rx_lines(0).0, 0);
+    assert_eq!(r.m.mem.llc_rx_lines(0).0, 0);
     r.balanced();
 }
 
@@ -138,8 +138,8 @@ fn a_core_s_read_leaves_the_nic_s_line_dirty_in_the_llc() {
     let line = r.rx;
     r.nic(line, LOW_TWO);
     r.read(line);
-    assert_eq!(r.mem.copies(line), (3, 1)); // L1, L2 and the dirty one
-    assert_eq!(r.mem.force_out(&mut r.cal, line, r.now), Some(true));
+    assert_eq!(r.m.mem.copies(line), (3, 1)); // L1, L2 and the dirty one
+    assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, r.m.now), Some(true));
     r.settle();
     assert_eq!(r.of(Class::RxEvct), 1);
     r.balanced();
@@ -153,9 +153,9 @@ fn where_reads_migrate_the_llc_gives_line_and_duty_away() {
     let line = r.rx;
     r.nic(line, LOW_TWO);
     r.read(line);
-    assert_eq!(r.mem.copies(line), (2, 0));
-    r.mem.push_out(&mut r.cal, line, r.now);
-    assert_eq!(r.mem.copies(line), (1, 1), "the victim is dirty");
+    assert_eq!(r.m.mem.copies(line), (2, 0));
+    r.m.mem.push_out(&mut r.m.cal, line, r.m.now);
+    assert_eq!(r.m.mem.copies(line), (1, 1), "the victim is dirty");
     r.balanced();
 }
 
@@ -165,10 +165,10 @@ fn ownership_takes_the_dirty_line_out_of_the_llc() {
     let line = r.rx;
     r.nic(line, LOW_TWO);
     r.write(line);
-    assert_eq!(r.mem.copies(line).1, 0);
-    assert_eq!(r.mem.force_out(&mut r.cal, line, r.now), None);
-    r.mem.push_out(&mut r.cal, line, r.now);
-    assert_eq!(r.mem.force_out(&mut r.cal, line, r.now), Some(true));
+    assert_eq!(r.m.mem.copies(line).1, 0);
+    assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, r.m.now), None);
+    r.m.mem.push_out(&mut r.m.cal, line, r.m.now);
+    assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, r.m.now), Some(true));
     r.settle();
     assert_eq!(r.dram_transfers(), 1, "one write-back for two dirty versions");
     r.balanced();
@@ -185,7 +185,7 @@ fn clean_l2_victims_fill_the_tenant_s_ways_or_are_dropped() {
             r.nic(line, Inbound::Dram);
             r.read(line);
         }
-        assert_eq!(r.mem.llc_rx_lines(0b0100), (held, 0), "{policy:?}");
+        assert_eq!(r.m.mem.llc_rx_lines(0b0100), (held, 0), "{policy:?}");
         assert_eq!(r.of(Class::RxEvct), 0, "they were clean");
         r.balanced();
     }
@@ -202,7 +202,7 @@ fn dirty_l2_victims_always_reach_the_llc_and_from_there_dram() {
         r.write(line);
     }
     // 16 sets of one way, and L2 and L1: what is not there was written
-    let resident = (0..n).filter(|i| r.mem.copies(r.app + i).0 > 0).count() as u64;
+    let resident = (0..n).filter(|i| r.m.mem.copies(r.app + i).0 > 0).count() as u64;
     assert!((LLC_SETS + 16..=LLC_SETS + 20).contains(&resident), "{resident}");
     assert_eq!(r.of(Class::OtherEvct), n - resident);
     assert_eq!(r.of(Class::CpuOtherRd), n);
@@ -256,19 +256,19 @@ fn a_sweep_drops_dirty_data_at_every_level_without_a_dram_write() {
         for l in [line, line + 2, line + 4] {
             r.nic(l, LOW_TWO);
             r.read(l);
-            r.mem.consumed(l, 1);
+            r.m.mem.consumed(l, 1);
             r.sweep(l, Sweep::Sweep);
             r.nic(l, LOW_TWO);
         }
         place(&mut r, line);
-        r.mem.consumed(line, 1);
-        let before = r.mem.stats.ledger.swept;
+        r.m.mem.consumed(line, 1);
+        let before = r.m.mem.stats.ledger.swept;
         r.sweep(line, Sweep::Sweep);
-        assert_eq!(r.mem.copies(line), (0, 0), "place {i}");
-        assert!(r.mem.stats.ledger.swept > before, "place {i}");
+        assert_eq!(r.m.mem.copies(line), (0, 0), "place {i}");
+        assert!(r.m.mem.stats.ledger.swept > before, "place {i}");
     }
     assert_eq!(r.of(Class::RxEvct), 0);
-    assert_eq!((r.mem.stats.stale_reads, r.mem.stats.sweep_races), (0, 0));
+    assert_eq!((r.m.mem.stats.stale_reads, r.m.mem.stats.sweep_races), (0, 0));
     r.balanced();
 }
 
@@ -278,9 +278,9 @@ fn reading_a_swept_line_and_sweeping_an_unread_one_are_noticed() {
     let line = r.rx;
     r.nic(line, LOW_TWO);
     r.sweep(line, Sweep::Sweep);
-    assert_eq!(r.mem.stats.sweep_races, 1);
+    assert_eq!(r.m.mem.stats.sweep_races, 1);
     r.read(line);
-    assert_eq!(r.mem.stats.stale_reads, 1);
+    assert_eq!(r.m.mem.stats.stale_reads, 1);
 }
 
 #[test]
@@ -289,10 +289,10 @@ fn clflushopt_writes_dirty_data_back_once_and_leaves_no_copy() {
     let line = r.app;
     r.write(line);
     r.sweep(line, Sweep::Flush);
-    assert_eq!((r.of(Class::OtherEvct), r.mem.copies(line)), (1, (0, 0)));
+    assert_eq!((r.of(Class::OtherEvct), r.m.mem.copies(line)), (1, (0, 0)));
     r.read(line);
     r.sweep(line, Sweep::Flush);
-    assert_eq!((r.of(Class::OtherEvct), r.mem.copies(line)), (1, (0, 0)), "clean data is not written");
+    assert_eq!((r.of(Class::OtherEvct), r.m.mem.copies(line)), (1, (0, 0)), "clean data is not written");
     r.balanced();
 }
 
@@ -301,10 +301,10 @@ fn clwb_writes_dirty_data_back_once_and_leaves_clean_copies() {
     let mut r = rig();
     let line = r.app;
     r.write(line);
-    let copies = r.mem.copies(line).0;
+    let copies = r.m.mem.copies(line).0;
     for _ in 0..2 {
         r.sweep(line, Sweep::WriteBack);
-        assert_eq!((r.of(Class::OtherEvct), r.mem.copies(line).0), (1, copies));
+        assert_eq!((r.of(Class::OtherEvct), r.m.mem.copies(line).0), (1, copies));
     }
     assert_eq!(r.read(line).probe, Probe::L1);
     r.balanced();
@@ -318,19 +318,19 @@ fn evictions_before_the_first_read_are_premature_and_cost_a_dram_read_each() {
         let line = r.rx + i;
         r.nic(line, LOW_TWO);
     }
-    let premature = r.mem.stats.rx_evct_premature;
+    let premature = r.m.mem.stats.rx_evct_premature;
     assert_eq!(premature, n - 2 * LLC_SETS);
     for i in (0..n).rev() {
         r.read(r.rx + i); // newest first, so that reading does not evict unread lines
     }
     assert_eq!(r.of(Class::CpuRxRd), premature);
-    assert_eq!(r.mem.stats.rx_evct_premature, premature);
+    assert_eq!(r.m.mem.stats.rx_evct_premature, premature);
     // a second round pushes the consumed ones out
     for i in 0..n {
         let line = r.rx + 200 + i;
         r.nic(line, LOW_TWO);
     }
-    let s = &r.mem.stats;
+    let s = &r.m.mem.stats;
     assert_eq!(s.rx_evct_premature + s.rx_evct_consumed, r.of(Class::RxEvct));
     assert!(s.rx_evct_consumed > 0);
     r.balanced();
@@ -363,7 +363,7 @@ fn every_dirty_line_is_accounted_for_under_random_traffic() {
             }
             if step % 100 == 0 {
                 r.settle();
-                r.mem.check().unwrap_or_else(|e| panic!("step {step}, seed {seed}: {e}"));
+                r.m.mem.check().unwrap_or_else(|e| panic!("step {step}, seed {seed}: {e}"));
             }
         }
         r.settle();
@@ -377,15 +377,8 @@ fn a_dirty_line_that_gets_lost_is_caught() {
     let line = r.rx;
     r.nic(line, LOW_TWO);
     r.request(0, line, Op::Own);
-    while let Some((t, e)) = r.cal.pop() {
-        match e {
-            hostnet::kernel::Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
-            // the answer is thrown away, and with it the only dirty copy
-            hostnet::kernel::Event::Fill(id) => _ = r.mem.answered(&mut r.cal, id, t),
-            _ => {}
-        }
-    }
-    let why = r.mem.check().unwrap_err();
+    r.m.settle(); // the answer is thrown away, and with it the only dirty copy
+    let why = r.m.mem.check().unwrap_err();
     assert!(why.contains("dirty lines are not conserved: 0 resident"), "{why}");
 }
 
@@ -396,31 +389,31 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
     for (waiting, core_enters, nic_enters) in [(3, true, true), (4, false, true), (7, false, true), (8, false, false)] {
         let mut r = Rig::new(&spec, ALL);
         let mut i = 0;
-        while r.mem.cha_writes.used() < waiting {
-            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.now);
-            r.mem.dma_at_once(&mut r.cal, &t);
+        while r.m.mem.cha_writes.used() < waiting {
+            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
+            r.m.mem.dma_at_once(&mut r.m.cal, &t);
             i += 1;
         }
-        let writes = r.mem.stats.dma(Agent::Nic).writes;
+        let writes = r.m.mem.stats.dma(Agent::Nic).writes;
         r.request(0, r.app, Op::Read);
-        let burst = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.now);
-        r.mem.send(&mut r.cal, r.now + Time::ns(20), burst); // behind the core's
+        let burst = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
+        r.m.mem.send(&mut r.m.cal, r.m.now + Time::ns(20), burst); // behind the core's
         let mut later = Vec::new();
-        while let Some((t, e)) = r.cal.pop() {
+        while let Some(e) = r.m.pop() {
             match e {
-                Event::Cha(id) => r.mem.on_cha(&mut r.cal, id, t),
-                e => later.push((t, e)), // DRAM stands still meanwhile
+                Event::Cha(_) => _ = r.m.handle(e),
+                e => later.push((r.m.now, e)), // DRAM stands still meanwhile
             }
         }
-        let entered = r.mem.stats.tenants[0].llc_misses == 1;
+        let entered = r.m.mem.stats.tenants[0].llc_misses == 1;
         assert_eq!(entered, core_enters, "{waiting} writes wait");
-        assert_eq!(r.mem.stats.dma(Agent::Nic).writes - writes, u64::from(nic_enters), "{waiting} writes wait");
-        r.cal = Events::default(); // what stood still lies before the last event
+        assert_eq!(r.m.mem.stats.dma(Agent::Nic).writes - writes, u64::from(nic_enters), "{waiting} writes wait");
+        r.m.cal = Events::default(); // what stood still lies before the last event
         for (t, e) in later {
-            r.cal.push(t, e);
+            r.m.cal.push(t, e);
         }
         r.settle();
-        assert_eq!(r.mem.stats.tenants[0].llc_misses, 1, "whoever waited enters later");
+        assert_eq!(r.m.mem.stats.tenants[0].llc_misses, 1, "whoever waited enters later");
         r.balanced();
     }
 }

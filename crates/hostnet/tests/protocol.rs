@@ -86,8 +86,8 @@ fn rig_with(h: Habits, private: Held, llc: Held) -> Option<(Rig, u64)> {
         Held::Dirty => drop(r.access(1, line, true)),
     }
     if llc == Held::Clean {
-        let keeps = r.mem.private_copy(1, line);
-        r.mem.on_sweep(&mut r.cal, line, Sweep::WriteBack, r.now);
+        let keeps = r.m.mem.private_copy(1, line);
+        r.m.mem.on_sweep(&mut r.m.cal, line, Sweep::WriteBack, r.m.now);
         r.settle();
         if keeps == Held::Dirty {
             // The core writes again.
@@ -95,21 +95,21 @@ fn rig_with(h: Habits, private: Held, llc: Held) -> Option<(Rig, u64)> {
         }
     }
     if llc == Held::Nowhere {
-        let now = r.now;
-        r.mem.force_out(&mut r.cal, line, now);
+        let now = r.m.now;
+        r.m.mem.force_out(&mut r.m.cal, line, now);
         r.settle();
     }
-    let there = r.mem.private_copy(1, line) == private
-        && r.mem.llc_copy(line) == llc
-        && r.mem.private_copy(0, line) == Held::Nowhere;
-    r.now += Time::us(1);
+    let there = r.m.mem.private_copy(1, line) == private
+        && r.m.mem.llc_copy(line) == llc
+        && r.m.mem.private_copy(0, line) == Held::Nowhere;
+    r.m.now += Time::us(1);
     there.then_some((r, line))
 }
 
 /// What the memory system does, as a row.
 fn observe(r: &mut Rig, line: u64, ask: Request) -> (Held, Held, Held, u64, u64) {
-    let writes = |r: &Rig| r.mem.stats.ledger.written;
-    let reads = |r: &Rig| r.dram_transfers() - r.mem.stats.ledger.written;
+    let writes = |r: &Rig| r.m.mem.stats.ledger.written;
+    let reads = |r: &Rig| r.dram_transfers() - r.m.mem.stats.ledger.written;
     let before = (reads(r), writes(r));
     match ask {
         Request::Read => drop(r.access(0, line, false)),
@@ -125,11 +125,11 @@ fn observe(r: &mut Rig, line: u64, ask: Request) -> (Held, Held, Held, u64, u64)
         Request::Sweep | Request::Flush | Request::Clean => {
             let op = [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack];
             let i = [Request::Sweep, Request::Flush, Request::Clean].iter().position(|x| *x == ask).expect("one of");
-            r.mem.on_sweep(&mut r.cal, line, op[i], r.now);
+            r.m.mem.on_sweep(&mut r.m.cal, line, op[i], r.m.now);
             r.settle();
         }
     }
-    let mem = &r.mem;
+    let mem = &r.m.mem;
     (
         mem.private_copy(0, line),
         mem.private_copy(1, line),
@@ -173,8 +173,8 @@ fn the_memory_system_does_what_every_row_says() {
         assert_eq!(mine, wants, "core 0 after {at}");
         assert_eq!(reads, u64::from(t.data == Data::Dram), "reads of DRAM for {at}");
         assert_eq!(writes > 0, t.dram == Dram::Written, "writes of DRAM for {at}");
-        r.mem.check().unwrap_or_else(|e| panic!("{at}: {e}"));
-        assert_eq!(r.mem.in_flight(), 0, "{at}");
+        r.m.mem.check().unwrap_or_else(|e| panic!("{at}: {e}"));
+        assert_eq!(r.m.mem.in_flight(), 0, "{at}");
     }
     // The others cannot come about: a victim cache gives a line away when a core takes it.
     assert!(rows >= 180, "{rows} of 270 rows have been seen");

@@ -103,7 +103,7 @@ fn n07_books_balance_under_pauses_beside_cores() {
         host.run_for(Time::us(300));
         host.drain();
         host.check().expect("balanced books");
-        assert_eq!(host.mem.in_flight(), 0, "a request is lost");
+        assert_eq!(host.machine.mem.in_flight(), 0, "a request is lost");
         let used: Vec<_> = host.iio_buffers().map(|(write, read)| (write.used(), read.used())).collect();
         assert_eq!(used, [(0, 0)], "an IIO entry is lost");
     }

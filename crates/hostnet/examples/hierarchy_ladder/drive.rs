@@ -2,7 +2,8 @@
 //! them.
 
 use hostnet::kernel::units::{Freq, Size, Span};
-use hostnet::kernel::{Clock, Event, Events, Stream, Time};
+use hostnet::kernel::{Clock, Event, Stream, Time};
+use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -197,8 +198,7 @@ struct Mshr {
 
 pub struct Generator {
     stimulus: Stimulus,
-    mem: Memory,
-    cal: Events,
+    m: Machine,
     mshrs: Vec<Mshr>,
     free: Vec<u8>,
     /// Misses under way by the low bits of their line, so that most look-ups need no search.
@@ -223,8 +223,7 @@ impl Generator {
         let mem = Memory::new(&hierarchy(), &dram(row.channels), clock, 1, ways, map)?;
         Ok(Generator {
             stimulus: Stimulus::new(row),
-            mem,
-            cal: Events::default(),
+            m: Machine::bare(mem, Vec::new()),
             mshrs: vec![Mshr::default(); row.mshrs],
             free: (0..row.mshrs).map(|i| i as u8).collect(),
             filter: vec![0; 4096],
@@ -241,26 +240,25 @@ impl Generator {
 
     /// Runs to the last response.
     pub fn go(&mut self) {
-        self.cal.push(Time::ZERO, Event::Arrival(0));
+        self.m.cal.push(Time::ZERO, Event::Arrival(0));
         // Writes may stay in the controller's queue for good.
         while self.left > 0 || self.free.len() < self.mshrs.len() {
-            let Some((now, e)) = self.cal.pop() else { return };
-            match e {
-                Event::Arrival(_) => {
+            let Some(s) = self.m.next_signal() else { return };
+            let now = self.m.now;
+            match s {
+                Signal::Outside(Event::Arrival(_)) => {
                     let (line, write) = self.stimulus.next();
                     self.head = Some((line, write, now));
                     self.offer(now);
                 }
-                Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
-                Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.into(), now),
-                Event::Fill(id) => {
-                    let t = self.mem.answered(&mut self.cal, id, now);
+                Signal::Outside(Event::Timer(slot)) => self.respond_now(slot as u8, now),
+                Signal::Answer(id) => {
+                    let t = self.m.mem.answered(&mut self.m.cal, id, now);
                     let write = self.mshrs[t.record as usize].write;
-                    self.mem.fill(&mut self.cal, 0, &t, write, now);
+                    self.m.mem.fill(&mut self.m.cal, 0, &t, write, now);
                     self.respond(t.record, now);
                 }
-                Event::Delivered(slot) => self.respond_now(slot as u8, now),
-                _ => unreachable!("nobody posts {e:?}"),
+                s => unreachable!("nobody causes {s:?}"),
             }
         }
     }
@@ -276,12 +274,12 @@ impl Generator {
         self.access(line, write, made, now);
         if self.left > 0 {
             let period = Time(self.stimulus.row.period_ps);
-            self.cal.push((made + period).max(now), Event::Arrival(0));
+            self.m.cal.push((made + period).max(now), Event::Arrival(0));
         }
     }
 
     fn access(&mut self, line: u64, write: bool, made: Time, now: Time) {
-        let lat = self.mem.lat;
+        let lat = self.m.mem.lat;
         let bucket = line as usize & 4095;
         if self.filter[bucket] > 0 {
             let same = |m: &&mut Mshr| m.line == line && m.reads + u64::from(m.write) > 0;
@@ -293,7 +291,7 @@ impl Generator {
                 return;
             }
         }
-        let probe = self.mem.probe(&mut self.cal, 0, line, write, now);
+        let probe = self.m.mem.probe(&mut self.m.cal, 0, line, write, now);
         if probe == Probe::L1 {
             self.levels[0].0 += 1;
             self.reads += u64::from(!write);
@@ -313,17 +311,17 @@ impl Generator {
                 self.levels[1].0 += u64::from(!write);
                 let at = now + lat.l1 + lat.l2;
                 let at = self.port(at);
-                self.cal.push(at, Event::Delivered(slot.into()));
+                self.m.cal.push(at, Event::Timer(slot.into()));
             }
             _ if write => {
                 // Ownership without data: up and down the hierarchy, then the line is whole.
-                self.mem.fill(&mut self.cal, 0, &t, true, now);
+                self.m.mem.fill(&mut self.m.cal, 0, &t, true, now);
                 let at = now + lat.l1 + lat.l2 + lat.llc + crossing;
-                self.cal.push(at, Event::Delivered(slot.into()));
+                self.m.cal.push(at, Event::Timer(slot.into()));
             }
             _ => {
                 self.levels[1].1 += 1;
-                self.mem.send(&mut self.cal, now + lat.l1 + lat.l2 + lat.noc, t);
+                self.m.mem.send(&mut self.m.cal, now + lat.l1 + lat.l2 + lat.noc, t);
             }
         }
     }
@@ -338,7 +336,7 @@ impl Generator {
     fn respond(&mut self, slot: u8, now: Time) {
         let at = self.port(now);
         if at > now {
-            self.cal.push(at, Event::Delivered(slot.into()));
+            self.m.cal.push(at, Event::Timer(slot.into()));
         } else {
             self.respond_now(slot, now);
         }
@@ -356,18 +354,18 @@ impl Generator {
 
     /// Events that the run took.
     pub fn events(&self) -> u64 {
-        self.cal.popped()
+        self.m.cal.popped()
     }
 
     pub fn figures(&self) -> Figures {
         let ns = self.end.as_ns();
         let gbps = |lines: u64| (lines * LINE) as f64 / ns;
-        let l3 = &self.mem.stats.tenants[0];
+        let l3 = &self.m.mem.stats.tenants[0];
         Figures {
             gbps: gbps(self.stimulus.made),
             latency_ns: self.latency_ps as f64 / self.reads as f64 / 1e3,
-            dram_read_gbps: gbps(self.mem.stats.of(Class::CpuOtherRd)),
-            dram_write_gbps: gbps(self.mem.stats.of(Class::OtherEvct)),
+            dram_read_gbps: gbps(self.m.mem.stats.of(Class::CpuOtherRd)),
+            dram_write_gbps: gbps(self.m.mem.stats.of(Class::OtherEvct)),
             levels: [self.levels[0], self.levels[1], (l3.llc_hits, l3.llc_misses)],
         }
     }

@@ -1,11 +1,10 @@
 //! L3 forwarder: parse, route look-up, send (DPDK's l3fwd on queue pairs; Sweeper, sections III, IV-B).
 
 use super::lpm::Lpm;
-use super::{lines, Content, Site};
+use super::{lines, Answer, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::Stream;
 use crate::memory::region::{Kind, Sharing};
-use crate::stack::qp::Outcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -90,7 +89,7 @@ impl L3fwd {
         Content { key: ip.into(), lines: self.lines, wire_bytes: self.wire_bytes, ..Content::default() }
     }
 
-    pub fn serve(&self, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Outcome, u16) {
+    pub fn serve(&self, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Anchor { line: rx });
         p.compute(self.instructions / 2);
         let at = self.tables.0.lookup(c.key as u32);
@@ -101,9 +100,9 @@ impl L3fwd {
         p.compute(self.instructions - self.instructions / 2);
         if self.zero_copy {
             p.push(Op::DependentStore { line: rx, lines: 1 });
-            return (Outcome::Forward, c.lines);
+            return (Answer::Forward, c.lines);
         }
         p.push(Op::Copy { from: rx, to: tx, lines: c.lines.into(), dependent: false });
-        (Outcome::Reply, c.lines)
+        (Answer::Reply, c.lines)
     }
 }

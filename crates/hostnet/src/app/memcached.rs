@@ -1,10 +1,9 @@
 //! Memcached over UDP: answers a captured stream of requests from a shared hash table and slab items.
 
-use super::{lines, Content, Site};
+use super::{lines, Answer, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::memory::region::{Kind, Sharing};
-use crate::stack::qp::Outcome;
 use crate::traffic::pcap::{Capture, Command};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,7 +136,7 @@ impl Memcached {
         }
     }
 
-    pub fn serve(&self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Outcome, u16) {
+    pub fn serve(&self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         let (population, i) = (c.key >> 32, c.key as u32 as usize);
         let r = &self.requests[i];
         p.push(Op::Anchor { line: rx });
@@ -166,9 +165,9 @@ impl Memcached {
         p.compute(self.instructions - self.instructions / 2);
         if reply == tx {
             p.push(Op::Store { line: tx, lines: 1 });
-            return (Outcome::Reply, 1);
+            return (Answer::Reply, 1);
         }
-        (Outcome::Reply, r.reply)
+        (Answer::Reply, r.reply)
     }
 
     /// Lines of the largest reply.

@@ -4,7 +4,7 @@
 //! The index and the log's layout are real: keys are hashed, tags compared, entries displaced, the log
 //! wraps. Only values are not stored.
 
-use super::{lines, Content, Site};
+use super::{lines, Answer, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::hint::prefetch;
 use crate::kernel::rng::mix;
@@ -12,7 +12,6 @@ use crate::kernel::units::Size;
 use crate::kernel::Stream;
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
-use crate::stack::qp::Outcome;
 use crate::traffic::zipf::Zipf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -237,7 +236,7 @@ impl Mica {
         }
     }
 
-    pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Outcome, u16) {
+    pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         let part = &mut self.parts[core];
         let n = u32::from(self.item);
         let work = self.spec.instructions;
@@ -250,7 +249,7 @@ impl Mica {
             let Some((_, at)) = hit else {
                 self.misses += 1;
                 p.push(Op::Store { line: tx, lines: 1 });
-                return (Outcome::Reply, 1);
+                return (Answer::Reply, 1);
             };
             let line = part.line(at);
             p.push(Op::Chase { line, delay: 4 }); // key comparison
@@ -259,7 +258,7 @@ impl Mica {
             }
             p.compute(work - work / 2);
             p.push(Op::Store { line: tx, lines: n });
-            return (Outcome::Reply, self.item);
+            return (Answer::Reply, self.item);
         }
         let in_place = self.spec.update == Update::InPlace;
         let (to, dependent) = match hit {
@@ -280,7 +279,7 @@ impl Mica {
         });
         p.compute(work - work / 2);
         p.push(Op::Store { line: tx, lines: 1 });
-        (Outcome::Reply, 1)
+        (Answer::Reply, 1)
     }
 }
 

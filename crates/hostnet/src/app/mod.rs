@@ -17,7 +17,6 @@ use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::Stream;
 use crate::memory::region::AddressMap;
-use crate::stack::qp::Outcome;
 use crate::traffic::pcap::Capture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -143,6 +142,17 @@ pub struct Content {
     pub wire_bytes: u32,
 }
 
+/// What an application did with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// A reply waits in a transmit buffer.
+    Reply,
+    /// The receive buffer itself is to be sent.
+    Forward,
+    /// Nothing to send.
+    Consumed,
+}
+
 /// One tenant's application on all its cores.
 #[derive(Clone)]
 pub enum App {
@@ -213,15 +223,13 @@ impl App {
     /// Ops that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`, whose lines are
     /// returned.
     #[inline]
-    pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Outcome, u16) {
+    pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         match self {
             App::Mica(a) => a.serve(core, c, rx, tx, p),
             App::L3fwd(a) => a.serve(c, rx, tx, p),
             App::Touchdrop(a) => a.serve(c, rx, p),
             App::Memcached(a) => a.serve(core, c, rx, tx, p),
-            App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) | App::TcpReceive(_) => {
-                (Outcome::Consumed, 0)
-            }
+            App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) | App::TcpReceive(_) => (Answer::Consumed, 0),
         }
     }
 

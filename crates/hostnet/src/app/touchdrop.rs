@@ -1,8 +1,7 @@
 //! TouchDrop: reads every line of a packet and drops it.
 
-use super::{lines, Content};
+use super::{lines, Answer, Content};
 use crate::core::{Op, Program};
-use crate::stack::qp::Outcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +30,9 @@ impl Touchdrop {
     pub fn content(&self) -> Content {
         self.content
     }
-    pub fn serve(&self, c: &Content, rx: u64, p: &mut Program) -> (Outcome, u16) {
+    pub fn serve(&self, c: &Content, rx: u64, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Load { line: rx, lines: c.lines.into() });
         p.compute(self.instructions);
-        (Outcome::Consumed, 0)
+        (Answer::Consumed, 0)
     }
 }

@@ -6,5 +6,5 @@ pub mod prefetch;
 pub mod spec;
 
 pub use cpu::{Cpu, Retired};
-pub use op::{Op, Program};
+pub use op::{Mmio, Op, Program};
 pub use spec::{CoreSpec, Pipeline};

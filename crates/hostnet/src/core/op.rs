@@ -1,5 +1,15 @@
 //! The op stream: what a program asks of its core.
 
+/// How a store to a device's register leaves the core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mmio {
+    /// Uncached: one is under way at a time, and it takes along what the write-combining buffer holds.
+    Uncached,
+    /// Write-combining: `bytes` gather in a buffer of a line, which leaves when it is full, or with the next fence or uncached
+    /// store.
+    Combining { bytes: u8 },
+}
+
 /// One step of a program. Lines are 64-byte line numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
@@ -29,9 +39,11 @@ pub enum Op {
     Maintain { line: u64, lines: u32, op: u8 },
     /// A side effect, once everything before has retired; `stores` waits for earlier stores too.
     Retire { tag: u32, stores: bool },
-    /// Waits until everything before is done.
+    /// A store to a device's register, a doorbell: it leaves once everything before has retired, and tells `tag` then.
+    Mmio { kind: Mmio, tag: u32 },
+    /// Waits until everything before is done; the write-combining buffer leaves.
     Fence,
-    /// A wait that the program cannot avoid (a service-time spike), in picoseconds.
+    /// A wait that is no computation, in picoseconds: a service-time spike, or a directed test that lets time pass.
     Stall(u64),
 }
 

@@ -26,14 +26,15 @@ impl Background {
 impl Host {
     pub(super) fn next_background(&mut self) {
         if let Some(b) = self.background.as_mut().filter(|_| !self.stopped) {
-            self.cal.push(self.now + Time(b.rng.exp(b.mean) as u64), Event::Background);
+            self.machine.cal.push(self.machine.now + Time(b.rng.exp(b.mean) as u64), Event::Background);
         }
     }
 
     pub(super) fn on_background(&mut self) {
         if let Some(b) = &mut self.background {
             let line = b.rng.below(b.lines);
-            self.mem.send(&mut self.cal, self.now, Txn::background(line, self.now));
+            let now = self.machine.now;
+            self.machine.mem.send(&mut self.machine.cal, now, Txn::background(line, now));
         }
         self.next_background();
     }

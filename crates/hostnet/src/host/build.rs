@@ -2,9 +2,9 @@
 
 use super::background::Background;
 use super::measure::Window;
-use super::storage::Storage;
-use super::tcp::Tcp;
-use super::{CoreState, Host, Source};
+use super::network::{self, Network};
+use super::storage::block_layer;
+use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
 use crate::config::scenario::PeripheralSpec;
@@ -15,10 +15,14 @@ use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Nic, COMPLETIONS};
 use crate::device::roce::Roce;
 use crate::device::ssd::Ssd;
-use crate::kernel::{Clock, Events, Stream, Time};
+use crate::kernel::{Clock, Stream, Time};
+use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
 use crate::placement::{ddio, Placement};
+use crate::stack::free::FreeRunning;
+use crate::stack::qp::QueuePair;
+use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Options};
 use crate::traffic::spikes::Spikes;
 use std::path::Path;
@@ -43,26 +47,16 @@ impl Host {
             _ => None,
         };
         let mut map = AddressMap::default();
-        let mut cores = Vec::new();
+        // Tenant of each core, and the core's number there.
+        let mut cores: Vec<(u8, u16)> = Vec::new();
         let mut groups: Vec<Vec<u16>> = Vec::new();
         for (t, tenant) in s.tenants.iter().enumerate() {
             let first = cores.len() as u16;
             groups.push((first..first + tenant.cores as u16).collect());
-            for local in 0..tenant.cores as u16 {
-                cores.push(CoreState {
-                    tenant: t as u8,
-                    local,
-                    idle: true,
-                    since: None,
-                    rng: Stream::new(seed, "core", (first + local).into()),
-                });
-            }
+            cores.extend((0..tenant.cores as u16).map(|local| (t as u8, local)));
         }
         let (kernel, first) = (s.tenants.len() as u8, cores.len());
-        for local in 0..s.storage_cores() as u16 {
-            let rng = Stream::new(seed, "core", cores.len() as u64);
-            cores.push(CoreState { tenant: kernel, local, idle: true, since: None, rng });
-        }
+        cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
@@ -112,13 +106,13 @@ impl Host {
             }
         }
         let devices = peripherals(s, &mut map, queues);
-        let storage = Storage::new(s, first, kernel, &mut map);
+        let (storage, block) = block_layer(s, first, kernel, &mut map);
         let mut masks = s
             .tenants
             .iter()
             .map(|t| check::ways(t, s.platform.caches.llc.ways))
             .collect::<Result<Vec<u32>, String>>()?;
-        if storage.is_some() {
+        if !storage.is_empty() {
             masks.push(ddio::low_ways(s.platform.caches.llc.ways));
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
@@ -127,6 +121,8 @@ impl Host {
             .map_err(|e| format!("platform.{e}"))?;
         let placement = Placement::new(&s.placement);
         mem.ideal_network = placement.keeps_buffers_apart();
+        let ports = devices.len();
+        let ethernet = devices.iter().position(|d| matches!(d.0, Endpoint::Nic(_)));
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
         let iio = iio.map(|(iio, pcie)| {
             mem.lat.ownership = iio.ownership.into();
@@ -147,24 +143,32 @@ impl Host {
             let rng = Stream::new(seed, "spikes", 0);
             Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
         });
+        let mut block = block.into_iter();
+        let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
+            let thread = match s.tenants.get(usize::from(*tenant)) {
+                Some(t) => thread(s, &t.app),
+                None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
+            };
+            let rng = Stream::new(seed, "core", c as u64);
+            Seat { tenant: *tenant, local: *local, rest: Rest::Asleep, rng, thread }
+        });
+        let seats = seats.collect();
+        let cpus = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
         let mut host = Host {
-            cpus: (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect(),
-            cal: Events::default(),
-            mem,
-            nic,
-            iio,
-            tcp: super::tcp::parts(s).and_then(|(t, _)| Tcp::new(s, &groups[t])),
+            machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
+            listeners: Host::listeners(&storage, ports, ethernet),
+            network: network::parts(s).and_then(|(t, _)| Network::new(s, &groups[t])),
             storage,
             // A directed test runs until nothing is left to happen.
             background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
             apps,
-            cores,
+            cores: seats,
+            tenant_cores: first,
+            tally: Tally::new(tenants),
             source,
             spikes,
-            placement,
-            now: Time::ZERO,
             stopped: false,
-            window: Window::new(tenants),
+            window: Window::new(),
             trace: super::trace::Trace::new(s.run.trace.map(Into::into)),
             spec: spec.clone(),
         };
@@ -179,6 +183,18 @@ impl Host {
 
     pub(super) fn directed_app(&self) -> &AppSpec {
         &self.spec.tenants[0].app
+    }
+}
+
+/// The software between `app` and the host.
+fn thread(s: &Scenario, app: &AppSpec) -> Thread {
+    if app.is_free_running() {
+        return Thread::FreeRunning(FreeRunning);
+    }
+    let receives = matches!(app, AppSpec::TcpReceive(_));
+    match network::receiver(s).filter(|_| receives) {
+        Some(r) => Thread::Tcp(Box::new(r)),
+        None => Thread::QueuePair(QueuePair::new(s.platform.queue_pair.clone(), s.placement.sweep_rx)),
     }
 }
 
@@ -216,7 +232,7 @@ fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>)
 
 /// Memory for the frames of TCP receivers, their completions and the structures of their pages, a piece for each core.
 fn frame_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<FrameMemory> {
-    let Some((tenant, nic)) = super::tcp::parts(s) else { return Vec::new() };
+    let Some((tenant, nic)) = network::parts(s) else { return Vec::new() };
     let mut piece = |c: &u16| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
         let mut add = |lines, kind| {

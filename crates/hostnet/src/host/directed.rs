@@ -4,9 +4,10 @@
 use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard};
-use crate::core::Op;
+use crate::core::{Mmio, Op};
 use crate::device::nic::Packet;
 use crate::kernel::{Clock, Event, Time};
+use crate::machine::Signal;
 use crate::memory::region::Kind;
 use crate::memory::shadow::Shadow;
 use crate::memory::stats::{Class, CLASSES};
@@ -34,7 +35,7 @@ impl Host {
     /// # Errors
     /// One sentence when the test does not fit the host.
     pub(super) fn directed(mut self) -> Result<Outcome, String> {
-        self.mem.shadow = Some(Box::new(Shadow::default()));
+        self.machine.mem.shadow = Some(Box::new(Shadow::default()));
         let mut v = statics(&self.spec);
         let mut tables = Map::new();
         let room = self.spec.rings.buffer_size.0 / crate::memory::LINE;
@@ -68,40 +69,36 @@ impl Host {
             }
             _ => unreachable!("only directed tests come here"),
         }
-        self.mem.check()?;
-        let sim = self.now;
+        self.machine.mem.check()?;
+        let sim = self.machine.now;
         Ok(Outcome { values: v, tables, sim, warmup: Time::ZERO, measured: sim })
     }
 
     fn scratch_lines(&self) -> u64 {
-        self.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.lines)
+        self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.lines)
     }
 
     /// Handles events until none is left.
     fn dry(&mut self) -> Log {
         let mut log = Log::default();
-        while let Some((t, e)) = self.cal.pop() {
-            self.now = t;
+        while let Some(e) = self.machine.pop() {
+            let now = self.machine.now;
             match e {
-                Event::Delivered(id) => {
-                    self.nic.on_delivered(id);
-                    log.delivered = Some(id);
+                Event::NicTx(_) => _ = log.wq_read.get_or_insert(now),
+                Event::Sweep { .. } => log.last_sweep = Some(now),
+                Event::Freed(_) => log.freed = Some(now),
+                _ => {}
+            }
+            match self.machine.handle(e) {
+                Some(Signal::CoreFree(_)) => log.core_end = now,
+                Some(Signal::Delivered(core)) => log.delivered = self.machine.nic.take(core.into()),
+                Some(Signal::Sent(id)) => {
+                    log.sent = Some(now);
+                    let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
+                    self.machine.cal.push(released, Event::Freed(id));
                 }
-                Event::Core(_) => log.core_end = t,
-                Event::NicTx(id) => {
-                    log.wq_read.get_or_insert(t);
-                    if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, t) {
-                        log.sent = Some(t);
-                        let released = self.nic.release_tx(&mut self.cal, id, t);
-                        self.cal.push(released, Event::Freed(id));
-                    }
-                }
-                Event::Freed(_) => log.freed = Some(t),
-                Event::Sweep { .. } => {
-                    log.last_sweep = Some(t);
-                    self.handle(e);
-                }
-                e => self.handle(e),
+                Some(s) => self.on(s),
+                None => {}
             }
         }
         log
@@ -110,11 +107,10 @@ impl Host {
     /// Runs ops on core 0 from now until everything they caused is over; returns the time to the end
     /// of the last op.
     fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
-        let start = self.now;
-        self.cpus[0].program.ops.clear();
-        self.cpus[0].program.ops.extend_from_slice(ops);
-        let end = self.cpus[0].start(&mut self.mem, &mut self.cal, start);
-        self.ends(0, end);
+        let start = self.machine.now;
+        self.machine.cpus[0].program.ops.clear();
+        self.machine.cpus[0].program.ops.extend_from_slice(ops);
+        self.machine.start(0);
         let log = self.dry();
         (log.core_end.saturating_sub(start), log)
     }
@@ -127,7 +123,7 @@ impl Host {
     fn force_out(&mut self, base: u64, blocks: u64) -> (u64, u64) {
         let (mut out, mut dirty) = (0, 0);
         for l in base..base + blocks {
-            if let Some(d) = self.mem.force_out(&mut self.cal, l, self.now) {
+            if let Some(d) = self.machine.mem.force_out(&mut self.machine.cal, l, self.machine.now) {
                 out += 1;
                 dirty += u64::from(d);
             }
@@ -137,7 +133,7 @@ impl Host {
     }
 
     fn moved(&self) -> (u64, u64) {
-        let d = &self.mem.stats.dram;
+        let d = &self.machine.mem.stats.dram;
         let writes = [Class::NicRxWr, Class::RxEvct, Class::TxEvct, Class::OtherEvct];
         let w: u64 = writes.iter().map(|c| d[*c as usize]).sum();
         (d[..CLASSES].iter().sum::<u64>() - w, w)
@@ -146,10 +142,10 @@ impl Host {
     fn receive(&mut self, blocks: u32, evict: EvictAt, v: &mut Values) {
         let n = u64::from(blocks);
         let packet = Packet { lines: blocks as u16, wire_bytes: blocks * 64, uses: 2, ..Packet::default() };
-        let accepted = self.nic.arrive(&mut self.cal, packet, self.now);
+        let accepted = self.machine.nic.arrive(&mut self.machine.cal, packet, self.machine.now);
         assert!(accepted.is_ok(), "an empty ring takes a packet");
         let id = self.dry().delivered.expect("nothing stops a lone packet");
-        let line = self.nic.packet(id).line;
+        let line = self.machine.nic.packet(id).line;
         self.settle();
         let mut evicted = (0, 0);
         if evict == EvictAt::BeforeUse {
@@ -157,7 +153,7 @@ impl Host {
         }
         let (first, _) = self.execute(&[Op::Anchor { line }, Op::Fence]);
         self.execute(&[Op::Load { line, lines: blocks }, Op::Fence]);
-        let dirty: u32 = (line..line + n).map(|l| self.mem.copies(l).1).sum();
+        let dirty: u32 = (line..line + n).map(|l| self.machine.mem.copies(l).1).sum();
         v.set("llc_dirty_blocks", dirty.into());
         if evict == EvictAt::AfterUse {
             evicted = self.force_out(line, n);
@@ -165,10 +161,10 @@ impl Host {
         if self.spec.placement.sweep_rx {
             self.execute(&[Op::Maintain { line, lines: blocks, op: Sweep::Sweep as u8 }]);
         }
-        let copies: u32 = (line..line + n).map(|l| self.mem.copies(l).0).sum();
+        let copies: u32 = (line..line + n).map(|l| self.machine.mem.copies(l).0).sum();
         v.set("copies_left", copies.into());
-        v.set("clsweeps", self.mem.stats.clsweeps as f64);
-        v.set("sweep_messages", self.mem.stats.sweep_messages as f64);
+        v.set("clsweeps", self.machine.mem.stats.clsweeps as f64);
+        v.set("sweep_messages", self.machine.mem.stats.sweep_messages as f64);
         let clock = Clock::from_hz(self.spec.platform.core.clock.0);
         v.set("first_read_cycles", clock.cycles(first));
         if evicted.0 > 0 {
@@ -179,40 +175,41 @@ impl Host {
         let (reads, writes) = self.moved();
         v.set("dram_reads_per_block", reads as f64 / n as f64);
         v.set("dram_writes_per_block", writes as f64 / n as f64);
-        self.mem.restart_meters(self.now);
-        let cold = self.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
+        self.machine.mem.restart_meters(self.machine.now);
+        let cold = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
         self.execute(&[Op::Anchor { line: cold }, Op::Fence]);
-        v.set("unloaded_dram_ns", self.mem.stats.dram_ps.mean() / 1e3);
+        v.set("unloaded_dram_ns", self.machine.mem.stats.dram_ps.mean() / 1e3);
     }
 
     fn transmit(&mut self, blocks: u32, busy: Time, v: &mut Values) -> Vec<(Time, &'static str)> {
         let n = u64::from(blocks);
-        let line = self.nic.next_tx(0);
-        self.nic.reserve_tx(0, self.now);
+        let line = self.machine.nic.next_tx(0);
+        self.machine.nic.reserve_tx(0, self.machine.now);
         self.execute(&[Op::Store { line, lines: blocks }, Op::Fence]);
         self.execute(&[Op::Compute(1000)]);
-        let id = self.nic.adopt(Packet { tx_line: line, tx_lines: blocks as u16, uses: 2, ..Packet::default() });
-        let written = self.now;
-        let (_, log) = self.execute(&[Op::Retire { tag: Effect::Post.tag(id), stores: true }, Op::Stall(busy.0)]);
+        let id =
+            self.machine.nic.adopt(Packet { tx_line: line, tx_lines: blocks as u16, uses: 2, ..Packet::default() });
+        let written = self.machine.now;
+        let (_, log) = self.execute(&[Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) }, Op::Stall(busy.0)]);
         let sent = log.sent.unwrap_or(written);
         let mut swept = log.last_sweep;
         let mut released = log.freed.unwrap_or(sent);
         if self.spec.placement.sweep_tx == SweepTx::Cpu {
             // The core comes back to its completion queue only now.
-            while let Some((line, lines, _)) = self.nic.hint(0) {
+            while let Some((line, lines, _)) = self.machine.nic.hint(0) {
                 let lines = u32::from(lines);
                 let (_, log) = self.execute(&[Op::Maintain { line, lines, op: Sweep::Sweep as u8 }]);
                 swept = log.last_sweep;
-                released = released.max(self.now);
+                released = released.max(self.machine.now);
             }
         }
-        self.mem.restart_meters(self.now);
+        self.machine.mem.restart_meters(self.machine.now);
         // Private copies leave through the LLC, then the LLC's go.
         for l in line..line + n {
-            self.mem.push_out(&mut self.cal, l, self.now);
+            self.machine.mem.push_out(&mut self.machine.cal, l, self.machine.now);
         }
         self.force_out(line, n);
-        v.set("tx_writes_per_block", self.mem.stats.of(Class::TxEvct) as f64 / n as f64);
+        v.set("tx_writes_per_block", self.machine.mem.stats.of(Class::TxEvct) as f64 / n as f64);
         let mut events = vec![
             (written, "WQ entry written"),
             (log.wq_read.unwrap_or(written), "WQ entry read"),
@@ -228,11 +225,11 @@ impl Host {
 
     fn reuse(&mut self, lines: u64, guard: Guard, v: &mut Values) {
         let n = lines as u32;
-        let line = self.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
+        let line = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
         let maintain = |op: Sweep| Op::Maintain { line, lines: n, op: op as u8 };
         // The previous owner's data lies in memory.
         self.execute(&[Op::Store { line, lines: n }, Op::Fence, maintain(Sweep::Flush), Op::Fence]);
-        let secret: Vec<u64> = (line..line + lines).map(|l| self.mem.version(l)).collect();
+        let secret: Vec<u64> = (line..line + lines).map(|l| self.machine.mem.version(l)).collect();
         match guard {
             Guard::None => drop(self.execute(&[Op::Store { line, lines: n }, Op::Fence])),
             Guard::Clwb => {
@@ -241,15 +238,15 @@ impl Host {
             }
             Guard::Dma => {
                 // No packet of the NIC: a DMA engine of the kernel's.
-                let zero =
-                    Txn::dma_write(Agent::Background, Class::NicRxWr, Inbound::Dram, line, n as u16, 0, self.now);
-                self.mem.dma_at_once(&mut self.cal, &zero);
+                let now = self.machine.now;
+                let zero = Txn::dma_write(Agent::Background, Class::NicRxWr, Inbound::Dram, line, n as u16, 0, now);
+                self.machine.mem.dma_at_once(&mut self.machine.cal, &zero);
                 self.dry();
             }
         }
         // The next owner sweeps its new page and reads it.
         self.execute(&[maintain(Sweep::Sweep), Op::Fence]);
-        let stale = (line..line + lines).zip(secret).filter(|(l, s)| self.mem.version(*l) == *s);
+        let stale = (line..line + lines).zip(secret).filter(|(l, s)| self.machine.mem.version(*l) == *s);
         v.set("stale_blocks_readable", stale.count() as f64);
     }
 }

@@ -107,35 +107,35 @@ impl Run<'_> {
             return self.advance_time(self.spec.run.time.into(), from, to);
         }
         let host = &mut self.host;
-        let events = host.cal.popped();
+        let events = host.machine.cal.popped();
         {
-            let start = host.window.completed_ever;
-            while host.window.completed_ever < start + n {
-                let stop = (host.window.completed_ever + SLICE).min(start + n);
-                host.run_until(|h| h.window.completed_ever >= stop);
-                if host.cal.is_empty() {
+            let start = host.tally.completed_ever;
+            while host.tally.completed_ever < start + n {
+                let stop = (host.tally.completed_ever + SLICE).min(start + n);
+                host.run_until(|h| h.tally.completed_ever >= stop);
+                if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
-                let part = (host.window.completed_ever - start) as f64 / n as f64;
+                let part = (host.tally.completed_ever - start) as f64 / n as f64;
                 (self.progress)(from + (to - from) * part)?;
             }
             self.done += n;
         }
-        self.events += host.cal.popped() - events;
+        self.events += host.machine.cal.popped() - events;
         Ok(())
     }
 
     fn advance_time(&mut self, time: Time, from: f64, to: f64) -> Result<(), String> {
         let host = &mut self.host;
-        let events = host.cal.popped();
-        let end = host.now + time;
+        let events = host.machine.cal.popped();
+        let end = host.machine.now + time;
         let slices = 16;
         for i in 1..=slices {
-            let stop = Time(host.now.0 + end.saturating_sub(host.now).0 / (slices - i + 1));
-            host.run_until(|h| h.now >= stop);
+            let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / (slices - i + 1));
+            host.run_until(|h| h.machine.now >= stop);
             (self.progress)(from + (to - from) * i as f64 / slices as f64)?;
         }
-        self.events += host.cal.popped() - events;
+        self.events += host.machine.cal.popped() - events;
         Ok(())
     }
 
@@ -161,9 +161,9 @@ impl Run<'_> {
         for i in 0..most {
             self.host.restart_window();
             self.advance(window, 0.0, to * i as f64 / most as f64)?;
-            let moved: u64 = self.host.mem.stats.dram.iter().sum();
-            let span = (self.host.now - self.host.window.start).0 as f64;
-            let held = self.host.mem.lines_held() as f64;
+            let moved: u64 = self.host.machine.mem.stats.dram.iter().sum();
+            let span = (self.host.machine.now - self.host.window.start).0 as f64;
+            let held = self.host.machine.mem.lines_held() as f64;
             seen.push((moved as f64 / window as f64, span, held));
             if (!standing || (i + 1) * window > entries) && steady(&seen) {
                 break;
@@ -201,8 +201,8 @@ impl Run<'_> {
         self.warm_up(0.3)?;
         self.host.restart_window();
         self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
-        let w = &self.host.window;
-        let capacity = w.completed as f64 / (self.host.now - w.start).as_secs();
+        let window = self.host.machine.now - self.host.window.start;
+        let capacity = self.host.tally.completed as f64 / window.as_secs();
         let warmed = self.host.clone();
         let nodrop = self.spec.run.load == Load::PeakNodrop;
         let (lo, hi) = if nodrop { (0.4, 0.95) } else { (0.92, 1.0) };
@@ -255,7 +255,7 @@ impl Run<'_> {
             None => Outcome {
                 values: Values::clone(&statics(self.spec)),
                 tables: Map::new(),
-                sim: self.host.now,
+                sim: self.host.machine.now,
                 warmup: Time::ZERO,
                 measured: Time::ZERO,
             },

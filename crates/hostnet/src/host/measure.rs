@@ -10,6 +10,7 @@ use crate::memory::{Agent, LINE};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
 use crate::placement::{ddio, Policy};
+use crate::stack::Software;
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
@@ -17,13 +18,6 @@ use serde_json::{json, Value};
 #[derive(Clone)]
 pub struct Window {
     pub start: Time,
-    pub completed: u64,
-    pub completed_ever: u64,
-    wire_bytes: u64,
-    latency_ns: Histogram<u64>,
-    services: u64,
-    service_ps: u128,
-    pub operations: Vec<u64>,
     nic: crate::device::nic::NicCounts,
     dram_rows: (u64, u64),
     pub(super) dram: Vec<crate::memory::dram::Stats>,
@@ -33,16 +27,9 @@ pub struct Window {
 }
 
 impl Window {
-    pub fn new(tenants: usize) -> Window {
+    pub fn new() -> Window {
         Window {
             start: Time::ZERO,
-            completed: 0,
-            completed_ever: 0,
-            wire_bytes: 0,
-            latency_ns: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
-            services: 0,
-            service_ps: 0,
-            operations: vec![0; tenants],
             nic: Default::default(),
             dram_rows: (0, 0),
             dram: Vec::new(),
@@ -50,21 +37,6 @@ impl Window {
             timeline: Vec::new(),
             last_sample: (Time::ZERO, 0, 0),
         }
-    }
-    #[inline]
-    pub fn served(&mut self, t: Time) {
-        self.services += 1;
-        self.service_ps += u128::from(t.0);
-    }
-    #[inline]
-    pub fn completed(&mut self, latency: Time, wire_bytes: u32) {
-        self.completed += 1;
-        self.completed_ever += 1;
-        self.wire_bytes += u64::from(wire_bytes);
-        self.latency_ns.saturating_record((latency.0 / 1000).max(1));
-    }
-    pub fn service_us(&self) -> f64 {
-        self.service_ps as f64 / self.services.max(1) as f64 / 1e6
     }
 }
 
@@ -87,8 +59,8 @@ pub fn table(columns: &[(&str, &str)], rows: Vec<Vec<Value>>) -> Value {
 impl Host {
     fn row_counts(&mut self) -> (u64, u64) {
         let mut hits = (0, 0);
-        for ch in 0..self.mem.dram.channels() {
-            let s = self.mem.dram.stats(self.now, ch);
+        for ch in 0..self.machine.mem.dram.channels() {
+            let s = self.machine.mem.dram.stats(self.machine.now, ch);
             hits.0 += s.rows[0][0] + s.rows[1][0];
             hits.1 += s.reads() + s.writes();
         }
@@ -97,82 +69,81 @@ impl Host {
 
     /// Starts a new window now.
     pub(super) fn restart_window(&mut self) {
-        let ever = self.window.completed_ever;
-        self.window = Window::new(self.apps.len());
-        self.window.completed_ever = ever;
-        self.window.start = self.now;
-        self.window.nic = self.nic.counts.clone();
-        self.nic.restart_meters(self.now);
+        self.tally = self.tally.restarted();
+        self.window = Window::new();
+        self.window.start = self.machine.now;
+        self.window.nic = self.machine.nic.counts.clone();
+        self.machine.nic.restart_meters(self.machine.now);
         self.window.dram_rows = self.row_counts();
         self.window.dram = self.channels();
-        if let Some(iio) = &mut self.iio {
-            iio.restart_meters(self.now);
+        if let Some(iio) = &mut self.machine.iio {
+            iio.restart_meters(self.machine.now);
         }
-        self.restart_tcp();
-        self.restart_storage();
+        self.restart_network();
         self.restart_trace();
-        self.window.last_sample = (self.now, 0, 0);
-        self.mem.restart_meters(self.now);
-        self.placement.restart();
-        for c in &mut self.cpus {
-            c.restart_meters(self.now);
+        self.window.last_sample = (self.machine.now, 0, 0);
+        self.machine.mem.restart_meters(self.machine.now);
+        self.machine.placement.restart();
+        for c in &mut self.machine.cpus {
+            c.restart_meters(self.machine.now);
         }
+        self.restart_polls();
         for c in &mut self.cores {
-            c.since = c.since.map(|s| s.max(self.now));
+            c.thread.restart_meters(self.machine.now);
         }
     }
 
     /// Adds a point to the timeline and to the occupancy averages.
     pub(super) fn sample(&mut self) {
-        let ways = ddio::low_ways(self.placement.ways());
-        let lines = self.mem.llc_rx_lines(ways);
+        let ways = ddio::low_ways(self.machine.placement.ways());
+        let lines = self.machine.mem.llc_rx_lines(ways);
         self.window.rx_lines.push(lines);
-        let moved: u64 = self.mem.stats.dram.iter().sum();
+        let moved: u64 = self.machine.mem.stats.dram.iter().sum();
         let (t0, done0, moved0) = self.window.last_sample;
-        let us = (self.now - t0).0 as f64 / 1e6;
+        let us = (self.machine.now - t0).0 as f64 / 1e6;
         if us > 0.0 {
             self.window.timeline.push([
-                (self.now - self.window.start).0 as f64 / 1e6,
-                (self.window.completed - done0) as f64 / us,
+                (self.machine.now - self.window.start).0 as f64 / 1e6,
+                (self.tally.completed - done0) as f64 / us,
                 (moved - moved0) as f64 * LINE as f64 / us / 1e3,
                 lines.0 as f64,
             ]);
         }
-        self.window.last_sample = (self.now, self.window.completed, moved);
+        self.window.last_sample = (self.machine.now, self.tally.completed, moved);
     }
 
     /// The metrics of the window that ends now.
     pub(super) fn outcome(&mut self) -> Outcome {
         let mut v = statics(&self.spec);
         let rows = self.row_counts();
-        let w = &self.window;
-        let span = self.now - w.start;
+        let (w, y) = (&self.window, &self.tally);
+        let span = self.machine.now - w.start;
         let us = span.0.max(1) as f64 / 1e6;
-        let m = &self.mem.stats;
-        let n = &self.nic.counts;
+        let m = &self.machine.mem.stats;
+        let n = &self.machine.nic.counts;
         let offered = n.offered - w.nic.offered;
-        let drops = self.nic.drops.count();
+        let drops = self.machine.nic.drops.count();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         if self.source.is_some() {
-            v.set("throughput_mrps", w.completed as f64 / us);
+            v.set("throughput_mrps", y.completed as f64 / us);
             v.set("offered_mrps", offered as f64 / us);
-            v.set("net_gbps", w.wire_bytes as f64 * 8.0 / us / 1e3);
+            v.set("net_gbps", y.wire_bytes as f64 * 8.0 / us / 1e3);
             v.set("drop_rate", drops as f64 / offered.max(1) as f64);
             v.set("drops", drops as f64);
-            v.set("service_mean_us", w.service_us());
-            v.set("cores_busy", w.service_ps as f64 / 1e6 / us);
+            v.set("service_mean_us", y.service_us());
+            v.set("cores_busy", y.service_ps as f64 / 1e6 / us);
             if drops > 0 {
                 let (accepted, pauses) = (n.accepted - w.nic.accepted, n.pauses - w.nic.pauses);
                 v.set("packets_between_pauses", accepted as f64 / pauses as f64);
             }
         }
-        if w.completed > 0 {
-            v.set("lat_mean_us", w.latency_ns.mean() / 1e3);
+        if y.completed > 0 {
+            v.set("lat_mean_us", y.latency_ns.mean() / 1e3);
             let quantiles = [("lat_p50_us", 0.5), ("lat_p90_us", 0.9), ("lat_p99_us", 0.99), ("lat_p999_us", 0.999)];
             for (name, q) in quantiles {
-                v.set(name, w.latency_ns.value_at_quantile(q) as f64 / 1e3);
+                v.set(name, y.latency_ns.value_at_quantile(q) as f64 / 1e3);
             }
-            v.set("lat_max_us", w.latency_ns.max() as f64 / 1e3);
+            v.set("lat_max_us", y.latency_ns.max() as f64 / 1e3);
         }
         let classes = [
             ("acc_nic_rx_wr", Class::NicRxWr),
@@ -192,8 +163,8 @@ impl Host {
         for (name, c) in classes {
             let k = m.of(c);
             *(if c.is_write() { &mut written } else { &mut read }) += k;
-            if w.completed > 0 {
-                v.set(name, k as f64 / w.completed as f64);
+            if y.completed > 0 {
+                v.set(name, k as f64 / y.completed as f64);
             }
         }
         let gbs = |lines: u64| lines as f64 * LINE as f64 / us / 1e3;
@@ -203,8 +174,8 @@ impl Host {
         if let Some(peak) = v.get("mem_peak_gbs") {
             v.set("mem_utilisation", gbs(read + written) / peak);
         }
-        if w.completed > 0 {
-            let per = |k: u64| k as f64 / w.completed as f64;
+        if y.completed > 0 {
+            let per = |k: u64| k as f64 / y.completed as f64;
             v.set("acc_total", per(read + written));
             v.set("rx_evct_premature", per(m.rx_evct_premature));
             v.set("rx_evct_consumed", per(m.rx_evct_consumed));
@@ -228,7 +199,7 @@ impl Host {
         for (t, c) in m.tenants.iter().take(self.spec.tenants.len()).enumerate() {
             (hits, misses) = (hits + c.llc_hits, misses + c.llc_misses);
             if t < 2 {
-                v.set(["t0_mops", "t1_mops"][t], w.operations[t] as f64 / us);
+                v.set(["t0_mops", "t1_mops"][t], y.operations[t] as f64 / us);
                 let ratio = c.llc_misses as f64 / (c.llc_hits + c.llc_misses) as f64;
                 v.set(["t0_llc_miss_ratio", "t1_llc_miss_ratio"][t], ratio);
             }
@@ -242,9 +213,9 @@ impl Host {
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
         self.uncore(&mut v);
-        self.tcp_metrics(&mut v);
+        self.network_metrics(&mut v);
         self.storage_metrics(&mut v);
-        Outcome { values: v, tables: self.tables(), sim: self.now, warmup: w.start, measured: span }
+        Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
     }
 
     fn tables(&self) -> serde_json::Map<String, Value> {
@@ -259,10 +230,10 @@ impl Host {
                 })
                 .collect::<Vec<_>>()
         };
-        let m = &self.mem.stats;
+        let m = &self.machine.mem.stats;
         let dram = thin(cdf(&m.dram_ps, 1e3));
         out.insert("dram_latency_cdf".into(), table(&[("latency_ns", "ns"), ("fraction", "1")], dram));
-        let lat = thin(cdf(&self.window.latency_ns, 1e3));
+        let lat = thin(cdf(&self.tally.latency_ns, 1e3));
         out.insert("request_latency_cdf".into(), table(&[("latency_us", "us"), ("fraction", "1")], lat));
         let columns = [("t_us", "us"), ("throughput_mrps", "Mrps"), ("mem_bw_gbs", "GB/s"), ("rx_lines", "lines")];
         let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
@@ -298,11 +269,11 @@ impl Host {
                 json!(r.little_ns),
             ]);
         };
-        for (i, c) in self.cpus.iter().enumerate() {
-            let whose = if self.keeps_books(i) { "kernel core" } else { "core" };
-            add(format!("{whose} {i} line fill buffers"), c.lfb.read(self.now));
+        for (i, c) in self.machine.cpus.iter().enumerate() {
+            let whose = if i >= self.tenant_cores { "kernel core" } else { "core" };
+            add(format!("{whose} {i} line fill buffers"), c.lfb.read(self.machine.now));
             if let Some(p) = &c.prefetcher {
-                add(format!("{whose} {i} prefetch queue"), p.queue.read(self.now));
+                add(format!("{whose} {i} prefetch queue"), p.queue.read(self.machine.now));
             }
         }
         for (name, r) in self.shared_domains() {
@@ -317,7 +288,8 @@ impl Host {
     fn drop_table(&self) -> Value {
         let columns = [("where", ""), ("why", ""), ("count", "packets"), ("first_us", "us"), ("last_us", "us")];
         let us = |t: Time| t.saturating_sub(self.window.start).as_ns() / 1e3;
-        let nics = self.iio.iter().flat_map(Iio::devices).filter_map(Endpoint::drops).chain([&self.nic.drops]);
+        let nics =
+            self.machine.iio.iter().flat_map(Iio::devices).filter_map(Endpoint::drops).chain([&self.machine.nic.drops]);
         let all = nics.map(|d| ("NIC", d)).chain(self.network_drops().map(|d| ("network", d)));
         let rows = all.flat_map(|(whose, d)| d.losses().map(move |l| (whose, l)));
         let row = |(whose, l): (&str, &Loss)| {

@@ -5,9 +5,9 @@ mod build;
 mod directed;
 mod load;
 mod measure;
+mod network;
 mod predict;
 mod storage;
-mod tcp;
 mod trace;
 mod uncore;
 mod warm;
@@ -17,28 +17,51 @@ pub use measure::Outcome;
 
 use crate::app::{App, Content};
 use crate::config::Scenario;
-use crate::core::{Cpu, Retired};
+use crate::core::Retired;
 use crate::device::iio::Iio;
-use crate::device::nic::{Nic, Packet};
+use crate::device::nic::Packet;
 use crate::flow::Domain;
-use crate::kernel::{Event, Events, Stream, Time};
-use crate::memory::{Agent, Memory, Sweep};
-use crate::placement::{Counters, Placement};
-use crate::stack::qp::{Effect, Outcome as Served};
+use crate::kernel::{Event, Stream, Time};
+use crate::machine::{Machine, Signal};
+use crate::placement::Counters;
+use crate::stack::{qp, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
 use measure::Window;
 use std::sync::Arc;
 
+/// What a core does whose thread runs no program.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// Its thread runs.
+    Not,
+    /// Sleeps: a notice or an interrupt makes the thread go on.
+    Asleep,
+    /// Polls since then, `instructions` each time, of which `counted` polls have been counted. Waiting is no event: what ends
+    /// it tells how long it took.
+    Polling { since: Time, instructions: u32, counted: u64 },
+}
+
+/// A core's thread, and what it has of its own.
 #[derive(Clone)]
-struct CoreState {
+struct Seat {
     tenant: u8,
+    /// The core as its tenant counts.
     local: u16,
-    idle: bool,
-    /// Serving a packet (or a batch of free-running operations) since then.
-    since: Option<Time>,
+    rest: Rest,
     rng: Stream,
+    thread: Thread,
+}
+
+/// Whom the lines that a device moves concern.
+#[derive(Clone)]
+enum Listener {
+    Nobody,
+    /// The core that keeps its books.
+    Core(u16),
+    /// The cores of the NIC's queues.
+    Queues,
 }
 
 #[derive(Clone)]
@@ -60,20 +83,19 @@ struct Source {
 #[derive(Clone)]
 pub struct Host {
     spec: Arc<Scenario>,
-    pub cal: Events,
-    pub mem: Memory,
-    cpus: Vec<Cpu>,
-    nic: Nic,
-    iio: Option<Iio>,
-    tcp: Option<tcp::Tcp>,
-    storage: Option<storage::Storage>,
+    pub machine: Machine,
+    /// By port.
+    listeners: Vec<Listener>,
+    network: Option<network::Network>,
+    storage: Vec<storage::Kept>,
     background: Option<background::Background>,
     apps: Vec<App>,
-    cores: Vec<CoreState>,
+    cores: Vec<Seat>,
+    /// Cores of tenants; those of the kernel come after them.
+    tenant_cores: usize,
+    tally: Tally,
     source: Option<Source>,
     spikes: Option<Spikes>,
-    placement: Placement,
-    now: Time,
     /// Nothing new begins: what is under way comes to its end.
     stopped: bool,
     window: Window,
@@ -84,23 +106,22 @@ impl Host {
     /// Posts the first events. Free-running cores start; traffic begins.
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
-            let app = self.apps.get(self.cores[c].tenant as usize);
-            if app.is_some_and(App::is_free_running) {
-                self.cores[c].idle = false;
-                self.cal.push(self.now, Event::Core(c as u16));
+            if matches!(self.cores[c].thread, Thread::FreeRunning(_)) {
+                self.cores[c].rest = Rest::Not;
+                self.machine.cal.push(self.machine.now, Event::Core(c as u16));
             }
         }
-        if let Some(iio) = &mut self.iio {
-            iio.start(&mut self.cal, self.now);
+        if let Some(iio) = &mut self.machine.iio {
+            iio.start(&mut self.machine.cal, self.machine.now);
         }
         self.next_background();
-        self.start_tcp();
+        self.start_network();
         self.next_epoch();
     }
 
-    /// Replaces the arrival process from now on.
-    fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
-        let now = self.now;
+    /// Replaces the arrival process from now on; with a `depth`, each core always has so many packets waiting instead.
+    pub fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
+        let now = self.machine.now;
         let Some(s) = &mut self.source else { return };
         let was_open = s.arrivals.is_some();
         s.arrivals = arrivals;
@@ -119,14 +140,14 @@ impl Host {
     fn next_arrival(&mut self) {
         if let Some(s) = &mut self.source {
             if let Some(a) = &mut s.arrivals {
-                self.cal.push(s.base + a.next(), Event::Arrival(0));
+                self.machine.cal.push(s.base + a.next(), Event::Arrival(0));
             }
         }
     }
 
     fn top_up(&mut self, core: u16) {
         let depth = self.source.as_ref().map_or(0, |s| s.depth);
-        while self.nic.unconsumed(core as usize) < depth {
+        while self.machine.nic.unconsumed(core as usize) < depth {
             if !self.inject(Some(core)) {
                 break;
             }
@@ -157,23 +178,13 @@ impl Host {
     /// A packet arrives now. False when it is dropped.
     fn inject(&mut self, core: Option<u16>) -> bool {
         let Some((core, content)) = self.draw(core) else { return false };
-        let packet = Packet {
-            flow: core.into(),
-            lines: content.lines,
-            wire_bytes: content.wire_bytes,
-            kind: content.kind,
-            key: content.key,
-            value_lines: content.value_lines,
-            uses: 2,
-            ..Packet::default()
-        };
-        self.nic.arrive(&mut self.cal, packet, self.now).is_ok()
+        let packet = packet(core, &content);
+        self.machine.nic.arrive(&mut self.machine.cal, packet, self.machine.now).is_ok()
     }
 
     /// Runs until `done` says so, which is asked after each event.
     fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
-        while let Some((t, e)) = self.cal.pop() {
-            self.now = t;
+        while let Some(e) = self.machine.pop() {
             self.handle(e);
             if done(self) {
                 return;
@@ -181,52 +192,36 @@ impl Host {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, e: Event) {
-        let now = self.now;
+        if let Some(s) = self.machine.handle(e) {
+            self.on(s);
+        }
+    }
+
+    /// What the hardware leaves to software and to the world outside.
+    #[inline]
+    fn on(&mut self, s: Signal) {
+        match s {
+            Signal::CoreFree(c) => self.step(c.into()),
+            Signal::Retired(c) => self.retire(c.into()),
+            Signal::Delivered(c) => self.notify(c.into(), Notice::Queue),
+            Signal::Interrupt(c) => self.interrupt(c.into()),
+            Signal::Line(c) => self.notify(c.into(), Notice::Line),
+            Signal::Sent(id) => self.sent(id),
+            Signal::Moved { port, lines } => match self.listeners[usize::from(port)] {
+                Listener::Nobody => {}
+                Listener::Core(c) => self.notify(c.into(), Notice::Lines { port, lines: lines.into() }),
+                Listener::Queues => self.frames_landed(),
+            },
+            Signal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
+            Signal::Outside(e) => self.on_outside(e),
+        }
+    }
+
+    #[inline]
+    fn on_outside(&mut self, e: Event) {
         match e {
-            Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
-            Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
-            Event::Fill(id) => {
-                let t = self.mem.answered(&mut self.cal, id, now);
-                match t.agent {
-                    Agent::Background => {}
-                    Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),
-                    Agent::Io => {
-                        let Some(iio) = &mut self.iio else { return };
-                        iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
-                        if self.storage.is_some() {
-                            self.storage_moved(&t);
-                        }
-                        if self.tcp.is_some() {
-                            self.frames_landed();
-                        }
-                    }
-                    Agent::Core => {
-                        let c = t.who as usize;
-                        let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
-                        self.ends(c, end);
-                    }
-                }
-            }
-            Event::Tlp(port) => {
-                if let Some(iio) = &mut self.iio {
-                    iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
-                }
-            }
-            Event::Turn { port, way } => {
-                if let Some(iio) = &mut self.iio {
-                    iio.on_turn(&mut self.cal, port.into(), way, now);
-                }
-            }
-            Event::Completed(job) => {
-                if let Some(iio) = &mut self.iio {
-                    iio.on_completed(&mut self.cal, job, now);
-                }
-            }
-            Event::Core(c) => self.next_work(c as usize),
-            Event::Wake(c) => self.wake(c as usize),
-            Event::Retire(c) => self.retire(c as usize),
             Event::Arrival(_) => {
                 // A source that turned to another process leaves its last event behind.
                 if self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
@@ -234,205 +229,159 @@ impl Host {
                     self.next_arrival();
                 }
             }
-            Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
-            Event::Delivered(id) => {
-                let core = self.nic.on_delivered(id);
-                self.wake(core);
-            }
-            Event::Freed(id) => {
-                let p = *self.nic.packet(id);
-                self.mem.consumed(p.line, p.lines.into());
-                self.nic.release(id);
-                self.nic.replenish(p.queue.into(), 1, now);
-            }
-            Event::NicTx(id) => {
-                if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now) {
-                    self.sent(id);
-                }
-            }
-            Event::Sweep { high, low, count, op } => {
-                let line = u64::from(high) << 32 | u64::from(low);
-                for l in line..line + u64::from(count) {
-                    self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), now);
-                }
-            }
-            Event::Emit(_) | Event::Segment | Event::Ack | Event::Probe(_) | Event::Interrupt(_) => self.on_network(e),
             Event::Epoch => self.epoch(),
             Event::Sample => self.on_sample(),
             Event::Background => self.on_background(),
+            e => self.on_network(e),
         }
     }
 
-    fn ends(&mut self, core: usize, end: Option<Time>) {
-        if let Some(t) = end {
-            self.cal.push(t.max(self.now), Event::Core(core as u16));
-        }
-    }
-
-    fn wake(&mut self, core: usize) {
-        if self.cores[core].idle {
-            self.cores[core].idle = false;
-            self.cal.push(self.now, Event::Core(core as u16));
-        }
-    }
-
-    /// The core has run out of ops: account for what it did, and find more.
-    fn next_work(&mut self, core: usize) {
-        let now = self.now;
-        if let Some(since) = self.cores[core].since.take() {
-            self.window.served(now - since);
-        }
-        let tenant = self.cores[core].tenant as usize;
-        if self.tcp.as_ref().is_some_and(|t| t.tenant == tenant) {
-            return self.tcp_work(core);
-        }
-        if self.keeps_books(core) {
-            return self.storage_work(core);
-        }
-        let cpu = &mut self.cpus[core];
-        cpu.program.ops.clear();
-        let state = &mut self.cores[core];
-        let app = &mut self.apps[tenant];
-        if self.stopped {
-            state.idle = true;
-            return;
-        }
-        if let Some(ops) = app.free_run(state.local as usize, &mut state.rng, &mut cpu.program) {
-            self.window.operations[tenant] += u64::from(ops);
-            let end = cpu.start(&mut self.mem, &mut self.cal, now);
-            return self.ends(core, end);
-        }
-        while let Some((line, lines, _)) = self.nic.hint(core) {
-            crate::placement::sweeper::relinquish(&mut cpu.program, line, lines.into());
-        }
-        let Some(id) = self.nic.take(core) else {
-            state.idle = true;
-            if !cpu.program.ops.is_empty() {
-                state.idle = false;
-                let end = cpu.start(&mut self.mem, &mut self.cal, now);
-                self.ends(core, end);
-            }
-            return;
+    /// Lets `f` do something with a core's thread and what that has at hand.
+    #[inline]
+    fn with<R>(&mut self, core: usize, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
+        let at_home = self.machine.at_home();
+        let (m, seat) = (&mut self.machine, &mut self.cores[core]);
+        let mut c = Ctx {
+            core: core as u16,
+            local: seat.local.into(),
+            tenant: seat.tenant.into(),
+            now: m.now,
+            at_home,
+            stopped: self.stopped,
+            program: &mut m.cpus[core].program,
+            cal: &mut m.cal,
+            nic: &mut m.nic,
+            iio: m.iio.as_mut(),
+            app: self.apps.get_mut(usize::from(seat.tenant)),
+            rng: &mut seat.rng,
+            spikes: self.spikes.as_mut(),
+            senders: self.network.as_mut().map(|n| &mut n.senders),
+            tally: &mut self.tally,
         };
-        let p = *self.nic.packet(id);
-        let content =
-            Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes };
-        let qp = &self.spec.platform.queue_pair;
-        qp.begin(&mut cpu.program);
-        let tx = self.nic.next_tx(core);
-        let (served, tx_lines) = app.serve(state.local as usize, &content, p.line, tx, &mut cpu.program);
-        if let Some(key) = self.nic.next_key(core) {
-            app.announce(state.local as usize, key);
+        f(&mut seat.thread, &mut c)
+    }
+
+    /// The core is free: its thread says what it does next.
+    fn step(&mut self, core: usize) {
+        let taken = self.tally.taken;
+        match self.with(core, |thread, c| thread.step(c)) {
+            Step::Run => self.machine.start(core),
+            Step::Wait { instructions } => {
+                self.cores[core].rest = Rest::Polling { since: self.machine.now, instructions, counted: 0 };
+            }
+            Step::Until(at) => {
+                self.cores[core].rest = Rest::Asleep;
+                self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core as u16));
+            }
+            Step::Idle => self.cores[core].rest = Rest::Asleep,
         }
-        if let Some(s) = &mut self.spikes {
-            let stall = s.draw();
-            if stall > Time::ZERO {
-                cpu.program.push(crate::core::Op::Stall(stall.0));
+        if self.tally.taken != taken {
+            self.top_up(core as u16);
+        }
+    }
+
+    /// Tells a core's thread what has come.
+    #[inline]
+    fn notify(&mut self, core: usize, what: Notice) {
+        let now = self.machine.now;
+        let seat = &mut self.cores[core];
+        match (seat.thread.notify(what, now), seat.rest) {
+            (Wakes::Now, Rest::Asleep) => {
+                seat.rest = Rest::Not;
+                self.machine.cal.push(now, Event::Core(core as u16));
+            }
+            (Wakes::Now, Rest::Polling { since, instructions, counted }) => {
+                seat.rest = Rest::Not;
+                let cpu = &mut self.machine.cpus[core];
+                let (at, polls) = cpu.next_poll(since, now, instructions);
+                cpu.instructions += (polls - counted) * u64::from(instructions);
+                self.machine.cal.push(at, Event::Core(core as u16));
+            }
+            (Wakes::At(at), Rest::Asleep) => self.machine.cal.push(at, Event::Interrupt(core as u16)),
+            _ => {}
+        }
+    }
+
+    /// Empty polls up to now are no part of the window that begins.
+    fn restart_polls(&mut self) {
+        let now = self.machine.now;
+        for (seat, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
+            if let Rest::Polling { since, instructions, counted } = &mut seat.rest {
+                *counted = cpu.next_poll(*since, now, *instructions).1;
             }
         }
-        match served {
-            Served::Reply => self.nic.reserve_tx(core, now),
-            Served::Forward | Served::Consumed => {}
+    }
+
+    fn interrupt(&mut self, core: usize) {
+        if let Rest::Asleep = self.cores[core].rest {
+            self.cores[core].rest = Rest::Not;
+            self.step(core);
         }
-        let packet = self.nic.packet(id);
-        packet.zero_copy = served == Served::Forward;
-        packet.tx_line = if packet.zero_copy { p.line } else { tx };
-        packet.tx_lines = tx_lines;
-        let sweep = self.spec.placement.sweep_rx;
-        qp.end(&mut cpu.program, id, (p.line, p.lines.into()), served, sweep);
-        state.since = Some(now);
-        let end = cpu.start(&mut self.mem, &mut self.cal, now);
-        self.ends(core, end);
-        self.top_up(core as u16);
     }
 
     fn retire(&mut self, core: usize) {
-        let now = self.now;
-        let home = now + self.mem.lat.l1 + self.mem.lat.l2 + self.mem.lat.noc;
-        while let Some(r) = self.cpus[core].retired(&mut self.cal, now) {
-            match r {
-                Retired::Maintain { line, lines, op } => {
-                    if Sweep::from_u8(op) == Sweep::Sweep {
-                        self.mem.stats.clsweeps += u64::from(lines);
-                        // A sweep that finds the next instance in place of this one is a race.
-                        self.mem.consumed(line, lines.into());
-                    }
-                    self.cal.push(home, Event::sweep(line, lines, op));
-                }
-                Retired::Tag(tag) => match Effect::of(tag) {
-                    (Effect::Post, id) => self.nic.post(&mut self.cal, id, now),
-                    // Behind the sweeps, which travel as far.
-                    (Effect::FreeRx, id) => self.cal.push(home, Event::Freed(id)),
-                    (Effect::Done, id) => {
-                        self.completed(id, now);
-                        self.nic.end_use(id);
-                    }
-                },
+        while let Some(r) = self.machine.retired(core) {
+            if let Retired::Tag(tag) | Retired::Mmio(tag) = r {
+                self.with(core, |thread, c| thread.retired(tag, c));
             }
         }
     }
 
+    /// Packet `id`'s reply is on the wire.
     fn sent(&mut self, id: u32) {
-        let p = *self.nic.packet(id);
-        let released = self.nic.release_tx(&mut self.cal, id, self.now);
-        self.completed(id, self.now);
-        self.nic.end_use(id);
+        let now = self.machine.now;
+        let p = *self.machine.nic.packet(id);
+        let queue = usize::from(p.queue);
+        let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
+        qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
+        self.machine.nic.end_use(id);
         if p.zero_copy {
-            self.cal.push(released, Event::Freed(id));
+            self.machine.cal.push(released, Event::Freed(id));
         } else {
-            self.wake(p.queue as usize); // it may have waited for a transmit buffer
+            self.notify(queue, Notice::Queue); // it may have waited for a transmit buffer
         }
     }
 
-    fn completed(&mut self, id: u32, now: Time) {
-        let p = self.nic.packet(id);
-        p.done = true;
-        let p = *p;
-        let tenant = self.cores[p.queue as usize].tenant as usize;
-        self.window.operations[tenant] += 1;
-        self.window.completed(now - p.arrived, p.wire_bytes);
-    }
-
     fn epoch(&mut self) {
-        self.placement.decide(&Counters::of(&self.mem.stats));
+        self.machine.placement.decide(&Counters::of(&self.machine.mem.stats));
         self.next_epoch();
     }
 
     fn next_epoch(&mut self) {
-        if let Some(epoch) = self.placement.epoch().filter(|_| !self.stopped) {
-            self.cal.push(self.now + epoch, Event::Epoch);
+        if let Some(epoch) = self.machine.placement.epoch().filter(|_| !self.stopped) {
+            self.machine.cal.push(self.machine.now + epoch, Event::Epoch);
         }
     }
 
     /// Runs for `time`.
     pub fn run_for(&mut self, time: Time) {
-        let end = self.now + time;
-        self.run_until(|h| h.now >= end);
+        let end = self.machine.now + time;
+        self.run_until(|h| h.machine.now >= end);
     }
 
     /// Stops cores without packets and devices, and lets everything under way end.
     pub fn drain(&mut self) {
         self.stopped = true;
-        if let Some(iio) = &mut self.iio {
+        if let Some(iio) = &mut self.machine.iio {
             iio.stopped = true;
         }
-        self.stop_tcp();
+        self.stop_network();
         self.run_until(|_| false);
     }
 
     /// Line fill buffers of every core.
     pub fn line_fill_buffers(&self) -> impl Iterator<Item = &Domain> {
-        self.cpus.iter().map(|c| &c.lfb)
+        self.machine.cpus.iter().map(|c| &c.lfb)
     }
 
     /// LLC ways that devices may allocate into now.
     pub fn placement_ways(&self) -> u32 {
-        self.placement.ways()
+        self.machine.placement.ways()
     }
 
     /// Each IIO's write and read buffer.
     pub fn iio_buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
-        self.iio.iter().flat_map(Iio::buffers)
+        self.machine.iio.iter().flat_map(Iio::buffers)
     }
 
     /// Checks what must hold at any time.
@@ -440,28 +389,43 @@ impl Host {
     /// # Errors
     /// One sentence about what is not conserved.
     pub fn check(&self) -> Result<(), String> {
-        self.mem.check()?;
-        if let Some(iio) = &self.iio {
+        self.machine.mem.check()?;
+        if let Some(iio) = &self.machine.iio {
             iio.check()?;
         }
-        self.check_tcp()?;
+        self.check_network()?;
         self.check_storage()?;
-        self.nic.check()?;
-        let c = &self.nic.counts;
-        if c.accepted != self.window.completed_ever + self.nic.unfinished() {
+        self.machine.nic.check()?;
+        let c = &self.machine.nic.counts;
+        if c.accepted != self.tally.completed_ever + self.machine.nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {} accepted, {} completed, {} in flight",
                 c.accepted,
-                self.window.completed_ever,
-                self.nic.unfinished()
+                self.tally.completed_ever,
+                self.machine.nic.unfinished()
             ));
         }
-        if self.mem.stats.stale_reads + self.mem.stats.sweep_races > 0 {
+        if self.machine.mem.stats.stale_reads + self.machine.mem.stats.sweep_races > 0 {
             return Err(format!(
                 "the sweep contract was broken: {} reads of swept lines, {} sweeps of unread ones",
-                self.mem.stats.stale_reads, self.mem.stats.sweep_races
+                self.machine.mem.stats.stale_reads, self.machine.mem.stats.sweep_races
             ));
         }
         Ok(())
+    }
+}
+
+/// A packet for `core` that asks for `c`.
+fn packet(core: u16, c: &Content) -> Packet {
+    Packet {
+        flow: core.into(),
+        queue: core,
+        lines: c.lines,
+        wire_bytes: c.wire_bytes,
+        kind: c.kind,
+        key: c.key,
+        value_lines: c.value_lines,
+        uses: 2,
+        ..Packet::default()
     }
 }

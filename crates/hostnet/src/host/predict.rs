@@ -102,7 +102,7 @@ impl Host {
     fn banks_per_stream(&self) -> f64 {
         let mut seen: Vec<(usize, u8)> = (0..4096 / LINE)
             .map(|line| {
-                let (ch, at) = self.mem.dram.route(line);
+                let (ch, at) = self.machine.mem.dram.route(line);
                 (ch, at.bank)
             })
             .collect();
@@ -114,7 +114,7 @@ impl Host {
     }
 
     fn described(&self, v: &Values) -> Option<model::Host> {
-        let (p, t) = (&self.spec.platform, self.mem.dram.timing());
+        let (p, t) = (&self.spec.platform, self.machine.mem.dram.timing());
         let d: &DramSpec = &p.memory;
         let device = d.standard.device(d.device_width);
         let groups = or(d.bank_groups, device.bank_groups);

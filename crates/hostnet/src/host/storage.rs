@@ -1,182 +1,141 @@
 //! SSDs and the kernel's work for them: cores that see to the pages that devices have moved.
 
-use super::Host;
+use super::{Host, Listener};
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
-use crate::core::{Cpu, Program};
+use crate::core::Cpu;
 use crate::kernel::units::Size;
-use crate::kernel::{Stream, Time};
+use crate::kernel::Stream;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
-use crate::memory::{Txn, LINE};
+use crate::memory::LINE;
 use crate::meter::Values;
-use crate::stack::block::{BlockSpec, Books};
+use crate::stack::block::{BlockLayer, BlockSpec, Books, Served};
+use crate::stack::{Notice, Thread};
 
-/// Pages that a core sees to between two looks at what is due.
-const BATCH: u64 = 16;
-
-#[derive(Clone)]
-struct Device {
-    books: Books,
-    /// The host's core that serves it.
-    core: u16,
+/// A device whose books the kernel keeps.
+#[derive(Clone, Copy)]
+pub struct Kept {
+    pub core: u16,
+    port: u16,
     page_lines: u64,
-    /// Lines moved towards the next page, and pages that wait for the core.
-    lines: u64,
-    due: u64,
 }
 
-/// The SSDs that the kernel has cores for, by port.
-#[derive(Clone)]
-pub struct Storage {
-    devices: Vec<Option<Device>>,
-    /// The first of the cores, which come after all tenants'.
-    first: usize,
-    since: Vec<Option<Time>>,
-    busy: Time,
-}
-
-impl Storage {
-    /// Memory for the books of all SSDs; their cores are numbered from `first`.
-    pub fn new(s: &Scenario, first: usize, tenant: u8, map: &mut AddressMap) -> Option<Storage> {
-        let spec = s.platform.block.as_ref().filter(|_| s.storage_cores() > 0)?;
-        let (mut devices, mut core) = (Vec::new(), first as u16);
-        for p in &s.peripherals {
-            let PeripheralSpec::Ssd(ssd) = p else {
-                devices.push(None);
+/// Memory for the books of all SSDs that the kernel has cores for, and the threads of these cores, which are numbered from
+/// `first`.
+pub fn block_layer(s: &Scenario, first: usize, tenant: u8, map: &mut AddressMap) -> (Vec<Kept>, Vec<BlockLayer>) {
+    let Some(spec) = s.platform.block.as_ref().filter(|_| s.storage_cores() > 0) else { return Default::default() };
+    let (mut kept, mut port, mut core) = (Vec::new(), 0, first as u16);
+    let mut threads = vec![BlockLayer::new(spec.clone()); s.storage_cores() as usize];
+    for p in &s.peripherals {
+        let PeripheralSpec::Ssd(ssd) = p else {
+            port += 1;
+            continue;
+        };
+        for i in 0..ssd.count {
+            port += 1;
+            if ssd.cores == 0 {
                 continue;
-            };
-            for i in 0..ssd.count {
-                if ssd.cores == 0 {
-                    devices.push(None);
-                    continue;
-                }
-                let core = core + (i % ssd.cores) as u16;
-                let page_lines = ssd.page.0 / LINE;
-                let pages = ssd.lines().div_ceil(page_lines);
-                // Structures of neighbouring pages are neighbours.
-                let (pieces, per_page) = match ssd.contiguous {
-                    Contiguous::Buddy => (Contiguous::Buddy, PAGE.0 / ssd.page.0),
-                    Contiguous::Pieces(s) => (Contiguous::Pieces(Size(s.0 / ssd.page.0 * PAGE.0)), 1),
-                };
-                let whole = pieces.whole(pages, per_page);
-                let mut add = |lines: u64| {
-                    let r = map.add(lines, Kind::Io, Sharing::Core(core), tenant);
-                    map.get(r).base
-                };
-                let mut rng = Stream::new(s.seed, "block layer", devices.len() as u64);
-                let structures = Pages::new(add(whole), whole, pieces, per_page, rng.below(u64::MAX));
-                let (lists, table) = (add(spec.list_lines(pages)), add(BlockSpec::table_lines(pages)));
-                let books = Books::new(structures, lists, table, pages, rng.below(pages));
-                devices.push(Some(Device { books, core, page_lines, lines: 0, due: 0 }));
             }
-            core += ssd.cores as u16;
+            let (core, port) = (core + (i % ssd.cores) as u16, port - 1);
+            let page_lines = ssd.page.0 / LINE;
+            let pages = ssd.lines().div_ceil(page_lines);
+            // Structures of neighbouring pages are neighbours.
+            let (pieces, per_page) = match ssd.contiguous {
+                Contiguous::Buddy => (Contiguous::Buddy, PAGE.0 / ssd.page.0),
+                Contiguous::Pieces(s) => (Contiguous::Pieces(Size(s.0 / ssd.page.0 * PAGE.0)), 1),
+            };
+            let whole = pieces.whole(pages, per_page);
+            let mut add = |lines: u64| {
+                let r = map.add(lines, Kind::Io, Sharing::Core(core), tenant);
+                map.get(r).base
+            };
+            let mut rng = Stream::new(s.seed, "block layer", port.into());
+            let structures = Pages::new(add(whole), whole, pieces, per_page, rng.below(u64::MAX));
+            let (lists, table) = (add(spec.list_lines(pages)), add(BlockSpec::table_lines(pages)));
+            let books = Books::new(structures, lists, table, pages, rng.below(pages));
+            threads[usize::from(core) - first].devices.push(Served::new(port, books, page_lines));
+            kept.push(Kept { core, port, page_lines });
         }
-        Some(Storage { devices, first, since: vec![None; s.storage_cores() as usize], busy: Time::ZERO })
+        core += ssd.cores as u16;
     }
+    (kept, threads)
 }
 
 impl Host {
-    /// A device's line is in memory, or has come from there.
-    #[inline]
-    pub(super) fn storage_moved(&mut self, t: &Txn) {
-        let (Some(storage), Some(iio)) = (&mut self.storage, &self.iio) else { return };
-        let Some(d) = &mut storage.devices[iio.port_of(t)] else { return };
-        d.lines += 1;
-        if d.lines == d.page_lines {
-            d.lines = 0;
-            d.due += 1;
-            let core = d.core as usize;
-            self.wake(core);
-        }
-    }
-
-    /// Whether `core` is the kernel's.
-    pub(super) fn keeps_books(&self, core: usize) -> bool {
-        self.storage.as_ref().is_some_and(|s| core >= s.first)
-    }
-
     /// The cores that tenants have.
     pub(super) fn tenants_cpus(&self) -> impl Iterator<Item = &Cpu> {
-        self.cpus.iter().take(self.storage.as_ref().map_or(usize::MAX, |s| s.first))
+        self.machine.cpus.iter().take(self.tenant_cores)
     }
 
-    /// A core of the block layer ends a batch and begins the next.
-    pub(super) fn storage_work(&mut self, core: usize) {
-        let (Some(storage), Some(spec)) = (&mut self.storage, &self.spec.platform.block) else { return };
-        let cpu = &mut self.cpus[core];
-        cpu.program.ops.clear();
-        let mut left = BATCH;
-        for d in storage.devices.iter_mut().flatten().filter(|d| d.core as usize == core) {
-            let n = d.due.min(left);
-            (0..n).for_each(|_| d.books.turn(spec, &mut cpu.program));
-            d.due -= n;
-            left -= n;
-        }
-        let since = &mut storage.since[core - storage.first];
-        if let Some(t) = since.take() {
-            storage.busy += self.now - t;
-        }
-        if left == BATCH {
-            self.cores[core].idle = true;
-            return;
-        }
-        *since = Some(self.now);
-        let end = cpu.start(&mut self.mem, &mut self.cal, self.now);
-        self.ends(core, end);
+    /// The threads of the kernel's cores.
+    fn block_layers(&self) -> impl Iterator<Item = &BlockLayer> {
+        self.cores[self.tenant_cores..].iter().filter_map(|c| match &c.thread {
+            Thread::Block(b) => Some(b),
+            _ => None,
+        })
     }
 
     /// Caches without timing: the kernel sees to the pages of `lines` lines of each device, one device after another as its
     /// pages come. Returns how many devices there are.
-    pub(super) fn warm_storage(&mut self, program: &mut Program, lines: u64) -> u64 {
-        let (Some(mut storage), Some(spec)) = (self.storage.take(), self.spec.platform.block.clone()) else { return 0 };
-        let pages = storage.devices.iter().flatten().map(|d| lines / d.page_lines).max().unwrap_or(0);
+    pub(super) fn warm_storage(&mut self, lines: u64) -> u64 {
+        let devices = self.storage.len();
+        let pages = self.storage.iter().map(|d| lines / d.page_lines).max().unwrap_or(0);
         for i in 0..pages {
-            for d in storage.devices.iter_mut().flatten().filter(|d| i < lines / d.page_lines) {
-                program.ops.clear();
-                d.books.turn(&spec, program);
-                self.execute_at_once(d.core, program);
+            for d in 0..devices {
+                let Kept { core, port, page_lines } = self.storage[d];
+                if i < lines / page_lines {
+                    self.notify_at_once(core, Notice::Lines { port, lines: page_lines });
+                }
             }
         }
-        let devices = storage.devices.iter().flatten().count() as u64;
-        self.storage = Some(storage);
-        devices
+        devices as u64
     }
 
     /// The same until the LLC is full, which nothing else may fill: sets do not fill evenly.
-    pub(super) fn fill_with_books(&mut self, program: &mut Program) {
+    pub(super) fn fill_with_books(&mut self) {
         let caches = &self.spec.platform.caches;
-        let Some(storage) = &self.storage else { return };
-        let devices = storage.devices.iter().flatten();
-        let per_line: f64 = devices.map(|d| 1.0 / d.page_lines as f64).sum();
-        let lines = (caches.llc.size.0 / LINE) as f64 / per_line.max(f64::MIN_POSITIVE);
-        self.warm_storage(program, lines as u64);
-    }
-
-    pub(super) fn restart_storage(&mut self) {
-        if let Some(s) = &mut self.storage {
-            s.busy = Time::ZERO;
-            s.since.iter_mut().flatten().for_each(|t| *t = self.now);
+        if self.storage.is_empty() {
+            return;
         }
+        let per_line: f64 = self.storage.iter().map(|d| 1.0 / d.page_lines as f64).sum();
+        let lines = (caches.llc.size.0 / LINE) as f64 / per_line.max(f64::MIN_POSITIVE);
+        self.warm_storage(lines as u64);
     }
 
     pub(super) fn storage_metrics(&self, v: &mut Values) {
-        let Some(s) = &self.storage else { return };
-        let open: u64 = s.since.iter().flatten().map(|t| (self.now - *t).0).sum();
-        let span = (self.now - self.window.start).0.max(1) as f64;
-        v.set("storage_busy", (s.busy.0 + open) as f64 / span);
+        if self.storage.is_empty() {
+            return;
+        }
+        let busy: u64 = self.block_layers().map(|b| b.busy(self.machine.now).0).sum();
+        let span = (self.machine.now - self.window.start).0.max(1) as f64;
+        v.set("storage_busy", busy as f64 / span);
     }
 
     /// # Errors
     /// One sentence when the kernel has fallen behind by more than the devices can have asked for.
     pub(super) fn check_storage(&self) -> Result<(), String> {
-        let devices = self.storage.iter().flat_map(|s| &s.devices);
-        match devices.enumerate().find_map(|(i, d)| d.as_ref().filter(|d| d.due > d.books.pages).map(|d| (i, d))) {
-            Some((i, d)) => Err(format!(
-                "the kernel's cores cannot keep up with SSD {i}: {} pages wait for them, its queue has {}; give the \
+        let late = |d: &&Served| d.due() > d.books.pages;
+        match self.block_layers().flat_map(|b| &b.devices).find(late) {
+            Some(d) => Err(format!(
+                "the kernel's cores cannot keep up with SSD {}: {} pages wait for them, its queue has {}; give the \
                  peripheral more cores",
-                d.due, d.books.pages
+                d.port,
+                d.due(),
+                d.books.pages
             )),
             None => Ok(()),
         }
+    }
+
+    /// Whom the devices behind the `ports` ports of the IIO concern.
+    pub(super) fn listeners(kept: &[Kept], ports: usize, network: Option<usize>) -> Vec<Listener> {
+        let mut all = vec![Listener::Nobody; ports];
+        for k in kept {
+            all[usize::from(k.port)] = Listener::Core(k.core);
+        }
+        if let Some(port) = network {
+            all[port] = Listener::Queues;
+        }
+        all
     }
 }

@@ -39,25 +39,27 @@ impl Host {
     pub(super) fn restart_trace(&mut self) {
         let Some(every) = self.trace.every else { return };
         self.trace.rows.clear();
-        self.trace.start = self.now;
+        self.trace.start = self.machine.now;
         self.trace.last = self.seen();
         if !self.trace.pending {
             self.trace.pending = true;
-            self.cal.push(self.now + every, Event::Sample);
+            self.machine.cal.push(self.machine.now + every, Event::Sample);
         }
     }
 
     fn seen(&self) -> Seen {
-        let Some(iio) = &self.iio else { return Seen { at: self.now, ..Seen::default() } };
+        let Some(iio) = &self.machine.iio else { return Seen { at: self.machine.now, ..Seen::default() } };
         let paused = |d: &Endpoint| match d {
-            Endpoint::Roce(nic) => nic.pauses(self.now).0,
+            Endpoint::Roce(nic) => nic.pauses(self.machine.now).0,
             Endpoint::Ssd(_) | Endpoint::Nic(_) => Time::ZERO,
         };
         Seen {
-            at: self.now,
-            held: iio.buffers().fold([0, 0], |[w, r], b| [w + b.0.integral(self.now), r + b.1.integral(self.now)]),
+            at: self.machine.now,
+            held: iio
+                .buffers()
+                .fold([0, 0], |[w, r], b| [w + b.0.integral(self.machine.now), r + b.1.integral(self.machine.now)]),
             lines: iio.moved().0,
-            delivered: self.tcp.as_ref().map_or(0, |t| t.delivered_bytes()),
+            delivered: self.delivered_bytes(),
             paused: iio.devices().map(paused).max().unwrap_or_default(),
         }
     }
@@ -79,7 +81,7 @@ impl Host {
         ]);
         self.trace.last = is;
         self.trace.pending = true;
-        self.cal.push(self.now + every, Event::Sample);
+        self.machine.cal.push(self.machine.now + every, Event::Sample);
     }
 
     /// One row per interval of the window.

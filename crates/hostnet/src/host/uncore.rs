@@ -36,12 +36,12 @@ fn since(now: &Stats, then: &Stats) -> Stats {
 
 impl Host {
     pub(super) fn channels(&self) -> Vec<Stats> {
-        (0..self.mem.dram.channels()).map(|ch| self.mem.dram.stats(self.now, ch)).collect()
+        (0..self.machine.mem.dram.channels()).map(|ch| self.machine.mem.dram.stats(self.machine.now, ch)).collect()
     }
 
     /// Adds the host network's metrics to `v`.
     pub(super) fn uncore(&self, v: &mut Values) {
-        let span = (self.now - self.window.start).0.max(1) as f64;
+        let span = (self.machine.now - self.window.start).0.max(1) as f64;
         self.traffic_by_class(v, span);
         self.cores_and_home_agent(v);
         self.controllers(v, span);
@@ -53,13 +53,13 @@ impl Host {
     fn traffic_by_class(&self, v: &mut Values, span: f64) {
         use Class::*;
         let gbs = |lines: u64| lines as f64 * LINE as f64 / span * 1e3;
-        let sum = |classes: &[Class]| gbs(classes.iter().map(|c| self.mem.stats.of(*c)).sum());
+        let sum = |classes: &[Class]| gbs(classes.iter().map(|c| self.machine.mem.stats.of(*c)).sum());
         v.set("mem_c2m_read_gbs", sum(&[CpuRxRd, CpuTxRdWr, CpuOtherRd]));
         v.set("mem_c2m_write_gbs", sum(&[TxEvct, OtherEvct]));
         v.set("mem_p2m_read_gbs", sum(&[NicTxRd, IoRd]));
         v.set("mem_p2m_write_gbs", sum(&[NicRxWr, RxEvct, IoWr, IoEvct]));
-        v.set("sim_lines", self.mem.stats.dram.iter().sum::<u64>() as f64);
-        let streams = self.apps.iter().zip(&self.window.operations);
+        v.set("sim_lines", self.machine.mem.stats.dram.iter().sum::<u64>() as f64);
+        let streams = self.apps.iter().zip(&self.tally.operations);
         let lines: u64 = streams.filter(|(a, _)| matches!(a, crate::app::App::Stream(_))).map(|(_, n)| n).sum();
         if lines > 0 {
             v.set("c2m_gbs", gbs(lines));
@@ -67,7 +67,7 @@ impl Host {
     }
 
     fn cores_and_home_agent(&self, v: &mut Values) {
-        let p = &self.mem.paths;
+        let p = &self.machine.mem.paths;
         let mean = |path: Path| {
             let n = p.count[path as usize];
             (n > 0).then(|| p.sums[path as usize].iter().sum::<u64>() as f64 / n as f64 / 1e3)
@@ -79,7 +79,7 @@ impl Host {
         };
         set("c2m_read_lat_ns", mean(Path::C2mRead));
         set("c2m_write_lat_ns", mean(Path::C2mWrite));
-        let held = |path: Path| p.held[path as usize].read(self.now);
+        let held = |path: Path| p.held[path as usize].read(self.machine.now);
         for (path, occupancy, latency) in [
             (Path::C2mRead, "cha_c2m_read_occ", "cha_dram_read_c2m_ns"),
             (Path::C2mWrite, "cha_c2m_write_occ", "cha_mc_write_c2m_ns"),
@@ -92,21 +92,28 @@ impl Host {
         }
         set("cha_adm_c2m_ns", p.admission_ns(0));
         set("cha_adm_p2m_ns", p.admission_ns(1));
-        let waiting = self.mem.cha_writes.read(self.now);
+        let waiting = self.machine.mem.cha_writes.read(self.machine.now);
         set("cha_wait_writes", Some(waiting.occupancy));
         set("cha_wait_peak", Some(waiting.peak.into()));
         set("cha_wait_credits", Some(waiting.credits.into()));
-        let ahead: Vec<Reading> =
-            self.cpus.iter().filter_map(|c| c.prefetcher.as_ref()).map(|p| p.queue.read(self.now)).collect();
+        let ahead: Vec<Reading> = self
+            .machine
+            .cpus
+            .iter()
+            .filter_map(|c| c.prefetcher.as_ref())
+            .map(|p| p.queue.read(self.machine.now))
+            .collect();
         if !ahead.is_empty() {
             set("prefetch_rate", Some(ahead.iter().map(|r| r.arrival_rate).sum::<f64>() / 1e6));
             set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len() as f64));
         }
         // Cores that receive TCP are a class of their own; those of the block layer are in none.
-        let network = self.tcp.as_ref().map(|t| t.tenant);
+        let network = self.network.as_ref().map(|n| n.tenant);
         let of = |net: bool| -> Vec<Reading> {
             let all = self.tenants_cpus().zip(&self.cores);
-            all.filter(|(_, c)| (network == Some(c.tenant.into())) == net).map(|(c, _)| c.lfb.read(self.now)).collect()
+            all.filter(|(_, c)| (network == Some(c.tenant.into())) == net)
+                .map(|(c, _)| c.lfb.read(self.machine.now))
+                .collect()
         };
         for (net, names) in [
             (false, ["lfb_occ", "lfb_peak", "lfb_rate", "lfb_lat_ns", "lfb_little_ns"]),
@@ -174,20 +181,20 @@ impl Host {
     }
 
     fn peripherals(&self, v: &mut Values, span: f64) {
-        let Some(iio) = &self.iio else { return };
+        let Some(iio) = &self.machine.iio else { return };
         let (lines, blocks) = iio.moved();
         v.set("p2m_gbs", lines as f64 * LINE as f64 / span * 1e3);
-        let m = &self.mem.stats;
+        let m = &self.machine.mem.stats;
         let io = m.dma(Agent::Io);
         if io.lines() > 0 {
             v.set("p2m_llc_miss_ratio", io.misses() as f64 / io.lines() as f64);
         }
         v.set("p2m_iops", blocks as f64 / span * 1e12);
-        let (up, down) = iio.utilisation(self.now);
+        let (up, down) = iio.utilisation(self.machine.now);
         for d in iio.devices() {
             let Endpoint::Roce(nic) = d else { continue };
             if nic.op == Direction::P2mWrite {
-                let (paused, pauses, peak) = nic.pauses(self.now);
+                let (paused, pauses, peak) = nic.pauses(self.machine.now);
                 v.set("pfc_pause_fraction", paused.0 as f64 / span);
                 v.set("pfc_pauses", pauses as f64);
                 v.set("nic_buffer_peak_kb", peak as f64 / 1024.0);
@@ -199,7 +206,7 @@ impl Host {
             ["iio_write_credits", "iio_write_occ", "iio_write_peak", "iio_write_lat_ns", "iio_write_little_ns"],
             ["iio_read_credits", "iio_read_occ", "iio_read_peak", "iio_read_lat_ns", "iio_read_little_ns"],
         ];
-        for (r, names) in iio.readings(self.now).into_iter().zip(names) {
+        for (r, names) in iio.readings(self.machine.now).into_iter().zip(names) {
             if let Some(r) = r.filter(|r| r.arrival_rate > 0.0) {
                 let values = [r.credits.into(), r.occupancy, r.peak.into(), r.latency_ns, r.little_ns];
                 for (name, x) in names.into_iter().zip(values) {
@@ -212,7 +219,7 @@ impl Host {
     /// Unloaded latencies as sums of the platform's hops, reads with their row open, and the timings of
     /// the formulae.
     fn hops(&self, v: &mut Values) {
-        let (l, t) = (&self.mem.lat, self.mem.dram.timing());
+        let (l, t) = (&self.machine.mem.lat, self.machine.mem.dram.timing());
         let fixed = Time::from_ns_f64(self.spec.platform.memory.static_latency_ns);
         let out = l.l1 + l.l2 + l.noc;
         let dram = Time(t.cl + t.burst) + fixed + l.llc;
@@ -233,24 +240,31 @@ impl Host {
 
     /// Domains beyond those of single cores.
     pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
-        let p = &self.mem.paths;
-        let mut rows = vec![("home agent write buffer".to_string(), self.mem.cha_writes.read(self.now))];
-        if let Some([Some(write), Some(read)]) = self.iio.as_ref().map(|i| i.readings(self.now)) {
+        let p = &self.machine.mem.paths;
+        let mut rows =
+            vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes.read(self.machine.now))];
+        if let Some([Some(write), Some(read)]) = self.machine.iio.as_ref().map(|i| i.readings(self.machine.now)) {
             rows.push(("IIO write buffer".into(), write));
             rows.push(("IIO read buffer".into(), read));
         }
-        rows.extend(self.iio.iter().flat_map(|i| i.link_readings(self.now)).map(|(name, r)| (name.to_string(), r)));
+        rows.extend(
+            self.machine
+                .iio
+                .iter()
+                .flat_map(|i| i.link_readings(self.machine.now))
+                .map(|(name, r)| (name.to_string(), r)),
+        );
         let stacks: Vec<_> = self.iio_buffers().collect();
         if stacks.len() > 1 {
             for (i, (write, read)) in stacks.into_iter().enumerate() {
-                rows.push((format!("IIO {i} write buffer"), write.read(self.now)));
-                rows.push((format!("IIO {i} read buffer"), read.read(self.now)));
+                rows.push((format!("IIO {i} write buffer"), write.read(self.machine.now)));
+                rows.push((format!("IIO {i} read buffer"), read.read(self.machine.now)));
             }
         }
         for (path, name) in PATHS {
             if p.count[path as usize] > 0 {
-                rows.push((format!("path {name}"), p.under_way[path as usize].read(self.now)));
-                rows.push((format!("CHA {name}"), p.held[path as usize].read(self.now)));
+                rows.push((format!("path {name}"), p.under_way[path as usize].read(self.machine.now)));
+                rows.push((format!("CHA {name}"), p.held[path as usize].read(self.machine.now)));
             }
         }
         rows
@@ -258,7 +272,7 @@ impl Host {
 
     /// Where the time of each path's requests went.
     pub(super) fn path_table(&self) -> Value {
-        let p = &self.mem.paths;
+        let p = &self.machine.mem.paths;
         let mut rows = Vec::new();
         for (path, name) in PATHS {
             let n = p.count[path as usize];

@@ -3,16 +3,15 @@
 //! Caches need hundreds of thousands of requests to fill; time plays no part in what they hold
 //! then, but for standing queues, which the timed warm-up that follows brings about.
 
-use super::Host;
+use super::{packet, Host};
 use crate::app::App;
-use crate::core::{Op, Program};
+use crate::core::Op;
+use crate::device::nic::Packet;
 use crate::kernel::Time;
 use crate::memory::spec::{CleanVictim, LlcRole};
-use crate::memory::stats::Class;
 use crate::memory::stats::TenantCounts;
-use crate::memory::{Agent, Sweep, Txn, LINE};
-use crate::placement::{DeviceKind, SweepTx, Transfer};
-use crate::stack::qp::Outcome;
+use crate::memory::{Agent, LINE};
+use crate::stack::{Notice, Software, Step, Thread};
 
 /// Requests between two looks at whether the caches are steady, at least.
 const CHUNK: u64 = 8192;
@@ -41,22 +40,21 @@ impl Host {
         };
         let rings = source.cores.len() as u64 * u64::from(self.spec.rings.rx_buffers);
         let chunk = CHUNK.max(rings / 2);
-        let mut program = Program::default();
         let mut before = (0.0, 0.0);
         let mut served = 0;
-        self.mem.functional = true;
+        self.machine.mem.functional = true;
         while served < MOST {
-            self.mem.restart_meters(self.now);
+            self.machine.mem.restart_meters(self.machine.now);
             for n in 0..chunk {
-                self.serve_at_once(&mut program);
+                self.serve_at_once();
                 if n % self.cores.len() as u64 == 0 {
-                    self.free_run_at_once(&mut program, false);
+                    self.free_run_at_once(false);
                 }
             }
             served += chunk;
             poll()?;
-            let moved: u64 = self.mem.stats.dram.iter().sum();
-            let after = (moved as f64 / chunk as f64, self.mem.lines_held() as f64);
+            let moved: u64 = self.machine.mem.stats.dram.iter().sum();
+            let after = (moved as f64 / chunk as f64, self.machine.mem.lines_held() as f64);
             let near = |a: f64, b: f64, tol: f64| (a - b).abs() <= tol * b.max(1.0);
             let steady = near(before.0, after.0, 0.01) && near(before.1, after.1, 0.002);
             if steady && served >= 2 * rings {
@@ -64,8 +62,8 @@ impl Host {
             }
             before = after;
         }
-        self.mem.functional = false;
-        self.mem.restart_meters(self.now);
+        self.machine.mem.functional = false;
+        self.machine.mem.restart_meters(self.machine.now);
         Ok(())
     }
 
@@ -73,34 +71,31 @@ impl Host {
     /// neither fill the caches further, and then as much again, so that replacement is steady. Where clean
     /// victims are dropped, the LLC fills with what applications store, and they may skip the rest.
     fn fill_caches(&mut self) {
-        let mut program = Program::default();
         let caches = &self.spec.platform.caches;
         let stores_only = caches.llc.clean_victim == CleanVictim::Drop && caches.llc.role == LlcRole::Victim;
         let round = caches.llc.size.0 / LINE / 4;
         let private = (caches.l2.size.0 + caches.l1d.size.0) / LINE;
-        self.mem.functional = true;
-        self.warm_tcp(&mut program);
+        self.machine.mem.functional = true;
+        self.warm_network();
         let settles = if stores_only { App::warms_by_stores } else { App::is_free_running };
-        if self.storage.is_some() && !self.apps.is_empty() && self.apps.iter().all(settles) {
-            self.fill_by_rates(&mut program, private, stores_only);
-            self.mem.functional = false;
-            self.mem.restart_meters(self.now);
+        if !self.storage.is_empty() && !self.apps.is_empty() && self.apps.iter().all(settles) {
+            self.fill_by_rates(private, stores_only);
+            self.machine.mem.functional = false;
+            self.machine.mem.restart_meters(self.machine.now);
             return;
         }
-        self.fill_with_books(&mut program);
+        self.fill_with_books();
         // Full of the kernel's lines the LLC looks steady from the start; applications take their share in some rounds more.
-        let rounds = if self.storage.is_some() { 20 } else { 4 };
+        let rounds = if !self.storage.is_empty() { 20 } else { 4 };
         let (mut held, mut steady) = (u64::MAX, 0);
         for _ in 0..64 {
             let mut moved = 0;
             while moved < round && self.apps.iter().any(App::is_free_running) {
-                moved += self.free_run_at_once(&mut program, stores_only).max(1);
+                moved += self.free_run_at_once(stores_only).max(1);
             }
-            if let Some(iio) = &mut self.iio {
-                iio.write_at_once(&mut self.mem, &mut self.cal, &mut self.placement, round / 4);
-            }
-            self.warm_storage(&mut program, round / 4);
-            let now = self.mem.lines_held();
+            self.machine.devices_write_at_once(round / 4);
+            self.warm_storage(round / 4);
+            let now = self.machine.mem.lines_held();
             steady = if held.abs_diff(now) <= now / 500 { steady + 1 } else { 0 };
             if steady == rounds {
                 break;
@@ -110,54 +105,54 @@ impl Host {
         if stores_only && self.apps.iter().any(App::warms_by_stores) {
             let mut moved = 0;
             while moved < 2 * private * self.cores.len() as u64 {
-                moved += self.free_run_at_once(&mut program, false).max(1);
+                moved += self.free_run_at_once(false).max(1);
             }
         }
-        self.mem.functional = false;
-        self.mem.restart_meters(self.now);
+        self.machine.mem.functional = false;
+        self.machine.mem.restart_meters(self.machine.now);
     }
 
     /// The same beside devices whose pages the kernel keeps books about: what the LLC holds of these and of
     /// applications takes up to tens of milliseconds to settle. A copy of the host runs for a moment and tells how often
     /// each application turns to the LLC for each line of the devices (or, where only stores bring lines into the LLC, how
     /// many they bring); in that proportion both fill it.
-    fn fill_by_rates(&mut self, program: &mut Program, private: u64, stores_only: bool) {
+    fn fill_by_rates(&mut self, private: u64, stores_only: bool) {
         let cores = self.cores.len() as u64;
         let mut moved = 0;
         while moved < 2 * private * cores {
-            moved += self.free_run_at_once(program, false).max(1);
+            moved += self.free_run_at_once(false).max(1);
         }
-        self.fill_kernel(program, private);
+        self.fill_kernel(private);
         // Rates depend somewhat on what the LLC holds, so they are told once more when it is nearly settled.
         for _ in 0..2 {
             let rates = self.rates_of_a_trial(stores_only);
-            self.fill_at(&rates, program, stores_only);
+            self.fill_at(&rates, stores_only);
         }
     }
 
     /// How often each application turns to the LLC, or brings dirty lines there, for each line of the devices.
     fn rates_of_a_trial(&self, stores_only: bool) -> Vec<f64> {
         let mut trial = self.clone();
-        trial.mem.functional = false;
+        trial.machine.mem.functional = false;
         trial.run_for(BEFORE);
         trial.restart_window();
         trial.run_for(TRIAL);
-        let device_lines = trial.mem.stats.dma(Agent::Io).lines().max(1) as f64;
+        let device_lines = trial.machine.mem.stats.dma(Agent::Io).lines().max(1) as f64;
         let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_look_ups() };
-        let rates = trial.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
+        let rates = trial.machine.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
         rates.take(self.apps.len()).collect()
     }
 
     /// Devices and applications move lines, these `rates` for each of those, until the LLC has taken in twice what it holds.
-    fn fill_at(&mut self, rates: &[f64], program: &mut Program, stores_only: bool) {
-        let into_llc = self.placement.fills_llc();
+    fn fill_at(&mut self, rates: &[f64], stores_only: bool) {
+        let into_llc = self.machine.placement.fills_llc();
         let llc = self.spec.platform.caches.llc.size.0 / LINE;
         let (mut owed, mut fills, mut without) = (vec![0.0; rates.len()], 0, 0);
         let before = self.fills(stores_only);
         while fills < 2 * llc && without < PATIENCE {
-            let devices = self.warm_storage(program, ROUND);
-            if let Some(iio) = self.iio.as_mut().filter(|_| into_llc) {
-                iio.write_at_once(&mut self.mem, &mut self.cal, &mut self.placement, ROUND);
+            let devices = self.warm_storage(ROUND);
+            if into_llc {
+                self.machine.devices_write_at_once(ROUND);
             }
             for c in 0..self.cores.len() {
                 let t = self.cores[c].tenant as usize;
@@ -165,9 +160,9 @@ impl Host {
                 let share = f64::from(self.spec.tenants[t].cores);
                 owed[t] += rate * (devices * ROUND) as f64 / share;
                 if stores_only {
-                    self.spill_at_once(c, &mut owed[t], program);
+                    self.spill_at_once(c, &mut owed[t]);
                 } else {
-                    self.turn_at_once(c, &mut owed[t], program);
+                    self.turn_at_once(c, &mut owed[t]);
                 }
             }
             let now = self.fills(stores_only) - before;
@@ -177,14 +172,14 @@ impl Host {
     }
 
     /// Fills the private caches of the kernel's cores with its books.
-    fn fill_kernel(&mut self, program: &mut Program, private: u64) {
+    fn fill_kernel(&mut self, private: u64) {
         let apps = self.apps.len();
         let cores = self.cores.iter().filter(|c| c.tenant as usize >= apps).count() as u64;
-        let missed = |host: &Host| host.mem.stats.tenants[apps..].iter().map(|t| t.llc_misses).sum::<u64>();
+        let missed = |host: &Host| host.machine.mem.stats.tenants[apps..].iter().map(|t| t.llc_misses).sum::<u64>();
         let until = missed(self) + 2 * private * cores;
         let (mut now, mut without) = (0, 0);
         while now < until && without < PATIENCE {
-            self.warm_storage(program, ROUND);
+            self.warm_storage(ROUND);
             let then = std::mem::replace(&mut now, missed(self));
             without = if now == then { without + 1 } else { 0 };
         }
@@ -193,19 +188,16 @@ impl Host {
     /// Lines that came to the LLC: dirty ones, or one for each that a core missed.
     fn fills(&self, stores_only: bool) -> u64 {
         let of = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_misses };
-        self.mem.stats.tenants.iter().map(of).sum()
+        self.machine.mem.stats.tenants.iter().map(of).sum()
     }
 
     /// The application of core `c` runs until it has turned to the LLC `owed` times.
-    fn turn_at_once(&mut self, c: usize, owed: &mut f64, program: &mut Program) {
+    fn turn_at_once(&mut self, c: usize, owed: &mut f64) {
+        let tenant = usize::from(self.cores[c].tenant);
         while *owed >= 1.0 {
-            program.ops.clear();
-            let state = &mut self.cores[c];
-            let tenant = state.tenant as usize;
-            self.apps[tenant].free_run(state.local.into(), &mut state.rng, program);
-            let before = self.mem.stats.tenants[tenant].llc_look_ups();
-            self.execute_at_once(c as u16, program);
-            let turns = self.mem.stats.tenants[tenant].llc_look_ups() - before;
+            let before = self.machine.mem.stats.tenants[tenant].llc_look_ups();
+            self.step_at_once(c);
+            let turns = self.machine.mem.stats.tenants[tenant].llc_look_ups() - before;
             if turns == 0 {
                 *owed = 0.0; // all that it needs is with the cores
             }
@@ -213,17 +205,25 @@ impl Host {
         }
     }
 
+    /// Puts the stores that a while of core `c`'s application comes to into its program. False when only steps can tell.
+    fn stores_of(&mut self, c: usize) -> bool {
+        let seat = &mut self.cores[c];
+        let Some(app) = self.apps.get_mut(usize::from(seat.tenant)) else { return false };
+        let program = &mut self.machine.cpus[c].program;
+        program.ops.clear();
+        app.stores(seat.local.into(), &mut seat.rng, program)
+    }
+
     /// The application of core `c` stores until `owed` lines have gone to the LLC.
-    fn spill_at_once(&mut self, c: usize, owed: &mut f64, program: &mut Program) {
+    fn spill_at_once(&mut self, c: usize, owed: &mut f64) {
         while *owed >= 1.0 {
-            program.ops.clear();
-            let state = &mut self.cores[c];
-            self.apps[state.tenant as usize].stores(state.local.into(), &mut state.rng, program);
+            self.stores_of(c);
             let before = *owed;
-            for op in &program.ops {
+            let m = &mut self.machine;
+            for op in &m.cpus[c].program.ops {
                 let (Op::Store { line, lines } | Op::DependentStore { line, lines }) = *op else { continue };
                 for l in line..line + u64::from(lines) {
-                    *owed -= f64::from(u8::from(self.mem.spill_at_once(&mut self.cal, c, l)));
+                    *owed -= f64::from(u8::from(m.mem.spill_at_once(&mut m.cal, c, l)));
                 }
             }
             if *owed == before {
@@ -232,86 +232,54 @@ impl Host {
         }
     }
 
-    fn serve_at_once(&mut self, program: &mut Program) {
+    /// The next packet comes, is served and answered.
+    fn serve_at_once(&mut self) {
         let Some((core, content)) = self.draw(None) else { return };
-        let (rx, tx) = self.nic.cycle(core.into());
-        let lines = u64::from(content.lines);
-        let to = self.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, rx));
-        let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, rx, content.lines, 0, Time::ZERO);
-        self.mem.dma_at_once(&mut self.cal, &write);
-        program.ops.clear();
-        let state = &self.cores[core as usize];
-        let app = &mut self.apps[state.tenant as usize];
-        let (served, tx_lines) = app.serve(state.local.into(), &content, rx, tx, program);
-        self.execute_at_once(core, program);
-        self.mem.consumed(rx, lines);
-        let sent = if served == Outcome::Forward { rx } else { tx };
-        if served != Outcome::Consumed {
-            let from = self.placement.read(&Transfer::of(Agent::Nic, DeviceKind::Nic, sent));
-            let read = Txn::dma_read(Agent::Nic, Class::NicTxRd, sent, tx_lines, 0, Time::ZERO);
-            self.mem.dma_at_once(&mut self.cal, &Txn { from, ..read });
-            if self.nic.sweep_tx != SweepTx::None {
-                for l in sent..sent + u64::from(tx_lines) {
-                    self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
-                }
-            }
+        let nic = &mut self.machine.nic;
+        let (rx, tx) = nic.cycle(core.into());
+        let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, ..packet(core, &content) });
+        self.machine.receive_at_once(rx, content.lines);
+        let spikes = self.spikes.take(); // they take nothing but time
+        self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx }, Time::ZERO);
+        self.step_at_once(core.into());
+        self.spikes = spikes;
+        self.machine.nic.end_use(packet);
+    }
+
+    /// What has come for a core's thread makes it go on until it has no more to do.
+    pub(super) fn notify_at_once(&mut self, core: u16, what: Notice) {
+        self.cores[usize::from(core)].thread.notify(what, self.machine.now);
+        while self.step_at_once(core.into()) {}
+    }
+
+    /// A step of a core's thread, whose program takes effect without time. False when it has none.
+    fn step_at_once(&mut self, core: usize) -> bool {
+        let runs = self.with(core, |thread, c| thread.step(c)) == Step::Run;
+        if runs {
+            self.execute_at_once(core as u16);
         }
-        if self.spec.placement.sweep_rx && served != Outcome::Forward {
-            for l in rx..rx + lines {
-                self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
-            }
-        }
+        runs
+    }
+
+    pub(super) fn execute_at_once(&mut self, core: u16) {
+        let thread = &mut self.cores[usize::from(core)].thread;
+        self.machine.execute_at_once(core, |m, tag| thread.retired_at_once(tag, m));
     }
 
     /// Lets every free-running core execute one program, or only its stores; returns the ops they were.
-    fn free_run_at_once(&mut self, program: &mut Program, stores_only: bool) -> u64 {
+    fn free_run_at_once(&mut self, stores_only: bool) -> u64 {
         let mut ops = 0;
-        for c in 0..self.cores.len() {
-            let state = &mut self.cores[c];
-            let Some(app) = self.apps.get_mut(state.tenant as usize).filter(|a| a.is_free_running()) else { continue };
-            program.ops.clear();
-            if !(stores_only && app.stores(state.local.into(), &mut state.rng, program)) {
-                app.free_run(state.local.into(), &mut state.rng, program);
+        for c in 0..self.tenant_cores {
+            if !matches!(self.cores[c].thread, Thread::FreeRunning(_)) {
+                continue;
             }
-            ops += program.ops.len() as u64;
-            self.execute_at_once(c as u16, program);
+            if stores_only && self.stores_of(c) {
+                self.execute_at_once(c as u16);
+            } else {
+                self.step_at_once(c);
+            }
+            ops += self.machine.cpus[c].program.ops.len() as u64;
         }
         ops
-    }
-
-    pub(super) fn execute_at_once(&mut self, core: u16, program: &Program) {
-        for op in &program.ops {
-            let (line, lines, write) = match *op {
-                Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
-                    (line, lines, false)
-                }
-                Op::Anchor { line } | Op::Chase { line, .. } => (line, 1, false),
-                Op::Store { line, lines } | Op::DependentStore { line, lines } => (line, lines, true),
-                Op::Copy { from, to, lines, .. } => {
-                    for i in 0..u64::from(lines) {
-                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
-                        self.mem.access_at_once(&mut self.cal, core, to + i, true);
-                    }
-                    continue;
-                }
-                Op::CopyStream { from, to, lines } => {
-                    for i in 0..u64::from(lines) {
-                        self.mem.access_at_once(&mut self.cal, core, from + i, false);
-                        self.mem.stream_at_once(&mut self.cal, to + i);
-                    }
-                    continue;
-                }
-                Op::Maintain { line, lines, op } => {
-                    for l in line..line + u64::from(lines) {
-                        self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), Time::ZERO);
-                    }
-                    continue;
-                }
-                Op::Compute(_) | Op::Retire { .. } | Op::Fence | Op::Stall(_) => continue,
-            };
-            for l in line..line + u64::from(lines) {
-                self.mem.access_at_once(&mut self.cal, core, l, write);
-            }
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! The event calendar: a calendar queue (Brown, CACM 31(10), 1988) over picoseconds.
 //!
 //! Events within the horizon sit in sorted bucket lists; later ones in a heap. Events with equal
-//! times leave in the order they came, which is what makes runs reproducible.
+//! times leave by lane and then in the order they came, which is what makes runs reproducible. A lane is
+//! the machine that an event is for, where several share a calendar; a machine alone has lane 0.
 
 use super::Time;
 use std::cmp::Reverse;
@@ -11,9 +12,14 @@ const WIDTH_BITS: u32 = 7; // 128 ps a bucket: a loaded host has an event in eve
 const BUCKETS: usize = 1 << 12; // horizon 524 ns, beyond most memory accesses
 const WORDS: usize = BUCKETS / 64;
 const NIL: u32 = u32::MAX;
+/// Low bits of a key that hold the lane; the rest is the time, of 20 hours at most.
+const LANE_BITS: u32 = 8;
+/// From a key to its bucket.
+const SHIFT: u32 = WIDTH_BITS + LANE_BITS;
 
 #[derive(Clone, Copy)]
 struct Node<E> {
+    /// Time and lane: see `key`.
     at: u64,
     next: u32,
     event: E,
@@ -29,7 +35,7 @@ pub struct Calendar<E> {
     /// A bit per bucket that has events, and a bit per word of these that is not zero.
     used: [u64; WORDS],
     words: u64,
-    /// Bucket number (time >> WIDTH_BITS) that the window starts at.
+    /// Bucket number (key >> SHIFT) that the window starts at.
     cursor: u64,
     near: usize,
     /// Time, order of arrival and node of the events beyond the horizon.
@@ -38,6 +44,8 @@ pub struct Calendar<E> {
     /// Bucket number of the earliest event in `far`.
     far_first: u64,
     popped: u64,
+    /// The lane of the last popped event: what is pushed goes there.
+    lane: u64,
 }
 
 impl<E: Copy> Default for Calendar<E> {
@@ -54,6 +62,7 @@ impl<E: Copy> Default for Calendar<E> {
             far_seq: 0,
             far_first: u64::MAX,
             popped: 0,
+            lane: 0,
         }
     }
 }
@@ -65,23 +74,44 @@ impl<E: Copy> Calendar<E> {
     /// makes the host wait.
     #[inline(always)]
     pub fn push(&mut self, at: Time, event: E) {
+        self.insert(at.0 << LANE_BITS | self.lane, event);
+    }
+
+    /// The same for another lane.
+    pub fn push_to(&mut self, lane: u8, at: Time, event: E) {
+        self.insert(at.0 << LANE_BITS | u64::from(lane), event);
+    }
+
+    /// The lane of the last popped event.
+    #[inline]
+    pub fn lane(&self) -> u8 {
+        self.lane as u8
+    }
+
+    /// What is pushed from now on goes to `lane`.
+    pub fn set_lane(&mut self, lane: u8) {
+        self.lane = lane.into();
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, key: u64, event: E) {
         let id = self.free;
         let id = if let Some(node) = self.nodes.get_mut(id as usize) {
             self.free = node.next;
-            node.at = at.0;
+            node.at = key;
             node.event = event;
             id
         } else {
-            self.nodes.push(Node { at: at.0, next: NIL, event });
+            self.nodes.push(Node { at: key, next: NIL, event });
             (self.nodes.len() - 1) as u32
         };
-        self.post(id, at.0);
+        self.post(id, key);
     }
 
     /// Puts node `id` where its time belongs.
     #[inline(never)]
     fn post(&mut self, id: u32, at: u64) {
-        let bucket = at >> WIDTH_BITS;
+        let bucket = at >> SHIFT;
         debug_assert!(bucket >= self.cursor, "an event was posted into the past");
         if bucket >= self.cursor + BUCKETS as u64 {
             self.far_seq += 1;
@@ -95,7 +125,7 @@ impl<E: Copy> Calendar<E> {
     /// Puts node `id` into its bucket's list.
     #[inline]
     fn link(&mut self, id: u32, at: u64) {
-        let b = (at >> WIDTH_BITS) as usize & (BUCKETS - 1);
+        let b = (at >> SHIFT) as usize & (BUCKETS - 1);
         self.near += 1;
         let (word, bit) = (&mut self.used[b / 64], 1 << (b % 64));
         if *word & bit == 0 {
@@ -125,7 +155,7 @@ impl<E: Copy> Calendar<E> {
         let end = self.cursor + BUCKETS as u64;
         self.far_first = u64::MAX;
         while let Some(Reverse((at, _, _))) = self.far.peek() {
-            let bucket = *at >> WIDTH_BITS;
+            let bucket = *at >> SHIFT;
             if bucket >= end {
                 self.far_first = bucket;
                 break;
@@ -140,7 +170,7 @@ impl<E: Copy> Calendar<E> {
     pub fn pop(&mut self) -> Option<(Time, E)> {
         if self.near == 0 {
             let Reverse((at, _, _)) = self.far.peek()?;
-            self.cursor = at >> WIDTH_BITS;
+            self.cursor = at >> SHIFT;
             self.migrate();
         }
         let start = self.cursor as usize & (BUCKETS - 1);
@@ -164,7 +194,8 @@ impl<E: Copy> Calendar<E> {
         self.free = id;
         self.near -= 1;
         self.popped += 1;
-        Some((Time(node.at), node.event))
+        self.lane = node.at & ((1 << LANE_BITS) - 1);
+        Some((Time(node.at >> LANE_BITS), node.event))
     }
 
     #[inline]

@@ -41,8 +41,10 @@ pub enum Event {
     Ack,
     /// Sender `0` looks whether its receiver has fallen silent.
     Probe(u8),
-    /// The NIC interrupts core `0`.
+    /// A device or a timer interrupts core `0`.
     Interrupt(u16),
+    /// A timer of whoever runs on top of a machine.
+    Timer(u32),
     /// A policy's control loop.
     Epoch,
     /// A sample of the timeline.

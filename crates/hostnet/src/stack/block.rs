@@ -5,8 +5,10 @@
 //! lists that described it, which the next request finds in the cache and fills again. A page that is handed out is pinned: its
 //! page table entry is read and its `struct page` written. Between the two lies the whole queue of the device.
 
+use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
+use crate::kernel::Time;
 use crate::memory::region::Pages;
 use crate::memory::LINE;
 use schemars::JsonSchema;
@@ -86,6 +88,88 @@ impl Books {
         p.compute(s.pin);
         self.released = (self.released + 1) % self.pages;
         self.pinned = (self.pinned + 1) % self.pages;
+    }
+}
+
+/// Pages that a core sees to between two looks at what is due.
+const BATCH: u64 = 16;
+
+/// A device that a core sees to.
+#[derive(Clone)]
+pub struct Served {
+    pub port: u16,
+    pub books: Books,
+    pub page_lines: u64,
+    /// Lines moved towards the next page, and pages that wait for the core.
+    lines: u64,
+    due: u64,
+}
+
+impl Served {
+    pub fn new(port: u16, books: Books, page_lines: u64) -> Served {
+        Served { port, books, page_lines, lines: 0, due: 0 }
+    }
+    /// Pages that wait for the core.
+    pub fn due(&self) -> u64 {
+        self.due
+    }
+}
+
+/// A core of the kernel that keeps the books of some devices.
+#[derive(Clone)]
+pub struct BlockLayer {
+    costs: BlockSpec,
+    pub devices: Vec<Served>,
+    since: Option<Time>,
+    busy: Time,
+}
+
+impl BlockLayer {
+    pub fn new(costs: BlockSpec) -> BlockLayer {
+        BlockLayer { costs, devices: Vec::new(), since: None, busy: Time::ZERO }
+    }
+
+    /// Time that the core has worked in this window.
+    pub fn busy(&self, now: Time) -> Time {
+        self.busy + self.since.map_or(Time::ZERO, |s| now - s)
+    }
+}
+
+impl Software for BlockLayer {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        c.program.ops.clear();
+        let mut left = BATCH;
+        for d in &mut self.devices {
+            let n = d.due.min(left);
+            (0..n).for_each(|_| d.books.turn(&self.costs, c.program));
+            d.due -= n;
+            left -= n;
+        }
+        if let Some(t) = self.since.take() {
+            self.busy += c.now - t;
+        }
+        if left == BATCH {
+            return Step::Idle;
+        }
+        self.since = Some(c.now);
+        Step::Run
+    }
+
+    fn notify(&mut self, what: Notice, _: Time) -> Wakes {
+        let Notice::Lines { port, lines } = what else { return Wakes::Not };
+        let Some(d) = self.devices.iter_mut().find(|d| d.port == port) else { return Wakes::Not };
+        d.lines += lines;
+        if d.lines < d.page_lines {
+            return Wakes::Not;
+        }
+        d.due += d.lines / d.page_lines;
+        d.lines %= d.page_lines;
+        Wakes::Now
+    }
+
+    fn restart_meters(&mut self, now: Time) {
+        self.busy = Time::ZERO;
+        self.since = self.since.map(|_| now);
     }
 }
 

@@ -1,5 +1,232 @@
-//! The software between NIC and application.
+//! Threads: software as one state machine per core, stepped at calendar time.
+//!
+//! A thread is stepped when its core is free and when something that it waits for comes. It answers what the core does next:
+//!
+//! ```text
+//!            +-- Run: the program in the core's buffer; stepped again at its end
+//!   step ----+-- Wait: polls until it is notified; what an empty poll costs is charged
+//!            +-- Until(t): sleeps, and is interrupted at t or when it is notified
+//!            +-- Idle: sleeps until it is notified
+//! ```
+//!
+//! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads without
+//! time. A thread is one file here and one line of the list below.
 
 pub mod block;
+pub mod free;
 pub mod qp;
 pub mod tcp;
+
+use crate::app::App;
+use crate::core::Program;
+use crate::device::iio::Iio;
+use crate::device::nic::Nic;
+use crate::kernel::{Events, Stream, Time};
+use crate::machine::Machine;
+use crate::traffic::dctcp::Senders;
+use crate::traffic::spikes::Spikes;
+use hdrhistogram::Histogram;
+
+/// What a thread's core does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The program in its buffer.
+    Run,
+    /// Polls, `instructions` each time, until it is notified. It goes on with the first poll that begins then or later.
+    Wait { instructions: u32 },
+    /// Sleeps until then, unless it is notified.
+    Until(Time),
+    /// Sleeps until it is notified.
+    Idle,
+}
+
+/// What has come for a thread.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Notice {
+    /// A packet is in its receive queue, or a transmit buffer is free again.
+    Queue,
+    /// A line that it watches (`Memory::watch`) has been written by another agent, or taken away.
+    Line,
+    /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
+    AtOnce { packet: u32, tx: u64 },
+    /// The device on `port` has moved `lines` lines.
+    Lines { port: u16, lines: u64 },
+    /// A frame is wholly in memory.
+    Frame(tcp::Received),
+}
+
+/// Whether a notice makes a sleeping thread go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wakes {
+    Not,
+    Now,
+    /// An interrupt at that time does.
+    At(Time),
+}
+
+/// What a thread has at hand while it is stepped.
+pub struct Ctx<'a> {
+    /// The core, as the host counts them and as its tenant does; and the tenant.
+    pub core: u16,
+    pub local: usize,
+    pub tenant: usize,
+    pub now: Time,
+    /// When something that leaves the core now reaches the home agent.
+    pub at_home: Time,
+    /// Nothing new begins.
+    pub stopped: bool,
+    pub program: &'a mut Program,
+    pub cal: &'a mut Events,
+    pub nic: &'a mut Nic,
+    pub iio: Option<&'a mut Iio>,
+    /// The tenant's application, which the kernel's own cores have not.
+    pub app: Option<&'a mut App>,
+    pub rng: &'a mut Stream,
+    pub spikes: Option<&'a mut Spikes>,
+    /// Where acknowledgements go.
+    pub senders: Option<&'a mut Senders>,
+    pub tally: &'a mut Tally,
+}
+
+/// One state machine on a core.
+pub trait Software {
+    /// The core is free: its last program has ended, or the thread has been woken.
+    fn step(&mut self, c: &mut Ctx) -> Step;
+    /// Something has come at `now`.
+    fn notify(&mut self, what: Notice, now: Time) -> Wakes {
+        let _ = (what, now);
+        Wakes::Now
+    }
+    /// The side effect `tag` of the thread's program is due: everything before it has retired.
+    fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        let _ = (tag, c);
+    }
+    /// The same without time.
+    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+        let _ = (tag, m);
+    }
+    /// A new window begins.
+    fn restart_meters(&mut self, now: Time) {
+        let _ = now;
+    }
+}
+
+/// Declares the enum of threads: a variant each, and the dispatch.
+macro_rules! threads {
+    ($($(#[$doc:meta])* $name:ident($thread:ty),)*) => {
+        /// A thread of any kind.
+        #[derive(Clone)]
+        pub enum Thread {
+            $($(#[$doc])* $name($thread),)*
+        }
+        impl Software for Thread {
+            #[inline]
+            fn step(&mut self, c: &mut Ctx) -> Step {
+                match self { $(Thread::$name(t) => t.step(c),)* }
+            }
+            #[inline]
+            fn notify(&mut self, what: Notice, now: Time) -> Wakes {
+                match self { $(Thread::$name(t) => t.notify(what, now),)* }
+            }
+            #[inline]
+            fn retired(&mut self, tag: u32, c: &mut Ctx) {
+                match self { $(Thread::$name(t) => t.retired(tag, c),)* }
+            }
+            fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+                match self { $(Thread::$name(t) => t.retired_at_once(tag, m),)* }
+            }
+            fn restart_meters(&mut self, now: Time) {
+                match self { $(Thread::$name(t) => t.restart_meters(now),)* }
+            }
+        }
+    };
+}
+
+threads! {
+    /// Packets of a queue pair, served by an application.
+    QueuePair(qp::QueuePair),
+    /// An application that asks for nothing but its core.
+    FreeRunning(free::FreeRunning),
+    /// The kernel's TCP receive path.
+    Tcp(Box<tcp::TcpReceiver>),
+    /// The kernel's block layer.
+    Block(block::BlockLayer),
+}
+
+impl<T: Software> Software for Box<T> {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        (**self).step(c)
+    }
+    fn notify(&mut self, what: Notice, now: Time) -> Wakes {
+        (**self).notify(what, now)
+    }
+    fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        (**self).retired(tag, c);
+    }
+    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+        (**self).retired_at_once(tag, m);
+    }
+    fn restart_meters(&mut self, now: Time) {
+        (**self).restart_meters(now);
+    }
+}
+
+/// What threads have done in a window.
+#[derive(Clone)]
+pub struct Tally {
+    /// Requests that ended, and that ended since the host began.
+    pub completed: u64,
+    pub completed_ever: u64,
+    /// Bytes on the wire of those requests.
+    pub wire_bytes: u64,
+    /// From a request's arrival to its end, in ns.
+    pub latency_ns: Histogram<u64>,
+    /// Requests taken from a queue since the host began.
+    pub taken: u64,
+    /// Requests that cores have worked on, and the time that they took, in ps.
+    pub services: u64,
+    pub service_ps: u128,
+    /// Operations of each tenant.
+    pub operations: Vec<u64>,
+}
+
+impl Tally {
+    pub fn new(tenants: usize) -> Tally {
+        Tally {
+            completed: 0,
+            completed_ever: 0,
+            wire_bytes: 0,
+            latency_ns: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
+            taken: 0,
+            services: 0,
+            service_ps: 0,
+            operations: vec![0; tenants],
+        }
+    }
+
+    /// A core has worked on a request for that long.
+    #[inline]
+    pub fn served(&mut self, t: Time) {
+        self.services += 1;
+        self.service_ps += u128::from(t.0);
+    }
+
+    /// A request of `tenant` has ended.
+    #[inline]
+    pub fn completed(&mut self, tenant: usize, latency: Time, wire_bytes: u32) {
+        self.operations[tenant] += 1;
+        self.completed += 1;
+        self.completed_ever += 1;
+        self.wire_bytes += u64::from(wire_bytes);
+        self.latency_ns.saturating_record((latency.0 / 1000).max(1));
+    }
+
+    pub fn service_us(&self) -> f64 {
+        self.service_ps as f64 / self.services.max(1) as f64 / 1e6
+    }
+
+    /// The tally of a new window.
+    pub fn restarted(&self) -> Tally {
+        Tally { completed_ever: self.completed_ever, taken: self.taken, ..Tally::new(self.operations.len()) }
+    }
+}

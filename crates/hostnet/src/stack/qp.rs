@@ -1,7 +1,12 @@
 //! Queue pairs: a busy-polled completion queue, a work queue, and buffers that go back to their ring
 //! (Sweeper, section III).
 
-use crate::core::{Op, Program};
+use super::{Ctx, Notice, Software, Step, Tally, Wakes};
+use crate::app::{Answer, Content};
+use crate::core::{Mmio, Op, Program};
+use crate::device::nic::Nic;
+use crate::kernel::{Event, Time};
+use crate::machine::Machine;
 use crate::placement::sweeper;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,13 +17,16 @@ use serde::{Deserialize, Serialize};
 pub struct QpSpec {
     /// Taking a packet off the completion queue.
     pub poll_instructions: u32,
+    /// A poll of a completion queue that is empty; as many as `poll_instructions` when absent.
+    #[serde(default)]
+    pub empty_poll_instructions: Option<u32>,
     /// Writing a work queue entry.
     pub post_instructions: u32,
     /// Returning a receive buffer.
     pub free_instructions: u32,
 }
 
-/// Side effects that a program's `Op::Retire` carries, with the packet they are for.
+/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet they are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The reply is posted to the NIC.
@@ -38,39 +46,141 @@ impl Effect {
     }
 }
 
-/// What the application did with a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// A reply waits in a transmit buffer.
-    Reply,
-    /// The receive buffer itself is to be sent.
-    Forward,
-    /// Nothing to send.
-    Consumed,
+/// A busy-polling core that serves the packets of one queue.
+#[derive(Clone)]
+pub struct QueuePair {
+    costs: QpSpec,
+    /// Relinquishes receive buffers (Sweeper).
+    sweep_rx: bool,
+    /// Serving a packet since then.
+    since: Option<Time>,
+    /// A packet that came without time, and where its reply goes.
+    at_once: Option<(u32, u64)>,
 }
 
-impl QpSpec {
-    pub fn begin(&self, program: &mut Program) {
-        program.compute(self.poll_instructions);
+impl QueuePair {
+    pub fn new(costs: QpSpec, sweep_rx: bool) -> QueuePair {
+        QueuePair { costs, sweep_rx, since: None, at_once: None }
+    }
+
+    /// Nothing is there: polls until something is.
+    fn wait(&self) -> Step {
+        Step::Wait { instructions: self.costs.empty_poll_instructions.unwrap_or(self.costs.poll_instructions) }
+    }
+
+    /// Ops of packet `id`, whose reply goes to line `tx`.
+    fn serve(&mut self, id: u32, tx: u64, c: &mut Ctx) -> Answer {
+        let p = *c.nic.packet(id);
+        let content =
+            Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes };
+        c.program.compute(self.costs.poll_instructions);
+        let app = c.app.as_mut().expect("packets come for applications");
+        let (answer, tx_lines) = app.serve(c.local, &content, p.line, tx, c.program);
+        if let Some(key) = c.nic.next_key(c.core.into()) {
+            app.announce(c.local, key);
+        }
+        if let Some(s) = &mut c.spikes {
+            let stall = s.draw();
+            if stall > Time::ZERO {
+                c.program.push(Op::Stall(stall.0));
+            }
+        }
+        let packet = c.nic.packet(id);
+        packet.zero_copy = answer == Answer::Forward;
+        packet.tx_line = if packet.zero_copy { p.line } else { tx };
+        packet.tx_lines = tx_lines;
+        self.end(c.program, id, (p.line, p.lines.into()), answer);
+        answer
     }
 
     /// Relinquishes the receive buffer if asked, posts the reply and returns the buffer, in that order.
     /// `rx` is the received packet's first line and its lines.
-    pub fn end(&self, program: &mut Program, packet: u32, rx: (u64, u32), o: Outcome, sweep: bool) {
-        if o != Outcome::Consumed {
-            program.compute(self.post_instructions);
-            program.push(Op::Retire { tag: Effect::Post.tag(packet), stores: true });
+    fn end(&self, program: &mut Program, packet: u32, rx: (u64, u32), answer: Answer) {
+        if answer != Answer::Consumed {
+            program.compute(self.costs.post_instructions);
+            program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(packet) });
         }
-        if o == Outcome::Forward {
+        if answer == Answer::Forward {
             return; // the buffer is free once the NIC has sent it
         }
-        if sweep {
+        if self.sweep_rx {
             sweeper::relinquish(program, rx.0, rx.1);
         }
-        program.compute(self.free_instructions);
+        program.compute(self.costs.free_instructions);
         program.push(Op::Retire { tag: Effect::FreeRx.tag(packet), stores: false });
-        if o == Outcome::Consumed {
+        if answer == Answer::Consumed {
             program.push(Op::Retire { tag: Effect::Done.tag(packet), stores: true });
         }
     }
+}
+
+impl Software for QueuePair {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        if let Some(since) = self.since.take() {
+            c.tally.served(c.now - since);
+        }
+        c.program.ops.clear();
+        if let Some((id, tx)) = self.at_once.take() {
+            self.serve(id, tx, c);
+            return Step::Run;
+        }
+        if c.stopped {
+            return Step::Idle;
+        }
+        let queue = usize::from(c.core);
+        while let Some((line, lines, _)) = c.nic.hint(queue) {
+            sweeper::relinquish(c.program, line, lines.into());
+        }
+        let Some(id) = c.nic.take(queue) else {
+            return if c.program.ops.is_empty() { self.wait() } else { Step::Run };
+        };
+        let tx = c.nic.next_tx(queue);
+        if self.serve(id, tx, c) == Answer::Reply {
+            c.nic.reserve_tx(queue, c.now);
+        }
+        c.tally.taken += 1;
+        self.since = Some(c.now);
+        Step::Run
+    }
+
+    fn notify(&mut self, what: Notice, _: Time) -> Wakes {
+        if let Notice::AtOnce { packet, tx } = what {
+            self.at_once = Some((packet, tx));
+        }
+        Wakes::Now
+    }
+
+    fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        match Effect::of(tag) {
+            (Effect::Post, id) => c.nic.post(c.cal, id, c.now),
+            // Behind the sweeps, which travel as far.
+            (Effect::FreeRx, id) => c.cal.push(c.at_home, Event::Freed(id)),
+            (Effect::Done, id) => {
+                ended(c.nic, id, c.tenant, c.tally, c.now);
+                c.nic.end_use(id);
+            }
+        }
+    }
+
+    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+        match Effect::of(tag) {
+            (Effect::Post, id) => m.transmit_at_once(id),
+            (Effect::FreeRx, id) => {
+                let p = *m.nic.packet(id);
+                m.mem.consumed(p.line, p.lines.into());
+            }
+            (Effect::Done, _) => {}
+        }
+    }
+
+    fn restart_meters(&mut self, now: Time) {
+        self.since = self.since.map(|s| s.max(now));
+    }
+}
+
+/// Packet `id` of `tenant` has been served: it was consumed for good, or its reply is on the wire.
+pub fn ended(nic: &mut Nic, id: u32, tenant: usize, tally: &mut Tally, now: Time) {
+    let p = nic.packet(id);
+    p.done = true;
+    tally.completed(tenant, now - p.arrived, p.wire_bytes);
 }

@@ -2,10 +2,11 @@
 #![allow(dead_code)]
 
 use hostnet::config::{resolve, Scenario};
-use hostnet::core::{Cpu, Op, Retired};
+use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{Freq, Size, Span};
-use hostnet::kernel::{Clock, Event, Events, Time};
+use hostnet::kernel::{Clock, Time};
+use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -62,9 +63,7 @@ pub struct Seen {
 /// Two cores on a memory system with a receive and a transmit region of core 0, one of application data
 /// of core 0, and one that both share.
 pub struct Rig {
-    pub mem: Memory,
-    pub cal: Events,
-    pub now: Time,
+    pub m: Machine,
     /// Answers to requests, with their times.
     pub answers: Vec<(Time, Txn)>,
     pub rx: u64,
@@ -87,69 +86,62 @@ impl Rig {
         let clock = Clock::from_hz(MHZ_3200);
         let mem = Memory::new(h, &DramSpec::default(), clock, 2, vec![tenant_ways], map);
         let mem = mem.expect("a valid memory system");
-        Rig { mem, cal: Events::default(), now: Time::ns(1), answers: Vec::new(), rx, tx, app, shared }
+        let mut m = Machine::bare(mem, Vec::new());
+        m.now = Time::ns(1);
+        Rig { m, answers: Vec::new(), rx, tx, app, shared }
     }
 
     /// Handles events until none is left.
     pub fn settle(&mut self) {
-        while let Some((t, e)) = self.cal.pop() {
-            self.now = t;
-            match e {
-                Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, t),
-                Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.into(), t),
-                Event::Fill(id) => {
-                    let f = self.mem.answered(&mut self.cal, id, t);
-                    self.answers.push((t, f));
-                    if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::Op::Read | memory::Op::Own) {
-                        self.mem.fill(&mut self.cal, f.who as usize, &f, f.op == memory::Op::Own, t);
-                    }
-                }
-                _ => {}
+        while let Some(s) = self.m.next_signal() {
+            if let Signal::Answer(id) = s {
+                self.fill(id, None);
             }
+        }
+    }
+
+    /// Transaction `id` is answered; a line for a core enters its caches, and `write` says how, or else the transaction.
+    pub fn fill(&mut self, id: u32, write: Option<bool>) {
+        let f = self.m.mem.answered(&mut self.m.cal, id, self.m.now);
+        self.answers.push((self.m.now, f));
+        if f.agent == Agent::Core && !f.transient && matches!(f.op, memory::Op::Read | memory::Op::Own) {
+            let own = f.op == memory::Op::Own;
+            self.m.mem.fill(&mut self.m.cal, f.who as usize, &f, write.unwrap_or(own), self.m.now);
         }
     }
 
     /// A device's write of `lines` lines, over when it returns.
     pub fn device_writes(&mut self, agent: Agent, line: u64, lines: u16, to: Inbound) {
-        let t = Txn::dma_write(agent, Class::NicRxWr, to, line, lines, 0, self.now);
-        self.mem.send(&mut self.cal, self.now, t);
+        let t = Txn::dma_write(agent, Class::NicRxWr, to, line, lines, 0, self.m.now);
+        self.m.mem.send(&mut self.m.cal, self.m.now, t);
         self.settle();
     }
 
     /// A device's read of `lines` lines, over when it returns.
     pub fn device_reads(&mut self, agent: Agent, line: u64, lines: u16, from: Outbound) {
-        let t = Txn::dma_read(agent, Class::NicTxRd, line, lines, 0, self.now);
-        self.mem.send(&mut self.cal, self.now, Txn { from, ..t });
+        let t = Txn::dma_read(agent, Class::NicTxRd, line, lines, 0, self.m.now);
+        self.m.mem.send(&mut self.m.cal, self.m.now, Txn { from, ..t });
         self.settle();
     }
 
     pub fn request(&mut self, core: u32, line: u64, op: memory::Op) {
-        let lat = self.mem.lat;
-        let t = Txn::new(op, line, core, self.now);
-        self.mem.send(&mut self.cal, self.now + lat.l1 + lat.l2 + lat.noc, t);
+        let lat = self.m.mem.lat;
+        let t = Txn::new(op, line, core, self.m.now);
+        self.m.mem.send(&mut self.m.cal, self.m.now + lat.l1 + lat.l2 + lat.noc, t);
     }
 
     pub fn access(&mut self, core: u32, line: u64, write: bool) -> Seen {
-        let start = self.now;
-        let probe = self.mem.probe(&mut self.cal, core as usize, line, write, start);
+        let start = self.m.now;
+        let probe = self.m.mem.probe(&mut self.m.cal, core as usize, line, write, start);
         if probe == Probe::Miss {
             self.request(core, line, if write { memory::Op::Own } else { memory::Op::Read });
         }
         // Whatever DRAM has to do with victims must not count.
         let mut took = Time::ZERO;
-        while let Some((t, e)) = self.cal.pop() {
-            self.now = t;
-            match e {
-                Event::Fill(id) => {
-                    took = t - start;
-                    let f = self.mem.answered(&mut self.cal, id, t);
-                    if !f.transient {
-                        self.mem.fill(&mut self.cal, f.who as usize, &f, write, t);
-                    }
-                }
-                Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, t),
-                Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.into(), t),
-                _ => {}
+        while let Some(s) = self.m.next_signal() {
+            if let Signal::Answer(id) = s {
+                took = self.m.now - start;
+                self.fill(id, Some(write));
             }
         }
         Seen { probe, took }
@@ -161,43 +153,31 @@ impl Rig {
         self.access(0, line, true)
     }
     pub fn dram_transfers(&self) -> u64 {
-        self.mem.stats.dram.iter().sum()
+        self.m.mem.stats.dram.iter().sum()
     }
 }
 
-/// Runs `ops` from `now` on; returns when the last one dispatched, when everything was over, and what
+/// Runs `ops` on core 0 from `now` on; returns when the last one dispatched, when everything was over, and what
 /// retired when.
-pub fn execute(
-    cpu: &mut Cpu,
-    mem: &mut Memory,
-    cal: &mut Events,
-    ops: &[Op],
-    now: Time,
-) -> (Time, Time, Vec<(Time, Retired)>) {
-    cpu.program.ops.clear();
-    cpu.program.ops.extend_from_slice(ops);
-    let mut end = cpu.start(mem, cal, now);
-    let mut last = end.unwrap_or(now);
+pub fn execute(m: &mut Machine, ops: &[Op], now: Time) -> (Time, Time, Vec<(Time, Retired)>) {
+    m.cpus[0].program.ops.clear();
+    m.cpus[0].program.ops.extend_from_slice(ops);
+    m.now = now;
+    m.start(0);
+    let mut end = None;
     let mut retired = Vec::new();
-    while let Some((t, e)) = cal.pop() {
-        last = last.max(t);
-        match e {
-            Event::Cha(id) => mem.on_cha(cal, id, t),
-            Event::Dram(ch) => mem.on_dram(cal, ch.into(), t),
-            Event::Fill(id) => {
-                let f = mem.answered(cal, id, t);
-                let e = cpu.on_fill(mem, cal, f, t);
-                end = end.or(e);
-            }
-            Event::Retire(_) => {
-                while let Some(r) = cpu.retired(cal, t) {
-                    retired.push((t, r));
+    while let Some(s) = m.next_signal() {
+        match s {
+            Signal::CoreFree(_) => end = Some(m.now),
+            Signal::Retired(core) => {
+                while let Some(r) = m.retired(core.into()) {
+                    retired.push((m.now, r));
                 }
             }
             _ => {}
         }
     }
-    (end.expect("the program ends"), last, retired)
+    (end.expect("the program ends"), m.now, retired)
 }
 
 pub fn platforms() -> PathBuf {

@@ -7,12 +7,12 @@ mod bench;
 
 use bench::{ethernet, Attached, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
 use hostnet::app::touchdrop::Touchdrop;
-use hostnet::core::{Op, Retired};
+use hostnet::core::{Mmio, Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::kernel::units::{Bandwidth, Size};
 use hostnet::kernel::{Stream, Time};
 use hostnet::meter::drops::{DropCause, DropPlace};
-use hostnet::stack::qp::{Effect, Outcome};
+use hostnet::stack::qp::Effect;
 use std::collections::HashSet;
 
 /// Packets that software has by the end, and the time at which it saw each, in order.
@@ -286,7 +286,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
                     }
                     Seen::Retired => {
                         while let Some(r) = b.cpu.retired(&mut b.cal, b.now) {
-                            let Retired::Tag(tag) = r else { panic!("{r:?}") };
+                            let (Retired::Tag(tag) | Retired::Mmio(tag)) = r else { panic!("{r:?}") };
                             match Effect::of(tag) {
                                 (Effect::Post, id) => b.post(id),
                                 (Effect::FreeRx, id) => {
@@ -303,15 +303,19 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
             idle = false;
             let (p, tx, now) = (*b.nic().packet(id), b.nic().next_tx(0), b.now);
             b.cpu.program.ops.clear();
-            qp.begin(&mut b.cpu.program);
-            let (mut outcome, _) = app.serve(&app.content(), p.line, &mut b.cpu.program);
+            b.cpu.program.compute(qp.poll_instructions);
+            app.serve(&app.content(), p.line, &mut b.cpu.program);
             if answers {
-                outcome = Outcome::Reply;
                 b.cpu.program.push(Op::Store { line: tx, lines: LINES as u32 });
+                b.cpu.program.compute(qp.post_instructions);
+                b.cpu.program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) });
                 b.nic().reserve_tx(0, now);
                 (b.nic().packet(id).tx_line, b.nic().packet(id).tx_lines) = (tx, LINES as u16);
             }
-            qp.end(&mut b.cpu.program, id, (p.line, LINES as u32), outcome, false);
+            b.cpu.program.push(Op::Retire { tag: Effect::FreeRx.tag(id), stores: false });
+            if !answers {
+                b.cpu.program.push(Op::Retire { tag: Effect::Done.tag(id), stores: true });
+            }
             b.start();
         }
         see_all(&mut b);

@@ -1,7 +1,8 @@
 //! From ops to accesses: dispatch of a program, one line at a time.
 
+use super::retire::Effect;
 use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
-use crate::core::op::Op;
+use crate::core::op::{Mmio, Op};
 use crate::kernel::{Events, Time};
 use crate::memory::{self, Memory, Probe};
 
@@ -76,11 +77,16 @@ impl Cpu {
                 (0, 0, LOAD)
             }
             Op::Maintain { line, lines, op } => {
-                self.defer(cal, lines, false, Retired::Maintain { line, lines, op });
+                self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
                 (0, 0, LOAD)
             }
             Op::Retire { tag, stores } => {
-                self.defer(cal, 1, stores, Retired::Tag(tag));
+                self.defer(cal, 1, stores, Effect::Tell(Retired::Tag(tag)));
+                (0, 0, LOAD)
+            }
+            Op::Mmio { kind, tag } => {
+                self.defer(cal, 1, true, Effect::Mmio { kind, tag });
+                self.combining |= kind != Mmio::Uncached;
                 (0, 0, LOAD)
             }
             Op::Fence => {
@@ -90,6 +96,9 @@ impl Cpu {
                 }
                 let at = self.latest(|_| true);
                 self.not_before(at);
+                if std::mem::take(&mut self.combining) {
+                    self.defer(cal, 0, true, Effect::Flush);
+                }
                 (0, 0, LOAD)
             }
             Op::Stall(ps) => {

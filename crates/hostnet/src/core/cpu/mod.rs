@@ -15,7 +15,7 @@ use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
-use retire::Pending;
+use retire::{DeviceStores, Pending};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
@@ -132,6 +132,9 @@ pub struct Cpu {
     retire_event: Time,
     /// Record, with its generation, that the oldest side effect waits for.
     retire_after: Option<(u8, u32)>,
+    device_stores: DeviceStores,
+    /// Stores to a write-combining buffer that no fence follows yet.
+    combining: bool,
     pub lfb: Domain,
     pub prefetcher: Option<Prefetcher>,
     pub amat: AccessTime,
@@ -186,6 +189,8 @@ impl Cpu {
             retire: VecDeque::with_capacity(64),
             retire_event: Time::MAX,
             retire_after: None,
+            device_stores: DeviceStores::default(),
+            combining: false,
             lfb: Domain::new(s.lfb),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
             amat: AccessTime::default(),
@@ -207,6 +212,27 @@ impl Cpu {
         self.seq += u64::from(n);
         self.instructions += u64::from(n);
         self.t += u64::from(n) * self.per_instr;
+    }
+
+    /// An uncached store to a device takes `way` to get there.
+    pub fn reach_devices_in(&mut self, way: Time) {
+        self.device_stores.way = way;
+    }
+
+    /// What `n` instructions take that touch no memory beyond the L1.
+    pub fn compute_time(&self, n: u64) -> Time {
+        Time(n * self.per_compute / FRAC)
+    }
+
+    /// Polls of `n` instructions have begun one after the other since `since`, and found nothing. When does the first one
+    /// begin at `now` or later, and how many came before?
+    pub fn next_poll(&self, since: Time, now: Time, n: u32) -> (Time, u64) {
+        let period = u64::from(n) * self.per_compute;
+        if period == 0 {
+            return (now, 0);
+        }
+        let polls = ((now - since).0 * FRAC).div_ceil(period);
+        (since + Time((polls * period).div_ceil(FRAC)), polls)
     }
 
     /// Nothing of this core is under way.

@@ -1,13 +1,77 @@
 //! Side effects that wait until everything before them has retired.
 
 use super::{Cpu, Rec};
+use crate::core::op::Mmio;
 use crate::kernel::{Event, Events, Time};
+use std::collections::VecDeque;
 
 /// A side effect that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retired {
-    Maintain { line: u64, lines: u32, op: u8 },
+    Maintain {
+        line: u64,
+        lines: u32,
+        op: u8,
+    },
     Tag(u32),
+    /// A store to a device's register leaves the core.
+    Mmio(u32),
+}
+
+/// What waits for its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Effect {
+    Tell(Retired),
+    Mmio {
+        kind: Mmio,
+        tag: u32,
+    },
+    /// The write-combining buffer leaves.
+    Flush,
+}
+
+/// Bytes of the write-combining buffer.
+const LINE: u32 = 64;
+
+/// Stores to devices' registers that are about to leave the core.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeviceStores {
+    /// From the core to the device: for so long an uncached store keeps the next one.
+    pub way: Time,
+    /// When the next uncached store may leave.
+    free: Time,
+    /// In the write-combining buffer.
+    gathered: VecDeque<u32>,
+    bytes: u32,
+    leaving: VecDeque<u32>,
+}
+
+impl DeviceStores {
+    fn flush(&mut self) {
+        self.bytes = 0;
+        self.leaving.append(&mut self.gathered);
+    }
+
+    /// A store retires at `now`.
+    fn store(&mut self, kind: Mmio, tag: u32, now: Time) {
+        match kind {
+            Mmio::Uncached => {
+                self.flush();
+                self.leaving.push_back(tag);
+                self.free = now + self.way;
+            }
+            Mmio::Combining { bytes } => {
+                if self.bytes + u32::from(bytes) > LINE {
+                    self.flush();
+                }
+                self.gathered.push_back(tag);
+                self.bytes += u32::from(bytes);
+                if self.bytes >= LINE {
+                    self.flush();
+                }
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -15,11 +79,11 @@ pub(super) struct Pending {
     seq: u64,
     at: Time,
     stores: bool,
-    what: Retired,
+    what: Effect,
 }
 
 impl Cpu {
-    pub(super) fn defer(&mut self, cal: &mut Events, instructions: u32, stores: bool, what: Retired) {
+    pub(super) fn defer(&mut self, cal: &mut Events, instructions: u32, stores: bool, what: Effect) {
         self.dispatch(instructions);
         let at = self.now();
         self.retire.push_back(Pending { seq: self.seq, at, stores, what });
@@ -43,7 +107,11 @@ impl Cpu {
         if first.is_some() {
             return None;
         }
-        Some(p.at.max(self.latest(before)))
+        let at = p.at.max(self.latest(before));
+        Some(match p.what {
+            Effect::Mmio { kind: Mmio::Uncached, .. } => at.max(self.device_stores.free),
+            _ => at,
+        })
     }
 
     pub(super) fn schedule_retirement(&mut self, cal: &mut Events, now: Time) {
@@ -61,16 +129,20 @@ impl Cpu {
         if self.retire_event <= now {
             self.retire_event = Time::MAX;
         }
-        match self.retirement() {
-            Some(at) if at <= now => {
-                self.retire_after = None;
-                self.retire.pop_front().map(|p| p.what)
+        loop {
+            if let Some(tag) = self.device_stores.leaving.pop_front() {
+                return Some(Retired::Mmio(tag));
             }
-            Some(_) => {
+            if self.retirement()? > now {
                 self.schedule_retirement(cal, now);
-                None
+                return None;
             }
-            None => None,
+            self.retire_after = None;
+            match self.retire.pop_front()?.what {
+                Effect::Tell(r) => return Some(r),
+                Effect::Mmio { kind, tag } => self.device_stores.store(kind, tag, now),
+                Effect::Flush => self.device_stores.flush(),
+            }
         }
     }
 }

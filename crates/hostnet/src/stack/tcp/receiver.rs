@@ -3,62 +3,11 @@
 //!
 //! A core does one thing at a time. Interrupts go before the application; what a step changes takes effect at its end.
 
+use super::TcpSpec;
 use crate::core::{Op, Program};
-use crate::kernel::units::{Size, Span};
 use crate::kernel::Time;
 use crate::memory::LINE;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-
-/// What the kernel's receive path costs beside the memory accesses that are simulated: completions, headers, payload.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TcpSpec {
-    /// A frame in the driver, in the allocator of pages and in GRO.
-    pub frame: Span,
-    /// A merged segment: socket buffers, protocol, acknowledgement.
-    pub segment: Span,
-    /// A `recv` call: system call and scheduler.
-    pub read: Span,
-    /// Instructions before each piece of a copy, the start-up of the string instruction among them. A piece ends with its
-    /// page; a frame's head is one.
-    pub piece: u32,
-    /// Instructions that copy a line, beside a load and a store.
-    pub line: u32,
-    /// A frame's beginning, which the driver copies to the socket buffer.
-    pub head: Size,
-    /// An interrupt and the start of polling.
-    pub interrupt: Span,
-    /// Waking the application that waits in `recv`.
-    pub wake: Span,
-    /// Frames that one poll takes at most (NAPI weight).
-    pub poll_budget: u32,
-    /// Payload that GRO merges at most.
-    pub merge: Size,
-    /// What a socket may hold (`tcp_rmem`, its tuning off). Half of what is free is offered as window
-    /// (`tcp_adv_win_scale` = 1), the rest is for what the kernel needs beside payload.
-    pub receive_buffer: Size,
-}
-
-impl TcpSpec {
-    /// # Errors
-    /// One clause with key and value.
-    pub fn check(&self) -> Result<(), String> {
-        if self.head.0 < LINE || self.head.0 % LINE != 0 || self.head.0 > 576 {
-            return Err(format!("head = \"{}\" is not a multiple of 64 B up to 576 B", self.head));
-        }
-        if self.poll_budget == 0 || self.poll_budget > 1024 {
-            return Err(format!("poll_budget = {} is not within 1 to 1024", self.poll_budget));
-        }
-        for (key, s, least) in [("merge", self.merge, 9600), ("receive_buffer", self.receive_buffer, 4 * 9600)] {
-            if s.0 < least || s.0 > 1 << 30 {
-                return Err(format!("{key} = \"{s}\" is not within {least} B to 1 GiB"));
-            }
-        }
-        Ok(())
-    }
-}
 
 /// A frame in the core's memory: the lines to touch, and what it carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,7 +55,7 @@ pub struct Merged {
 
 /// What the core is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Step {
+pub enum Phase {
     #[default]
     Idle,
     Poll,
@@ -132,8 +81,8 @@ pub struct Busy {
     pub poll: Time,
     pub copy: Time,
     pub release: Time,
-    /// Of copying, what the application's system calls cost.
-    pub calls: Time,
+    /// Instructions of the application's system calls, which lie within copying.
+    pub calls: u64,
 }
 
 /// One core's receive path, with one connection.
@@ -168,7 +117,7 @@ pub struct Receiver {
     /// Segments that the application has; the window's edge that the sender knows.
     pub copied: u32,
     edge: u32,
-    pub step: Step,
+    pub phase: Phase,
     pub since: Time,
     merged: Vec<Merged>,
     polled: u32,
@@ -207,7 +156,7 @@ impl Receiver {
             free: false,
             copied: 0,
             edge: buffer / 2,
-            step: Step::Idle,
+            phase: Phase::Idle,
             since: Time::ZERO,
             merged: Vec::with_capacity(64),
             polled: 0,
@@ -255,11 +204,11 @@ impl Receiver {
 
     /// Ops of a poll.
     pub fn poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
-        self.step = Step::Poll;
+        self.phase = Phase::Poll;
         if !self.polling {
             self.polling = true;
             self.interrupts += 1;
-            p.push(Op::Stall(s.interrupt.0));
+            p.compute(s.interrupt);
         }
         let n = self.completed.len().min(self.budget);
         self.polled = n as u32;
@@ -273,7 +222,7 @@ impl Receiver {
                 p.push(Op::Load { line: at.line(r.at + i), lines: 1 });
             }
             p.push(Op::Fence);
-            p.push(Op::Stall(s.frame.0));
+            p.compute(s.frame);
             self.merge(r);
         }
         if !self.locked {
@@ -297,7 +246,7 @@ impl Receiver {
     /// The connection sees the segments that wait for it.
     fn deliver(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
         for i in 0..self.runs.len() {
-            p.push(Op::Stall(s.segment.0));
+            p.compute(s.segment);
             let mut run = self.runs[i];
             for seq in run.from..run.to {
                 let mut r = self.backlog.pop_front().expect("a run's frames wait");
@@ -342,15 +291,15 @@ impl Receiver {
     }
 
     /// Ops that copy the oldest segment to the application's buffer of `lines` lines from `to` on; once that is full, the
-    /// application spends `between` before it asks again.
+    /// application spends `between` instructions before it asks again.
     pub fn copy(
         &mut self,
         s: &TcpSpec,
         p: &mut Program,
-        ((to, lines), between): ((u64, u64), Span),
+        ((to, lines), between): ((u64, u64), u32),
         at: &mut impl Places,
     ) {
-        self.step = Step::Copy;
+        self.phase = Phase::Copy;
         self.merged.clear();
         self.locked = true;
         if self.asleep {
@@ -387,7 +336,7 @@ impl Receiver {
 
     /// Ops that free the segments that have been copied and, when `recv` lets the socket go, take in what came meanwhile.
     pub fn release(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
-        self.step = Step::Release;
+        self.phase = Phase::Release;
         self.merged.clear();
         if std::mem::take(&mut self.free) {
             for i in 0..self.copies.len() {
@@ -401,9 +350,9 @@ impl Receiver {
         }
     }
 
-    fn calls(&mut self, cost: Span, p: &mut Program) {
-        self.busy.calls += Time::from(cost);
-        p.push(Op::Stall(cost.0));
+    fn calls(&mut self, instructions: u32, p: &mut Program) {
+        self.busy.calls += u64::from(instructions);
+        p.compute(instructions);
     }
 
     /// The step ends at `now`. Says whether the window has opened enough to tell the sender (Linux: when it is at least twice
@@ -412,9 +361,9 @@ impl Receiver {
         let spent = now - self.since;
         let mut descriptors = 0;
         let mut opened = false;
-        match std::mem::take(&mut self.step) {
-            Step::Idle => self.merged.clear(),
-            Step::Poll => {
+        match std::mem::take(&mut self.phase) {
+            Phase::Idle => self.merged.clear(),
+            Phase::Poll => {
                 self.busy.poll += spent;
                 descriptors = std::mem::take(&mut self.polled);
                 if self.completed.is_empty() {
@@ -422,13 +371,13 @@ impl Receiver {
                     self.interrupt = Time::MAX;
                 }
             }
-            Step::Copy => {
+            Phase::Copy => {
                 self.busy.copy += spent;
                 self.queue.pop_front();
                 self.copied += 1;
                 self.unlock |= self.queue.is_empty();
             }
-            Step::Release => {
+            Phase::Release => {
                 self.busy.release += spent;
                 if std::mem::take(&mut self.unlock) {
                     self.asleep = self.queue.is_empty();
@@ -485,5 +434,5 @@ impl Receiver {
 }
 
 #[cfg(test)]
-#[path = "tcp_tests.rs"]
+#[path = "receiver_tests.rs"]
 mod tests;

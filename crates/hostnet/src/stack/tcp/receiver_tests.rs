@@ -1,6 +1,7 @@
 //! The receive path, step by step, against what the kernel does.
 
 use super::*;
+use crate::kernel::units::Size;
 
 /// Frames of 141 lines in pages of 64; a line stands for its offset, a page's structure for 10^6 and its number.
 const LAYOUT: Layout = Layout { frame: 141, page: 64 };
@@ -18,14 +19,14 @@ impl Places for Plain {
 
 fn costs(buffer: u64) -> TcpSpec {
     TcpSpec {
-        frame: Span(500_000),
-        segment: Span(800_000),
-        read: Span(0),
+        frame: 3300,
+        segment: 5280,
+        read: 0,
         piece: 200,
         line: 0,
         head: Size(256),
-        interrupt: Span(0),
-        wake: Span(0),
+        interrupt: 0,
+        wake: 0,
         poll_budget: 64,
         merge: Size(64 << 10),
         receive_buffer: Size(buffer * PAYLOAD),
@@ -46,7 +47,7 @@ fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
     let (choice, mut p) = (r.choose(Time::ZERO), Program::default());
     match choice {
         Choice::Poll => r.poll(s, &mut p, &mut Plain),
-        Choice::Copy => r.copy(s, &mut p, ((5_000_000, 2048), Span(0)), &mut Plain),
+        Choice::Copy => r.copy(s, &mut p, ((5_000_000, 2048), 0), &mut Plain),
         Choice::Release => r.release(s, &mut p, &mut Plain),
         _ => {}
     }
@@ -73,11 +74,11 @@ fn acknowledgements_wait_while_recv_holds_the_socket() {
     (2..5).for_each(|n| land(&mut r, n));
     let (choice, ops) = step(&mut r, &s);
     assert_eq!((choice, r.merged()), (Choice::Poll, &[][..]));
-    assert!(!ops.contains(&Op::Stall(s.segment.0)), "the protocol waits as well");
+    assert!(!ops.contains(&Op::Compute(s.segment)), "the protocol waits as well");
     assert_eq!(step(&mut r, &s).0, Choice::Copy);
     let (choice, ops) = step(&mut r, &s);
     assert_eq!(choice, Choice::Release, "the queue has run dry");
-    assert!(ops.contains(&Op::Stall(s.segment.0)));
+    assert!(ops.contains(&Op::Compute(s.segment)));
     assert_eq!(r.merged(), [Merged { from: 2, to: 5, next: 5, marked: 0 }]);
     r.check().expect("balanced");
 }

@@ -1,0 +1,270 @@
+//! The network of TCP receivers: senders beyond the wire, the NIC, and what the host tells and does about its congestion.
+
+use super::Host;
+use crate::app::AppSpec;
+use crate::config::scenario::PeripheralSpec;
+use crate::config::Scenario;
+use crate::core::Op;
+use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
+use crate::device::response::Responder;
+use crate::kernel::{Event, Time};
+use crate::memory::LINE;
+use crate::meter::drops::Ledger;
+use crate::meter::Values;
+use crate::stack::tcp::{Layout, Received, Receiver, TcpReceiver};
+use crate::stack::{Notice, Thread};
+use crate::traffic::dctcp::Senders;
+
+/// Weight of a frame's look at the IIO in the average (hostCC's for occupancy).
+const WEIGHT: f64 = 1.0 / 8.0;
+
+/// Connections, one to each core of a tenant.
+#[derive(Clone)]
+pub struct Network {
+    pub tenant: usize,
+    /// The host's cores that the tenant has.
+    pub cores: Vec<u16>,
+    pub senders: Senders,
+    /// Bytes of payload in a segment, and of its frame in memory.
+    payload: u64,
+    frame: u64,
+    /// IIO entries from which on the host marks, and those in use on average.
+    host_mark: Option<u32>,
+    held: f64,
+    responder: Option<Responder>,
+    /// At the start of the window: frames counted, segments copied, segments sent again.
+    before: (NicCounts, u64, u64, u64),
+}
+
+/// The tenant that receives and its NIC.
+pub fn parts(s: &Scenario) -> Option<(usize, &EthernetSpec)> {
+    let tenant = s.tenants.iter().position(|t| matches!(t.app, AppSpec::TcpReceive(_)))?;
+    let nic = s.peripherals.iter().find_map(|p| match p {
+        PeripheralSpec::Ethernet(e) => Some(e),
+        _ => None,
+    })?;
+    Some((tenant, nic))
+}
+
+/// The thread of one of its cores.
+pub fn receiver(s: &Scenario) -> Option<TcpReceiver> {
+    let (_, nic) = parts(s)?;
+    let costs = s.platform.tcp.as_ref()?;
+    let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
+    let r = Receiver::new(costs, layout, nic.payload(), nic.moderation.into(), nic.moderation_frames);
+    Some(TcpReceiver::new(costs.clone(), r))
+}
+
+/// The next frame that is wholly in memory, and its queue: the kernel takes what has landed.
+fn received(nic: &mut Nic) -> Option<(usize, Received)> {
+    let id = nic.landed()?;
+    let (p, at) = (*nic.packet(id), nic.offset(id));
+    let queue = usize::from(p.queue);
+    let taken = nic.take(queue);
+    debug_assert_eq!(taken, Some(id), "frames of a queue overtake each other");
+    nic.packet(id).done = true;
+    nic.release(id);
+    let r = Received { seq: p.key as u32, marked: p.marked, completion: p.completion, at, last: false };
+    Some((queue, r))
+}
+
+impl Network {
+    pub fn new(s: &Scenario, cores: &[u16]) -> Option<Network> {
+        let (tenant, nic) = parts(s)?;
+        let edge = receiver(s).map_or(0, |r| r.receiver.first_edge());
+        let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
+        let flows = cores.len() as u8;
+        let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
+        Some(Network {
+            tenant,
+            cores: cores.to_vec(),
+            senders,
+            payload: nic.payload(),
+            frame: nic.frame_bytes(),
+            host_mark: nic.host_mark,
+            held: 0.0,
+            responder: nic.host_response.clone().map(Responder::new),
+            before: Default::default(),
+        })
+    }
+
+    /// Whether a frame that finds `held` IIO entries in use is to be marked.
+    fn host_congested(&mut self, held: u32) -> bool {
+        self.held += WEIGHT * (f64::from(held) - self.held);
+        self.host_mark.is_some_and(|mark| self.held >= f64::from(mark))
+    }
+
+    fn again(&self) -> u64 {
+        self.senders.flows.iter().map(|f| f.retransmitted).sum()
+    }
+}
+
+impl Host {
+    /// The receivers of the network's tenant.
+    fn receivers(&self) -> impl Iterator<Item = &Receiver> {
+        self.cores.iter().filter_map(|c| match &c.thread {
+            Thread::Tcp(t) => Some(&t.receiver),
+            _ => None,
+        })
+    }
+
+    fn copied(&self) -> u64 {
+        self.receivers().map(|r| u64::from(r.copied)).sum()
+    }
+
+    /// Payload that applications have, in bytes.
+    pub(super) fn delivered_bytes(&self) -> u64 {
+        self.network.as_ref().map_or(0, |n| self.copied() * n.payload)
+    }
+
+    /// Caches without timing: the structures of all pages have been written when the pages were handed to the NIC.
+    pub(super) fn warm_network(&mut self) {
+        let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
+        let Some(nic) = iio.look_at_nic() else { return };
+        let cores: Vec<_> = tcp.cores.iter().enumerate().map(|(i, c)| (*c, nic.structures(i))).collect();
+        for (core, lines) in cores {
+            let p = &mut self.machine.cpus[usize::from(core)].program;
+            p.ops.clear();
+            p.push(Op::Store { line: lines.start, lines: (lines.end - lines.start) as u32 });
+            self.execute_at_once(core);
+        }
+    }
+
+    pub(super) fn start_network(&mut self) {
+        if let Some(tcp) = &mut self.network {
+            tcp.senders.start(&mut self.machine.cal, self.machine.now);
+        }
+    }
+
+    pub(super) fn stop_network(&mut self) {
+        if let Some(tcp) = &mut self.network {
+            tcp.senders.stopped = true;
+        }
+    }
+
+    /// Events of the network.
+    pub(super) fn on_network(&mut self, e: Event) {
+        let now = self.machine.now;
+        let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
+        match e {
+            Event::Emit(port) => tcp.senders.on_emit(&mut self.machine.cal, port.into(), now),
+            Event::Ack => tcp.senders.on_ack(&mut self.machine.cal, now),
+            Event::Probe(flow) => tcp.senders.on_probe(&mut self.machine.cal, flow.into(), now),
+            Event::Segment => {
+                let s = tcp.senders.arriving();
+                let Some((port, _)) = iio.nic() else { return };
+                let congested = tcp.host_congested(iio.held_writes(port));
+                let Some((_, nic)) = iio.nic() else { return };
+                let bytes = nic.counts.delivered * tcp.frame;
+                let frame = Packet {
+                    flow: s.flow.into(),
+                    key: s.seq.into(),
+                    marked: s.marked || congested,
+                    wire_bytes: tcp.frame as u32,
+                    lines: tcp.frame.div_ceil(LINE) as u16,
+                    uses: 1,
+                    ..Packet::default()
+                };
+                // What is lost here the senders find out by themselves.
+                let _ = iio.arrive(&mut self.machine.cal, frame, now);
+                let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
+                if let Some(delay) = delay {
+                    self.hold_back(delay);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// From now on misses of applications that do not receive wait longer for a line fill buffer.
+    fn hold_back(&mut self, delay: Time) {
+        let receivers = self.network.as_ref().map(|t| t.tenant);
+        for (c, cpu) in self.cores.iter().zip(&mut self.machine.cpus) {
+            let tenant = usize::from(c.tenant);
+            if tenant < self.apps.len() && Some(tenant) != receivers {
+                cpu.hold_back(delay);
+            }
+        }
+    }
+
+    /// Frames that are wholly in memory come to their cores' notice.
+    pub(super) fn frames_landed(&mut self) {
+        while let Some((queue, received)) =
+            self.machine.iio.as_mut().and_then(|i| i.nic()).and_then(|(_, n)| received(n))
+        {
+            let Some(network) = &self.network else { return };
+            let core = network.cores[queue];
+            self.notify(core.into(), Notice::Frame(received));
+        }
+    }
+
+    pub(super) fn restart_network(&mut self) {
+        let (copied, now) = (self.copied(), self.machine.now);
+        let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
+        let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
+        tcp.before = (counts, copied, tcp.again(), tcp.senders.sent);
+        tcp.senders.restart_meters(now);
+        if let Some(r) = &mut tcp.responder {
+            r.restart_meters(self.machine.now);
+        }
+    }
+
+    /// Sets the metrics of TCP receivers.
+    pub(super) fn network_metrics(&self, v: &mut Values) {
+        let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
+        let Some(nic) = iio.look_at_nic() else { return };
+        let span = (self.machine.now - self.window.start).0.max(1) as f64;
+        let (counts, copied, again, sent) = tcp.before.clone();
+        v.set("net_gbs", (self.copied() - copied) as f64 * tcp.payload as f64 / span * 1e3);
+        let lost = nic.drops.count() as f64;
+        v.set("drops", lost);
+        v.set("packet_loss", lost / (nic.counts.offered - counts.offered) as f64);
+        v.set("nic_buffer_peak_kb", nic.peak() as f64 / 1024.0);
+        v.set("tcp_retransmits", (tcp.again() - again) as f64 / (tcp.senders.sent - sent) as f64);
+        let (rtt, window, alpha) = tcp.senders.state();
+        v.set("tcp_rtt_us", rtt / 1e3);
+        v.set("tcp_cwnd", window);
+        v.set("dctcp_alpha", alpha);
+        if let Some(r) = &tcp.responder {
+            v.set("host_level", r.mean_level());
+        }
+        let sum = |f: fn(&Receiver) -> Time| self.receivers().map(|r| f(r).0).sum::<u64>() as f64;
+        let cpu = &self.machine.cpus[usize::from(tcp.cores[0])];
+        let calls: f64 = self.receivers().map(|r| cpu.compute_time(r.busy.calls).0 as f64).sum();
+        let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
+        let busy = poll + copy + calls + sum(|r| r.busy.release);
+        v.set("net_busy", busy / span);
+        v.set("net_copy_share", copy / busy);
+        v.set("net_poll_share", poll / busy);
+        let reads = self.machine.mem.stats.tenants.get(tcp.tenant).map_or(0, |t| t.llc_misses);
+        v.set("mem_net_read_gbs", reads as f64 * LINE as f64 / span * 1e3);
+    }
+
+    /// What the network has lost.
+    pub(super) fn network_drops(&self) -> impl Iterator<Item = &Ledger> {
+        self.network.iter().map(|t| &t.senders.drops)
+    }
+
+    /// # Errors
+    /// One sentence about segments that are not conserved.
+    pub(super) fn check_network(&self) -> Result<(), String> {
+        let Some(tcp) = &self.network else { return Ok(()) };
+        tcp.senders.check()?;
+        let mut kept = 0;
+        for r in self.receivers() {
+            r.check()?;
+            let (in_order, waiting) = r.holds();
+            kept += u64::from(in_order) + waiting + r.duplicates;
+        }
+        let counts =
+            self.machine.iio.as_ref().and_then(|i| i.look_at_nic()).map(|n| n.counts.clone()).unwrap_or_default();
+        if counts.delivered != kept {
+            return Err(format!("{} frames were delivered, the kernel knows of {kept}", counts.delivered));
+        }
+        let out = counts.offered + tcp.senders.on_wire() + tcp.senders.drops.ever();
+        if tcp.senders.sent != out {
+            return Err(format!("{} segments were sent, {out} are accounted for", tcp.senders.sent));
+        }
+        Ok(())
+    }
+}

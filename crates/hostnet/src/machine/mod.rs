@@ -1,0 +1,236 @@
+//! A machine: memory, cores and devices on one calendar, with one pump.
+//!
+//! The pump does what hardware does by itself and hands the rest to whoever runs on top, as a [`Signal`]:
+//!
+//! ```text
+//!   calendar --event--> Machine::handle --Signal--> roles of a host, a directed test, a ladder, a contract suite
+//!       ^                    |                          |
+//!       +----- new events ---+------ new programs ------+
+//! ```
+//!
+//! Several machines can share a calendar: see [`World`].
+
+mod at_once;
+mod world;
+
+pub use world::World;
+
+use crate::core::{Cpu, Retired};
+use crate::device::iio::Iio;
+use crate::device::nic::{Nic, NicSpec};
+use crate::kernel::units::Span;
+use crate::kernel::{Event, Events, Time};
+use crate::memory::{Agent, Memory, Sweep};
+use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
+
+/// What the hardware tells whoever runs on top of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Signal {
+    /// The core has come to the end of its program.
+    CoreFree(u16),
+    /// Side effects of the core are due: take them with [`Machine::retired`].
+    Retired(u16),
+    /// A packet is visible to the core.
+    Delivered(u16),
+    /// The core is interrupted: a thread that sleeps goes on.
+    Interrupt(u16),
+    /// A line that the core watches has been written by another agent, or taken away.
+    Line(u16),
+    /// The packet's reply is on the wire.
+    Sent(u32),
+    /// The device on `port` has moved `lines` lines.
+    Moved { port: u16, lines: u16 },
+    /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.answered`.
+    Answer(u32),
+    /// An event that is nobody's in the machine: traffic, the network, timers and control loops.
+    Outside(Event),
+}
+
+/// Memory, cores and devices of one host, and the time.
+#[derive(Clone)]
+pub struct Machine {
+    pub cal: Events,
+    /// The time of the event that is being handled.
+    pub now: Time,
+    pub mem: Memory,
+    pub cpus: Vec<Cpu>,
+    pub nic: Nic,
+    pub iio: Option<Iio>,
+    /// Stands below all devices.
+    pub placement: Placement,
+    /// Without devices of its own, whoever runs on top gets the answers to what devices ask.
+    bare: bool,
+}
+
+impl Machine {
+    pub fn new(mem: Memory, cpus: Vec<Cpu>, nic: Nic, iio: Option<Iio>, placement: Placement) -> Machine {
+        let mut m = Machine { cal: Events::default(), now: Time::ZERO, mem, cpus, nic, iio, placement, bare: false };
+        m.cpus.iter_mut().for_each(|c| c.reach_devices_in(m.nic.notify));
+        m
+    }
+
+    /// A machine without devices.
+    pub fn bare(mem: Memory, cpus: Vec<Cpu>) -> Machine {
+        let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0) };
+        let placement = PlacementSpec {
+            policy: Policy::Dma,
+            ways: 0,
+            sweep_rx: false,
+            sweep_tx: SweepTx::None,
+            iat: None,
+            resq: false,
+        };
+        let placement = Placement::new(&placement);
+        Machine { bare: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }
+    }
+
+    /// Takes the next event and advances the time to it.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<Event> {
+        let (at, e) = self.cal.pop()?;
+        self.now = at;
+        Some(e)
+    }
+
+    /// Handles events until one concerns whoever runs on top; None when no event is left.
+    #[inline]
+    pub fn next_signal(&mut self) -> Option<Signal> {
+        while let Some(e) = self.pop() {
+            if let Some(s) = self.handle(e) {
+                return Some(s);
+            }
+        }
+        None
+    }
+
+    /// Handles what is left, for machines whose signals nobody needs.
+    pub fn settle(&mut self) {
+        while let Some(s) = self.next_signal() {
+            if let Signal::Answer(id) = s {
+                self.mem.answered(&mut self.cal, id, self.now);
+            }
+        }
+    }
+
+    /// The one dispatch of events: does what hardware does by itself.
+    #[inline(always)]
+    pub fn handle(&mut self, e: Event) -> Option<Signal> {
+        let now = self.now;
+        match e {
+            Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
+            Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
+            Event::Fill(id) => return self.on_fill(id),
+            Event::Tlp(port) => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
+                }
+            }
+            Event::Turn { port, way } => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_turn(&mut self.cal, port.into(), way, now);
+                }
+            }
+            Event::Completed(job) => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_completed(&mut self.cal, job, now);
+                }
+            }
+            Event::Core(c) => return Some(Signal::CoreFree(c)),
+            Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
+            Event::Wake(c) => return Some(Signal::Line(c)),
+            Event::Retire(c) => return Some(Signal::Retired(c)),
+            Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
+            Event::Delivered(id) => return Some(Signal::Delivered(self.nic.on_delivered(id) as u16)),
+            Event::Freed(id) => {
+                let p = *self.nic.packet(id);
+                self.mem.consumed(p.line, p.lines.into());
+                self.nic.release(id);
+                self.nic.replenish(p.queue.into(), 1, now);
+            }
+            Event::NicTx(id) => {
+                if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now) {
+                    return Some(Signal::Sent(id));
+                }
+            }
+            Event::Sweep { high, low, count, op } => {
+                let line = u64::from(high) << 32 | u64::from(low);
+                for l in line..line + u64::from(count) {
+                    self.mem.on_sweep(&mut self.cal, l, Sweep::from_u8(op), now);
+                }
+            }
+            Event::Arrival(_)
+            | Event::Emit(_)
+            | Event::Segment
+            | Event::Ack
+            | Event::Probe(_)
+            | Event::Timer(_)
+            | Event::Epoch
+            | Event::Sample
+            | Event::Background => return Some(Signal::Outside(e)),
+        }
+        None
+    }
+
+    /// A transaction is answered: its agent goes on.
+    #[inline(always)]
+    fn on_fill(&mut self, id: u32) -> Option<Signal> {
+        let now = self.now;
+        let t = self.mem.request(id);
+        if self.bare && (t.agent != Agent::Core || t.who as usize >= self.cpus.len()) {
+            return Some(Signal::Answer(id));
+        }
+        let t = self.mem.answered(&mut self.cal, id, now);
+        match t.agent {
+            Agent::Background => {}
+            Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),
+            Agent::Io => {
+                let iio = self.iio.as_mut()?;
+                iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
+                return Some(Signal::Moved { port: iio.port_of(&t) as u16, lines: 1 });
+            }
+            Agent::Core => {
+                let c = t.who as usize;
+                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
+                self.ends(c, end);
+            }
+        }
+        None
+    }
+
+    /// A core's program ends at `end`, if that is known.
+    #[inline]
+    fn ends(&mut self, core: usize, end: Option<Time>) {
+        if let Some(t) = end {
+            self.cal.push(t.max(self.now), Event::Core(core as u16));
+        }
+    }
+
+    /// Starts the program in `core`'s buffer now; [`Signal::CoreFree`] tells its end.
+    #[inline]
+    pub fn start(&mut self, core: usize) {
+        let end = self.cpus[core].start(&mut self.mem, &mut self.cal, self.now);
+        self.ends(core, end);
+    }
+
+    /// When something that leaves a core now reaches the home agent.
+    #[inline]
+    pub fn at_home(&self) -> Time {
+        self.now + self.mem.lat.l1 + self.mem.lat.l2 + self.mem.lat.noc
+    }
+
+    /// The next side effect of `core` that is due now. Cache maintenance is on its way by then.
+    #[inline]
+    pub fn retired(&mut self, core: usize) -> Option<Retired> {
+        let r = self.cpus[core].retired(&mut self.cal, self.now)?;
+        if let Retired::Maintain { line, lines, op } = r {
+            if Sweep::from_u8(op) == Sweep::Sweep {
+                self.mem.stats.clsweeps += u64::from(lines);
+                // A sweep that finds the next instance in place of this one is a race.
+                self.mem.consumed(line, lines.into());
+            }
+            let home = self.at_home();
+            self.cal.push(home, Event::sweep(line, lines, op));
+        }
+        Some(r)
+    }
+}

@@ -1,0 +1,143 @@
+//! Several machines on one calendar.
+//!
+//! Events carry no machine: the calendar keeps a *lane* beside each, the number of the machine that it is for. What a machine
+//! posts while it handles an event goes to its own lane; [`Calendar::push_to`](crate::kernel::Calendar::push_to) posts to
+//! another's, for what crosses a wire. Events leave in the order of time, then of lanes, then of their coming: whatever the
+//! machines do, a world's order depends on nothing else.
+//!
+//! The calendar is lent to the machine at work, so that one machine alone has it to itself and pays nothing for worlds.
+
+use super::{Machine, Signal};
+use crate::kernel::Events;
+use std::mem::swap;
+
+/// Machines, or hosts that have one each, on one calendar.
+pub struct World<M> {
+    pub members: Vec<M>,
+    cal: Events,
+    /// The member that has the calendar.
+    at_work: Option<usize>,
+}
+
+impl<M: AsMut<Machine>> World<M> {
+    /// A world of up to 256 members. What they have on calendars of their own goes over to the common one.
+    ///
+    /// # Panics
+    /// With more members than lanes.
+    pub fn new(mut members: Vec<M>) -> World<M> {
+        assert!(members.len() <= 1 << 8, "{} members are more than the calendar's lanes", members.len());
+        let mut cal = Events::default();
+        for (lane, m) in members.iter_mut().enumerate() {
+            let own = &mut m.as_mut().cal;
+            while let Some((at, e)) = own.pop() {
+                cal.push_to(lane as u8, at, e);
+            }
+            *own = Events::default();
+        }
+        World { members, cal, at_work: None }
+    }
+
+    /// Handles the next event; the member that it was for, with what it says to whoever runs on top. That member has the
+    /// calendar until the next call.
+    pub fn step(&mut self) -> Option<(usize, Option<Signal>)> {
+        let from = match self.at_work {
+            Some(i) => &mut self.members[i].as_mut().cal,
+            None => &mut self.cal,
+        };
+        let (at, e) = from.pop()?;
+        let to = usize::from(from.lane());
+        self.lend(to);
+        let m = self.members[to].as_mut();
+        m.now = at;
+        Some((to, m.handle(e)))
+    }
+
+    /// Gives the calendar to member `to`, who may then post.
+    pub fn lend(&mut self, to: usize) {
+        if self.at_work == Some(to) {
+            return;
+        }
+        if let Some(i) = self.at_work.take() {
+            swap(&mut self.cal, &mut self.members[i].as_mut().cal);
+        }
+        swap(&mut self.cal, &mut self.members[to].as_mut().cal);
+        self.members[to].as_mut().cal.set_lane(to as u8);
+        self.at_work = Some(to);
+    }
+}
+
+impl AsMut<Machine> for Machine {
+    fn as_mut(&mut self) -> &mut Machine {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::scenario::Platform;
+    use crate::kernel::{Clock, Event, Stream, Time};
+    use crate::memory::region::AddressMap;
+    use crate::memory::Memory;
+
+    fn machine() -> Machine {
+        let p: Platform = toml::from_str(include_str!("../../../../platforms/sim24.toml")).unwrap();
+        let clock = Clock::from_hz(p.core.clock.0);
+        let mem = Memory::new(&p.caches, &p.memory, clock, 0, vec![1], AddressMap::default());
+        Machine::bare(mem.unwrap(), Vec::new())
+    }
+
+    /// Timers at random times, some of them at the same, on each of two machines.
+    fn timers(seed: u64) -> Vec<(Time, u32)> {
+        let mut dice = Stream::new(seed, "timers", 0);
+        (0..500).map(|i| (Time(dice.below(200) * 1_000), i)).collect()
+    }
+
+    fn run(world: &mut World<Machine>) -> Vec<(Time, usize, u32)> {
+        let mut seen = Vec::new();
+        while let Some((i, s)) = world.step() {
+            let Some(Signal::Outside(Event::Timer(n))) = s else { panic!("{s:?}") };
+            let m = &mut world.members[i];
+            seen.push((m.now, i, n));
+            // Some timers cause one more, on the same machine and on the other.
+            if n % 7 == 0 && n < 500 {
+                m.cal.push(m.now + Time(700), Event::Timer(n + 1000));
+                m.cal.push_to(1 - i as u8, m.now + Time(700), Event::Timer(n + 2000));
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn two_machines_in_one_world_go_on_in_order_of_time_then_of_machines_then_of_coming() {
+        let mut both = [machine(), machine()];
+        for (m, seed) in both.iter_mut().zip([1, 2]) {
+            timers(seed).into_iter().for_each(|(at, n)| m.cal.push(at, Event::Timer(n)));
+        }
+        let seen = run(&mut World::new(both.into()));
+        assert_eq!(seen.len(), 2 * (500 + 72 * 2));
+        assert!(seen.windows(2).all(|w| (w[0].0, w[0].1) <= (w[1].0, w[1].1)), "time, then machine");
+        for lane in 0..2 {
+            let first = |n: u32| n < 1000;
+            let mut of = timers(lane as u64 + 1);
+            of.sort_by_key(|t| t.0); // stable: those of one instant stay in the order of their coming
+            let own: Vec<_> = seen.iter().filter(|s| s.1 == lane && first(s.2)).map(|s| (s.0, s.2)).collect();
+            assert_eq!(own, of);
+        }
+        // What a machine posts for the other comes there, as late as its own.
+        let at = |lane: usize, n: u32| seen.iter().find(|s| s.1 == lane && s.2 == n).map(|s| s.0);
+        assert!((0..500).step_by(7).all(|n| at(0, n + 1000) == at(1, n + 2000) && at(1, n + 1000) == at(0, n + 2000)));
+        assert!((0..500).step_by(7).all(|n| at(0, n + 1000) == at(0, n).map(|t| t + Time(700))));
+    }
+
+    #[test]
+    fn a_machine_behaves_in_a_world_as_alone() {
+        let mut alone = machine();
+        timers(3).into_iter().for_each(|(at, n)| alone.cal.push(at, Event::Timer(n)));
+        let mut world = World::new(vec![alone.clone(), machine()]);
+        let seen: Vec<_> = std::iter::from_fn(|| world.step()).collect();
+        let expected: Vec<_> = std::iter::from_fn(|| alone.next_signal()).map(|s| (0, Some(s))).collect();
+        assert_eq!(seen, expected);
+        assert_eq!(world.members[0].now, alone.now);
+    }
+}

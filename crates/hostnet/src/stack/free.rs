@@ -1,0 +1,16 @@
+//! Applications that nobody asks for anything: their core runs one batch of operations after another.
+
+use super::{Ctx, Software, Step};
+
+#[derive(Clone, Default)]
+pub struct FreeRunning;
+
+impl Software for FreeRunning {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        c.program.ops.clear();
+        let Some(app) = c.app.as_mut().filter(|_| !c.stopped) else { return Step::Idle };
+        let Some(operations) = app.free_run(c.local, c.rng, c.program) else { return Step::Idle };
+        c.tally.operations[c.tenant] += u64::from(operations);
+        Step::Run
+    }
+}

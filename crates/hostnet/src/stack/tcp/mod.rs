@@ -1,0 +1,140 @@
+//! The kernel's TCP receive path as a thread: a core that interrupts and an application share.
+
+mod receiver;
+
+pub use receiver::{Layout, Places, Received, Receiver};
+
+use super::{Ctx, Notice, Software, Step, Wakes};
+use crate::app::App;
+use crate::device::nic::Nic;
+use crate::kernel::units::Size;
+use crate::kernel::Time;
+use crate::memory::LINE;
+use crate::traffic::dctcp::Ack;
+use receiver::Choice;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the kernel's receive path costs beside the memory accesses that are simulated (completions, headers, payload), in
+/// instructions where nothing else is said.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpSpec {
+    /// A frame in the driver, in the allocator of pages and in GRO.
+    pub frame: u32,
+    /// A merged segment: socket buffers, protocol, acknowledgement.
+    pub segment: u32,
+    /// A `recv` call: system call and scheduler.
+    pub read: u32,
+    /// Instructions before each piece of a copy, the start-up of the string instruction among them. A piece ends with its
+    /// page; a frame's head is one.
+    pub piece: u32,
+    /// Instructions that copy a line, beside a load and a store.
+    pub line: u32,
+    /// A frame's beginning, which the driver copies to the socket buffer.
+    pub head: Size,
+    /// An interrupt and the start of polling.
+    pub interrupt: u32,
+    /// Waking the application that waits in `recv`.
+    pub wake: u32,
+    /// Frames that one poll takes at most (NAPI weight).
+    pub poll_budget: u32,
+    /// Payload that GRO merges at most.
+    pub merge: Size,
+    /// What a socket may hold (`tcp_rmem`, its tuning off). Half of what is free is offered as window
+    /// (`tcp_adv_win_scale` = 1), the rest is for what the kernel needs beside payload.
+    pub receive_buffer: Size,
+}
+
+impl TcpSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if self.head.0 < LINE || self.head.0 % LINE != 0 || self.head.0 > 576 {
+            return Err(format!("head = \"{}\" is not a multiple of 64 B up to 576 B", self.head));
+        }
+        if self.poll_budget == 0 || self.poll_budget > 1024 {
+            return Err(format!("poll_budget = {} is not within 1 to 1024", self.poll_budget));
+        }
+        for (key, s, least) in [("merge", self.merge, 9600), ("receive_buffer", self.receive_buffer, 4 * 9600)] {
+            if s.0 < least || s.0 > 1 << 30 {
+                return Err(format!("{key} = \"{s}\" is not within {least} B to 1 GiB"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A queue's frames in memory.
+struct Frames<'a> {
+    nic: &'a mut Nic,
+    queue: usize,
+}
+
+impl Places for Frames<'_> {
+    fn line(&mut self, at: u64) -> u64 {
+        self.nic.line(self.queue, at)
+    }
+    fn structure(&mut self, at: u64) -> u64 {
+        self.nic.structure(self.queue, at)
+    }
+}
+
+/// One core of the receiving tenant, with one connection and the NIC's queue for it.
+#[derive(Clone)]
+pub struct TcpReceiver {
+    costs: TcpSpec,
+    pub receiver: Receiver,
+}
+
+impl TcpReceiver {
+    pub fn new(costs: TcpSpec, receiver: Receiver) -> TcpReceiver {
+        TcpReceiver { costs, receiver }
+    }
+}
+
+impl Software for TcpReceiver {
+    /// The core ends a phase and begins the next.
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
+        let (r, costs, queue) = (&mut self.receiver, &self.costs, c.local);
+        let (opened, descriptors) = r.end(c.now);
+        nic.replenish(queue, descriptors, c.now);
+        let (next, edge) = if opened || !r.merged().is_empty() { r.tell() } else { (0, 0) };
+        if let Some(senders) = &mut c.senders {
+            let flow = queue as u8;
+            for m in r.merged() {
+                let ack = Ack { flow, next: m.next, from: m.from, to: m.to, edge, marked: m.marked };
+                senders.acknowledge(c.cal, ack, c.now);
+            }
+            if opened {
+                let ack = Ack { flow, next, from: next, to: next, edge, marked: 0 };
+                senders.acknowledge(c.cal, ack, c.now);
+            }
+        }
+        let choice = if c.stopped { Choice::Nothing } else { r.choose(c.now) };
+        c.program.ops.clear();
+        let mut frames = Frames { nic, queue };
+        match choice {
+            Choice::Poll => r.poll(costs, c.program, &mut frames),
+            Choice::Copy => {
+                let Some(App::TcpReceive(app)) = &c.app else { return Step::Idle };
+                r.copy(costs, c.program, (app.buffer(queue), app.between), &mut frames);
+            }
+            Choice::Release => r.release(costs, c.program, &mut frames),
+            Choice::Until(at) => return Step::Until(at),
+            Choice::Nothing => return Step::Idle,
+        }
+        r.since = c.now;
+        Step::Run
+    }
+
+    fn notify(&mut self, what: Notice, now: Time) -> Wakes {
+        let Notice::Frame(f) = what else { return Wakes::Not };
+        self.receiver.landed(f, now).map_or(Wakes::Not, Wakes::At)
+    }
+
+    fn restart_meters(&mut self, now: Time) {
+        self.receiver.restart_meters(now);
+    }
+}
