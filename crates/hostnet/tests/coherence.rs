@@ -95,10 +95,11 @@ impl World {
                 self.act(agent, what, at);
             }
             if let Event::Cha(id) = e {
-                self.order.push((self.rig.m.mem.txn_of(id).who, false));
+                self.order.push((self.rig.m.mem.request(id).who, false));
             }
-            if let Some(Signal::Answer(id)) = self.rig.m.handle(e) {
-                let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
+            let signal = self.rig.m.handle(e);
+            let (mem, cal) = (&mut self.rig.m.mem, &mut self.rig.m.cal);
+            if let Some(Signal::Answer(id)) = signal {
                 let t = mem.answered(cal, id, now);
                 self.order.push((t.who, true));
                 if t.agent == Agent::Core && matches!(t.op, Op::Read | Op::Own) {
@@ -112,7 +113,6 @@ impl World {
                     }
                 }
             }
-            let mem = &self.rig.m.mem;
             let newest = mem.version(self.line);
             if self.history.last().is_some_and(|h| h.1 != newest) {
                 self.history.push((now, newest));

@@ -195,37 +195,6 @@ fn t11_a_host_that_responds_gives_the_network_its_target() {
     assert!(get(&answered, "t1_mops") < get(&deaf, "t1_mops"), "at the cost of those that store");
 }
 
-/// What the kernel costs is instructions: 39,600 for a frame, a 14.6th of a recv and a select of 8316, 4.2 pieces of 200 and 137
-/// lines of 6 to copy it. At half of the clock they take twice as long; but those that copy may hide behind the lines that they
-/// wait for. The private caches' share of what goes to memory is less than 0.2 us.
-#[test]
-fn t12_a_slower_core_takes_longer_for_the_same_instructions() {
-    let each = |clock: &str| {
-        let more = format!("[override.tcp]\nframe = 39600\nsegment = 0\n[override.core]\nclock = \"{clock}\"\n");
-        let o = simulate(&text(1, "", "", &more).replace("600 us", "6 ms"));
-        PAYLOAD / get(&o, "net_gbs") * get(&o, "net_busy")
-    };
-    let (kernel, copies) = (39_600.0 + 8_316.0 / 14.6, 4.2 * 200.0 + 137.0 * 6.0);
-    let [least, most] = [kernel, kernel + copies].map(|instructions| instructions / 2.0 / 3.3);
-    let (fast, slow) = (each("3.3 GHz"), each("1.65 GHz"));
-    assert!(
-        (least..most + 200.0).contains(&(slow - fast)),
-        "{slow} - {fast} ns, of which {least} to {most} are instructions"
-    );
-}
-
-/// With DDIO frames come through the LLC: cores find them there, and memory sees next to nothing of what they read.
-#[test]
-fn t13_ddio_keeps_frames_out_of_memory_until_they_have_been_copied() {
-    let run = |policy: &str| simulate(&text(4, "", "", "").replace("\"dma\"", policy));
-    let (dma, ddio) = (run("\"dma\""), run("\"ddio\"\nways = 2"));
-    near(get(&dma, "mem_net_read_gbs"), get(&dma, "p2m_gbs"), 3e-2, "without DDIO each line is read once");
-    assert!(get(&ddio, "mem_net_read_gbs") < 0.2 * get(&ddio, "p2m_gbs"), "{} GB/s", get(&ddio, "mem_net_read_gbs"));
-    near(get(&ddio, "net_gbs"), get(&dma, "net_gbs"), 2e-2, "both take what the link carries");
-    assert!(get(&ddio, "net_busy") < 0.95 * get(&dma, "net_busy"), "frames that are close take less time");
-    assert_eq!(get(&ddio, "packet_loss"), 0.0);
-}
-
 /// With DDIO a frame's lines leave the LLC once, for the device that brought them; cores write back what they copied.
 #[test]
 fn t20_with_ddio_frames_leave_the_llc_as_device_traffic() {
@@ -241,4 +210,35 @@ fn t20_with_ddio_frames_leave_the_llc_as_device_traffic() {
     assert!(get(&o, "mem_c2m_write_gbs") < 0.25 * frames, "{}", get(&o, "mem_c2m_write_gbs"));
     // The core finds in the LLC what has just come.
     assert!(get(&o, "mem_net_read_gbs") < 0.25 * frames, "{}", get(&o, "mem_net_read_gbs"));
+}
+
+/// What the kernel costs is instructions: 39,600 for a frame, 4.2 pieces of 200 and 137 lines of 6 to copy it, and a 14.6th of
+/// a recv and a select of 8316. At half of the clock they take twice as long; so do the cores' and the uncore's share of what
+/// goes to memory, of which a frame has less than 0.5 us.
+#[test]
+fn t12_a_slower_core_takes_longer_for_the_same_instructions() {
+    let each = |clock: &str| {
+        let more = format!("[override.tcp]\nframe = 39600\nsegment = 0\n[override.core]\nclock = \"{clock}\"\n");
+        let o = simulate(&text(1, "", "", &more).replace("600 us", "6 ms"));
+        PAYLOAD / get(&o, "net_gbs") * get(&o, "net_busy")
+    };
+    let instructions = 39_600.0 + 4.2 * 200.0 + 137.0 * 6.0 + 8_316.0 / 14.6;
+    let at_full = instructions / 2.0 / 3.3;
+    let (fast, slow) = (each("3.3 GHz"), each("1.65 GHz"));
+    assert!(
+        (at_full..at_full + 500.0).contains(&(slow - fast)),
+        "{slow} - {fast} ns, of which {at_full} are instructions"
+    );
+}
+
+/// With DDIO frames come through the LLC: cores find them there, and memory sees next to nothing of what they read.
+#[test]
+fn t13_ddio_keeps_frames_out_of_memory_until_they_have_been_copied() {
+    let run = |policy: &str| simulate(&text(4, "", "", "").replace("\"dma\"", policy));
+    let (dma, ddio) = (run("\"dma\""), run("\"ddio\"\nways = 2"));
+    near(get(&dma, "mem_net_read_gbs"), get(&dma, "p2m_gbs"), 3e-2, "without DDIO each line is read once");
+    assert!(get(&ddio, "mem_net_read_gbs") < 0.2 * get(&ddio, "p2m_gbs"), "{} GB/s", get(&ddio, "mem_net_read_gbs"));
+    near(get(&ddio, "net_gbs"), get(&dma, "net_gbs"), 2e-2, "both take what the link carries");
+    assert!(get(&ddio, "net_busy") < 0.95 * get(&dma, "net_busy"), "frames that are close take less time");
+    assert_eq!(get(&ddio, "packet_loss"), 0.0);
 }

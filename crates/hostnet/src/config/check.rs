@@ -96,24 +96,7 @@ fn platform(s: &Scenario) -> Check {
 }
 
 fn placement(s: &Scenario) -> Check {
-    let (p, llc) = (&s.placement, s.platform.caches.llc.ways);
-    if p.policy == Policy::Ddio {
-        positive("placement.ways", p.ways.into())?;
-        need(p.ways <= llc, || format!("placement.ways = {} is more than the LLC's {llc} ways", p.ways))?;
-    }
-    if let Some(i) = &p.iat {
-        need(p.policy == Policy::Ddio, || "placement.iat needs placement.policy = \"ddio\"".into())?;
-        positive("placement.iat.epoch", i.epoch.0)?;
-        need(1 <= i.min_ways && i.min_ways <= i.max_ways && i.max_ways <= llc, || {
-            format!(
-                "placement.iat.min_ways = {} and max_ways = {} must satisfy 1 <= min <= max <= {llc}",
-                i.min_ways, i.max_ways
-            )
-        })?;
-        need(i.shrink_below <= i.grow_above, || {
-            format!("placement.iat.shrink_below = {} is above grow_above = {}", i.shrink_below, i.grow_above)
-        })?;
-    }
+    Policy::check(&s.placement, s.platform.caches.llc.ways)?;
     policy_has_a_device(s)?;
     let r = &s.rings;
     need(r.rx_buffers.is_power_of_two(), || {

@@ -7,6 +7,7 @@ use crate::kernel::units::{Bandwidth, Size};
 use crate::kernel::{Events, Time};
 use crate::memory::Tag;
 use crate::meter::drops::Ledger;
+use crate::placement::DeviceKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -108,8 +109,8 @@ pub struct Piece {
 /// read; either way goes on while the other waits.
 #[derive(Clone)]
 pub enum Endpoint {
-    Ssd(Ssd),
-    Roce(Roce),
+    Ssd(Box<Ssd>),
+    Roce(Box<Roce>),
     Nic(Box<Nic>),
 }
 
@@ -149,6 +150,14 @@ impl Endpoint {
             Endpoint::Ssd(d) => d.op == way,
             Endpoint::Roce(d) => d.op == way,
             Endpoint::Nic(_) => true,
+        }
+    }
+
+    pub fn kind(&self) -> DeviceKind {
+        match self {
+            Endpoint::Ssd(_) => DeviceKind::Storage,
+            Endpoint::Roce(_) => DeviceKind::Rdma,
+            Endpoint::Nic(_) => DeviceKind::Nic,
         }
     }
 

@@ -22,7 +22,7 @@ use crate::kernel::{Event, Events, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Tag, Txn, LINE};
 use crate::meter::drops::DropCause;
-use crate::placement::{Placement, Transfer};
+use crate::placement::{DeviceKind, Placement, Transfer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -62,19 +62,20 @@ const DOORBELL: u32 = 8;
 struct Want {
     line: u64,
     who: u32,
+    device: DeviceKind,
     tag: Tag,
 }
 
 impl Want {
     fn transfer(&self) -> Transfer {
-        Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.line) }
+        Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.device, self.line) }
     }
 }
 
 impl Piece {
     /// What each of its first `n` lines asks for.
-    fn lines(self, n: u32, who: u32) -> impl Iterator<Item = Want> {
-        (self.line..self.line + u64::from(n)).map(move |line| Want { line, who, tag: self.tag })
+    fn lines(self, n: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
+        (self.line..self.line + u64::from(n)).map(move |line| Want { line, who, device, tag: self.tag })
     }
 }
 
@@ -288,17 +289,18 @@ impl Iio {
 
     /// `Event::Tlp`: the packet on port `p`'s link has arrived, and the device goes on.
     pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, p: usize, now: Time) {
+        let device = self.ports[p].device.kind();
         match self.ports[p].on_wire.take() {
             Some(Tlp::Write(piece, lines)) => {
                 let who = (p as u32) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
-                self.controllers[c].writes.extend(piece.lines(lines, who));
+                self.controllers[c].writes.extend(piece.lines(lines, who, device));
                 self.enter_writes(mem, cal, placement, c, now);
             }
             Some(Tlp::Read { job }) => {
                 let j = self.jobs[job as usize];
                 let c = self.controller_of(p);
-                self.controllers[c].reads.extend(j.piece.lines(j.lines, job));
+                self.controllers[c].reads.extend(j.piece.lines(j.lines, job, device));
                 self.enter_reads(mem, cal, placement, c, now);
             }
             None => {}
@@ -406,7 +408,7 @@ impl Iio {
             let mut moved = 0;
             while moved < lines {
                 let Some((line, n)) = port.device.write_at_once() else { break };
-                let to = placement.write(&Transfer::of(Agent::Io, line));
+                let to = placement.write(&Transfer::of(Agent::Io, port.device.kind(), line));
                 let t = Txn::dma_write(Agent::Io, Class::IoWr, to, line, n as u16, 0, Time::ZERO);
                 mem.dma_at_once(cal, &t);
                 moved += u64::from(n);
@@ -447,15 +449,15 @@ impl Iio {
 
     /// The links and the credits of all ports together, by name.
     pub fn link_readings(&self, now: Time) -> impl Iterator<Item = (&'static str, Reading)> + '_ {
-        let parts: [(&str, fn(&Port, Time) -> Reading); 5] = [
-            ("PCIe up", |p, now| p.up.read(now)),
-            ("PCIe down", |p, now| p.down.read(now)),
-            ("PCIe posted credits", |p, now| p.up.credits(POSTED).read(now)),
-            ("PCIe non-posted credits", |p, now| p.up.credits(NON_POSTED).read(now)),
-            ("PCIe tags", |p, now| p.tags.read(now)),
+        let all = |f: &dyn Fn(&Port) -> Reading| Reading::together(self.ports.iter().map(f));
+        let rows = [
+            ("PCIe up", all(&|p| p.up.read(now))),
+            ("PCIe down", all(&|p| p.down.read(now))),
+            ("PCIe posted credits", all(&|p| p.up.credits(POSTED).read(now))),
+            ("PCIe non-posted credits", all(&|p| p.up.credits(NON_POSTED).read(now))),
+            ("PCIe tags", all(&|p| p.tags.read(now))),
         ];
-        let all = move |f: fn(&Port, Time) -> Reading| Reading::together(self.ports.iter().map(|p| f(p, now)));
-        parts.into_iter().filter_map(move |(name, f)| Some((name, all(f).filter(|r| r.arrival_rate > 0.0)?)))
+        rows.into_iter().filter_map(|(name, r)| Some((name, r.filter(|r| r.arrival_rate > 0.0)?)))
     }
 
     /// Since the restart: lines moved, blocks completed.

@@ -19,7 +19,7 @@ use crate::kernel::{Clock, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
-use crate::placement::{ddio, Placement, Policy};
+use crate::placement::{ddio, Placement};
 use crate::stack::free::FreeRunning;
 use crate::stack::qp::QueuePair;
 use crate::stack::{Tally, Thread};
@@ -119,7 +119,8 @@ impl Host {
         let (tenants, span) = (s.tenants.len(), map.span());
         let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
-        mem.ideal_network = s.placement.policy == Policy::Ideal;
+        let placement = Placement::new(&s.placement);
+        mem.ideal_network = placement.keeps_buffers_apart();
         let ports = devices.len();
         let ethernet = devices.iter().position(|d| matches!(d.0, Endpoint::Nic(_)));
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
@@ -213,12 +214,12 @@ fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>)
             PeripheralSpec::Ssd(spec) => {
                 for _ in 0..spec.count {
                     let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.contiguous);
-                    out.push((Endpoint::Ssd(Ssd::new(spec, pages, rng)), spec.lanes, spec.tags));
+                    out.push((Endpoint::Ssd(Box::new(Ssd::new(spec, pages, rng))), spec.lanes, spec.tags));
                 }
             }
             PeripheralSpec::Roce(spec) => {
                 let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.contiguous);
-                out.push((Endpoint::Roce(Roce::new(spec, pages)), spec.lanes, spec.tags));
+                out.push((Endpoint::Roce(Box::new(Roce::new(spec, pages))), spec.lanes, spec.tags));
             }
             PeripheralSpec::Ethernet(spec) => {
                 let nic = Nic::for_kernel(spec, std::mem::take(&mut queues));

@@ -86,10 +86,7 @@ impl Host {
             match e {
                 Event::NicTx(_) => _ = log.wq_read.get_or_insert(now),
                 Event::Sweep { .. } => log.last_sweep = Some(now),
-                Event::Freed(_) => {
-                    log.freed = Some(now); // of no ring
-                    continue;
-                }
+                Event::Freed(_) => log.freed = Some(now),
                 _ => {}
             }
             match self.machine.handle(e) {

@@ -73,12 +73,12 @@ impl Host {
         self.window = Window::new();
         self.window.start = self.machine.now;
         self.window.nic = self.machine.nic.counts.clone();
+        self.machine.nic.restart_meters(self.machine.now);
         self.window.dram_rows = self.row_counts();
         self.window.dram = self.channels();
         if let Some(iio) = &mut self.machine.iio {
             iio.restart_meters(self.machine.now);
         }
-        self.machine.nic.restart_meters(self.machine.now);
         self.restart_network();
         self.restart_trace();
         self.window.last_sample = (self.machine.now, 0, 0);
@@ -238,9 +238,9 @@ impl Host {
         let columns = [("t_us", "us"), ("throughput_mrps", "Mrps"), ("mem_bw_gbs", "GB/s"), ("rx_lines", "lines")];
         let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
         out.insert("timeline".into(), table(&columns, rows.collect()));
-        out.insert("drops".into(), self.drop_table());
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
+        out.insert("drops".into(), self.drop_table());
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());
         }

@@ -5,7 +5,7 @@ use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Op;
-use crate::device::nic::{EthernetSpec, NicCounts, Packet};
+use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
 use crate::kernel::{Event, Time};
 use crate::memory::LINE;
@@ -53,6 +53,19 @@ pub fn receiver(s: &Scenario) -> Option<TcpReceiver> {
     let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
     let r = Receiver::new(costs, layout, nic.payload(), nic.moderation.into(), nic.moderation_frames);
     Some(TcpReceiver::new(costs.clone(), r))
+}
+
+/// The next frame that is wholly in memory, and its queue: the kernel takes what has landed.
+fn received(nic: &mut Nic) -> Option<(usize, Received)> {
+    let id = nic.landed()?;
+    let (p, at) = (*nic.packet(id), nic.offset(id));
+    let queue = usize::from(p.queue);
+    let taken = nic.take(queue);
+    debug_assert_eq!(taken, Some(id), "frames of a queue overtake each other");
+    nic.packet(id).done = true;
+    nic.release(id);
+    let r = Received { seq: p.key as u32, marked: p.marked, completion: p.completion, at, last: false };
+    Some((queue, r))
 }
 
 impl Network {
@@ -176,16 +189,9 @@ impl Host {
 
     /// Frames that are wholly in memory come to their cores' notice.
     pub(super) fn frames_landed(&mut self) {
-        loop {
-            let Some((_, nic)) = self.machine.iio.as_mut().and_then(|i| i.nic()) else { return };
-            let Some(id) = nic.landed() else { return };
-            let (p, at) = (*nic.packet(id), nic.offset(id));
-            let queue = usize::from(p.queue);
-            let taken = nic.take(queue);
-            debug_assert_eq!(taken, Some(id), "the kernel takes what has landed");
-            nic.packet(id).done = true;
-            nic.release(id);
-            let received = Received { seq: p.key as u32, marked: p.marked, completion: p.completion, at, last: false };
+        while let Some((queue, received)) =
+            self.machine.iio.as_mut().and_then(|i| i.nic()).and_then(|(_, n)| received(n))
+        {
             let Some(network) = &self.network else { return };
             let core = network.cores[queue];
             self.notify(core.into(), Notice::Frame(received));
@@ -193,11 +199,11 @@ impl Host {
     }
 
     pub(super) fn restart_network(&mut self) {
-        let copied = self.copied();
+        let (copied, now) = (self.copied(), self.machine.now);
         let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };
         let counts = iio.nic().map(|(_, n)| n.counts.clone()).unwrap_or_default();
         tcp.before = (counts, copied, tcp.again(), tcp.senders.sent);
-        tcp.senders.restart_meters(self.machine.now);
+        tcp.senders.restart_meters(now);
         if let Some(r) = &mut tcp.responder {
             r.restart_meters(self.machine.now);
         }
@@ -236,7 +242,7 @@ impl Host {
 
     /// What the network has lost.
     pub(super) fn network_drops(&self) -> impl Iterator<Item = &Ledger> {
-        self.network.iter().map(|n| &n.senders.drops)
+        self.network.iter().map(|t| &t.senders.drops)
     }
 
     /// # Errors

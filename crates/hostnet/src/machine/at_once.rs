@@ -5,7 +5,7 @@ use crate::core::{Op, Program};
 use crate::kernel::Time;
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Sweep, Txn};
-use crate::placement::{SweepTx, Transfer};
+use crate::placement::{DeviceKind, SweepTx, Transfer};
 
 impl Machine {
     /// Executes the program in `core`'s buffer; `retired` gets its side effects in their turn.
@@ -62,7 +62,7 @@ impl Machine {
 
     /// The NIC writes `lines` lines of a packet from `line` on.
     pub fn receive_at_once(&mut self, line: u64, lines: u16) {
-        let to = self.placement.write(&Transfer::of(Agent::Nic, line));
+        let to = self.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, line));
         let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, Time::ZERO);
         self.mem.dma_at_once(&mut self.cal, &write);
     }
@@ -70,7 +70,7 @@ impl Machine {
     /// The NIC reads the reply of packet `id` and sweeps it if asked.
     pub fn transmit_at_once(&mut self, id: u32) {
         let p = *self.nic.packet(id);
-        let from = self.placement.read(&Transfer::of(Agent::Nic, p.tx_line));
+        let from = self.placement.read(&Transfer::of(Agent::Nic, DeviceKind::Nic, p.tx_line));
         let read = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, 0, Time::ZERO);
         self.mem.dma_at_once(&mut self.cal, &Txn { from, ..read });
         if self.nic.sweep_tx != SweepTx::None {

@@ -32,10 +32,10 @@ pub enum Signal {
     Retired(u16),
     /// A packet is visible to the core.
     Delivered(u16),
-    /// A line that the core waits for has been written or taken away.
-    Wake(u16),
     /// The core is interrupted: a thread that sleeps goes on.
     Interrupt(u16),
+    /// A line that the core watches has been written by another agent, or taken away.
+    Line(u16),
     /// The packet's reply is on the wire.
     Sent(u32),
     /// The device on `port` has moved `lines` lines.
@@ -130,7 +130,6 @@ impl Machine {
                     iio.on_turn(&mut self.cal, port.into(), way, now);
                 }
             }
-            Event::Wake(c) => return Some(Signal::Wake(c)),
             Event::Completed(job) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_completed(&mut self.cal, job, now);
@@ -138,6 +137,7 @@ impl Machine {
             }
             Event::Core(c) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
+            Event::Wake(c) => return Some(Signal::Line(c)),
             Event::Retire(c) => return Some(Signal::Retired(c)),
             Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
             Event::Delivered(id) => return Some(Signal::Delivered(self.nic.on_delivered(id) as u16)),
@@ -175,7 +175,7 @@ impl Machine {
     #[inline(always)]
     fn on_fill(&mut self, id: u32) -> Option<Signal> {
         let now = self.now;
-        let t = self.mem.txn_of(id);
+        let t = self.mem.request(id);
         if self.bare && (t.agent != Agent::Core || t.who as usize >= self.cpus.len()) {
             return Some(Signal::Answer(id));
         }

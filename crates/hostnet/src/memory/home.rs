@@ -265,8 +265,7 @@ impl Memory {
         }
     }
 
-    /// Whether `core` has `line` in its caches.
-    pub fn holds(&self, core: usize, line: u64) -> bool {
+    pub(super) fn holds(&self, core: usize, line: u64) -> bool {
         self.l1[core].find(line).is_some() || self.l2[core].find(line).is_some()
     }
 

@@ -242,6 +242,12 @@ impl Memory {
         cal.push(at, Event::Cha(id));
     }
 
+    /// A request that has been answered, as its agent will get it from `answered`.
+    #[inline]
+    pub fn request(&self, id: u32) -> &Txn {
+        &self.txns[id as usize]
+    }
+
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
     #[inline]
     pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
@@ -257,11 +263,6 @@ impl Memory {
         }
         self.finish(id);
         answer
-    }
-
-    /// The request under number `id`, which is under way.
-    pub fn txn_of(&self, id: u32) -> &Txn {
-        &self.txns[id as usize]
     }
 
     fn finish(&mut self, id: u32) {

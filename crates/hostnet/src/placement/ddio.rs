@@ -1,7 +1,9 @@
 //! DDIO: update in place on an LLC hit, write-allocate in a few ways on a miss, transmit from the
 //! caches (Sweeper, section II-A).
 
-use super::Transfer;
+use super::iat::{Iat, IatSpec};
+use super::{Counters, DataPlane, PlacementSpec, Transfer};
+use crate::kernel::Time;
 use crate::memory::Inbound;
 
 /// Intel's default of `IIO LLC WAYS`.
@@ -9,8 +11,45 @@ pub fn default_ways() -> u32 {
     2
 }
 
-pub fn write(_: &Transfer, ways: u32) -> Inbound {
-    Inbound::Llc { ways: low_ways(ways) }
+/// Ways, fixed or moved by a control loop.
+#[derive(Clone, Debug)]
+pub struct Ddio {
+    ways: u32,
+    control: Option<(IatSpec, Iat)>,
+}
+
+impl DataPlane for Ddio {
+    fn new(s: &PlacementSpec) -> Ddio {
+        Ddio { ways: s.ways, control: s.iat.clone().map(|i| (i, Iat::default())) }
+    }
+    fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
+        if s.ways == 0 {
+            return Err("placement.ways = 0 must be positive".into());
+        }
+        if s.ways > llc_ways {
+            return Err(format!("placement.ways = {} is more than the LLC's {llc_ways} ways", s.ways));
+        }
+        s.iat.as_ref().map_or(Ok(()), |i| i.check(llc_ways))
+    }
+    fn write(&mut self, _: &Transfer) -> Inbound {
+        Inbound::Llc { ways: low_ways(self.ways) }
+    }
+    fn ways(&self) -> u32 {
+        self.ways
+    }
+    fn epoch(&self) -> Option<Time> {
+        self.control.as_ref().map(|(s, _)| s.epoch.into())
+    }
+    fn decide(&mut self, c: &Counters) {
+        if let Some((s, iat)) = &mut self.control {
+            self.ways = iat.decide(s, self.ways, c);
+        }
+    }
+    fn restart(&mut self) {
+        if let Some((_, iat)) = &mut self.control {
+            *iat = Iat::default();
+        }
+    }
 }
 
 /// The mask of the `n` lowest ways.

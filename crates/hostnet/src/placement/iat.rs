@@ -22,6 +22,29 @@ pub struct IatSpec {
     pub shrink_below: f64,
 }
 
+impl IatSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self, llc_ways: u32) -> Result<(), String> {
+        if self.epoch.0 == 0 {
+            return Err("placement.iat.epoch = 0 must be positive".into());
+        }
+        if !(1 <= self.min_ways && self.min_ways <= self.max_ways && self.max_ways <= llc_ways) {
+            return Err(format!(
+                "placement.iat.min_ways = {} and max_ways = {} must satisfy 1 <= min <= max <= {llc_ways}",
+                self.min_ways, self.max_ways
+            ));
+        }
+        if self.shrink_below > self.grow_above {
+            return Err(format!(
+                "placement.iat.shrink_below = {} is above grow_above = {}",
+                self.shrink_below, self.grow_above
+            ));
+        }
+        Ok(())
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Iat {
     seen: Counters,

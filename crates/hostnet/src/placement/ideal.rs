@@ -1,8 +1,19 @@
 //! Ideal-DDIO: an LLC without limit for incoming packets alone (Sweeper, section III).
 
-use super::Transfer;
+use super::{DataPlane, PlacementSpec, Transfer};
 use crate::memory::Inbound;
 
-pub fn write(_: &Transfer) -> Inbound {
-    Inbound::Apart
+#[derive(Clone, Debug)]
+pub struct Ideal;
+
+impl DataPlane for Ideal {
+    fn new(_: &PlacementSpec) -> Ideal {
+        Ideal
+    }
+    fn write(&mut self, _: &Transfer) -> Inbound {
+        Inbound::Apart
+    }
+    fn keeps_buffers_apart(&self) -> bool {
+        true
+    }
 }

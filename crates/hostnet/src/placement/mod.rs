@@ -12,7 +12,6 @@ pub mod sweeper;
 use crate::kernel::Time;
 use crate::memory::stats::{DmaCounts, MemStats};
 use crate::memory::{Agent, Inbound, Outbound, Tag};
-use iat::Iat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,18 +26,6 @@ pub enum SweepTx {
     Nic,
     /// The core, when it gets to the completion queue's hint.
     Cpu,
-}
-
-/// How inbound packets are injected.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Policy {
-    /// To DRAM.
-    Dma,
-    /// Into some ways of the LLC.
-    Ddio,
-    /// Into an LLC of its own without limit.
-    Ideal,
 }
 
 /// Everything that a scenario says about placement.
@@ -64,11 +51,22 @@ pub struct PlacementSpec {
     pub resq: bool,
 }
 
+/// What a device is, however it is attached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceKind {
+    /// Packets for software to receive.
+    Nic,
+    /// Remote memory accesses that no software here sees.
+    Rdma,
+    Storage,
+}
+
 /// A device's transfer as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transfer {
     /// The attachment of the device.
     pub agent: Agent,
+    pub device: DeviceKind,
     /// The first line.
     pub line: u64,
     /// What the device says about it.
@@ -78,8 +76,8 @@ pub struct Transfer {
 impl Transfer {
     /// A transfer whose device says nothing about it.
     #[inline]
-    pub fn of(agent: Agent, line: u64) -> Transfer {
-        Transfer { agent, line, tag: Tag::default() }
+    pub fn of(agent: Agent, device: DeviceKind, line: u64) -> Transfer {
+        Transfer { agent, device, line, tag: Tag::default() }
     }
 }
 
@@ -98,65 +96,131 @@ impl Counters {
     }
 }
 
-/// The policy at work. It stands below every device: whoever moves lines for one asks it, request by request, and
-/// its control loop sees counters once an epoch.
-#[derive(Clone, Debug)]
-pub struct Placement {
-    policy: Policy,
-    ways: u32,
-    control: Option<(iat::IatSpec, Iat)>,
-}
+/// What a policy promises a scenario before it runs, and what it does with every transfer.
+pub trait DataPlane {
+    /// The policy of a scenario.
+    fn new(s: &PlacementSpec) -> Self;
 
-impl Placement {
-    pub fn new(s: &PlacementSpec) -> Placement {
-        Placement { policy: s.policy, ways: s.ways, control: s.iat.clone().map(|i| (i, Iat::default())) }
-    }
-
-    /// Where a write goes.
-    #[inline]
-    pub fn write(&mut self, t: &Transfer) -> Inbound {
-        match self.policy {
-            Policy::Dma => dma::write(t),
-            Policy::Ddio => ddio::write(t, self.ways),
-            Policy::Ideal => ideal::write(t),
+    /// What a scenario must not ask of this policy on this platform.
+    ///
+    /// # Errors
+    /// One clause with key and value.
+    fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
+        let _ = llc_ways;
+        match &s.iat {
+            Some(_) => Err("placement.iat needs placement.policy = \"ddio\"".into()),
+            None => Ok(()),
         }
     }
 
-    /// Where a read looks.
-    #[inline]
-    pub fn read(&mut self, t: &Transfer) -> Outbound {
-        match self.policy {
-            Policy::Dma => dma::read(t),
-            Policy::Ddio | Policy::Ideal => Outbound::Nearest,
-        }
+    /// Where a device's write goes.
+    fn write(&mut self, t: &Transfer) -> Inbound;
+
+    /// Where a device's read looks.
+    fn read(&mut self, t: &Transfer) -> Outbound {
+        let _ = t;
+        Outbound::Nearest
     }
 
-    /// LLC ways that devices have now.
-    pub fn ways(&self) -> u32 {
-        self.ways
+    /// LLC ways that writes may allocate into now.
+    fn ways(&self) -> u32 {
+        0
     }
 
-    /// Whether devices' writes enter the LLC.
-    pub fn fills_llc(&self) -> bool {
-        self.policy == Policy::Ddio
+    /// Receive buffers live in a cache of their own.
+    fn keeps_buffers_apart(&self) -> bool {
+        false
     }
 
-    /// Time between two decisions of the control loop, if there is one.
-    pub fn epoch(&self) -> Option<Time> {
-        self.control.as_ref().map(|(s, _)| s.epoch.into())
+    /// Time between two decisions of the control plane, if the policy has one.
+    fn epoch(&self) -> Option<Time> {
+        None
     }
 
-    /// An epoch ends.
-    pub fn decide(&mut self, c: &Counters) {
-        if let Some((s, iat)) = &mut self.control {
-            self.ways = iat.decide(s, self.ways, c);
-        }
+    /// An epoch ends: what has been counted since the window began.
+    fn decide(&mut self, c: &Counters) {
+        let _ = c;
     }
 
     /// Counters begin at zero again.
-    pub fn restart(&mut self) {
-        if let Some((_, iat)) = &mut self.control {
-            *iat = Iat::default();
+    fn restart(&mut self) {}
+}
+
+/// Declares the policies: their names in scenarios, and the dispatch.
+macro_rules! policies {
+    ($($(#[$doc:meta])* $name:ident($policy:ty),)*) => {
+        /// How inbound packets are injected.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Policy {
+            $($(#[$doc])* $name,)*
         }
+
+        /// The policy at work. It stands below every device: whoever moves lines for one asks it, request by request,
+        /// and its control plane sees counters once an epoch.
+        #[derive(Clone, Debug)]
+        pub enum Placement {
+            $($(#[$doc])* $name($policy),)*
+        }
+
+        impl Policy {
+            /// # Errors
+            /// One clause with key and value.
+            pub fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
+                match s.policy { $(Policy::$name => <$policy>::check(s, llc_ways),)* }
+            }
+        }
+
+        impl Placement {
+            pub fn new(s: &PlacementSpec) -> Placement {
+                match s.policy { $(Policy::$name => Placement::$name(<$policy>::new(s)),)* }
+            }
+            /// Where a write goes.
+            #[inline]
+            pub fn write(&mut self, t: &Transfer) -> Inbound {
+                match self { $(Placement::$name(p) => p.write(t),)* }
+            }
+            /// Where a read looks.
+            #[inline]
+            pub fn read(&mut self, t: &Transfer) -> Outbound {
+                match self { $(Placement::$name(p) => p.read(t),)* }
+            }
+            /// LLC ways that devices may allocate into now.
+            pub fn ways(&self) -> u32 {
+                match self { $(Placement::$name(p) => p.ways(),)* }
+            }
+            /// Whether receive buffers live in a cache of their own.
+            pub fn keeps_buffers_apart(&self) -> bool {
+                match self { $(Placement::$name(p) => p.keeps_buffers_apart(),)* }
+            }
+            /// Time between two decisions of the control plane, if there is one.
+            pub fn epoch(&self) -> Option<Time> {
+                match self { $(Placement::$name(p) => p.epoch(),)* }
+            }
+            /// An epoch ends.
+            pub fn decide(&mut self, c: &Counters) {
+                match self { $(Placement::$name(p) => p.decide(c),)* }
+            }
+            /// Counters begin at zero again.
+            pub fn restart(&mut self) {
+                match self { $(Placement::$name(p) => p.restart(),)* }
+            }
+        }
+    };
+}
+
+policies! {
+    /// To DRAM.
+    Dma(dma::Dma),
+    /// Into some ways of the LLC.
+    Ddio(ddio::Ddio),
+    /// Into an LLC of its own without limit.
+    Ideal(ideal::Ideal),
+}
+
+impl Placement {
+    /// Whether devices' writes enter the LLC.
+    pub fn fills_llc(&self) -> bool {
+        self.ways() > 0
     }
 }

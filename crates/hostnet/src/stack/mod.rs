@@ -32,22 +32,12 @@ use hdrhistogram::Histogram;
 pub enum Step {
     /// The program in its buffer.
     Run,
-    /// Polls, `instructions` each time, until what it waits for comes. It goes on with the first poll that begins then or
-    /// later.
-    Wait { on: Awaited, instructions: u32 },
+    /// Polls, `instructions` each time, until it is notified. It goes on with the first poll that begins then or later.
+    Wait { instructions: u32 },
     /// Sleeps until then, unless it is notified.
     Until(Time),
     /// Sleeps until it is notified.
     Idle,
-}
-
-/// What a thread polls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Awaited {
-    /// A queue whose entries come as messages: any notice is one.
-    Queue,
-    /// A line of memory that the thread has read: another agent's write takes it away, and the next poll reads it again.
-    Line(u64),
 }
 
 /// What has come for a thread.
@@ -55,12 +45,12 @@ pub enum Awaited {
 pub enum Notice {
     /// A packet is in its receive queue, or a transmit buffer is free again.
     Queue,
+    /// A line that it watches (`Memory::watch`) has been written by another agent, or taken away.
+    Line,
     /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
     AtOnce { packet: u32, tx: u64 },
     /// The device on `port` has moved `lines` lines.
     Lines { port: u16, lines: u64 },
-    /// The line that it waits for has been written or taken away.
-    Line,
     /// A frame is wholly in memory.
     Frame(tcp::Received),
 }

@@ -2,6 +2,7 @@
 
 use crate::common::{platforms, small, MHZ_3200};
 use hostnet::config::{resolve, Scenario};
+use hostnet::core::Cpu;
 use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
@@ -36,6 +37,10 @@ pub enum Seen {
     Visible(usize, u32),
     /// The reply to packet `id` has left.
     Sent(u32),
+    /// The core has come to the end of its program.
+    Free,
+    /// Side effects of the core are due.
+    Retired,
 }
 
 pub struct Bench {
@@ -44,6 +49,8 @@ pub struct Bench {
     pub cal: Events,
     pub now: Time,
     placement: Placement,
+    /// The core that queue 0 belongs to.
+    pub cpu: Cpu,
     /// First line of the receive buffers of queue 0, and of the transmit buffers of queue 1.
     pub rx: u64,
     pub tx: u64,
@@ -96,7 +103,8 @@ impl Bench {
             }
         };
         let (cal, placement) = (Events::default(), Placement::new(&s.placement));
-        Bench { device, mem, cal, now: Time::ZERO, placement, rx: rx[0], tx: tx[1] }
+        let cpu = Cpu::new(0, &s.platform.core);
+        Bench { device, mem, cal, now: Time::ZERO, placement, cpu, rx: rx[0], tx: tx[1] }
     }
 
     pub fn nic(&mut self) -> &mut Nic {
@@ -109,6 +117,13 @@ impl Bench {
         match &self.device {
             Device::OnChip(_) => None,
             Device::Port(iio) => Some(iio),
+        }
+    }
+
+    /// The core runs the program in its buffer.
+    pub fn start(&mut self) {
+        if let Some(end) = self.cpu.start(&mut self.mem, &mut self.cal, self.now) {
+            self.cal.push(end.max(self.now), Event::Core(0));
         }
     }
 
@@ -171,6 +186,11 @@ impl Bench {
             (Event::Fill(id), device) => {
                 let a = mem.answered(cal, id, t);
                 match (a.agent, device) {
+                    (Agent::Core, _) => {
+                        if let Some(end) = self.cpu.on_fill(mem, cal, a, t) {
+                            cal.push(end.max(t), Event::Core(0));
+                        }
+                    }
                     (Agent::Nic, Device::OnChip(n)) => n.on_answer(cal, &a, t),
                     (Agent::Io, Device::Port(iio)) => {
                         iio.on_line(mem, cal, placement, &a, t);
@@ -182,6 +202,8 @@ impl Bench {
                     other => panic!("an answer for {:?}", other.0),
                 }
             }
+            (Event::Core(_), _) => seen.push(Seen::Free),
+            (Event::Retire(_), _) => seen.push(Seen::Retired),
             (Event::NicRx, Device::OnChip(n)) => n.on_rx(mem, cal, placement, t),
             (Event::Delivered(id), Device::OnChip(n)) => seen.push(Seen::Visible(n.on_delivered(id), id)),
             (Event::NicTx(id), device) => {

@@ -6,10 +6,13 @@ mod common;
 mod bench;
 
 use bench::{ethernet, Attached, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
+use hostnet::app::touchdrop::Touchdrop;
+use hostnet::core::{Mmio, Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::kernel::units::{Bandwidth, Size};
 use hostnet::kernel::{Stream, Time};
 use hostnet::meter::drops::{DropCause, DropPlace};
+use hostnet::stack::qp::Effect;
 use std::collections::HashSet;
 
 /// Packets that software has by the end, and the time at which it saw each, in order.
@@ -19,7 +22,7 @@ fn see_all(b: &mut Bench) -> Vec<(usize, u32, Time)> {
         let now = b.now;
         all.extend(seen.into_iter().filter_map(|s| match s {
             Seen::Visible(queue, id) => Some((queue, id, now)),
-            Seen::Sent(_) => None,
+            Seen::Sent(_) | Seen::Free | Seen::Retired => None,
         }));
     }
     all
@@ -235,6 +238,7 @@ fn an_echo_runs_on_every_attachment() {
                         b.sent(id);
                         answered += 1;
                     }
+                    Seen::Free | Seen::Retired => unreachable!("no core runs"),
                 }
             }
             serving.retain(|queue| {
@@ -254,6 +258,74 @@ fn an_echo_runs_on_every_attachment() {
             iio.check().expect("every credit is accounted for");
             assert!(iio.at_rest(), "a credit has not come back");
         }
+    }
+}
+
+/// A core polls its queue and touches every line: TouchDrop, and then the same with a reply of four lines. What is measured at
+/// the end is that nothing of it is left anywhere.
+#[test]
+fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
+    const PACKETS: u64 = 300;
+    let qp = bench::spec().platform.queue_pair;
+    for (a, answers) in ATTACHMENTS.into_iter().flat_map(|a| [(a, false), (a, true)]) {
+        let mut b = Bench::new(a);
+        let app = Touchdrop::build(&serde_json::from_str("{}").expect("defaults"), 64 * LINES as u32);
+        let (mut offered, mut ended, mut idle, mut sent) = (0, 0, true, 0);
+        while ended < PACKETS || sent < PACKETS * u64::from(answers) {
+            while offered < PACKETS && b.nic().unconsumed(0) < 6 && b.nic().buffers(0) > 6 {
+                b.arrive(Bench::packet(0, offered)).expect("there are buffers");
+                offered += 1;
+            }
+            for e in b.step().expect("there is more to do") {
+                match e {
+                    Seen::Visible(..) => {}
+                    Seen::Free => idle = true,
+                    Seen::Sent(id) => {
+                        b.sent(id);
+                        sent += 1;
+                    }
+                    Seen::Retired => {
+                        while let Some(r) = b.cpu.retired(&mut b.cal, b.now) {
+                            let (Retired::Tag(tag) | Retired::Mmio(tag)) = r else { panic!("{r:?}") };
+                            match Effect::of(tag) {
+                                (Effect::Post, id) => b.post(id),
+                                (Effect::FreeRx, id) => {
+                                    b.give_back(id);
+                                    ended += 1;
+                                }
+                                (Effect::Done, id) => b.nic().end_use(id),
+                            }
+                        }
+                    }
+                }
+            }
+            let Some(id) = idle.then(|| b.nic().take(0)).flatten() else { continue };
+            idle = false;
+            let (p, tx, now) = (*b.nic().packet(id), b.nic().next_tx(0), b.now);
+            b.cpu.program.ops.clear();
+            b.cpu.program.compute(qp.poll_instructions);
+            app.serve(&app.content(), p.line, &mut b.cpu.program);
+            if answers {
+                b.cpu.program.push(Op::Store { line: tx, lines: LINES as u32 });
+                b.cpu.program.compute(qp.post_instructions);
+                b.cpu.program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) });
+                b.nic().reserve_tx(0, now);
+                (b.nic().packet(id).tx_line, b.nic().packet(id).tx_lines) = (tx, LINES as u16);
+            }
+            b.cpu.program.push(Op::Retire { tag: Effect::FreeRx.tag(id), stores: false });
+            if !answers {
+                b.cpu.program.push(Op::Retire { tag: Effect::Done.tag(id), stores: true });
+            }
+            b.start();
+        }
+        see_all(&mut b);
+        let c = b.nic().counts.clone();
+        let replies = PACKETS * u64::from(answers);
+        assert_eq!((c.offered, c.delivered, c.sent, b.nic().inside()), (PACKETS, PACKETS, replies, 0), "{a:?}");
+        assert_eq!((b.nic().buffers(0), b.nic().waiting(0)), (SLOTS, 0), "{a:?}");
+        assert_eq!(b.mem.in_flight(), 0, "{a:?}: a request is lost");
+        b.mem.check().expect("no dirty line is lost");
+        assert!(b.iio().is_none_or(|i| i.at_rest()), "a credit has not come back");
     }
 }
 
@@ -308,6 +380,7 @@ fn both_ways_share_a_link_as_their_packets_take_it() {
                     sent += 1;
                     posted -= 1;
                 }
+                Seen::Free | Seen::Retired => unreachable!("no core runs"),
             }
         }
         if b.now >= Time::us(20) && window.is_none() {

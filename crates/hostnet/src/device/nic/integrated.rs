@@ -6,7 +6,7 @@ use crate::kernel::{Event, Events, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Txn};
 use crate::meter::drops::DropCause;
-use crate::placement::{Placement, Transfer};
+use crate::placement::{DeviceKind, Placement, Transfer};
 use std::collections::VecDeque;
 
 /// The receive engine: one packet after the other.
@@ -54,7 +54,7 @@ impl Nic {
     }
 
     fn transfer(&self, queue: u16, line: u64) -> Transfer {
-        Transfer { tag: self.queues[usize::from(queue)].tag, ..Transfer::of(Agent::Nic, line) }
+        Transfer { tag: self.queues[usize::from(queue)].tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) }
     }
 
     /// `Event::Fill` of a burst, or of a line that DRAM delivered.

@@ -53,7 +53,7 @@ pub struct NicCounts {
 #[derive(Clone)]
 enum Attachment {
     Integrated(Integrated),
-    Pcie(Pcie),
+    Pcie(Box<Pcie>),
 }
 
 #[derive(Clone)]
@@ -85,7 +85,7 @@ impl Nic {
     pub fn pcie(s: &EthernetSpec, queues: u32) -> Nic {
         let buffer = Credits::new(s.receive_buffer.0 as u32);
         let none = (Time::ZERO, Time::ZERO, Time::ZERO);
-        Nic::new(none, vec![Queue::default(); queues as usize], Some(buffer), Attachment::Pcie(Pcie::new(s)))
+        Nic::new(none, vec![Queue::default(); queues as usize], Some(buffer), Attachment::Pcie(Box::new(Pcie::new(s))))
     }
 
     /// The same for the kernel, whose frames go through these pages.

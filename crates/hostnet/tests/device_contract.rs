@@ -1,0 +1,244 @@
+//! What every device behind a port promises, whatever it is: it moves lines that it promised, both ways at once, and every
+//! line and credit comes back.
+
+mod common;
+
+use common::{platforms, small, MHZ_3200};
+use hostnet::config::resolve;
+use hostnet::device::endpoint::{Direction, Endpoint, Offer};
+use hostnet::device::iio::Iio;
+use hostnet::device::nic::{Nic, Packet};
+use hostnet::device::roce::Roce;
+use hostnet::device::ssd::Ssd;
+use hostnet::kernel::{Clock, Event, Events, Stream, Time};
+use hostnet::memory::dram::DramSpec;
+use hostnet::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing};
+use hostnet::memory::Memory;
+use hostnet::placement::Placement;
+use serde_json::json;
+use std::ops::Range;
+
+const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
+const KINDS: [&str; 5] = ["SSD that reads memory", "SSD that writes", "RoCE, read from", "RoCE, written to", "NIC"];
+
+/// Lines that any device here may move: one region of 4 MiB.
+const LINES: u64 = 1 << 16;
+
+fn device(kind: &str, base: u64) -> Endpoint {
+    let pages = |lines: u64| {
+        let c = Contiguous::default();
+        Pages::new(base, c.whole(lines, 64), c, 64, 3)
+    };
+    let op = if kind.ends_with("memory") || kind.ends_with("from") { "p2m_read" } else { "p2m_write" };
+    let spec = json!({"op": op, "queue_depth": 4, "block": "16 KiB"});
+    match &kind[..3] {
+        "SSD" => {
+            let spec = serde_json::from_value(spec).expect("an SSD");
+            Endpoint::Ssd(Box::new(Ssd::new(&spec, pages(spec.lines()), Stream::new(1, "ssd", 0))))
+        }
+        "RoC" => {
+            let spec = serde_json::from_value(json!({"op": op})).expect("a RoCE NIC");
+            Endpoint::Roce(Box::new(Roce::new(&spec, pages(spec.lines()))))
+        }
+        _ => {
+            let mut nic = Nic::pcie(&serde_json::from_str("{}").expect("defaults"), 1);
+            nic.attach_receive(0, base, 1024, 16);
+            nic.attach_transmit(0, base + (1 << 15), 1024, 16);
+            nic.attach_completions(0, base + (1 << 15) + (1 << 14), 64);
+            Endpoint::Nic(Box::new(nic))
+        }
+    }
+}
+
+/// Gives a NIC something to do: a packet off the wire, and a doorbell. The others find work by themselves.
+fn work(d: &mut Endpoint, cal: &mut Events, now: Time) {
+    let Endpoint::Nic(nic) = d else { return };
+    while nic.inside() < 8 && nic.buffers(0) > 8 {
+        nic.arrive(cal, Packet { lines: 10, wire_bytes: 600, uses: 1, ..Packet::default() }, now).expect("room");
+    }
+    while nic.landed().is_some() {
+        let id = nic.take(0).expect("it has landed");
+        nic.release(id);
+        nic.replenish(0, 1, now);
+    }
+}
+
+/// Asks a device for `lines` lines of each way, and lets them be done four at a time and out of step.
+fn drive(kind: &str, d: &mut Endpoint, region: Range<u64>, lines: u32) -> [u64; 2] {
+    let (mut cal, mut now) = (Events::default(), Time::ZERO);
+    let mut dice = Stream::new(11, kind, 0);
+    let mut out: Vec<(Direction, u16, u32)> = Vec::new();
+    let (mut taken, mut done) = ([0u64; 2], [0u64; 2]);
+    while taken.iter().sum::<u64>() < u64::from(lines) || !out.is_empty() {
+        now += Time::ns(20);
+        work(d, &mut cal, now);
+        for way in WAYS {
+            let enough = taken.iter().sum::<u64>() >= u64::from(lines);
+            match d.next(way, now) {
+                Offer::Lines(n) if !enough && out.len() < 64 => {
+                    assert!(n > 0, "{kind}: an offer of nothing");
+                    assert!(d.moves(way), "{kind}: {way:?} was not announced");
+                    let n = n.min(4);
+                    let p = d.take(way, n, now);
+                    let end = p.line + u64::from(n);
+                    assert!(
+                        region.contains(&p.line) && end <= region.end,
+                        "{kind}: lines {}..{end} are not its own",
+                        p.line
+                    );
+                    taken[way as usize] += u64::from(n);
+                    out.push((way, p.slot, n));
+                }
+                Offer::At(t) => assert!(t > now, "{kind}: {t} has passed at {now}"),
+                Offer::Lines(_) | Offer::Nothing => {}
+            }
+        }
+        while !out.is_empty() && dice.below(2) == 0 {
+            let (way, slot, n) = out.swap_remove(dice.below(out.len() as u64) as usize);
+            d.done(&mut cal, way, slot, n, now);
+            done[way as usize] += u64::from(n);
+        }
+        d.check().expect("balanced books");
+        assert!(now < Time::us(2000), "{kind}: no progress, {taken:?}");
+    }
+    assert_eq!(taken, done);
+    taken
+}
+
+#[test]
+fn a_device_moves_what_it_promised_within_its_own_memory() {
+    for kind in KINDS {
+        let base = 1 << 12;
+        let mut d = device(kind, base);
+        let [read, written] = drive(kind, &mut d, base..base + LINES, 4000);
+        assert_eq!(read > 0, d.moves(Direction::P2mRead) && kind != "NIC", "{kind}: {read} lines read");
+        assert_eq!(written > 0, d.moves(Direction::P2mWrite), "{kind}: {written} lines written");
+    }
+}
+
+/// Commands of 256 lines, messages of 1024, frames of 11 with their completion: each ends once, with its last line.
+#[test]
+fn what_ends_is_what_was_moved() {
+    for (kind, of) in KINDS.into_iter().zip([256, 256, 1024, 1024, 11]) {
+        let mut d = device(kind, 0);
+        let moved: u64 = drive(kind, &mut d, 0..LINES, 8192).iter().sum();
+        // What has begun and not ended: four commands, a message, or the frame that moves.
+        let open = if kind.starts_with("SSD") { 4 } else { 1 };
+        let ended = d.completed();
+        assert!(ended <= moved / of && ended + open >= moved / of, "{kind}: {ended} ended of {moved} lines");
+    }
+}
+
+struct Machine {
+    mem: Memory,
+    cal: Events,
+    iio: Iio,
+    placement: Placement,
+    now: Time,
+}
+
+impl Machine {
+    fn new(kind: &str) -> Machine {
+        let text =
+            "name = \"d\"\nplatform = \"cascadelake\"\nplacement = { policy = \"dma\" }\n[[peripheral]]\nkind = \
+                    \"roce\"\nop = \"p2m_read\"\n[run]\nload = \"saturate\"\n";
+        let s = resolve(text, "d.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"));
+        let mut map = AddressMap::default();
+        let region = map.add(LINES, Kind::Io, Sharing::Device, 0);
+        let base = map.get(region).base;
+        let clock = Clock::from_hz(MHZ_3200);
+        let mut mem =
+            Memory::new(&small(), &DramSpec::default(), clock, 1, vec![0b1111], map).expect("a small machine");
+        let (iio, pcie) = (s.platform.iio.as_ref().expect("an IIO"), s.platform.pcie.as_ref().expect("links"));
+        (mem.lat.ownership, mem.lat.to_iio) = (iio.ownership.into(), iio.from_cha.into());
+        let iio = Iio::new(iio, pcie, vec![(device(kind, base), 16, 64)]);
+        Machine { mem, cal: Events::default(), iio, placement: Placement::new(&s.placement), now: Time::ZERO }
+    }
+
+    fn step(&mut self) -> bool {
+        let Some((t, e)) = self.cal.pop() else { return false };
+        self.now = t;
+        let (cal, mem, iio) = (&mut self.cal, &mut self.mem, &mut self.iio);
+        match e {
+            Event::Cha(id) => mem.on_cha(cal, id, t),
+            Event::Dram(ch) => mem.on_dram(cal, ch.into(), t),
+            Event::Fill(id) => {
+                let a = mem.answered(cal, id, t);
+                iio.on_line(mem, cal, &mut self.placement, &a, t);
+            }
+            Event::Tlp(p) => iio.on_tlp(mem, cal, &mut self.placement, p.into(), t),
+            Event::Turn { port, way } => iio.on_turn(cal, port.into(), way, t),
+            Event::Completed(job) => iio.on_completed(cal, job, t),
+            Event::NicTx(id) => drop(iio.on_nic_tx(cal, id, t)),
+            other => panic!("{other:?} is no event of a port"),
+        }
+        true
+    }
+
+    /// A NIC gets packets, one every 60 ns.
+    fn run(&mut self, until: Time) {
+        let mut wire = self.now;
+        while self.now < until {
+            if let Some((_, nic)) = self.iio.nic() {
+                while nic.landed().is_some() {
+                    let id = nic.take(0).expect("it has landed");
+                    nic.release(id);
+                    nic.replenish(0, 1, self.now);
+                }
+                if wire <= self.now {
+                    let p = Packet { lines: 10, wire_bytes: 600, uses: 1, ..Packet::default() };
+                    self.iio.arrive(&mut self.cal, p, self.now).expect("room");
+                    wire = self.now + Time::ns(60);
+                }
+            }
+            if !self.step() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_entry_and_credit_comes_back_when_a_device_rests() {
+    for kind in KINDS {
+        let mut m = Machine::new(kind);
+        m.iio.start(&mut m.cal, Time::ZERO);
+        for us in 1..=40 {
+            m.run(Time::us(us));
+            m.iio.check().unwrap_or_else(|e| panic!("{kind}: {e}"));
+        }
+        let (lines, _) = m.iio.moved();
+        assert!(lines > 3000, "{kind}: {lines} lines in 40 us");
+        assert!(!m.iio.at_rest(), "{kind}: it is at work");
+        m.iio.stopped = true;
+        while m.step() {}
+        m.iio.check().unwrap_or_else(|e| panic!("{kind}: {e}"));
+        assert!(m.iio.at_rest(), "{kind}: a credit or an entry has not come back");
+        assert_eq!(m.mem.in_flight(), 0, "{kind}: a request is lost");
+        m.mem.check().unwrap_or_else(|e| panic!("{kind}: {e}"));
+    }
+}
+
+/// A window that begins in the middle counts what moves in it: as much as another of the same length, and no losses of before.
+#[test]
+fn meters_begin_again_with_a_window() {
+    for kind in KINDS {
+        let mut m = Machine::new(kind);
+        m.iio.start(&mut m.cal, Time::ZERO);
+        m.run(Time::us(40));
+        let mut windows = Vec::new();
+        for end in [80, 120] {
+            m.iio.restart_meters(m.now);
+            assert_eq!(m.iio.moved(), (0, 0), "{kind}");
+            assert!(m.iio.devices().all(|d| d.drops().is_none_or(|l| l.count() == 0)));
+            m.run(Time::us(end));
+            windows.push(m.iio.moved().0 as f64);
+        }
+        assert!((windows[0] / windows[1] - 1.0).abs() < 0.1, "{kind}: {windows:?} lines");
+        for (name, r) in m.iio.link_readings(m.now) {
+            // Both means leave out part of what is held across an end of the window.
+            let ends = 2.0 * f64::from(r.peak) / (r.arrival_rate * 40e-6);
+            assert!((r.latency_ns - r.little_ns).abs() <= ends * r.latency_ns, "{kind}: {name}: {r:?}");
+        }
+    }
+}
