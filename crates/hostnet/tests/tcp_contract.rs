@@ -212,9 +212,9 @@ fn t20_with_ddio_frames_leave_the_llc_as_device_traffic() {
     assert!(get(&o, "mem_net_read_gbs") < 0.25 * frames, "{}", get(&o, "mem_net_read_gbs"));
 }
 
-/// What the kernel costs is instructions: 39,600 for a frame, 4.2 pieces of 200 and 137 lines of 6 to copy it, and a 14.6th of
-/// a recv and a select of 8316. At half of the clock they take twice as long; so do the cores' and the uncore's share of what
-/// goes to memory, of which a frame has less than 0.5 us.
+/// What the kernel costs is instructions: 39,600 for a frame, a 14.6th of a recv and a select of 8316, 4.2 pieces of 200 and 137
+/// lines of 6 to copy it. At half of the clock they take twice as long; but those that copy may hide behind the lines that they
+/// wait for. The private caches' share of what goes to memory is less than 0.2 us.
 #[test]
 fn t12_a_slower_core_takes_longer_for_the_same_instructions() {
     let each = |clock: &str| {
@@ -222,12 +222,12 @@ fn t12_a_slower_core_takes_longer_for_the_same_instructions() {
         let o = simulate(&text(1, "", "", &more).replace("600 us", "6 ms"));
         PAYLOAD / get(&o, "net_gbs") * get(&o, "net_busy")
     };
-    let instructions = 39_600.0 + 4.2 * 200.0 + 137.0 * 6.0 + 8_316.0 / 14.6;
-    let at_full = instructions / 2.0 / 3.3;
+    let (kernel, copies) = (39_600.0 + 8_316.0 / 14.6, 4.2 * 200.0 + 137.0 * 6.0);
+    let [least, most] = [kernel, kernel + copies].map(|instructions| instructions / 2.0 / 3.3);
     let (fast, slow) = (each("3.3 GHz"), each("1.65 GHz"));
     assert!(
-        (at_full..at_full + 500.0).contains(&(slow - fast)),
-        "{slow} - {fast} ns, of which {at_full} are instructions"
+        (least..most + 200.0).contains(&(slow - fast)),
+        "{slow} - {fast} ns, of which {least} to {most} are instructions"
     );
 }
 

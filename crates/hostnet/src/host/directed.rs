@@ -86,7 +86,10 @@ impl Host {
             match e {
                 Event::NicTx(_) => _ = log.wq_read.get_or_insert(now),
                 Event::Sweep { .. } => log.last_sweep = Some(now),
-                Event::Freed(_) => log.freed = Some(now),
+                Event::Freed(_) => {
+                    log.freed = Some(now); // of no ring
+                    continue;
+                }
                 _ => {}
             }
             match self.machine.handle(e) {

@@ -24,7 +24,7 @@ use crate::flow::Domain;
 use crate::kernel::{Event, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::placement::Counters;
-use crate::stack::{qp, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
+use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
@@ -40,7 +40,7 @@ enum Rest {
     Asleep,
     /// Polls since then, `instructions` each time, of which `counted` polls have been counted. Waiting is no event: what ends
     /// it tells how long it took.
-    Polling { since: Time, instructions: u32, counted: u64 },
+    Polling { on: Awaited, since: Time, instructions: u32, counted: u64 },
 }
 
 /// A core's thread, and what it has of its own.
@@ -266,9 +266,7 @@ impl Host {
         let taken = self.tally.taken;
         match self.with(core, |thread, c| thread.step(c)) {
             Step::Run => self.machine.start(core),
-            Step::Wait { instructions } => {
-                self.cores[core].rest = Rest::Polling { since: self.machine.now, instructions, counted: 0 };
-            }
+            Step::Wait { on, instructions } => self.wait(core, on, instructions),
             Step::Until(at) => {
                 self.cores[core].rest = Rest::Asleep;
                 self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core as u16));
@@ -278,6 +276,19 @@ impl Host {
         if self.tally.taken != taken {
             self.top_up(core as u16);
         }
+    }
+
+    /// A core polls from now on.
+    fn wait(&mut self, core: usize, on: Awaited, instructions: u32) {
+        let now = self.machine.now;
+        if let Awaited::Line(line) = on {
+            if !self.machine.mem.holds(core, line) {
+                // Taken away since the thread has read it: this poll finds what came.
+                return self.machine.cal.push(now, Event::Core(core as u16));
+            }
+            self.machine.mem.watch(core as u16, line);
+        }
+        self.cores[core].rest = Rest::Polling { on, since: now, instructions, counted: 0 };
     }
 
     /// Tells a core's thread what has come.
@@ -290,8 +301,11 @@ impl Host {
                 seat.rest = Rest::Not;
                 self.machine.cal.push(now, Event::Core(core as u16));
             }
-            (Wakes::Now, Rest::Polling { since, instructions, counted }) => {
+            (Wakes::Now, Rest::Polling { on, since, instructions, counted }) => {
                 seat.rest = Rest::Not;
+                if on != Awaited::Queue && what != Notice::Line {
+                    self.machine.mem.unwatch(core as u16);
+                }
                 let cpu = &mut self.machine.cpus[core];
                 let (at, polls) = cpu.next_poll(since, now, instructions);
                 cpu.instructions += (polls - counted) * u64::from(instructions);
@@ -306,7 +320,7 @@ impl Host {
     fn restart_polls(&mut self) {
         let now = self.machine.now;
         for (seat, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
-            if let Rest::Polling { since, instructions, counted } = &mut seat.rest {
+            if let Rest::Polling { since, instructions, counted, .. } = &mut seat.rest {
                 *counted = cpu.next_poll(*since, now, *instructions).1;
             }
         }
@@ -427,5 +441,84 @@ fn packet(core: u16, c: &Content) -> Packet {
         value_lines: c.value_lines,
         uses: 2,
         ..Packet::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::resolve;
+    use crate::core::Op;
+    use crate::memory::region::Sharing;
+    use std::path::PathBuf;
+
+    /// Two cores that share tables, and nothing that happens by itself; and a line of the tables.
+    fn pair() -> (Host, u64) {
+        let text = r#"
+            name = "pair"
+            platform = "sim24"
+            placement = { policy = "ddio" }
+            rings = { rx_buffers = 64, buffer_size = "1 KiB" }
+            tenant = [{ name = "a", cores = 2, app = { kind = "l3fwd", rules = 16 } }]
+            traffic = { arrivals = "keep_depth", depth = 1 }
+            run = { load = "saturate" }
+        "#;
+        let platforms = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
+        let spec = resolve(text, "pair.toml", &[platforms]).unwrap_or_else(|e| panic!("{e}"));
+        let host = Host::new(Arc::new(spec)).expect("a host");
+        let shared = host.machine.mem.map.iter().find(|r| r.sharing == Sharing::Shared).expect("tables").base;
+        (host, shared)
+    }
+
+    fn program(host: &mut Host, core: usize, ops: &[Op]) {
+        host.machine.cpus[core].program.ops = ops.to_vec();
+        host.machine.start(core);
+    }
+
+    /// Until `core`'s program ends; what else happens goes to the host. Returns when, and when the core was woken.
+    fn until_free(host: &mut Host, core: u16) -> (Time, Option<Time>) {
+        let mut woken = None;
+        while let Some(s) = host.machine.next_signal() {
+            match s {
+                Signal::CoreFree(c) if c == core => return (host.machine.now, woken),
+                Signal::CoreFree(_) => {}
+                s => {
+                    woken = woken.or((s == Signal::Line(core)).then_some(host.machine.now));
+                    host.on(s);
+                }
+            }
+        }
+        panic!("core {core} never goes on");
+    }
+
+    #[test]
+    fn a_core_that_waits_for_a_line_reads_it_again_with_the_first_whole_poll_after_the_write() {
+        let (mut host, line) = pair();
+        let read = [Op::Anchor { line }, Op::Fence];
+        program(&mut host, 0, &read);
+        let (since, _) = until_free(&mut host, 0);
+        host.wait(0, Awaited::Line(line), 640); // 640 / 2 / 3.2 GHz = 100 ns a poll
+        program(&mut host, 1, &[Op::Stall(250_000), Op::Store { line, lines: 1 }, Op::Fence]);
+        let (resumed, woken) = until_free(&mut host, 0);
+        let woken = woken.expect("the write wakes it");
+        assert!(woken > since + Time::ns(250));
+        let polls = (resumed - since).as_ns() / 100.0;
+        assert!((polls - polls.round()).abs() < 1e-3 && resumed >= woken && resumed < woken + Time::ns(100), "{polls}");
+        // The line is with the other core: a request to the home agent, both ways, and a snoop.
+        program(&mut host, 0, &read);
+        let (end, _) = until_free(&mut host, 0);
+        let l = host.machine.mem.lat;
+        assert!(end - resumed >= l.l1 + l.l2 + l.noc + l.llc + l.noc, "{} is no miss", end - resumed);
+    }
+
+    #[test]
+    fn a_line_that_was_written_before_the_wait_began_is_no_wait() {
+        let (mut host, line) = pair();
+        program(&mut host, 0, &[Op::Anchor { line }, Op::Fence]);
+        until_free(&mut host, 0);
+        program(&mut host, 1, &[Op::Store { line, lines: 1 }, Op::Fence]);
+        let (written, _) = until_free(&mut host, 1);
+        host.wait(0, Awaited::Line(line), 640);
+        assert_eq!(until_free(&mut host, 0).0, written);
     }
 }

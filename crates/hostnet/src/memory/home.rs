@@ -265,7 +265,8 @@ impl Memory {
         }
     }
 
-    pub(super) fn holds(&self, core: usize, line: u64) -> bool {
+    /// Whether `core` has `line` in its caches.
+    pub fn holds(&self, core: usize, line: u64) -> bool {
         self.l1[core].find(line).is_some() || self.l2[core].find(line).is_some()
     }
 

@@ -33,11 +33,20 @@ pub enum Step {
     /// The program in its buffer.
     Run,
     /// Polls, `instructions` each time, until it is notified. It goes on with the first poll that begins then or later.
-    Wait { instructions: u32 },
+    Wait { on: Awaited, instructions: u32 },
     /// Sleeps until then, unless it is notified.
     Until(Time),
     /// Sleeps until it is notified.
     Idle,
+}
+
+/// What a thread polls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// A queue whose entries come as messages: any notice is one.
+    Queue,
+    /// A line of memory that the thread has read: another agent's write takes it away, and the next poll reads it again.
+    Line(u64),
 }
 
 /// What has come for a thread.

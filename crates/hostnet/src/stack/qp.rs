@@ -1,7 +1,7 @@
 //! Queue pairs: a busy-polled completion queue, a work queue, and buffers that go back to their ring
 //! (Sweeper, section III).
 
-use super::{Ctx, Notice, Software, Step, Tally, Wakes};
+use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
 use crate::core::{Mmio, Op, Program};
 use crate::device::nic::Nic;
@@ -65,7 +65,8 @@ impl QueuePair {
 
     /// Nothing is there: polls until something is.
     fn wait(&self) -> Step {
-        Step::Wait { instructions: self.costs.empty_poll_instructions.unwrap_or(self.costs.poll_instructions) }
+        let instructions = self.costs.empty_poll_instructions.unwrap_or(self.costs.poll_instructions);
+        Step::Wait { on: Awaited::Queue, instructions }
     }
 
     /// Ops of packet `id`, whose reply goes to line `tx`.
