@@ -225,13 +225,16 @@ fn an_echo_runs_on_every_attachment() {
     for a in ATTACHMENTS {
         let (mut b, mut dice) = (Bench::new(a), Stream::new(9, "echo", 0));
         let (mut offered, mut answered) = (0, 0);
-        let mut serving = Vec::new();
+        let (mut serving, mut idle) = (Vec::new(), 0);
         while answered < 200 {
             if offered < 200 && dice.below(4) == 0 && b.nic().unconsumed(offered as usize % 2) < 8 {
                 b.arrive(Bench::packet(offered as u32 % 2, offered)).expect("room for eight");
                 offered += 1;
             }
-            for e in b.step().unwrap_or_default() {
+            let events = b.step();
+            idle = if events.is_some() { 0 } else { idle + 1 };
+            assert!(idle < 1000, "{a:?}: nothing is left to do, and {answered} of {offered} packets are answered");
+            for e in events.unwrap_or_default() {
                 match e {
                     Seen::Visible(queue, _) => serving.push(queue),
                     Seen::Sent(id) => {
