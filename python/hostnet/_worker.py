@@ -30,7 +30,7 @@ def serve(requests, replies) -> None:
             Cache(task["cache"]).put(task["key"], text)
         except BrokenPipeError:
             return
-        except (_core.SpecError, HostnetError) as e:
+        except HostnetError as e:
             reply(error=str(e), kind="user")
         except BaseException as e:  # an engine panic arrives as a BaseException
             reply(error=f"{type(e).__name__}: {e}", kind="engine")

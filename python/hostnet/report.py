@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import HostnetError
-from .output import write_text
+from .output import add_file, files_of
 from .plots import CLASS_COLOURS, axis_label, figure_of, horizontal_bars, horizontal_stack, lines, style
+from .results import fault
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,18 +59,25 @@ def write_report(
         if out is None:
             raise HostnetError("a report of results in memory needs the name of the HTML file.")
         body, default = _results([dict(getattr(r, "data", r)) for r in source]), "Results"
-    write_text(Path(out), _page(title or default, body))
+    add_file(Path(out), _page(title or default, body))
     return Path(out)
 
 
 def _load(folder: Path) -> list[dict[str, Any]]:
+    """The results that the directory's command wrote; of a directory that no command made, all that are there."""
+    if not folder.is_dir():
+        raise HostnetError(f"{folder}: {'is not a directory' if folder.exists() else 'does not exist'}; give the directory "
+                           "that a run, sweep, study or demo wrote.")
     results = []
-    for file in sorted(folder.glob("*.json")):
+    for file in files_of(folder, "*.json"):
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(data, dict) and {"metrics", "spec", "version"} <= data.keys():
+            why = fault(data)
+            if why is not None:
+                raise HostnetError(f"{file}: not a saved hostnet result ({why}).")
             results.append(data)
     if not results:
         raise HostnetError(f"{folder}: no results here; give the directory that a run, sweep, study or demo wrote.")

@@ -18,9 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ._core import SpecError
 from .cache import Cache, key_of
-from .errors import HostnetError, RunFailed
+from .errors import HostnetError, RunFailed, SpecError
 from .progress import Progress
 from .results import Result
 
@@ -100,12 +99,22 @@ def run_many(specs: Sequence[str], *, jobs: int | None = None, cache: Cache | No
     found = {k: r for k in dict.fromkeys(keys) if (r := cache.get(k)) is not None}
     todo = {k: s for k, s in zip(keys, specs, strict=True) if k not in found}
     if todo:
+        cache.check()
         costs = {k: cost(json.loads(s)) for k, s in todo.items()}
         order = sorted(todo, key=lambda k: (-costs[k], k))
         with (progress or Progress(quiet=True)).stage(label, costs) as report:
             _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report)
-        found.update((k, cache.get(k)) for k in todo)
-    return [Result(found[k], key=k, cached=k not in todo) for k in keys]
+        found.update((k, _just_stored(cache, k)) for k in todo)
+    # The spec is the one asked for: an entry of another checkout names its own copy of a capture.
+    return [Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
+            for k, s in zip(keys, specs, strict=True)]
+
+
+def _just_stored(cache: Cache, key: str) -> dict[str, Any]:
+    data = cache.get(key)
+    if data is None:
+        raise RunFailed(f"{cache.path(key)}: cannot be read back; something else changes {cache.root}, or its disk fails.")
+    return data
 
 
 def _drain(order: Sequence[str], todo: dict[str, str], jobs: int, cache: Cache,

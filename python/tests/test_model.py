@@ -1,7 +1,7 @@
 """The closed forms' Python face; their numbers are tested where they are computed."""
 
 import pytest
-from hostnet._core import SpecError
+from hostnet import SpecError
 
 from hostnet import model
 

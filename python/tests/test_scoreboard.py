@@ -266,8 +266,8 @@ DOCTORED = [
     ("fig10a", "system = 'sweeper' AND buf = 2048", "throughput_mrps", 0.5, ["fig10a.sweeper-removes-drop"]),
     ("fig10b", "system = 'ddio' AND buf = 2048", "throughput_mrps", 0.5, ["fig10b.deep-over-shallow"]),
     ("fig10b", "buf = 128", "drop_rate", 0.0, ["fig10b.shallow-drops-first"]),
-    ("sizing", "true", "rx_footprint_mb", 1.1, ["sec4a.footprint-512", "sec4a.share-1024", "sec6f.shallow-fits-ddio"]),
-    ("sizing", "true", "l1l2_kb", 2.0, ["sec6e.xmem-exceeds-private"]),
+    ("sizing", "true", "rx_footprint_mib", 1.1, ["sec4a.footprint-512", "sec4a.share-1024", "sec6f.shallow-fits-ddio"]),
+    ("sizing", "true", "l1l2_kib", 2.0, ["sec6e.xmem-exceeds-private"]),
     ("sizing", "true", "mem_peak_gbs", 1.2, ["sec2a.nic-vs-channels"]),
 ]
 
