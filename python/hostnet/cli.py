@@ -115,6 +115,7 @@ def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metav
         if folder is not None:
             _write_tables(folder, "sweep", frame, results)
     show.rows(frame, list(grid), wanted or headlines.columns_for(r.metrics for r in results))
+    show.captures(r.data for r in results)
 
 
 @app.command()
@@ -242,10 +243,17 @@ def demo(out: Annotated[Path, typer.Option("--out", "-o", help="Directory for th
 INTERRUPTED = 130  # what Ctrl-C gives in a shell, and what typer turns it into
 
 
+def _one_line(message, category, filename, lineno, file=None, line=None) -> None:
+    print(f"hostnet: warning: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Entry point: mistakes end in one sentence on standard error and exit code 2, never in a traceback."""
+    import warnings
+
     from typer.exceptions import TyperException
 
+    warnings.showwarning = _one_line
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()

@@ -8,7 +8,7 @@ from .output import directory, write_frame
 from .progress import Progress
 from .results import metric_info, tidy
 from .runner import run_many
-from .show import number
+from .show import captures, number
 from .specs import Scenario
 from .tables import Column, show
 
@@ -35,4 +35,5 @@ def main(out: Path, jobs: int | None, quiet: bool) -> None:
     accesses = [n for n in info if n.startswith("acc_") and any(r[n] for r in results)]
     columns = [Column("metric", key=True, text=True), Column("unit", text=True), *map(Column, SYSTEMS)]
     show(columns, [[n, info[n]["unit"], *(number(r[n]) for r in results)] for n in (*ROWS, *accesses)], TITLE)
+    captures(r.data for r in results)
     print(f"report: {out / 'report.html'}")

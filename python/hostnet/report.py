@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import headlines
+from . import capture, headlines
 from .errors import HostnetError
 from .output import add_file, files_of
 from .plots import CLASS_COLOURS, axis_label, figure_of, horizontal_bars, horizontal_stack, lines, style
@@ -135,6 +135,7 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
         _section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False))
     )
     parts.append(_section("Over time", _timeline(results, names)))
+    parts.append(_section("Captures", "".join(f"<p>{escape(str(h))}.</p>" for h in capture.distinct(results))))
     for heading, table in (
         ("Domains: who holds how many credits for how long", "domains"),
         ("Search for the peak", "search"),

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from . import capture
 from .cache import Cache, key_of
 from .errors import HostnetError, RunFailed, SpecError
 from .progress import Progress
@@ -106,8 +107,10 @@ def run_many(specs: Sequence[str], *, jobs: int | None = None, cache: Cache | No
             _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report)
         found.update((k, _just_stored(cache, k)) for k in todo)
     # The spec is the one asked for: an entry of another checkout names its own copy of a capture.
-    return [Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
-            for k, s in zip(keys, specs, strict=True)]
+    results = [Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
+               for k, s in zip(keys, specs, strict=True)]
+    capture.warn(r.data for r in results)
+    return results
 
 
 def _just_stored(cache: Cache, key: str) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
 from rich.text import Text
 
-from . import headlines
+from . import capture, headlines
 from .results import Result, metric_info
 from .tables import Column, console, show
 
@@ -43,6 +44,7 @@ def metrics(result: Result, every: bool = False) -> None:
         rows += [[f"{group}:", "", "", ""]]
         rows += [[f"  {m}", number(values[m]), info[m]["unit"], info[m]["description"]] for m in names]
     show(columns, rows, to=out)
+    captures([result.data], out)
     if every:
         return
     shown = {m for names in groups.values() for m in names}
@@ -53,6 +55,12 @@ def metrics(result: Result, every: bool = False) -> None:
     left = sum(v is not None for v in values.values()) - len(shown) - len(constants)
     if left > 0:
         out.print(f"{left} more metrics: --all", highlight=False, markup=False, style="dim")
+
+
+def captures(results: Iterable[Mapping[str, Any]], to: Console | None = None) -> None:
+    """A line about each capture that was replayed."""
+    for held in capture.distinct(results):
+        (to or console()).print(str(held), highlight=False, markup=False)
 
 
 def rows(frame: pl.DataFrame, swept: Sequence[str], wanted: Sequence[str], title: str | None = None) -> None:

@@ -282,9 +282,10 @@ impl Mica {
                 (part.line(at), false)
             }
         };
+        let lines = n.min(c.lines.into()); // a captured packet may be shorter than an item
         p.push(match self.spec.copy {
-            CopyKind::Cached => Op::Copy { from: rx, to, lines: n, dependent },
-            CopyKind::Streaming => Op::CopyStream { from: rx, to, lines: n },
+            CopyKind::Cached => Op::Copy { from: rx, to, lines, dependent },
+            CopyKind::Streaming => Op::CopyStream { from: rx, to, lines },
         });
         p.compute(work - work / 2);
         p.push(Op::Store { line: tx, lines: 1 });

@@ -342,9 +342,7 @@ fn traffic(s: &Scenario) -> Check {
             need(p.timing == Timing::Original || t.rate.is_some() || search, || {
                 "traffic.rate is missing: traffic.pcap.timing overrides the captured schedule".into()
             })?;
-            need(s.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_))), || {
-                "traffic.arrivals = \"pcap\" needs a tenant whose app is \"memcached\"".into()
-            })?;
+            need(serving == 1, || "traffic.arrivals = \"pcap\" needs a tenant that serves packets".into())?;
         }
         Arrivals::None => {}
     }
@@ -352,10 +350,11 @@ fn traffic(s: &Scenario) -> Check {
     if let Some(i) = memcached.filter(|_| t.arrivals != Arrivals::Pcap) {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
-    for t in &s.tenants {
-        let largest = match &t.app {
+    for tenant in &s.tenants {
+        let largest = match &tenant.app {
             AppSpec::Mica(m) => m.item_size,
-            AppSpec::L3fwd(_) | AppSpec::Touchdrop(_) => s.traffic.packet,
+            // The largest packet of a capture is known when that is read.
+            AppSpec::L3fwd(_) | AppSpec::Touchdrop(_) if t.arrivals != Arrivals::Pcap => s.traffic.packet,
             _ => continue,
         };
         need(largest <= s.rings.buffer_size, || {
