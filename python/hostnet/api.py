@@ -16,7 +16,7 @@ from .paths import PLATFORMS, nearest
 from .progress import Progress
 from .results import Result, tidy
 from .runner import run_many
-from .specs import Scenario, plain, platform_values, tomllib
+from .specs import Scenario, plain, platform_values, schema, section_schema, tomllib
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,19 +110,33 @@ def platform(name: str) -> dict[str, Any]:
         raise HostnetError(f"there is no platform {name!r}; {nearest(name, list(known))}")
     found = copy.deepcopy(dict(platform_values(name, "scenario", (str(PLATFORMS),))))
     given = found["provenance"]
-    found["provenance"] = {path: source_of(given, path) for path, _ in leaves(found)}
+    found["provenance"] = {path: _source(given, path, value) for path, value in leaves(found)}
     return found
 
 
-#: What a value has that no platform file gives: the schema's default, with the reason in the key's description.
-DEFAULT = "default: the engine's, as `hostnet schema` says; the platform's file does not give it"
+def _source(given: Mapping[str, str], path: str, value: Any) -> str:
+    """Where a platform's value comes from: the entry of its own key or of the nearest table around it; for a value that
+    the platform's file does not give, what the default means."""
+    at = path
+    while at and at not in given:
+        at = at.rpartition(".")[0]
+    if at:
+        return given[at]
+    of_the_standard = path.startswith("memory.timing.") or path in ("memory.bank_groups", "memory.banks_per_group")
+    if of_the_standard and not value:
+        return "standard: as memory.standard has it"
+    if value is None:
+        return "default: none, so it is not simulated"
+    return f"default: {_meaning(path)}"
 
 
-def source_of(given: Mapping[str, str], path: str) -> str:
-    """Where a platform's value comes from: the entry of its own key, or of the nearest table around it."""
-    while path and path not in given:
-        path = path.rpartition(".")[0]
-    return given.get(path, DEFAULT)
+def _meaning(path: str) -> str:
+    """The engine's words for a key of a platform."""
+    node: Mapping[str, Any] = schema()["properties"]["override"]
+    for key in path.split("."):
+        node = section_schema(node, {}).get("properties", {}).get(key, {})
+    words = " ".join(node.get("description", "").split()).rstrip(".")
+    return words[:1].lower() + words[1:] or "the engine's"
 
 
 def leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

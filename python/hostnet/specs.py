@@ -65,7 +65,7 @@ def _partly(node: Any, defs: Mapping[str, Any], parts: dict[str, Any]) -> Any:
     return node
 
 
-def _table(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
+def section_schema(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema node that lists a section's keys: among several kinds the one that ``data`` names, else all of them."""
     while node:
         if "$ref" in node:
@@ -118,7 +118,7 @@ class Section:
 
     @property
     def _node(self) -> Mapping[str, Any]:
-        return _table(self._schema, self._data)
+        return section_schema(self._schema, self._data)
 
     def _keys(self) -> list[str]:
         return list(self._node.get("properties", {}))
@@ -144,7 +144,7 @@ class Section:
             return _view(self._data[key], self._child_node(key), self._where(key), self._file, self._written, self._beneath(key))
         self._check(key)
         node = self._child_node(key)
-        fresh: Any = {} if _table(node, {}) or node.get("type") == "object" else [] if node.get("type") == "array" else None
+        fresh: Any = {} if section_schema(node, {}) or node.get("type") == "object" else [] if node.get("type") == "array" else None
         if fresh is None or isinstance(self._under.get(key), list):
             return copy.deepcopy(self._under.get(key, node.get("default")))
 

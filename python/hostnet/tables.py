@@ -31,10 +31,10 @@ class Column:
     room: int = 0  # characters that a folded heading may take, even where the cells need fewer
 
 
-def console() -> Console:
-    """Standard output; without bounds when it is not a terminal."""
+def console(beyond: int = ENDLESS) -> Console:
+    """Standard output; ``beyond`` characters wide when it is not a terminal."""
     out = Console()
-    return out if out.is_terminal else Console(width=ENDLESS)
+    return out if out.is_terminal else Console(width=beyond)
 
 
 def show(columns: Sequence[Column], rows: Sequence[Sequence[str]], title: str | None = None,

@@ -486,3 +486,9 @@ def test_the_board_is_whole_at_any_width(tmp_path, width):
     assert "…" not in text and max(map(len, text.splitlines())) <= width
     for word in ("reproduced", "off", "not built yet", "disputed", "headline", GOOD["id"]):
         assert word in text, word
+
+
+def test_the_board_in_a_pipe_has_lines_of_a_readable_length(cli, tmp_path):
+    later = claims_file(tmp_path, GOOD | {"experiment": "sweeper.e.fig3", "eval": "SELECT copies_left AS value FROM sweeper_fig3"})
+    out = cli("scoreboard", "--claims", later, check=0).stdout
+    assert GOOD["id"] in out and max(map(len, out.splitlines())) <= 240

@@ -87,7 +87,7 @@ def main(
     if console is None:
         from ..tables import console as standard
 
-        console = standard()
+        console = standard(240)  # its columns of text share the width
     to_terminal(results, console)
     if json_file is not None:
         write_text(Path(json_file), as_json(results))
