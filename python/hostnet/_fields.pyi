@@ -16,30 +16,7 @@ class BlockSpec(Section):
     """Instructions for a page that comes back."""
 
 
-class BlockSpecOverride(Section):
-    """What the block layer costs beside the memory accesses that are simulated."""
-    lists: str
-    """Bytes of lists that describe a page while it is with the device: an entry each of the bio, the scatter-gather
-    list and the PRP list."""
-    pin: int
-    """Instructions for a page that is handed out."""
-    release: int
-    """Instructions for a page that comes back."""
-
-
 class CacheSpec(Section):
-    """One level of private cache."""
-    latency_cycles: int
-    """Cycles of the core clock that a look-up adds to an access."""
-    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
-    """Replacement policy."""
-    size: str
-    """Capacity."""
-    ways: int
-    """Associativity."""
-
-
-class CacheSpecOverride(Section):
     """One level of private cache."""
     latency_cycles: int
     """Cycles of the core clock that a look-up adds to an access."""
@@ -71,35 +48,6 @@ class CoreSpec(Section):
     rob: int
     """Reorder buffer entries."""
     stlb: TlbSpec | None
-    """Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it."""
-    store_queue: int
-    """Store queue entries; a 64-byte line store takes `stores_per_line`."""
-    stores_per_line: int
-    """Load (or store) instructions that move one 64-byte line."""
-    width: int
-    """Instructions dispatched (and retired) a cycle."""
-
-
-class CoreSpecOverride(Section):
-    """One kind of core."""
-    clock: str
-    """Clock."""
-    compute_ipc: float
-    """Instructions a cycle that code other than line copies sustains: dependences, branches and instruction fetch
-    keep it below the width."""
-    count: int
-    """Cores on the host."""
-    lfb: int
-    """Line fill buffers: L1 misses under way at once, loads and stores together."""
-    lfb_retry: str
-    """How long after a line fill buffer has become free a miss that found none takes it."""
-    pipeline: Literal['out_of_order'] | Literal['in_order']
-    """Scheduling."""
-    prefetch: PrefetchSpecOverride | None
-    """Stream prefetcher of the L2; none when absent. It follows application memory, not buffers of a NIC."""
-    rob: int
-    """Reorder buffer entries."""
-    stlb: TlbSpecOverride | None
     """Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it."""
     store_queue: int
     """Store queue entries; a 64-byte line store takes `stores_per_line`."""
@@ -225,81 +173,6 @@ class DramSpec(Section):
     `write_high` by then."""
 
 
-class DramSpecOverride(Section):
-    """One memory system: standard, organisation, controller policy."""
-    age_cap_ns: int
-    """Age in ns at which a request may close a row that still has hits; 0 is no cap."""
-    bank_groups: int
-    """Bank groups per rank; 0 takes the standard's."""
-    bank_hash: bool
-    """Permutation-based interleaving: low row bits are XORed into bank and group."""
-    bank_queue: int
-    """Entries of a command queue per bank behind these two (DRAMsim3 has 8); 0 is none, and the controller picks
-    from the read or write queue itself. With it, bank queues take turns, write mode is the handover of as many
-    writes as waited when it began, and `scheduler`, `entry_release`, `age_cap_ns`, `page_idle_ns` and the burst
-    lengths have no effect."""
-    banks_per_group: int
-    """Banks per group; 0 takes the standard's."""
-    channel_hash: bool
-    """Hashes higher address bits into the channel."""
-    channels: int
-    """Channels, 1 to 16; need not be a power of two."""
-    device_width: Literal['x8', 'x16']
-    """Width of a device; x16 parts have half the bank groups and slower activates."""
-    entry_release: Literal['activate'] | Literal['column'] | Literal['data']
-    """When an entry of these queues becomes free."""
-    mapping: str
-    """Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), `MOP4CLXOR`, or `skylake`: the hash of
-    that processor with two channels of two ranks."""
-    max_write_burst: int
-    """Writes after which write mode ends when reads wait; 0 is no limit."""
-    min_read_burst: int
-    """Reads to serve before write mode may begin, unless none is left."""
-    min_write_burst: int
-    """Writes to serve before write mode may end, unless none is left."""
-    page_idle_ns: float
-    """Time after which a row that nobody uses or waits for is closed; 0 leaves it open."""
-    page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
-    """What happens to a row after an access."""
-    ranks: int
-    """Ranks per channel: 1, 2, 4 or 8."""
-    refresh: bool
-    """All-bank refresh, ranks in turn."""
-    refresh_turns: bool
-    """While a rank refreshes, reads or writes that all wait for it give way to the other direction. Without, the
-    channel stays in its mode."""
-    row_access_limit: int
-    """Accesses after which a row is closed; 0 is no limit (gem5 uses 16)."""
-    row_hit_limit: int
-    """Row accesses after which the oldest request of a bank queue may close the row although younger hits wait
-    (DRAMsim3 has 4); 0 is no limit. Only with `bank_queue`."""
-    rpq: int
-    """Read queue entries per channel."""
-    rpq_full_mark: int
-    """Read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`."""
-    scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction']
-    """Order among possible commands."""
-    standard: Literal['DDR4-2400'] | Literal['DDR4-2666'] | Literal['DDR4-2933'] | Literal['DDR4-3200'] | Literal['DDR5-4800'] | Literal['DDR5-5600'] | Literal['HBM2E-3200'] | Literal['LPDDR5-6400']
-    """Memory type and speed bin."""
-    static_latency_ns: float
-    """Front-end and back-end pipeline of the controller, added to each read, in ns."""
-    timing: TimingOverrideOverride
-    """Timings that differ from the standard's."""
-    wpq: int
-    """Write queue entries per channel."""
-    wpq_full_mark: int
-    """The same of the write queue."""
-    write_high: float
-    """Write mode begins when the write queue holds more than this fraction."""
-    write_idle: float
-    """With no read waiting, write mode begins above this fraction."""
-    write_low: float
-    """Write mode ends when it holds less than this fraction and reads wait."""
-    writes_yield: bool
-    """Writes sent for want of reads make room at once when a read comes, unless the queue holds more than
-    `write_high` by then."""
-
-
 class EthernetPeripheralSpec(Section):
     """Ethernet NIC that receives for the kernel's TCP."""
     descriptors: int
@@ -361,20 +234,6 @@ class HierarchySpec(Section):
     """Cycles of the core clock for one traversal of the crossbar, each way."""
 
 
-class HierarchySpecOverride(Section):
-    """Private caches of every core, the shared cache and the crossbar between them."""
-    l1d: CacheSpecOverride
-    """Level-one data cache, one per core."""
-    l2: CacheSpecOverride
-    """Level-two (mid-level) cache, one per core."""
-    l2_inclusive: bool
-    """L2 holds every line of its L1."""
-    llc: LlcSpecOverride
-    """Last-level cache."""
-    noc_cycles: int
-    """Cycles of the core clock for one traversal of the crossbar, each way."""
-
-
 class HostResponse(Section):
     """hostCC's host-local response: levels by which memory requests of the other tenants' cores are held back.
     While the IIO is congested and the network has less than its target, the level rises; with room in the IIO and
@@ -425,25 +284,6 @@ class IioSpec(Section):
     """Write buffer entries of each: credits of the P2M-Write domain."""
 
 
-class IioSpecOverride(Section):
-    """Buffers of the IIO and its distance to the home agent."""
-    count: int
-    """Controllers, each with buffers of its own; devices are dealt out to them in turn."""
-    from_cha: str
-    """From the home agent's answer to the entry's release."""
-    line_interval: str
-    """Time between two lines on their way to the home agent: a clock of the IIO's coherent side."""
-    ownership: str
-    """Time at the home agent that a write takes beside the way to the memory controller: ownership of the line,
-    without which it may not go on."""
-    read_buffer: int
-    """Read buffer entries of each: credits of the P2M-Read domain."""
-    to_cha: str
-    """From an entry's allocation to the arrival at the home agent."""
-    write_buffer: int
-    """Write buffer entries of each: credits of the P2M-Write domain."""
-
-
 class L3FwdAppSpec(Section):
     """Layer-3 forwarder."""
     instructions: int
@@ -457,39 +297,6 @@ class L3FwdAppSpec(Section):
 
 
 class LlcSpec(Section):
-    """The shared last-level cache and its home agent (CHA)."""
-    clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
-    """Where clean L2 victims go."""
-    indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices']
-    """How lines spread over slices."""
-    latency_cycles: int
-    """Cycles of the core clock that a look-up adds to an access."""
-    nic_credits: int
-    """Of these, how many only the integrated NIC may use, so that what has come over the wire goes first."""
-    read_hit: Literal['retain'] | Literal['migrate']
-    """What a core's read hit leaves behind."""
-    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
-    """Replacement policy."""
-    role: Literal['victim'] | Literal['inclusive']
-    """Role in the hierarchy."""
-    size: str
-    """Capacity over all slices."""
-    slices: int
-    """Slices; sets of a slice must come out as a power of two."""
-    ways: int
-    """Associativity."""
-    write_ack: str
-    """A write's way from the home agent to the memory controller, and the acknowledgement that its queue has it."""
-    write_buffer: int
-    """Writes that may wait at the home agent for a full write pending queue before it stops admitting requests
-    (second stage of backpressure)."""
-    write_order: Literal['arrival'] | Literal['turns']
-    """Who of those that wait goes first."""
-    writebacks: Literal['at_once'] | Literal['admitted']
-    """How an L2 victim reaches the home agent."""
-
-
-class LlcSpecOverride(Section):
     """The shared last-level cache and its home agent (CHA)."""
     clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
     """Where clean L2 victims go."""
@@ -568,17 +375,6 @@ class NicSpec(Section):
     """From the wire to the first line's write, and from the last line's read to the wire."""
 
 
-class NicSpecOverride(Section):
-    """The NIC's own timing."""
-    line_interval: str
-    """Between two lines that the receive or a transmit engine moves."""
-    notify: str
-    """From a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC) or a
-    sweep."""
-    pipeline: str
-    """From the wire to the first line's write, and from the last line's read to the wire."""
-
-
 class PageReuseAppSpec(Section):
     """Directed test of a page that changes its owner."""
     guard: Literal['none'] | Literal['clwb'] | Literal['dma']
@@ -600,31 +396,6 @@ class PcapSpec(Section):
 
 
 class PcieSpec(Section):
-    """The links between devices and the IIO."""
-    completion_overhead: int
-    """Bytes of a completion besides its payload."""
-    dllp_share: float
-    """Share of the link that data-link packets and skip sets take."""
-    generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5']
-    """Signalling rate and line code."""
-    max_payload: str
-    """Largest payload of a write or a completion."""
-    max_read_request: str
-    """Largest read request."""
-    non_posted: int
-    """Non-posted header credits of a port of four lanes: read requests that wait for IIO entries."""
-    posted_lines: int
-    """Posted-data credits of a port of four lanes, in lines: writes sent whose IIO entries are not yet free. A
-    wider port has as many times more as the ports that it could be divided into."""
-    propagation: str
-    """Flight time of a packet, transmitter to receiver, controllers included."""
-    read_request: int
-    """Bytes of a memory read request."""
-    write_overhead: int
-    """Bytes of a memory write besides its payload: framing, sequence number, header, CRC."""
-
-
-class PcieSpecOverride(Section):
     """The links between devices and the IIO."""
     completion_overhead: int
     """Bytes of a completion besides its payload."""
@@ -696,37 +467,6 @@ class Platform(Section):
     """The kernel's TCP receive path."""
 
 
-class PlatformOverride(Section):
-    """Hardware, and the software costs that come with it."""
-    background_read_gbs: float
-    """Reads of memory by a system that is otherwise idle, GB/s: of lines anywhere, at random times."""
-    block: BlockSpecOverride | None
-    """The kernel's block layer."""
-    caches: HierarchySpecOverride
-    """Caches and crossbar."""
-    core: CoreSpecOverride
-    """Cores."""
-    description: str
-    """What it models."""
-    iio: IioSpecOverride | None
-    """Integrated I/O controller."""
-    memory: DramSpecOverride
-    """Memory controllers and DRAM."""
-    name: str
-    """Name that scenarios refer to."""
-    nic: NicSpecOverride
-    """Network interface."""
-    pcie: PcieSpecOverride | None
-    """Links between peripherals and the I/O controller."""
-    provenance: Section
-    """Where each number comes from: key path to 'datasheet: ...', 'paper: ...', 'standard: ...', 'measured: ...',
-    'fitted: ...' or 'assumed: ...'."""
-    queue_pair: QpSpecOverride
-    """Queue-pair library."""
-    tcp: TcpSpecOverride | None
-    """The kernel's TCP receive path."""
-
-
 class PrefetchSpec(Section):
     """The L2's stream prefetcher."""
     credits: int
@@ -743,33 +483,7 @@ class PrefetchSpec(Section):
     """Accesses in one direction that make a stream, the first included."""
 
 
-class PrefetchSpecOverride(Section):
-    """The L2's stream prefetcher."""
-    credits: int
-    """Prefetches under way at most: the L2's request queue without what the line fill buffers may fill."""
-    degree: int
-    """Lines that one access makes it fetch, at most."""
-    distance: int
-    """Lines ahead of the newest access, at most; never beyond its page of 4 KiB."""
-    enabled: bool
-    """Whether it works."""
-    streams: int
-    """Pages watched at once, one stream in each."""
-    trigger: int
-    """Accesses in one direction that make a stream, the first included."""
-
-
 class QpSpec(Section):
-    """Instructions of the queue-pair library per packet."""
-    free_instructions: int
-    """Returning a receive buffer."""
-    poll_instructions: int
-    """Taking a packet off the completion queue."""
-    post_instructions: int
-    """Writing a work queue entry."""
-
-
-class QpSpecOverride(Section):
     """Instructions of the queue-pair library per packet."""
     free_instructions: int
     """Returning a receive buffer."""
@@ -968,35 +682,6 @@ class TcpSpec(Section):
     """Waking the application that waits in `recv`."""
 
 
-class TcpSpecOverride(Section):
-    """What the kernel's receive path costs beside the memory accesses that are simulated: completions, headers,
-    payload."""
-    frame: str
-    """A frame in the driver, in the allocator of pages and in GRO."""
-    head: str
-    """A frame's beginning, which the driver copies to the socket buffer."""
-    interrupt: str
-    """An interrupt and the start of polling."""
-    line: int
-    """Instructions that copy a line, beside a load and a store."""
-    merge: str
-    """Payload that GRO merges at most."""
-    piece: int
-    """Instructions before each piece of a copy, the start-up of the string instruction among them. A piece ends
-    with its page; a frame's head is one."""
-    poll_budget: int
-    """Frames that one poll takes at most (NAPI weight)."""
-    read: str
-    """A `recv` call: system call and scheduler."""
-    receive_buffer: str
-    """What a socket may hold (`tcp_rmem`, its tuning off). Half of what is free is offered as window
-    (`tcp_adv_win_scale` = 1), the rest is for what the kernel needs beside payload."""
-    segment: str
-    """A merged segment: socket buffers, protocol, acknowledgement."""
-    wake: str
-    """Waking the application that waits in `recv`."""
-
-
 class TenantSpec(Section):
     """A group of cores that runs one application."""
     app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
@@ -1049,57 +734,7 @@ class TimingOverride(Section):
     """End of write data to read, other bank group."""
 
 
-class TimingOverrideOverride(Section):
-    """Timings that replace the standard's own, in picoseconds; absent ones keep it."""
-    ccd_l_ps: int | None
-    """Column to column, same bank group."""
-    cl_ps: int | None
-    """Read latency, command to first data."""
-    cs_ps: int | None
-    """Bubble on the data bus between two ranks."""
-    cwl_ps: int | None
-    """Write latency, command to first data."""
-    faw_ps: int | None
-    """Window that holds at most four activates of a rank."""
-    ras_ps: int | None
-    """Activate to precharge."""
-    rcd_ps: int | None
-    """Activate to column command."""
-    refi_ps: int | None
-    """Interval between refreshes of a rank."""
-    rfc_ps: int | None
-    """Refresh to activate."""
-    rp_ps: int | None
-    """Precharge to activate."""
-    rrd_l_ps: int | None
-    """Activate to activate, same bank group."""
-    rrd_s_ps: int | None
-    """Activate to activate, other bank group."""
-    rtp_ps: int | None
-    """Read to precharge."""
-    rtw_ps: int | None
-    """Bubble on the data bus between a read and a following write."""
-    tck_ps: int | None
-    """Clock period; applied first, so that timings given in clocks scale with it."""
-    wr_ps: int | None
-    """End of write data to precharge."""
-    wtr_l_ps: int | None
-    """End of write data to read, same bank group."""
-    wtr_s_ps: int | None
-    """End of write data to read, other bank group."""
-
-
 class TlbSpec(Section):
-    """The TLB that a core asks last, of pages of 4 KiB."""
-    entries: int
-    """Pages that it knows."""
-    walk_cycles: int
-    """Cycles of a page walk besides the access to the last level of the page table."""
-    ways: int
-    """Associativity."""
-
-
-class TlbSpecOverride(Section):
     """The TLB that a core asks last, of pages of 4 KiB."""
     entries: int
     """Pages that it knows."""
@@ -1167,5 +802,5 @@ class Fields(Section):
     """Who runs where."""
     traffic: TrafficSpec
     """Packets."""
-    override: PlatformOverride
+    override: Platform
     """Values that replace the platform's."""

@@ -285,7 +285,9 @@ def main() -> None:
 
 
 def _of_the_system(e: OSError) -> str:
-    name = str(e.filename) if e.filename is not None else "the output"
+    if e.filename is None:
+        return f"standard output: cannot be written ({e.strerror or e})"
+    name = str(e.filename)
     return f"{name if len(name) <= 120 else name[:100] + '...'}: cannot be used ({e.strerror or e})"
 
 

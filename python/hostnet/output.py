@@ -158,7 +158,7 @@ def _claim(out: Path, command: str) -> list[str]:
     if owned is None:
         stray = sorted(p.name for p in out.iterdir() if not p.is_dir() and not p.name.startswith("."))
         if stray:
-            raise HostnetError(f"{out}: holds files that no hostnet command wrote, such as {stray[0]}; name another directory.")
+            raise HostnetError(f"{out}: holds files that no hostnet command wrote, such as {stray[0]}; remove them or name another directory.")
         return []
     if owned.get("command") != command:
         raise HostnetError(f"{out}: holds what `hostnet {owned.get('command')}` wrote; remove it or name another directory.")

@@ -68,8 +68,8 @@ class _Worker:
                 on_progress(message["progress"])
             elif "done" in message:
                 return
-            elif message["kind"] == "user":
-                raise SpecError(message["error"])
+            elif message["kind"] in ("spec", "user"):
+                raise (SpecError if message["kind"] == "spec" else HostnetError)(message["error"])
             else:
                 raise RunFailed(f"the engine failed on a point, which is a defect of hostnet: {message['error']}.")
         code = self.process.wait()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +28,8 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
+#: What ends the name of a table under ``override`` in the schema.
+PARTLY = "InOverride"
 #: Tables within tables beyond which a scenario is refused; none needs a quarter of it.
 DEEPEST = 32
 
@@ -57,7 +60,7 @@ def _partly(node: Any, defs: Mapping[str, Any], parts: dict[str, Any]) -> Any:
     node = {k: _partly(v, defs, parts) for k, v in node.items() if k != "required"}
     name = str(node.get("$ref", "")).rsplit("/", 1)[-1]
     if "properties" in defs.get(name, {}):
-        part = f"{name}Override"
+        part = f"{name}{PARTLY}"
         if part not in parts:
             parts[part] = {}  # known from here on, should it refer to itself
             parts[part] = _partly(defs[name], defs, parts)
@@ -342,7 +345,7 @@ class Scenario(Fields):
         if key == "platform" and isinstance(name, str):
             return PlatformName(name, self._get("override"))
         if key == "platform" and isinstance(name, dict):
-            return Section(name, schema()["properties"]["override"], key, self._file)
+            return Section(name, schema()["properties"]["override"], key, self._file, self._written)
         return super()._get(key)
 
     def _beneath(self, key: str) -> Mapping[str, Any]:
@@ -427,10 +430,15 @@ class Scenario(Fields):
 
 
 def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
+    text = ""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-        raise SpecError(f"{name}: not a TOML file ({e}).") from None
+        # The one mistake that TOML's own words do not explain: a name that has values, too.
+        both = re.search(r"^\s*platform\s*=", text, re.M) and re.search(r"^\s*\[?platform\.", text, re.M)
+        hint = "; values of a platform that is named go under [override], such as [override.memory]" if both else ""
+        raise SpecError(f"{name}: not a TOML file ({e}){hint}.") from None
     except RecursionError:
         raise SpecError(f"{name}: its values are nested too deeply to be read.") from None
     except OSError as e:

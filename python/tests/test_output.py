@@ -161,7 +161,7 @@ def test_a_full_standard_output_is_one_sentence(cli, tiny_file):
             done = subprocess.run([sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
                                   cwd=cli.cwd, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
         assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-        assert done.stderr.startswith("hostnet: the output: cannot be used (No space left on device)")
+        assert done.stderr.startswith("hostnet: standard output: cannot be written (No space left on device)")
 
 
 @pytest.mark.parametrize("args", [["run", "TINY", "--out", "x" * 300], ["run", "y" * 300], ["report", "z" * 300],

@@ -164,6 +164,20 @@ def test_a_platforms_value_is_set_as_people_write_it(tiny):
             wrong()
 
 
+def test_a_file_may_give_its_platform_values_in_every_form_people_write(tiny_file):
+    text = tiny_file.read_text()
+    for form in ('platform = "sim24"\noverride = { memory = { channels = 8 } }',
+                 'platform = { name = "sim24", memory = { channels = 8 } }'):
+        tiny_file.write_text(text.replace('platform = "sim24"', form))
+        sc = hn.Scenario(tiny_file)
+        assert channels_of(sc) == 8 == sc.platform.memory.channels
+        sc.platform.memory.channels = 2
+        assert channels_of(sc) == 2
+    tiny_file.write_text(text.replace('platform = "sim24"', 'platform = "sim24"\nplatform.memory.channels = 8'))
+    with pytest.raises(hn.SpecError, match=r"not a TOML file.*values of a platform that is named go under \[override\]"):
+        hn.Scenario(tiny_file)
+
+
 def test_the_schema_that_is_printed_has_the_override_of_every_platform_value(cli):
     import json
 
@@ -173,8 +187,8 @@ def test_the_schema_that_is_printed_has_the_override_of_every_platform_value(cli
     memory = defs[printed["properties"]["override"]["$ref"].rsplit("/", 1)[-1]]["properties"]["memory"]
     part = defs[memory["$ref"].rsplit("/", 1)[-1]]
     assert "channels" in part["properties"] and "required" not in part
-    whole = {n: d for n, d in defs.items() if "properties" in d and f"{n}Override" in defs}
-    assert whole and all(defs[f"{n}Override"]["properties"].keys() == d["properties"].keys() for n, d in whole.items())
+    whole = {n: d for n, d in defs.items() if "properties" in d and f"{n}InOverride" in defs}
+    assert whole and all(defs[f"{n}InOverride"]["properties"].keys() == d["properties"].keys() for n, d in whole.items())
 
 
 @pytest.mark.parametrize("change", [

@@ -68,6 +68,21 @@ fn the_scenario_itself_runs() {
 }
 
 #[test]
+fn a_platform_may_be_a_name_with_some_values() {
+    let named = resolved(&format!("{GOOD}\n[override.memory]\nchannels = 8\n")).unwrap();
+    assert_eq!(named.platform.memory.channels, 8);
+    let table = GOOD.replacen("platform = \"sim24\"", "platform = { name = \"sim24\", memory = { channels = 8 } }", 1);
+    assert_eq!(resolved(&table).unwrap(), named);
+    let wrong = table.replacen("channels", "chanels", 1);
+    let said = resolved(&wrong).unwrap_err();
+    assert!(said.contains("platform.memory") && said.contains("did you mean \"channels\""), "{said}");
+    let nowhere = table.replacen("{ name = \"sim24\"", "{ name = \"sim25\"", 1);
+    assert!(resolved(&nowhere).unwrap_err().contains("did you mean \"sim24\""));
+    let nameless = table.replacen("name = \"sim24\", ", "", 1);
+    assert!(resolved(&nameless).unwrap_err().contains("missing field"), "no name");
+}
+
+#[test]
 fn every_bad_value_is_named_with_its_file_and_key() {
     let cases: &[(&str, &str, &[&str])] = &[
         // unknown keys, and what was meant

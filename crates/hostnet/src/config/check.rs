@@ -36,7 +36,8 @@ pub fn check(s: &Scenario) -> Check {
 /// Names stand in messages, tables and file names.
 fn names(s: &Scenario) -> Check {
     let tenants = s.tenants.iter().enumerate().map(|(i, t)| (format!("tenant[{i}].name"), &t.name));
-    for (key, name) in [("name".into(), &s.name), ("platform.name".into(), &s.platform.name)].into_iter().chain(tenants) {
+    for (key, name) in [("name".into(), &s.name), ("platform.name".into(), &s.platform.name)].into_iter().chain(tenants)
+    {
         need(!name.trim().is_empty(), || format!("{key} = \"{name}\" is empty"))?;
     }
     Ok(())

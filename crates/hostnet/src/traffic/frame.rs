@@ -68,9 +68,7 @@ pub fn flow(frame: &[u8]) -> Result<Flow, NoDatagram> {
         _ => None,
     };
     Ok(match ports {
-        Some((s, d)) => {
-            Flow { hash: rss_hash(SocketAddr::new(src, s), SocketAddr::new(dst, d)), dst_port: Some(d) }
-        }
+        Some((s, d)) => Flow { hash: rss_hash(SocketAddr::new(src, s), SocketAddr::new(dst, d)), dst_port: Some(d) },
         None => Flow { hash: toeplitz(&[src, dst], &[]), dst_port: None },
     })
 }

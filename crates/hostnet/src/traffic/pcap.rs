@@ -151,7 +151,8 @@ impl Counts {
     /// What was read, replayed and skipped, in words: a result's table `capture`. Kinds are "file", "replayed", "reply",
     /// "skipped" (one row for each reason that occurred) and "note".
     pub fn table(&self) -> Value {
-        let mut rows = vec![("file", "packets in the file", self.records), ("replayed", "packets replayed", self.requests)];
+        let mut rows =
+            vec![("file", "packets in the file", self.records), ("replayed", "packets replayed", self.requests)];
         rows.push(("reply", "replies of the server", self.replies));
         rows.extend(self.skipped.reasons().into_iter().filter(|(_, n)| *n > 0).map(|(why, n)| ("skipped", why, n)));
         let notes = [

@@ -155,8 +155,13 @@ fn what_is_not_a_request_is_counted_by_reason() {
 fn what_the_snap_length_cut_is_told_apart_from_what_is_damaged() {
     let long = || request(5000, 1, format!("get {}\r\n", "k".repeat(200)).as_bytes());
     let keep = |snap, frame| Record { snap, ..whole([frame]).remove(0) };
-    let records =
-        [keep(usize::MAX, long()), keep(60, long()), keep(46, long()), keep(30, long()), keep(60, request(5000, 2, b"get k\r\n"))];
+    let records = [
+        keep(usize::MAX, long()),
+        keep(60, long()),
+        keep(46, long()),
+        keep(30, long()),
+        keep(60, request(5000, 2, b"get k\r\n")),
+    ];
     let capture = loaded(&pcap(false, false, 1, &records));
     let s = capture.counts.skipped;
     assert_eq!((capture.counts.requests, s.cut, s.malformed, s.not_memcached), (2, 3, 0, 0));
@@ -215,7 +220,10 @@ fn every_ip_packet_is_replayed_where_no_protocol_is_asked_for() {
     assert_ne!(capture.packets[2].flow, flow(53), "ICMP has no ports");
 
     let some = Capture::read(&file[..], Wanted::Frames(Some(80))).unwrap();
-    assert_eq!((some.packets.len(), some.packets[0].wire_len, some.counts.skipped.other_port), (1, tcp.len() as u32, 3));
+    assert_eq!(
+        (some.packets.len(), some.packets[0].wire_len, some.counts.skipped.other_port),
+        (1, tcp.len() as u32, 3)
+    );
     let none = Capture::read(&file[..], Wanted::Frames(Some(9))).unwrap_err();
     assert_eq!(none, Fault::NoFrame { packets: 5, port: Some(9) });
 }
