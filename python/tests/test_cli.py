@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -146,8 +147,8 @@ def test_systems_to_come_say_so(cli, system):
 
 
 def test_help_is_quick(cli):
-    best = min(_timed(cli) for _ in range(3))
-    assert best < 1.0  # about 0.3 s on an idle machine
+    best = min(_processor_time(cli) for _ in range(3))
+    assert best < 0.8  # about 0.3 s; of the processor, since what else a machine does takes no more of that
 
 
 def test_version_is_the_one_in_results(cli, tiny_file, tmp_path):
@@ -156,10 +157,11 @@ def test_version_is_the_one_in_results(cli, tiny_file, tmp_path):
     assert cli("--version", check=0).stdout == f"hostnet {row['version']}\n"
 
 
-def _timed(cli):
-    began = time.monotonic()
+def _processor_time(cli):
+    before = os.times()
     assert "scoreboard" in cli("--help", check=0).stdout
-    return time.monotonic() - began
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def test_ctrl_c_is_one_sentence_and_leaves_no_output(tiny_file, tmp_path):
