@@ -1,11 +1,17 @@
 //! Any bytes as a packet capture: loading must neither panic nor break its own bookkeeping.
 #![no_main]
 
-use hostnet::traffic::pcap::{Capture, Command, Options};
+use hostnet::traffic::pcap::{Capture, Command, Wanted};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(capture) = Capture::read(bytes, Options::default()) else {
+    for wanted in [Wanted::default(), Wanted::Frames(None), Wanted::Frames(Some(53))] {
+        check(bytes, wanted);
+    }
+});
+
+fn check(bytes: &[u8], wanted: Wanted) {
+    let Ok(capture) = Capture::read(bytes, wanted) else {
         return;
     };
     let c = &capture.counts;
@@ -17,4 +23,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(capture.more_keys(more).len(), usize::from(more.count));
         }
     }
-});
+}

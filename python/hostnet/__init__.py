@@ -1,8 +1,8 @@
 """hostnet: what happens to a packet, and to everybody else's memory traffic, between the wire and the core.
 
     import hostnet as hn
+    result = hn.run("kvs")
     sc = hn.Scenario.load("kvs").with_({"placement.ways": 4})
-    result = hn.run(sc)
     frame = hn.sweep(sc, {"placement.ways": [2, 4, 6, 12]}, jobs=2)
     table = hn.study("sweeper", "fig5").frame
 """
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .api import platform, platforms, run, study, sweep
-    from .errors import HostnetError, NotBuiltYet, RunFailed
+    from .errors import HostnetError, NotBuiltYet, RunFailed, SpecError
     from .results import Result
-    from .specs import Scenario, SpecError, schema
+    from .specs import Scenario, schema
 
 # Imported on first use: `hostnet --help` and the worker processes start without the data-frame library.
 _HOME = {
-    "Scenario": "specs", "SpecError": "specs", "schema": "specs",
+    "Scenario": "specs", "schema": "specs",
     "Result": "results",
     "HostnetError": "errors", "NotBuiltYet": "errors", "RunFailed": "errors",
+    "SpecError": "errors",
     "run": "api", "sweep": "api", "study": "api", "platform": "api", "platforms": "api",
 }
 __all__ = ["HostnetError", "NotBuiltYet", "Result", "RunFailed", "Scenario", "SpecError",

@@ -390,8 +390,9 @@ class PcapSpec(Section):
     """A capture to replay."""
     file: str
     """pcap or pcapng, relative to the scenario's file."""
-    port: int
-    """UDP port of the server."""
+    port: int | None
+    """For memcached, the UDP port of its server; 11211 when absent. For other applications, replays only what goes
+    to this UDP or TCP port; all IP packets when absent."""
     timing: Literal['original'] | Literal['poisson'] | Literal['fixed']
     """Schedule."""
 

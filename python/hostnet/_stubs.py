@@ -5,10 +5,13 @@ Run ``python -m hostnet._stubs`` (or ``make stubs``) after the schema has change
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from .specs import PARTLY
 
 FILE = Path(__file__).with_name("_fields.pyi")
 HEADER = '''\
@@ -23,6 +26,9 @@ SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 def render(schema: Mapping[str, Any]) -> str:
     """The text of the stub file for a schema."""
+    # Whether a key must be there is nothing that types say: the parts of `override` are those of the platform.
+    text = json.dumps(dict(schema)).replace(f'{PARTLY}"', '"')
+    schema = json.loads(text)
     defs = schema["$defs"]
     classes = {name: d for name, d in defs.items() if "properties" in d}
     for name, d in defs.items():

@@ -13,7 +13,7 @@ import sys
 
 from . import _core
 from .cache import Cache
-from .errors import HostnetError
+from .errors import HostnetError, SpecError
 
 
 def serve(requests, replies) -> None:
@@ -30,8 +30,8 @@ def serve(requests, replies) -> None:
             Cache(task["cache"]).put(task["key"], text)
         except BrokenPipeError:
             return
-        except (_core.SpecError, HostnetError) as e:
-            reply(error=str(e), kind="user")
+        except HostnetError as e:
+            reply(error=str(e), kind="spec" if isinstance(e, SpecError) else "user")
         except BaseException as e:  # an engine panic arrives as a BaseException
             reply(error=f"{type(e).__name__}: {e}", kind="engine")
         else:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
-import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .cache import Cache
 from .errors import HostnetError
@@ -13,7 +16,7 @@ from .paths import PLATFORMS, nearest
 from .progress import Progress
 from .results import Result, tidy
 from .runner import run_many
-from .specs import Scenario, tomllib
+from .specs import Scenario, plain, platform_values, schema, section_schema, tomllib
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,34 +24,65 @@ if TYPE_CHECKING:
     from .studies import StudyRun
 
 
-def run(scenario: Scenario, *, cache: Cache | None = None, quiet: bool = True) -> Result:
+#: Whatever stands for a scenario: the object, its tables, a path or the name of one that comes with hostnet.
+AnyScenario: TypeAlias = "Scenario | Mapping[str, Any] | str | os.PathLike[str]"
+
+#: Values of one path, and points of a whole sweep, beyond which it is a mistake rather than a wish.
+MOST_POINTS = 1_000_000
+#: A sweep of more points than this is announced before it begins.
+MANY_POINTS = 1_000
+
+
+def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True) -> Result:
     """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops."""
+    scenario = Scenario.of(scenario)
     return run_many([scenario.resolve()], jobs=1, cache=cache, progress=Progress(quiet),
                     label=scenario.to_dict().get("name", "run"))[0]
 
 
-def grid(vary: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def values(path: str, given: Iterable[Any]) -> list[Any]:
+    """The values of one swept path: any iterable (list, range, generator, NumPy array) of at least one."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise HostnetError(f"{path}: a sweep needs a list of at least one value.")
+    found = [plain(v) for v in itertools.islice(given, MOST_POINTS + 1)]
+    if not found:
+        raise HostnetError(f"{path}: a sweep needs a list of at least one value.")
+    if len(found) > MOST_POINTS:
+        raise HostnetError(f"{path}: has more than {MOST_POINTS:,} values; is it endless?")
+    return found
+
+
+def grid(vary: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     """Every combination of the values given per dotted path; the last path varies fastest."""
-    for path, values in vary.items():
-        if isinstance(values, str) or not len(values):
-            raise HostnetError(f"{path}: a sweep needs a list of at least one value.")
-    return [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
+    lists = {path: values(path, given) for path, given in vary.items()}
+    points = math.prod(map(len, lists.values()))
+    if points > MOST_POINTS:
+        raise HostnetError(f"the sweep has {points:,} points, more than {MOST_POINTS:,}; give fewer values or sweep in parts.")
+    return [dict(zip(lists, combination, strict=True)) for combination in itertools.product(*lists.values())]
 
 
-def sweep_results(scenario: Scenario, vary: Mapping[str, Sequence[Any]], *, jobs: int | None = None,
+def sweep_results(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: int | None = None,
                   cache: Cache | None = None, quiet: bool = True) -> tuple[list[dict[str, Any]], list[Result]]:
     """The points of a sweep and their results, in the same order."""
-    points = grid(vary)
-    specs = [scenario.with_(p).resolve() for p in points]
-    return points, run_many(specs, jobs=jobs, cache=cache, progress=Progress(quiet), label="sweep")
+    scenario, points = Scenario.of(scenario), grid(vary)
+    if len(points) > MANY_POINTS and not quiet:
+        print(f"hostnet: the sweep has {len(points):,} points; Ctrl-C stops it, and finished points are saved.", file=sys.stderr,
+              flush=True)
+    progress = Progress(quiet)
+    specs = []
+    with progress.stage("checking", {"points": 1.0}, unit="") as report:
+        for i, p in enumerate(points):
+            specs.append(scenario.with_(p).resolve())
+            report("points", (i + 1) / len(points))
+    return points, run_many(specs, jobs=jobs, cache=cache, progress=progress, label="sweep")
 
 
-def sweep(scenario: Scenario, vary: Mapping[str, Sequence[Any]], *, jobs: int | None = None,
+def sweep(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: int | None = None,
           cache: Cache | None = None, quiet: bool = True) -> pl.DataFrame:
     """Simulate every combination of ``vary`` ({"placement.ways": [2, 4]}): one row per point.
 
-    Columns are the dotted paths, every metric and the provenance. ``jobs`` is the number of
-    worker processes (default: one per core); the table does not depend on it.
+    Values come from any iterable, NumPy arrays and generators included. Columns are the dotted paths, every metric and
+    the provenance. ``jobs`` is the number of worker processes (default: one per core); the table does not depend on it.
     """
     points, results = sweep_results(scenario, vary, jobs=jobs, cache=cache, quiet=quiet)
     return tidy(results, points)
@@ -69,8 +103,49 @@ def platforms() -> dict[str, str]:
 
 
 def platform(name: str) -> dict[str, Any]:
-    """Every value of one platform, defaults filled in. Raises HostnetError for a name that does not exist."""
+    """Every value of one platform, defaults filled in; ``provenance`` has an entry for each of them. Raises HostnetError
+    for a name that does not exist."""
     known = platforms()
     if name not in known:
         raise HostnetError(f"there is no platform {name!r}; {nearest(name, list(known))}")
-    return json.loads(Scenario.load("directed-rx").with_(platform=name).resolve())["platform"]
+    found = copy.deepcopy(dict(platform_values(name, "scenario", (str(PLATFORMS),))))
+    given = found["provenance"]
+    found["provenance"] = {path: _source(given, path, value) for path, value in leaves(found)}
+    return found
+
+
+def _source(given: Mapping[str, str], path: str, value: Any) -> str:
+    """Where a platform's value comes from: the entry of its own key or of the nearest table around it; for a value that
+    the platform's file does not give, what the default means."""
+    at = path
+    while at and at not in given:
+        at = at.rpartition(".")[0]
+    if at:
+        return given[at]
+    of_the_standard = path.startswith("memory.timing.") or path in ("memory.bank_groups", "memory.banks_per_group")
+    if of_the_standard and not value:
+        return "standard: as memory.standard has it"
+    if value is None:
+        return "default: none, so it is not simulated"
+    return f"default: {_meaning(path)}"
+
+
+def _meaning(path: str) -> str:
+    """The engine's words for a key of a platform."""
+    node: Mapping[str, Any] = schema()["properties"]["override"]
+    for key in path.split("."):
+        node = section_schema(node, {}).get("properties", {}).get(key, {})
+    words = " ".join(node.get("description", "").split()).rstrip(".")
+    return words[:1].lower() + words[1:] or "the engine's"
+
+
+def leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a platform by dotted path; its name, description and provenance are not values."""
+    for key, value in node.items():
+        if not path and key in ("name", "description", "provenance"):
+            continue
+        here = f"{path}.{key}" if path else key
+        if isinstance(value, Mapping):
+            yield from leaves(value, here)
+        else:
+            yield here, value

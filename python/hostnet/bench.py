@@ -64,7 +64,7 @@ def figures(frame: pl.DataFrame) -> dict[str, Figure]:
 
 def plot(files: list[Path], out: Path) -> list[Path]:
     """Draws every table into `out` as PNG and SVG, named after its file and experiment; returns the paths."""
-    from .output import staged
+    from .output import directory
     from .plots import save
 
     frames = {path: read(path) for path in files}
@@ -73,7 +73,7 @@ def plot(files: list[Path], out: Path) -> list[Path]:
     if twice is not None:
         raise HostnetError(f"two tables are called {twice}; their plots would overwrite each other.")
     written: list[Path] = []
-    with staged(out) as tmp:
+    with directory(out, "bench") as tmp:
         for path, frame in frames.items():
             for name, figure in figures(frame).items():
                 stem = path.stem if path.stem == name else f"{path.stem}-{name}"

@@ -1,7 +1,7 @@
 """Results on disk, addressed by what was simulated.
 
-The key covers the resolved spec, the engine and the contents of every capture the spec
-replays, so a hit is the same simulation and never merely the same name.
+The key covers the resolved spec, the engine's sources, the compiler and the contents of every capture the spec
+replays, so a hit is the same simulation and never merely the same name. An entry carries a digest of itself.
 """
 
 from __future__ import annotations
@@ -9,20 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from . import _core
 from .errors import HostnetError
-from .output import write_text
+from .output import check_writable, write_text
+from .results import fault
 
 
 @lru_cache(maxsize=1)
 def engine_id() -> str:
-    """The engine's version and a digest of its machine code: a rebuilt engine never meets old results."""
-    digest = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()[:16]
-    return f"{_core.version()}+{digest}"
+    """The engine's version, which has a digest of its sources, and what it was built with: compiler, target and
+    libraries. Equal in two checkouts of the same state; a changed engine never meets old results."""
+    return f"{_core.version()} {_core.build()}"
 
 
 @lru_cache(maxsize=64)
@@ -32,20 +34,30 @@ def _file_digest(path: str, _stamp: tuple[int, int]) -> str:
 
 def key_of(resolved: str) -> str:
     """The cache key of a resolved spec (JSON text as :meth:`Scenario.resolve` gives it)."""
-    h = hashlib.sha256(f"{engine_id()}\n{resolved}".encode())
-    pcap = (json.loads(resolved).get("traffic") or {}).get("pcap")
+    spec = json.loads(resolved)
+    pcap = (spec.get("traffic") or {}).get("pcap")
+    contents = ""
     if pcap:
         try:
             stat = os.stat(pcap["file"])
-            h.update(_file_digest(pcap["file"], (stat.st_size, stat.st_mtime_ns)).encode())
+            contents = _file_digest(pcap["file"], (stat.st_size, stat.st_mtime_ns))
         except OSError as e:
             raise HostnetError(f"traffic.pcap.file = {pcap['file']}: cannot be read ({e.strerror}).") from None
-    return h.hexdigest()
+        pcap["file"] = Path(pcap["file"]).name  # where a checkout lies is no part of the simulation
+        resolved = json.dumps(spec, sort_keys=True)
+    return hashlib.sha256("\n".join((engine_id(), resolved, contents)).encode()).hexdigest()
 
 
 def default_root() -> Path:
     """``$HOSTNET_CACHE``, or ``results/cache`` under the current directory."""
     return Path(os.environ.get("HOSTNET_CACHE") or "results/cache")
+
+
+_ENTRY = re.compile(r'\{"sha256": "([0-9a-f]{64})", "result": ')
+
+
+def _digest(key: str, text: str) -> str:
+    return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()
 
 
 class Cache:
@@ -58,12 +70,25 @@ class Cache:
         return self.root / key[:2] / f"{key}.json"
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The stored result, or None; an unreadable entry counts as absent and is computed again."""
+        """The stored result. None when there is none, or when what is there is not what was stored under this key:
+        it is then computed again."""
         try:
-            return json.loads(self.path(key).read_text(encoding="utf-8"))
+            text = self.path(key).read_text(encoding="utf-8")
         except (OSError, ValueError):
             return None
+        head = _ENTRY.match(text)
+        if head is None or not text.endswith("}") or _digest(key, body := text[head.end():-1]) != head[1]:
+            return None
+        try:
+            data = json.loads(body)
+        except ValueError:
+            return None
+        return data if fault(data) is None else None
 
     def put(self, key: str, text: str) -> None:
         """Store a result's JSON text. Raises HostnetError when the directory cannot be written."""
-        write_text(self.path(key), text)
+        write_text(self.path(key), f'{{"sha256": "{_digest(key, text)}", "result": {text}}}')
+
+    def check(self) -> None:
+        """Raises HostnetError when no entry can be written, before any work is spent on one."""
+        check_writable(self.root)

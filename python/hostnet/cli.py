@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -47,47 +49,54 @@ def _scenario(name: str, changes: list[str] | None):
     return sc
 
 
-def _write_tables(out: Path, name: str, frame, results) -> None:
+def _owned(out: Path | None, command: str):
+    """The directory of a command's results, its own for as long as the command runs; nothing without ``--out``."""
+    from contextlib import nullcontext
+
+    from .output import directory
+
+    return nullcontext() if out is None else directory(out, command)
+
+
+def _write_tables(folder: Path, name: str, frame, results) -> None:
     import json
 
-    from .output import staged
+    from .output import write_frame
 
-    with staged(out) as tmp:
-        frame.write_csv(tmp / f"{name}.csv")
-        frame.write_parquet(tmp / f"{name}.parquet")
-        for i, r in enumerate(results):
-            (tmp / f"{name}-{i:04d}.json").write_text(json.dumps(r.data) + "\n", encoding="utf-8")
+    write_frame(frame, folder / name)
+    for i, r in enumerate(results):
+        (folder / f"{name}-{i:04d}.json").write_text(json.dumps(r.data) + "\n", encoding="utf-8")
 
 
 @app.command()
 def run(scenario: str, changes: Set = None, out: Out = None,
+        every: Annotated[bool, typer.Option("--all", help="Every metric, not only those that lead.")] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
         quiet: Quiet = False) -> None:
-    """Simulate one scenario and print its metrics."""
+    """Simulate one scenario and print the figures that matter for it."""
     import json
 
     from . import api, show
-    from .output import check_writable
 
     sc = _scenario(scenario, changes)
-    if out is not None:
-        check_writable(out)
-    result = api.run(sc, quiet=quiet)
-    if out is not None:
-        _write_tables(out, "result", result.to_frame(), [result])
+    with _owned(out, "run") as folder:
+        result = api.run(sc, quiet=quiet)
+        if folder is not None:
+            _write_tables(folder, "result", result.to_frame(), [result])
     if as_json:
         typer.echo(json.dumps(result.data))
     else:
-        show.metrics(result)
+        show.metrics(result, every)
 
 
 @app.command()
 def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metavar="PATH=A,B,C",
                                                                  help="Values to sweep; repeat for a grid.")],
+          metrics: Annotated[list[str] | None, typer.Option(
+              "--metrics", metavar="A,B,C", help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.")] = None,
           changes: Set = None, out: Out = None, jobs: Jobs = None, quiet: Quiet = False) -> None:
     """Simulate every combination of the given values and print one row per point."""
-    from . import api, show
-    from .output import check_writable
+    from . import api, headlines, show
     from .results import tidy
     from .specs import parse_assignment, parse_value
 
@@ -99,13 +108,14 @@ def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metav
         grid[path] = [parse_value(v.strip()) for v in values.split(",")]
         if "" in grid[path]:
             raise HostnetError(f"--vary {path}={values}: a value is missing.")
-    if out is not None:
-        check_writable(out)
-    points, results = api.sweep_results(sc, grid, jobs=jobs, quiet=quiet)
-    frame = tidy(results, points)
-    if out is not None:
-        _write_tables(out, "sweep", frame, results)
-    show.rows(frame, list(grid))
+    wanted = headlines.chosen(metrics) if metrics else None
+    with _owned(out, "sweep") as folder:
+        points, results = api.sweep_results(sc, grid, jobs=jobs, quiet=quiet)
+        frame = tidy(results, points)
+        if folder is not None:
+            _write_tables(folder, "sweep", frame, results)
+    show.rows(frame, list(grid), wanted or headlines.columns_for(r.metrics for r in results))
+    show.captures(r.data for r in results)
 
 
 @app.command()
@@ -180,9 +190,11 @@ def platforms(name: Annotated[str | None, typer.Argument(help="Show every value 
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a scenario: every key, unit, default and meaning."""
-    from . import _core
+    import json
 
-    typer.echo(_core.schema())
+    from .specs import schema as described
+
+    typer.echo(json.dumps(described(), indent=2))
 
 
 @app.command()
@@ -231,30 +243,55 @@ def demo(out: Annotated[Path, typer.Option("--out", "-o", help="Directory for th
 INTERRUPTED = 130  # what Ctrl-C gives in a shell, and what typer turns it into
 
 
+def _one_line(message, category, filename, lineno, file=None, line=None) -> None:
+    print(f"hostnet: warning: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Entry point: mistakes end in one sentence on standard error and exit code 2, never in a traceback."""
+    import warnings
+
     from typer.exceptions import TyperException
 
-    from ._core import SpecError
-
+    warnings.showwarning = _one_line
     try:
         code = app(standalone_mode=False) or 0
+        sys.stdout.flush()
     except typer.Exit as e:
         code = e.exit_code
-    except (SpecError, HostnetError) as e:
-        code = _fail(str(e), getattr(e, "exit_code", 2))
+    except HostnetError as e:
+        code = _fail(str(e), e.exit_code)
     except TyperException as e:
         code = _fail(" ".join(e.format_message().split()), 2)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except RecursionError:
+        code = _fail("a file or value is nested too deeply to be read.", 2)
     except BrokenPipeError:  # the reader of our output, such as `head`, has gone
         sys.stderr.close()
         code = 0
+    except OSError as e:
+        code = _fail(_of_the_system(e), 2)
     if code == INTERRUPTED:
         _fail("interrupted; finished points are saved and the same command resumes.", code)
+    try:
+        sys.stdout.flush()
+    except OSError as e:  # what the exception left in the buffer, and of which nothing has been said yet
+        code = code or _fail(_of_the_system(e), 2)
+    # Whatever could not be written is given up; the interpreter would try again at its end, and complain.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
     sys.exit(code)
 
 
+def _of_the_system(e: OSError) -> str:
+    if e.filename is None:
+        return f"standard output: cannot be written ({e.strerror or e})"
+    name = str(e.filename)
+    return f"{name if len(name) <= 120 else name[:100] + '...'}: cannot be used ({e.strerror or e})"
+
+
 def _fail(sentence: str, code: int) -> int:
-    print(f"hostnet: {sentence if sentence.endswith(('.', '?')) else sentence + '.'}", file=sys.stderr)
+    with suppress(OSError, ValueError):
+        print(f"hostnet: {sentence if sentence.endswith(('.', '?')) else sentence + '.'}", file=sys.stderr)
     return code

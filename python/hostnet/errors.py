@@ -1,7 +1,7 @@
 """What can go wrong for a user, and the exit code the command line gives it.
 
-The engine's own ``SpecError`` (a ``ValueError``) reports mistakes in scenarios; the
-classes here cover everything around it. The text of each is one finished sentence.
+``HostnetError`` is the base of all: ``except hostnet.HostnetError`` catches every one. The text of each is one
+finished sentence.
 """
 
 
@@ -9,6 +9,10 @@ class HostnetError(Exception):
     """A mistake the user can correct: exit code 2."""
 
     exit_code = 2
+
+
+class SpecError(HostnetError, ValueError):
+    """A scenario that cannot be run. The engine raises it, too."""
 
 
 class NotBuiltYet(HostnetError):

@@ -1,16 +1,38 @@
-"""Writing results so that a failed command leaves nothing half-written behind."""
+"""Writing results: a directory belongs to one command, and a failed command leaves nothing half-written behind.
+
+A directory of results holds ``hostnet.json``: which command wrote it, and which files. The same command replaces those
+files whole, another command is refused, and files that are not listed are nobody's business here.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import io
+import json
 import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .errors import HostnetError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MANIFEST = "hostnet.json"
+_LOCK, _PART = ".hostnet.lock", ".part-"
+#: What writing may meet in the middle of the work, however well it began.
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+def _refusal(path: Path, why: OSError | str) -> HostnetError:
+    shown = str(path) if len(str(path)) <= 120 else f"{str(path)[:100]}..."
+    return HostnetError(f"{shown}: cannot be written ({why if isinstance(why, str) else why.strerror or why}).")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -24,40 +46,177 @@ def write_text(path: Path, text: str) -> None:
         finally:
             tmp.unlink(missing_ok=True)
     except OSError as e:
-        raise HostnetError(f"{path}: cannot be written ({e.strerror}).") from None
+        raise _refusal(path, e) from None
+
+
+def write_frame(frame: pl.DataFrame, stem: Path) -> None:
+    """A table as ``stem.csv`` and ``stem.parquet``. Raises OSError when they cannot be written."""
+    stem.with_name(f"{stem.name}.csv").write_text(frame.write_csv(), encoding="utf-8")
+    parquet = io.BytesIO()
+    frame.write_parquet(parquet)
+    stem.with_name(f"{stem.name}.parquet").write_bytes(parquet.getvalue())
 
 
 def check_file(path: Path) -> None:
     """Refuse an output file that cannot be written, before any work is spent on it."""
-    if path.is_dir():
-        raise HostnetError(f"{path}: cannot be written (it is a directory; name a file).")
-    check_writable(path.resolve().parent)
+    try:
+        if path.is_dir():
+            raise _refusal(path, "it is a directory; name a file")
+        check_writable(path.resolve().parent)
+    except OSError as e:
+        raise _refusal(path, e) from None
 
 
-def check_writable(out: Path) -> None:
-    """Refuse an output directory that cannot be written, before any work is spent on it."""
-    with staged(out):
-        pass
+def check_writable(folder: Path) -> None:
+    """Refuse a directory in which no file can be written, before any work is spent on it."""
+    with _made(folder):
+        try:
+            with tempfile.TemporaryFile(dir=folder) as f:
+                f.write(b"x" * 4096)
+        except OSError as e:
+            raise _refusal(folder, e) from None
 
 
 @contextmanager
-def staged(out: Path) -> Iterator[Path]:
-    """A temporary directory whose files move into ``out`` when the block succeeds, and vanish when it fails."""
-    taken = next((p for p in (out, *out.parents) if p.is_file()), None)
-    if taken is not None:
-        raise HostnetError(f"{out}: cannot be written ({taken} is a file; name a directory).")
-    made = [p for p in (out, *out.parents) if not p.exists()]
+def _made(folder: Path) -> Iterator[None]:
+    """The directory exists within the block; what was made for it and is empty afterwards goes away."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        tmp = Path(tempfile.mkdtemp(dir=out, prefix=".part-"))
+        taken = next((p for p in (folder, *folder.parents) if p.is_file()), None)
+        if taken is not None:
+            raise _refusal(folder, f"{taken} is a file; name a directory")
+        made = [p for p in (folder, *folder.parents) if not p.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise HostnetError(f"{out}: cannot be written ({e.strerror}).") from None
+        raise _refusal(folder, e) from None
     try:
-        yield tmp
-        for f in sorted(tmp.iterdir()):
-            os.replace(f, out / f.name)
+        yield
     finally:
-        shutil.rmtree(tmp, ignore_errors=True)
         for p in made:
-            if p.is_dir() and not any(p.iterdir()):
+            with suppress(OSError):  # not empty, or gone
                 p.rmdir()
+
+
+def manifest(folder: Path) -> dict[str, Any] | None:
+    """Who wrote a directory of results and which files; None when no command did. Raises HostnetError when that is
+    damaged, or when the command was stopped while it moved its files in."""
+    file = folder / MANIFEST
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        raise HostnetError(f"{file}: cannot be read ({e.strerror}).") from None
+    except (ValueError, RecursionError):
+        found = None
+    files = found.get("files") if isinstance(found, dict) else None
+    if not isinstance(files, list) or not all(isinstance(f, str) and Path(f).name == f for f in files):
+        raise HostnetError(f"{file}: is not as hostnet wrote it; remove {folder} and run the command again.")
+    return found
+
+
+def files_of(folder: Path, pattern: str) -> list[Path]:
+    """The files of a directory like ``pattern``, in order: of one that a command wrote, that command's alone."""
+    owned = manifest(folder)
+    found = sorted(folder.glob(pattern))
+    if owned is None:
+        return found
+    if not owned.get("complete"):
+        raise HostnetError(f"{folder}: the command `hostnet {owned.get('command')}` was stopped while it wrote; run it again.")
+    return [f for f in found if f.name in owned["files"]]
+
+
+@contextmanager
+def directory(out: Path, command: str) -> Iterator[Path]:
+    """Makes ``out`` the directory of ``command`` ("sweep", "study sweeper fig5") for the block.
+
+    Yields a temporary directory. Its files replace whatever the same command left in ``out`` when the block succeeds,
+    and vanish when it fails. Raises HostnetError at once, before the block, when ``out`` cannot be written, holds files
+    of another command or of nobody, or is in use by another process.
+    """
+    with _made(out), _locked(out):
+        before = _claim(out, command)
+        try:
+            for left in out.glob(f"{_PART}*"):  # of a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            tmp = Path(tempfile.mkdtemp(dir=out, prefix=_PART))
+        except OSError as e:
+            raise _refusal(out, e) from None
+        try:
+            yield tmp
+            _replace(out, command, before, tmp)
+        except OSError as e:
+            if e.errno in _FULL or str(e.filename or "").startswith(str(out)):
+                raise _refusal(out, e) from None
+            raise
+        finally:
+            shutil.rmtree(tmp, ignore_errors=True)
+
+
+def _claim(out: Path, command: str) -> list[str]:
+    """The files that ``command`` may replace. Raises HostnetError when the directory is not its own."""
+    owned = manifest(out)
+    if owned is None:
+        stray = sorted(p.name for p in out.iterdir() if not p.is_dir() and not p.name.startswith("."))
+        if stray:
+            raise HostnetError(f"{out}: holds files that no hostnet command wrote, such as {stray[0]}; remove them or name another directory.")
+        return []
+    if owned.get("command") != command:
+        raise HostnetError(f"{out}: holds what `hostnet {owned.get('command')}` wrote; remove it or name another directory.")
+    return owned["files"]
+
+
+def _replace(out: Path, command: str, before: list[str], tmp: Path) -> None:
+    fresh = sorted(f.name for f in tmp.iterdir())
+    taken = next((n for n in fresh if n not in before and (out / n).exists()), None)
+    if taken is not None:
+        raise _refusal(out, f"{taken} is there and was not written by hostnet")
+
+    def note(files: list[str], complete: bool) -> None:
+        about = {"command": command, "complete": complete, "files": files}
+        write_text(out / MANIFEST, json.dumps(about, indent=1) + "\n")
+
+    note(sorted({*before, *fresh}), False)
+    for name in fresh:
+        os.replace(tmp / name, out / name)
+    for name in set(before) - set(fresh):
+        (out / name).unlink(missing_ok=True)
+    note(fresh, True)
+
+
+def add_file(path: Path, text: str) -> None:
+    """Write one more file into its directory, and into the list of its command's files when it has one."""
+    with _made(path.parent), _locked(path.parent):
+        owned = manifest(path.parent)
+        if owned is None or path.name in owned["files"]:
+            write_text(path, text)
+            return
+        write_text(path, text)
+        owned["files"] = sorted({*owned["files"], path.name})
+        write_text(path.parent / MANIFEST, json.dumps(owned, indent=1) + "\n")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds a directory against other processes. The lock ends with the process, however that ends."""
+    path = folder / _LOCK
+    try:
+        while True:
+            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.exists(path) and os.path.samestat(os.fstat(held), os.stat(path)):
+                    break
+            except BaseException:
+                os.close(held)
+                raise
+            os.close(held)  # the holder before has removed this file: take the next one
+    except BlockingIOError:
+        raise HostnetError(f"{folder}: another hostnet process is writing there; wait for it or name another directory.") from None
+    except OSError as e:
+        raise _refusal(folder, e) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        os.close(held)

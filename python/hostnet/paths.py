@@ -26,6 +26,8 @@ def nearest(word: str, choices: list[str]) -> str:
 def scenario_file(name: str | Path) -> Path:
     """The scenario ``name``: a path as given, or the name of one that comes with hostnet."""
     given = Path(name)
+    if len(given.name) > 255:  # more than a file system takes
+        raise HostnetError(f"{given.name[:40]}...: no such scenario file; its name has {len(given.name)} characters.")
     shipped = SCENARIOS / (given.name if given.suffix == ".toml" else f"{given.name}.toml")
     if given.is_file():
         return given

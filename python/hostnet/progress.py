@@ -17,8 +17,8 @@ class Progress:
         self.visible = not quiet and sys.stderr.isatty()
 
     @contextmanager
-    def stage(self, label: str, costs: Mapping[str, float]) -> Iterator[Callable[[str, float], None]]:
-        """Yields ``report(key, fraction)``, to be called from any thread."""
+    def stage(self, label: str, costs: Mapping[str, float], unit: str = "points") -> Iterator[Callable[[str, float], None]]:
+        """Yields ``report(key, fraction)``, to be called from any thread. The bar counts what is done in ``unit``."""
         if not self.visible:
             yield lambda key, fraction: None
             return
@@ -27,7 +27,7 @@ class Progress:
         from rich.progress import Progress as Bar
 
         bar = Bar(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-                  TextColumn("{task.fields[done]}/{task.fields[points]} points"), TimeElapsedColumn(),
+                  *([TextColumn(f"{{task.fields[done]}}/{{task.fields[points]}} {unit}")] if unit else []), TimeElapsedColumn(),
                   TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
         task = bar.add_task(label, total=sum(costs.values()), done=0, points=len(costs))
         fractions = dict.fromkeys(costs, 0.0)

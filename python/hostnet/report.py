@@ -11,30 +11,20 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import capture, headlines
 from .errors import HostnetError
-from .output import write_text
+from .output import add_file, files_of
 from .plots import CLASS_COLOURS, axis_label, figure_of, horizontal_bars, horizontal_stack, lines, style
+from .results import fault
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEADLINE = (
-    "throughput_mrps",
-    "offered_mrps",
-    "net_gbps",
-    "drops",
-    "drop_rate",
-    "lat_p50_us",
-    "lat_p99_us",
-    "lat_p999_us",
-    "mem_bw_gbs",
-    "acc_total",
-    "dram_lat_avg_ns",
-    "dram_lat_p99_ns",
-    "llc_rx_lines",
-)
-# More than this many results are listed in rows, and more lines in one plot cannot be told apart.
-MOST_COLUMNS, MOST_LINES, MOST_POINTS = 5, 8, 400
+# More results than this are listed in rows, and more lines in one plot cannot be told apart. What a report leaves out
+# for its size, it says.
+MOST_COLUMNS, MOST_LINES, MOST_BARS, MOST_POINTS, MOST_DETAILS = 5, 8, 40, 400, 100
+#: What a domain without a limit has for credits.
+UNLIMITED = 2**32 - 1
 _SYSTEMS = {"dma": "DMA", "ddio": "DDIO", "ideal": "ideal DDIO"}
 
 
@@ -58,18 +48,25 @@ def write_report(
         if out is None:
             raise HostnetError("a report of results in memory needs the name of the HTML file.")
         body, default = _results([dict(getattr(r, "data", r)) for r in source]), "Results"
-    write_text(Path(out), _page(title or default, body))
+    add_file(Path(out), _page(title or default, body))
     return Path(out)
 
 
 def _load(folder: Path) -> list[dict[str, Any]]:
+    """The results that the directory's command wrote; of a directory that no command made, all that are there."""
+    if not folder.is_dir():
+        raise HostnetError(f"{folder}: {'is not a directory' if folder.exists() else 'does not exist'}; give the directory "
+                           "that a run, sweep, study or demo wrote.")
     results = []
-    for file in sorted(folder.glob("*.json")):
+    for file in files_of(folder, "*.json"):
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(data, dict) and {"metrics", "spec", "version"} <= data.keys():
+            why = fault(data)
+            if why is not None:
+                raise HostnetError(f"{file}: not a saved hostnet result ({why}).")
             results.append(data)
     if not results:
         raise HostnetError(f"{folder}: no results here; give the directory that a run, sweep, study or demo wrote.")
@@ -85,12 +82,16 @@ def labels(results: Sequence[Mapping[str, Any]]) -> list[str]:
     paths = dict.fromkeys(p for f in flat for p in f)
     placement = ("placement.policy", "placement.sweep_rx", "placement.sweep_tx")
     differing = [p for p in paths if p not in ("name", "seed") and len({repr(f.get(p)) for f in flat}) > 1]
+    # A seed tells apart what nothing else does.
+    same = [repr([f.get(p) for p in differing]) for f in flat]
+    seeds = len(set(same)) < len(same) and len({f.get("seed") for f in flat}) > 1
     systems = len(results) == 1 or any(p in placement for p in differing)
     names = []
     for r, f in zip(results, flat, strict=False):
         parts = [_system(f)] if systems else []
         others = [p for p in differing if p not in placement and f.get(p) is not None]
         parts += [f"{p.split('.')[-1].replace('_', ' ')} {f[p]}" for p in others[:3]]
+        parts += [f"seed {f['seed']}"] if seeds and "seed" in f else []
         names.append(r.get("label") or ", ".join(parts) or str(f.get("name", "result")))
     return [n if names.count(n) == 1 else f"{n} #{names[: i + 1].count(n)}" for i, n in enumerate(names)]
 
@@ -119,7 +120,7 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     if not results:
         raise HostnetError("there are no results to report.")
     names = labels(results)
-    shown = [m for m in HEADLINE if any(r["metrics"].get(m) is not None for r in results)]
+    shown = _headline(results)
     every = list(dict.fromkeys(m for r in results for m in r["metrics"] if r["metrics"][m] is not None))
     tenants = [m for m in every if re.fullmatch(r"t\d+_\w+", m)] if any(m.startswith("t1_") for m in every) else []
     parts = [
@@ -134,6 +135,7 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
         _section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False))
     )
     parts.append(_section("Over time", _timeline(results, names)))
+    parts.append(_section("Captures", "".join(f"<p>{escape(str(h))}.</p>" for h in capture.distinct(results))))
     for heading, table in (
         ("Domains: who holds how many credits for how long", "domains"),
         ("Search for the peak", "search"),
@@ -144,44 +146,69 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     parts.append(
         _section(
             "Resolved specifications",
-            "".join(_details(n, _json(r["spec"])) for n, r in zip(names, results, strict=False)),
+            "".join(_details(n, _json(r["spec"])) for n, r in zip(names[:MOST_DETAILS], results, strict=False))
+            + _left_out(len(results), MOST_DETAILS, "the files beside this report hold them all"),
         )
     )
     parts.append(_section("Provenance", _provenance(results, names)))
     return "".join(parts)
 
 
+def _headline(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The metrics that lead for these results, in the order of their groups."""
+    groups: dict[str, dict[str, None]] = {}
+    for r in results:
+        for group, names in headlines.leading(r["metrics"]).items():
+            groups.setdefault(group, {}).update(dict.fromkeys(names))
+    return [m for names in groups.values() for m in names]
+
+
+def _left_out(there: int, shown: int, where: str) -> str:
+    """A sentence about what a section does not show; nothing when it shows all."""
+    return f'<p class="note">{shown} of {there} results are shown here; {where}.</p>' if there > shown else ""
+
+
 def _comparison(results: Sequence[Mapping[str, Any]], names: Sequence[str], metrics: Sequence[str]) -> str:
-    if len(results) <= MOST_COLUMNS:
-        rows = []
-        for m in metrics:
-            values = [r["metrics"].get(m) for r in results]
-            cells = [_number(values[0])] + [_number(v) + _change(v, values[0]) for v in values[1:]]
-            rows.append([_metric(m), escape(_unit(m)), *cells])
-        return _table(["metric", "unit", *map(escape, names)], rows)
-    rows = [[escape(n), *(_number(r["metrics"].get(m)) for m in metrics)] for n, r in zip(names, results, strict=False)]
-    return _table(["result", *(_metric(m) for m in metrics)], rows)
+    if len(results) > MOST_COLUMNS:
+        head = ["result", *(_metric(m) + (f" <small>[{escape(_unit(m))}]</small>" if _unit(m) else "") for m in metrics)]
+        return _table(head, [[escape(n), *(_number(r["metrics"].get(m)) for m in metrics)]
+                             for n, r in zip(names, results, strict=False)])
+    rows = []
+    for m in metrics:
+        first, *others = (r["metrics"].get(m) for r in results)
+        cells = [_number(first)] + [c for v in others for c in (_number(v), f"<small>{_change(v, first)}</small>")]
+        rows.append([_metric(m), escape(_unit(m)), *cells])
+    to = f"<small>to {escape(names[0])}</small>"
+    return _table(["metric", "unit", escape(names[0]), *(c for n in names[1:] for c in (escape(n), to))], rows)
 
 
 def _change(value: float | None, base: float | None) -> str:
-    if not value or not base or value == base:
-        return ' <small class="change"></small>'
-    change = 100 * (value / base - 1)
-    text = f"{change:+.1f} %" if abs(change) < 1000 else f"×{value / base:.3g}"
-    return f' <small class="change">{text}</small>'
+    """By how much a value differs from the first result's; empty where it does not, as far as it is printed."""
+    if not value or not base or (value < 0) != (base < 0):
+        return ""
+    ratio = value / base
+    if ratio >= 10:
+        return f"×{ratio:.3g}"
+    if ratio <= 0.01:
+        return f"÷{1 / ratio:.3g}"
+    text = f"{100 * (ratio - 1):+.1f} %"
+    return "" if float(text[:-2]) == 0 else text
 
 
 def _bars(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    panels = {m: [r["metrics"].get(m) for r in results] for m in ("throughput_mrps", "mem_bw_gbs")}
-    panels = {m: v for m, v in panels.items() if any(x is not None for x in v)}
+    wanted = ("throughput_mrps", "net_gbs", "c2m_gbs", "p2m_gbs", "mem_bw_gbs")
+    panels = {m: [r["metrics"].get(m) for r in results[:MOST_BARS]] for m in wanted}
+    panels = {m: v for m, v in panels.items() if any(v)}
     if not panels:
         return ""
-    return _figure(
-        horizontal_bars(names, panels), "Bars: throughput in Mrps and DRAM bandwidth in GB/s of " + ", ".join(names)
-    )
+    drawn = _figure(horizontal_bars(names[:MOST_BARS], panels),
+                    f"Bars: {', '.join(axis_label(m) for m in panels)} of " + ", ".join(names[:MOST_BARS]))
+    return drawn + _left_out(len(results), MOST_BARS, "the comparison above lists all")
 
 
 def _breakdown(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    there = len(results)
+    results, names = results[:MOST_BARS], names[:MOST_BARS]
     classes = {c: [r["metrics"].get(c) or 0.0 for r in results] for c in CLASS_COLOURS}
     if not any(map(any, classes.values())):
         return ""
@@ -191,29 +218,39 @@ def _breakdown(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> st
     )
     used = [c for c, values in classes.items() if any(values)]
     rows = [[escape(CLASS_COLOURS[c][0]), *(_number(v) for v in classes[c])] for c in used]
-    return drawn + _details("the numbers", _table(["64 B transfers per request", *map(escape, names)], rows))
+    numbers = _details("the numbers", _table(["64 B transfers per request", *map(escape, names)], rows))
+    return drawn + numbers + _left_out(there, MOST_BARS, "the metrics acc_* below list all")
 
 
 def _cdf(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: str, label: str, log: bool) -> str:
     curves = {}
     for n, r in zip(names, results, strict=False):
         columns = _columns(r, table)
-        if columns and len(curves) < MOST_LINES:
+        if columns:
             x, y = list(columns.values())[:2]
-            points = [(a, b) for a, b in zip(x, y, strict=False) if not log or a > 0]
-            curves[n] = _thin(points)
-    if not any(curves.values()):
+            curves[n] = _thin([(a, b) for a, b in zip(x, y, strict=False) if not log or a > 0])
+    drawn = _spread(curves)
+    if not any(drawn.values()):
         return ""
     return _figure(
-        lines({label: curves}, "fraction not slower", log=log, cdf=True),
-        f"Curves: cumulative distribution of {label} for " + ", ".join(curves),
-    )
+        lines({label: drawn}, "fraction not slower", log=log, cdf=True),
+        f"Curves: cumulative distribution of {label} for " + ", ".join(drawn),
+    ) + _left_out(len(curves), len(drawn), "the files beside this report hold the others")
+
+
+def _spread(curves: Mapping[str, Any]) -> dict[str, Any]:
+    """As many curves as can be told apart, from the first to the last."""
+    names = list(curves)
+    if len(names) > MOST_LINES:
+        names = [names[round(i * (len(names) - 1) / (MOST_LINES - 1))] for i in range(MOST_LINES)]
+    return {n: curves[n] for n in names}
 
 
 def _timeline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for n, r in list(zip(names, results, strict=False))[:MOST_LINES]:
-        columns = _columns(r, "timeline")
+    there = {n: c for n, r in zip(names, results, strict=False) if (c := _columns(r, "timeline"))}
+    drawn = _spread(there)
+    for n, columns in drawn.items():
         t = columns.pop("t_us", [])
         for name, values in columns.items():
             points = [(a, b) for a, b in zip(t, values, strict=False) if b is not None]
@@ -222,8 +259,8 @@ def _timeline(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
     if not panels:
         return ""
     return _figure(
-        lines(panels, "simulated time [µs]"), f"Curves over simulated time: {', '.join(panels)} for " + ", ".join(names)
-    )
+        lines(panels, "simulated time [µs]"), f"Curves over simulated time: {', '.join(panels)} for " + ", ".join(drawn)
+    ) + _left_out(len(there), len(drawn), "the files beside this report hold the others")
 
 
 def _thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -239,20 +276,18 @@ def _columns(result: Mapping[str, Any], table: str) -> dict[str, list[Any]]:
 
 
 def _tables(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: str) -> str:
+    there = [(n, t) for n, r in zip(names, results, strict=False) if (t := (r.get("tables") or {}).get(table)) and t["rows"]]
     out = ""
-    for n, r in zip(names, results, strict=False):
-        found = (r.get("tables") or {}).get(table)
-        if found and found["rows"]:
-            head = [
-                escape(c["name"]) + (f" <small>[{escape(c['unit'])}]</small>" if c.get("unit") else "")
-                for c in found["columns"]
-            ]
-            out += _details(
-                f"{n}: {len(found['rows'])} rows",
-                _table(head, [[_number(v) for v in row] for row in found["rows"]]),
-                opened=len(results) == 1,
-            )
-    return out
+    for n, found in there[:MOST_DETAILS]:
+        head = [
+            escape(c["name"]) + (f" <small>[{escape(c['unit'])}]</small>" if c.get("unit") else "")
+            for c in found["columns"]
+        ]
+        credits = [c["name"] == "credits" for c in found["columns"]]
+        rows = [["unlimited" if limit and v == UNLIMITED else _number(v) for v, limit in zip(row, credits)]
+                for row in found["rows"]]
+        out += _details(f"{n}: {len(rows)} rows", _table(head, rows), opened=len(results) == 1)
+    return out + _left_out(len(there), MOST_DETAILS, "the files beside this report hold them all")
 
 
 def _provenance(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
@@ -321,8 +356,9 @@ def _study(folder: Path) -> tuple[str, str]:
         "Resolved specifications",
         "".join(
             _details(", ".join(f"{k} {v}" for k, v in s["point"].items() if v is not None), _json(s["spec"]))
-            for s in specs
-        ),
+            for s in specs[:MOST_DETAILS]
+        )
+        + _left_out(len(specs), MOST_DETAILS, "specs.json holds them all"),
     )
     body += _section("Provenance", _table(["", ""], [[escape(k), _number(v)] for k, v in facts]))
     return body, f"{about['system']} {about['figure']}: {about['title']}"
@@ -364,15 +400,19 @@ h1 { font-size: 1.6rem; margin: 0 0 .2rem; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid #ccc; padding-bottom: .2rem; }
 p.lead { color: #555; margin: 0 0 1rem; }
 nav a { margin-right: 1rem; color: #0F5F92; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; max-width: 100%; background:
+  linear-gradient(to right, #fff 40%, #fff0) left / 60px 100%, linear-gradient(to left, #fff 40%, #fff0) right / 60px 100%,
+  linear-gradient(to right, #0003, #0000) left / 12px 100%, linear-gradient(to left, #0003, #0000) right / 12px 100%;
+  background-repeat: no-repeat; background-attachment: local, local, scroll, scroll; }
+.scroll:focus-visible { outline: 2px solid #0F5F92; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
 th, td { padding: .25rem .5rem; border-bottom: 1px solid #e4e4e4; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-thead th { border-bottom: 2px solid #999; background: #fff; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
+thead th { border-bottom: 2px solid #999; vertical-align: bottom; }
 tbody th { font-weight: 500; }
-tbody tr:hover { background: #f4f8fb; }
+tbody tr:hover, tbody tr:hover > :first-child { background: #f4f8fb; }
 small { color: #666; font-weight: normal; }
-.change { display: inline-block; min-width: 4.2rem; }
+p.note { color: #555; margin: .3rem 0; }
 abbr { text-decoration: underline dotted #aaa; cursor: help; }
 figure { margin: .5rem 0; }
 figure svg { max-width: 100%; height: auto; }
@@ -383,7 +423,10 @@ pre { background: #f6f6f6; border: 1px solid #e4e4e4; padding: .7rem; overflow-x
 @media print {
   body { max-width: none; margin: 0; font-size: 11px; }
   nav { display: none; }
-  .scroll { overflow: visible; }
+  @page { size: landscape; margin: 12mm; }
+  .scroll { overflow: visible; background: none; }
+  table { font-size: 8px; }
+  th, td { white-space: normal; overflow-wrap: anywhere; padding: .1rem .2rem; position: static; }
   figure, tr { break-inside: avoid; }
   h2 { break-after: avoid; }
 }
@@ -416,7 +459,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>' + "".join(f"<td>{c}</td>" for c in row[1:]) + "</tr>" for row in rows
     )
-    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="table"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _json(value: Any) -> str:

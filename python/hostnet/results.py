@@ -22,6 +22,54 @@ def metric_info() -> dict[str, dict[str, str]]:
     return {m["name"]: m for m in json.loads(_core.metrics())}
 
 
+_NUMBERS = ("seed", "wall_s", "sim_us", "warmup_us", "measure_us")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def fault(data: Any) -> str | None:
+    """What keeps ``data`` from being a result as the engine makes it; None for nothing."""
+    if not isinstance(data, dict):
+        return "it is not an object"
+    wanted = {"metrics": dict, "spec": dict, "version": str}
+    lacking = next((k for k in (*wanted, *_NUMBERS) if k not in data), None)
+    if lacking is not None:
+        return f"{lacking} is missing"
+    wrong = next((k for k, kind in wanted.items() if not isinstance(data[k], kind)), None)
+    wrong = wrong or next((k for k in _NUMBERS if not _is_number(data[k])), None)
+    if wrong is not None:
+        return f"{wrong} is of another type"
+    odd = next((m for m, v in data["metrics"].items() if v is not None and not _is_number(v)), None)
+    if odd is not None:
+        return f"metrics.{odd} = {json.dumps(data['metrics'][odd])[:40]} is not a number"
+    tables = data.get("tables") or {}
+    if not isinstance(tables, dict):
+        return "tables is of another type"
+    return next((f"tables.{name} is not a table" for name, t in tables.items() if not _is_table(t)), None)
+
+
+def _is_table(table: Any) -> bool:
+    columns, rows = (table.get("columns"), table.get("rows")) if isinstance(table, dict) else (None, None)
+    return (isinstance(columns, list) and all(isinstance(c, dict) and isinstance(c.get("name"), str) for c in columns)
+            and isinstance(rows, list) and all(isinstance(r, list) and len(r) == len(columns) for r in rows))
+
+
+def read_result(path: str | Path) -> dict[str, Any]:
+    """The data of a saved result. Raises HostnetError when the file is none."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as e:
+        raise HostnetError(f"{path}: cannot be read ({e.strerror}).") from None
+    except (ValueError, RecursionError):
+        raise HostnetError(f"{path}: not a saved hostnet result.") from None
+    why = fault(data)
+    if why is not None:
+        raise HostnetError(f"{path}: not a saved hostnet result ({why}).")
+    return data
+
+
 class Result:
     """One simulated point: metrics, tables and where they came from.
 
@@ -77,12 +125,7 @@ class Result:
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read a saved result. Raises HostnetError when the file is not one."""
-        try:
-            return cls(json.loads(Path(path).read_text(encoding="utf-8")))
-        except OSError as e:
-            raise HostnetError(f"{path}: cannot be read ({e.strerror}).") from None
-        except (ValueError, KeyError, TypeError):
-            raise HostnetError(f"{path}: not a saved hostnet result.") from None
+        return cls(read_result(path))
 
     def __repr__(self) -> str:
         shown = {k: v for k, v in self.metrics.items() if k in ("throughput_mrps", "lat_p99_us", "mem_bw_gbs")}

@@ -18,9 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ._core import SpecError
+from . import capture
 from .cache import Cache, key_of
-from .errors import HostnetError, RunFailed
+from .errors import HostnetError, RunFailed, SpecError
 from .progress import Progress
 from .results import Result
 
@@ -68,8 +68,8 @@ class _Worker:
                 on_progress(message["progress"])
             elif "done" in message:
                 return
-            elif message["kind"] == "user":
-                raise SpecError(message["error"])
+            elif message["kind"] in ("spec", "user"):
+                raise (SpecError if message["kind"] == "spec" else HostnetError)(message["error"])
             else:
                 raise RunFailed(f"the engine failed on a point, which is a defect of hostnet: {message['error']}.")
         code = self.process.wait()
@@ -100,12 +100,24 @@ def run_many(specs: Sequence[str], *, jobs: int | None = None, cache: Cache | No
     found = {k: r for k in dict.fromkeys(keys) if (r := cache.get(k)) is not None}
     todo = {k: s for k, s in zip(keys, specs, strict=True) if k not in found}
     if todo:
+        cache.check()
         costs = {k: cost(json.loads(s)) for k, s in todo.items()}
         order = sorted(todo, key=lambda k: (-costs[k], k))
         with (progress or Progress(quiet=True)).stage(label, costs) as report:
             _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report)
-        found.update((k, cache.get(k)) for k in todo)
-    return [Result(found[k], key=k, cached=k not in todo) for k in keys]
+        found.update((k, _just_stored(cache, k)) for k in todo)
+    # The spec is the one asked for: an entry of another checkout names its own copy of a capture.
+    results = [Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
+               for k, s in zip(keys, specs, strict=True)]
+    capture.warn(r.data for r in results)
+    return results
+
+
+def _just_stored(cache: Cache, key: str) -> dict[str, Any]:
+    data = cache.get(key)
+    if data is None:
+        raise RunFailed(f"{cache.path(key)}: cannot be read back; something else changes {cache.root}, or its disk fails.")
+    return data
 
 
 def _drain(order: Sequence[str], todo: dict[str, str], jobs: int, cache: Cache,

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from . import _core
-from .errors import HostnetError
+from .errors import HostnetError, SpecError
 from .paths import nearest, platform_dirs, scenario_file
 
 try:
@@ -26,24 +28,48 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
-SpecError = _core.SpecError
+#: What ends the name of a table under ``override`` in the schema.
+PARTLY = "InOverride"
+#: Tables within tables beyond which a scenario is refused; none needs a quarter of it.
+DEEPEST = 32
 
 
 @lru_cache(maxsize=1)
 def schema() -> dict[str, Any]:
     """The JSON Schema of a scenario as written in a file: every key with type, unit, default and one sentence.
 
-    The engine describes the expanded form. A file names its platform, and may override parts of it.
+    The engine describes the expanded form. A file names its platform, and may override parts of it: the tables under
+    ``override`` are the platform's, without a key that must be there.
     """
     full = json.loads(_core.schema())
-    platform = full["properties"]["platform"]
+    whole, defs = full["properties"]["platform"], full["$defs"]
     full["properties"]["platform"] = {"type": "string", "description": "Name or path of a platform file."}
-    full["properties"]["override"] = {**platform, "description": "Values that replace the platform's."}
+    full["required"] = [key for key in full["required"] if key != "override"]
+    parts: dict[str, Any] = {}
+    full["properties"]["override"] = {**_partly(whole, defs, parts), "description": "Values that replace the platform's."}
+    defs.update(parts)
     return full
 
 
-def _table(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema node that lists a section's keys; among several kinds, the one that ``data`` names."""
+def _partly(node: Any, defs: Mapping[str, Any], parts: dict[str, Any]) -> Any:
+    """A schema node whose tables may lack any key; the tables that it refers to go to ``parts`` under a name of their own."""
+    if isinstance(node, list):
+        return [_partly(n, defs, parts) for n in node]
+    if not isinstance(node, Mapping):
+        return node
+    node = {k: _partly(v, defs, parts) for k, v in node.items() if k != "required"}
+    name = str(node.get("$ref", "")).rsplit("/", 1)[-1]
+    if "properties" in defs.get(name, {}):
+        part = f"{name}{PARTLY}"
+        if part not in parts:
+            parts[part] = {}  # known from here on, should it refer to itself
+            parts[part] = _partly(defs[name], defs, parts)
+        node["$ref"] = f"#/$defs/{part}"
+    return node
+
+
+def section_schema(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema node that lists a section's keys: among several kinds the one that ``data`` names, else all of them."""
     while node:
         if "$ref" in node:
             node = schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]]
@@ -52,42 +78,102 @@ def _table(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Mapping[s
         else:
             options = [o for union in ("oneOf", "anyOf") for o in node.get(union, ()) if o.get("type") != "null"]
             chosen = [o for o in options if o.get("properties", {}).get("kind", {}).get("const") == data.get("kind", "")]
-            node = next(iter(chosen or (options if len(options) == 1 else ())), None)
+            if not chosen and len(options) > 1:
+                return {"properties": {k: v for o in reversed(options) for k, v in o.get("properties", {}).items()}}
+            node = next(iter(chosen or options), None)
     return {}
 
 
-class Section:
-    """One table of a scenario; keys are attributes. Unknown keys raise :class:`SpecError` at once."""
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value as scenario files hold it: numbers, texts, lists and dictionaries of Python's own, copied.
 
-    def __init__(self, data: dict[str, Any], node: Mapping[str, Any], path: str, file: str):
-        self.__dict__.update(_data=data, _node=_table(node, data), _path=path, _file=file)
+    Arrays and their numbers (NumPy, Polars), sections, paths and generators become these. Raises SpecError for tables
+    nested deeper than any scenario's.
+    """
+    if depth > DEEPEST:
+        raise SpecError(f"a value is nested more than {DEEPEST} deep, which no scenario is.")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return str(value) if isinstance(value, PlatformName) else value
+    if isinstance(value, (Section, Sections)):
+        value = value._data
+    if isinstance(value, Mapping):
+        return {str(k): plain(v, depth + 1) for k, v in value.items()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    for name in ("tolist", "to_list"):
+        if hasattr(value, name):
+            return plain(getattr(value, name)(), depth)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+        return [plain(v, depth + 1) for v in value]
+    return value
+
+
+class Section:
+    """One table of a scenario; keys are attributes. Unknown keys raise :class:`SpecError` at once.
+
+    A section that is not written yet reads as its defaults, and is written when a value is assigned to it. ``None``
+    removes a key.
+    """
+
+    def __init__(self, data: dict[str, Any], node: Mapping[str, Any], path: str, file: str,
+                 attach: Callable[[], None] | None = None, under: Mapping[str, Any] | None = None):
+        self.__dict__.update(_data=data, _schema=node, _path=path, _file=file, _attach=attach, _under=under or {})
+
+    @property
+    def _node(self) -> Mapping[str, Any]:
+        return section_schema(self._schema, self._data)
 
     def _keys(self) -> list[str]:
         return list(self._node.get("properties", {}))
 
-    def _child(self, key: str, value: Any, node: Mapping[str, Any]) -> Any:
-        path = f"{self._path}.{key}" if self._path else str(key)
-        if isinstance(value, dict):
-            return Section(value, node, path, self._file)
-        if isinstance(value, list):
-            items = node.get("items", {})
-            return [self._child(f"{key}.{i}", v, items) for i, v in enumerate(value)]
-        return value
+    def _where(self, key: object) -> str:
+        return f"{self._path}.{key}" if self._path else str(key)
+
+    def _child_node(self, key: str) -> Mapping[str, Any]:
+        return self._node.get("properties", {}).get(key, {})
+
+    def _beneath(self, key: str) -> Mapping[str, Any]:
+        """What holds below ``key`` where nothing is written."""
+        below = self._under.get(key)
+        return below if isinstance(below, Mapping) else {}
 
     def __getattr__(self, key: str) -> Any:
         if key.startswith("_"):
             raise AttributeError(key)
+        return self._get(key)
+
+    def _get(self, key: str) -> Any:
         if key in self._data:
-            return self._child(key, self._data[key], self._node.get("properties", {}).get(key, {}))
+            return _view(self._data[key], self._child_node(key), self._where(key), self._file, self._written, self._beneath(key))
         self._check(key)
-        node = self._node["properties"][key] if key in self._keys() else {}
-        if _table(node, {}):  # a section not written yet: assigning to its attributes creates it
-            return self._child(key, self._data.setdefault(key, {}), node)
-        return node.get("default")
+        node = self._child_node(key)
+        fresh: Any = {} if section_schema(node, {}) or node.get("type") == "object" else [] if node.get("type") == "array" else None
+        if fresh is None or isinstance(self._under.get(key), list):
+            return copy.deepcopy(self._under.get(key, node.get("default")))
+
+        def attach() -> None:
+            self._data.setdefault(key, fresh)
+            self._written()
+
+        return _view(fresh, node, self._where(key), self._file, attach, self._beneath(key))
+
+    def _written(self) -> None:
+        """Something within this section has been assigned: it is now part of the scenario."""
+        if self._attach is not None:
+            self._attach()
 
     def __setattr__(self, key: str, value: Any) -> None:
+        self._put(key, value)
+
+    def _put(self, key: str, value: Any) -> None:
         self._check(key)
+        value = plain(value)
+        _check_keys(value, self._child_node(key), self._where(key), self._file)
+        if value is None:
+            self._data.pop(key, None)
+            return
         self._data[key] = value
+        self._written()
 
     def _check(self, key: str) -> None:
         keys = self._keys()
@@ -115,6 +201,103 @@ class Section:
         return "\n".join(f"{key}: {' '.join(node.get('description', '').split())}" for key, node in props.items())
 
 
+class Sections(MutableSequence):
+    """A list of a scenario, such as its tenants: what is appended, assigned or removed is so in the scenario."""
+
+    def __init__(self, data: list[Any], node: Mapping[str, Any], path: str, file: str, attach: Callable[[], None]):
+        self._data, self._items, self._path, self._file, self._attach = data, node.get("items", {}), path, file, attach
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return _view(self._data[index], self._items, f"{self._path}.{index}", self._file, self._attach)
+
+    def _checked(self, value: Any, index: Any) -> Any:
+        value = plain(value)
+        _check_keys(value, self._items, f"{self._path}.{index}", self._file)
+        return value
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        values = [self._checked(v, i) for i, v in enumerate(value)] if isinstance(index, slice) else self._checked(value, index)
+        self._data[index] = values
+        self._attach()
+
+    def __delitem__(self, index: Any) -> None:
+        del self._data[index]
+
+    def insert(self, index: int, value: Any) -> None:
+        """Put a value (a dictionary or a section) before ``index``."""
+        self._data.insert(index, self._checked(value, index))
+        self._attach()
+
+    def __eq__(self, other: object) -> bool:
+        return self._data == (other._data if isinstance(other, Sections) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._data)
+
+
+def _view(value: Any, node: Mapping[str, Any], path: str, file: str, attach: Callable[[], None],
+          under: Mapping[str, Any] | None = None) -> Any:
+    """A value of a scenario, its tables and lists as objects that write into it."""
+    if isinstance(value, dict):
+        return Section(value, node, path, file, attach, under)
+    if isinstance(value, list):
+        return Sections(value, node, path, file, attach)
+    return value
+
+
+def _check_keys(value: Any, node: Mapping[str, Any], path: str, file: str) -> None:
+    """Raises SpecError for a key that the schema does not have, anywhere in a value to be written."""
+    if isinstance(value, dict):
+        section = Section(value, node, path, file)
+        for key, child in value.items():
+            section._check(key)
+            _check_keys(child, section._child_node(key), f"{path}.{key}", file)
+    elif isinstance(value, list):
+        for i, child in enumerate(value):
+            _check_keys(child, node.get("items", {}), f"{path}.{i}", file)
+
+
+class PlatformName(str):
+    """The name of a scenario's platform. Its attributes are the platform's values; one that is assigned goes to
+    ``override``, so ``sc.platform.memory.channels = 8`` is ``sc.override.memory.channels = 8``."""
+
+    _override: Section
+
+    def __new__(cls, name: str, override: Section) -> PlatformName:
+        self = super().__new__(cls, name)
+        self.__dict__["_override"] = override
+        return self
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("_"):
+            raise AttributeError(key)
+        return self._override._get(key)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        self._override._put(key, value)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._override)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+@lru_cache(maxsize=64)
+def platform_values(name: str, file: str, dirs: tuple[str, ...]) -> Mapping[str, Any]:
+    """Every value of the platform ``name``, defaults filled in. Raises SpecError when it cannot be used."""
+    bare = {"name": "platform", "platform": name, "placement": {"policy": "dma"}, "run": {"load": "none"},
+            "tenant": [{"name": "t", "cores": 1, "app": {"kind": "directed_rx", "blocks": 1, "evict": "none"}}]}
+    return json.loads(_core.resolve(tomli_w.dumps(bare), file, list(dirs)))["platform"]
+
+
 if TYPE_CHECKING:
     from ._fields import Fields
 else:
@@ -124,13 +307,20 @@ else:
 class Scenario(Fields):
     """A host, its tenants, its traffic and what to run: one simulated point.
 
-    ``Scenario.load("scenarios/kvs.toml")`` reads a file; ``Scenario({...})`` takes the same
-    tables as a dictionary. Attributes may be read and assigned (``sc.placement.ways = 4``);
-    :meth:`with_` makes a changed copy. Nothing is checked completely until :meth:`resolve`.
+    ``Scenario("kvs")`` and ``Scenario.load("scenarios/kvs.toml")`` read a file; ``Scenario({...})`` takes the same
+    tables as a dictionary. Attributes may be read and assigned (``sc.placement.ways = 4``, ``sc.tenant.append({...})``);
+    :meth:`with_` makes a changed copy. Keys are checked when they are set, values by :meth:`resolve`.
     """
 
-    def __init__(self, tables: Mapping[str, Any] | None = None, *, file: str | Path | None = None):
-        super().__init__(copy.deepcopy(dict(tables or {})), schema(), "", str(file or "scenario"))
+    def __init__(self, tables: Mapping[str, Any] | str | os.PathLike[str] | None = None, *, file: str | Path | None = None):
+        if isinstance(tables, (str, os.PathLike)):
+            file = scenario_file(tables)
+            tables = _read(tables, file)
+        try:
+            data = plain(dict(tables or {}))
+        except SpecError as e:
+            raise SpecError(f"{file or 'scenario'}: {e}") from None
+        super().__init__(data, schema(), "", str(file or "scenario"))
         self.__dict__["_origin"] = Path(file) if file is not None else None
 
     @classmethod
@@ -139,45 +329,69 @@ class Scenario(Fields):
 
         Raises HostnetError when there is no such file, SpecError when it is not TOML.
         """
-        path = scenario_file(name)
-        try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
-            raise SpecError(f"{name}: not a TOML file ({e}).") from None
-        except OSError as e:
-            raise HostnetError(f"{name}: cannot be read ({e.strerror}).") from None
-        return cls(tables, file=path)
+        return cls(name)
+
+    @classmethod
+    def of(cls, given: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> Scenario:
+        """A scenario from whatever may stand for one: itself, its tables, a path or a shipped name."""
+        return given if isinstance(given, Scenario) else cls(given)
 
     def copy(self) -> Scenario:
         """An independent copy."""
         return Scenario(self._data, file=self._origin)
 
+    def _get(self, key: str) -> Any:
+        name = self._data.get("platform")
+        if key == "platform" and isinstance(name, str):
+            return PlatformName(name, self._get("override"))
+        if key == "platform" and isinstance(name, dict):
+            return Section(name, schema()["properties"]["override"], key, self._file, self._written)
+        return super()._get(key)
+
+    def _beneath(self, key: str) -> Mapping[str, Any]:
+        name = self._data.get("platform")
+        if key != "override" or not isinstance(name, str):
+            return {}
+        try:
+            return platform_values(name, self._file, tuple(platform_dirs(self._origin)))
+        except SpecError:
+            return {}  # resolving says what is wrong with it
+
     def set(self, path: str, value: Any) -> Scenario:
-        """Assign one value by dotted path (``"tenant.0.app.item_size"``); ``None`` removes the key. Returns self."""
+        """Assign one value by dotted path (``"tenant.0.app.item_size"``); ``None`` removes the key. Returns self.
+
+        ``platform.memory.channels`` sets ``override.memory.channels``. Raises SpecError for a path that leads nowhere.
+        """
         *parents, last = path.split(".")
-        node: Any = self._data
+        if parents[:1] == ["platform"] and isinstance(self._data.get("platform"), str):
+            parents[0] = "override"
+        at: Any = self
         for depth, part in enumerate(parents):
-            node = self._step(node, part, ".".join(parents[: depth + 1]), path)
-        if isinstance(node, list):
-            self._step(node, last, path, path)
-            node[int(last)] = value
-        elif not isinstance(node, dict):
-            raise SpecError(f"{self._file}: {path} cannot be set because {'.'.join(parents)} is not a table.")
-        elif value is None:
-            node.pop(last, None)
+            at = self._step(at, part, parents[: depth + 1], path)
+        if isinstance(at, Sections):
+            self._entry(at, last, path, path)
+            at[int(last)] = value
+        elif isinstance(at, Section):
+            at._put(last, value)
         else:
-            node[last] = value
+            raise SpecError(f"{self._file}: {path} cannot be set because {'.'.join(parents)} is not a table.")
         return self
 
-    def _step(self, node: Any, part: str, here: str, path: str) -> Any:
-        if isinstance(node, list):
-            if not part.isdigit() or int(part) >= len(node):
-                raise SpecError(f"{self._file}: {path} cannot be set because {here} does not exist; the list has "
-                                f"{len(node)} {'entry' if len(node) == 1 else 'entries'}, counted from 0.")
-            return node[int(part)]
-        if not isinstance(node, dict):
-            raise SpecError(f"{self._file}: {path} cannot be set because {here.rsplit('.', 1)[0]} is not a table.")
-        return node.setdefault(part, {})
+    def _step(self, at: Any, part: str, here: list[str], path: str) -> Any:
+        if isinstance(at, Sections):
+            return self._entry(at, part, ".".join(here), path)
+        if not isinstance(at, Section):
+            raise SpecError(f"{self._file}: {path} cannot be set because {'.'.join(here[:-1])} is not a table.")
+        found = at._get(part)
+        if found is None and not at._keys():  # a table of free keys
+            return Section(at._data.setdefault(part, {}), {}, ".".join(here), self._file, at._written)
+        return found
+
+    def _entry(self, at: Sections, part: str, here: str, path: str) -> Any:
+        if not part.isdigit() or int(part) >= len(at):
+            raise SpecError(f"{self._file}: {path} cannot be set because {here} does not exist; the list has "
+                            f"{len(at)} {'entry' if len(at) == 1 else 'entries'}, counted from 0.")
+        return at[int(part)]
 
     def with_(self, changes: Mapping[str, Any] | None = None, **sections: Any) -> Scenario:
         """A changed copy: dotted paths in ``changes``, whole keys or parts of sections by name.
@@ -215,12 +429,30 @@ class Scenario(Fields):
         return _core.resolve(text, self._file, platform_dirs(self._origin))
 
 
+def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
+    text = ""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        # The one mistake that TOML's own words do not explain: a name that has values, too.
+        both = re.search(r"^\s*platform\s*=", text, re.M) and re.search(r"^\s*\[?platform\.", text, re.M)
+        hint = "; values of a platform that is named go under [override], such as [override.memory]" if both else ""
+        raise SpecError(f"{name}: not a TOML file ({e}){hint}.") from None
+    except RecursionError:
+        raise SpecError(f"{name}: its values are nested too deeply to be read.") from None
+    except OSError as e:
+        raise HostnetError(f"{name}: cannot be read ({e.strerror}).") from None
+
+
 def parse_value(text: str) -> Any:
     """The value in ``--set path=value``: a TOML value when it reads as one, else a plain string."""
     try:
         value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
+    except RecursionError:
+        raise HostnetError(f"{text[:40]}...: is nested too deeply to be read.") from None
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise HostnetError(f"{text} is beyond what a whole number of TOML holds (64 bits).")
     return value

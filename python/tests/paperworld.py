@@ -210,11 +210,11 @@ def sizing() -> pl.DataFrame:
                         "cores": 24.0,
                         "channels": 4,
                         "mem_peak_gbs": 102.4,
-                        "llc_mb": 36.0,
-                        "l1l2_kb": 1328.0,
-                        "rx_footprint_mb": footprint,
+                        "llc_mib": 36.0,
+                        "l1l2_kib": 1328.0,
+                        "rx_footprint_mib": footprint,
                         "rx_footprint_per_llc": footprint / 36,
-                        "ddio_capacity_mb": 36 * ways / 12,
+                        "ddio_capacity_mib": 36 * ways / 12,
                         "total_rx_entries": 24.0 * buf,
                     }
                 )
@@ -225,7 +225,7 @@ def sizing() -> pl.DataFrame:
     ):
         entries = float(buf * cores)
         other = {"case": case, "buf": buf, "endpoints": endpoints, "cores": float(cores), "total_rx_entries": entries}
-        rows.append(rows[0] | {"item_bytes": 1024, "rx_footprint_mb": entries / 1024} | other)
+        rows.append(rows[0] | {"item_bytes": 1024, "rx_footprint_mib": entries / 1024} | other)
     return frame(rows)
 
 

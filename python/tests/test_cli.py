@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -83,6 +85,52 @@ def test_a_broken_scenario_file_is_one_sentence(cli, tmp_path, text):
     assert "bad.toml" in one_sentence(cli("run", bad))
 
 
+def nested(depth):
+    return "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize("depth", [40, 300, 5000])
+def test_what_is_nested_too_deeply_is_one_sentence(cli, tiny_file, tmp_path, depth):
+    file = tmp_path / "deep.toml"
+    file.write_text(f"a = {nested(depth)}\n")
+    saved = tmp_path / "deep.json"
+    saved.write_text(nested(depth))
+    assert "deep.toml" in one_sentence(cli("run", file))
+    assert "nested" in one_sentence(cli("run", tiny_file, "--set", f"traffic.rate={nested(depth)}"))
+    assert "deep.json" in one_sentence(cli("explain", saved))
+    one_sentence(cli("scoreboard", "--claims", file))
+
+
+def test_a_report_of_what_is_no_number_is_one_sentence(cli, tiny_file, tmp_path):
+    out = tmp_path / "out"
+    cli("run", tiny_file, "--out", out, check=0)
+    file = next(out.glob("result-*.json"))
+    for wrong in ("fast", [1], True, {"a": 1}):
+        data = json.loads(file.read_text())
+        data["metrics"]["throughput_mrps"] = wrong
+        file.write_text(json.dumps(data))
+        said = one_sentence(cli("report", out))
+        assert file.name in said and "metrics.throughput_mrps" in said and "is not a number" in said
+        assert "is not a number" in one_sentence(cli("explain", file))
+
+
+def test_a_huge_sweep_says_something_at_once(tiny_file, tmp_path):
+    """It resolves its points for a while before the first runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from hostnet.cli import main; main()", "sweep", str(tiny_file), "--vary",
+         "seed=" + ",".join(map(str, range(1000))), "--vary", "rings.rx_buffers=" + ",".join(["64"] * 100)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    began = time.monotonic()
+    try:
+        assert select.select([process.stderr], [], [], 20)[0], "nothing was said"
+        assert process.stderr.readline().startswith("hostnet: the sweep has 100,000 points")
+        assert time.monotonic() - began < 20
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
 def test_an_output_that_is_a_file_is_refused_before_anything_runs(cli, tiny_file, tmp_path):
     file = tmp_path / "taken"
     file.write_text("x")
@@ -101,8 +149,8 @@ def test_systems_to_come_say_so(cli, system):
 
 
 def test_help_is_quick(cli):
-    best = min(_timed(cli) for _ in range(3))
-    assert best < 1.0  # about 0.3 s on an idle machine
+    best = min(_processor_time(cli) for _ in range(3))
+    assert best < 0.8  # about 0.3 s; of the processor, since what else a machine does takes no more of that
 
 
 def test_version_is_the_one_in_results(cli, tiny_file, tmp_path):
@@ -111,10 +159,11 @@ def test_version_is_the_one_in_results(cli, tiny_file, tmp_path):
     assert cli("--version", check=0).stdout == f"hostnet {row['version']}\n"
 
 
-def _timed(cli):
-    began = time.monotonic()
+def _processor_time(cli):
+    before = os.times()
     assert "scoreboard" in cli("--help", check=0).stdout
-    return time.monotonic() - began
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def test_ctrl_c_is_one_sentence_and_leaves_no_output(tiny_file, tmp_path):

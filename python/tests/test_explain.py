@@ -235,7 +235,7 @@ def test_the_command_prints_tables_a_paragraph_and_a_picture(cli, recorded, tmp_
     file = recorded(perf(quadrant3()))
     out = cli("explain", "--counters", file, "--out", tmp_path / "ex", check=0).stdout
     assert "IIO write buffer" in out and "binds, exhausted" in out and "regime: red" in out
-    assert {p.name for p in (tmp_path / "ex").iterdir()} == {"explain.png", "explain.svg", "explain.json"}
+    assert {p.name for p in (tmp_path / "ex").iterdir()} == {"explain.png", "explain.svg", "explain.json", "hostnet.json"}
     data = json.loads(cli("explain", "--counters", file, "--json", check=0).stdout)
     assert data["regime"] == "red" and data["bottleneck"] == {"c2m": "line fill buffers", "p2m": "IIO write buffer"}
 

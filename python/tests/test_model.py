@@ -1,9 +1,8 @@
 """The closed forms' Python face; their numbers are tested where they are computed."""
 
 import pytest
-from hostnet._core import SpecError
 
-from hostnet import model
+from hostnet import SpecError, model
 
 COUNTERS = {"rpq_occupancy": 5.0, "switches": 10.0, "lines_read": 1000.0, "lines_written": 400.0, "act_read": 300.0,
             "act_write": 100.0, "pre_conflict": 200.0}

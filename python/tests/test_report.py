@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from hostnet import HostnetError
-from hostnet.report import labels, write_report
+from hostnet.report import _change, _spread, labels, write_report
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -87,9 +87,80 @@ def test_the_page_is_well_formed_and_labelled(demo):
 
 def test_the_comparison_shows_values_and_changes(demo):
     (head,) = Outline(demo).rows("metric")[:1]
-    assert head == ["metric", "unit", "DMA", "DDIO, ways 2", "DDIO + Sweeper, ways 2"]
+    assert head == ["metric", "unit", "DMA", "DDIO, ways 2", "to DMA", "DDIO + Sweeper, ways 2", "to DMA"]
     row = Outline(demo).rows("throughput_mrps")[0]
-    assert row[2:] == ["14.9", "22.4 +50.3 %", "29.8 +100.0 %"]
+    assert row[1:] == ["Mrps", "14.9", "22.4", "+50.3 %", "29.8", "+100.0 %"]
+
+
+def test_every_row_of_a_table_has_a_cell_for_every_column(demo):
+    for table in re.findall(r"<table>.*?</table>", demo, re.S):
+        widths = {len(row) for row in Outline(table).cells}
+        assert len(widths) == 1, table[:200]
+
+
+@pytest.mark.parametrize("value, base, says", [
+    (20.0, 20.0, ""), (19.9999, 20.0, ""), (20.0001, 20.0, ""), (19.98, 20.0, "-0.1 %"), (30.0, 20.0, "+50.0 %"),
+    (37.81, 78138.0, "÷2.07e+03"), (2e5, 20.0, "×1e+04"), (0.0, 20.0, ""), (None, 20.0, ""), (1.0, 0.0, ""), (-2.0, 1.0, ""),
+])
+def test_a_change_says_nothing_where_nothing_changed(value, base, says):
+    assert _change(value, base) == says
+
+
+def test_many_results_keep_their_units(tmp_path):
+    page = write_report(sweep_of(12), tmp_path / "r.html").read_text(encoding="utf-8")
+    head = Outline(page).rows("result")[0]
+    assert "throughput_mrps [Mrps]" in head and "lat_p99_us [us]" in head and "acc_total [lines/request]" in head
+
+
+def sweep_of(n):
+    results = [fakeresults.result("ddio") for _ in range(n)]
+    for i, r in enumerate(results):
+        r["spec"]["rings"] = {"rx_buffers": 64 + i}
+    return results
+
+
+def test_a_report_of_many_results_says_how_many_each_part_leaves_out(tmp_path):
+    page = write_report(sweep_of(120), tmp_path / "r.html").read_text(encoding="utf-8")
+    said = {key: re.findall(r"(\d+) of (\d+) results are shown here", part)
+            for key, part in re.findall(r'<section id="([^"]+)">(.*?)</section>', page, re.S)}
+    assert said["comparison"] == [] and page.count("rx buffers 183</th>") >= 2, "the tables list all"
+    assert said["throughput-and-bandwidth"] == [("40", "120")]
+    assert said["request-latency"] == said["dram-access-latency"] == said["over-time"] == [("8", "120")]
+    assert said["resolved-specifications"] == [("100", "120")]
+    few = write_report(sweep_of(8), tmp_path / "few.html").read_text(encoding="utf-8")
+    assert "results are shown here" not in few
+
+
+def test_curves_that_stand_for_many_span_them_all():
+    assert list(_spread(dict.fromkeys("abcdefghijklmnopqrstuvwxyz"))) == list("aehlosvz")
+
+
+def test_results_that_differ_in_their_seed_alone_are_named_by_it():
+    results = [fakeresults.result("ddio") | {"label": ""} for _ in range(2)]
+    for seed, r in enumerate(results):
+        r["spec"]["seed"] = seed
+    assert labels(results) == ["seed 0", "seed 1"]
+
+
+def test_a_report_leads_with_what_matters_for_its_scenario(tmp_path):
+    r = fakeresults.result("dma")
+    r["metrics"] = {"c2m_gbs": 14.8, "p2m_gbs": 7.3, "mem_bw_gbs": 37.9, "lfb_occ": 11.0, "iio_write_occ": 92.0}
+    page = write_report([r], tmp_path / "r.html").read_text(encoding="utf-8")
+    comparison = re.search(r'<section id="comparison">(.*?)</section>', page, re.S)[1]
+    assert [row[0] for row in Outline(comparison).cells] == ["metric", "c2m_gbs", "p2m_gbs", "mem_bw_gbs", "lfb_occ",
+                                                             "iio_write_occ"]
+
+
+def test_a_domain_without_a_limit_says_so(tmp_path):
+    r = fakeresults.result("dma")
+    r["tables"]["domains"]["rows"][0][1] = 2**32 - 1
+    page = write_report([r], tmp_path / "r.html").read_text(encoding="utf-8")
+    assert Outline(page).rows("LFB")[0][1] == "unlimited" and "4294967295" not in page
+
+
+def test_every_table_scrolls_within_the_page(demo):
+    assert demo.count("<table>") == demo.count('<div class="scroll" tabindex="0"')
+    assert re.search(r"\.scroll \{[^}]*overflow-x: auto", demo)
 
 
 def test_the_breakdown_lists_each_class_that_occurs(demo):
@@ -132,13 +203,11 @@ def test_labels_say_what_differs_and_are_unique():
 
 
 def test_many_results_are_listed_in_rows(tmp_path):
-    results = [fakeresults.result("ddio") for _ in range(12)]
-    for i, r in enumerate(results):
-        r["spec"]["rings"] = {"rx_buffers": 64 << i}
+    results = sweep_of(12)
     page = write_report(results, tmp_path / "r.html").read_text(encoding="utf-8")
     outline = Outline(page)
-    assert outline.rows("result")[0][:2] == ["result", "throughput_mrps"]
-    assert outline.rows("rx buffers 2048")[0][1] == "22.4"
+    assert outline.rows("result")[0][:2] == ["result", "throughput_mrps [Mrps]"]
+    assert outline.rows("rx buffers 69")[0][1] == "22.4"
 
 
 def test_a_directory_of_results_is_read_and_named(tmp_path):

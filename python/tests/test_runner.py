@@ -50,6 +50,67 @@ def test_a_truncated_entry_is_computed_again(tiny):
     assert not again.cached and again.metrics == first.metrics
 
 
+@pytest.mark.parametrize("damage", [
+    lambda t: t.replace('"throughput_mrps":', '"throughput_mrps":9'),
+    lambda t: t.replace('"result": {', '"result": {"metrics": 3, '),
+    lambda t: t[:-1],
+    lambda t: json.dumps(json.loads(t)["result"]),
+    lambda t: '{"metrics": {}, "spec": {}}',
+    lambda t: "[" * 5000,
+    lambda t: "",
+], ids=["a number", "a key", "an end", "no digest", "a shape", "nested", "empty"])
+def test_a_damaged_entry_is_computed_again(tiny, damage):
+    first = hn.run(tiny)
+    entry = Cache().path(first.key)
+    good = entry.read_text()
+    entry.write_text(damage(good))
+    again = hn.run(tiny)
+    assert not again.cached and again.metrics == first.metrics
+    assert hn.run(tiny).cached
+
+
+def test_an_entry_under_another_key_is_not_taken_for_its_own(tiny):
+    one, two = hn.run(tiny), hn.run(tiny.with_(seed=2))
+    cache = Cache()
+    cache.path(one.key).write_text(cache.path(two.key).read_text())
+    assert cache.get(one.key) is None and cache.get(two.key) is not None
+
+
+def test_a_result_of_another_shape_is_no_entry(tiny):
+    """Even with a digest that fits: what an older format stored is not handed out."""
+    cache = Cache()
+    cache.put("0" * 64, json.dumps({"metrics": {"throughput_mrps": "fast"}}))
+    assert cache.get("0" * 64) is None
+
+
+def test_a_cache_that_changes_under_a_run_is_one_sentence(tiny, monkeypatch):
+    monkeypatch.setattr(Cache, "get", lambda self, key: None)
+    with pytest.raises(hn.RunFailed, match="cannot be read back"):
+        hn.run(tiny)
+
+
+def test_the_key_does_not_depend_on_the_bytes_of_the_module_nor_on_where_a_checkout_lies(tiny, tmp_path, monkeypatch):
+    from hostnet import _core, cache
+
+    assert str(cache.engine_id()).startswith(_core.version()) and "rustc" in cache.engine_id()
+    monkeypatch.setattr(_core, "__file__", str(tmp_path / "nowhere.so"))
+    cache.engine_id.cache_clear()
+    spec = json.loads(tiny.resolve())
+    keys = set()
+    for checkout in ("one", "two"):
+        capture = tmp_path / checkout / "a.pcap"
+        capture.parent.mkdir()
+        capture.write_bytes(b"same")
+        spec["traffic"]["pcap"] = {"file": str(capture)}
+        keys.add(key_of(json.dumps(spec)))
+    assert len(keys) == 1
+
+
+def test_a_result_from_the_cache_has_the_spec_that_was_asked_for(tiny):
+    assert hn.run(tiny).data == hn.run(tiny).data
+    assert hn.run(tiny).spec == json.loads(tiny.resolve())
+
+
 def test_a_capture_with_other_contents_is_another_key(tiny, tmp_path):
     capture = tmp_path / "a.pcap"
     spec = json.loads(tiny.resolve())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import paperworld
@@ -266,8 +267,8 @@ DOCTORED = [
     ("fig10a", "system = 'sweeper' AND buf = 2048", "throughput_mrps", 0.5, ["fig10a.sweeper-removes-drop"]),
     ("fig10b", "system = 'ddio' AND buf = 2048", "throughput_mrps", 0.5, ["fig10b.deep-over-shallow"]),
     ("fig10b", "buf = 128", "drop_rate", 0.0, ["fig10b.shallow-drops-first"]),
-    ("sizing", "true", "rx_footprint_mb", 1.1, ["sec4a.footprint-512", "sec4a.share-1024", "sec6f.shallow-fits-ddio"]),
-    ("sizing", "true", "l1l2_kb", 2.0, ["sec6e.xmem-exceeds-private"]),
+    ("sizing", "true", "rx_footprint_mib", 1.1, ["sec4a.footprint-512", "sec4a.share-1024", "sec6f.shallow-fits-ddio"]),
+    ("sizing", "true", "l1l2_kib", 2.0, ["sec6e.xmem-exceeds-private"]),
     ("sizing", "true", "mem_peak_gbs", 1.2, ["sec2a.nic-vs-channels"]),
 ]
 
@@ -451,3 +452,43 @@ def test_expected_and_measured_stand_side_by_side_in_the_terminal(tmp_path):
     scoreboard.main([path], source=paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})}), console=console)
     (line,) = [row for row in console.export_text().splitlines() if "It holds." in row]
     assert re.search(r"off .*It holds\. .*20x ± 10 % .*10x .*off by -50 %", line)
+
+
+# ---- limits ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query, says", [
+    ("SELECT sum(a.range * b.range) AS value FROM range(10_000_000) a, range(10_000_000) b, mine_fig1", "more than 1 s"),
+    ("SELECT len(list(range || repeat('x', 1000))) AS value FROM range(100_000_000), mine_fig1", "more than 1GB of memory"),
+    ("SELECT range AS value FROM range(200_000), mine_fig1", "more than 100,000 rows"),
+])
+def test_a_query_without_end_is_an_error_and_spares_the_others(tmp_path, monkeypatch, query, says):
+    monkeypatch.setattr(sys.modules["hostnet.scoreboard.evaluate"], "QUERY_SECONDS", 1.0 if "1 s" in says else 60.0)
+    path = claims_file(tmp_path, GOOD | {"id": "t.endless", "eval": query}, GOOD)
+    endless, good = evaluate(load(path), paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})}))
+    assert endless.verdict == "error" and says in endless.reason and "claim t.endless" in endless.reason
+    assert good.verdict == "reproduced"
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_board_is_whole_at_any_width(tmp_path, width):
+    from rich.console import Console
+
+    from hostnet.scoreboard import to_terminal
+
+    found = [verdict(tmp_path, {"value": [8.0]}), verdict(tmp_path, {"value": [10.0]})]
+    later = GOOD | {"experiment": "later.e.fig9", "eval": "SELECT value FROM later_fig9"}
+    found += evaluate(load(claims_file(tmp_path, later)), paperworld.Source({"mine_fig1": pl.DataFrame({"value": [1.0]})}))
+    console = Console(width=width, color_system=None)
+    with console.capture() as caught:
+        to_terminal(found, console)
+    text = caught.get()
+    assert "…" not in text and max(map(len, text.splitlines())) <= width
+    for word in ("reproduced", "off", "not built yet", "disputed", "headline", GOOD["id"]):
+        assert word in text, word
+
+
+def test_the_board_in_a_pipe_has_lines_of_a_readable_length(cli, tmp_path):
+    later = claims_file(tmp_path, GOOD | {"experiment": "sweeper.e.fig3", "eval": "SELECT copies_left AS value FROM sweeper_fig3"})
+    out = cli("scoreboard", "--claims", later, check=0).stdout
+    assert GOOD["id"] in out and max(map(len, out.splitlines())) <= 240

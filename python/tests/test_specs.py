@@ -110,3 +110,195 @@ def test_the_typed_face_matches_the_schema():
     from hostnet import _stubs
 
     assert _stubs.FILE.read_text() == _stubs.render(hn.schema()), "run `make stubs`"
+
+
+# ---- lists, platforms, keys ------------------------------------------------------------------------------------------
+
+XMEM = {"name": "batch", "cores": 1, "app": {"kind": "xmem"}}
+
+
+def test_lists_of_a_scenario_can_be_changed_in_place(tiny):
+    tiny.tenant.append(XMEM)
+    assert [t["name"] for t in tiny.to_dict()["tenant"]] == ["kvs", "batch"]
+    assert tiny.tenant[1].app.kind == "xmem" and len(tiny.tenant) == 2
+    tiny.tenant[1].cores = 3
+    assert tiny.to_dict()["tenant"][1]["cores"] == 3
+    tiny.tenant.insert(0, XMEM)
+    del tiny.tenant[0]
+    tiny.tenant += [XMEM | {"name": "third"}]
+    assert [t["name"] for t in tiny.to_dict()["tenant"]] == ["kvs", "batch", "third"]
+    assert [t.name for t in tiny.tenant[1:]] == ["batch", "third"]
+
+
+def test_a_list_that_is_not_written_yet_appears_with_its_first_entry(tiny):
+    assert tiny.peripheral == [] and "peripheral" not in tiny.to_dict()
+    tiny.peripheral.append({"kind": "ssd"})
+    assert tiny.to_dict()["peripheral"] == [{"kind": "ssd"}]
+
+
+def test_reading_changes_nothing(tiny):
+    before = tiny.to_dict()
+    _ = tiny.traffic.spikes, tiny.override.memory.channels, tiny.platform.core, tiny.peripheral, tiny.placement.iat
+    assert tiny.to_dict() == before
+
+
+def test_a_section_that_is_not_written_yet_appears_when_it_is_assigned(tiny):
+    tiny.traffic.spikes.probability = 0.1
+    assert tiny.to_dict()["traffic"]["spikes"] == {"probability": 0.1}
+
+
+def channels_of(scenario):
+    import json
+
+    return json.loads(scenario.resolve())["platform"]["memory"]["channels"]
+
+
+def test_a_platforms_value_is_set_as_people_write_it(tiny):
+    assert tiny.platform == "sim24" and tiny.platform.memory.channels == 4 == tiny.override.memory.channels
+    tiny.platform.memory.channels = 8
+    assert channels_of(tiny) == tiny.platform.memory.channels == 8
+    assert channels_of(tiny.with_({"platform.memory.channels": 2})) == 2
+    assert tiny.to_dict()["platform"] == "sim24"
+    for wrong in (lambda: setattr(tiny.platform.memory, "chanels", 2), lambda: tiny.set("platform.memory.chanels", 2)):
+        with pytest.raises(hn.SpecError, match="'channels'"):
+            wrong()
+
+
+def test_a_file_may_give_its_platform_values_in_every_form_people_write(tiny_file):
+    text = tiny_file.read_text()
+    for form in ('platform = "sim24"\noverride = { memory = { channels = 8 } }',
+                 'platform = { name = "sim24", memory = { channels = 8 } }'):
+        tiny_file.write_text(text.replace('platform = "sim24"', form))
+        sc = hn.Scenario(tiny_file)
+        assert channels_of(sc) == 8 == sc.platform.memory.channels
+        sc.platform.memory.channels = 2
+        assert channels_of(sc) == 2
+    tiny_file.write_text(text.replace('platform = "sim24"', 'platform = "sim24"\nplatform.memory.channels = 8'))
+    with pytest.raises(hn.SpecError, match=r"not a TOML file.*values of a platform that is named go under \[override\]"):
+        hn.Scenario(tiny_file)
+
+
+def test_the_schema_that_is_printed_has_the_override_of_every_platform_value(cli):
+    import json
+
+    printed = json.loads(cli("schema", check=0).stdout)
+    assert printed == hn.schema()
+    defs = printed["$defs"]
+    memory = defs[printed["properties"]["override"]["$ref"].rsplit("/", 1)[-1]]["properties"]["memory"]
+    part = defs[memory["$ref"].rsplit("/", 1)[-1]]
+    assert "channels" in part["properties"] and "required" not in part
+    whole = {n: d for n, d in defs.items() if "properties" in d and f"{n}InOverride" in defs}
+    assert whole and all(defs[f"{n}InOverride"]["properties"].keys() == d["properties"].keys() for n, d in whole.items())
+
+
+@pytest.mark.parametrize("change", [
+    lambda sc: sc.set("placement.wayz", 4),
+    lambda sc: sc.with_({"placement.wayz": 4}),
+    lambda sc: sc.with_(placement={"wayz": 4}),
+    lambda sc: setattr(sc, "placement", {"policy": "ddio", "wayz": 4}),
+    lambda sc: setattr(sc.placement, "wayz", 4),
+    lambda sc: sc.with_(placemnt={"ways": 4}),
+    lambda sc: setattr(sc, "placemnt", {}),
+    lambda sc: sc.tenant.append({"name": "x", "core": 2}),
+    lambda sc: setattr(sc.tenant[0], "core", 2),
+    lambda sc: setattr(sc.tenant[0], "app", {"kind": "mica", "item_sise": 3}),
+    lambda sc: sc.set("tenant.0.app", {"knid": "mica"}),
+])
+def test_a_misspelt_key_raises_when_it_is_set(tiny, change):
+    before = tiny.to_dict()
+    with pytest.raises(hn.SpecError, match=r"tiny\.toml.*has no key"):
+        change(tiny)
+    assert tiny.to_dict() == before
+
+
+def test_every_section_of_every_shipped_scenario_refuses_a_key_it_does_not_have():
+    from hostnet.paths import SCENARIOS
+    from hostnet.specs import Section, Sections
+
+    def sections(at):
+        if isinstance(at, Section):
+            yield at
+            for key in at:
+                yield from sections(getattr(at, key))
+        elif isinstance(at, Sections):
+            for entry in at:
+                yield from sections(entry)
+
+    seen = 0
+    for file in SCENARIOS.glob("*.toml"):
+        for section in sections(hn.Scenario(file)):
+            seen += 1
+            with pytest.raises(hn.SpecError, match="has no key 'zzz'"):
+                section.zzz = 1
+    assert seen > 50
+
+
+# ---- what stands for a scenario, and for its values --------------------------------------------------------------------
+
+def test_names_paths_and_tables_stand_for_scenarios(tiny, tiny_file):
+    one = hn.run(tiny).metrics
+    for given in (tiny_file, str(tiny_file), tiny.to_dict()):
+        assert hn.run(given).metrics == one
+    assert hn.run("directed-rx").spec["name"] == "directed-rx"
+    assert hn.sweep("directed-rx", {"seed": [1, 2]})["seed"].to_list() == [1, 2]
+    with pytest.raises(hn.HostnetError, match="did you mean 'kvs'"):
+        hn.run("kvss")
+
+
+def test_arrays_ranges_and_generators_are_swept(tiny):
+    import numpy as np
+    import polars as pl
+
+    expected = [2, 4]
+    for given in (np.array([2, 4]), range(2, 5, 2), (w for w in (2, 4)), pl.Series([2, 4]), {2: 0, 4: 0}.keys(), np.int64([2, 4])):
+        assert hn.sweep(tiny, {"placement.ways": given})["placement.ways"].to_list() == expected
+    assert tiny.with_({"placement.ways": np.int64(6)}).resolve() == tiny.with_({"placement.ways": 6}).resolve()
+    fractions = hn.sweep(tiny, {"tenant.0.app.get_fraction": np.linspace(0.25, 0.75, 2)})
+    assert fractions["tenant.0.app.get_fraction"].to_list() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("given", ["24", 4, None, [], {"a": 1}])
+def test_what_is_no_list_of_values_is_one_sentence(tiny, given):
+    with pytest.raises(hn.HostnetError, match="placement.ways: a sweep needs a list of at least one value"):
+        hn.sweep(tiny, {"placement.ways": given})
+
+
+def test_values_without_end_are_one_sentence(tiny):
+    import itertools
+
+    with pytest.raises(hn.HostnetError, match="more than 1,000,000 values; is it endless"):
+        hn.sweep(tiny, {"seed": itertools.count()})
+    with pytest.raises(hn.HostnetError, match="1,000,000,000 points"):
+        hn.sweep(tiny, {"seed": range(1000), "placement.ways": range(1000), "rings.rx_buffers": range(1000)})
+
+
+def test_all_errors_have_one_base(tiny):
+    from hostnet import _core
+    from hostnet.scoreboard import ClaimError
+
+    assert all(issubclass(e, hn.HostnetError) for e in (hn.SpecError, hn.NotBuiltYet, hn.RunFailed, ClaimError))
+    assert issubclass(hn.SpecError, ValueError)
+    for wrong in (lambda: _core.resolve("a = ", "x.toml", []), lambda: tiny.with_(seed=-1).resolve(),
+                  lambda: _core.run(tiny.resolve().replace('"policy":"ddio"', '"policy":"x"'))):
+        with pytest.raises(hn.HostnetError):
+            wrong()
+
+
+# ---- platforms ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", sorted(hn.platforms()))
+def test_every_value_of_a_platform_says_where_it_comes_from(name):
+    from hostnet.api import leaves
+
+    found = hn.platform(name)
+    values = dict(leaves(found))
+    assert len(values) > 60 and set(found["provenance"]) == set(values)
+    kinds = ("datasheet: ", "paper: ", "standard: ", "measured: ", "fitted: ", "assumed: ", "default: ")
+    assert all(text.startswith(kinds) for text in found["provenance"].values()), found["provenance"]
+
+
+def test_platforms_prints_a_provenance_for_every_value(cli):
+    out = cli("platforms", "sim24", check=0).stdout
+    rows = [line.split() for line in out.splitlines() if line.strip() and "." in line.split()[0]]
+    assert len(rows) > 60 and all(len(r) >= 3 for r in rows)
+    assert any(r[0] == "caches.llc.write_ack" and r[3] == "default:" for r in rows), rows

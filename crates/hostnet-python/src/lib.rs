@@ -4,19 +4,27 @@ mod model;
 
 use hostnet::config::{self, Scenario};
 use hostnet::meter::METRICS;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-create_exception!(_core, SpecError, PyValueError, "A scenario that cannot be run; the message is one sentence.");
+// A scenario that cannot be run; the message is one sentence. The class is the package's own, so that all its errors have
+// one base.
+pyo3::import_exception!(hostnet.errors, SpecError);
 
-/// The engine's version; part of every cached result's key.
+/// The engine's version, with a digest of its sources; part of every cached result's key.
 #[pyfunction]
 fn version() -> &'static str {
     hostnet::VERSION
+}
+
+/// What the engine was built with, other than its sources: compiler, target and libraries. With the version, part of every
+/// cached result's key.
+#[pyfunction]
+fn build() -> &'static str {
+    env!("HOSTNET_BUILD")
 }
 
 /// JSON Schema of a scenario.
@@ -93,8 +101,8 @@ fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>) -> PyResu
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("SpecError", m.py().get_type::<SpecError>())?;
     m.add_function(wrap_pyfunction!(version, m)?)?;
+    m.add_function(wrap_pyfunction!(build, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(metrics, m)?)?;
     m.add_function(wrap_pyfunction!(resolve, m)?)?;

@@ -58,7 +58,7 @@ fn n02_a_slow_host_pauses_the_peer_for_what_it_cannot_take() {
 #[test]
 fn n03_nothing_is_lost_and_the_buffer_stays_below_its_headroom() {
     let o = simulate(&text("p2m_write", "", "[override.iio]\nwrite_buffer = 4\n"));
-    let peak = get(&o, "nic_buffer_peak_kb") * 1024.0;
+    let peak = get(&o, "nic_buffer_peak_kib") * 1024.0;
     assert!(peak > 87_920.0 && peak <= 87_920.0 + 12.5 * REACTION_NS + 2.0 * 4194.0, "{peak}");
 }
 

@@ -68,6 +68,21 @@ fn the_scenario_itself_runs() {
 }
 
 #[test]
+fn a_platform_may_be_a_name_with_some_values() {
+    let named = resolved(&format!("{GOOD}\n[override.memory]\nchannels = 8\n")).unwrap();
+    assert_eq!(named.platform.memory.channels, 8);
+    let table = GOOD.replacen("platform = \"sim24\"", "platform = { name = \"sim24\", memory = { channels = 8 } }", 1);
+    assert_eq!(resolved(&table).unwrap(), named);
+    let wrong = table.replacen("channels", "chanels", 1);
+    let said = resolved(&wrong).unwrap_err();
+    assert!(said.contains("platform.memory") && said.contains("did you mean \"channels\""), "{said}");
+    let nowhere = table.replacen("{ name = \"sim24\"", "{ name = \"sim25\"", 1);
+    assert!(resolved(&nowhere).unwrap_err().contains("did you mean \"sim24\""));
+    let nameless = table.replacen("name = \"sim24\", ", "", 1);
+    assert!(resolved(&nameless).unwrap_err().contains("missing field"), "no name");
+}
+
+#[test]
 fn every_bad_value_is_named_with_its_file_and_key() {
     let cases: &[(&str, &str, &[&str])] = &[
         // unknown keys, and what was meant
@@ -96,6 +111,16 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         ("tx_buffers = 64", "tx_buffers = -3", &["rings.tx_buffers", "-3"]),
         ("requests = 400", "requests = 0", &["run.requests = 0"]),
         ("packet = \"1 KiB\"", "packet = \"0 B\"", &["traffic.packet"]),
+        ("packet = \"1 KiB\"", "packet = \"1 B\"", &["traffic.packet = \"1 B\"", "64 bytes", "shortest Ethernet frame"]),
+        ("packet = \"1 KiB\"", "packet = \"63 B\"", &["traffic.packet = \"63 B\"", "64 bytes"]),
+        ("item_size = \"1 KiB\"", "item_size = \"1 B\"", &["tenant[0].app: item_size = \"1 B\"", "64 bytes"]),
+        ("name = \"kvs\"\nplatform", "name = \"\"\nplatform", &["test.toml: name = \"\" is empty"]),
+        ("name = \"kvs\"\ncores", "name = \" \"\ncores", &["tenant[0].name = \" \" is empty"]),
+        (
+            "[run]\n",
+            "[override.core]\nclock = \"1000000 GHz\"\n[run]\n",
+            &["platform.core.clock = \"1000000 GHz\"", "1 MHz to 20 GHz"],
+        ),
         ("cores = 2", "cores = 0", &["tenant[0].cores = 0"]),
         ("rate = \"2 Mrps\"", "rate = \"0 Mrps\"", &["traffic.rate = 0"]),
         // kinds of values, in TOML's words

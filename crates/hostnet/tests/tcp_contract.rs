@@ -73,7 +73,7 @@ fn t04_a_slow_iio_loses_packets_and_none_for_good() {
     assert!(get(&o, "p2m_gbs") <= 1.01 * bound && get(&o, "p2m_gbs") > 0.8 * bound, "{}", get(&o, "p2m_gbs"));
     // Everything that went to memory in order came to the application, but for what waited at either end.
     near(get(&o, "net_gbs"), get(&o, "p2m_gbs") * PAYLOAD / (142.0 * 64.0), 4e-2, "goodput");
-    let peak = get(&o, "nic_buffer_peak_kb") * 1024.0;
+    let peak = get(&o, "nic_buffer_peak_kib") * 1024.0;
     assert!(peak <= 130_944.0 && peak > 130_944.0 - 9014.0, "{peak}");
 }
 

@@ -6,7 +6,7 @@ use common::{close, get, scenario, simulate};
 use hostnet::host::Host;
 use hostnet::kernel::Time;
 use hostnet::traffic::arrival::Arrivals;
-use hostnet::traffic::pcap::{Capture, Options};
+use hostnet::traffic::pcap::{Capture, Wanted};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ fn l3fwd_copies_what_it_does_not_forward_in_place() {
 #[test]
 fn memcached_answers_a_capture_at_the_rate_that_it_comes() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../captures/memcached-udp.pcap");
-    let capture = Capture::load(Path::new(file), Options::default()).expect("the capture");
+    let capture = Capture::load(Path::new(file), Wanted::default()).expect("the capture");
     let n = capture.packets.len() as u64;
     let o = simulate(&format!(
         r#"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..errors import HostnetError
-from ..output import check_file, check_writable, staged, write_text
+from ..output import check_file, directory, write_text
 from .explanation import Domain, Estimate, Explanation
 
 __all__ = ["Domain", "Estimate", "Explanation", "main", "of_counters", "of_result"]
@@ -38,9 +39,8 @@ def main(given: str | None, counters: Path | None, template: str | None, changes
         raise HostnetError(f"--seconds {seconds:g}: a positive time, of the recording that --counters names.")
     if write_counters is not None and given is None:
         raise HostnetError("--write-counters needs a simulated run: give a result or a scenario.")
-    for check, path in ((check_writable, out), (check_file, write_counters)):
-        if path is not None:
-            check(path)
+    if write_counters is not None:
+        check_file(write_counters)
     if template is not None:
         from .events import template as script
 
@@ -48,21 +48,21 @@ def main(given: str | None, counters: Path | None, template: str | None, changes
             raise HostnetError(f"--template {template}: choose perf or pcm.")
         typer.echo(script(template), nl=False)
         return
-    if counters is not None:
-        ex = of_counters(counters, tuple(changes or ()), seconds)
-    else:
-        result = _result(given, changes, quiet)
-        ex = of_result(result)
-        if write_counters is not None:
-            from .vendor import perf_csv
+    with nullcontext() if out is None else directory(out, "explain") as folder:
+        if counters is not None:
+            ex = of_counters(counters, tuple(changes or ()), seconds)
+        else:
+            result = _result(given, changes, quiet)
+            ex = of_result(result)
+            if write_counters is not None:
+                from .vendor import perf_csv
 
-            write_text(write_counters, perf_csv(result))
-    from . import render
+                write_text(write_counters, perf_csv(result))
+        from . import render
 
-    if out is not None:
-        with staged(out) as tmp:
-            render.picture(ex, tmp / "explain")
-            (tmp / "explain.json").write_text(json.dumps(ex.as_dict(), indent=1) + "\n", encoding="utf-8")
+        if folder is not None:
+            render.picture(ex, folder / "explain")
+            (folder / "explain.json").write_text(json.dumps(ex.as_dict(), indent=1) + "\n", encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(ex.as_dict()))
     else:

@@ -6,11 +6,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
-from .. import show
+from .. import tables
 from ..plots.style import new_figure, save, style
+from ..tables import Column
 from .explanation import TERMS, Explanation
 
 _REGIME = {"red": "bold red", "blue": "bold blue", "calm": "green"}
@@ -19,59 +17,58 @@ _NOISE = {"constant": "unloaded", **TERMS}
 
 def to_terminal(ex: Explanation, console: Any = None) -> None:
     """Print tables of domains, latency terms and path segments, then the paragraph."""
-    console = console or show.console()
-    console.print(_domains(ex))
+    console = console or tables.console()
+    tables.show(*_domains(ex), title=f"Domains: {ex.title}", to=console)
     if ex.estimates:
-        console.print(_terms(ex))
+        tables.show(*_terms(ex), title="Analytical latency, ns", to=console)
     if ex.path:
-        console.print(_path(ex))
+        tables.show(*_path(ex), title="Where a request's time goes, mean ns", to=console)
     console.print(f"regime: [{_REGIME.get(ex.regime, 'bold')}]{ex.regime}[/]")
-    console.print(textwrap.fill(ex.paragraph(), 110), highlight=False, markup=False)
+    console.print(textwrap.fill(ex.paragraph(), min(110, console.width)), highlight=False, markup=False)
     for part in ex.missing:
         console.print(f"left out: {part}", style="dim", highlight=False, markup=False)
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-    for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=i == 0)
-    return table
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
 
-def _domains(ex: Explanation) -> Table:
-    table = _table(f"Domains: {ex.title}", "domain", "traffic", "credits", "held", "spare", "GB/s", "latency ns\n(Little)",
-                   "latency ns\n(direct)", "unloaded ns", "bound GB/s\n(credits x 64 / latency)", "")
+Grid = tuple[list[Column], list[list[str]]]
+
+
+def _domains(ex: Explanation) -> Grid:
+    columns = [Column("domain", text=True, key=True), Column("traffic", text=True), Column("state", text=True), Column("credits"),
+               Column("held"), Column("spare"), Column("rate", "GB/s"), Column("latency (Little)", "ns"), Column("latency (direct)", "ns"),
+               Column("unloaded", "ns"), Column("bound, credits x 64 / latency", "GB/s")]
+    rows = []
     for d in ex.domains:
         mark = "exhausted" if d.exhausted else ""
         if d.traffic != "shared" and d is ex.binding(d.traffic):
             mark = f"binds, {mark}" if mark else "binds"
         spare = None if d.credits is None else max(d.credits - d.held, 0.0)
-        table.add_row(f"{d.name} {d.note}".strip(), d.traffic, "" if d.credits is None else f"{d.credits:.0f}",
-                      _number(d.held), _number(spare), _number(d.rate_gbs), _number(d.little_ns),
-                      _number(d.direct_ns), _number(d.unloaded_ns), _number(d.bound_gbs), mark)
-    return table
+        rows.append([f"{d.name} {d.note}".strip(), d.traffic, mark, "" if d.credits is None else f"{d.credits:.0f}",
+                     _number(d.held), _number(spare), _number(d.rate_gbs), _number(d.little_ns),
+                     _number(d.direct_ns), _number(d.unloaded_ns), _number(d.bound_gbs)])
+    return columns, rows
 
 
-def _terms(ex: Explanation) -> Table:
-    table = _table("Analytical latency, ns", "traffic", *_NOISE.values(), "sum", "measured", "estimate GB/s", "error %")
-    for e in ex.estimates:
-        table.add_row(e.traffic, *(_number(e.terms[t]) for t in _NOISE), _number(e.latency_ns), _number(e.measured_ns),
-                      _number(e.estimate_gbs), f"{e.error_pct:+.1f}")
-    return table
+def _terms(ex: Explanation) -> Grid:
+    columns = [Column("traffic", text=True, key=True), *map(Column, _NOISE.values()), Column("sum"), Column("measured"),
+               Column("estimate", "GB/s"), Column("error", "%")]
+    rows = [[e.traffic, *(_number(e.terms[t]) for t in _NOISE), _number(e.latency_ns), _number(e.measured_ns),
+             _number(e.estimate_gbs), f"{e.error_pct:+.1f}"] for e in ex.estimates]
+    return columns, rows
 
 
-def _path(ex: Explanation) -> Table:
+def _path(ex: Explanation) -> Grid:
     paths = list(dict.fromkeys(p for p, _, _ in ex.path))
     segments = list(dict.fromkeys(s for _, s, _ in ex.path))
-    table = _table("Where a request's time goes, mean ns", "path", *(s.replace("_", " ") for s in segments), "sum")
+    columns = [Column("path", text=True, key=True), *(Column(s.replace("_", " ")) for s in segments), Column("sum")]
+    rows = []
     for path in paths:
         ns = {s: v for p, s, v in ex.path if p == path}
-        table.add_row(path.replace("_", " "), *(_number(ns.get(s)) for s in segments), _number(sum(ns.values())))
-    return table
+        rows.append([path.replace("_", " "), *(_number(ns.get(s)) for s in segments), _number(sum(ns.values()))])
+    return columns, rows
 
 
 _COLOURS = {"constant": "#C9C9C9", "switching": "#8C8C8C", "write_hol": "#B5400A", "read_hol": "#0072B2",

@@ -331,17 +331,17 @@ def _sizing(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         part = rings.filter(rings["item_bytes"] == item).unique("buf").sort("buf")
         ax.plot(
             part["buf"].to_list(),
-            part["rx_footprint_mb"].to_list(),
+            part["rx_footprint_mib"].to_list(),
             label=f"RX footprint, {item} B packets",
             **line_style(i),
         )
     levels = {
-        int(w): mb for w, mb in rings.select("ways", "ddio_capacity_mb").drop_nulls().unique().sort("ways").iter_rows()
+        int(w): mb for w, mb in rings.select("ways", "ddio_capacity_mib").drop_nulls().unique().sort("ways").iter_rows()
     }
     for ways, mb in levels.items():
         ax.axhline(mb, color="#777777", linewidth=0.8, linestyle=":")
         ax.annotate(
-            f"{ways} DDIO ways, {mb:g} MB",
+            f"{ways} DDIO ways, {mb:g} MiB",
             (1.0, mb),
             xycoords=("axes fraction", "data"),
             ha="right",

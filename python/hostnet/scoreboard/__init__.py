@@ -85,9 +85,9 @@ def main(
             check_file(Path(path))
     results = evaluate(claims, source or BuiltStudies(jobs, quick))
     if console is None:
-        from .. import show
+        from ..tables import console as standard
 
-        console = show.console()
+        console = standard(240)  # its columns of text share the width
     to_terminal(results, console)
     if json_file is not None:
         write_text(Path(json_file), as_json(results))

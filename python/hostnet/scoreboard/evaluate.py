@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,6 +11,9 @@ from typing import Any, Protocol
 from ..paths import nearest
 from .claims import Claim, ClaimError
 from .judge import judge
+
+#: What one query may take; every shipped one takes milliseconds and a few megabytes.
+QUERY_SECONDS, QUERY_MEMORY, QUERY_ROWS = 30.0, "1GB", 100_000
 
 VERDICTS = ("reproduced", "off", "disputed", "not built yet", "error")
 
@@ -48,7 +52,7 @@ def connect() -> Any:
     """A DuckDB connection that holds what is registered with it and nothing else."""
     import duckdb
 
-    con = duckdb.connect(config={"enable_external_access": "false"})
+    con = duckdb.connect(config={"enable_external_access": "false", "memory_limit": QUERY_MEMORY, "temp_directory": ""})
     con.execute("SET python_enable_replacements = false")
     con.execute("SET lock_configuration = true")
     return con
@@ -138,6 +142,20 @@ def evaluate(
     return [_result(con, claim, needs.get(_key(claim)), failures, studies) for claim in claims]
 
 
+def _ask(con: Any, claim: Claim) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Columns and rows of a claim's query, within the limits of time, memory and rows."""
+    alarm = threading.Timer(QUERY_SECONDS, con.interrupt)
+    alarm.start()
+    try:
+        found = con.execute(claim.eval)
+        rows = found.fetchmany(QUERY_ROWS + 1)
+        if len(rows) > QUERY_ROWS:
+            raise claim.error("eval", f"the query gives more than {QUERY_ROWS:,} rows")
+        return [d[0] for d in found.description], rows
+    finally:
+        alarm.cancel()
+
+
 def _key(claim: Claim) -> str:
     return f"{claim.file}\n{claim.id}"
 
@@ -153,9 +171,11 @@ def _result(
     for study in sorted(needs & failures.keys()):
         return Result(claim, "error", reason=f"study {study} failed: {failures[study]}")
     try:
-        found = con.execute(claim.eval)
-        columns = [d[0] for d in found.description]
-        judgement = judge(claim, columns, found.fetchall())
+        judgement = judge(claim, *_ask(con, claim))
+    except duckdb.InterruptException:
+        return Result(claim, "error", reason=str(claim.error("eval", f"the query takes more than {QUERY_SECONDS:g} s")))
+    except duckdb.OutOfMemoryException:
+        return Result(claim, "error", reason=str(claim.error("eval", f"the query takes more than {QUERY_MEMORY} of memory")))
     except duckdb.Error as e:
         reason = claim.error("eval", f"DuckDB: {str(e).splitlines()[0]}")
         return Result(claim, "error", reason=str(reason))

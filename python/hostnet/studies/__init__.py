@@ -10,6 +10,7 @@ import json
 import platform as host
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..cache import Cache
 from ..errors import HostnetError, NotBuiltYet
-from ..output import check_writable, staged
+from ..output import directory, write_frame
 from ..paths import nearest
 from ..progress import Progress
 from ..results import Result, metric_info, tidy, tidy_table
@@ -76,6 +77,11 @@ class Study:
         return (self.figure, f"{self.group}-{self.figure}") if self.group else (self.figure,)
 
     @property
+    def command(self) -> str:
+        """The command that runs it, after `hostnet`."""
+        return f"study {self.system} {self.figure}"
+
+    @property
     def table(self) -> str:
         """The name of the study's table in files and in SQL, such as ``sweeper_fig5``."""
         return f"{self.system}_{self.figure.replace('-', '_')}"
@@ -118,20 +124,23 @@ class StudyRun:
         return {self.study.table: self.frame, **self.side_frames()}
 
     def save(self, out: Path, *, plot: bool = True) -> list[str]:
-        """Write tables, resolved specs and the plot into ``out``; returns the names of the files."""
-        with staged(out) as tmp:
-            for name, frame in self.tables().items():
-                frame.write_csv(tmp / f"{name}.csv")
-                frame.write_parquet(tmp / f"{name}.parquet")
-            with (tmp / "specs.json").open("w", encoding="utf-8") as f:
-                for row, r in zip(self.columns, self.results, strict=True):
-                    f.write(json.dumps({"key": r.key, "point": row, "spec": r.spec}) + "\n")
-            (tmp / "study.json").write_text(json.dumps(self.about(), indent=1) + "\n", encoding="utf-8")
-            if plot:
-                from ..plots import plot_study
+        """Make ``out`` the study's directory, with tables, resolved specs and the plot; returns the names of the files."""
+        with directory(out, self.study.command) as tmp:
+            return self.write(tmp, plot=plot)
 
-                plot_study(self.study, self.frame, tmp, self.side_frames())
-            return sorted(f.name for f in tmp.iterdir())
+    def write(self, folder: Path, *, plot: bool = True) -> list[str]:
+        """Write tables, resolved specs and the plot into an existing directory; returns the names of the files."""
+        for name, frame in self.tables().items():
+            write_frame(frame, folder / name)
+        with (folder / "specs.json").open("w", encoding="utf-8") as f:
+            for row, r in zip(self.columns, self.results, strict=True):
+                f.write(json.dumps({"key": r.key, "point": row, "spec": r.spec}) + "\n")
+        (folder / "study.json").write_text(json.dumps(self.about(), indent=1) + "\n", encoding="utf-8")
+        if plot:
+            from ..plots import plot_study
+
+            plot_study(self.study, self.frame, folder, self.side_frames())
+        return sorted(f.name for f in folder.iterdir())
 
     def about(self) -> dict[str, Any]:
         """What the files do not say themselves: units, title, where and how long it ran."""
@@ -188,19 +197,18 @@ def matching(system: str, pattern: str) -> list[Study]:
 
 def run(study: Study, *, quick: bool = False, jobs: int | None = None, cache: Cache | None = None,
         progress: Progress | None = None, out: Path | None = None, plot: bool = True) -> StudyRun:
-    """Run a study, and write it to ``out`` when given (which is checked before any point runs)."""
-    if out is not None:
-        check_writable(out)
-    points = study.points(quick)
-    results = _run_points(points, study, jobs, cache, progress)
-    if study.then is not None:
-        rows = [{**p.columns, **r.metrics} for p, r in zip(points, results, strict=True)]
-        more = study.then(rows, quick)
-        results += _run_points(more, study, jobs, cache, progress)
-        points = points + more
-    done = StudyRun(study, points, results, quick)
-    if out is not None:
-        done.save(out, plot=plot)
+    """Run a study, and make ``out`` its directory when given (which is checked before any point runs)."""
+    with nullcontext() if out is None else directory(out, study.command) as folder:
+        points = study.points(quick)
+        results = _run_points(points, study, jobs, cache, progress)
+        if study.then is not None:
+            rows = [{**p.columns, **r.metrics} for p, r in zip(points, results, strict=True)]
+            more = study.then(rows, quick)
+            results += _run_points(more, study, jobs, cache, progress)
+            points = points + more
+        done = StudyRun(study, points, results, quick)
+        if folder is not None:
+            done.write(folder, plot=plot)
     return done
 
 

@@ -120,7 +120,7 @@ def tcp_units() -> dict[str, str]:
 
 # --- Studies --------------------------------------------------------------------------------------------------------
 
-PAUSES = ("pfc_pause_fraction", "nic_buffer_peak_kb")
+PAUSES = ("pfc_pause_fraction", "nic_buffer_peak_kib")
 
 
 def _tcp(figure: str, title: str, points: Points, metrics: tuple[str, ...]) -> Study:

@@ -273,7 +273,7 @@ def packets_per_pause(row: Mapping[str, Any]) -> float | None:
 
 STUDIES = [
     Study("sweeper", "sizing", "Buffer footprints against cache capacity", sizing,
-          ("rx_footprint_mb", "rx_footprint_per_llc", "ddio_capacity_mb", "total_rx_entries")),
+          ("rx_footprint_mib", "rx_footprint_per_llc", "ddio_capacity_mib", "total_rx_entries")),
     Study("sweeper", "sec2b", "One packet: what an eviction before or after use costs", sec2b,
           ("dram_reads_per_block", "dram_writes_per_block", "first_read_cycles", "evct_dirty_fraction")),
     Study("sweeper", "fig1", "KVS under DMA, DDIO and ideal DDIO", fig1,

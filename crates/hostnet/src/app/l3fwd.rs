@@ -3,6 +3,7 @@
 use super::lpm::Lpm;
 use super::{lines, Answer, Content, Site};
 use crate::core::{Op, Program};
+use crate::kernel::rng::mix;
 use crate::kernel::Stream;
 use crate::memory::region::{Kind, Sharing};
 use schemars::JsonSchema;
@@ -85,7 +86,16 @@ impl L3fwd {
 
     pub fn content(&self, rng: &mut Stream) -> Content {
         let routes = &self.tables.1;
-        let ip = routes[rng.below(routes.len() as u64) as usize] | rng.below(256) as u32;
+        self.at(rng.below(routes.len() as u64) as usize, rng.below(256) as u32)
+    }
+
+    /// A packet of a captured flow: all of them take one route.
+    pub fn to(&self, flow: u32) -> Content {
+        self.at(mix(flow.into()) as usize % self.tables.1.len(), flow & 0xff)
+    }
+
+    fn at(&self, route: usize, host: u32) -> Content {
+        let ip = self.tables.1[route] | host;
         Content { key: ip.into(), lines: self.lines, wire_bytes: self.wire_bytes, ..Content::default() }
     }
 

@@ -74,7 +74,13 @@ impl MicaSpec {
     pub fn check(&self, cores: u32) -> Result<(), String> {
         let cores = u64::from(cores);
         let no_room = self.log_size.0 / LINE < u64::from(lines(self.item_size.0));
-        if self.pairs < cores || self.buckets < cores || self.item_size.0 == 0 || no_room {
+        if self.item_size.0 < SHORTEST {
+            return Err(format!(
+                "item_size = \"{}\" is below the {SHORTEST} bytes of the shortest packet, which a SET fills",
+                self.item_size
+            ));
+        }
+        if self.pairs < cores || self.buckets < cores || no_room {
             return Err(format!(
                 "pairs = {}, buckets = {}, item_size = \"{}\" and log_size = \"{}\" leave a partition of {cores} \
                  without a pair, a bucket or room for an item",
@@ -99,6 +105,8 @@ impl MicaSpec {
     }
 }
 
+/// Shortest Ethernet frame, checksum included (IEEE 802.3, 3.2.7).
+const SHORTEST: u64 = 64;
 const GET: u8 = 0;
 const SET: u8 = 1;
 const SLOTS: usize = 8; // 8-byte entries in a 64-byte bucket
@@ -273,9 +281,10 @@ impl Mica {
                 (part.line(at), false)
             }
         };
+        let lines = n.min(c.lines.into()); // a captured packet may be shorter than an item
         p.push(match self.spec.copy {
-            CopyKind::Cached => Op::Copy { from: rx, to, lines: n, dependent },
-            CopyKind::Streaming => Op::CopyStream { from: rx, to, lines: n },
+            CopyKind::Cached => Op::Copy { from: rx, to, lines, dependent },
+            CopyKind::Streaming => Op::CopyStream { from: rx, to, lines },
         });
         p.compute(work - work / 2);
         p.push(Op::Store { line: tx, lines: 1 });

@@ -17,7 +17,7 @@ use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::Stream;
 use crate::memory::region::AddressMap;
-use crate::traffic::pcap::Capture;
+use crate::traffic::pcap::{Capture, Captured};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -210,6 +210,18 @@ impl App {
                 Content::default()
             }
         }
+    }
+
+    /// The content of the `i`-th captured packet on the `pass`-th repetition, for the tenant's `core`-th core. Size and
+    /// flow are the packet's; what it asks for is memcached's own, and drawn for the others.
+    #[inline]
+    pub fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
+        let drawn = match self {
+            App::Memcached(a) => return a.replay(i, pass),
+            App::L3fwd(a) => a.to(packet.flow),
+            app => app.content(core, rng),
+        };
+        Content { lines: lines(packet.wire_len.into()), wire_bytes: packet.wire_len, ..drawn }
     }
 
     /// `core`, as the tenant counts them, will soon be asked for `key`: what its look-up reads may be fetched.

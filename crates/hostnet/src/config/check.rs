@@ -3,9 +3,15 @@
 use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, TenantSpec, Timing, WaysSpec};
 use crate::app::AppSpec;
 use crate::memory::dram::Controller;
-use crate::placement::{ddio, resq, Policy, SweepTx};
+use crate::memory::{Agent, Inbound};
+use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
 
 type Check = Result<(), String>;
+
+/// Clocks beyond any core's are slips of a unit; the engine counts in picoseconds.
+const FASTEST_HZ: u64 = 20_000_000_000;
+/// Shortest Ethernet frame, checksum included (IEEE 802.3, 3.2.7).
+const SHORTEST_FRAME: u64 = 64;
 
 fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
     if ok {
@@ -19,11 +25,22 @@ fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
 /// One clause that names key, value and what would be valid.
 pub fn check(s: &Scenario) -> Check {
     platform(s)?;
+    names(s)?;
     placement(s)?;
     tenants(s)?;
     peripherals(s)?;
     tcp(s)?;
     traffic(s)
+}
+
+/// Names stand in messages, tables and file names.
+fn names(s: &Scenario) -> Check {
+    let tenants = s.tenants.iter().enumerate().map(|(i, t)| (format!("tenant[{i}].name"), &t.name));
+    for (key, name) in [("name".into(), &s.name), ("platform.name".into(), &s.platform.name)].into_iter().chain(tenants)
+    {
+        need(!name.trim().is_empty(), || format!("{key} = \"{name}\" is empty"))?;
+    }
+    Ok(())
 }
 
 fn positive(key: &str, v: u64) -> Check {
@@ -54,7 +71,9 @@ fn platform(s: &Scenario) -> Check {
             llc.nic_credits, llc.write_buffer
         )
     })?;
-    need(p.core.clock.0 >= 1_000_000, || format!("platform.core.clock = \"{}\" is below 1 MHz", p.core.clock))?;
+    need((1_000_000..=FASTEST_HZ).contains(&p.core.clock.0), || {
+        format!("platform.core.clock = \"{}\" is not within 1 MHz to {} GHz", p.core.clock, FASTEST_HZ / 1_000_000_000)
+    })?;
     need(p.core.compute_ipc > 0.0 && p.core.compute_ipc <= f64::from(p.core.width), || {
         format!(
             "platform.core.compute_ipc = {} is not within 0 to platform.core.width = {}",
@@ -96,7 +115,14 @@ fn platform(s: &Scenario) -> Check {
 }
 
 fn placement(s: &Scenario) -> Check {
-    Policy::check(&s.placement, s.platform.caches.llc.ways)?;
+    let llc = s.platform.caches.llc.ways;
+    Policy::check(&s.placement, llc)?;
+    let mut policy = Placement::new(&s.placement);
+    for (agent, device) in
+        [(Agent::Nic, DeviceKind::Nic), (Agent::Io, DeviceKind::Nic), (Agent::Io, DeviceKind::Storage)]
+    {
+        within(policy.write(&Transfer::of(agent, device, 0)), llc)?;
+    }
     policy_has_a_device(s)?;
     let r = &s.rings;
     need(r.rx_buffers.is_power_of_two(), || {
@@ -109,6 +135,15 @@ fn placement(s: &Scenario) -> Check {
     }
     positive("rings.buffer_size", r.buffer_size.0)?;
     need(r.buffer_size.0 <= 64 << 10, || format!("rings.buffer_size = \"{}\" is more than 64 KiB", r.buffer_size))
+}
+
+/// Whether the LLC has the ways that a placement policy names.
+fn within(inbound: Inbound, llc: u32) -> Check {
+    let Inbound::Llc { ways } = inbound else { return Ok(()) };
+    need(ways & !ddio::low_ways(llc) == 0, || {
+        let last = u32::BITS - 1 - ways.leading_zeros();
+        format!("placement.policy names way {last} of the LLC, whose {llc} ways count from 0")
+    })
 }
 
 /// What a policy does with receive rings and transmit buffers of queue pairs needs a tenant that serves packets.
@@ -261,7 +296,9 @@ fn traffic(s: &Scenario) -> Check {
             "a directed test is the only tenant and has run.load = \"none\"".into()
         });
     }
-    positive("traffic.packet", t.packet.0)?;
+    need(t.packet.0 >= SHORTEST_FRAME, || {
+        format!("traffic.packet = \"{}\" is below the {SHORTEST_FRAME} bytes of the shortest Ethernet frame", t.packet)
+    })?;
     let serving = s.tenants.iter().filter(|t| serves(t)).count();
     need(serving <= 1, || format!("{serving} tenants serve packets; one at a time is built so far"))?;
     if let Some(sp) = &t.spikes {
@@ -314,9 +351,7 @@ fn traffic(s: &Scenario) -> Check {
             need(p.timing == Timing::Original || t.rate.is_some() || search, || {
                 "traffic.rate is missing: traffic.pcap.timing overrides the captured schedule".into()
             })?;
-            need(s.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_))), || {
-                "traffic.arrivals = \"pcap\" needs a tenant whose app is \"memcached\"".into()
-            })?;
+            need(serving == 1, || "traffic.arrivals = \"pcap\" needs a tenant that serves packets".into())?;
         }
         Arrivals::None => {}
     }
@@ -324,10 +359,11 @@ fn traffic(s: &Scenario) -> Check {
     if let Some(i) = memcached.filter(|_| t.arrivals != Arrivals::Pcap) {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
-    for t in &s.tenants {
-        let largest = match &t.app {
+    for tenant in &s.tenants {
+        let largest = match &tenant.app {
             AppSpec::Mica(m) => m.item_size,
-            AppSpec::L3fwd(_) | AppSpec::Touchdrop(_) => s.traffic.packet,
+            // The largest packet of a capture is known when that is read.
+            AppSpec::L3fwd(_) | AppSpec::Touchdrop(_) if t.arrivals != Arrivals::Pcap => s.traffic.packet,
             _ => continue,
         };
         need(largest <= s.rings.buffer_size, || {
@@ -346,4 +382,20 @@ pub fn rx_buffers(s: &Scenario) -> u32 {
     let share = ddio::capacity(llc.size.0, s.placement.ways, llc.ways);
     let cores: u32 = s.tenants.iter().filter(|t| serves(t)).map(|t| t.cores).sum();
     resq::ring(s.rings.rx_buffers, cores, s.rings.buffer_size.0, share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy of somebody's own may compute its ways; one too many must not end in lost lines.
+    #[test]
+    fn a_policy_that_names_more_ways_than_there_are_is_one_sentence() {
+        assert_eq!(within(Inbound::Llc { ways: 0xfff }, 12), Ok(()));
+        assert_eq!(within(Inbound::Dram, 12), Ok(()));
+        let said = within(Inbound::Llc { ways: 0x1fff }, 12).unwrap_err();
+        assert_eq!(said, "placement.policy names way 12 of the LLC, whose 12 ways count from 0");
+        let said = within(Inbound::Llc { ways: 1 << 31 }, 11).unwrap_err();
+        assert_eq!(said, "placement.policy names way 31 of the LLC, whose 11 ways count from 0");
+    }
 }

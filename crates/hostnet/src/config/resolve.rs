@@ -39,11 +39,15 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
         return err(file, "a scenario is a table of keys");
     };
     let over = table.remove("override");
+    let part = part_of_platform(table);
     if let Some(Value::String(name)) = table.get("platform") {
         let (path, text) = find_platform(name, file, search)?;
-        let platform = parse(&text, &path)?;
+        let mut platform = parse(&text, &path)?;
         // Checked on its own first, so that messages name the right file.
         typed::<super::Platform>(platform.clone(), &path)?;
+        if let Some(part) = part {
+            merge(&mut platform, part);
+        }
         table.insert("platform".into(), platform);
     }
     if let Some(over) = over {
@@ -66,6 +70,20 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     }
     check::check(&s).or_else(|why| err(file, why))?;
     Ok(s)
+}
+
+/// `[platform]` with a name and some of its tables, rather than a whole platform: leaves the name there, and returns the
+/// rest, which replaces the platform's values as `[override]` does.
+fn part_of_platform(table: &mut Map<String, Value>) -> Option<Value> {
+    let platform = table.get_mut("platform")?;
+    let given = platform.as_object_mut()?;
+    let needed = ["core", "caches", "memory", "nic", "queue_pair"];
+    if needed.iter().all(|key| given.contains_key(*key)) || !given.get("name")?.is_string() {
+        return None;
+    }
+    let (name, part) = (given.remove("name")?, Value::Object(std::mem::take(given)));
+    *platform = name;
+    Some(part)
 }
 
 fn parse(text: &str, file: &str) -> Result<Value, SpecError> {

@@ -161,12 +161,10 @@ pub struct PcapSpec {
     /// Schedule.
     #[serde(default)]
     pub timing: Timing,
-    /// UDP port of the server.
-    #[serde(default = "port")]
-    pub port: u16,
-}
-fn port() -> u16 {
-    11211
+    /// For memcached, the UDP port of its server; 11211 when absent. For other applications, replays only what goes to
+    /// this UDP or TCP port; all IP packets when absent.
+    #[serde(default)]
+    pub port: Option<u16>,
 }
 
 /// Rare long stalls of the application (Sweeper, section VI-F).

@@ -23,7 +23,7 @@ use crate::placement::{ddio, Placement};
 use crate::stack::free::FreeRunning;
 use crate::stack::qp::QueuePair;
 use crate::stack::{Tally, Thread};
-use crate::traffic::pcap::{Capture, Options};
+use crate::traffic::pcap::{Capture, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,8 +41,12 @@ impl Host {
         let seed = s.seed;
         let capture = match &s.traffic.pcap {
             Some(p) if s.traffic.arrivals == crate::config::scenario::Arrivals::Pcap => {
-                let c = Capture::load(Path::new(&p.file), Options { port: p.port }).map_err(|e| e.to_string())?;
-                Some(Arc::new(c))
+                let memcached = s.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_)));
+                let wanted = match memcached {
+                    true => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
+                    false => Wanted::Frames(p.port),
+                };
+                Some(Arc::new(Capture::load(Path::new(&p.file), wanted).map_err(|e| e.to_string())?))
             }
             _ => None,
         };
@@ -91,16 +95,16 @@ impl Host {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
                 let site = Site { map: &mut map, tenant: t as u8, cores, seed, capture, stlb };
                 let app = App::build(&tenant.app, s.traffic.packet.0 as u32, site)?;
-                if let App::Memcached(m) = &app {
-                    let largest = m.largest_reply().max(m.largest_request());
-                    if u64::from(largest) > buffer_lines {
-                        return Err(format!(
-                            "rings.buffer_size = \"{}\" does not hold the capture's largest \
-                             message of {} bytes",
-                            s.rings.buffer_size,
-                            u64::from(largest) * LINE
-                        ));
-                    }
+                let largest = match (&app, capture) {
+                    (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
+                    (_, Some(c)) if check::serves(tenant) => c.longest().into(),
+                    _ => 0,
+                };
+                if largest.div_ceil(LINE) > buffer_lines {
+                    return Err(format!(
+                        "rings.buffer_size = \"{}\" does not hold the capture's largest message of {largest} bytes",
+                        s.rings.buffer_size
+                    ));
                 }
                 apps.push(app);
             }

@@ -48,6 +48,9 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
         Load::PeakSlo | Load::PeakNodrop => run.peak()?,
         _ => run.fixed()?,
     };
+    if let Some(capture) = run.host.source.as_ref().and_then(|s| s.capture.as_ref()) {
+        outcome.tables.insert("capture".into(), capture.counts.table());
+    }
     outcome.values.set("sim_events", run.events as f64);
     outcome.values.set("sim_requests", run.done as f64);
     Ok(outcome)

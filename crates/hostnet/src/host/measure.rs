@@ -315,15 +315,15 @@ pub fn statics(s: &Scenario) -> Values {
     let serving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum();
     let entries = serving * check::rx_buffers(s);
     let footprint = u64::from(entries) * s.rings.buffer_size.0;
-    v.set("rx_footprint_mb", mib(footprint));
+    v.set("rx_footprint_mib", mib(footprint));
     v.set("rx_footprint_per_llc", footprint as f64 / llc.size.0 as f64);
     v.set("total_rx_entries", entries.into());
-    v.set("llc_mb", mib(llc.size.0));
+    v.set("llc_mib", mib(llc.size.0));
     if s.placement.policy == Policy::Ddio {
-        v.set("ddio_capacity_mb", mib(ddio::capacity(llc.size.0, s.placement.ways, llc.ways)));
+        v.set("ddio_capacity_mib", mib(ddio::capacity(llc.size.0, s.placement.ways, llc.ways)));
     }
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;
-    v.set("l1l2_kb", private as f64 / 1024.0);
+    v.set("l1l2_kib", private as f64 / 1024.0);
     v.set("cores", serving.into());
     v.set("channels", s.platform.memory.channels.into());
     v.set("mem_peak_gbs", s.platform.memory.peak_gbs());

@@ -160,10 +160,12 @@ impl Host {
         let n = s.next;
         s.next += 1;
         Some(match (&s.capture, &mut self.apps[s.tenant]) {
-            (Some(capture), App::Memcached(app)) => {
+            (Some(capture), app) => {
                 let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
-                let flow = capture.packets[i].flow as usize % s.cores.len();
-                (core.unwrap_or(s.cores[flow]), app.replay(i, pass))
+                let packet = &capture.packets[i];
+                let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
+                let local = local.unwrap_or(packet.flow as usize % s.cores.len());
+                (s.cores[local], app.replay(local, packet, i, pass, &mut s.rng))
             }
             (_, app) => {
                 let i = match core {

@@ -219,7 +219,7 @@ impl Host {
         let lost = nic.drops.count() as f64;
         v.set("drops", lost);
         v.set("packet_loss", lost / (nic.counts.offered - counts.offered) as f64);
-        v.set("nic_buffer_peak_kb", nic.peak() as f64 / 1024.0);
+        v.set("nic_buffer_peak_kib", nic.peak() as f64 / 1024.0);
         v.set("tcp_retransmits", (tcp.again() - again) as f64 / (tcp.senders.sent - sent) as f64);
         let (rtt, window, alpha) = tcp.senders.state();
         v.set("tcp_rtt_us", rtt / 1e3);

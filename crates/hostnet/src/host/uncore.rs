@@ -197,7 +197,7 @@ impl Host {
                 let (paused, pauses, peak) = nic.pauses(self.machine.now);
                 v.set("pfc_pause_fraction", paused.0 as f64 / span);
                 v.set("pfc_pauses", pauses as f64);
-                v.set("nic_buffer_peak_kb", peak as f64 / 1024.0);
+                v.set("nic_buffer_peak_kib", peak as f64 / 1024.0);
             }
         }
         v.set("pcie_up_util", up);

@@ -128,7 +128,7 @@ metrics! {
     pcie_down_util ["fraction"] "Time that links carry packets to devices, mean over ports";
     pfc_pause_fraction ["fraction"] "Time that priority flow control paused the peer of a RoCE NIC";
     pfc_pauses ["frames"] "Pause frames that stopped the peer";
-    nic_buffer_peak_kb ["KiB"] "Most bytes in a NIC's receive buffer";
+    nic_buffer_peak_kib ["KiB"] "Most bytes in a NIC's receive buffer";
     net_gbs ["GB/s"] "Payload that TCP receivers copied to their applications";
     packet_loss ["fraction"] "Frames that a NIC under TCP lost, of those that came";
     net_busy ["cores"] "Cores' worth of time that TCP receivers were busy";
@@ -157,12 +157,12 @@ metrics! {
     predicted_p2m_gbs ["GB/s"] "What the closed form gives the peripherals, from platform and traffic alone";
     sim_lines ["lines"] "DRAM lines moved in the measured window";
     packets_between_pauses ["packets"] "Packets accepted between two moments at which the ring ran full";
-    rx_footprint_mb ["MiB"] "Receive buffers of all cores";
+    rx_footprint_mib ["MiB"] "Receive buffers of all cores";
     rx_footprint_per_llc ["fraction"] "The same over the LLC's capacity";
-    ddio_capacity_mb ["MiB"] "LLC capacity of the ways open to the NIC";
+    ddio_capacity_mib ["MiB"] "LLC capacity of the ways open to the NIC";
     total_rx_entries ["buffers"] "Receive buffers of all cores";
-    llc_mb ["MiB"] "LLC capacity";
-    l1l2_kb ["KiB"] "L1 data cache and L2 of one core together";
+    llc_mib ["MiB"] "LLC capacity";
+    l1l2_kib ["KiB"] "L1 data cache and L2 of one core together";
     cores ["cores"] "Cores that serve packets";
     channels ["channels"] "Memory channels";
     mem_peak_gbs ["GB/s"] "Peak bandwidth of all channels";

@@ -19,7 +19,9 @@ pub struct Datagram<'a> {
 pub enum NoDatagram {
     /// Not IP (ARP, LLDP, ...).
     NotIp,
-    /// IP, but not UDP.
+    /// TCP.
+    Tcp,
+    /// IP, but neither UDP nor TCP.
     NotUdp,
     /// A fragment of an IP datagram; fragments are not put together.
     Fragment,
@@ -27,24 +29,20 @@ pub enum NoDatagram {
     Malformed,
 }
 
+/// What receive-side scaling sees of an IP packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flow {
+    /// Toeplitz hash of addresses and ports; of addresses alone where there are no ports (fragments, ICMP).
+    pub hash: u32,
+    /// Where UDP or TCP goes.
+    pub dst_port: Option<u16>,
+}
+
 /// The UDP datagram in an Ethernet frame (with up to three VLAN tags, IPv4 options and IPv6
 /// extension headers), of which the capture may have kept the first bytes only.
 pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
-    let packet = LaxSlicedPacket::from_ethernet(frame).map_err(|_| NoDatagram::Malformed)?;
-    let (src, dst, payload): (IpAddr, IpAddr, _) = match &packet.net {
-        Some(LaxNetSlice::Ipv4(ip)) => {
-            let h = ip.header();
-            (h.source_addr().into(), h.destination_addr().into(), ip.payload())
-        }
-        Some(LaxNetSlice::Ipv6(ip)) => {
-            let h = ip.header();
-            (h.source_addr().into(), h.destination_addr().into(), ip.payload())
-        }
-        Some(LaxNetSlice::Arp(_)) => return Err(NoDatagram::NotIp),
-        None if packet.stop_err.is_some() => return Err(NoDatagram::Malformed),
-        None => return Err(NoDatagram::NotIp),
-    };
-    if payload.fragmented {
+    let (packet, src, dst, fragmented) = slice(frame)?;
+    if fragmented {
         return Err(NoDatagram::Fragment);
     }
     match packet.transport {
@@ -54,9 +52,44 @@ pub fn datagram(frame: &[u8]) -> Result<Datagram<'_>, NoDatagram> {
             payload: udp.payload(),
             payload_len: usize::from(udp.length()).saturating_sub(8).max(udp.payload().len()),
         }),
+        Some(TransportSlice::Tcp(_)) => Err(NoDatagram::Tcp),
         _ if packet.stop_err.is_some() => Err(NoDatagram::Malformed),
         _ => Err(NoDatagram::NotUdp),
     }
+}
+
+/// The flow of an Ethernet frame that carries IP, whatever is in that.
+pub fn flow(frame: &[u8]) -> Result<Flow, NoDatagram> {
+    let (packet, src, dst, fragmented) = slice(frame)?;
+    let ports = match &packet.transport {
+        _ if fragmented => None, // only the first fragment has them, and all go to one queue
+        Some(TransportSlice::Udp(udp)) => Some((udp.source_port(), udp.destination_port())),
+        Some(TransportSlice::Tcp(tcp)) => Some((tcp.source_port(), tcp.destination_port())),
+        _ => None,
+    };
+    Ok(match ports {
+        Some((s, d)) => Flow { hash: rss_hash(SocketAddr::new(src, s), SocketAddr::new(dst, d)), dst_port: Some(d) },
+        None => Flow { hash: toeplitz(&[src, dst], &[]), dst_port: None },
+    })
+}
+
+/// A frame taken apart, with the addresses of its IP packet and whether that is a fragment.
+fn slice(frame: &[u8]) -> Result<(LaxSlicedPacket<'_>, IpAddr, IpAddr, bool), NoDatagram> {
+    let packet = LaxSlicedPacket::from_ethernet(frame).map_err(|_| NoDatagram::Malformed)?;
+    let (src, dst, fragmented): (IpAddr, IpAddr, bool) = match &packet.net {
+        Some(LaxNetSlice::Ipv4(ip)) => {
+            let h = ip.header();
+            (h.source_addr().into(), h.destination_addr().into(), ip.payload().fragmented)
+        }
+        Some(LaxNetSlice::Ipv6(ip)) => {
+            let h = ip.header();
+            (h.source_addr().into(), h.destination_addr().into(), ip.payload().fragmented)
+        }
+        Some(LaxNetSlice::Arp(_)) => return Err(NoDatagram::NotIp),
+        None if packet.stop_err.is_some() => return Err(NoDatagram::Malformed),
+        None => return Err(NoDatagram::NotIp),
+    };
+    Ok((packet, src, dst, fragmented))
 }
 
 /// Microsoft's default RSS secret key ("Verifying the RSS hash calculation").
@@ -69,20 +102,23 @@ const KEY: [u8; 40] = [
 /// The Toeplitz hash by which NICs spread flows over queues: source and destination address,
 /// then source and destination port. The two directions of a connection hash differently.
 pub fn rss_hash(src: SocketAddr, dst: SocketAddr) -> u32 {
+    toeplitz(&[src.ip(), dst.ip()], &[src.port(), dst.port()])
+}
+
+fn toeplitz(addresses: &[IpAddr], ports: &[u16]) -> u32 {
     let mut input = [0u8; 36];
     let mut len = 0;
     let mut put = |bytes: &[u8]| {
         input[len..len + bytes.len()].copy_from_slice(bytes);
         len += bytes.len();
     };
-    for ip in [src.ip(), dst.ip()] {
+    for ip in addresses {
         match ip {
             IpAddr::V4(a) => put(&a.octets()),
             IpAddr::V6(a) => put(&a.octets()),
         }
     }
-    put(&src.port().to_be_bytes());
-    put(&dst.port().to_be_bytes());
+    ports.iter().for_each(|p| put(&p.to_be_bytes()));
 
     let mut window = u64::from_be_bytes(*KEY.first_chunk().expect("the key has 40 bytes"));
     let mut hash = 0;
@@ -115,6 +151,16 @@ mod tests {
         assert_eq!(hash("38.27.205.30:48228", "209.142.163.6:2217"), 0xafc7_327f);
         assert_eq!(hash("153.39.163.191:44251", "202.188.127.2:1303"), 0x10e8_28a2);
         assert_eq!(hash("[3ffe:2501:200:1fff::7]:2794", "[3ffe:2501:200:3::1]:1766"), 0x4020_7d3d);
+    }
+
+    /// The same tables' columns without ports.
+    #[test]
+    fn without_ports_the_hash_is_of_the_addresses() {
+        let hash = |src: &str, dst: &str| toeplitz(&[src.parse().unwrap(), dst.parse().unwrap()], &[]);
+        assert_eq!(hash("66.9.149.187", "161.142.100.80"), 0x323e_8fc2);
+        assert_eq!(hash("199.92.111.2", "65.69.140.83"), 0xd718_262a);
+        assert_eq!(hash("24.19.198.95", "12.22.207.184"), 0xd2d0_a5de);
+        assert_eq!(hash("3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1"), 0x2cc1_8cd5);
     }
 
     #[test]

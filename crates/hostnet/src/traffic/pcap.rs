@@ -1,9 +1,10 @@
-//! Packet captures of memcached over UDP, as a list of requests to replay.
+//! Packet captures as a list of packets to replay: the requests of memcached over UDP, or all that is IP.
 
 use super::frame::{self, NoDatagram};
 use super::memcached::{self, Reply, Request};
 use super::records::{self, Damage, Record};
 use crate::kernel::{rng, Time};
+use serde_json::{json, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
@@ -11,23 +12,28 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// How to read a capture.
+/// What to take from a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// UDP port of the server: packets towards it are requests, packets from it are replies.
-    pub port: u16,
+pub enum Wanted {
+    /// Requests to a memcached server on this UDP port; packets from it are replies.
+    Memcached(u16),
+    /// Every IP packet, or those to this UDP or TCP port.
+    Frames(Option<u16>),
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { port: 11211 }
+/// The port on which memcached listens when nobody says otherwise.
+pub const MEMCACHED_PORT: u16 = 11211;
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted::Memcached(MEMCACHED_PORT)
     }
 }
 
-/// A request packet.
+/// A packet to replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Captured {
-    /// Time since the first request of the capture.
+    /// Time since the first packet that is replayed.
     pub at: Time,
     /// Length of the frame on the wire in bytes, as captured (so usually without its checksum).
     pub wire_len: u32,
@@ -52,7 +58,7 @@ pub enum Command {
     },
     /// set, add, replace, append, prepend, cas.
     Set { key_hash: u64, key_len: u16, value_len: u32 },
-    /// Any other command.
+    /// Any other command, or whatever another application gets.
     Other,
 }
 
@@ -81,13 +87,17 @@ pub struct Skipped {
     pub untimed: u64,
     /// ARP, LLDP and the like.
     pub not_ip: u64,
-    /// IP but not UDP.
+    /// TCP, where UDP is wanted.
+    pub tcp: u64,
+    /// IP but neither UDP nor TCP.
     pub not_udp: u64,
     /// Fragments of IP datagrams.
     pub fragments: u64,
-    /// A header up to UDP is cut off or contradicts itself.
+    /// The snap length cut off a header, or the part of a request that says what it is.
+    pub cut: u64,
+    /// A header contradicts itself.
     pub malformed: u64,
-    /// UDP, but neither to nor from the server's port.
+    /// Neither to nor from the server's port.
     pub other_port: u64,
     /// To the server's port, but not a text-protocol request that could be read.
     pub not_memcached: u64,
@@ -96,10 +106,25 @@ pub struct Skipped {
 }
 
 impl Skipped {
+    /// Each reason in words, with its packets.
+    pub fn reasons(&self) -> [(&'static str, u64); 11] {
+        [
+            ("cut short by the snap length", self.cut),
+            ("fragments of IP datagrams", self.fragments),
+            ("TCP", self.tcp),
+            ("IP, but neither UDP nor TCP", self.not_udp),
+            ("not IP", self.not_ip),
+            ("to another port", self.other_port),
+            ("not memcached's text protocol", self.not_memcached),
+            ("further datagrams of a request", self.continuation),
+            ("damaged headers", self.malformed),
+            ("on a link other than Ethernet", self.other_link),
+            ("without a time stamp", self.untimed),
+        ]
+    }
+
     pub fn total(&self) -> u64 {
-        let Skipped { other_link, untimed, not_ip, not_udp, fragments, malformed, .. } = *self;
-        let lower = other_link + untimed + not_ip + not_udp + fragments + malformed;
-        lower + self.other_port + self.not_memcached + self.continuation
+        self.reasons().iter().map(|(_, n)| n).sum()
     }
 }
 
@@ -108,7 +133,7 @@ impl Skipped {
 pub struct Counts {
     /// Packet records in the file.
     pub records: u64,
-    /// Request packets: `gets + sets + others`.
+    /// Packets to replay: `gets + sets + others`.
     pub requests: u64,
     pub gets: u64,
     pub sets: u64,
@@ -122,7 +147,27 @@ pub struct Counts {
     pub skipped: Skipped,
 }
 
-/// The requests of a capture in time order.
+impl Counts {
+    /// What was read, replayed and skipped, in words: a result's table `capture`. Kinds are "file", "replayed", "reply",
+    /// "skipped" (one row for each reason that occurred) and "note".
+    pub fn table(&self) -> Value {
+        let mut rows =
+            vec![("file", "packets in the file", self.records), ("replayed", "packets replayed", self.requests)];
+        rows.push(("reply", "replies of the server", self.replies));
+        rows.extend(self.skipped.reasons().into_iter().filter(|(_, n)| *n > 0).map(|(why, n)| ("skipped", why, n)));
+        let notes = [
+            ("values whose size no reply told", self.unknown_values),
+            ("packets stamped earlier than one before them", self.backwards),
+        ];
+        rows.extend(notes.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| ("note", what, n)));
+        let column = |name: &str, unit: &str| json!({"name": name, "unit": unit});
+        let columns = [column("kind", ""), column("what", ""), column("packets", "packets")];
+        let rows: Vec<Value> = rows.into_iter().map(|(kind, what, n)| json!([kind, what, n])).collect();
+        json!({"columns": columns, "rows": rows})
+    }
+}
+
+/// The packets of a capture that are replayed, in time order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capture {
     /// At least one; the first is at time zero.
@@ -151,7 +196,12 @@ pub enum Fault {
         packets: u64,
         port: u16,
     },
-    /// Its requests lie further apart than `Time` can express.
+    /// Packets, but none is IP, or none goes to the port.
+    NoFrame {
+        packets: u64,
+        port: Option<u16>,
+    },
+    /// Its packets lie further apart than `Time` can express.
     TooLong {
         packet: u64,
     },
@@ -190,9 +240,15 @@ impl fmt::Display for CaptureError {
                 f,
                 "holds no memcached request to UDP port {port} among its {packets} packets"
             ),
+            Fault::NoFrame { packets, port: None } => {
+                write!(f, "holds no IP packet that can be replayed among its {packets} packets")
+            }
+            Fault::NoFrame { packets, port: Some(port) } => {
+                write!(f, "holds no packet to UDP or TCP port {port} among its {packets} packets")
+            }
             Fault::TooLong { packet } => write!(
                 f,
-                "is too long: packet {packet} lies more than 213 days from another request"
+                "is too long: packet {packet} lies more than 213 days from another that is replayed"
             ),
         }
     }
@@ -205,8 +261,8 @@ impl Capture {
     ///
     /// # Errors
     /// When the file is missing, truncated, damaged or not a capture, was not taken on
-    /// Ethernet, or holds no memcached request.
-    pub fn load(path: &Path, options: Options) -> Result<Capture, CaptureError> {
+    /// Ethernet, or holds nothing that is wanted.
+    pub fn load(path: &Path, wanted: Wanted) -> Result<Capture, CaptureError> {
         let fail = |fault| CaptureError { file: path.into(), fault };
         let unreadable = |e: std::io::Error| {
             let why = match e.kind() {
@@ -220,15 +276,15 @@ impl Capture {
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(fail(Damage::Unreadable("it is a directory".into()).into()));
         }
-        Capture::read(file, options).map_err(fail)
+        Capture::read(file, wanted).map_err(fail)
     }
 
     /// As `load`, from bytes.
     ///
     /// # Errors
     /// As `load`.
-    pub fn read(source: impl Read + Send, options: Options) -> Result<Capture, Fault> {
-        let mut loader = Loader { options, ..Loader::default() };
+    pub fn read(source: impl Read + Send, wanted: Wanted) -> Result<Capture, Fault> {
+        let mut loader = Loader { wanted, ..Loader::default() };
         loader.counts.records = records::read(source, |number, record| loader.record(number, record))?;
         loader.finish()
     }
@@ -238,7 +294,12 @@ impl Capture {
         &self.more[more.start as usize..][..usize::from(more.count)]
     }
 
-    /// Times of the requests, for `Arrivals::trace`.
+    /// Length of the longest packet on the wire in bytes.
+    pub fn longest(&self) -> u32 {
+        self.packets.iter().map(|p| p.wire_len).max().unwrap_or(0)
+    }
+
+    /// Times of the packets, for `Arrivals::trace`.
     pub fn times(&self) -> Vec<Time> {
         self.packets.iter().map(|p| p.at).collect()
     }
@@ -254,7 +315,7 @@ struct Pending {
 
 #[derive(Default)]
 struct Loader {
-    options: Options,
+    wanted: Wanted,
     /// With the absolute time and record number, until the first request is known.
     packets: Vec<(i128, u64, Captured)>,
     more: Vec<Key>,
@@ -282,44 +343,66 @@ impl Loader {
         self.counts.backwards += u64::from(self.latest_ps.is_some_and(|latest| at_ps < latest));
         self.latest_ps = self.latest_ps.max(Some(at_ps));
 
-        let datagram = match frame::datagram(record.data) {
-            Ok(datagram) => datagram,
-            Err(why) => {
-                *match why {
-                    NoDatagram::NotIp => &mut skipped.not_ip,
-                    NoDatagram::NotUdp => &mut skipped.not_udp,
-                    NoDatagram::Fragment => &mut skipped.fragments,
-                    NoDatagram::Malformed => &mut skipped.malformed,
-                } += 1;
-                return Ok(());
-            }
+        let wire_len = record.wire_len.max(record.data.len() as u32);
+        let cut = record.data.len() < wire_len as usize;
+        let why = match self.wanted {
+            Wanted::Frames(port) => match frame::flow(record.data) {
+                Ok(flow) if port.is_none() || port == flow.dst_port => {
+                    self.counts.requests += 1;
+                    self.counts.others += 1;
+                    let packet = Captured { at: Time::ZERO, wire_len, flow: flow.hash, command: Command::Other };
+                    self.packets.push((at_ps, number, packet));
+                    return Ok(());
+                }
+                Ok(_) => {
+                    skipped.other_port += 1;
+                    return Ok(());
+                }
+                Err(why) => why,
+            },
+            Wanted::Memcached(port) => match frame::datagram(record.data) {
+                Ok(datagram) if datagram.dst.port() == port => {
+                    self.request(number, at_ps, wire_len, datagram);
+                    return Ok(());
+                }
+                Ok(datagram) if datagram.src.port() == port => {
+                    self.counts.replies += 1;
+                    self.reply(datagram);
+                    return Ok(());
+                }
+                Ok(_) => {
+                    skipped.other_port += 1;
+                    return Ok(());
+                }
+                Err(why) => why,
+            },
         };
-        if datagram.dst.port() == self.options.port {
-            let wire_len = record.wire_len.max(record.data.len() as u32);
-            self.request(number, at_ps, wire_len, datagram);
-        } else if datagram.src.port() == self.options.port {
-            self.counts.replies += 1;
-            self.reply(datagram);
-        } else {
-            skipped.other_port += 1;
-        }
+        *match why {
+            NoDatagram::NotIp => &mut skipped.not_ip,
+            NoDatagram::Tcp => &mut skipped.tcp,
+            NoDatagram::NotUdp => &mut skipped.not_udp,
+            NoDatagram::Fragment => &mut skipped.fragments,
+            NoDatagram::Malformed if cut => &mut skipped.cut,
+            NoDatagram::Malformed => &mut skipped.malformed,
+        } += 1;
         Ok(())
     }
 
     fn request(&mut self, number: u64, at_ps: i128, wire_len: u32, d: frame::Datagram) {
         let counts = &mut self.counts;
+        let cut = d.payload.len() < d.payload_len;
+        let unread = if cut { &mut counts.skipped.cut } else { &mut counts.skipped.not_memcached };
         let Some((header, body)) = memcached::header(d.payload) else {
-            counts.skipped.not_memcached += 1;
+            *unread += 1;
             return;
         };
         if header.sequence > 0 {
             counts.skipped.continuation += 1;
             return;
         }
-        let cut = d.payload.len() < d.payload_len;
         let command = match memcached::request(body, cut) {
             None => {
-                counts.skipped.not_memcached += 1;
+                *unread += 1;
                 return;
             }
             Some(Request::Other) => {
@@ -403,8 +486,11 @@ impl Loader {
         }
         self.packets.sort_by_key(|&(at_ps, number, _)| (at_ps, number));
         let Some(&(start, ..)) = self.packets.first() else {
-            let (packets, port) = (self.counts.records, self.options.port);
-            return Err(Fault::NoRequest { packets, port });
+            let packets = self.counts.records;
+            return Err(match self.wanted {
+                Wanted::Memcached(port) => Fault::NoRequest { packets, port },
+                Wanted::Frames(port) => Fault::NoFrame { packets, port },
+            });
         };
         let mut packets = Vec::with_capacity(self.packets.len());
         for (at_ps, number, packet) in self.packets {

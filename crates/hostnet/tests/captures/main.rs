@@ -5,13 +5,13 @@ mod build;
 use build::*;
 use hostnet::kernel::Time;
 use hostnet::traffic::frame::rss_hash;
-use hostnet::traffic::pcap::{Capture, CaptureError, Command, Fault, More, Options};
+use hostnet::traffic::pcap::{Capture, CaptureError, Command, Fault, More, Wanted};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 fn load(bytes: &[u8]) -> Result<Capture, Fault> {
-    Capture::read(bytes, Options::default())
+    Capture::read(bytes, Wanted::default())
 }
 
 fn loaded(bytes: &[u8]) -> Capture {
@@ -146,16 +146,94 @@ fn what_is_not_a_request_is_counted_by_reason() {
     let c = capture.counts;
     let s = c.skipped;
     assert_eq!((c.records, c.requests, c.replies), (11, 1, 1));
-    assert_eq!((s.not_ip, s.not_udp, s.fragments, s.malformed), (1, 1, 2, 1));
+    assert_eq!((s.not_ip, s.tcp, s.not_udp, s.fragments, s.malformed, s.cut), (1, 1, 0, 2, 1, 0));
     assert_eq!((s.other_port, s.not_memcached, s.continuation), (1, 2, 1));
     assert_eq!((s.other_link, s.untimed), (0, 0));
+}
+
+/// A snap length of 60 bytes leaves a request's first words, one of 46 the headers alone, one of 30 not even those.
+#[test]
+fn what_the_snap_length_cut_is_told_apart_from_what_is_damaged() {
+    let long = || request(5000, 1, format!("get {}\r\n", "k".repeat(200)).as_bytes());
+    let keep = |snap, frame| Record { snap, ..whole([frame]).remove(0) };
+    let records = [
+        keep(usize::MAX, long()),
+        keep(60, long()),
+        keep(46, long()),
+        keep(30, long()),
+        keep(60, request(5000, 2, b"get k\r\n")),
+    ];
+    let capture = loaded(&pcap(false, false, 1, &records));
+    let s = capture.counts.skipped;
+    assert_eq!((capture.counts.requests, s.cut, s.malformed, s.not_memcached), (2, 3, 0, 0));
+}
+
+#[test]
+fn the_table_says_what_was_skipped_and_why() {
+    let mut tcp = frame(&[], Network::V4, (2, 5000), (1, 11211), &[0; 32]);
+    tcp[23] = 6;
+    tcp[34 + 12] = 0x50; // data offset: five words
+    let fragment = frame(&[], Network::V4Fragment, (2, 5000), (1, 11211), &datagram(1, 0, 1, b"get k\r\n"));
+    let capture = plain([request(5000, 1, b"get k\r\n"), tcp.clone(), tcp, fragment]);
+    let rows = capture.counts.table()["rows"].clone();
+    let row = |kind: &str, what: &str, n: u64| serde_json::json!([kind, what, n]);
+    let expected = [
+        row("file", "packets in the file", 4),
+        row("replayed", "packets replayed", 1),
+        row("reply", "replies of the server", 0),
+        row("skipped", "fragments of IP datagrams", 1),
+        row("skipped", "TCP", 2),
+        row("note", "values whose size no reply told", 1),
+    ];
+    assert_eq!(rows, serde_json::Value::from(expected.to_vec()));
+}
+
+/// Applications other than memcached take whatever is IP, with its size, time and flow.
+#[test]
+fn every_ip_packet_is_replayed_where_no_protocol_is_asked_for() {
+    let get = datagram(1, 0, 1, b"get k\r\n");
+    let udp = frame(&[], Network::V4, (2, 5000), (1, 53), &get);
+    let mut tcp = frame(&[], Network::V4, (2, 5000), (1, 80), &[0; 32]);
+    tcp[23] = 6;
+    tcp[34 + 12] = 0x50; // data offset: five words
+    let mut icmp = udp.clone();
+    icmp[23] = 1;
+    let mut arp = udp.clone();
+    arp[12..14].copy_from_slice(&[0x08, 0x06]);
+    let fragment = frame(&[], Network::V6Fragment, (2, 5000), (1, 53), &get);
+    let frames = [udp.clone(), tcp.clone(), icmp.clone(), arp, fragment.clone()];
+    let mut records = whole(frames);
+    for (i, r) in records.iter_mut().enumerate() {
+        r.ticks = 10 * (i as u64 + 1);
+        r.snap = 60; // the length on the wire counts
+    }
+    let file = pcap(false, false, 1, &records);
+    let capture = Capture::read(&file[..], Wanted::Frames(None)).unwrap();
+    assert_eq!((capture.counts.requests, capture.counts.skipped.not_ip, capture.counts.skipped.total()), (4, 1, 1));
+    assert_eq!(capture.times(), [0, 10, 20, 40].map(Time::us));
+    let lengths: Vec<u32> = capture.packets.iter().map(|p| p.wire_len).collect();
+    assert_eq!(lengths, [udp.len(), tcp.len(), icmp.len(), fragment.len()].map(|n| n as u32));
+    let flow = |to: u16| {
+        let end = |host: u8, port| std::net::SocketAddr::from(([10, 0, 0, host], port));
+        rss_hash(end(2, 5000), end(1, to))
+    };
+    assert_eq!([capture.packets[0].flow, capture.packets[1].flow], [flow(53), flow(80)]);
+    assert_ne!(capture.packets[2].flow, flow(53), "ICMP has no ports");
+
+    let some = Capture::read(&file[..], Wanted::Frames(Some(80))).unwrap();
+    assert_eq!(
+        (some.packets.len(), some.packets[0].wire_len, some.counts.skipped.other_port),
+        (1, tcp.len() as u32, 3)
+    );
+    let none = Capture::read(&file[..], Wanted::Frames(Some(9))).unwrap_err();
+    assert_eq!(none, Fault::NoFrame { packets: 5, port: Some(9) });
 }
 
 #[test]
 fn the_server_port_is_an_option() {
     let f = frame(&[], Network::V4, (2, 5000), (1, 7777), &datagram(1, 0, 1, b"get k\r\n"));
     let file = pcap(false, false, 1, &whole([f]));
-    assert_eq!(Capture::read(&file[..], Options { port: 7777 }).unwrap().counts.gets, 1);
+    assert_eq!(Capture::read(&file[..], Wanted::Memcached(7777)).unwrap().counts.gets, 1);
     assert_eq!(load(&file), Err(Fault::NoRequest { packets: 1, port: 11211 }));
 }
 
@@ -280,13 +358,13 @@ fn each_kind_of_damage_has_its_sentence() {
     late[2].ticks = 214 * 86_400 * 1_000_000;
     assert_eq!(
         sentence(&pcap(false, false, 1, &late)),
-        "capture x.pcap is too long: packet 3 lies more than 213 days from another request"
+        "capture x.pcap is too long: packet 3 lies more than 213 days from another that is replayed"
     );
 }
 
 #[test]
 fn missing_files_and_directories_are_named() {
-    let say = |p: &str| Capture::load(Path::new(p), Options::default()).unwrap_err().to_string();
+    let say = |p: &str| Capture::load(Path::new(p), Wanted::default()).unwrap_err().to_string();
     assert_eq!(say("no/such.pcap"), "capture no/such.pcap cannot be read: there is no such file");
     assert_eq!(say("src"), "capture src cannot be read: it is a directory");
 }
@@ -443,7 +521,7 @@ fn the_real_capture_holds_what_tcpdump_and_tshark_find_in_it() {
     let counts = std::fs::read_to_string(dir.join("memcached-udp.counts")).unwrap();
     let expected: HashMap<&str, u64> =
         counts.lines().map(|line| line.split_once(' ').unwrap()).map(|(name, n)| (name, n.parse().unwrap())).collect();
-    let capture = Capture::load(&dir.join("memcached-udp.pcap"), Options::default()).unwrap();
+    let capture = Capture::load(&dir.join("memcached-udp.pcap"), Wanted::default()).unwrap();
     let c = capture.counts;
     assert_eq!(c.records, expected["records"]);
     assert_eq!(c.requests, expected["requests"]);

@@ -1,0 +1,76 @@
+"""What a replayed capture held, and what of it was not replayed and why."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: The share of skipped packets above which a result comes with a warning.
+MOST_SKIPPED = 0.03
+#: A reason that was asked for, by the port; it warns nobody.
+CHOSEN = "to another port"
+
+
+class CaptureWarning(UserWarning):
+    """Much of a capture was not replayed."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The packets of a capture file by what became of them."""
+
+    file: str
+    packets: int
+    replayed: int
+    replies: int
+    skipped: Mapping[str, int]
+    notes: Mapping[str, int]
+
+    @property
+    def skipped_share(self) -> float:
+        """Packets skipped although the port asked for them, over those in the file."""
+        return sum(n for why, n in self.skipped.items() if why != CHOSEN) / self.packets if self.packets else 0.0
+
+    @property
+    def reasons(self) -> str:
+        """The reasons with their counts, most frequent first."""
+        return _reasons(self.skipped)
+
+    def __str__(self) -> str:
+        parts = [f"{self.replayed:,} of {self.packets:,} packets replayed"]
+        parts += [f"{self.replies:,} replies"] if self.replies else []
+        parts += [f"skipped {sum(self.skipped.values()):,} ({self.reasons})"] if self.skipped else []
+        parts += [f"{n:,} {what}" for what, n in self.notes.items()]
+        return f"capture {self.file}: " + ", ".join(parts)
+
+
+def _reasons(skipped: Mapping[str, int]) -> str:
+    return "; ".join(f"{n:,} {why}" for why, n in sorted(skipped.items(), key=lambda item: -item[1]))
+
+
+def held(data: Mapping[str, Any]) -> Held | None:
+    """What the capture of a result (as `Result.data`) held; None for one that replayed none."""
+    rows = ((data.get("tables") or {}).get("capture") or {}).get("rows")
+    if not rows:
+        return None
+    file = ((data["spec"].get("traffic") or {}).get("pcap") or {}).get("file", "")
+    of = {kind: {what: n for k, what, n in rows if k == kind} for kind in ("file", "replayed", "reply", "skipped", "note")}
+    total = {kind: sum(of[kind].values()) for kind in of}
+    return Held(file, total["file"], total["replayed"], total["reply"], of["skipped"], of["note"])
+
+
+def distinct(results: Iterable[Mapping[str, Any]]) -> list[Held]:
+    """What the captures of several results held, each once."""
+    found = [h for r in results if (h := held(r)) is not None]
+    return [h for i, h in enumerate(found) if h not in found[:i]]
+
+
+def warn(results: Iterable[Mapping[str, Any]]) -> None:
+    """Issue a CaptureWarning for each capture of which much was skipped."""
+    for h in distinct(results):
+        if h.skipped_share > MOST_SKIPPED:
+            why = _reasons({w: n for w, n in h.skipped.items() if w != CHOSEN})
+            warnings.warn(f"{h.file}: {100 * h.skipped_share:.0f} % of its {h.packets:,} packets are not replayed: {why}.",
+                          CaptureWarning, stacklevel=3)

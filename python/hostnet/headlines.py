@@ -1,0 +1,127 @@
+"""Which metrics lead for a scenario, and in which group each stands."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from .errors import HostnetError
+from .results import metric_info
+
+Metrics = Mapping[str, float | None]
+
+SPEED, MEMORY, NIC, DOMAINS = "throughput and latency", "memory", "NIC and drops", "domains"
+CONSTANTS, OTHERS = "constants", "the simulation"
+
+#: What a run shows first, by what the scenario is about. A metric without a value is left out.
+LEADING: dict[str, dict[str, tuple[str, ...]]] = {
+    "packets": {
+        SPEED: ("throughput_mrps", "lat_p50_us", "lat_p99_us", "service_mean_us"),
+        MEMORY: ("mem_bw_gbs", "mem_utilisation", "acc_total", "dram_lat_avg_ns"),
+        NIC: ("net_gbps", "drop_rate", "rx_evct_consumed", "rx_evct_premature"),
+        DOMAINS: ("lfb_occ", "cha_wait_writes", "wpq_full_frac"),
+    },
+    "tcp": {
+        SPEED: ("net_gbs", "c2m_gbs", "tcp_rtt_us", "net_lfb_lat_ns"),
+        MEMORY: ("mem_bw_gbs", "mem_utilisation", "dram_lat_avg_ns"),
+        NIC: ("packet_loss", "tcp_retransmits", "dctcp_alpha", "nic_buffer_peak_kib"),
+        DOMAINS: ("net_lfb_occ", "iio_write_occ", "wpq_full_frac"),
+    },
+    "host": {
+        SPEED: ("c2m_gbs", "t0_mops", "t1_mops", "p2m_gbs", "c2m_read_lat_ns", "iio_write_lat_ns", "iio_read_lat_ns"),
+        MEMORY: ("mem_bw_gbs", "mem_utilisation", "dram_lat_avg_ns", "llc_miss_ratio"),
+        NIC: ("pcie_up_util", "pcie_down_util", "pfc_pause_fraction"),
+        DOMAINS: ("lfb_occ", "iio_write_occ", "iio_read_occ", "wpq_full_frac"),
+    },
+    "directed": {
+        "directed test": ("dram_reads_per_block", "dram_writes_per_block", "first_read_cycles", "evct_dirty_fraction",
+                          "copies_left", "llc_dirty_blocks", "tx_writes_per_block", "sweep_delay_ns",
+                          "stale_blocks_readable", "clsweeps", "sweep_messages", "unloaded_dram_ns"),
+    },
+    "sizes": {"sizes": ("rx_footprint_mib", "rx_footprint_per_llc", "ddio_capacity_mib", "total_rx_entries", "llc_mib")},
+}
+
+#: What a sweep prints of each point.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "packets": ("throughput_mrps", "lat_p50_us", "lat_p99_us", "drop_rate", "mem_bw_gbs", "acc_total"),
+    "tcp": ("net_gbs", "c2m_gbs", "packet_loss", "tcp_rtt_us", "mem_bw_gbs", "iio_write_occ"),
+    "host": ("c2m_gbs", "p2m_gbs", "t0_mops", "c2m_read_lat_ns", "mem_bw_gbs", "lfb_occ", "iio_write_occ", "wpq_full_frac"),
+    "directed": LEADING["directed"]["directed test"],
+    "sizes": LEADING["sizes"]["sizes"],
+}
+
+# The first pattern that a name begins with decides; what nothing matches is about the simulation itself.
+_GROUPS = (
+    (CONSTANTS, r"(lfb|iio_\w+|cha_wait)_credits$|channels$|cores$|llc_mib$|l1l2_|mem_peak|t_trans|t_rcd|t_rp|\w+_unloaded_ns$"
+                r"|rx_footprint|ddio_capacity|total_rx_entries"),
+    (NIC, r"net_gbps|drop|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage"),
+    (DOMAINS, r"lfb|net_lfb|c2m_(read|write)_|cha_|rpq|wpq|iio_"),
+    (MEMORY, r"mem_|acc_|dram_|amat|llc_|t\d_llc|p2m_llc|prefetch|lines_|wr_switches|act_|pre_|row_|bank_"),
+    (SPEED, r"throughput|offered|lat_|service|cores_busy|t\d_mops|c2m_gbs|p2m_|net_|tcp_|dctcp|host_level|predicted"),
+)
+
+
+def kind_of(metrics: Metrics) -> str:
+    """What a result is about, by the metrics that have values."""
+    def has(name: str) -> bool:
+        return metrics.get(name) is not None
+
+    if has("net_gbs"):
+        return "tcp"
+    if has("throughput_mrps"):
+        return "packets"
+    if any(map(has, LEADING["directed"]["directed test"])):
+        return "directed"
+    return "host" if has("lfb_occ") or has("mem_bw_gbs") else "sizes"
+
+
+def group_of(metric: str) -> str:
+    """The group in which a metric stands."""
+    return next((group for group, names in _GROUPS if re.match(names, metric)), OTHERS)
+
+
+def leading(metrics: Metrics) -> dict[str, list[str]]:
+    """The metrics that a run shows first, by group. Figures of what does not take part are left out."""
+    idle = {m for m in ("c2m_gbs", "t0_mops", "p2m_gbs", "pcie_up_util", "pcie_down_util", "pfc_pause_fraction",
+                        "iio_write_occ", "iio_read_occ", "iio_write_lat_ns", "iio_read_lat_ns") if not metrics.get(m)}
+    if metrics.get("c2m_gbs"):  # the same cores' work, in another unit
+        idle |= {"t0_mops", "t1_mops"}
+    groups = LEADING[kind_of(metrics)]
+    shown = {g: [m for m in names if metrics.get(m) is not None and m not in idle] for g, names in groups.items()}
+    return {g: names for g, names in shown.items() if names}
+
+
+def every(metrics: Metrics) -> dict[str, list[str]]:
+    """Every metric that has a value, by group; constants and what is about the simulation come last."""
+    groups: dict[str, list[str]] = {g: [] for g in (*LEADING[kind_of(metrics)], SPEED, MEMORY, NIC, DOMAINS, CONSTANTS, OTHERS)}
+    directed = LEADING["directed"]["directed test"]
+    for m in metric_info():
+        if metrics.get(m) is not None:
+            groups["directed test" if m in directed and "directed test" in groups else group_of(m)].append(m)
+    return {g: names for g, names in groups.items() if names}
+
+
+def columns_for(results: Iterable[Metrics]) -> list[str]:
+    """What a table of several results shows: what leads for the kinds of scenario among them, where anything is there."""
+    results = list(results)
+    wanted = dict.fromkeys(m for kind in dict.fromkeys(map(kind_of, results)) for m in COLUMNS[kind])
+    if any(r.get("c2m_gbs") for r in results):
+        wanted.pop("t0_mops", None)
+    return [m for m in wanted if any(r.get(m) is not None for r in results)]
+
+
+def chosen(wanted: Sequence[str]) -> list[str]:
+    """The metrics named in ``--metrics``: names or patterns, separated by commas. Raises HostnetError for one that does
+    not exist."""
+    known = list(metric_info())
+    found: dict[str, None] = {}
+    for name in (n.strip() for text in wanted for n in text.split(",")):
+        matches = [m for m in known if fnmatchcase(m, name)]
+        if not matches:
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}?" if near else "`hostnet run SCENARIO --all` shows them."
+            raise HostnetError(f"--metrics {name or '(nothing)'}: there is no such metric; {hint}")
+        found.update(dict.fromkeys(matches))
+    return list(found)
