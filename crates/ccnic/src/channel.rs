@@ -118,7 +118,10 @@ pub(crate) fn offer(
     let stream = dial(path, deadline)?;
     let mut fds = vec![fd];
     fds.extend(bells.iter().map(AsFd::as_fd));
-    send_all(&stream, &hello.to_bytes(), &fds)?;
+    let sent = send_all(&stream, &hello.to_bytes(), &fds);
+    if !matches!(&sent, Err(Error::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe) {
+        sent?;
+    } // else the NIC refused before it was asked, and its answer says why
     let (mut message, mut none) = (Vec::new(), Vec::new());
     loop {
         readable(&stream, deadline)?;

@@ -78,6 +78,13 @@ fn a_c_program_exchanges_packets() {
 }
 
 #[test]
+fn a_c_program_that_breaks_the_contract_gets_errors_and_wedges_nothing() {
+    if let Some(program) = Program::build("misuse") {
+        program.run();
+    }
+}
+
+#[test]
 fn a_nic_written_in_c_serves_this_process_and_another() {
     let Some(program) = Program::build("nic") else {
         return;
