@@ -104,7 +104,7 @@ pub struct Config {
     /// Bytes free in front of the payload of large buffers, a multiple of 64, so that
     /// applications can prepend headers.
     pub headroom: u32,
-    /// Most payload bytes of a large buffer; 0: all behind the headroom. What is left over
+    /// Most payload bytes of a large buffer, at least 64; 0: all behind the headroom. What is left over
     /// staggers payload starts by whole lines, so that they do not all share a cache set.
     pub payload: u32,
     /// Most bytes of a frame, in either direction; 0: what four large buffers hold. Packets to
@@ -197,7 +197,9 @@ impl Config {
                 self.headroom
             )));
         }
-        range("payload", self.payload, 0, self.large_bytes - self.headroom)?;
+        if self.payload != 0 {
+            range("payload", self.payload, 64, self.large_bytes - self.headroom)?;
+        }
         if self.mtu != 0 {
             range("mtu", self.mtu, 64, self.capacity() * MAX_SEGMENTS as u32)?;
         }

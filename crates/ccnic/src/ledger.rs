@@ -19,6 +19,9 @@ pub(crate) enum Owner {
     User = 1,
     /// One of this side's recycle stacks.
     Stack = 2,
+    /// In flight, and this side's again once its transmission has completed: a peer that hands
+    /// it over before is lying.
+    Lent = 3,
 }
 
 /// A buffer comes in (from *away*) by compare-and-swap wherever two threads of this side could
@@ -118,6 +121,7 @@ impl Ledger {
         match now & STATE {
             1 => Owner::User,
             2 => Owner::Stack,
+            3 => Owner::Lent,
             _ => Owner::Away,
         }
     }

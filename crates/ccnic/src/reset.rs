@@ -19,7 +19,7 @@ pub const CLOSED: u64 = u64::MAX;
 /// Host: asks every queue to stop and to acknowledge `epoch`.
 pub fn ask<M: Mem>(mem: &M, epoch: u64) {
     mem.put_release(W_EPOCH_ASK, epoch);
-    mem.heavy_fence();
+    mem.fence();
 }
 
 /// Host: true when queue `queue` has stopped for `epoch`, or is not open.
@@ -48,7 +48,7 @@ pub fn acknowledge<M: Mem>(mem: &M, queue: usize, epoch: u64) {
 /// NIC: queue `queue` opens; the next look at [`asked`] cannot miss a reset under way.
 pub fn open<M: Mem>(mem: &M, queue: usize) {
     mem.put_release(w_ack(queue), 0);
-    mem.heavy_fence();
+    mem.fence();
 }
 
 /// NIC: true when `epoch` may run.

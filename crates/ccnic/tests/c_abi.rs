@@ -41,6 +41,12 @@ impl Program {
             .find(|d| d.join("libccnic.so").exists())
             .expect("the shared library was built with the tests");
         let out = std::env::temp_dir().join(format!("ccnic-{name}-{}", std::process::id()));
+        // The program looks for the name with the version of the interface.
+        let named = out.with_extension("lib");
+        std::fs::create_dir_all(&named).expect("a directory");
+        let link = named.join("libccnic.so.1");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(lib.join("libccnic.so"), link).expect("a fresh name");
         let built = Command::new("cc")
             .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2"])
             // For instance -fsanitize=address, see docs/ccnic.
@@ -49,7 +55,7 @@ impl Program {
             .arg("-I")
             .arg(here.join("include"))
             .arg(lib.join("libccnic.so"))
-            .arg(format!("-Wl,-rpath,{}", lib.display()))
+            .arg(format!("-Wl,-rpath,{}", named.display()))
             .arg("-o")
             .arg(&out)
             .status()
@@ -67,6 +73,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_dir_all(self.0.with_extension("lib"));
     }
 }
 

@@ -54,6 +54,9 @@ impl Mem for Model {
     fn swap_if(&self, word: usize, old: u64, new: u64) -> bool {
         self.words[word].compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
+    fn fence(&self) {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
     fn heavy_fence(&self) {
         loom::sync::atomic::fence(Ordering::SeqCst);
     }

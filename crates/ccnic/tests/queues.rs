@@ -336,3 +336,23 @@ fn an_endless_chain_is_a_fault() {
         assert!(out.is_empty());
     }
 }
+
+/// Where the host sweeps: a NIC that delivers a buffer whose transmission it has not completed.
+#[test]
+fn a_buffer_in_flight_cannot_be_delivered_before_it_is_completed() {
+    let mut port = HostPort::create_private(Config { shared_pool: false, ..Config::default() }).expect("valid");
+    let mut queue = port.queue(0).expect("first");
+    let region = port.region().clone();
+    queue.rx(&mut Vec::new(), 1).expect("nothing yet");
+    let mut bufs = Vec::new();
+    queue.alloc(&mut bufs, 1, 64);
+    queue.write(&mut bufs[0], &[1; 64]);
+    queue.tx(&mut bufs).expect("room");
+    let ring = (4096 + 1024 * 16 + 4096) / 8;
+    region.put(ring, region.get(tx_line(0)));
+    region.put_release(ring + 1, 1 << 63 | 64);
+    assert!(matches!(queue.rx(&mut bufs, 1), Err(Error::Fault(ccnic::Fault::Owner))));
+    port.recover(&mut [&mut queue]).expect("no NIC to wait for");
+    let audit = port.audit(&[&queue]);
+    assert_eq!((audit.user, audit.stacked + audit.pooled), (0, audit.total));
+}

@@ -3,7 +3,7 @@ use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use rustix::fs::{fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, MemfdFlags, SealFlags};
@@ -332,6 +332,9 @@ impl Mem for Region {
     #[inline]
     fn swap_if(&self, word: usize, old: u64, new: u64) -> bool {
         self.word(word).compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
     }
     fn heavy_fence(&self) {
         super::sys::heavy_fence();
