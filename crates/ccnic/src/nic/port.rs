@@ -80,6 +80,11 @@ impl NicPort {
         &self.shared.config
     }
 
+    /// The shared memory, for tests that play a hostile peer.
+    pub fn region(&self) -> &Region {
+        &self.shared.region
+    }
+
     /// How the host wants flows to be spread over its queues.
     pub fn rss(&self) -> &Rss {
         &self.rss

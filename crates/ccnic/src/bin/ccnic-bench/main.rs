@@ -1,9 +1,12 @@
 //! Measurements of the CC-NIC data plane on this machine, as tidy CSV on standard output:
 //! one row per repetition, medians per series on standard error.
 
+mod idle;
 mod probe;
 mod run;
+mod scribble;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -43,7 +46,7 @@ struct Common {
     huge: bool,
 }
 
-#[derive(Subcommand, Clone, Copy, PartialEq)]
+#[derive(Subcommand, Clone, PartialEq)]
 enum What {
     /// Throughput and latency against the packets in flight, 64 B to 9000 B, CC-NIC and
     /// unoptimised.
@@ -63,6 +66,24 @@ enum What {
         /// Packets to exchange.
         #[arg(long, default_value_t = 1_000_000_000)]
         packets: u64,
+        /// With a third process that the same NIC process serves and that writes random words all
+        /// over its own region.
+        #[arg(long)]
+        scribbler: bool,
+    },
+    /// CPU time of an idle NIC and round trips after a pause, with and without event mode.
+    Idle,
+    /// A hostile peer, for tests: random stores over the whole region.
+    Scribble {
+        /// Socket of the NIC to attach to.
+        #[arg(long)]
+        socket: PathBuf,
+        /// Be the NIC that listens there.
+        #[arg(long)]
+        nic: bool,
+        /// End after this time (0: never).
+        #[arg(long, default_value_t = 0)]
+        seconds: u64,
     },
 }
 
@@ -89,13 +110,16 @@ fn main() -> ExitCode {
 
 fn measure(cli: &Cli) -> Result<(), Error> {
     let c = &cli.common;
-    match cli.what {
+    match &cli.what {
         What::Loopback => report(c, &loopback(c)),
         What::Ablation => report(c, &ablation(c)),
         What::Batch => report(c, &batch(c)),
         What::Loaded => loaded(c),
         What::Probe => probes(c),
-        What::Soak { packets } => soak(c, packets),
+        What::Soak { packets, scribbler } => soak(c, *packets, *scribbler),
+        What::Idle => idle::measure((c.host_cpu, c.nic_cpu), c.reps, c.ms),
+        What::Scribble { socket, nic: true, seconds } => scribble::nic(socket, *seconds),
+        What::Scribble { socket, nic: false, seconds } => scribble::host(socket, *seconds),
     }
 }
 
@@ -113,6 +137,7 @@ fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
         host_cpu: c.host_cpu,
         nic_cpu: c.nic_cpu,
         process: c.process,
+        scribbler: false,
     }
 }
 
@@ -328,11 +353,10 @@ fn probes(c: &Common) -> Result<(), Error> {
     Ok(())
 }
 
-fn soak(c: &Common, packets: u64) -> Result<(), Error> {
-    let series = Series {
-        experiment: "soak",
-        variant: "ccnic".into(),
-        spec: Spec { packets: Some(packets), warmup: Duration::ZERO, ..spec(c, Config::default(), 64, 256) },
-    };
-    report(&Common { reps: 1, ..c.clone() }, &[series])
+fn soak(c: &Common, packets: u64, scribbler: bool) -> Result<(), Error> {
+    let base = spec(c, Config::default(), 64, 256);
+    let spec =
+        Spec { packets: Some(packets), warmup: Duration::ZERO, scribbler, process: c.process || scribbler, ..base };
+    let variant = if scribbler { "beside_scribbler" } else { "ccnic" };
+    report(&Common { reps: 1, ..c.clone() }, &[Series { experiment: "soak", variant: variant.into(), spec }])
 }
