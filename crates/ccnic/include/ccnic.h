@@ -69,6 +69,7 @@ typedef struct ccnic_offload {
 #define CCNIC_FEATURE_SEGMENT 2u
 #define CCNIC_FEATURE_EVENT 4u
 #define CCNIC_FEATURE_RSS 8u
+#define CCNIC_FEATURE_MERGED 16u
 
 /* How a NIC spreads flows: Toeplitz hash under `key`, its low seven bits select a queue pair. */
 typedef struct ccnic_rss {
@@ -110,7 +111,8 @@ typedef struct ccnic_config {
   uint32_t payload;       /* most payload bytes of a large buffer; 0: all behind the headroom */
   uint32_t mtu;           /* most bytes of a frame; 0: what four large buffers hold */
   uint32_t poll_us;       /* event mode: microseconds of polling before a side sleeps; 0: never */
-  uint32_t offload;       /* 1: packets may carry ccnic_offload headers, if the NIC agrees */
+  uint32_t offload;       /* ccnic_offload headers, if the NIC agrees: 0 none, 1 checksums and
+                             packets to be segmented, 2 also merged packets */
 } ccnic_config;
 
 /* Counters of one queue since it was opened. */
@@ -125,6 +127,7 @@ typedef struct ccnic_stats {
   uint64_t oversize;              /* packets over the MTU, or over four buffers */
   uint64_t resets;                /* resets of the port */
   uint64_t sleeps, wakes;         /* event mode: own sleeps, and wake-ups of the other side */
+  uint64_t drops;                 /* packets that the NIC says it dropped */
 } ccnic_stats;
 
 /* Version of the library; never freed. */

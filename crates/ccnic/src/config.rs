@@ -113,9 +113,10 @@ pub struct Config {
     /// Microseconds for which a side polls in vain before it sleeps until the other side wakes
     /// it (*event mode*); 0: it polls for ever.
     pub poll_us: u32,
-    /// Packets may carry [`Offload`](crate::Offload) headers, where the NIC agrees: checksums and
-    /// segmentation left to the other side.
-    pub offload: bool,
+    /// Packets may carry [`Offload`](crate::Offload) headers, where the NIC agrees. 0: none; 1:
+    /// checksums left to the other side, and packets that the NIC is to segment; 2: also packets
+    /// that the NIC has merged.
+    pub offload: u32,
 }
 
 impl Default for Config {
@@ -150,7 +151,7 @@ impl Default for Config {
             payload: 0,
             mtu: 0,
             poll_us: 0,
-            offload: false,
+            offload: 0,
         }
     }
 }
@@ -203,6 +204,7 @@ impl Config {
         if self.mtu != 0 {
             range("mtu", self.mtu, 64, self.capacity() * MAX_SEGMENTS as u32)?;
         }
+        range("offload", self.offload, 0, 2)?;
         range("poll_us", self.poll_us, 0, 1_000_000)
     }
 
@@ -277,7 +279,7 @@ impl Config {
             self.payload,
             self.mtu,
             self.poll_us,
-            self.offload.into(),
+            self.offload,
         ]
     }
 
@@ -334,7 +336,7 @@ impl Config {
             payload: w[26],
             mtu: w[27],
             poll_us: w[28],
-            offload: flag(w[29]),
+            offload: w[29],
         };
         config.check()?;
         Ok(config)

@@ -31,14 +31,16 @@ pub struct Features(pub u32);
 impl Features {
     /// The NIC completes and verifies checksums as [`Offload`](crate::Offload) says.
     pub const CHECKSUM: Features = Features(1);
-    /// The NIC cuts long packets into frames and may deliver merged ones.
+    /// The NIC cuts long packets into frames.
     pub const SEGMENT: Features = Features(2);
     /// The sides wake each other.
     pub const EVENT: Features = Features(4);
     /// The NIC spreads flows as [`Rss`] says.
     pub const RSS: Features = Features(8);
+    /// The NIC may deliver packets that were merged from several frames.
+    pub const MERGED: Features = Features(16);
     /// All that this version knows.
-    pub const ALL: Features = Features(15);
+    pub const ALL: Features = Features(31);
 
     /// True when all of `wanted` are there.
     pub fn has(self, wanted: Features) -> bool {
@@ -53,7 +55,11 @@ impl Features {
     /// What a host with this configuration can use.
     pub(crate) fn offer(config: &Config) -> Features {
         let event = if config.poll_us > 0 { Features::EVENT.0 } else { 0 };
-        let offload = if config.offload { Features::CHECKSUM.0 | Features::SEGMENT.0 } else { 0 };
+        let offload = match config.offload {
+            0 => 0,
+            1 => Features::CHECKSUM.0 | Features::SEGMENT.0,
+            _ => Features::CHECKSUM.0 | Features::SEGMENT.0 | Features::MERGED.0,
+        };
         Features(Features::RSS.0 | event | offload)
     }
 }

@@ -34,6 +34,10 @@ pub(crate) fn w_fault(queue: usize) -> usize {
 pub(crate) fn w_nic_sleeps(queue: usize) -> usize {
     w_ack(queue) + 2
 }
+/// Per queue, written by the NIC: packets it had to drop.
+pub(crate) fn w_nic_drops(queue: usize) -> usize {
+    w_ack(queue) + 3
+}
 /// Per queue, written by the host: whether it sleeps.
 pub(crate) fn w_host_sleeps(queue: usize) -> usize {
     w_ack(queue) + LINE_WORDS

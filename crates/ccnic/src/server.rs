@@ -46,7 +46,7 @@ struct Pending {
 /// What a client asks for, with its connection.
 pub enum Caller {
     /// A host to be served: [`Offer::accept`] maps its region.
-    Host(Offer),
+    Host(Box<Offer>),
     /// Somebody who wants to know the counters.
     Stats(StatsReply),
 }
@@ -249,13 +249,13 @@ impl NicServer {
     fn greet(&self, p: Pending) -> Result<Caller, Error> {
         match handshake::request(&p.message) {
             Ok(Request::Stats) => Ok(Caller::Stats(StatsReply(p.stream))),
-            Ok(Request::Hello(hello)) => Ok(Caller::Host(Offer {
+            Ok(Request::Hello(hello)) => Ok(Caller::Host(Box::new(Offer {
                 stream: p.stream,
                 fds: p.fds,
                 hello: *hello,
                 limit: self.limit,
                 features: self.features,
-            })),
+            }))),
             Err(e) => {
                 let _ = send_all(&p.stream, &handshake::answer(Err(&e.to_string())), &[]);
                 Err(e)

@@ -192,11 +192,13 @@ pub struct Stats {
     pub sleeps: u64,
     /// Times the queue woke the other side.
     pub wakes: u64,
+    /// Packets that the NIC dropped; on the host's side what the NIC says.
+    pub drops: u64,
 }
 
 impl Stats {
     /// The counters in the order of the C structure.
-    pub(crate) fn words(&self) -> [u64; 16] {
+    pub(crate) fn words(&self) -> [u64; 17] {
         let s = self;
         [
             s.tx,
@@ -215,6 +217,7 @@ impl Stats {
             s.resets,
             s.sleeps,
             s.wakes,
+            s.drops,
         ]
     }
 }
@@ -237,6 +240,7 @@ impl std::ops::AddAssign for Stats {
         self.resets += o.resets;
         self.sleeps += o.sleeps;
         self.wakes += o.wakes;
+        self.drops += o.drops;
     }
 }
 

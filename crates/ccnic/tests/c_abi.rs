@@ -125,3 +125,19 @@ fn a_nic_written_in_c_serves_this_process_and_another() {
     drop((queue, port));
     assert!(nic.wait().expect("it ends with its host").success());
 }
+
+/// The shared library carries the name that programs look for, and the pkg-config file's template
+/// has what `make ccnic-install` fills in.
+#[test]
+fn the_library_has_its_name_and_a_pkg_config_file() {
+    let programs = Path::new(env!("CARGO_BIN_EXE_ccnic-nic")).parent().expect("target directory");
+    let lib = [programs.join("deps"), programs.to_path_buf()].into_iter().find(|d| d.join("libccnic.so").exists());
+    let lib = lib.expect("the shared library was built with the tests").join("libccnic.so");
+    let bytes = std::fs::read(lib).expect("readable");
+    let name = b"\0libccnic.so.1\0";
+    assert!(bytes.windows(name.len()).any(|w| w == name), "the soname is in its table of strings");
+    let template = include_str!("../ccnic.pc.in");
+    for line in ["Version: @VERSION@", "prefix=@PREFIX@", "Libs: -L${libdir} -lccnic", "Cflags: -I${includedir}"] {
+        assert!(template.lines().any(|l| l == line), "{line}");
+    }
+}

@@ -123,8 +123,8 @@ fn no_wake_up_is_lost_around_falling_asleep() {
 #[test]
 fn offload_headers_travel_both_ways_and_need_an_agreement() {
     let tcp = Offload { flags: 1, gso_type: 1, hdr_len: 54, gso_size: 1000, csum_start: 34, csum_offset: 16 };
-    for (offload, mtu) in [(true, 1500), (false, 1500)] {
-        let config = Config { offload, mtu, ..Config::default() };
+    for offload in [1, 0] {
+        let config = Config { offload, mtu: 1500, ..Config::default() };
         let mut port = HostPort::create_private(config).expect("valid");
         let mut queue = port.queue(0).expect("first");
         let mut nic = port.local_nic().expect("first");
@@ -134,7 +134,7 @@ fn offload_headers_travel_both_ways_and_need_an_agreement() {
         queue.alloc(&mut bufs, 1, 0);
         queue.write_offload(&mut bufs[0], &tcp, &[7; 3000]);
         let sent = queue.tx(&mut bufs);
-        if !offload {
+        if offload == 0 {
             assert!(sent.expect_err("not agreed").to_string().contains("not agreed"));
             continue;
         }

@@ -123,6 +123,7 @@ impl Board {
                 ("misuse", s.misuse),
                 ("starved", s.starved),
                 ("oversize", s.oversize),
+                ("drops", s.drops),
                 ("sleeps", s.sleeps),
                 ("wakes", s.wakes),
                 ("overlay_rx_drops", c.rx_drops),
@@ -172,7 +173,7 @@ fn run(args: Args) -> Result<(), Error> {
         served += 1;
         let (args, board) = (args.clone(), board.clone());
         let worker = std::thread::Builder::new().name(format!("host{served}"));
-        workers.push(worker.spawn(move || work(&args, &board, served, offer))?);
+        workers.push(worker.spawn(move || work(&args, &board, served, *offer))?);
     }
     drop(server);
     for w in workers {

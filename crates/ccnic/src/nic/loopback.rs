@@ -70,6 +70,7 @@ impl NicQueue {
         let offload = self.pending[self.pending_at].flags & OFFLOAD;
         if bytes > large * MAX_SEGMENTS || offload == 0 && bytes > self.frame {
             self.side.stats.oversize += 1;
+            self.note_drops(1);
         } else {
             let n = self.blank(bytes, &mut to)?;
             if n == 0 {

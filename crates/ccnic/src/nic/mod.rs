@@ -416,6 +416,14 @@ impl NicQueue {
         outcome.map_err(|fault| self.fail(fault))
     }
 
+    /// Counts packets dropped, where the host sees it, too.
+    pub(crate) fn note_drops(&mut self, packets: u64) {
+        if packets > 0 {
+            self.side.stats.drops += packets;
+            self.region.put(layout::w_nic_drops(self.id), self.side.stats.drops);
+        }
+    }
+
     /// Wakes the host, if it sleeps.
     #[inline]
     fn wake(&mut self) {

@@ -30,6 +30,9 @@ pub enum Via {
     Xdp,
 }
 
+/// Takes a frame: a span of a region, and what the kernel left undone.
+type Take<'a> = dyn FnMut(&Region, usize, usize, Option<Offload>) + 'a;
+
 /// Exchange of whole frames with the kernel.
 trait Frames {
     /// What the kernel can do for a frame.
@@ -40,7 +43,7 @@ trait Frames {
     fn send(&mut self);
     /// Passes on the frames that have arrived, as spans of a region that are valid during the
     /// call, with what the kernel left undone; false if there were none.
-    fn receive(&mut self, take: &mut dyn FnMut(&Region, usize, usize, Option<Offload>)) -> bool;
+    fn receive(&mut self, take: &mut Take<'_>) -> bool;
     /// Readable when frames have arrived.
     fn fd(&self) -> BorrowedFd<'_>;
 }
@@ -71,7 +74,7 @@ impl Overlay {
     pub fn features(via: Via) -> Features {
         match via {
             Via::Packet => Features::ALL,
-            Via::Xdp => Features(Features::ALL.0 & !Features::SEGMENT.0),
+            Via::Xdp => Features(Features::ALL.0 & !(Features::SEGMENT.0 | Features::MERGED.0)),
         }
     }
 
@@ -132,7 +135,9 @@ impl Overlay {
             marked |= b.offloads();
             q.read(b, &mut bytes);
             if !b.more() {
-                self.tx_drops += self.transmit(marked, &mut bytes, mtu);
+                let lost = self.transmit(marked, &mut bytes, mtu);
+                self.tx_drops += lost;
+                q.note_drops(lost);
                 bytes.clear();
                 marked = false;
             }
@@ -197,11 +202,23 @@ fn deliver(
     from.copy_out(at, head);
     let (pick, _) = port.rss().queue(head, queues.len() as u32);
     let q = &mut queues[pick as usize];
+    let delivered = deliver_to(port, q, from, (at, len), offload);
+    q.note_drops(u64::from(!delivered));
+    delivered
+}
+
+fn deliver_to(
+    port: &NicPort,
+    q: &mut NicQueue,
+    from: &Region,
+    (at, len): (usize, usize),
+    offload: Option<Offload>,
+) -> bool {
     let todo = offload.unwrap_or_default();
     if todo.wire(len) > port.config().frame() as usize {
         return false;
     }
-    let wanted = if todo.segments() { Features::SEGMENT } else { Features::CHECKSUM };
+    let wanted = if todo.segments() { Features::MERGED } else { Features::CHECKSUM };
     if offload.is_some() && port.features().has(wanted) {
         let Ok(Some(mut packet)) = q.alloc_packet(Offload::BYTES + len) else {
             return false;

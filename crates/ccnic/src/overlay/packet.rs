@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::Frames;
+use super::{Frames, Take};
 use crate::error::Error;
 use crate::handshake::Features;
 use crate::mem::Mem;
@@ -95,7 +95,7 @@ impl Frames for PacketSocket {
     }
 
     /// One block of frames, if the kernel has filled one.
-    fn receive(&mut self, take: &mut dyn FnMut(&Region, usize, usize, Option<Offload>)) -> bool {
+    fn receive(&mut self, take: &mut Take<'_>) -> bool {
         const USER: u64 = 1;
         let block = self.block * BLOCK;
         let word = self.rings.get_acquire(block / 8 + 1);

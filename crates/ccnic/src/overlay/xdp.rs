@@ -3,7 +3,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::Frames;
+use super::{Frames, Take};
 use crate::error::Error;
 use crate::handshake::Features;
 use crate::mem::Mem;
@@ -155,7 +155,7 @@ impl Frames for XdpSocket {
         }
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(&Region, usize, usize, Option<Offload>)) -> bool {
+    fn receive(&mut self, take: &mut Take<'_>) -> bool {
         let n = self.rx.ready();
         for _ in 0..n {
             let at = self.rx.word(self.rx.at);

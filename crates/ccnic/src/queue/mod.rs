@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::buf::{Buf, RawBuf};
 use crate::desc::{MAX_SEGMENTS, OFFLOAD};
 use crate::error::{Error, Fault};
-use crate::layout::Class;
+use crate::layout::{self, Class};
 use crate::ledger::Owner;
+use crate::mem::Mem;
 use crate::offload::Offload;
 use crate::post::PostHost;
 use crate::raw::Region;
@@ -92,7 +93,7 @@ pub(crate) struct Doors(Mutex<Vec<Door>>);
 
 enum Door {
     Open,
-    Closed(Option<Rings>),
+    Closed(Option<Box<Rings>>),
 }
 
 impl Doors {
@@ -138,7 +139,7 @@ impl HostQueue {
         };
         let id = id as usize;
         let rings = match std::mem::replace(door, Door::Open) {
-            Door::Closed(Some(rings)) => rings,
+            Door::Closed(Some(rings)) => *rings,
             _ => Rings::new(shared, id),
         };
         drop(all);
@@ -231,7 +232,7 @@ impl HostQueue {
 
     /// Counters since the queue was opened.
     pub fn stats(&self) -> Stats {
-        self.side.stats
+        Stats { drops: self.region.get(layout::w_nic_drops(self.id)), ..self.side.stats }
     }
 
     /// Bytes the buffer can hold from its first payload byte.
@@ -313,7 +314,7 @@ impl Drop for HostQueue {
         self.side.spill_all();
         let fresh = Rings::new(&self.side.shared, self.id);
         let rings = std::mem::replace(&mut self.rings, fresh);
-        self.doors.lock()[self.id] = Door::Closed(Some(rings));
+        self.doors.lock()[self.id] = Door::Closed(Some(Box::new(rings)));
     }
 }
 

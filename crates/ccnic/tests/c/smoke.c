@@ -8,7 +8,7 @@
 _Static_assert(sizeof(ccnic_buf) == 16, "handle size");
 _Static_assert(sizeof(ccnic_config) == 124, "configuration size");
 _Static_assert(sizeof(ccnic_offload) == 12, "offload header size");
-_Static_assert(sizeof(ccnic_stats) == 128, "counter size");
+_Static_assert(sizeof(ccnic_stats) == 136, "counter size");
 
 #define CHECK(x) \
   do { \

@@ -44,7 +44,7 @@ fn configs() -> Vec<Config> {
         bulk: 4,
         objects: 2,
         object_bytes: 64,
-        offload: true,
+        offload: 2,
         ..Config::default()
     };
     vec![
