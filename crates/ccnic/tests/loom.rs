@@ -343,6 +343,17 @@ fn no_wake_up_is_lost() {
     });
 }
 
+/// Takes up to `N` buffers, changes what they hold, and puts them back; returns how many.
+fn turn<const N: usize>(pool: &FreeRing, mem: &Model) -> u64 {
+    let mut held = [0; N];
+    let n = pool.take(mem, &mut held);
+    for &buffer in &held[..n] {
+        mem.write(buffer, mem.read(buffer) + 1);
+    }
+    pool.put(mem, held[..n].iter().copied());
+    n as u64
+}
+
 /// The laps of the pool's slots are 16 bits: after 2^16 laps they begin again.
 #[test]
 fn the_pool_goes_on_over_the_end_of_its_laps() {
@@ -354,18 +365,9 @@ fn the_pool_goes_on_over_the_end_of_its_laps() {
         mem.put(0, near);
         mem.put(8, near);
         pool.put(&*mem, [1, 2].into_iter());
-        let turn = move |mem: &Model| {
-            let mut held = [0; 1];
-            let n = pool.take(mem, &mut held);
-            for &buffer in &held[..n] {
-                mem.write(buffer, mem.read(buffer) + 1);
-            }
-            pool.put(mem, held[..n].iter().copied());
-            n as u64
-        };
         let other = mem.clone();
-        let thread = loom::thread::spawn(move || turn(&other) + turn(&other));
-        let took = turn(&mem) + thread.join().expect("other side");
+        let thread = loom::thread::spawn(move || turn::<1>(&pool, &other) + turn::<1>(&pool, &other));
+        let took = turn::<1>(&pool, &mem) + thread.join().expect("other side");
         let mut rest = [0; 2];
         assert_eq!(pool.take(&*mem, &mut rest), 2, "all buffers are back");
         rest.sort_unstable();
@@ -461,18 +463,9 @@ fn pool_never_hands_a_buffer_to_two() {
         let mem = Model::new(16 + 2, 3);
         let pool = FreeRing::new(0, 2);
         pool.put(&*mem, [1, 2].into_iter());
-        let turn = move |mem: &Model| {
-            let mut held = [0; 2];
-            let n = pool.take(mem, &mut held);
-            for &buffer in &held[..n] {
-                mem.write(buffer, mem.read(buffer) + 1);
-            }
-            pool.put(mem, held[..n].iter().copied());
-            n as u64
-        };
         let other = mem.clone();
-        let thread = loom::thread::spawn(move || turn(&other));
-        let took = turn(&mem) + thread.join().expect("other side");
+        let thread = loom::thread::spawn(move || turn::<2>(&pool, &other));
+        let took = turn::<2>(&pool, &mem) + thread.join().expect("other side");
         let mut rest = [0; 2];
         assert_eq!(pool.take(&*mem, &mut rest), 2, "all buffers are back");
         rest.sort_unstable();

@@ -1,7 +1,7 @@
 //! An application behind CC-NIC pings a kernel in another network namespace over a veth pair.
 //! Needs root and `ip`; skipped, with a line on stderr, where either is missing.
 
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use ccnic::{Config, Features, HostPort, HostQueue, Offload, Rss};
@@ -167,20 +167,10 @@ fn checksums_left_to_the_device_and_the_table_of_queues_are_honoured() {
         let bytes: Vec<u8> = far.split(':').map(|b| u8::from_str_radix(b, 16).expect("hexadecimal")).collect();
         let far: [u8; 6] = bytes.try_into().expect("six");
 
-        let socket = std::env::temp_dir().join(format!("{}.sock", net.ns));
-        let mut nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
-            .args(["--mode", "overlay", "--via", via, "--iface", &net.near, "--hosts", "1", "--socket"])
-            .arg(&socket)
-            .spawn()
-            .expect("the NIC program starts");
         let mut port = HostPort::create(Config { queues: 3, offload, mtu: 1514, ..Config::default() }).expect("region");
         port.set_rss(Rss::new([1; 40], [2; Rss::ENTRIES], Rss::IP)).expect("queue 2 is served");
         let mut queues: Vec<HostQueue> = (0..3).map(|q| port.queue(q).expect("fresh")).collect();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while port.connect(&socket).is_err() {
-            assert!(Instant::now() < deadline, "the NIC does not listen");
-            std::thread::yield_now();
-        }
+        let mut nic = attach(&net, via, &mut port);
         assert_eq!(port.features().has(Features::CHECKSUM), offload > 0);
         assert!(!port.features().has(Features::SEGMENT) || via == "packet" && offload > 0);
 
@@ -249,20 +239,26 @@ fn received(queues: &mut [HostQueue], wanted: impl Fn(&[u8]) -> bool) -> Option<
     hit
 }
 
-fn ping_peer(net: &Net, via: &str) {
+/// Starts an overlay for one host and attaches `port` to it.
+fn attach(net: &Net, via: &str, port: &mut HostPort) -> Child {
     let socket = std::env::temp_dir().join(format!("{}.sock", net.ns));
-    let mut nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
+    let nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
         .args(["--mode", "overlay", "--via", via, "--iface", &net.near, "--hosts", "1", "--socket"])
         .arg(&socket)
         .spawn()
         .expect("the NIC program starts");
-    let mut port = HostPort::create(Config::default()).expect("region");
-    let mut queue = port.queue(0).expect("first");
     let deadline = Instant::now() + Duration::from_secs(10);
     while port.connect(&socket).is_err() {
         assert!(Instant::now() < deadline, "the NIC does not listen");
         std::thread::yield_now();
     }
+    nic
+}
+
+fn ping_peer(net: &Net, via: &str) {
+    let mut port = HostPort::create(Config::default()).expect("region");
+    let mut queue = port.queue(0).expect("first");
+    let mut nic = attach(net, via, &mut port);
 
     // The interface may take a moment to come up, so ask more than once.
     let mut peer = None;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ccnic::mem::Mem;
-use ccnic::{Config, Error, HostPort, HostQueue, NicQueue};
+use ccnic::{Config, Error, HostPort, HostQueue, NicPort, NicQueue};
 
 /// Every queue pair goes on receiving, whatever the others keep in their stacks.
 #[test]
@@ -253,16 +253,22 @@ fn a_forged_pool_entry_never_gives_one_buffer_to_two_threads() {
     assert_eq!((audit.user, audit.stacked, audit.pooled), (0, 0, audit.total), "{audit:?}");
 }
 
+/// A port with one queue, and its NIC.
+fn pair() -> (HostPort, HostQueue, NicPort, NicQueue) {
+    let mut port = HostPort::create_private(Config::default()).expect("valid");
+    let queue = port.queue(0).expect("first");
+    let mut nic = port.local_nic().expect("first");
+    let mut far = nic.queue(0).expect("first");
+    far.loopback(1).expect("honest");
+    (port, queue, nic, far)
+}
+
 /// Whole packets only, on either side, also when a fault ends the burst.
 #[test]
 fn a_fault_behind_a_segment_delivers_no_part_of_its_packet() {
     // The NIC's side: the second segment of a packet has a bad address.
-    let mut port = HostPort::create_private(Config::default()).expect("valid");
-    let mut queue = port.queue(0).expect("first");
+    let (port, mut queue, _nic, mut far) = pair();
     let region = port.region().clone();
-    let mut nic = port.local_nic().expect("first");
-    let mut far = nic.queue(0).expect("first");
-    far.loopback(1).expect("honest");
     let mut bufs = Vec::new();
     queue.alloc(&mut bufs, 2, 64);
     bufs.iter_mut().for_each(|b| queue.write(b, &[1; 64]));
@@ -278,12 +284,8 @@ fn a_fault_behind_a_segment_delivers_no_part_of_its_packet() {
 
     // The host's side, into arrays that are too short for a packet, too.
     for room in [2, 4, 16] {
-        let mut port = HostPort::create_private(Config::default()).expect("valid");
-        let mut queue = port.queue(0).expect("first");
+        let (mut port, mut queue, nic, mut far) = pair();
         let region = port.region().clone();
-        let mut nic = port.local_nic().expect("first");
-        let mut far = nic.queue(0).expect("first");
-        far.loopback(1).expect("honest");
         for _ in 0..3 {
             let mut one = far.alloc_packet(64).expect("honest").expect("free");
             far.write_packet(&one, &[2; 64]);

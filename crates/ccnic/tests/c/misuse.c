@@ -3,15 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ccnic.h"
-
-#define CHECK(x) \
-  do { \
-    if (!(x)) { \
-      fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #x, ccnic_last_error()); \
-      return 1; \
-    } \
-  } while (0)
+#include "check.h"
 
 struct setup {
   ccnic_port *port;

@@ -3,20 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ccnic.h"
+#include "check.h"
 
 _Static_assert(sizeof(ccnic_buf) == 16, "handle size");
 _Static_assert(sizeof(ccnic_config) == 124, "configuration size");
 _Static_assert(sizeof(ccnic_offload) == 12, "offload header size");
 _Static_assert(sizeof(ccnic_stats) == 136, "counter size");
-
-#define CHECK(x) \
-  do { \
-    if (!(x)) { \
-      fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #x, ccnic_last_error()); \
-      return 1; \
-    } \
-  } while (0)
 
 int main(void) {
   ccnic_config config;
