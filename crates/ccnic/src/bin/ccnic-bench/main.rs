@@ -41,9 +41,12 @@ struct Common {
     /// Run the NIC as a process of its own instead of a thread.
     #[arg(long, global = true)]
     process: bool,
-    /// 2 MiB pages (reserve them first: /proc/sys/vm/nr_hugepages).
+    /// 2 MiB pages, where the kernel gives them.
     #[arg(long, global = true)]
     huge: bool,
+    /// Event mode: microseconds that a side polls before it sleeps (0: it polls for ever).
+    #[arg(long, global = true, default_value_t = 0)]
+    poll_us: u32,
 }
 
 #[derive(Subcommand, Clone, PartialEq)]
@@ -125,7 +128,7 @@ fn measure(cli: &Cli) -> Result<(), Error> {
 
 fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
     Spec {
-        config: Config { huge: c.huge, ..config },
+        config: Config { huge: c.huge, poll_us: c.poll_us, ..config },
         size,
         tx_batch: 32,
         rx_batch: 32,
