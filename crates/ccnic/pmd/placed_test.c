@@ -218,7 +218,10 @@ int main(int argc, char **argv) {
   pool = rte_pktmbuf_pool_create_by_ops("placed", COUNT, 32, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY, "ccnic");
   plain = rte_pktmbuf_pool_create("plain", 255, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
   CHECK(pool != NULL && plain != NULL);
-  struct rte_eth_conf conf = {.rxmode.mtu = 3000};
+  struct rte_eth_conf conf = {
+      .rxmode = {.mtu = 3000, .mq_mode = RTE_ETH_MQ_RX_RSS},
+      .rx_adv_conf.rss_conf.rss_hf = RTE_ETH_RSS_IP,
+  };
   CHECK(rte_eth_dev_configure(0, 1, 1, &conf) == 0);
   CHECK(rte_eth_rx_queue_setup(0, 0, 256, SOCKET_ID_ANY, NULL, pool) == 0);
   CHECK(rte_eth_tx_queue_setup(0, 0, 256, SOCKET_ID_ANY, NULL) == 0);

@@ -6,7 +6,7 @@ mod tx;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::buf::{Buf, RawBuf};
-use crate::desc::{Desc, MAX_SEGMENTS, OFFLOAD};
+use crate::desc::{MAX_SEGMENTS, OFFLOAD};
 use crate::error::{Error, Fault};
 use crate::layout::{self, Class};
 use crate::ledger::Owner;
@@ -42,8 +42,6 @@ pub(crate) struct Rings {
     lent: Vec<u32>,
     lent_open: usize,
     swept: u64,
-    /// The line polled last; kept here, so that no call has to clear one.
-    line: [Desc; 4],
     /// Received and accepted buffers that the last call had no room for.
     held: [RawBuf; MAX_SEGMENTS],
     held_at: usize,
@@ -66,7 +64,6 @@ impl Rings {
             lent: vec![0; shared.config.slots as usize],
             lent_open: 0,
             swept: 0,
-            line: Default::default(),
             held: Default::default(),
             held_at: 0,
             held_end: 0,

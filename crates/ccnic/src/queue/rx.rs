@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{burst, HostQueue, Rx, SWEEP};
 use crate::bell;
 use crate::buf::{Buf, RawBuf};
-use crate::desc::{MAX_SEGMENTS, MORE, NO_RECYCLE};
+use crate::desc::{Desc, MAX_SEGMENTS, MORE, NO_RECYCLE};
 use crate::error::{Error, Fault};
 use crate::layout;
 use crate::ledger::Owner;
@@ -28,9 +28,10 @@ impl HostQueue {
         }
         let mut got = if self.rings.held_at < self.rings.held_end { self.deliver_held(out, 0) } else { 0 };
         while got < out.len() && self.rings.held_at == self.rings.held_end {
+            let mut line = [Desc::default(); 4];
             let polled = match &mut self.rings.rx {
-                Rx::Lines(ring) => ring.poll(&self.region, &mut self.rings.line),
-                Rx::Slots(ring) => ring.poll(&self.region, &mut self.rings.line),
+                Rx::Lines(ring) => ring.poll(&self.region, &mut line),
+                Rx::Slots(ring) => ring.poll(&self.region, &mut line),
             };
             let n = match polled {
                 Ok(0) => break,
@@ -38,14 +39,14 @@ impl HostQueue {
                 Err(fault) => return self.fail_after(fault, got),
             };
             if let Some(to) = out.get_mut(got..got + n) {
-                let (good, fault) = self.accept_line(n, to);
+                let (good, fault) = self.accept_line(&line[..n], to);
                 got += good;
                 if let Some(fault) = fault {
                     return self.fail_after(fault, got);
                 }
             } else {
                 let mut held = [RawBuf::default(); MAX_SEGMENTS];
-                let (good, fault) = self.accept_line(n, &mut held);
+                let (good, fault) = self.accept_line(&line[..n], &mut held);
                 self.rings.held = held;
                 (self.rings.held_at, self.rings.held_end) = (0, good);
                 got += self.deliver_held(&mut out[got..], got);
@@ -64,12 +65,12 @@ impl HostQueue {
         Ok(got)
     }
 
-    /// Takes the `n` buffers of the line just polled, whole packets only; returns how many, and the fault that
+    /// Takes the buffers of one line, whole packets only; returns how many, and the fault that
     /// ended it early.
     #[inline]
-    fn accept_line(&mut self, n: usize, out: &mut [RawBuf]) -> (usize, Option<Fault>) {
+    fn accept_line(&mut self, line: &[Desc], out: &mut [RawBuf]) -> (usize, Option<Fault>) {
         let (mut whole, mut bytes) = (0, 0);
-        for (i, (d, to)) in self.rings.line[..n].iter().zip(out.iter_mut()).enumerate() {
+        for (i, (d, to)) in line.iter().zip(out.iter_mut()).enumerate() {
             match self.side.accept(*d, false) {
                 Ok(index) => {
                     self.region.prefetch_byte(d.addr as usize);
