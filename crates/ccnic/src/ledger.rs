@@ -126,3 +126,32 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two threads are handed the same buffers in the same order: each goes to one of them.
+    #[test]
+    fn a_buffer_that_two_threads_are_handed_goes_to_one() {
+        const BUFFERS: u32 = 1 << 16;
+        let rounds = if cfg!(miri) { 1 } else { 100 };
+        for _ in 0..rounds {
+            let ledger = Ledger::new(BUFFERS as usize, true);
+            let ready = AtomicU32::new(0);
+            let take = || {
+                // Spinning, so that both start within a few cycles.
+                ready.fetch_add(1, Relaxed);
+                while ready.load(Relaxed) < 2 {
+                    std::hint::spin_loop();
+                }
+                (0..BUFFERS).filter(|&i| ledger.shift(0, i, Owner::Away, Owner::User)).count()
+            };
+            let taken = std::thread::scope(|s| {
+                let other = s.spawn(take);
+                take() + other.join().expect("no panic")
+            });
+            assert_eq!(taken, BUFFERS as usize);
+        }
+    }
+}
