@@ -43,10 +43,40 @@ static inline bool append(struct pair *p, const char *data, uint32_t len) {
   return true;
 }
 
-/* Adds a received buffer, copied, to the packet at hand; true when the packet is complete. */
-static inline bool take_copy(struct pair *p, const ccnic_buf *buf) {
+/* As take_copy for the first buffer of a packet with an offload header; `total` are the bytes of
+ * the whole packet. */
+static bool __rte_noinline take_described(struct pair *p, const ccnic_buf *buf, uint32_t total) {
+  const char *data = p->base + buf->addr;
+  p->tail = NULL;
+  if (buf->len <= sizeof(ccnic_offload) || !append(p, data + sizeof(ccnic_offload), buf->len - sizeof(ccnic_offload)) ||
+      !ccnic_pmd_understand(data, total - sizeof(ccnic_offload), p->head)) {
+    rte_pktmbuf_free(p->head);
+    p->head = NULL;
+    p->rx_errors++;
+    return false;
+  }
+  return !(buf->flags & CCNIC_MORE);
+}
+
+/* Bytes of the packet that begins with the first of `n` buffers; the most there can be, when
+ * some of them are still to come. */
+static inline uint32_t packet_bytes(const ccnic_buf *buf, int n) {
+  uint32_t total = buf->len;
+  for (; buf->flags & CCNIC_MORE; buf++) {
+    if (--n == 0)
+      return UINT16_MAX;
+    total += buf[1].len;
+  }
+  return total;
+}
+
+/* Adds the first of `n` received buffers, copied, to the packet at hand; true when the packet is
+ * complete. */
+static inline bool take_copy(struct pair *p, const ccnic_buf *buf, int n) {
   const char *data = p->base + buf->addr;
   bool more = buf->flags & CCNIC_MORE;
+  if (unlikely(buf->flags & CCNIC_OFFLOAD) && p->head == NULL)
+    return take_described(p, buf, packet_bytes(buf, n));
   if (likely(p->head == NULL && !more && p->spare_count > 0)) {
     struct rte_mbuf *m = p->spare[p->spare_count - 1];
     if (likely(buf->len <= rte_pktmbuf_tailroom(m))) {
@@ -98,6 +128,15 @@ static inline uint16_t take_in_place(struct pair *p, const ccnic_buf *bufs, int 
     *(uint64_t *)RTE_PTR_ADD(m, offsetof(struct rte_mbuf, rearm_data)) = rearm | at;
     m->ol_flags = RTE_MBUF_F_EXTERNAL;
     m->packet_type = 0;
+    if (unlikely(bufs[i].flags & CCNIC_OFFLOAD) && p->head == NULL) {
+      const uint32_t head = sizeof(ccnic_offload);
+      if (len <= head || !ccnic_pmd_understand(p->base + bufs[i].addr, packet_bytes(&bufs[i], n - i) - head, m)) {
+        refuse(p, &bufs[i]);
+        continue;
+      }
+      m->data_off += head;
+      len -= head;
+    }
     m->data_len = (uint16_t)len;
     m->pkt_len = len;
     if (unlikely(p->head != NULL)) {
@@ -126,7 +165,7 @@ static inline uint16_t take_in_place(struct pair *p, const ccnic_buf *bufs, int 
 static uint16_t take_copies(struct pair *p, const ccnic_buf *bufs, int n, struct rte_mbuf **pkts) {
   uint16_t out = 0;
   for (int i = 0; i < n; i++)
-    if (take_copy(p, &bufs[i])) {
+    if (take_copy(p, &bufs[i], n - i)) {
       p->head->port = p->port_id;
       p->rx_bytes += p->head->pkt_len;
       pkts[out++] = p->head;
@@ -177,11 +216,16 @@ static inline void copy_packet(struct pair *p, ccnic_buf *buf, const struct rte_
   }
 }
 
+/* True for a packet within the MTU that asks for no offload. */
+static inline bool sendable(const struct pair *p, const struct rte_mbuf *m) {
+  return likely(!(m->ol_flags & TX_OFFLOADS)) && likely(m->pkt_len <= p->device->frame);
+}
+
 /* True when every segment is an mbuf of the placed pool, bound to its own buffer, and nobody
  * else refers to it. */
 static inline bool in_place(const struct pair *p, const struct rte_mbuf *m) {
   const struct device *d = p->device;
-  if (d->placed == NULL || m->nb_segs > CCNIC_MAX_SEGMENTS)
+  if (d->placed == NULL || m->nb_segs > CCNIC_MAX_SEGMENTS || !sendable(p, m))
     return false;
   for (; m != NULL; m = m->next) {
     if (m->pool != d->mempool)
@@ -197,12 +241,13 @@ static inline bool in_place(const struct pair *p, const struct rte_mbuf *m) {
 /* Sends one packet of several buffers; returns 1 if it was taken, -1 if it never can be. */
 static int send_long(struct pair *p, const struct rte_mbuf *m, uint32_t large) {
   ccnic_buf bufs[CCNIC_MAX_SEGMENTS];
-  uint32_t count = (m->pkt_len + large - 1) / large;
+  uint32_t head = m->ol_flags & TX_OFFLOADS ? sizeof(ccnic_offload) : 0;
+  uint32_t count = (m->pkt_len + head + large - 1) / large;
   if (count > CCNIC_MAX_SEGMENTS)
     return -1;
   int got = ccnic_alloc(p->queue, bufs, count, 0);
   if (got == (int)count) {
-    uint32_t at = 0;
+    uint32_t at = head;
     const struct rte_mbuf *first = m;
     for (uint32_t i = 0; i < count; i++) {
       bufs[i].len = 0;
@@ -219,9 +264,25 @@ static int send_long(struct pair *p, const struct rte_mbuf *m, uint32_t large) {
         done += n;
       }
     }
-    if (ccnic_tx(p->queue, bufs, count) == (int)count) {
+    bufs[0].len += head;
+    if (head > 0) {
+      ccnic_offload *o = (ccnic_offload *)(p->base + bufs[0].addr);
+      ccnic_offload described;
+      if (!ccnic_pmd_describe(first, (char *)(o + 1), bufs[0].len - head, &described)) {
+        ccnic_free(p->queue, bufs, count);
+        return -1;
+      }
+      memcpy(o, &described, sizeof(described));
+      bufs[0].flags |= CCNIC_OFFLOAD;
+    }
+    int sent = ccnic_tx(p->queue, bufs, count);
+    if (sent == (int)count) {
       p->tx_bytes += first->pkt_len;
       return 1;
+    }
+    if (sent == CCNIC_EUSAGE) { /* too long once segmented, or the NIC has not agreed */
+      ccnic_free(p->queue, bufs, count);
+      return -1;
     }
   }
   if (got > 0)
@@ -240,10 +301,12 @@ static uint16_t send_copies(struct pair *p, struct rte_mbuf **pkts, uint16_t n) 
   bool first_small = pkts[0]->pkt_len <= small;
   uint16_t run = 0;
   while (run < n && run < BURST && pkts[run]->pkt_len <= large && (pkts[run]->pkt_len <= small) == first_small &&
-         pkts[run]->pkt_len > 0 && !in_place(p, pkts[run]))
+         pkts[run]->pkt_len > 0 && sendable(p, pkts[run]) && !in_place(p, pkts[run]))
     run++;
   if (unlikely(run == 0)) {
-    int ok = pkts[0]->pkt_len > 0 ? send_long(p, pkts[0], large) : -1;
+    bool fits = pkts[0]->pkt_len <= p->device->frame || pkts[0]->ol_flags & RTE_MBUF_F_TX_TCP_SEG;
+    p->oversize += !fits;
+    int ok = pkts[0]->pkt_len > 0 && fits ? send_long(p, pkts[0], large) : -1;
     if (ok == 0)
       return 0;
     if (ok < 0)

@@ -76,9 +76,68 @@ leave:
       gate_leave(&d->pairs[entered].gate, how[entered]);
 }
 
+/* Any of IP, TCP and UDP over it; the hash is Toeplitz. */
+#define RSS_PORTS (RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
+
+/* Takes effect at the next start. */
+static int rss_update(struct rte_eth_dev *dev, struct rte_eth_rss_conf *conf) {
+  struct device *d = dev->data->dev_private;
+  if (conf->rss_key != NULL && conf->rss_key_len != sizeof(d->rss.key)) {
+    LOG(ERR, "rss_key_len = %u is not %zu", conf->rss_key_len, sizeof(d->rss.key));
+    return -EINVAL;
+  }
+  if (conf->rss_key != NULL)
+    memcpy(d->rss.key, conf->rss_key, sizeof(d->rss.key));
+  if (conf->rss_hf != 0)
+    d->rss.fields = conf->rss_hf & RSS_PORTS ? 3 : 1;
+  else
+    d->rss.fields = 0;
+  return 0;
+}
+
+static int rss_get(struct rte_eth_dev *dev, struct rte_eth_rss_conf *conf) {
+  const struct device *d = dev->data->dev_private;
+  if (conf->rss_key != NULL && conf->rss_key_len >= sizeof(d->rss.key)) {
+    memcpy(conf->rss_key, d->rss.key, sizeof(d->rss.key));
+    conf->rss_key_len = sizeof(d->rss.key);
+  }
+  conf->rss_hf = d->rss.fields == 3 ? RTE_ETH_RSS_IP | RSS_PORTS : d->rss.fields == 1 ? RTE_ETH_RSS_IP : 0;
+  return 0;
+}
+
+/* Takes effect at the next start. */
+static int reta_update(struct rte_eth_dev *dev, struct rte_eth_rss_reta_entry64 *reta, uint16_t size) {
+  struct device *d = dev->data->dev_private;
+  if (size != sizeof(d->rss.table))
+    return -EINVAL;
+  for (uint16_t i = 0; i < size; i++)
+    if (reta[i / RTE_ETH_RETA_GROUP_SIZE].mask >> i % RTE_ETH_RETA_GROUP_SIZE & 1)
+      d->rss.table[i] = (uint8_t)reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE];
+  d->rss_given = true;
+  return 0;
+}
+
+static int reta_query(struct rte_eth_dev *dev, struct rte_eth_rss_reta_entry64 *reta, uint16_t size) {
+  const struct device *d = dev->data->dev_private;
+  if (size != sizeof(d->rss.table))
+    return -EINVAL;
+  for (uint16_t i = 0; i < size; i++)
+    if (reta[i / RTE_ETH_RETA_GROUP_SIZE].mask >> i % RTE_ETH_RETA_GROUP_SIZE & 1)
+      reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] = d->rss.table[i];
+  return 0;
+}
+
 static int dev_configure(struct rte_eth_dev *dev) {
   struct device *d = dev->data->dev_private;
+  const struct rte_eth_rss_conf *rss = &dev->data->dev_conf.rx_adv_conf.rss_conf;
   d->pair_count = RTE_MAX(dev->data->nb_rx_queues, dev->data->nb_tx_queues);
+  if (dev->data->dev_conf.rxmode.mq_mode & RTE_ETH_MQ_RX_RSS_FLAG) {
+    int rc = rss_update(dev, (struct rte_eth_rss_conf *)(uintptr_t)rss);
+    if (rc < 0)
+      return rc;
+  }
+  for (unsigned i = 0; !d->rss_given && i < RTE_DIM(d->rss.table); i++)
+    d->rss.table[i] = (uint8_t)(i % RTE_MAX(dev->data->nb_rx_queues, 1));
   for (uint16_t i = 0; i < MAX_QUEUES; i++) {
     d->pairs[i].device = d;
     d->pairs[i].port_id = dev->data->port_id;
@@ -127,17 +186,33 @@ static int open_port(struct device *d) {
   for (uint16_t i = 0; i < d->pair_count; i++)
     d->pairs[i].in_place = d->placed && d->pairs[i].mempool == d->mempool ? d->placed : NULL;
   /* A port that has had a NIC is reset before the next. */
-  return (d->had_nic && reset(d) < 0) || ccnic_port_set_served(d->port, d->pair_count) < 0 ? -1 : 0;
+  if ((d->had_nic && reset(d) < 0) || ccnic_port_set_served(d->port, d->pair_count) < 0 ||
+      ccnic_port_set_rss(d->port, &d->rss) < 0 || ccnic_port_set_mtu(d->port, d->frame) < 0)
+    return -1;
+  return 0;
 }
+
+/* What four buffers of the port hold. */
+static uint32_t longest(const struct device *d) {
+  const ccnic_config *c = &d->config;
+  return CCNIC_MAX_SEGMENTS * (c->payload ? c->payload : c->large_bytes - c->headroom);
+}
+
+/* The frame of an MTU: with Ethernet's header and a VLAN tag, without the checksum. */
+static uint32_t frame_of(uint32_t mtu) { return mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN; }
+
 
 static int dev_start(struct rte_eth_dev *dev) {
   struct device *d = dev->data->dev_private;
+  d->frame = RTE_MIN(frame_of(dev->data->mtu), longest(d));
   if (open_port(d) < 0 || attach(d) < 0) {
     LOG(ERR, "%s", ccnic_last_error());
     if (!d->placed)
       close_port(d);
     return -EIO;
   }
+  if (ccnic_port_notice(d->port))
+    LOG(WARNING, "%s", ccnic_port_notice(d->port));
   if (!d->placed)
     LOG(NOTICE, "packets are copied; --mbuf-pool-ops-name=" POOL_OPS " places mbufs where the NIC reads them");
   dev->data->dev_link = up;
@@ -174,15 +249,17 @@ static int dev_close(struct rte_eth_dev *dev) {
 static int dev_info(struct rte_eth_dev *dev, struct rte_eth_dev_info *info) {
   const struct device *d = dev->data->dev_private;
   info->max_mac_addrs = 1;
-  uint32_t most = CCNIC_MAX_SEGMENTS * (d->config.payload ? d->config.payload : d->config.large_bytes);
-  info->max_rx_pktlen = most;
-  info->max_mtu = most - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN;
+  info->max_rx_pktlen = longest(d);
+  info->max_mtu = (uint16_t)RTE_MIN(longest(d) - frame_of(0), (uint32_t)UINT16_MAX);
   info->min_rx_bufsize = 0;
   info->max_rx_queues = MAX_QUEUES;
   info->max_tx_queues = MAX_QUEUES;
-  info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-  /* Checksums are reported as unknown, which applications have to handle; l3fwd insists on
-   * the offload being there. */
+  info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM |
+                          RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_TSO;
+  info->reta_size = sizeof(d->rss.table);
+  info->hash_key_size = sizeof(d->rss.key);
+  info->flow_type_rss_offloads = RTE_ETH_RSS_IP | RSS_PORTS;
+  /* A NIC that says nothing of a checksum leaves it unknown, which applications have to handle. */
   info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_CHECKSUM;
   return 0;
 }
@@ -243,12 +320,14 @@ static int stats_reset(struct rte_eth_dev *dev) {
   for (uint16_t i = 0; i < MAX_QUEUES; i++) {
     struct pair *p = &d->pairs[i];
     p->rx_packets = p->rx_bytes = p->tx_packets = p->tx_bytes = 0;
-    p->rx_nombuf = p->tx_errors = p->rx_errors = p->rx_copied = p->tx_copied = 0;
+    p->rx_nombuf = p->tx_errors = p->rx_errors = p->rx_copied = p->tx_copied = p->oversize = 0;
   }
   return 0;
 }
 
-static const char *const xstats[] = {"rx_copied_packets", "tx_copied_packets", "port_resets"};
+/* Counters of the driver, then of the library, summed over the queue pairs. */
+static const char *const xstats[] = {"rx_copied_packets", "tx_copied_packets", "port_resets", "faults",
+                                     "misuse",            "starved",           "oversize",    "nic_drops"};
 
 static int xstats_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned n) {
   RTE_SET_USED(dev);
@@ -261,8 +340,15 @@ static int xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *out, unsign
   const struct device *d = dev->data->dev_private;
   uint64_t values[RTE_DIM(xstats)] = {0, 0, ccnic_port_resets(d->port)};
   for (uint16_t i = 0; i < d->pair_count; i++) {
+    ccnic_stats s = {0};
+    ccnic_queue_stats(d->pairs[i].queue, &s);
     values[0] += d->pairs[i].rx_copied;
     values[1] += d->pairs[i].tx_copied;
+    values[3] += s.faults;
+    values[4] += s.misuse;
+    values[5] += s.starved;
+    values[6] += s.oversize + d->pairs[i].oversize;
+    values[7] += s.drops;
   }
   for (unsigned i = 0; i < RTE_MIN(n, RTE_DIM(xstats)); i++)
     out[i] = (struct rte_eth_xstat){.id = i, .value = values[i]};
@@ -282,9 +368,8 @@ static int accept_all(struct rte_eth_dev *dev) {
 }
 
 static int mtu_set(struct rte_eth_dev *dev, uint16_t mtu) {
-  RTE_SET_USED(dev);
-  RTE_SET_USED(mtu);
-  return 0; /* ethdev has checked it against max_mtu */
+  RTE_SET_USED(mtu); /* ethdev has checked it against max_mtu and keeps it for the next start */
+  return dev->data->dev_started ? -EBUSY : 0;
 }
 
 static int mac_set(struct rte_eth_dev *dev, struct rte_ether_addr *mac) {
@@ -313,6 +398,10 @@ static const struct eth_dev_ops ops = {
     .allmulticast_enable = accept_all,
     .allmulticast_disable = accept_all,
     .mtu_set = mtu_set,
+    .reta_update = reta_update,
+    .reta_query = reta_query,
+    .rss_hash_update = rss_update,
+    .rss_hash_conf_get = rss_get,
     .mac_addr_set = mac_set,
 };
 
@@ -357,6 +446,10 @@ static int probe(struct rte_vdev_device *vdev) {
   ccnic_config_init(&d->config, unopt != 0);
   d->config.slots = slots;
   d->config.huge = huge != 0;
+  d->config.offload = 1;
+  d->rss.fields = 3;
+  for (unsigned i = 0; i < sizeof(d->rss.key); i++)
+    d->rss.key[i] = i % 2 ? 0x5a : 0x6d; /* both directions of a flow meet */
   d->socket = socket;
   d->nic_cpu = cpu == UINT32_MAX ? -1 : (int)cpu;
   rte_eth_random_addr(d->mac.addr_bytes);
@@ -366,6 +459,7 @@ static int probe(struct rte_vdev_device *vdev) {
   dev->dev_ops = &ops;
   dev->rx_pkt_burst = ccnic_pmd_rx;
   dev->tx_pkt_burst = ccnic_pmd_tx;
+  dev->tx_pkt_prepare = ccnic_pmd_prepare;
   gate_prepare();
   ccnic_pmd_offer(d);
   rte_eth_dev_probing_finish(dev);

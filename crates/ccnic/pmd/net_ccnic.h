@@ -62,7 +62,7 @@ struct pair {
   /* Packet whose last segment has not arrived yet. */
   struct rte_mbuf *head, *tail;
   uint64_t rx_packets, rx_bytes, tx_packets, tx_bytes, rx_nombuf, tx_errors;
-  uint64_t rx_errors, rx_copied, tx_copied;
+  uint64_t rx_errors, rx_copied, tx_copied, oversize;
 } __rte_cache_aligned;
 
 struct device {
@@ -78,6 +78,10 @@ struct device {
   char *socket;
   int nic_cpu;
   struct rte_ether_addr mac;
+  /* Most bytes of a frame, and how flows are spread. */
+  uint32_t frame;
+  ccnic_rss rss;
+  bool rss_given;
 };
 
 /* net_ccnic.c: resets the port after a fault or the NIC's death. The caller is
@@ -87,6 +91,15 @@ void ccnic_pmd_recover(struct device *d, struct pair *held);
 /* burst.c */
 uint16_t ccnic_pmd_rx(void *queue, struct rte_mbuf **pkts, uint16_t n);
 uint16_t ccnic_pmd_tx(void *queue, struct rte_mbuf **pkts, uint16_t n);
+uint16_t ccnic_pmd_prepare(void *queue, struct rte_mbuf **pkts, uint16_t n);
+
+/* offload.c */
+#define TX_OFFLOADS (RTE_MBUF_F_TX_TCP_SEG | RTE_MBUF_F_TX_L4_MASK | RTE_MBUF_F_TX_IP_CKSUM)
+/* Fills the header of a packet whose mbuf asks for offloads and completes its IPv4 checksum; the
+ * packet's first `room` bytes are at `frame`. False if they do not hold its headers. */
+bool ccnic_pmd_describe(const struct rte_mbuf *m, char *frame, uint32_t room, ccnic_offload *out);
+/* Says in an mbuf what the header in front of a received frame says; false if it is not sound. */
+bool ccnic_pmd_understand(const char *header, uint32_t frame, struct rte_mbuf *m);
 
 /* placed.c: devices that a placed mempool may be bound to. */
 void ccnic_pmd_offer(struct device *d);

@@ -168,13 +168,60 @@ static void restart(void) {
   CHECK(rte_eth_dev_stop(0) == 0 && rte_eth_dev_start(0) == 0);
 }
 
+/* What the application leaves to the device comes back from a loopback NIC as the device said it. */
+static void offloads(void) {
+  struct rte_mbuf *m = filled(pool, 'g', 100), *back;
+  m->l2_len = 14;
+  m->l3_len = 20;
+  m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
+  CHECK(rte_eth_tx_burst(0, 0, &m, 1) == 1);
+  check_bytes(back = receive(), 'g', 100);
+  CHECK((back->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_NONE);
+  rte_pktmbuf_free(back);
+  /* Headers that the packet does not hold are refused. */
+  m = filled(pool, 'g', 30);
+  m->l2_len = 14;
+  m->l3_len = 20;
+  m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
+  struct rte_eth_stats before, after;
+  CHECK(rte_eth_stats_get(0, &before) == 0 && rte_eth_tx_burst(0, 0, &m, 1) == 1);
+  CHECK(rte_eth_stats_get(0, &after) == 0 && after.oerrors == before.oerrors + 1);
+}
+
+/* Longer than the MTU and its headers: an error, counted. */
+static void over_the_mtu(void) {
+  struct rte_mbuf *m = filled(pool, 'h', 2000);
+  CHECK(rte_pktmbuf_chain(m, filled(pool, 'h', 3018 - 2000)) == 0);
+  CHECK(rte_eth_tx_burst(0, 0, &m, 1) == 1);
+  struct rte_mbuf *back = receive();
+  check_bytes(back, 'h', 3018);
+  rte_pktmbuf_free(back);
+  m = filled(pool, 'h', 2000);
+  CHECK(rte_pktmbuf_chain(m, filled(pool, 'h', 3019 - 2000)) == 0);
+  CHECK(xstat("oversize") == 0 && rte_eth_tx_burst(0, 0, &m, 1) == 1 && xstat("oversize") == 1);
+  CHECK(rte_eth_dev_set_mtu(0, 1500) == -EBUSY);
+}
+
+/* The table of queues can be read as it was written. */
+static void spread(void) {
+  struct rte_eth_rss_reta_entry64 reta[2] = {{.mask = UINT64_MAX}, {.mask = UINT64_MAX}};
+  struct rte_eth_dev_info info;
+  CHECK(rte_eth_dev_info_get(0, &info) == 0 && info.reta_size == 128 && info.hash_key_size == 40);
+  CHECK(rte_eth_dev_rss_reta_update(0, reta, 128) == 0);
+  reta[1].reta[63] = 7;
+  CHECK(rte_eth_dev_rss_reta_query(0, reta, 128) == 0 && reta[1].reta[63] == 0);
+}
+
 int main(int argc, char **argv) {
   CHECK(rte_eal_init(argc, argv) >= 0);
   check_gate();
   pool = rte_pktmbuf_pool_create_by_ops("placed", COUNT, 32, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY, "ccnic");
   plain = rte_pktmbuf_pool_create("plain", 255, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
   CHECK(pool != NULL && plain != NULL);
-  struct rte_eth_conf conf = {0};
+  struct rte_eth_conf conf = {
+      .rxmode = {.mtu = 3000, .mq_mode = RTE_ETH_MQ_RX_RSS},
+      .rx_adv_conf.rss_conf.rss_hf = RTE_ETH_RSS_IP,
+  };
   CHECK(rte_eth_dev_configure(0, 1, 1, &conf) == 0);
   CHECK(rte_eth_rx_queue_setup(0, 0, 256, SOCKET_ID_ANY, NULL, pool) == 0);
   CHECK(rte_eth_tx_queue_setup(0, 0, 256, SOCKET_ID_ANY, NULL) == 0);
@@ -217,6 +264,10 @@ int main(int argc, char **argv) {
   check_bytes(m, 'e', 64);
   rte_pktmbuf_free(back);
   CHECK(xstat("tx_copied_packets") == 4);
+
+  offloads();
+  over_the_mtu();
+  spread();
 
   /* What the application holds stays valid while the port is restarted. */
   restart();

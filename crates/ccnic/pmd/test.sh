@@ -59,6 +59,13 @@ for pool in "" ccnic; do
     wait "$second" || { echo "test.sh: the driver did not find the second NIC" >&2; exit 1; }
     echo "ok: second NIC found$kind"
     nic_pid=
+    # A NIC that writes random words all over the region: faults and resets, and the application lives.
+    "${nic%nic}bench" scribble --nic --socket "$tmp/bad.sock" & nic_pid=$!
+    while [ ! -S "$tmp/bad.sock" ]; do sleep 0.1; done
+    check "hostile NIC process$kind" "$(testpmd ",socket=$tmp/bad.sock" 5 --forward-mode=flowgen)" 0
+    kill -9 "$nic_pid"
+    nic_pid=
+
     n=$(copied)
     if [ -n "$pool" ]; then
         [ "$n" = 0 ] || { cat "$tmp/log" >&2; echo "test.sh: $n placed packets were copied" >&2; exit 1; }

@@ -1,6 +1,6 @@
 //! Buffer handles.
 
-use crate::desc::{MORE, NO_RECYCLE};
+use crate::desc::{MORE, NO_RECYCLE, OFFLOAD};
 
 /// A buffer, or a part of one, as the C ABI sees it: plain data, 16 bytes. Copying it in C
 /// is allowed; using it after it was sent or freed is caught and counted, not undefined.
@@ -20,7 +20,7 @@ pub struct RawBuf {
 impl RawBuf {
     #[inline]
     pub(crate) fn desc(&self, lent: bool) -> crate::desc::Desc {
-        let flags = self.flags & MORE | if lent { NO_RECYCLE } else { 0 };
+        let flags = self.flags & (MORE | OFFLOAD) | if lent { NO_RECYCLE } else { 0 };
         crate::desc::Desc::new(self.addr, self.len, flags)
     }
 }
@@ -53,8 +53,19 @@ impl Buf {
         self.0.flags & MORE != 0
     }
 
+    /// True when the payload begins with an [`Offload`](crate::Offload) header.
+    pub fn offloads(&self) -> bool {
+        self.0.flags & OFFLOAD != 0
+    }
+
+    /// Says that the payload begins with an [`Offload`](crate::Offload) header; for the first
+    /// buffer of a packet.
+    pub fn mark_offload(&mut self) {
+        self.0.flags |= OFFLOAD;
+    }
+
     /// Marks whether the next buffer of the burst belongs to the same packet.
     pub fn set_more(&mut self, more: bool) {
-        self.0.flags = if more { MORE } else { 0 };
+        self.0.flags = self.0.flags & OFFLOAD | if more { MORE } else { 0 };
     }
 }

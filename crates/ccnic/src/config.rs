@@ -1,5 +1,6 @@
 //! What a port is made of; every feature of the interface is a switch here.
 
+use crate::desc::MAX_SEGMENTS;
 use crate::error::Error;
 
 /// How descriptors share cache lines.
@@ -87,7 +88,8 @@ pub struct Config {
     pub rx_lazy: u32,
     /// Consumed TX lines the NIC keeps before it clears them.
     pub tx_lazy: u32,
-    /// Back the region with 2 MiB huge pages, which must be reserved.
+    /// Back the region with transparent 2 MiB pages, where the kernel can give them; see
+    /// [`HostPort::notice`](crate::HostPort::notice).
     pub huge: bool,
     /// NUMA node of the host threads, if pages are to be placed.
     pub host_node: Option<u32>,
@@ -102,9 +104,19 @@ pub struct Config {
     /// Bytes free in front of the payload of large buffers, a multiple of 64, so that
     /// applications can prepend headers.
     pub headroom: u32,
-    /// Most payload bytes of a large buffer; 0: all behind the headroom. What is left over
+    /// Most payload bytes of a large buffer, at least 64; 0: all behind the headroom. What is left over
     /// staggers payload starts by whole lines, so that they do not all share a cache set.
     pub payload: u32,
+    /// Most bytes of a frame, in either direction; 0: what four large buffers hold. Packets to
+    /// be segmented by the NIC (see [`Offload`](crate::Offload)) may be longer.
+    pub mtu: u32,
+    /// Microseconds for which a side polls in vain before it sleeps until the other side wakes
+    /// it (*event mode*); 0: it polls for ever.
+    pub poll_us: u32,
+    /// Packets may carry [`Offload`](crate::Offload) headers, where the NIC agrees. 0: none; 1:
+    /// checksums left to the other side, and packets that the NIC is to segment; 2: also packets
+    /// that the NIC has merged.
+    pub offload: u32,
 }
 
 impl Default for Config {
@@ -137,6 +149,9 @@ impl Default for Config {
             served: 0,
             headroom: 0,
             payload: 0,
+            mtu: 0,
+            poll_us: 0,
+            offload: 0,
         }
     }
 }
@@ -183,7 +198,23 @@ impl Config {
                 self.headroom
             )));
         }
-        range("payload", self.payload, 0, self.large_bytes - self.headroom)
+        if self.payload != 0 {
+            range("payload", self.payload, 64, self.large_bytes - self.headroom)?;
+        }
+        if self.mtu != 0 {
+            range("mtu", self.mtu, 64, self.capacity() * MAX_SEGMENTS as u32)?;
+        }
+        range("offload", self.offload, 0, 2)?;
+        range("poll_us", self.poll_us, 0, 1_000_000)
+    }
+
+    /// Most bytes of a frame.
+    pub fn frame(&self) -> u32 {
+        if self.mtu == 0 {
+            self.capacity() * MAX_SEGMENTS as u32
+        } else {
+            self.mtu
+        }
     }
 
     /// Queue pairs that a NIC has to open and poll.
@@ -213,7 +244,7 @@ impl Config {
         }
     }
 
-    pub(crate) const WORDS: usize = 27;
+    pub(crate) const WORDS: usize = 30;
 
     /// The message form, one little-endian word per field.
     pub(crate) fn to_words(&self) -> [u32; Config::WORDS] {
@@ -246,11 +277,24 @@ impl Config {
             self.served,
             self.headroom,
             self.payload,
+            self.mtu,
+            self.poll_us,
+            self.offload,
         ]
     }
 
-    /// Reads a peer's message; every value is checked.
-    pub(crate) fn from_words(w: &[u32; Config::WORDS]) -> Result<Config, Error> {
+    /// Reads the message form. Words that are missing keep their defaults; words this version
+    /// does not know must be zero. Every value is checked.
+    pub(crate) fn from_words(given: &[u32]) -> Result<Config, Error> {
+        if let Some(word) = given.iter().skip(Config::WORDS).find(|w| **w != 0) {
+            return Err(Error::Config(format!(
+                "the configuration has a setting ({word}) that this version does not know; set it to 0 or update"
+            )));
+        }
+        let mut w = Config::default().to_words();
+        for (to, from) in w.iter_mut().zip(given) {
+            *to = *from;
+        }
         let flag = |v: u32| v != 0;
         let node = |v: u32| (v != u32::MAX).then_some(v);
         let config = Config {
@@ -290,6 +334,9 @@ impl Config {
             served: w[24],
             headroom: w[25],
             payload: w[26],
+            mtu: w[27],
+            poll_us: w[28],
+            offload: w[29],
         };
         config.check()?;
         Ok(config)
@@ -307,7 +354,7 @@ fn home(v: u32) -> Result<Home, Error> {
 }
 
 fn unknown(key: &str, value: u32) -> Error {
-    Error::Config(format!("{key}: the peer sent the unknown code {value}; use the same library version on both sides"))
+    Error::Config(format!("{key}: the code {value} is unknown; use a value of the header of this version"))
 }
 
 fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {

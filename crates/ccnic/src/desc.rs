@@ -8,6 +8,9 @@ pub const MORE: u16 = 1;
 /// Flag of a buffer its sender keeps: the receiver reads it and must not free it.
 pub const NO_RECYCLE: u16 = 2;
 
+/// Flag of a packet's first segment: its payload begins with an [`Offload`](crate::Offload).
+pub const OFFLOAD: u16 = 4;
+
 /// Signal bit of a published descriptor.
 pub(crate) const READY: u64 = 1 << 63;
 /// Signal bit of a blank buffer posted by the host (host-only buffer management).
@@ -44,7 +47,7 @@ impl Desc {
         self.addr == 0 && self.meta == 0
     }
 
-    /// [`MORE`] and [`NO_RECYCLE`].
+    /// [`MORE`], [`NO_RECYCLE`] and [`OFFLOAD`].
     #[inline]
     pub fn flags(&self) -> u16 {
         (self.meta >> 16) as u16

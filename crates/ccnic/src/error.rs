@@ -22,6 +22,8 @@ pub enum Fault {
     Owner = 6,
     /// The other side reported a fault of its own.
     Peer = 7,
+    /// An offload header leads outside its packet.
+    Offload = 8,
 }
 
 impl fmt::Display for Fault {
@@ -34,6 +36,7 @@ impl fmt::Display for Fault {
             Fault::Chain => "a multi-segment packet has no end",
             Fault::Owner => "a buffer was handed over twice",
             Fault::Peer => "the other side reported a fault",
+            Fault::Offload => "an offload header leads outside its packet",
         })
     }
 }

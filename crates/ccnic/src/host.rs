@@ -1,20 +1,25 @@
 //! The host's side: owns the region, sends and receives, and repairs after a fault.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::buf::{Buf, RawBuf};
 use crate::channel;
 use crate::config::{Config, Home};
 use crate::error::Error;
+use crate::handshake::{Features, Hello};
 use crate::layout::{self, RegionLayout};
 use crate::ledger::Owner;
 use crate::mem::Mem;
-use crate::nic::NicPort;
-use crate::queue::HostQueue;
+use crate::nic::{Link, NicPort};
+use crate::queue::{Doors, HostQueue};
 use crate::raw::Region;
-use crate::side::{HostPool, Opened, Shared};
+use crate::reset;
+use crate::rss::Rss;
+use crate::side::{HostPool, Shared};
 
 /// Time a live NIC has to stop its queues for a reset.
 const QUIESCE: Duration = Duration::from_secs(2);
@@ -24,17 +29,20 @@ pub struct HostPort {
     shared: Arc<Shared>,
     /// The configuration as the next NIC gets it.
     offered: Config,
+    /// What the next NIC is told beside the configuration.
+    rss: Rss,
     peer: Peer,
-    opened: Opened,
+    doors: Arc<Doors>,
     epoch: u64,
     resets: u64,
     /// A NIC has used the rings since they were cleared.
     used: bool,
+    notice: Option<String>,
 }
 
 enum Peer {
     None,
-    Local(Weak<()>),
+    Local(Arc<Link>),
     Socket(UnixStream),
 }
 
@@ -56,26 +64,43 @@ impl HostPort {
     pub fn create(config: Config) -> Result<HostPort, Error> {
         config.check()?;
         let lay = RegionLayout::new(&config);
-        let region = Region::memfd(lay.bytes, config.huge)?;
-        HostPort::build(region, config, lay)
+        let (region, notice) = Region::memfd(lay.bytes, config.huge)?;
+        HostPort::build(region, config, lay, notice)
     }
 
     /// As [`create`](Self::create) over memory of this process, for in-process NICs only.
     pub fn create_private(config: Config) -> Result<HostPort, Error> {
         config.check()?;
         let lay = RegionLayout::new(&config);
-        HostPort::build(Region::heap(lay.bytes), config, lay)
+        HostPort::build(Region::heap(lay.bytes), config, lay, None)
     }
 
-    fn build(region: Region, config: Config, lay: RegionLayout) -> Result<HostPort, Error> {
+    fn build(region: Region, config: Config, lay: RegionLayout, notice: Option<String>) -> Result<HostPort, Error> {
         place(&region, &config, &lay)?;
         region.put(layout::W_MAGIC, layout::MAGIC);
-        let opened = Opened::new(config.queues);
-        let offered = config.clone();
-        let shared = Shared::new(region, config, lay);
-        let mut port = HostPort { shared, offered, peer: Peer::None, opened, epoch: 0, resets: 0, used: false };
+        let mut port = HostPort {
+            offered: config.clone(),
+            rss: Rss::default(),
+            doors: Doors::new(config.queues),
+            shared: Shared::new(region, config, lay),
+            peer: Peer::None,
+            epoch: 0,
+            resets: 0,
+            used: false,
+            notice,
+        };
         port.rebuild();
         Ok(port)
+    }
+
+    /// What the port had to do without, in one sentence: huge pages that the kernel did not give.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    /// What this port and its NIC have agreed to use.
+    pub fn features(&self) -> Features {
+        Features(self.shared.agreed.load(Ordering::Relaxed))
     }
 
     /// The configuration the port was created with.
@@ -88,15 +113,44 @@ impl HostPort {
         &self.shared.region
     }
 
-    /// Opens queue pair `id`, once; the handle belongs to the thread that polls it.
+    /// Opens queue pair `id`; the handle belongs to the thread that polls it. A queue that was
+    /// closed (its handle dropped) can be opened again.
     pub fn queue(&mut self, id: u32) -> Result<HostQueue, Error> {
-        let id = self.opened.take(id)?;
-        Ok(HostQueue::new(self.shared.clone(), id))
+        HostQueue::open(&self.shared, &self.doors, id)
     }
 
-    /// The shared pool's large buffers, for threads without a queue.
-    pub fn pool(&self) -> HostPool {
-        HostPool(self.shared.clone())
+    /// The shared pool's large buffers, for threads without a queue. A port with a single queue
+    /// pair relies on a single thread: open the pool before that queue.
+    pub fn pool(&mut self) -> Result<HostPool, Error> {
+        if !self.shared.ledger.contended() {
+            if self.doors.open_count() > 0 {
+                return Err(Error::Usage("open the pool before the queue of a port with one queue pair"));
+            }
+            self.shared.ledger.contend();
+        }
+        Ok(HostPool(self.shared.clone()))
+    }
+
+    /// Sets the most bytes of a frame ([`Config::mtu`]), for this side and the next NIC.
+    pub fn set_mtu(&mut self, mtu: u32) -> Result<(), Error> {
+        if self.peer_alive() {
+            return Err(Error::Usage("the port has a NIC; its MTU is fixed"));
+        }
+        let wanted = Config { mtu, ..self.offered.clone() };
+        wanted.check()?;
+        self.shared.frame.store(wanted.frame(), Ordering::Relaxed);
+        self.offered = wanted;
+        Ok(())
+    }
+
+    /// Sets how the next NIC spreads flows over the queues.
+    pub fn set_rss(&mut self, rss: Rss) -> Result<(), Error> {
+        if self.peer_alive() {
+            return Err(Error::Usage("the port has a NIC; how it spreads flows is fixed"));
+        }
+        rss.check(self.offered.served())?;
+        self.rss = rss;
+        Ok(())
     }
 
     /// Sets how many queue pairs, from the first on, the next NIC serves ([`Config::served`]).
@@ -106,6 +160,7 @@ impl HostPort {
         }
         let wanted = Config { served: queues, ..self.offered.clone() };
         wanted.check()?;
+        self.rss.check(wanted.served()).map_or_else(|_| self.rss = Rss::default(), |()| ());
         self.offered = wanted;
         Ok(())
     }
@@ -118,17 +173,35 @@ impl HostPort {
             return;
         }
         self.epoch += 1;
-        self.shared.region.put_release(layout::W_EPOCH_ASK, self.epoch);
+        reset::ask(&self.shared.region, self.epoch);
         // One that does not stop loses the connection all the same.
         let _ = self.await_stop(self.epoch);
+        self.dismiss();
+    }
+
+    /// Cuts the NIC off: it never starts again, even if it only slept.
+    fn dismiss(&mut self) {
+        if let Peer::Local(link) = &self.peer {
+            link.revoke();
+        }
         self.peer = Peer::None;
+        self.agree(Features::default());
+    }
+
+    fn agree(&mut self, features: Features) {
+        self.shared.agreed.store(features.0, Ordering::Relaxed);
     }
 
     /// A NIC in this process. A port has one NIC at a time.
     pub fn local_nic(&mut self) -> Result<NicPort, Error> {
         self.vacant()?;
-        let nic = NicPort::new(self.shared.region.clone(), self.offered.clone(), None);
-        self.peer = Peer::Local(Arc::downgrade(&nic.token));
+        let ends = self.bells()?;
+        let link = Link::local();
+        let offer =
+            Hello { config: self.offered.clone(), rss: self.rss.clone(), features: Features::offer(&self.offered) };
+        self.agree(offer.features);
+        let nic = NicPort::new(self.shared.region.clone(), offer, link.clone(), ends);
+        self.peer = Peer::Local(link);
         self.used = true;
         Ok(nic)
     }
@@ -136,10 +209,25 @@ impl HostPort {
     /// Hands the region to the NIC process that listens on `path`.
     pub fn connect(&mut self, path: impl AsRef<std::path::Path>) -> Result<(), Error> {
         self.vacant()?;
-        let stream = channel::offer(path.as_ref(), &self.shared.region, &self.offered)?;
+        let ends = self.bells()?;
+        let offer =
+            Hello { config: self.offered.clone(), rss: self.rss.clone(), features: Features::offer(&self.offered) };
+        let (stream, features) = channel::offer(path.as_ref(), &self.shared.region, &offer, ends)?;
         self.peer = Peer::Socket(stream);
+        self.agree(features);
         self.used = true;
         Ok(())
+    }
+
+    /// The NIC's ends of fresh bells, in event mode; nobody acknowledges anything yet.
+    fn bells(&mut self) -> Result<Vec<OwnedFd>, Error> {
+        for q in 0..self.shared.config.queues as usize {
+            reset::acknowledge(&self.shared.region, q, 0);
+        }
+        if self.offered.poll_us == 0 {
+            return Ok(Vec::new());
+        }
+        self.shared.bells.cast()
     }
 
     fn vacant(&self) -> Result<(), Error> {
@@ -156,7 +244,7 @@ impl HostPort {
     pub fn peer_alive(&self) -> bool {
         match &self.peer {
             Peer::None => false,
-            Peer::Local(token) => token.strong_count() > 0,
+            Peer::Local(link) => link.alive(),
             Peer::Socket(stream) => channel::is_open(stream),
         }
     }
@@ -188,19 +276,19 @@ impl HostPort {
     /// two seconds is disconnected and reported as `Error::Peer`; the port is then ready for
     /// another one.
     pub fn recover(&mut self, queues: &mut [&mut HostQueue]) -> Result<(), Error> {
-        let open = self.opened.count();
-        if queues.len() != open || queues.iter().any(|q| !Arc::ptr_eq(&q.side.shared, &self.shared)) {
+        if queues.len() != self.doors.open_count() || queues.iter().any(|q| !Arc::ptr_eq(&q.side.shared, &self.shared))
+        {
             return Err(Error::Usage("recover needs every open queue of the port"));
         }
-        let region = &self.shared.region;
-        region.put_release(layout::W_EPOCH_ASK, self.epoch + 1);
+        reset::ask(&self.shared.region, self.epoch + 1);
         let stopped = self.await_stop(self.epoch + 1);
-        if !stopped {
-            self.peer = Peer::None;
+        if !stopped || !self.peer_alive() {
+            self.dismiss();
         }
         for queue in queues.iter_mut() {
             queue.restart();
         }
+        self.doors.clear(&self.shared);
         self.rebuild();
         self.resets += 1;
         self.used = self.peer_alive();
@@ -215,8 +303,13 @@ impl HostPort {
         let deadline = Instant::now() + QUIESCE;
         let region = &self.shared.region;
         let queues = self.offered.served() as usize;
+        for q in 0..queues {
+            if reset::must_wake(region, layout::w_nic_sleeps(q)) {
+                self.shared.bells.ring(q);
+            }
+        }
         while self.peer_alive() {
-            if (0..queues).all(|q| region.get_acquire(layout::w_ack(q)) == epoch) {
+            if (0..queues).all(|q| reset::stopped(region, q, epoch)) {
                 return true;
             }
             if Instant::now() > deadline {
@@ -230,7 +323,7 @@ impl HostPort {
     /// Clears rings and pools, refills the pools, and starts the next epoch. Only while
     /// neither side uses them.
     fn rebuild(&mut self) {
-        let Shared { region, config, layout: lay, ledger } = &*self.shared;
+        let Shared { region, config, layout: lay, ledger, .. } = &*self.shared;
         region.zero(lay.rings_start, lay.control_bytes - lay.rings_start);
         for (class, pool) in lay.pools.iter().enumerate() {
             let span = &lay.spans[class];
@@ -244,9 +337,15 @@ impl HostPort {
         for q in 0..config.queues as usize {
             region.put(layout::w_fault(q), 0);
         }
+        region.put(layout::W_HUNGER, 0);
         self.epoch += 1;
-        region.put(layout::W_EPOCH_ASK, self.epoch);
-        region.put_release(layout::W_EPOCH_GO, self.epoch);
+        reset::go(region, self.epoch);
+        for q in 0..config.queues as usize {
+            // A NIC that sleeps learns of the reset.
+            if reset::must_wake(region, layout::w_nic_sleeps(q)) {
+                self.shared.bells.ring(q);
+            }
+        }
     }
 
     /// Counts the buffers by owner, given all open queues.
@@ -259,6 +358,13 @@ impl HostPort {
             stacked: queues.iter().map(|q| q.side.stacked()).sum(),
             pooled: lay.pools.iter().map(|p| p.len(&self.shared.region) as usize).sum(),
         }
+    }
+}
+
+impl Drop for HostPort {
+    /// A NIC of this process learns that its host is gone.
+    fn drop(&mut self) {
+        self.dismiss();
     }
 }
 

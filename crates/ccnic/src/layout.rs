@@ -9,22 +9,38 @@ use crate::error::Fault;
 use crate::pool::FreeRing;
 use crate::ring::Shape;
 
-pub(crate) const MAGIC: u64 = 0x0031_4349_4e43_4343;
+/// First word of a region: the name, with the version of the layout in the low byte.
+pub(crate) const MAGIC: u64 = 0x4343_4e49_4300_0002;
 const PAGE: usize = 4096;
 const LINE: usize = 64;
 const LINE_WORDS: usize = LINE / 8;
+/// Lines of the control pages before those of the queues.
+const FIXED_LINES: usize = 3;
 
 /// Word of the region's magic number.
 pub(crate) const W_MAGIC: usize = 0;
 /// Words written by the host: the epoch it asks for and the epoch that may run.
 pub(crate) const W_EPOCH_ASK: usize = LINE_WORDS;
 pub(crate) const W_EPOCH_GO: usize = LINE_WORDS + 1;
-/// Per queue, written by the NIC: the epoch it has stopped for, and its fault.
+/// Not zero while a side found no buffer: whoever has free ones in its stacks gives them back.
+pub(crate) const W_HUNGER: usize = 2 * LINE_WORDS;
+/// Per queue, written by the NIC: the epoch it has stopped for, its fault, and whether it sleeps.
 pub(crate) fn w_ack(queue: usize) -> usize {
-    (2 + queue) * LINE_WORDS
+    (FIXED_LINES + 2 * queue) * LINE_WORDS
 }
 pub(crate) fn w_fault(queue: usize) -> usize {
     w_ack(queue) + 1
+}
+pub(crate) fn w_nic_sleeps(queue: usize) -> usize {
+    w_ack(queue) + 2
+}
+/// Per queue, written by the NIC: packets it had to drop.
+pub(crate) fn w_nic_drops(queue: usize) -> usize {
+    w_ack(queue) + 3
+}
+/// Per queue, written by the host: whether it sleeps.
+pub(crate) fn w_host_sleeps(queue: usize) -> usize {
+    w_ack(queue) + LINE_WORDS
 }
 
 /// Size class of a buffer.
@@ -122,13 +138,13 @@ pub(crate) struct RegionLayout {
 
 impl RegionLayout {
     pub fn new(config: &Config) -> RegionLayout {
-        let mut at = PAGE.max((2 + config.queues as usize) * 64).next_multiple_of(PAGE);
+        let rings_start = ((FIXED_LINES + 2 * config.queues as usize) * LINE).next_multiple_of(PAGE);
+        let mut at = rings_start;
         let mut take = |bytes: usize| {
             let start = at;
             at = (at + bytes).next_multiple_of(PAGE);
             start
         };
-        let rings_start = PAGE.max((2 + config.queues as usize) * 64).next_multiple_of(PAGE);
         let slots = config.slots as usize;
         // With inline signals the host-only RX ring is a ring of single slots, because the
         // host fixed each slot's buffer before it knew the packets.

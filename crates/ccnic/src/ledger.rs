@@ -3,7 +3,7 @@
 //! The record is what makes a lying peer harmless: a buffer enters this side only if the
 //! record says it is away, and after a reset everything that is away returns to the pool.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 const STATE: u32 = 3;
 const REF: u32 = 4;
@@ -19,18 +19,35 @@ pub(crate) enum Owner {
     User = 1,
     /// One of this side's recycle stacks.
     Stack = 2,
+    /// In flight, and this side's again once its transmission has completed: a peer that hands
+    /// it over before is lying.
+    Lent = 3,
 }
 
-/// Entries are plain loads and stores, not read-modify-writes, except where references are
-/// counted: a buffer is with one thread at a time unless a peer forges it, and then the
-/// second of two racing frees is caught.
+/// A buffer comes in (from *away*) by compare-and-swap wherever two threads of this side could
+/// be handed the same one by a lying peer: exactly one gets it. From then on it is with that
+/// thread alone, so the other changes are a check and a plain store. A side with a single
+/// thread needs no swap; on x86 each one would wait for the payload stores before it.
 pub(crate) struct Ledger {
     entries: Box<[AtomicU32]>,
+    contended: AtomicBool,
 }
 
 impl Ledger {
-    pub fn new(total: usize) -> Ledger {
-        Ledger { entries: (0..total).map(|_| AtomicU32::new(0)).collect() }
+    /// `contended`: more than one thread of this side takes buffers.
+    pub fn new(total: usize, contended: bool) -> Ledger {
+        let entries = (0..total).map(|_| AtomicU32::new(0)).collect();
+        Ledger { entries, contended: AtomicBool::new(contended) }
+    }
+
+    /// From now on several threads take buffers. Only while none of them is in a call.
+    pub fn contend(&self) {
+        self.contended.store(true, Relaxed);
+    }
+
+    /// True when several threads may take buffers.
+    pub fn contended(&self) -> bool {
+        self.contended.load(Relaxed)
     }
 
     /// Moves a buffer from one owner to another; false when the record disagrees. Records of
@@ -41,14 +58,20 @@ impl Ledger {
             return false;
         };
         let now = entry.load(Relaxed);
-        let tag = epoch << EPOCH;
-        let fits = if from == Owner::Away {
-            now & STATE == 0 || now >> EPOCH != epoch & 0xffff
-        } else {
-            now == tag | from as u32
-        };
+        let next = epoch << EPOCH | to as u32;
+        if from == Owner::Away {
+            let away = now & STATE == 0 || now >> EPOCH != epoch & 0xffff;
+            if away && self.contended() {
+                return entry.compare_exchange(now, next, Relaxed, Relaxed).is_ok();
+            }
+            if away {
+                entry.store(next, Relaxed);
+            }
+            return away;
+        }
+        let fits = now == epoch << EPOCH | from as u32;
         if fits {
-            entry.store(tag | to as u32, Relaxed);
+            entry.store(next, Relaxed);
         }
         fits
     }
@@ -98,7 +121,37 @@ impl Ledger {
         match now & STATE {
             1 => Owner::User,
             2 => Owner::Stack,
+            3 => Owner::Lent,
             _ => Owner::Away,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two threads are handed the same buffers in the same order: each goes to one of them.
+    #[test]
+    fn a_buffer_that_two_threads_are_handed_goes_to_one() {
+        const BUFFERS: u32 = 1 << 16;
+        let rounds = if cfg!(miri) { 1 } else { 100 };
+        for _ in 0..rounds {
+            let ledger = Ledger::new(BUFFERS as usize, true);
+            let ready = AtomicU32::new(0);
+            let take = || {
+                // Spinning, so that both start within a few cycles.
+                ready.fetch_add(1, Relaxed);
+                while ready.load(Relaxed) < 2 {
+                    std::hint::spin_loop();
+                }
+                (0..BUFFERS).filter(|&i| ledger.shift(0, i, Owner::Away, Owner::User)).count()
+            };
+            let taken = std::thread::scope(|s| {
+                let other = s.spawn(take);
+                take() + other.join().expect("no panic")
+            });
+            assert_eq!(taken, BUFFERS as usize);
         }
     }
 }

@@ -32,6 +32,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod bell;
 mod buf;
 #[allow(unsafe_code)]
 pub mod capi;
@@ -39,30 +40,39 @@ mod channel;
 mod config;
 mod desc;
 mod error;
+pub mod handshake;
 mod host;
 mod layout;
 mod ledger;
 pub mod mem;
 mod nic;
+mod offload;
 pub mod overlay;
 pub mod pool;
 pub mod post;
 mod queue;
 #[allow(unsafe_code)]
 mod raw;
+pub mod reset;
 pub mod ring;
+mod rss;
+mod server;
 mod side;
 
 pub use buf::{Buf, RawBuf};
-pub use channel::NicServer;
+pub use channel::read_stats;
 pub use config::{Config, Home, Layout, Signal};
-pub use desc::{Desc, MAX_SEGMENTS, MORE, NO_RECYCLE};
+pub use desc::{Desc, MAX_SEGMENTS, MORE, NO_RECYCLE, OFFLOAD};
 pub use error::{Error, Fault};
+pub use handshake::Features;
 pub use host::{Audit, HostPort};
 pub use layout::Class;
 pub use nic::{NicPort, NicQueue};
+pub use offload::Offload;
 pub use queue::HostQueue;
 pub use raw::{timestamp, Region};
+pub use rss::Rss;
+pub use server::{Caller, NicServer, Offer, StatsReply};
 pub use side::{HostPool, Stats};
 
 /// Restricts the calling thread to one CPU.

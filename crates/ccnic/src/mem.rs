@@ -20,6 +20,13 @@ pub trait Mem {
     fn add(&self, word: usize, value: u64) -> u64;
     /// Compare and swap; true when `word` held `old` and now holds `new`.
     fn swap_if(&self, word: usize, old: u64, new: u64) -> bool;
+    /// Orders everything before it against everything after it.
+    fn fence(&self);
+    /// As [`fence`](Self::fence) for a rare event, as going to sleep, on behalf of both sides: with [`light_fence`](Self::light_fence) on the other side, neither can miss what the other
+    /// wrote.
+    fn heavy_fence(&self);
+    /// The frequent half of that pair.
+    fn light_fence(&self);
     /// Hint that this side will write the line of `word` soon.
     fn prefetch_write(&self, _word: usize) {}
     /// Hint that this side will read the line of `word` soon.

@@ -1,13 +1,13 @@
 //! The RX ring of host-only buffer management: the host posts blank buffers slot by slot and
 //! the NIC overwrites each with the packet it put there, in order, as a PCIe NIC does.
 
-use crate::desc::{Desc, POSTED, READY};
+use crate::desc::{Desc, MAX_SEGMENTS, POSTED, READY};
 use crate::error::Fault;
 use crate::mem::Mem;
 use crate::ring::Shape;
 
 /// Host side: posts blanks and takes packets.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PostHost {
     shape: Shape,
     posted: u64,
@@ -45,21 +45,42 @@ impl PostHost {
         }
     }
 
-    /// Takes the next packet segment, if one is ready. The values are untrusted.
+    /// Takes the next packet, if one is ready; returns the number of its segments. The values
+    /// are untrusted.
     #[inline]
-    pub fn poll<M: Mem>(&mut self, mem: &M) -> Result<Option<Desc>, Fault> {
-        if self.next == self.posted {
+    pub fn poll<M: Mem>(&mut self, mem: &M, out: &mut [Desc; 4]) -> Result<usize, Fault> {
+        let mut n = 0;
+        loop {
+            let Some(d) = self.segment(mem, self.next + n as u64)? else {
+                // The NIC stores the first signal of a packet last.
+                return if n == 0 { Ok(0) } else { Err(Fault::Chain) };
+            };
+            out[n] = d;
+            n += 1;
+            if !d.more() {
+                self.next += n as u64;
+                return Ok(n);
+            }
+            if n == MAX_SEGMENTS {
+                return Err(Fault::Chain);
+            }
+        }
+    }
+
+    #[inline]
+    fn segment<M: Mem>(&mut self, mem: &M, index: u64) -> Result<Option<Desc>, Fault> {
+        if index == self.posted {
             return Ok(None);
         }
-        let at = self.shape.at(self.next);
+        let at = self.shape.at(index);
         let meta = if self.shape.register {
-            if self.next == self.ready_to {
+            if index == self.ready_to {
                 let tail = mem.get_acquire(self.shape.tail);
                 if tail < self.ready_to || tail > self.posted {
                     return Err(Fault::Index);
                 }
                 self.ready_to = tail;
-                if tail == self.next {
+                if tail == index {
                     return Ok(None);
                 }
             }
@@ -71,8 +92,18 @@ impl PostHost {
             }
             word & !READY
         };
-        self.next += 1;
         Ok(Some(Desc { addr: mem.get(at), meta }))
+    }
+
+    /// True when a packet, or a fault, waits.
+    pub fn peek<M: Mem>(&self, mem: &M) -> bool {
+        if self.next == self.posted {
+            return false;
+        }
+        if self.shape.register {
+            return mem.get_acquire(self.shape.tail) != self.next;
+        }
+        mem.get_acquire(self.shape.at(self.next) + 1) != POSTED
     }
 }
 
@@ -123,15 +154,16 @@ impl PostNic {
         Ok(Some(mem.get(at)))
     }
 
-    /// Gives back the blank taken last, unused.
-    pub fn untake(&mut self) {
-        debug_assert!(self.taken > self.next);
-        self.taken -= 1;
+    /// Blanks taken and not returned.
+    pub fn open(&self) -> usize {
+        (self.taken - self.next) as usize
     }
 
-    /// Returns one packet (its segments in order), in the blanks taken for it.
+    /// Returns one packet (its segments in order), in blanks that were taken: never more than
+    /// [`open`](Self::open).
     #[inline]
     pub fn fill<M: Mem>(&mut self, mem: &M, descs: &[Desc]) {
+        assert!(descs.len() <= self.open(), "a packet goes into blanks that were taken");
         let ready = if self.shape.register { 0 } else { READY };
         for (i, d) in descs.iter().enumerate().rev() {
             let at = self.shape.at(self.next + i as u64);

@@ -47,7 +47,7 @@ impl Shape {
 }
 
 /// Writing side of a ring.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Producer {
     shape: Shape,
     next: u64,
@@ -176,7 +176,7 @@ impl Producer {
 }
 
 /// Reading side of a ring.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Consumer {
     shape: Shape,
     next: u64,
@@ -278,6 +278,15 @@ impl Consumer {
         }
         self.next += n as u64;
         Ok(n)
+    }
+
+    /// True when a unit, or a fault, waits.
+    pub fn peek<M: Mem>(&self, mem: &M) -> bool {
+        let s = &self.shape;
+        if s.register {
+            return self.next != self.ready_to || mem.get_acquire(s.tail) != self.next;
+        }
+        self.next - self.released < s.units as u64 && mem.get_acquire(s.at(self.next) + 1) != 0
     }
 
     /// Gives the polled units back to the producer, lazily.

@@ -1,13 +1,16 @@
 //! What host and NIC have in common: the region, the ledger, and the allocator of one thread.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
+use crate::bell::Bells;
 use crate::buf::RawBuf;
 use crate::config::Config;
 use crate::desc::{Desc, MAX_SEGMENTS, MORE};
 use crate::error::{Error, Fault};
-use crate::layout::{Class, RegionLayout};
+use crate::layout::{self, Class, RegionLayout};
 use crate::ledger::{Ledger, Owner};
+use crate::mem::Mem;
 use crate::raw::Region;
 
 /// Everything the threads of one side share.
@@ -16,12 +19,19 @@ pub(crate) struct Shared {
     pub config: Config,
     pub layout: RegionLayout,
     pub ledger: Ledger,
+    pub bells: Bells,
+    /// Most bytes of a frame that the host sends.
+    pub frame: AtomicU32,
+    /// Features that host and NIC agree on.
+    pub agreed: AtomicU32,
 }
 
 impl Shared {
     pub fn new(region: Region, config: Config, layout: RegionLayout) -> Arc<Shared> {
-        let ledger = Ledger::new(layout.total());
-        Arc::new(Shared { region, config, layout, ledger })
+        let ledger = Ledger::new(layout.total(), config.queues > 1);
+        let bells = Bells::new(config.queues);
+        let frame = AtomicU32::new(config.frame());
+        Arc::new(Shared { region, config, layout, ledger, bells, frame, agreed: AtomicU32::new(0) })
     }
 
     /// Takes up to `scratch.len()` buffers of a class from the pool for `owner` and passes
@@ -124,7 +134,7 @@ impl HostPool {
     }
 }
 
-/// Which queues of a port have been opened; each is opened once.
+/// Which queues of a NIC have been opened; each is opened once.
 pub(crate) struct Opened(Vec<bool>);
 
 impl Opened {
@@ -143,10 +153,6 @@ impl Opened {
                 Ok(id as usize)
             }
         }
-    }
-
-    pub fn count(&self) -> usize {
-        self.0.iter().filter(|open| **open).count()
     }
 }
 
@@ -176,6 +182,66 @@ pub struct Stats {
     pub misuse: u64,
     /// Faults met.
     pub faults: u64,
+    /// Calls that found fewer free buffers than they needed.
+    pub starved: u64,
+    /// Packets dropped: longer than the MTU or than four buffers.
+    pub oversize: u64,
+    /// Resets of the port that the queue has followed.
+    pub resets: u64,
+    /// Times the queue slept (event mode).
+    pub sleeps: u64,
+    /// Times the queue woke the other side.
+    pub wakes: u64,
+    /// Packets that the NIC dropped; on the host's side what the NIC says.
+    pub drops: u64,
+}
+
+impl Stats {
+    /// The counters in the order of the C structure.
+    pub(crate) fn words(&self) -> [u64; 17] {
+        let s = self;
+        [
+            s.tx,
+            s.tx_bytes,
+            s.rx,
+            s.rx_bytes,
+            s.units,
+            s.pool_takes,
+            s.pool_puts,
+            s.posts,
+            s.sweeps,
+            s.misuse,
+            s.faults,
+            s.starved,
+            s.oversize,
+            s.resets,
+            s.sleeps,
+            s.wakes,
+            s.drops,
+        ]
+    }
+}
+
+impl std::ops::AddAssign for Stats {
+    fn add_assign(&mut self, o: Stats) {
+        self.tx += o.tx;
+        self.tx_bytes += o.tx_bytes;
+        self.rx += o.rx;
+        self.rx_bytes += o.rx_bytes;
+        self.units += o.units;
+        self.pool_takes += o.pool_takes;
+        self.pool_puts += o.pool_puts;
+        self.posts += o.posts;
+        self.sweeps += o.sweeps;
+        self.misuse += o.misuse;
+        self.faults += o.faults;
+        self.starved += o.starved;
+        self.oversize += o.oversize;
+        self.resets += o.resets;
+        self.sleeps += o.sleeps;
+        self.wakes += o.wakes;
+        self.drops += o.drops;
+    }
 }
 
 /// Number of buffers at the start of `bufs` that go into the next line (grouped rings: as
@@ -217,26 +283,40 @@ pub(crate) struct Side {
     pub stats: Stats,
     /// Free buffers of the small and large class, the hottest on top.
     stacks: [Vec<u32>; 2],
+    /// Most buffers of a stack. All stacks of both sides together hold at most half of the
+    /// pool, so that none is starved by buffers that lie idle in another.
+    most: [usize; 2],
+    /// This side has asked the others for their stacks.
+    hungry: bool,
     scratch: Box<[u64]>,
 }
 
 impl Side {
     pub fn new(shared: Arc<Shared>, epoch: u32) -> Side {
-        let room = shared.config.stack as usize + 256;
+        let config = &shared.config;
+        let most = [0, 1].map(|class: usize| {
+            let share = shared.layout.spans[class].count() / (4 * config.queues);
+            config.stack.min(share) as usize
+        });
+        let stacks = most.map(|n| Vec::with_capacity(n + 256));
         let scratch = vec![0; 256].into_boxed_slice();
-        Side {
-            shared,
-            epoch,
-            stats: Stats::default(),
-            stacks: [Vec::with_capacity(room), Vec::with_capacity(room)],
-            scratch,
-        }
+        Side { shared, epoch, stats: Stats::default(), stacks, most, hungry: false, scratch }
     }
 
     /// Forgets the stacks; only after the host took their buffers back.
     pub fn forget(&mut self, epoch: u32) {
         self.epoch = epoch;
+        self.hungry = false;
         self.stacks.iter_mut().for_each(Vec::clear);
+    }
+
+    /// As `forget` on the host's own side, whose ledger outlives the reset.
+    pub fn abandon_stacks(&mut self) {
+        let Side { shared, stacks, epoch, .. } = self;
+        for index in stacks.iter_mut().flat_map(|s| s.drain(..)) {
+            shared.ledger.shift(*epoch, index, Owner::Stack, Owner::Away);
+        }
+        self.hungry = false;
     }
 
     pub fn stacked(&self) -> usize {
@@ -255,13 +335,27 @@ impl Side {
     }
 
     /// Allocates up to `out.len()` buffers of one class; small falls back to large.
+    #[inline]
     pub fn alloc(&mut self, hint: usize, out: &mut [RawBuf]) -> usize {
         let class = self.class_for(hint);
         let mut n = self.alloc_class(class, out);
         if class == Class::Small && n < out.len() {
             n += self.alloc_class(Class::Large, &mut out[n..]);
         }
+        if n < out.len() || self.hungry {
+            self.hunger(n < out.len());
+        }
         n
+    }
+
+    /// Counts a shortage and asks the other sides for their stacks, or says that it is over.
+    #[cold]
+    fn hunger(&mut self, short: bool) {
+        self.stats.starved += u64::from(short);
+        if short != self.hungry {
+            self.hungry = short;
+            self.shared.region.put(layout::W_HUNGER, u64::from(short));
+        }
     }
 
     #[inline]
@@ -274,8 +368,11 @@ impl Side {
                 }
                 continue;
             };
-            let ok = self.shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::User);
-            debug_assert!(ok, "a stacked buffer is recorded as stacked");
+            if !self.shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::User) {
+                // Freed twice at the same moment by two threads of the application.
+                self.stats.misuse += 1;
+                continue;
+            }
             out[n] = RawBuf { addr: self.shared.layout.addr(index), index, len: 0, flags: 0 };
             n += 1;
         }
@@ -286,7 +383,8 @@ impl Side {
     #[cold]
     fn refill(&mut self, class: Class, want: usize) -> usize {
         let shared = &self.shared;
-        let bulk = if shared.config.recycle { shared.config.bulk as usize } else { want };
+        let bulk = (shared.config.bulk as usize).min(self.most[class as usize]);
+        let bulk = if shared.config.recycle && bulk > 0 { bulk } else { want };
         let most = bulk.min(self.scratch.len());
         let stack = &mut self.stacks[class as usize];
         let (kept, bad) =
@@ -308,40 +406,42 @@ impl Side {
         }
         if !shared.ledger.shift(self.epoch, index, Owner::User, Owner::Stack) {
             let dropped = shared.ledger.drop_ref(index);
-            self.stats.misuse += u64::from(!dropped);
-            return dropped;
+            // Between the two, another thread may have dropped the reference before the last.
+            if dropped || !shared.ledger.shift(self.epoch, index, Owner::User, Owner::Stack) {
+                self.stats.misuse += u64::from(!dropped);
+                return dropped;
+            }
         }
         let class = if index < shared.layout.spans[1].first() { 0 } else { 1 };
         self.stacks[class].push(index);
-        if shared.config.recycle && self.stacks[class].len() > shared.config.stack as usize {
-            self.spill(class, self.stacks[class].len() / 2);
+        if self.stacks[class].len() > self.most[class] && shared.config.recycle {
+            self.spill(class, self.stacks[class].len() - self.most[class] / 2);
         }
         true
     }
 
-    /// Ends a burst of frees: without recycling everything goes to the pool at once.
+    /// Ends a burst of frees: without recycling, or while somebody starves, everything goes to
+    /// the pool at once.
     #[inline]
     pub fn free_done(&mut self) {
-        if !self.shared.config.recycle {
-            for class in [0, 1] {
-                let n = self.stacks[class].len();
-                if n > 0 {
-                    self.spill(class, n);
-                }
-            }
+        if !self.shared.config.recycle || self.shared.region.get(layout::W_HUNGER) != 0 {
+            self.spill_all();
         }
     }
 
     /// Moves the coldest `n` buffers of a stack to the pool.
     fn spill(&mut self, class: usize, n: usize) {
         let shared = &self.shared;
-        for &index in &self.stacks[class][..n] {
-            shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::Away);
+        let mut addrs = Vec::with_capacity(n);
+        for index in self.stacks[class].drain(..n) {
+            if shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::Away) {
+                addrs.push(shared.layout.addr(index));
+            }
         }
-        let addrs = self.stacks[class][..n].iter().map(|&i| shared.layout.addr(i));
-        shared.layout.pools[class].put(&shared.region, addrs);
-        self.stacks[class].drain(..n);
-        self.stats.pool_puts += n as u64;
+        self.stats.pool_puts += addrs.len() as u64;
+        if !addrs.is_empty() {
+            shared.layout.pools[class].put(&shared.region, addrs.into_iter());
+        }
     }
 
     /// Empties the stacks into the pool.
@@ -354,10 +454,16 @@ impl Side {
         }
     }
 
+    /// Gives the buffer of an accepted descriptor up again, without the pool: the reset that
+    /// follows the fault finds it.
+    pub fn renounce(&mut self, index: u32) {
+        self.shared.ledger.shift(self.epoch, index, Owner::User, Owner::Away);
+    }
+
     /// Validates an incoming descriptor and takes its buffer, unless it is only lent. Returns
     /// the buffer's index.
     #[inline(always)]
-    pub fn accept(&mut self, d: Desc, lent: bool) -> Result<u32, Fault> {
+    pub fn accept(&self, d: Desc, lent: bool) -> Result<u32, Fault> {
         let Some(place) = self.shared.layout.check(d) else {
             return Err(self.shared.layout.why(d));
         };
@@ -369,8 +475,6 @@ impl Side {
                 return Err(Fault::Owner);
             }
         }
-        self.stats.rx += 1;
-        self.stats.rx_bytes += u64::from(d.len());
         Ok(place.index())
     }
 

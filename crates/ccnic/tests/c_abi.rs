@@ -41,6 +41,12 @@ impl Program {
             .find(|d| d.join("libccnic.so").exists())
             .expect("the shared library was built with the tests");
         let out = std::env::temp_dir().join(format!("ccnic-{name}-{}", std::process::id()));
+        // The program looks for the name with the version of the interface.
+        let named = out.with_extension("lib");
+        std::fs::create_dir_all(&named).expect("a directory");
+        let link = named.join("libccnic.so.1");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(lib.join("libccnic.so"), link).expect("a fresh name");
         let built = Command::new("cc")
             .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2"])
             // For instance -fsanitize=address, see docs/ccnic.
@@ -49,7 +55,7 @@ impl Program {
             .arg("-I")
             .arg(here.join("include"))
             .arg(lib.join("libccnic.so"))
-            .arg(format!("-Wl,-rpath,{}", lib.display()))
+            .arg(format!("-Wl,-rpath,{}", named.display()))
             .arg("-o")
             .arg(&out)
             .status()
@@ -67,12 +73,20 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_dir_all(self.0.with_extension("lib"));
     }
 }
 
 #[test]
 fn a_c_program_exchanges_packets() {
     if let Some(program) = Program::build("smoke") {
+        program.run();
+    }
+}
+
+#[test]
+fn a_c_program_that_breaks_the_contract_gets_errors_and_wedges_nothing() {
+    if let Some(program) = Program::build("misuse") {
         program.run();
     }
 }
@@ -110,4 +124,20 @@ fn a_nic_written_in_c_serves_this_process_and_another() {
     }
     drop((queue, port));
     assert!(nic.wait().expect("it ends with its host").success());
+}
+
+/// The shared library carries the name that programs look for, and the pkg-config file's template
+/// has what `make ccnic-install` fills in.
+#[test]
+fn the_library_has_its_name_and_a_pkg_config_file() {
+    let programs = Path::new(env!("CARGO_BIN_EXE_ccnic-nic")).parent().expect("target directory");
+    let lib = [programs.join("deps"), programs.to_path_buf()].into_iter().find(|d| d.join("libccnic.so").exists());
+    let lib = lib.expect("the shared library was built with the tests").join("libccnic.so");
+    let bytes = std::fs::read(lib).expect("readable");
+    let name = b"\0libccnic.so.1\0";
+    assert!(bytes.windows(name.len()).any(|w| w == name), "the soname is in its table of strings");
+    let template = include_str!("../ccnic.pc.in");
+    for line in ["Version: @VERSION@", "prefix=@PREFIX@", "Libs: -L${libdir} -lccnic", "Cflags: -I${includedir}"] {
+        assert!(template.lines().any(|l| l == line), "{line}");
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ccnic::{Buf, Class, Config, Error, HostPort, HostQueue, Layout, NicQueue, RawBuf, Signal};
+use ccnic::{Buf, Class, Config, Error, HostPool, HostPort, HostQueue, Layout, NicQueue, RawBuf, Signal};
 use proptest::prelude::*;
 
 fn variants() -> impl Strategy<Value = Config> {
@@ -78,6 +78,7 @@ fn payload(number: u64, len: usize) -> Vec<u8> {
 }
 
 struct Run {
+    pool: HostPool,
     /// Most bytes of a segment.
     room: usize,
     queue: HostQueue,
@@ -141,11 +142,13 @@ impl Run {
 
 fn open(config: Config) -> (HostPort, ccnic::NicPort, Run) {
     let mut port = HostPort::create_private(config).expect("valid configuration");
+    // Some steps take buffers past the queue.
+    let pool = port.pool().expect("before the queue");
     let queue = port.queue(0).expect("first");
     let mut nic_port = port.local_nic().expect("first");
     let nic = nic_port.queue(0).expect("first");
     let room = port.config().capacity() as usize;
-    let run = Run { room, queue, nic, expected: VecDeque::new(), partial: Vec::new(), number: 0 };
+    let run = Run { pool, room, queue, nic, expected: VecDeque::new(), partial: Vec::new(), number: 0 };
     (port, nic_port, run)
 }
 
@@ -162,9 +165,9 @@ proptest! {
                 Step::Receive(max) => { run.receive(*max); }
                 Step::Borrow(count) => {
                     let mut bufs = vec![RawBuf::default(); *count];
-                    let got = port.pool().take(&mut bufs);
-                    prop_assert_eq!(port.pool().put(&bufs[..got]), got);
-                    prop_assert_eq!(port.pool().put(&bufs[..got]), 0, "a second time they are not the caller's");
+                    let got = run.pool.take(&mut bufs);
+                    prop_assert_eq!(run.pool.put(&bufs[..got]), got);
+                    prop_assert_eq!(run.pool.put(&bufs[..got]), 0, "a second time they are not the caller's");
                 }
             }
         }

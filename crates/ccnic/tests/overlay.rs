@@ -1,10 +1,10 @@
 //! An application behind CC-NIC pings a kernel in another network namespace over a veth pair.
 //! Needs root and `ip`; skipped, with a line on stderr, where either is missing.
 
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use ccnic::{Config, HostPort, HostQueue};
+use ccnic::{Config, Features, HostPort, HostQueue, Offload, Rss};
 
 const MAC: [u8; 6] = [0x02, 0xcc, 0x01, 0, 0, 0x01];
 const OUR_IP: [u8; 4] = [10, 231, 77, 1];
@@ -124,20 +124,141 @@ fn a_kernel_answers_through_an_xdp_socket() {
     }
 }
 
-fn ping_peer(net: &Net, via: &str) {
+/// Sum of a UDP datagram of IPv4 with its pseudo header; zero if the checksum holds.
+fn udp_sum(frame: &[u8]) -> u16 {
+    let udp = &frame[34..14 + usize::from(u16::from_be_bytes([frame[16], frame[17]]))];
+    let pseudo = [&frame[26..34], &[0, 17], &(udp.len() as u16).to_be_bytes()].concat();
+    sum16(&[&pseudo[..], udp, &[0; 2][..udp.len() % 2]].concat())
+}
+
+/// A UDP datagram to a closed port whose checksum is left to the NIC: the kernel answers only
+/// those that it would have delivered.
+fn unfinished_udp(to: [u8; 6]) -> (Offload, Vec<u8>) {
+    let body = b"checksum left out";
+    let len = (8 + body.len()) as u16;
+    let mut f = ethernet(to, 0x0800, &[0x45, 0]);
+    f.extend((20 + len).to_be_bytes());
+    f.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+    f.extend(OUR_IP);
+    f.extend(PEER_IP);
+    let check = sum16(&f[14..34]).to_be_bytes();
+    f[24..26].copy_from_slice(&check);
+    // The field holds the sum of the pseudo header, not its complement.
+    let pseudo = !sum16(&[&f[26..34], &[0, 17], &len.to_be_bytes()].concat());
+    f.extend([40000u16.to_be_bytes(), 9u16.to_be_bytes(), len.to_be_bytes(), pseudo.to_be_bytes()].concat());
+    f.extend(body);
+    (Offload { flags: Offload::NEEDS_CSUM, csum_start: 34, csum_offset: 6, ..Offload::default() }, f)
+}
+
+/// Checksums that one side leaves to the device, in both directions, with and without an
+/// agreement; and received flows on the queue that the table names.
+#[test]
+fn checksums_left_to_the_device_and_the_table_of_queues_are_honoured() {
+    for (offload, via) in [(0, "packet"), (1, "packet"), (1, "xdp")] {
+        let Some(net) = Net::create('o') else {
+            eprintln!("skipped: network namespaces need root and the ip program");
+            return;
+        };
+        let mac = "02:cc:01:00:00:01";
+        assert!(ip(&format!("-n {} neigh add 10.231.77.1 lladdr {mac} dev far", net.ns)));
+        let shown = Command::new("ip").args(["-n", &net.ns, "link", "show", "far"]).output().expect("ip runs");
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        let far = shown.split("link/ether ").nth(1).expect("an address").split(' ').next().expect("one");
+        let bytes: Vec<u8> = far.split(':').map(|b| u8::from_str_radix(b, 16).expect("hexadecimal")).collect();
+        let far: [u8; 6] = bytes.try_into().expect("six");
+
+        let mut port = HostPort::create(Config { queues: 3, offload, mtu: 1514, ..Config::default() }).expect("region");
+        port.set_rss(Rss::new([1; 40], [2; Rss::ENTRIES], Rss::IP)).expect("queue 2 is served");
+        let mut queues: Vec<HostQueue> = (0..3).map(|q| port.queue(q).expect("fresh")).collect();
+        let mut nic = attach(&net, via, &mut port);
+        assert_eq!(port.features().has(Features::CHECKSUM), offload > 0);
+        assert!(!port.features().has(Features::SEGMENT) || via == "packet" && offload > 0);
+
+        // From the kernel; the interface may take a moment to come up.
+        let mut seen = None;
+        for _ in 0..20 {
+            let command = "echo to ccnic > /dev/udp/10.231.77.1/5555";
+            let sent = Command::new("ip").args(["netns", "exec", &net.ns, "bash", "-c", command]).status();
+            assert!(sent.expect("ip runs").success());
+            let until = Instant::now() + Duration::from_millis(200);
+            while seen.is_none() && Instant::now() < until {
+                seen = received(&mut queues, |f| f.len() > 42 && f[23] == 17 && f[36..38] == 5555u16.to_be_bytes());
+            }
+            if seen.is_some() {
+                break;
+            }
+        }
+        let (queue, todo, frame) = seen.expect("the datagram arrives");
+        assert_eq!(queue, 2, "as the table says");
+        match todo {
+            Some(o) => assert!(offload > 0 && via == "packet" && o.flags & Offload::NEEDS_CSUM != 0),
+            // Nobody computed it on the way of a veth pair but the NIC; XDP knows of no checksums.
+            None => assert!(via == "xdp" || udp_sum(&frame) == 0, "the NIC completes it"),
+        }
+
+        // To the kernel.
+        let (todo, frame) = unfinished_udp(far);
+        let mut bufs = Vec::new();
+        queues[0].alloc(&mut bufs, 1, 0);
+        queues[0].write_offload(&mut bufs[0], &todo, &frame);
+        let sent = queues[0].tx(&mut bufs);
+        if offload > 0 {
+            assert_eq!(sent.expect("agreed"), 1);
+            let until = Instant::now() + Duration::from_secs(5);
+            let mut answer = None;
+            while answer.is_none() && Instant::now() < until {
+                answer = received(&mut queues, |f| f.len() > 42 && f[23] == 1 && f[34..36] == [3, 3]);
+            }
+            assert!(answer.is_some(), "port unreachable: its checksum was right ({via})");
+        } else {
+            assert!(sent.is_err(), "not agreed");
+        }
+        drop((queues, port));
+        assert!(nic.wait().expect("the NIC ends with its host").success());
+    }
+}
+
+/// The first wanted frame among what has arrived: its queue, what is left to do, its bytes.
+fn received(queues: &mut [HostQueue], wanted: impl Fn(&[u8]) -> bool) -> Option<(usize, Option<Offload>, Vec<u8>)> {
+    let mut hit = None;
+    for (i, q) in queues.iter_mut().enumerate() {
+        let mut bufs = Vec::new();
+        q.rx(&mut bufs, 32).expect("an honest NIC");
+        for b in &bufs {
+            let todo = q.offload(b, b.len());
+            let mut frame = q.to_vec(b);
+            if b.offloads() {
+                frame.drain(..Offload::BYTES);
+            }
+            if wanted(&frame) {
+                hit.get_or_insert((i, todo, frame));
+            }
+        }
+        q.free(&mut bufs);
+    }
+    hit
+}
+
+/// Starts an overlay for one host and attaches `port` to it.
+fn attach(net: &Net, via: &str, port: &mut HostPort) -> Child {
     let socket = std::env::temp_dir().join(format!("{}.sock", net.ns));
-    let mut nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
+    let nic = Command::new(env!("CARGO_BIN_EXE_ccnic-nic"))
         .args(["--mode", "overlay", "--via", via, "--iface", &net.near, "--hosts", "1", "--socket"])
         .arg(&socket)
         .spawn()
         .expect("the NIC program starts");
-    let mut port = HostPort::create(Config::default()).expect("region");
-    let mut queue = port.queue(0).expect("first");
     let deadline = Instant::now() + Duration::from_secs(10);
     while port.connect(&socket).is_err() {
         assert!(Instant::now() < deadline, "the NIC does not listen");
         std::thread::yield_now();
     }
+    nic
+}
+
+fn ping_peer(net: &Net, via: &str) {
+    let mut port = HostPort::create(Config::default()).expect("region");
+    let mut queue = port.queue(0).expect("first");
+    let mut nic = attach(net, via, &mut port);
 
     // The interface may take a moment to come up, so ask more than once.
     let mut peer = None;

@@ -1,10 +1,14 @@
-//! A NIC as a process of its own: waits for hosts on a Unix socket and serves one at a time.
+//! A NIC as a process of its own: waits for hosts on a Unix socket and serves each in a thread.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ccnic::overlay::{Overlay, Via};
-use ccnic::{Error, NicPort, NicServer};
+use ccnic::{Caller, Error, NicPort, NicQueue, NicServer, Offer, Stats};
 use clap::{Parser, ValueEnum};
 
 /// Serve CC-NIC queues to host processes.
@@ -14,6 +18,9 @@ struct Args {
     /// Unix socket to listen on.
     #[arg(long)]
     socket: std::path::PathBuf,
+    /// Print the counters of the NIC that listens on the socket, and end.
+    #[arg(long)]
+    stats: bool,
     /// What happens to packets.
     #[arg(long, value_enum, default_value = "loopback")]
     mode: Mode,
@@ -23,12 +30,21 @@ struct Args {
     /// How the overlay mode exchanges frames with the interface.
     #[arg(long, value_enum, default_value = "packet")]
     via: Way,
-    /// CPU to run on.
+    /// CPU that the hosts' threads run on.
     #[arg(long)]
     cpu: Option<usize>,
-    /// Exit after this many hosts (0: serve for ever).
+    /// Exit after this many hosts were served (0: serve for ever).
     #[arg(long, default_value_t = 0)]
     hosts: u64,
+    /// Hosts served at the same time.
+    #[arg(long, default_value_t = 16)]
+    at_once: usize,
+    /// Largest region of a host that is mapped, in MiB.
+    #[arg(long, default_value_t = 1024)]
+    max_region: usize,
+    /// Serve hosts of this user, too, beside one's own and root (may be repeated).
+    #[arg(long)]
+    allow_user: Vec<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,9 +63,19 @@ enum Way {
     Xdp,
 }
 
+impl Way {
+    fn via(self) -> Via {
+        match self {
+            Way::Packet => Via::Packet,
+            Way::Xdp => Via::Xdp,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
+    let done = if args.stats { ccnic::read_stats(&args.socket).map(|s| print!("{s}")) } else { run(args) };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("ccnic-nic: {e}");
@@ -58,41 +84,159 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), Error> {
-    if let Some(cpu) = args.cpu {
-        ccnic::pin_to_cpu(cpu)?;
+/// The counters of a host: its own, and what the overlay dropped.
+#[derive(Clone, Copy, Default)]
+struct Counters {
+    stats: Stats,
+    rx_drops: u64,
+    tx_drops: u64,
+}
+
+/// The counters of all hosts; those that are gone are added up under number 0.
+#[derive(Default)]
+struct Board {
+    hosts: BTreeMap<u64, Counters>,
+    refused: u64,
+}
+
+type Shared = Arc<Mutex<Board>>;
+
+fn lock(board: &Shared) -> std::sync::MutexGuard<'_, Board> {
+    board.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Board {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "hosts {}", self.hosts.keys().filter(|k| **k > 0).count());
+        let _ = writeln!(out, "refused {}", self.refused);
+        for (id, c) in &self.hosts {
+            let s = &c.stats;
+            let name = if *id == 0 { "gone".into() } else { format!("host{id}") };
+            for (key, value) in [
+                ("tx", s.tx),
+                ("tx_bytes", s.tx_bytes),
+                ("rx", s.rx),
+                ("rx_bytes", s.rx_bytes),
+                ("faults", s.faults),
+                ("resets", s.resets),
+                ("misuse", s.misuse),
+                ("starved", s.starved),
+                ("oversize", s.oversize),
+                ("drops", s.drops),
+                ("sleeps", s.sleeps),
+                ("wakes", s.wakes),
+                ("overlay_rx_drops", c.rx_drops),
+                ("overlay_tx_drops", c.tx_drops),
+            ] {
+                let _ = writeln!(out, "{name}.{key} {value}");
+            }
+        }
+        out
     }
-    let server = NicServer::bind(&args.socket)?;
+}
+
+fn run(args: Args) -> Result<(), Error> {
+    let mut server = NicServer::bind(&args.socket)?;
+    server.set_limit(args.max_region << 20);
+    args.allow_user.iter().for_each(|&uid| server.allow_user(uid));
+    if args.mode == Mode::Overlay {
+        server.set_features(Overlay::features(args.via.via()));
+    }
+    let board = Shared::default();
+    let args = Arc::new(args);
+    let mut workers = Vec::new();
     let mut served = 0;
     while args.hosts == 0 || served < args.hosts {
-        match server.accept() {
-            Ok(port) => serve(args, port)?,
+        let offer = match server.next() {
+            Ok(Caller::Host(offer)) => offer,
+            Ok(Caller::Stats(reply)) => {
+                // Whoever asked may be gone.
+                let _ = reply.send(&lock(&board).text());
+                continue;
+            }
             // One bad host must not end the service for the next.
-            Err(e) => eprintln!("ccnic-nic: {e}"),
+            Err(e) => {
+                lock(&board).refused += 1;
+                eprintln!("ccnic-nic: {e}");
+                continue;
+            }
+        };
+        workers.retain(|w: &std::thread::JoinHandle<()>| !w.is_finished());
+        if workers.len() >= args.at_once {
+            let e = Error::Peer(format!("the NIC serves {} hosts already (--at-once)", workers.len()));
+            offer.refuse(&e);
+            lock(&board).refused += 1;
+            eprintln!("ccnic-nic: {e}");
+            continue;
         }
         served += 1;
+        let (args, board) = (args.clone(), board.clone());
+        let worker = std::thread::Builder::new().name(format!("host{served}"));
+        workers.push(worker.spawn(move || work(&args, &board, served, *offer))?);
+    }
+    drop(server);
+    for w in workers {
+        // A panic was printed by the thread itself.
+        let _ = w.join();
     }
     Ok(())
 }
 
-fn serve(args: &Args, mut port: NicPort) -> Result<(), Error> {
+/// One host, from its offer to its end.
+fn work(args: &Args, board: &Shared, id: u64, offer: Offer) {
+    lock(board).hosts.insert(id, Counters::default());
+    let outcome = args.cpu.map_or(Ok(()), ccnic::pin_to_cpu).and_then(|()| serve(args, board, id, offer));
+    if let Err(e) = outcome {
+        lock(board).refused += 1;
+        eprintln!("ccnic-nic: {e}");
+    }
+    let mut all = lock(board);
+    if let Some(last) = all.hosts.remove(&id) {
+        let gone = all.hosts.entry(0).or_default();
+        gone.stats += last.stats;
+        gone.rx_drops += last.rx_drops;
+        gone.tx_drops += last.tx_drops;
+    }
+}
+
+fn serve(args: &Args, board: &Shared, id: u64, offer: Offer) -> Result<(), Error> {
+    let mut overlay = match (args.mode, &args.iface) {
+        (Mode::Overlay, Some(iface)) => match Overlay::open(iface, args.via.via()) {
+            Ok(overlay) => Some(overlay),
+            Err(e) => {
+                offer.refuse(&e);
+                return Err(e);
+            }
+        },
+        _ => None,
+    };
+    let mut port: NicPort = offer.accept()?;
     let stop = AtomicBool::new(false);
     let mut queues = Vec::new();
-    for id in 0..port.config().served() {
-        queues.push(port.queue(id)?);
+    for q in 0..port.config().served() {
+        queues.push(port.queue(q)?);
     }
-    match (args.mode, &args.iface) {
-        (Mode::Overlay, Some(iface)) => {
-            let via = match args.via {
-                Way::Packet => Via::Packet,
-                Way::Xdp => Via::Xdp,
-            };
-            let mut overlay = Overlay::open(iface, via)?;
-            overlay.serve(&port, &mut queues, &stop)
+    let mut next = Instant::now();
+    let mut publish = |overlay: Option<&Overlay>, queues: &[NicQueue], now: bool| {
+        if !now && Instant::now() < next {
+            return;
         }
-        _ => {
-            port.serve_loopback(&mut queues, &stop);
+        next = Instant::now() + Duration::from_millis(50);
+        let mut c = Counters::default();
+        queues.iter().for_each(|q| c.stats += q.stats());
+        if let Some(o) = overlay {
+            (c.rx_drops, c.tx_drops) = (o.rx_drops, o.tx_drops);
+        }
+        lock(board).hosts.insert(id, c);
+    };
+    let outcome = match &mut overlay {
+        Some(o) => o.serve_with(&port, &mut queues, &stop, |o, queues| publish(Some(o), queues, false)),
+        None => {
+            port.serve_loopback_with(&mut queues, &stop, |queues| publish(None, queues, false));
             Ok(())
         }
-    }
+    };
+    publish(overlay.as_ref(), &queues, true);
+    outcome
 }

@@ -12,13 +12,17 @@ use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::buf::RawBuf;
 use crate::config::Config;
 use crate::error::Error;
 use crate::host::HostPort;
+use crate::offload::Offload;
 use crate::queue::HostQueue;
-use crate::side::{HostPool, Stats};
+use crate::rss::Rss;
+use crate::side::HostPool;
+use nic::give;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -27,14 +31,42 @@ thread_local! {
 /// `ccnic_port`.
 pub struct CPort {
     port: HostPort,
+    notice: Option<CString>,
     nic: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
 }
 
-/// `ccnic_config`: the message form of [`Config`], one word per field.
+/// `ccnic_config`: its size in bytes, and the message form of [`Config`], one word per field.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CConfig {
+    struct_size: u32,
     words: [u32; Config::WORDS],
+}
+
+impl CConfig {
+    /// Reads as much as the caller's version of the structure has.
+    unsafe fn read(config: *const CConfig) -> Result<Config, Error> {
+        // SAFETY: the first word of a valid `ccnic_config` is its size.
+        let size = unsafe { (&raw const (*config).struct_size).read() };
+        if !(8..=4096).contains(&size) || size % 4 != 0 {
+            return Err(Error::Config(format!(
+                "struct_size = {size} is not that of a ccnic_config; call ccnic_config_init first"
+            )));
+        }
+        // SAFETY: the structure has `size` bytes, by its own word.
+        let words = unsafe { std::slice::from_raw_parts(config.cast::<u32>().add(1), size as usize / 4 - 1) };
+        Config::from_words(words)
+    }
+}
+
+/// Copies a structure of words to a caller whose version of it may be shorter or longer.
+unsafe fn copy_out(words: &[u64], to: *mut u64, size: usize) {
+    let n = (size / 8).min(words.len());
+    // SAFETY: the caller has `size` bytes there.
+    unsafe {
+        std::ptr::copy_nonoverlapping(words.as_ptr(), to, n);
+        std::ptr::write_bytes(to.add(n), 0, size / 8 - n);
+    }
 }
 
 fn code(e: &Error) -> c_int {
@@ -91,13 +123,19 @@ pub extern "C" fn ccnic_last_error() -> *const c_char {
 
 /// See `ccnic.h`.
 #[no_mangle]
-pub unsafe extern "C" fn ccnic_config_init(config: *mut CConfig, unoptimised: c_int) {
-    if config.is_null() {
+pub unsafe extern "C" fn ccnic_config_init_sized(config: *mut CConfig, struct_size: u32, unoptimised: c_int) {
+    if config.is_null() || struct_size < 4 {
         return;
     }
     let c = if unoptimised != 0 { Config::unoptimised() } else { Config::default() };
-    // SAFETY: a valid `ccnic_config` to fill.
-    unsafe { config.write(CConfig { words: c.to_words() }) };
+    let n = (struct_size as usize / 4 - 1).min(Config::WORDS);
+    // SAFETY: a `ccnic_config` of `struct_size` bytes to fill.
+    unsafe {
+        let to = config.cast::<u32>();
+        to.write_bytes(0, struct_size as usize / 4);
+        to.write(struct_size);
+        std::ptr::copy_nonoverlapping(c.to_words().as_ptr(), to.add(1), n);
+    }
 }
 
 /// See `ccnic.h`.
@@ -107,14 +145,97 @@ pub unsafe extern "C" fn ccnic_port_create(config: *const CConfig, out: *mut *mu
         return null();
     }
     // SAFETY: a valid `ccnic_config`.
-    let words = unsafe { (*config).words };
-    match Config::from_words(&words).and_then(HostPort::create) {
+    match unsafe { CConfig::read(config) }.and_then(HostPort::create) {
         Ok(port) => {
+            let notice = port.notice().and_then(|n| CString::new(n).ok());
             // SAFETY: a valid place for a pointer.
-            unsafe { out.write(Box::into_raw(Box::new(CPort { port, nic: None }))) };
+            unsafe { out.write(Box::into_raw(Box::new(CPort { port, notice, nic: None }))) };
             0
         }
         Err(e) => code(&e),
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_notice(port: *const CPort) -> *const c_char {
+    if port.is_null() {
+        return std::ptr::null();
+    }
+    // SAFETY: a live port.
+    unsafe { &*port }.notice.as_ref().map_or(std::ptr::null(), |n| n.as_ptr())
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_features(port: *const CPort) -> u32 {
+    if port.is_null() {
+        return 0;
+    }
+    // SAFETY: a live port.
+    unsafe { &*port }.port.features().0
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_set_rss(port: *mut CPort, rss: *const CRss) -> c_int {
+    if port.is_null() || rss.is_null() {
+        return null();
+    }
+    // SAFETY: a live port, and a structure to read.
+    let (port, rss) = unsafe { (&mut *port, *rss) };
+    done(port.port.set_rss(Rss::new(rss.key, rss.table, rss.fields)))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_port_set_mtu(port: *mut CPort, mtu: u32) -> c_int {
+    if port.is_null() {
+        return null();
+    }
+    // SAFETY: a live port.
+    done(unsafe { &mut *port }.port.set_mtu(mtu))
+}
+
+/// `ccnic_rss`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CRss {
+    key: [u8; 40],
+    table: [u8; Rss::ENTRIES],
+    fields: u32,
+}
+
+/// `ccnic_offload`.
+#[repr(C)]
+pub struct COffload {
+    flags: u8,
+    gso_type: u8,
+    hdr_len: u16,
+    gso_size: u16,
+    csum_start: u16,
+    csum_offset: u16,
+    zero: u16,
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_offload_parse(bytes: *const c_void, frame: u32, out: *mut COffload) -> c_int {
+    if bytes.is_null() || out.is_null() {
+        return null();
+    }
+    let mut copy = [0u8; Offload::BYTES];
+    // SAFETY: as many bytes to read as the structure has; a peer may write them meanwhile, so
+    // they are copied before they are looked at.
+    unsafe { std::ptr::copy(bytes.cast::<u8>(), copy.as_mut_ptr(), copy.len()) };
+    match Offload::parse(&copy, frame as usize) {
+        Ok(o) => {
+            let Offload { flags, gso_type, hdr_len, gso_size, csum_start, csum_offset } = o;
+            // SAFETY: a valid place for the structure.
+            unsafe { out.write(COffload { flags, gso_type, hdr_len, gso_size, csum_start, csum_offset, zero: 0 }) };
+            0
+        }
+        Err(fault) => code(&Error::Fault(fault)),
     }
 }
 
@@ -206,8 +327,7 @@ pub unsafe extern "C" fn ccnic_pool_open(port: *mut CPort, out: *mut *mut HostPo
         return null();
     }
     // SAFETY: a live port, and a valid place for a pointer.
-    unsafe { out.write(Box::into_raw(Box::new((*port).port.pool()))) };
-    0
+    unsafe { give((*port).port.pool(), out) }
 }
 
 /// See `ccnic.h`.
@@ -289,6 +409,17 @@ pub unsafe extern "C" fn ccnic_port_peer_alive(port: *const CPort) -> c_int {
 pub unsafe extern "C" fn ccnic_port_recover(port: *mut CPort, queues: *const *mut HostQueue, n: u32) -> c_int {
     if port.is_null() || (queues.is_null() && n > 0) {
         return null();
+    }
+    // SAFETY: `n` pointers, which are only compared here: two references to one queue must not be.
+    let pointers = unsafe {
+        if n == 0 {
+            &[][..]
+        } else {
+            std::slice::from_raw_parts(queues, n as usize)
+        }
+    };
+    if (1..pointers.len()).any(|i| pointers[..i].contains(&pointers[i])) {
+        return code(&Error::Usage("recover was given the same queue twice"));
     }
     let mut open = Vec::with_capacity(n as usize);
     for i in 0..n as usize {
@@ -433,9 +564,20 @@ pub unsafe extern "C" fn ccnic_base(queue: *const HostQueue) -> *mut c_void {
 
 /// See `ccnic.h`.
 #[no_mangle]
-pub unsafe extern "C" fn ccnic_queue_stats(queue: *const HostQueue, out: *mut Stats) {
+pub unsafe extern "C" fn ccnic_wait(queue: *mut HostQueue, timeout_us: u32) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread.
+    let waited = unsafe { &mut *queue }.wait(Duration::from_micros(timeout_us.into()));
+    count(waited.map(usize::from))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_queue_stats_sized(queue: *const HostQueue, out: *mut u64, size: usize) {
     if !queue.is_null() && !out.is_null() {
-        // SAFETY: a live queue, and a valid place for the counters.
-        unsafe { out.write((*queue).stats()) };
+        // SAFETY: a live queue, and `size` bytes for the counters.
+        unsafe { copy_out(&(*queue).stats().words(), out, size) };
     }
 }

@@ -2,16 +2,15 @@
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 
-use super::{code, count, null, slice, slice_mut, CPort};
+use super::{code, copy_out, count, done, null, slice, slice_mut, CPort};
 use crate::buf::RawBuf;
-use crate::channel::NicServer;
 use crate::desc::MAX_SEGMENTS;
 use crate::error::Error;
 use crate::nic::{NicPort, NicQueue};
-use crate::side::Stats;
+use crate::server::NicServer;
 
 /// Hands a fresh object to C, or reports why there is none.
-unsafe fn give<T>(result: Result<T, Error>, out: *mut *mut T) -> c_int {
+pub(super) unsafe fn give<T>(result: Result<T, Error>, out: *mut *mut T) -> c_int {
     match result {
         Ok(value) => {
             // SAFETY: the caller checked that `out` is a place for a pointer.
@@ -205,9 +204,58 @@ pub unsafe extern "C" fn ccnic_nic_base(queue: *const NicQueue) -> *mut c_void {
 
 /// See `ccnic.h`.
 #[no_mangle]
-pub unsafe extern "C" fn ccnic_nic_queue_stats(queue: *const NicQueue, out: *mut Stats) {
+pub unsafe extern "C" fn ccnic_nic_wait(queue: *mut NicQueue) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread.
+    done(unsafe { &mut *queue }.wait())
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_features(nic: *const NicPort) -> u32 {
+    if nic.is_null() {
+        return 0;
+    }
+    // SAFETY: a live NIC.
+    unsafe { &*nic }.features().0
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_rss_queue(nic: *const NicPort, frame: *const c_void, len: u32) -> u32 {
+    if nic.is_null() || frame.is_null() {
+        return 0;
+    }
+    // SAFETY: a live NIC, and `len` bytes of a frame.
+    let (nic, frame) = unsafe { (&*nic, std::slice::from_raw_parts(frame.cast::<u8>(), len as usize)) };
+    nic.rss().queue(frame, nic.config().served()).0
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_server_allow_user(server: *mut NicServer, uid: u32) {
+    if !server.is_null() {
+        // SAFETY: a live server.
+        unsafe { &mut *server }.allow_user(uid);
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_server_set_limit(server: *mut NicServer, bytes: u64) {
+    if !server.is_null() {
+        // SAFETY: a live server.
+        unsafe { &mut *server }.set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_nic_queue_stats_sized(queue: *const NicQueue, out: *mut u64, size: usize) {
     if !queue.is_null() && !out.is_null() {
-        // SAFETY: a live queue, and a valid place for the counters.
-        unsafe { out.write((*queue).stats()) };
+        // SAFETY: a live queue, and `size` bytes for the counters.
+        unsafe { copy_out(&(*queue).stats().words(), out, size) };
     }
 }

@@ -3,21 +3,22 @@
 //! Packets that the host sends leave through the interface, and frames that arrive on it are
 //! delivered to the host. Frames are exchanged with the kernel over rings in shared memory, of
 //! a packet socket (TPACKET_V3) or of an AF_XDP socket; RX needs no system call, TX one per
-//! burst. The kernel may deliver frames with checksums left to the device; switch TX checksum
-//! offload off on the peer (`ethtool -K IFACE tx off`) if the application verifies them.
+//! burst. A checksum that the kernel left to the device is passed on as an [`Offload`] to a host
+//! that agreed to that, and completed here for one that did not.
 
 mod packet;
 mod xdp;
 
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Error;
-use crate::nic::{NicPort, NicQueue};
+use crate::handshake::Features;
+use crate::nic::{Idle, Next, NicPort, NicQueue};
+use crate::offload::Offload;
 use crate::raw::Region;
 
 const BURST: usize = 64;
-/// Idle rounds between looks at the stop flag and the host's socket.
-const IDLE: u32 = 1024;
 
 /// The way frames take between an interface and this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +30,22 @@ pub enum Via {
     Xdp,
 }
 
+/// Takes a frame: a span of a region, and what the kernel left undone.
+type Take<'a> = dyn FnMut(&Region, usize, usize, Option<Offload>) + 'a;
+
 /// Exchange of whole frames with the kernel.
 trait Frames {
+    /// What the kernel can do for a frame.
+    fn features(&self) -> Features;
     /// Queues a frame; returns how many frames were found lost: this one or an earlier one.
-    fn put(&mut self, bytes: &[u8]) -> u64;
+    fn put(&mut self, offload: &Offload, bytes: &[u8]) -> u64;
     /// Sends what is queued.
     fn send(&mut self);
     /// Passes on the frames that have arrived, as spans of a region that are valid during the
-    /// call; false if there were none.
-    fn receive(&mut self, take: &mut dyn FnMut(&Region, usize, usize)) -> bool;
+    /// call, with what the kernel left undone; false if there were none.
+    fn receive(&mut self, take: &mut Take<'_>) -> bool;
+    /// Readable when frames have arrived.
+    fn fd(&self) -> BorrowedFd<'_>;
 }
 
 /// An interface, with the counters of what could not be passed on.
@@ -62,49 +70,76 @@ impl Overlay {
         Ok(Overlay { frames, rx_drops: 0, tx_drops: 0 })
     }
 
+    /// What a NIC over this kind of socket can agree to.
+    pub fn features(via: Via) -> Features {
+        match via {
+            Via::Packet => Features::ALL,
+            Via::Xdp => Features(Features::ALL.0 & !(Features::SEGMENT.0 | Features::MERGED.0)),
+        }
+    }
+
     /// Bridges `queues` and the interface until `stop` is set or the host is gone. Frames
-    /// from the interface are spread over the queues by their addresses and ports.
+    /// from the interface are spread over the queues as the host's [`Rss`](crate::Rss) says.
     pub fn serve(&mut self, port: &NicPort, queues: &mut [NicQueue], stop: &AtomicBool) -> Result<(), Error> {
-        let mut idle = 0;
+        self.serve_with(port, queues, stop, |_, _| {})
+    }
+
+    /// As [`serve`](Self::serve); `watch` sees the counters now and then.
+    pub fn serve_with(
+        &mut self,
+        port: &NicPort,
+        queues: &mut [NicQueue],
+        stop: &AtomicBool,
+        mut watch: impl FnMut(&Overlay, &[NicQueue]),
+    ) -> Result<(), Error> {
+        let mut idle = Idle::new(port.config().poll_us);
         loop {
-            let moved = self.round(queues)?;
-            idle = if moved { 0 } else { idle + 1 };
-            if idle % IDLE == IDLE - 1 {
-                if stop.load(Ordering::Relaxed) || !port.host_alive() {
-                    return Ok(());
+            let moved = self.round(port, queues)?;
+            match idle.after(moved) {
+                Next::Go => {}
+                Next::Look | Next::Sleep if stop.load(Ordering::Relaxed) || !port.host_alive() => return Ok(()),
+                Next::Look => watch(self, queues),
+                Next::Sleep => {
+                    watch(self, queues);
+                    NicQueue::sleep(queues, Some(self.frames.fd()))?;
                 }
-                std::thread::yield_now();
             }
         }
     }
 
     /// One pass in both directions; true if anything moved.
-    fn round(&mut self, queues: &mut [NicQueue]) -> Result<bool, Error> {
+    fn round(&mut self, port: &NicPort, queues: &mut [NicQueue]) -> Result<bool, Error> {
         let mut moved = false;
         for q in queues.iter_mut() {
-            match self.send(q) {
+            match self.send(q, port.config().frame() as usize) {
                 Ok(n) => moved |= n > 0,
                 // Only the host can clear a fault, which is counted and signalled already.
                 Err(Error::Fault(_)) => {}
                 Err(e) => return Err(e),
             }
         }
-        Ok(moved | self.receive(queues))
+        Ok(moved | self.receive(port, queues))
     }
 
     /// Host to interface.
-    fn send(&mut self, q: &mut NicQueue) -> Result<usize, Error> {
+    fn send(&mut self, q: &mut NicQueue, mtu: usize) -> Result<usize, Error> {
         let mut bufs = Vec::with_capacity(BURST);
         let n = q.tx_poll(&mut bufs, BURST)?;
         if n == 0 {
             return Ok(0);
         }
         let mut bytes = Vec::new();
+        let mut marked = false;
         for b in &bufs {
+            // What is checked is a copy that the host cannot change any more.
+            marked |= b.offloads();
             q.read(b, &mut bytes);
             if !b.more() {
-                self.tx_drops += self.frames.put(&bytes);
+                let lost = self.transmit(marked, &mut bytes, mtu);
+                self.tx_drops += lost;
+                q.note_drops(lost);
                 bytes.clear();
+                marked = false;
             }
         }
         q.tx_done();
@@ -113,11 +148,34 @@ impl Overlay {
         Ok(n)
     }
 
+    /// Sends one packet; returns the number lost.
+    fn transmit(&mut self, marked: bool, bytes: &mut [u8], mtu: usize) -> u64 {
+        let (mut offload, frame) = match bytes.split_first_chunk_mut::<{ Offload::BYTES }>() {
+            Some((head, frame)) if marked => match Offload::parse(head, frame.len()) {
+                Ok(o) => (o, frame),
+                Err(_) => return 1,
+            },
+            _ => (Offload::default(), bytes),
+        };
+        if marked && frame.is_empty() || offload.wire(frame.len()) > mtu {
+            return 1;
+        }
+        let able = self.frames.features();
+        if offload.segments() && !able.has(Features::SEGMENT) {
+            return 1;
+        }
+        if !able.has(Features::CHECKSUM) {
+            offload.complete(frame);
+            offload = Offload::default();
+        }
+        self.frames.put(&offload, frame)
+    }
+
     /// Interface to host.
-    fn receive(&mut self, queues: &mut [NicQueue]) -> bool {
+    fn receive(&mut self, port: &NicPort, queues: &mut [NicQueue]) -> bool {
         let Overlay { frames, rx_drops, .. } = self;
-        let moved = frames.receive(&mut |from, at, len| {
-            if !deliver(queues, from, at, len) {
+        let moved = frames.receive(&mut |from, at, len, offload| {
+            if !deliver(port, queues, from, (at, len), offload) {
                 *rx_drops += 1;
             }
         });
@@ -132,20 +190,59 @@ impl Overlay {
 }
 
 /// Copies a frame into buffers of the queue that its flow belongs to.
-fn deliver(queues: &mut [NicQueue], from: &Region, at: usize, len: usize) -> bool {
-    // Source and destination of IPv4 and the ports behind it; summed, so that both
-    // directions of a flow meet on one queue.
-    let mut flow = [0u8; 12];
-    if len >= 38 {
-        from.copy_out(at + 26, &mut flow);
-    }
-    let half = |i: usize| u64::from(u32::from_be_bytes([flow[i], flow[i + 1], flow[i + 2], flow[i + 3]]));
-    let ports = u64::from(u16::from_be_bytes([flow[8], flow[9]])) + u64::from(u16::from_be_bytes([flow[10], flow[11]]));
-    let pick = (half(0) + half(4) + ports) % queues.len() as u64;
+fn deliver(
+    port: &NicPort,
+    queues: &mut [NicQueue],
+    from: &Region,
+    (at, len): (usize, usize),
+    offload: Option<Offload>,
+) -> bool {
+    let mut head = [0u8; 96];
+    let head = &mut head[..len.min(96)];
+    from.copy_out(at, head);
+    let (pick, _) = port.rss().queue(head, queues.len() as u32);
     let q = &mut queues[pick as usize];
+    let delivered = deliver_to(port, q, from, (at, len), offload);
+    q.note_drops(u64::from(!delivered));
+    delivered
+}
+
+fn deliver_to(
+    port: &NicPort,
+    q: &mut NicQueue,
+    from: &Region,
+    (at, len): (usize, usize),
+    offload: Option<Offload>,
+) -> bool {
+    let todo = offload.unwrap_or_default();
+    if todo.wire(len) > port.config().frame() as usize {
+        return false;
+    }
+    let wanted = if todo.segments() { Features::MERGED } else { Features::CHECKSUM };
+    if offload.is_some() && port.features().has(wanted) {
+        let Ok(Some(mut packet)) = q.alloc_packet(Offload::BYTES + len) else {
+            return false;
+        };
+        let mut whole = vec![0; Offload::BYTES + len];
+        whole[..Offload::BYTES].copy_from_slice(&todo.to_bytes());
+        from.copy_out(at, &mut whole[Offload::BYTES..]);
+        q.write_packet(&packet, &whole);
+        packet[0].mark_offload();
+        return q.rx_post(&mut packet).is_ok();
+    }
+    if todo.segments() {
+        return false;
+    }
     let Ok(Some(mut packet)) = q.alloc_packet(len) else {
         return false;
     };
-    q.write_packet_from(&packet, from, at);
+    if todo.flags & Offload::NEEDS_CSUM != 0 {
+        let mut frame = vec![0; len];
+        from.copy_out(at, &mut frame);
+        todo.complete(&mut frame);
+        q.write_packet(&packet, &frame);
+    } else {
+        q.write_packet_from(&packet, from, at);
+    }
     q.rx_post(&mut packet).is_ok()
 }

@@ -2,9 +2,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::Frames;
+use super::{Frames, Take};
 use crate::error::Error;
+use crate::handshake::Features;
 use crate::mem::Mem;
+use crate::offload::Offload;
 use crate::raw::{sys, Region};
 
 const BLOCK: usize = 1 << 18;
@@ -13,6 +15,11 @@ const FRAME: usize = 1 << 14;
 const FRAMES: usize = BLOCK / FRAME * BLOCKS;
 /// Payload offset in a TX frame: the aligned size of `tpacket3_hdr`.
 const TX_DATA: usize = 48;
+
+/// Bytes of the `virtio_net_hdr` in front of each frame (PACKET_VNET_HDR).
+const HEADER: usize = 10;
+/// Bit of `gso_type` that says no more than that congestion may be marked.
+const GSO_ECN: u8 = 0x80;
 
 pub(super) struct PacketSocket {
     rings: Region,
@@ -25,6 +32,8 @@ impl PacketSocket {
         let fd = sys::packet_socket(index)?;
         let version = libc::tpacket_versions::TPACKET_V3 as i32;
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+        const PACKET_VNET_HDR: i32 = 15;
+        sys::set_option(fd.as_fd(), libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
         let mut request = libc::tpacket_req3 {
             tp_block_size: BLOCK as u32,
             tp_block_nr: BLOCKS as u32,
@@ -40,25 +49,38 @@ impl PacketSocket {
         let rings = Region::map(fd, 2 * BLOCK * BLOCKS)?;
         Ok(PacketSocket { rings, block: 0, frame: 0 })
     }
+}
+
+/// What the kernel says in front of a frame; none if it says nothing.
+fn left_undone(bytes: &[u8; HEADER], frame: usize) -> Option<Offload> {
+    let mut whole = [0; Offload::BYTES];
+    whole[..HEADER].copy_from_slice(bytes);
+    whole[1] &= !GSO_ECN;
+    Offload::parse(&whole, frame).ok().filter(|o| *o != Offload::default())
+}
+
+impl Frames for PacketSocket {
+    fn features(&self) -> Features {
+        Features::ALL
+    }
 
     fn fd(&self) -> BorrowedFd<'_> {
         self.rings.fd().expect("a mapped region has a descriptor")
     }
-}
 
-impl Frames for PacketSocket {
-    fn put(&mut self, bytes: &[u8]) -> u64 {
+    fn put(&mut self, offload: &Offload, bytes: &[u8]) -> u64 {
         const SEND_REQUEST: u64 = 1;
         const SENDING: u64 = 2;
         let at = BLOCK * BLOCKS + self.frame * FRAME;
         let status = at / 8 + 2;
         let now = self.rings.get_acquire(status) >> 32;
-        if bytes.len() > FRAME - TX_DATA || now & (SEND_REQUEST | SENDING) != 0 {
+        if bytes.len() > FRAME - TX_DATA - HEADER || now & (SEND_REQUEST | SENDING) != 0 {
             return 1;
         }
-        self.rings.copy_in(at + TX_DATA, bytes);
+        self.rings.copy_in(at + TX_DATA, &offload.to_bytes()[..HEADER]);
+        self.rings.copy_in(at + TX_DATA + HEADER, bytes);
         self.rings.put(at / 8, 0);
-        self.rings.put_release(status, bytes.len() as u64 | SEND_REQUEST << 32);
+        self.rings.put_release(status, (HEADER + bytes.len()) as u64 | SEND_REQUEST << 32);
         self.frame = (self.frame + 1) % FRAMES;
         // A status left over: the kernel refused what was here before.
         u64::from(now != 0)
@@ -73,7 +95,7 @@ impl Frames for PacketSocket {
     }
 
     /// One block of frames, if the kernel has filled one.
-    fn receive(&mut self, take: &mut dyn FnMut(&Region, usize, usize)) -> bool {
+    fn receive(&mut self, take: &mut Take<'_>) -> bool {
         const USER: u64 = 1;
         let block = self.block * BLOCK;
         let word = self.rings.get_acquire(block / 8 + 1);
@@ -87,7 +109,9 @@ impl Frames for PacketSocket {
             let header = (block + at) / 8;
             let len = (self.rings.get(header + 1) >> 32) as usize;
             let data = block + at + (self.rings.get(header + 3) & 0xffff) as usize;
-            take(&self.rings, data, len);
+            let mut todo = [0; HEADER];
+            self.rings.copy_out(data - HEADER, &mut todo);
+            take(&self.rings, data, len, left_undone(&todo, len));
             at += (self.rings.get(header) & 0xffff_ffff) as usize;
         }
         self.rings.put_release(block / 8 + 1, 0);

@@ -1,11 +1,13 @@
 //! An AF_XDP socket: frames of the interface's first queue go past the kernel's network stack,
 //! by copy or, where the interface's driver can, in place.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::Frames;
+use super::{Frames, Take};
 use crate::error::Error;
+use crate::handshake::Features;
 use crate::mem::Mem;
+use crate::offload::Offload;
 use crate::raw::{sys, xdp, Region};
 
 const FRAME: usize = 4096;
@@ -115,7 +117,15 @@ impl XdpSocket {
 }
 
 impl Frames for XdpSocket {
-    fn put(&mut self, bytes: &[u8]) -> u64 {
+    fn features(&self) -> Features {
+        Features::default()
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn put(&mut self, _: &Offload, bytes: &[u8]) -> u64 {
         if self.free.is_empty() {
             self.send();
         }
@@ -145,12 +155,12 @@ impl Frames for XdpSocket {
         }
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(&Region, usize, usize)) -> bool {
+    fn receive(&mut self, take: &mut Take<'_>) -> bool {
         let n = self.rx.ready();
         for _ in 0..n {
             let at = self.rx.word(self.rx.at);
             let (addr, len) = (self.rx.map.get(at), self.rx.map.get(at + 1) as u32);
-            take(&self.frames, addr as usize, len as usize);
+            take(&self.frames, addr as usize, len as usize, None);
             self.rx.at = self.rx.at.wrapping_add(1);
             // There are as many entries as frames, so there is always room for this one.
             self.fill.map.put(self.fill.word(self.fill.at), addr & !(FRAME as u64 - 1));

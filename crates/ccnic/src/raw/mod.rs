@@ -3,8 +3,9 @@
 //! # Invariants
 //!
 //! 1. A [`Region`] owns `len` readable and writable bytes at `base`, 64-byte aligned, from
-//!    construction to drop. A mapped region is backed by a memfd sealed against shrinking
-//!    (checked, not assumed, when the fd came from a peer), so no access can fault.
+//!    construction to drop. A mapped region is backed by a memfd of ordinary pages, sealed
+//!    against shrinking (checked, not assumed, when the fd came from a peer): the kernel fills a
+//!    hole that a peer punches with zeros, so no access can fault.
 //! 2. Every access checks its range against `len` before it forms a pointer. No caller, and
 //!    so no value read from shared memory, can reach outside the region.
 //! 3. Words are only touched through atomics and bytes only through raw copies; no

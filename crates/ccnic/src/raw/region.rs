@@ -3,11 +3,11 @@ use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use rustix::fs::{fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, MemfdFlags, SealFlags};
-use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use rustix::mm::{madvise, mmap, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 
 use crate::mem::Mem;
 
@@ -55,35 +55,88 @@ impl Region {
         Region { base, len: layout.size(), backing: Arc::new(Backing::Heap { base, layout }) }
     }
 
-    /// A new memfd of at least `len` bytes, mapped, populated, and sealed against resizing;
-    /// on 2 MiB hugetlb pages when `huge` (which must have been reserved).
-    pub fn memfd(len: usize, huge: bool) -> io::Result<Region> {
-        let page = if huge { HUGE_PAGE } else { 4096 };
-        let len = len.max(1).next_multiple_of(page);
-        let mut flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        if huge {
-            flags |= MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
-        }
-        let fd = rustix::fs::memfd_create("ccnic", flags)?;
+    /// A new memfd of at least `len` bytes, mapped, populated, and sealed against resizing. With
+    /// `huge` on transparent 2 MiB pages, if the kernel gives them; if not, the sentence says so.
+    ///
+    /// Reserved (hugetlb) pages are not used: whoever holds the descriptor can punch holes into
+    /// such memory, and the next access to one kills the other side when none is left to fill it.
+    pub fn memfd(len: usize, huge: bool) -> io::Result<(Region, Option<String>)> {
+        let len = len.max(1).next_multiple_of(if huge { HUGE_PAGE } else { 4096 });
+        let fd = rustix::fs::memfd_create("ccnic", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, len as u64)?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Region::map(fd, len)
+        if !huge {
+            return Ok((Region::map(fd, len)?, None));
+        }
+        let region = Region::map_huge(fd, len)?;
+        let notice = region.collapse().err().map(|e| {
+            format!("the kernel gives no 2 MiB pages ({e}), so the region uses 4 KiB pages; look at /sys/kernel/mm/transparent_hugepage")
+        });
+        Ok((region, notice))
     }
 
-    /// Maps a memfd received from a peer. Refuses one that is smaller than `len` bytes or
-    /// that the peer could still shrink, because touching a vanished page kills the process.
-    pub fn from_fd(fd: OwnedFd, len: usize) -> io::Result<Region> {
+    /// Maps the first `len` bytes of a memfd received from a peer. Refuses one whose pages can
+    /// vanish, because touching a vanished page kills the process: not memory of the kernel's
+    /// shmem (a hole in it is filled with zeros), or not sealed against shrinking, or too short.
+    pub fn from_fd(fd: OwnedFd, len: usize, huge: bool) -> io::Result<Region> {
+        const SHMEM: i64 = 0x0102_1994;
+        if rustix::fs::fstatfs(&fd)?.f_type as i64 != SHMEM {
+            return Err(io::Error::other("the peer's region is not a memfd of ordinary pages"));
+        }
         let seals = fcntl_get_seals(&fd)?;
         if !seals.contains(SealFlags::SHRINK) {
             return Err(io::Error::other("the peer's region is not sealed against shrinking"));
         }
+        let len = len.max(1).next_multiple_of(if huge { HUGE_PAGE } else { 4096 });
         let size = usize::try_from(fstat(&fd)?.st_size).unwrap_or(0);
         if size < len {
             return Err(io::Error::other(format!(
                 "the peer's region has {size} bytes where its configuration needs {len}"
             )));
         }
-        Region::map(fd, size)
+        if !huge {
+            return Region::map(fd, len);
+        }
+        let region = Region::map_huge(fd, len)?;
+        // Where the owner got none, this side has none either; the owner has said so.
+        let _ = region.collapse();
+        Ok(region)
+    }
+
+    /// Maps `len` bytes at an address where 2 MiB pages fit.
+    fn map_huge(fd: OwnedFd, len: usize) -> io::Result<Region> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh reservation at an address the kernel chooses aliases nothing, and the
+        // file is mapped inside it; what is left of it is given back.
+        let base = unsafe {
+            let null = std::ptr::null_mut();
+            let room =
+                mmap_anonymous(null, len + HUGE_PAGE, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)?;
+            let lead = room.cast::<u8>().align_offset(HUGE_PAGE);
+            let at = room.cast::<u8>().add(lead);
+            if lead > 0 {
+                munmap(room, lead)?;
+            }
+            munmap(at.add(len).cast(), HUGE_PAGE - lead)?;
+            mmap(at.cast(), len, prot, MapFlags::SHARED | MapFlags::FIXED, &fd, 0)?
+        };
+        let base = NonNull::new(base.cast()).expect("mmap never returns null");
+        Ok(Region { base, len, backing: Arc::new(Backing::Mapped { fd, base, len }) })
+    }
+
+    /// Populates the region and gathers its pages into 2 MiB pages.
+    fn collapse(&self) -> io::Result<()> {
+        let base = self.base.as_ptr().cast::<c_void>();
+        // SAFETY: advice about this value's own mapping; populating writes nothing.
+        unsafe {
+            // The kernel may lack either; what counts is the last.
+            let _ = madvise(base, self.len, Advice::LinuxHugepage);
+            let _ = madvise(base, self.len, Advice::LinuxPopulateWrite);
+            if libc::madvise(base, self.len, libc::MADV_COLLAPSE) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
     }
 
     /// Maps `len` bytes of a file descriptor as it is, for the packet socket's ring, whose
@@ -143,7 +196,11 @@ impl Region {
     /// As [`copy_in`](Self::copy_in) with non-temporal stores, which bypass the caches.
     /// Falls back to cached stores off x86-64 and for what is not whole 8-byte words.
     pub fn copy_in_nt(&self, offset: usize, from: &[u8]) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         let to = self.ptr(offset, from.len());
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let done = 0;
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         let mut done = 0;
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if to.cast::<u64>().is_aligned() {
@@ -275,6 +332,16 @@ impl Mem for Region {
     #[inline]
     fn swap_if(&self, word: usize, old: u64, new: u64) -> bool {
         self.word(word).compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+    fn heavy_fence(&self) {
+        super::sys::heavy_fence();
+    }
+    #[inline]
+    fn light_fence(&self) {
+        super::sys::light_fence();
     }
     #[inline]
     fn prefetch_write(&self, word: usize) {

@@ -3,6 +3,43 @@
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{compiler_fence, fence, Ordering};
+use std::sync::OnceLock;
+
+/// What this process can rely on in place of a fence in the path of every burst.
+fn membarrier_works() -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    *WORKS.get_or_init(|| !cfg!(miri) && membarrier(libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED).is_ok())
+}
+
+fn membarrier(command: i32) -> io::Result<()> {
+    // SAFETY: no pointers; the call orders memory accesses and changes nothing else.
+    let rc = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    if rc == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A fence on this CPU and on all that run a registered process: the costly half of a pair whose
+/// frequent half is `light_fence`.
+pub(super) fn heavy_fence() {
+    fence(Ordering::SeqCst);
+    if membarrier_works() {
+        // A sleep is bounded even if this fails.
+        let _ = membarrier(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    }
+}
+
+#[inline]
+pub(super) fn light_fence() {
+    if membarrier_works() {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
 
 /// `MPOL_BIND` of a page-aligned span to one NUMA node.
 pub(super) fn mbind(start: *mut c_void, len: usize, node: u32) -> io::Result<()> {

@@ -4,15 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ccnic.h"
-
-#define CHECK(x) \
-  do { \
-    if (!(x)) { \
-      fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #x, ccnic_last_error()); \
-      return 1; \
-    } \
-  } while (0)
+#include "check.h"
 
 /* One round; returns the buffers handled, or -1. */
 static int answer(ccnic_nic_queue *queue) {

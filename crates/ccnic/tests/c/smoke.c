@@ -3,19 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ccnic.h"
+#include "check.h"
 
 _Static_assert(sizeof(ccnic_buf) == 16, "handle size");
-_Static_assert(sizeof(ccnic_config) == 108, "configuration size");
-_Static_assert(sizeof(ccnic_stats) == 88, "counter size");
-
-#define CHECK(x) \
-  do { \
-    if (!(x)) { \
-      fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #x, ccnic_last_error()); \
-      return 1; \
-    } \
-  } while (0)
+_Static_assert(sizeof(ccnic_config) == 124, "configuration size");
+_Static_assert(sizeof(ccnic_offload) == 12, "offload header size");
+_Static_assert(sizeof(ccnic_stats) == 136, "counter size");
 
 int main(void) {
   ccnic_config config;
@@ -67,7 +60,11 @@ int main(void) {
     CHECK(ccnic_port_peer_alive(port) == 0);
     ccnic_pool *pool;
     uint32_t room;
+    CHECK(ccnic_pool_open(port, &pool) == CCNIC_EUSAGE); /* the single queue's thread is alone */
+    ccnic_queue_close(queue);
     CHECK(ccnic_pool_open(port, &pool) == 0);
+    CHECK(ccnic_queue_open(port, 0, &queue) == 0);
+    base = ccnic_base(queue);
     int before = ccnic_pool_available(pool);
     CHECK(before > 0 && ccnic_pool_take(pool, bufs, 32) == 32);
     CHECK(ccnic_pool_available(pool) == before - 32);

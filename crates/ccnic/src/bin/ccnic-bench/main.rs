@@ -1,9 +1,12 @@
 //! Measurements of the CC-NIC data plane on this machine, as tidy CSV on standard output:
 //! one row per repetition, medians per series on standard error.
 
+mod idle;
 mod probe;
 mod run;
+mod scribble;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -38,12 +41,15 @@ struct Common {
     /// Run the NIC as a process of its own instead of a thread.
     #[arg(long, global = true)]
     process: bool,
-    /// 2 MiB pages (reserve them first: /proc/sys/vm/nr_hugepages).
+    /// 2 MiB pages, where the kernel gives them.
     #[arg(long, global = true)]
     huge: bool,
+    /// Event mode: microseconds that a side polls before it sleeps (0: it polls for ever).
+    #[arg(long, global = true, default_value_t = 0)]
+    poll_us: u32,
 }
 
-#[derive(Subcommand, Clone, Copy, PartialEq)]
+#[derive(Subcommand, Clone, PartialEq)]
 enum What {
     /// Throughput and latency against the packets in flight, 64 B to 9000 B, CC-NIC and
     /// unoptimised.
@@ -63,6 +69,24 @@ enum What {
         /// Packets to exchange.
         #[arg(long, default_value_t = 1_000_000_000)]
         packets: u64,
+        /// With a third process that the same NIC process serves and that writes random words all
+        /// over its own region.
+        #[arg(long)]
+        scribbler: bool,
+    },
+    /// CPU time of an idle NIC and round trips after a pause, with and without event mode.
+    Idle,
+    /// A hostile peer, for tests: random stores over the whole region.
+    Scribble {
+        /// Socket of the NIC to attach to.
+        #[arg(long)]
+        socket: PathBuf,
+        /// Be the NIC that listens there.
+        #[arg(long)]
+        nic: bool,
+        /// End after this time (0: never).
+        #[arg(long, default_value_t = 0)]
+        seconds: u64,
     },
 }
 
@@ -89,19 +113,22 @@ fn main() -> ExitCode {
 
 fn measure(cli: &Cli) -> Result<(), Error> {
     let c = &cli.common;
-    match cli.what {
+    match &cli.what {
         What::Loopback => report(c, &loopback(c)),
         What::Ablation => report(c, &ablation(c)),
         What::Batch => report(c, &batch(c)),
         What::Loaded => loaded(c),
         What::Probe => probes(c),
-        What::Soak { packets } => soak(c, packets),
+        What::Soak { packets, scribbler } => soak(c, *packets, *scribbler),
+        What::Idle => idle::measure((c.host_cpu, c.nic_cpu), c.reps, c.ms),
+        What::Scribble { socket, nic: true, seconds } => scribble::nic(socket, *seconds),
+        What::Scribble { socket, nic: false, seconds } => scribble::host(socket, *seconds),
     }
 }
 
 fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
     Spec {
-        config: Config { huge: c.huge, ..config },
+        config: Config { huge: c.huge, poll_us: c.poll_us, ..config },
         size,
         tx_batch: 32,
         rx_batch: 32,
@@ -113,6 +140,7 @@ fn spec(c: &Common, config: Config, size: usize, window: u64) -> Spec {
         host_cpu: c.host_cpu,
         nic_cpu: c.nic_cpu,
         process: c.process,
+        scribbler: false,
     }
 }
 
@@ -328,11 +356,10 @@ fn probes(c: &Common) -> Result<(), Error> {
     Ok(())
 }
 
-fn soak(c: &Common, packets: u64) -> Result<(), Error> {
-    let series = Series {
-        experiment: "soak",
-        variant: "ccnic".into(),
-        spec: Spec { packets: Some(packets), warmup: Duration::ZERO, ..spec(c, Config::default(), 64, 256) },
-    };
-    report(&Common { reps: 1, ..c.clone() }, &[series])
+fn soak(c: &Common, packets: u64, scribbler: bool) -> Result<(), Error> {
+    let base = spec(c, Config::default(), 64, 256);
+    let spec =
+        Spec { packets: Some(packets), warmup: Duration::ZERO, scribbler, process: c.process || scribbler, ..base };
+    let variant = if scribbler { "beside_scribbler" } else { "ccnic" };
+    report(&Common { reps: 1, ..c.clone() }, &[Series { experiment: "soak", variant: variant.into(), spec }])
 }

@@ -9,7 +9,7 @@ use ccnic::{Error, Region};
 /// Round trip of a counter between two CPUs, in ns: over one line that both write
 /// (`together`) or over a line per direction.
 pub fn ping_pong(cpus: (usize, usize), together: bool, rounds: u64) -> Result<f64, Error> {
-    let region = Region::memfd(4096, false)?;
+    let region = Region::memfd(4096, false)?.0;
     let (ping, pong) = (0, if together { 1 } else { 16 });
     ccnic::pin_to_cpu(cpus.0)?;
     let moved = Barrier::new(2);
@@ -51,7 +51,7 @@ fn wait_for(region: &Region, word: usize, value: u64) {
 /// writes a chain through `lines` lines in random order, this one follows it, `rounds` times;
 /// the median round counts.
 pub fn transfer(cpus: (usize, usize), lines: usize, rounds: u64) -> Result<f64, Error> {
-    let region = Region::memfd(4096 + lines * 64, false)?;
+    let region = Region::memfd(4096 + lines * 64, false)?.0;
     let (ready, done, first) = (0, 16, 4096 / 8);
     let order = shuffled(lines);
     ccnic::pin_to_cpu(cpus.0)?;
@@ -103,7 +103,7 @@ fn shuffled(count: usize) -> Vec<usize> {
 /// Gigabits per second of a writer filling `chunk` bytes and signalling, and a reader
 /// summing them, over two chunks in turn; stores cached or non-temporal.
 pub fn stream(cpus: (usize, usize), chunk: usize, non_temporal: bool, chunks: u64) -> Result<f64, Error> {
-    let region = Region::memfd(4096 + 2 * chunk, false)?;
+    let region = Region::memfd(4096 + 2 * chunk, false)?.0;
     let (ready, done) = (0, 16);
     ccnic::pin_to_cpu(cpus.0)?;
     let moved = Barrier::new(2);

@@ -27,6 +27,8 @@ pub struct Spec {
     pub nic_cpu: usize,
     /// Run the NIC as a process of its own.
     pub process: bool,
+    /// A hostile third process that the same NIC process serves.
+    pub scribbler: bool,
 }
 
 /// What came out.
@@ -91,17 +93,21 @@ impl Histogram {
 /// The NIC of one measurement, ended on drop.
 enum Nic<'a> {
     Thread(&'a AtomicBool),
-    Process(Child, PathBuf),
+    /// With its socket, and a hostile host that it serves beside.
+    Process(Child, PathBuf, Option<Child>),
 }
 
 impl Drop for Nic<'_> {
     fn drop(&mut self) {
         match self {
             Nic::Thread(stop) => stop.store(true, Ordering::Relaxed),
-            Nic::Process(child, socket) => {
-                // It may have ended by itself when the host closed.
-                let _ = child.kill();
-                let _ = child.wait();
+            Nic::Process(child, socket, third) => {
+                // They may have ended by themselves.
+                for c in third.iter_mut().chain([child]) {
+                    let _ = c.kill();
+                    let _ = c.wait();
+                }
+                let _ = std::fs::remove_file(socket.with_extension("sock.lock"));
                 let _ = std::fs::remove_file(socket);
             }
         }
@@ -111,9 +117,12 @@ impl Drop for Nic<'_> {
 pub fn run(spec: &Spec) -> Result<Point, Error> {
     ccnic::pin_to_cpu(spec.host_cpu)?;
     let mut port = HostPort::create(spec.config.clone())?;
+    if let Some(why) = port.notice() {
+        eprintln!("ccnic-bench: {why}");
+    }
     let mut queue = port.queue(0)?;
     if spec.process {
-        let _nic = spawn(&mut port, spec.nic_cpu)?;
+        let _nic = spawn(&mut port, spec)?;
         return Load::new(spec).drive(&mut queue);
     }
     let mut nic = port.local_nic()?;
@@ -134,24 +143,28 @@ pub fn run(spec: &Spec) -> Result<Point, Error> {
     })
 }
 
-fn spawn(port: &mut HostPort, cpu: usize) -> Result<Nic<'static>, Error> {
-    let program = std::env::current_exe()?;
-    let program = program.parent().unwrap_or(Path::new(".")).join("ccnic-nic");
+fn spawn(port: &mut HostPort, spec: &Spec) -> Result<Nic<'static>, Error> {
+    let this = std::env::current_exe()?;
+    let program = this.parent().unwrap_or(Path::new(".")).join("ccnic-nic");
     let socket = std::env::temp_dir().join(format!("ccnic-bench-{}.sock", std::process::id()));
     let child = Command::new(&program)
-        .args(["--hosts", "1", "--cpu", &cpu.to_string(), "--socket"])
+        .args(["--cpu", &spec.nic_cpu.to_string(), "--socket"])
         .arg(&socket)
         .spawn()
         .map_err(|e| Error::Config(format!("{} cannot be started: {e}; build it first", program.display())))?;
-    let nic = Nic::Process(child, socket.clone());
+    let mut nic = Nic::Process(child, socket.clone(), None);
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
         match port.connect(&socket) {
-            Ok(()) => return Ok(nic),
+            Ok(()) => break,
             Err(e) if Instant::now() > deadline => return Err(e),
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
     }
+    if let (Nic::Process(_, _, third), true) = (&mut nic, spec.scribbler) {
+        *third = Some(Command::new(&this).args(["scribble", "--socket"]).arg(&socket).spawn()?);
+    }
+    Ok(nic)
 }
 
 struct Load<'a> {

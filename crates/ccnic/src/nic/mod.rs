@@ -1,88 +1,31 @@
 //! The NIC's side: consumes TX packets, produces RX packets, never trusts the host.
 
-use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod loopback;
+mod port;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use crate::bell;
 use crate::buf::{Buf, RawBuf};
-use crate::channel;
-use crate::config::Config;
 use crate::desc::{Desc, MAX_SEGMENTS, MORE, NO_RECYCLE};
 use crate::error::{Error, Fault};
-use crate::layout::{self, Class, RegionLayout};
+use crate::layout::{self, Class};
 use crate::ledger::Owner;
 use crate::mem::Mem;
 use crate::post::PostNic;
 use crate::raw::Region;
+use crate::reset;
 use crate::ring::{Consumer, Producer};
-use crate::side::{next_chunk, Opened, Shared, Side, Stats};
+use crate::side::{next_chunk, Shared, Side, Stats};
 
-/// Idle polls between looks at the stop flag and the host's socket.
-const IDLE: u32 = 1024;
-
-/// NIC end of a port; dropping it tells the host that the NIC is gone.
-pub struct NicPort {
-    shared: Arc<Shared>,
-    host: Option<Arc<UnixStream>>,
-    pub(crate) token: Arc<()>,
-    opened: Opened,
-}
-
-impl NicPort {
-    pub(crate) fn new(region: Region, config: Config, host: Option<UnixStream>) -> NicPort {
-        let lay = RegionLayout::new(&config);
-        let opened = Opened::new(config.queues);
-        let shared = Shared::new(region, config, lay);
-        NicPort { shared, host: host.map(Arc::new), token: Arc::new(()), opened }
-    }
-
-    /// The configuration the host chose.
-    pub fn config(&self) -> &Config {
-        &self.shared.config
-    }
-
-    /// False once the host process closed its end or died (threads: always true).
-    pub fn host_alive(&self) -> bool {
-        host_alive(&self.host)
-    }
-
-    /// Opens queue pair `id`, once; the handle belongs to the thread that polls it. A reset
-    /// waits for all queues, so open and poll every one.
-    pub fn queue(&mut self, id: u32) -> Result<NicQueue, Error> {
-        let id = self.opened.take(id)?;
-        Ok(NicQueue::new(self.shared.clone(), self.host.clone(), id))
-    }
-
-    /// Loops packets of `queues` back until `stop` is set or the host is gone. Faults are
-    /// reported to the host, whose reset restarts the queues.
-    pub fn serve_loopback(&self, queues: &mut [NicQueue], stop: &AtomicBool) {
-        let mut idle = 0;
-        loop {
-            let mut moved = 0;
-            for q in queues.iter_mut() {
-                // A fault is already counted and signalled; only the host can clear it.
-                moved += q.loopback(32).unwrap_or(0);
-            }
-            if moved > 0 {
-                idle = 0;
-                continue;
-            }
-            idle += 1;
-            std::hint::spin_loop();
-            if idle % IDLE == 0 {
-                if stop.load(Ordering::Relaxed) || !self.host_alive() {
-                    return;
-                }
-                std::thread::yield_now();
-            }
-        }
-    }
-}
+pub use port::NicPort;
+pub(crate) use port::{Idle, Link, Next};
 
 /// NIC end of one queue pair. Used by one thread at a time; no call blocks.
 pub struct NicQueue {
     side: Side,
-    host: Option<Arc<UnixStream>>,
+    link: Arc<Link>,
     region: Region,
     id: usize,
     tx: Consumer,
@@ -95,7 +38,12 @@ pub struct NicQueue {
     pending_at: usize,
     /// RX segments filled and not yet published.
     filled: Vec<RawBuf>,
-    drops: u64,
+    /// Host-only buffers: blanks that were taken and not used.
+    spare: Vec<RawBuf>,
+    /// Most bytes of a frame.
+    frame: usize,
+    /// The other side may sleep.
+    event: bool,
 }
 
 enum Rx {
@@ -104,12 +52,16 @@ enum Rx {
 }
 
 impl NicQueue {
-    fn new(shared: Arc<Shared>, host: Option<Arc<UnixStream>>, id: usize) -> NicQueue {
+    fn new(shared: Arc<Shared>, link: Arc<Link>, id: usize) -> NicQueue {
         let (tx, rx) = rings(&shared, id);
         let region = shared.region.clone();
+        let (frame, event) = (shared.config.frame() as usize, shared.config.poll_us > 0);
         NicQueue {
+            frame,
+            event,
+            spare: Vec::new(),
             side: Side::new(shared, 0),
-            host,
+            link,
             region,
             id,
             tx,
@@ -120,14 +72,13 @@ impl NicQueue {
             pending: Vec::with_capacity(256),
             pending_at: 0,
             filled: Vec::with_capacity(256),
-            drops: 0,
         }
     }
 
     /// Follows the host's resets; true when the queue may run.
     #[inline]
     fn ready(&mut self) -> Result<bool, Error> {
-        let ask = self.region.get_acquire(layout::W_EPOCH_ASK);
+        let ask = reset::asked(&self.region);
         if ask == self.epoch && self.running {
             return self.fault.map_or(Ok(true), |f| Err(Error::Fault(f)));
         }
@@ -143,11 +94,13 @@ impl NicQueue {
             self.pending.clear();
             self.pending_at = 0;
             self.filled.clear();
+            self.spare.clear();
             self.side.forget((ask & 0xffff) as u32);
-            self.region.put_release(layout::w_ack(self.id), ask);
+            self.side.stats.resets += 1;
+            reset::acknowledge(&self.region, self.id, ask);
         }
         // A host that has parted from this NIC may be starting the next one.
-        if self.region.get_acquire(layout::W_EPOCH_GO) == ask && ask != 0 && host_alive(&self.host) {
+        if reset::may_run(&self.region, ask) && self.link.alive() {
             (self.tx, self.rx) = rings(&self.side.shared, self.id);
             self.running = true;
         }
@@ -158,6 +111,7 @@ impl NicQueue {
         self.fault = Some(fault);
         self.side.stats.faults += 1;
         self.region.put_release(layout::w_fault(self.id), fault as u64);
+        self.wake();
         Error::Fault(fault)
     }
 
@@ -170,13 +124,26 @@ impl NicQueue {
             if n == 0 {
                 break;
             }
+            let mut whole = out.len();
             for &d in &line[..n] {
                 let lent = d.flags() & NO_RECYCLE != 0 || !self.side.shared.config.shared_pool;
-                let index = self.side.accept(d, lent)?;
+                let index = match self.side.accept(d, lent) {
+                    Ok(index) => index,
+                    Err(fault) => {
+                        // Whole packets only; the reset that follows finds the rest.
+                        out.truncate(whole);
+                        return Err(fault);
+                    }
+                };
                 self.region.prefetch_byte(d.addr as usize);
                 let flags = d.flags() | if lent { NO_RECYCLE } else { 0 };
                 out.push(RawBuf { addr: d.addr, index, len: d.len(), flags });
+                self.side.stats.rx_bytes += u64::from(d.len());
+                if !d.more() {
+                    whole = out.len();
+                }
             }
+            self.side.stats.rx += n as u64;
         }
         Ok(())
     }
@@ -240,8 +207,15 @@ impl NicQueue {
 
     #[inline]
     fn free_one(&mut self, b: RawBuf) {
-        if b.flags & NO_RECYCLE == 0 && self.side.shared.config.shared_pool {
+        if b.flags & NO_RECYCLE != 0 {
+            return;
+        }
+        if self.side.shared.config.shared_pool {
             self.side.free(b.index);
+        } else if self.side.shared.ledger.shift(self.side.epoch, b.index, Owner::User, Owner::Stack) {
+            self.spare.push(RawBuf { len: 0, flags: 0, ..b });
+        } else {
+            self.side.stats.misuse += 1;
         }
     }
 
@@ -269,6 +243,7 @@ impl NicQueue {
             _ => bytes.div_ceil(large),
         };
         if need == 0 || need > MAX_SEGMENTS {
+            self.side.stats.oversize += u64::from(need > 0);
             return Ok(0);
         }
         if !self.take_blanks(bytes, &mut out[..need])? {
@@ -295,19 +270,28 @@ impl NicQueue {
             return Ok(n == out.len());
         };
         let large = self.side.shared.config.capacity() as usize;
-        for (i, slot) in out.iter_mut().enumerate() {
-            match ring.take(&self.region) {
-                Ok(Some(addr)) => match self.side.shared.layout.locate(addr) {
-                    Some(p) if p.room() >= large && p.class() == Class::Large => {
-                        *slot = RawBuf { addr, index: p.index(), len: 0, flags: 0 };
-                    }
-                    _ => return Err(self.fail(Fault::Address)),
-                },
+        while self.spare.len() < out.len() {
+            let addr = match ring.take(&self.region) {
+                Ok(Some(addr)) => addr,
                 Ok(None) => {
-                    (0..i).for_each(|_| ring.untake());
+                    self.side.stats.starved += 1;
                     return Ok(false);
                 }
                 Err(fault) => return Err(self.fail(fault)),
+            };
+            let place = self.side.shared.layout.locate(addr);
+            let Some(p) = place.filter(|p| p.room() >= large && p.class() == Class::Large) else {
+                return Err(self.fail(Fault::Address));
+            };
+            if !self.side.shared.ledger.shift(self.side.epoch, p.index(), Owner::Away, Owner::Stack) {
+                return Err(self.fail(Fault::Owner));
+            }
+            self.spare.insert(0, RawBuf { addr, index: p.index(), len: 0, flags: 0 });
+        }
+        for slot in out.iter_mut() {
+            if let Some(b) = self.spare.pop() {
+                self.side.shared.ledger.shift(self.side.epoch, b.index, Owner::Stack, Owner::User);
+                *slot = b;
             }
         }
         Ok(true)
@@ -340,36 +324,50 @@ impl NicQueue {
     }
 
     /// Publishes received packets in the order they were allocated; packets the ring has no
-    /// room for stay queued here and go out with a later call. Returns the number queued.
+    /// room for stay queued here and go out with a later call. Returns the number queued. A
+    /// burst with a buffer that is not this side's (one taken before a reset, say), or that
+    /// ends inside a packet, is refused whole and dropped.
     pub fn rx_post(&mut self, bufs: &mut Vec<Buf>) -> Result<usize, Error> {
-        if !self.ready()? {
-            bufs.clear();
-            return Ok(0);
-        }
-        self.filled.extend(bufs.drain(..).map(|b| b.0));
-        self.publish()?;
-        Ok(self.filled.len())
+        let raw: Vec<RawBuf> = bufs.drain(..).map(|b| b.0).collect();
+        self.rx_post_raw(&raw)
     }
 
-    /// As [`rx_post`](Self::rx_post) for handles that came through C: all of them, or none if
-    /// one is not this side's.
+    /// As [`rx_post`](Self::rx_post) for handles that came through C.
     pub(crate) fn rx_post_raw(&mut self, bufs: &[RawBuf]) -> Result<usize, Error> {
         if !self.ready()? {
             return Ok(0);
         }
+        let mut segments = 0;
         for b in bufs {
-            let sound = match self.rx {
-                Rx::Lines(_) => self.side.may_send(b),
-                // Blanks are the host's throughout; the ledger does not know them.
-                Rx::Slots(_) => self.side.shared.layout.check(b.desc(false)).is_some(),
-            };
-            if !sound {
+            segments = if b.flags & MORE == 0 { 0 } else { segments + 1 };
+            if segments == MAX_SEGMENTS {
+                return Err(Error::Usage("a packet has more than four segments"));
+            }
+        }
+        if segments > 0 {
+            return Err(Error::Usage("the last buffer of a burst is marked as having a successor"));
+        }
+        for (i, b) in bufs.iter().enumerate() {
+            if !self.side.may_send(b) || !self.queue_filled(*b) {
+                for b in &bufs[..i] {
+                    self.side.shared.ledger.shift(self.side.epoch, b.index, Owner::Away, Owner::User);
+                }
+                self.filled.truncate(self.filled.len() - i);
                 return Err(Error::Usage("a buffer in the burst is empty, too long or not owned"));
             }
         }
-        self.filled.extend_from_slice(bufs);
         self.publish()?;
         Ok(self.filled.len())
+    }
+
+    /// Queues a buffer of this side for publication; it is the host's from now on.
+    #[inline]
+    fn queue_filled(&mut self, b: RawBuf) -> bool {
+        let own = self.side.shared.ledger.shift(self.side.epoch, b.index, Owner::User, Owner::Away);
+        if own {
+            self.filled.push(b);
+        }
+        own
     }
 
     pub(crate) fn region(&self) -> &Region {
@@ -386,6 +384,7 @@ impl NicQueue {
                 Rx::Lines(ring) => ring.group(),
                 Rx::Slots(_) => 1,
             };
+            // Whole packets of at most four were let in.
             let n = next_chunk(&self.filled[done..], group)?;
             let mut descs = [Desc::default(); 4];
             for (d, b) in descs.iter_mut().zip(&self.filled[done..done + n]) {
@@ -399,9 +398,6 @@ impl NicQueue {
                         Ok(false) => break Ok(()),
                         Err(fault) => break Err(fault),
                     }
-                    for b in &self.filled[done..done + n] {
-                        self.side.shared.ledger.shift(self.side.epoch, b.index, Owner::User, Owner::Away);
-                    }
                     ring.publish(&self.region, &descs[..n]);
                 }
             }
@@ -414,139 +410,69 @@ impl NicQueue {
             Rx::Slots(ring) => ring.commit(&self.region),
         }
         self.filled.drain(..done);
+        if done > 0 {
+            self.wake();
+        }
         outcome.map_err(|fault| self.fail(fault))
     }
 
-    /// One loopback round: copies up to about `budget` TX segments into fresh RX buffers,
-    /// frees them, and publishes the copies. Never drops: without RX buffers or ring space
-    /// the packets wait. Returns the number of TX segments handled.
-    pub fn loopback(&mut self, budget: usize) -> Result<usize, Error> {
-        if !self.ready()? {
-            return Ok(0);
+    /// Counts packets dropped, where the host sees it, too.
+    pub(crate) fn note_drops(&mut self, packets: u64) {
+        if packets > 0 {
+            self.side.stats.drops += packets;
+            self.region.put(layout::w_nic_drops(self.id), self.side.stats.drops);
         }
-        if !self.filled.is_empty() {
-            self.publish()?;
-            if !self.filled.is_empty() {
-                return Ok(0);
-            }
-        }
-        if self.pending_at == self.pending.len() {
-            let mut pending = std::mem::take(&mut self.pending);
-            pending.clear();
-            self.pending_at = 0;
-            let outcome = self.poll_lines(&mut pending, budget);
-            self.pending = pending;
-            if let Err(fault) = outcome {
-                return Err(self.fail(fault));
-            }
-            if self.pending.is_empty() {
-                return Ok(0);
-            }
-        }
-        let start = self.pending_at;
-        while self.pending_at < self.pending.len() {
-            if !self.loop_packet()? {
-                break;
-            }
-        }
-        self.side.free_done();
-        let moved = self.pending_at - start;
-        // First the copies, then the consumed lines: stores become visible in order, and the
-        // host waits for the former.
-        let published = self.publish();
-        if self.pending_at == self.pending.len() {
-            self.tx.release(&self.region);
-        }
-        published.map(|()| moved)
     }
 
-    /// Copies the packet at `pending_at`; false when it must wait for buffers.
+    /// Wakes the host, if it sleeps.
     #[inline]
-    fn loop_packet(&mut self) -> Result<bool, Error> {
-        let mut segments = 0;
-        let mut bytes = 0;
-        loop {
-            let b = self.pending[self.pending_at + segments];
-            segments += 1;
-            bytes += b.len as usize;
-            if b.flags & MORE == 0 {
-                break;
-            }
-        }
-        let large = self.side.shared.config.capacity() as usize;
-        if segments == 1 && bytes <= large && matches!(self.rx, Rx::Lines(_)) {
-            return Ok(self.loop_one(bytes));
-        }
-        let mut to = [RawBuf::default(); MAX_SEGMENTS];
-        if bytes > large * MAX_SEGMENTS {
-            self.drops += 1;
-        } else {
-            let n = self.blank(bytes, &mut to)?;
-            if n == 0 {
-                return Ok(false);
-            }
-            self.copy(self.pending_at, &to[..n]);
-            self.filled.extend_from_slice(&to[..n]);
-        }
-        for i in 0..segments {
-            self.free_one(self.pending[self.pending_at + i]);
-        }
-        self.pending_at += segments;
-        Ok(true)
-    }
-
-    /// As `loop_packet` for the usual packet: one buffer in, one buffer out.
-    #[inline]
-    fn loop_one(&mut self, bytes: usize) -> bool {
-        let mut to = [RawBuf::default()];
-        if self.side.alloc(bytes, &mut to) == 0 {
-            return false;
-        }
-        let from = self.pending[self.pending_at];
-        self.copy_span(from.addr as usize, to[0].addr as usize, bytes);
-        self.filled.push(RawBuf { len: from.len, ..to[0] });
-        self.free_one(from);
-        self.pending_at += 1;
-        true
-    }
-
-    #[inline]
-    fn copy(&self, mut segment: usize, to: &[RawBuf]) {
-        let mut from_at = 0;
-        for b in to {
-            let mut to_at = 0;
-            while to_at < b.len as usize {
-                let from = self.pending[segment];
-                let n = (from.len as usize - from_at).min(b.len as usize - to_at);
-                self.copy_span(from.addr as usize + from_at, b.addr as usize + to_at, n);
-                from_at += n;
-                to_at += n;
-                if from_at == from.len as usize {
-                    segment += 1;
-                    from_at = 0;
-                }
-            }
+    fn wake(&mut self) {
+        if self.event && reset::must_wake(&self.region, layout::w_host_sleeps(self.id)) {
+            self.side.stats.wakes += 1;
+            self.side.shared.bells.ring(self.id);
         }
     }
 
-    #[inline]
-    fn copy_span(&self, from: usize, to: usize, len: usize) {
-        if !self.side.shared.config.nt_stores {
-            return self.region.copy_within(from, to, len);
-        }
-        let mut at = 0;
-        let mut through = [0u8; 256];
-        while at < len {
-            let n = (len - at).min(through.len());
-            self.region.copy_out(from + at, &mut through[..n]);
-            self.region.copy_in_nt(to + at, &through[..n]);
-            at += n;
-        }
+    /// True when a round would find something to do, or has something left to do.
+    fn waiting(&self) -> bool {
+        reset::asked(&self.region) != self.epoch
+            || !self.running
+            || self.pending_at < self.pending.len()
+            || !self.filled.is_empty()
+            || self.fault.is_none() && self.tx.peek(&self.region)
     }
 
-    /// Packets dropped because they need more than four buffers.
-    pub fn drops(&self) -> u64 {
-        self.drops
+    /// Sleeps until a host wakes one of `queues` (of one port) or is gone, or `also` is
+    /// readable; at most a tenth of a second.
+    pub(crate) fn sleep(queues: &mut [NicQueue], also: Option<BorrowedFd<'_>>) -> Result<(), Error> {
+        let ends: Vec<Arc<OwnedFd>> = queues.iter().filter_map(|q| q.side.shared.bells.get(q.id)).collect();
+        if ends.len() < queues.len() || queues.is_empty() {
+            return Ok(());
+        }
+        for q in queues.iter() {
+            // One fence orders all of these stores.
+            q.region.put_release(layout::w_nic_sleeps(q.id), 1);
+        }
+        queues[0].region.heavy_fence();
+        if queues.iter().all(|q| !q.waiting()) {
+            let fds = ends.iter().map(|e| e.as_fd()).chain(also).collect::<Vec<_>>();
+            bell::sleep(&fds, bell::NAP)?;
+            queues.iter_mut().for_each(|q| q.side.stats.sleeps += 1);
+        }
+        for (q, end) in queues.iter().zip(&ends) {
+            q.region.put(layout::w_nic_sleeps(q.id), 0);
+            bell::hush(end);
+        }
+        Ok(())
+    }
+
+    /// Sleeps until the host wakes this queue or is gone, in event mode and at most a tenth of
+    /// a second; returns at once when there is something to do.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        if self.waiting() {
+            return Ok(());
+        }
+        NicQueue::sleep(std::slice::from_mut(self), None)
     }
 
     /// Counters since the queue was opened; `rx` counts TX segments taken from the host and
@@ -564,8 +490,15 @@ impl NicQueue {
     }
 }
 
-fn host_alive(host: &Option<Arc<UnixStream>>) -> bool {
-    host.as_ref().is_none_or(|stream| channel::is_open(stream))
+impl Drop for NicQueue {
+    /// Gives the stacks back to the pool; no reset waits for this queue any more.
+    fn drop(&mut self) {
+        // The host may have reset the port since the last round.
+        if reset::asked(&self.region) == self.epoch {
+            self.drain();
+        }
+        reset::acknowledge(&self.region, self.id, reset::CLOSED);
+    }
 }
 
 fn rings(shared: &Shared, id: usize) -> (Consumer, Rx) {

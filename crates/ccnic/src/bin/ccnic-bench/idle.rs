@@ -1,0 +1,73 @@
+//! What event mode costs and saves: CPU time while idle, and the way back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ccnic::{Config, Error, HostPort, HostQueue};
+
+/// Without a sleep, and after these many microseconds of polling.
+const POLLS: [u32; 3] = [0, 50, 1000];
+
+/// CPU time of this process so far.
+fn cpu_time() -> Duration {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+}
+
+/// One packet there and back, the host waiting as its configuration says.
+fn round_trip(queue: &mut HostQueue) -> Result<f64, Error> {
+    let mut bufs = Vec::new();
+    queue.alloc(&mut bufs, 1, 64);
+    bufs.iter_mut().for_each(|b| queue.write(b, &[1; 64]));
+    let start = Instant::now();
+    queue.tx(&mut bufs)?;
+    while queue.rx(&mut bufs, 4)? == 0 {
+        queue.wait(Duration::from_secs(1))?;
+    }
+    let ns = start.elapsed().as_nanos() as f64;
+    queue.free(&mut bufs);
+    Ok(ns)
+}
+
+/// Rows on standard output: the share of a CPU that an idle NIC thread uses, and round trips
+/// after pauses that let both sides fall asleep.
+pub fn measure(cpus: (usize, usize), reps: usize, ms: u64) -> Result<(), Error> {
+    println!("experiment,variant,size_bytes,rep,value,unit");
+    for rep in 0..reps.max(1) {
+        for poll_us in POLLS {
+            let variant = if poll_us == 0 { "polling".to_string() } else { format!("poll_{poll_us}us") };
+            let mut port = HostPort::create(Config { poll_us, ..Config::default() })?;
+            let mut queue = port.queue(0)?;
+            let mut nic = port.local_nic()?;
+            let mut far = vec![nic.queue(0)?];
+            let stop = AtomicBool::new(false);
+            ccnic::pin_to_cpu(cpus.0)?;
+            std::thread::scope(|scope| -> Result<(), Error> {
+                scope.spawn(|| {
+                    // Unpinned would still be correct.
+                    let _ = ccnic::pin_to_cpu(cpus.1);
+                    nic.serve_loopback(&mut far, &stop);
+                });
+                let mut run = || -> Result<(), Error> {
+                    round_trip(&mut queue)?;
+                    let (before, start) = (cpu_time(), Instant::now());
+                    std::thread::sleep(Duration::from_millis(ms));
+                    let share = (cpu_time() - before).as_secs_f64() / start.elapsed().as_secs_f64();
+                    println!("idle_cpu,{variant},64,{rep},{:.2},percent", 100.0 * share);
+                    let mut times = Vec::new();
+                    for _ in 0..50 {
+                        std::thread::sleep(Duration::from_millis(3));
+                        times.push(round_trip(&mut queue)?);
+                    }
+                    times.sort_by(f64::total_cmp);
+                    println!("round_trip_after_pause,{variant},64,{rep},{:.0},ns", times[times.len() / 2]);
+                    Ok(())
+                };
+                let outcome = run();
+                stop.store(true, Ordering::Relaxed);
+                outcome
+            })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! A NIC process's socket: who may connect, and how handshakes proceed side by side.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fs::FlockOperation;
+
+use crate::channel::{receive_some, send_all, PATIENCE};
+use crate::error::Error;
+use crate::handshake::{self, Features, Hello, Request};
+use crate::layout::{self, RegionLayout};
+use crate::mem::Mem;
+use crate::nic::{Link, NicPort};
+use crate::raw::Region;
+
+/// Handshakes under way at once; one more pushes the oldest out.
+const MOST_PENDING: usize = 64;
+
+/// A NIC process waiting for hosts. Handshakes proceed side by side, so a silent client delays
+/// nobody; each has five seconds in all.
+pub struct NicServer {
+    listener: UnixListener,
+    path: PathBuf,
+    lock: Lock,
+    /// Device and inode of the socket that this server made.
+    made: (u64, u64),
+    allowed: Vec<u32>,
+    limit: usize,
+    features: Features,
+    pending: Mutex<Vec<Pending>>,
+}
+
+struct Pending {
+    stream: UnixStream,
+    message: Vec<u8>,
+    fds: Vec<OwnedFd>,
+    deadline: Instant,
+}
+
+/// What a client asks for, with its connection.
+pub enum Caller {
+    /// A host to be served: [`Offer::accept`] maps its region.
+    Host(Box<Offer>),
+    /// Somebody who wants to know the counters.
+    Stats(StatsReply),
+}
+
+/// A host's offer. Accepting it maps memory, which takes time; do it in the host's own thread.
+pub struct Offer {
+    stream: UnixStream,
+    fds: Vec<OwnedFd>,
+    hello: Hello,
+    limit: usize,
+    features: Features,
+}
+
+/// Where an answer to a request for counters goes.
+pub struct StatsReply(UnixStream);
+
+impl StatsReply {
+    /// Sends the counters, as far as the connection takes them at once.
+    pub fn send(self, text: &str) -> Result<(), Error> {
+        send_all(&self.0, text.as_bytes(), &[])
+    }
+}
+
+impl Offer {
+    /// The configuration that the host asks for.
+    pub fn config(&self) -> &crate::Config {
+        &self.hello.config
+    }
+
+    /// Maps the region and answers the host, or refuses it and says why.
+    pub fn accept(mut self) -> Result<NicPort, Error> {
+        match self.attach() {
+            Ok((region, bells)) => {
+                let agreed = self.hello.features.and(self.features);
+                send_all(&self.stream, &handshake::answer(Ok(agreed)), &[])?;
+                let hello = Hello { features: agreed, ..self.hello };
+                Ok(NicPort::new(region, hello, Link::socket(self.stream), bells))
+            }
+            Err(e) => {
+                self.refuse(&e);
+                Err(e)
+            }
+        }
+    }
+
+    /// Tells the host why it is not served.
+    pub fn refuse(&self, why: &Error) {
+        // The host may be gone already; the refusal is reported here either way.
+        let _ = send_all(&self.stream, &handshake::answer(Err(&why.to_string())), &[]);
+    }
+
+    fn attach(&mut self) -> Result<(Region, Vec<OwnedFd>), Error> {
+        let config = &self.hello.config;
+        let bells = if self.hello.features.has(Features::EVENT) { config.queues as usize } else { 0 };
+        if self.fds.len() != 1 + bells {
+            return Err(Error::Peer(format!(
+                "the host sent {} descriptors where its configuration needs {}",
+                self.fds.len(),
+                1 + bells
+            )));
+        }
+        let bytes = RegionLayout::new(config).bytes;
+        if bytes > self.limit {
+            return Err(Error::Config(format!(
+                "the configuration needs a region of {bytes} bytes and the NIC maps at most {}; \
+                 lower buffers, or raise ccnic-nic --max-region",
+                self.limit
+            )));
+        }
+        let ends = self.fds.split_off(1);
+        if let Some(fd) = ends.iter().find(|fd| rustix::net::sockopt::socket_type(fd).is_err()) {
+            return Err(Error::Peer(format!("descriptor {fd:?} in a bell's place is not a socket")));
+        }
+        let fd = self.fds.pop().ok_or_else(|| Error::Peer("the host sent no region".into()))?;
+        let region = Region::from_fd(fd, bytes, config.huge)?;
+        if region.get(layout::W_MAGIC) != layout::MAGIC {
+            return Err(Error::Peer("the region was not made by this version of the library".into()));
+        }
+        Ok((region, ends))
+    }
+}
+
+impl NicServer {
+    /// Listens on `path`. A socket that a dead process left there is replaced; anything else
+    /// that has this name is left alone and reported.
+    pub fn bind(path: impl AsRef<Path>) -> Result<NicServer, Error> {
+        let path = path.as_ref().to_path_buf();
+        let lock = Lock::take(&path)?;
+        let refuse = |why: String| Error::Config(format!("socket {} {why}; choose another path", path.display()));
+        match std::fs::symlink_metadata(&path) {
+            Ok(m) if !m.file_type().is_socket() => return Err(refuse("would replace a file of another kind".into())),
+            Ok(_) if UnixStream::connect(&path).is_ok() => return Err(refuse("is in use by another program".into())),
+            Ok(_) => std::fs::remove_file(&path).map_err(|e| refuse(format!("cannot be replaced: {e}")))?,
+            Err(_) => {}
+        }
+        let listener = UnixListener::bind(&path).map_err(|e| refuse(format!("cannot be created: {e}")))?;
+        listener.set_nonblocking(true)?;
+        let m = std::fs::symlink_metadata(&path)?;
+        Ok(NicServer {
+            listener,
+            made: (m.dev(), m.ino()),
+            path,
+            lock,
+            allowed: vec![0, rustix::process::geteuid().as_raw()],
+            limit: 1 << 30,
+            features: Features::ALL,
+            pending: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Serves hosts of this user, too, beside the NIC's own and root.
+    pub fn allow_user(&mut self, uid: u32) {
+        self.allowed.push(uid);
+    }
+
+    /// Sets the most bytes of a host's region (1 GiB).
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+    }
+
+    /// Sets what this NIC can do; all features if it is not called.
+    pub fn set_features(&mut self, features: Features) {
+        self.features = features.and(Features::ALL);
+    }
+
+    /// Waits for the next host and maps its region. A host that sends nonsense is refused
+    /// and reported as an error; the server can accept again.
+    pub fn accept(&self) -> Result<NicPort, Error> {
+        loop {
+            match self.next()? {
+                Caller::Host(offer) => return offer.accept(),
+                Caller::Stats(reply) => reply.send("")?,
+            }
+        }
+    }
+
+    /// Waits for the next caller whose handshake is complete. One that sends nonsense, is not
+    /// allowed, or takes too long is reported as an error.
+    pub fn next(&self) -> Result<Caller, Error> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            self.wait(&pending)?;
+            if let Ok((stream, _)) = self.listener.accept() {
+                self.check_user(&stream)?;
+                if pending.len() == MOST_PENDING {
+                    pending.remove(0);
+                }
+                let deadline = Instant::now() + PATIENCE;
+                pending.push(Pending { stream, message: Vec::new(), fds: Vec::new(), deadline });
+            }
+            let now = Instant::now();
+            for i in 0..pending.len() {
+                let p = &mut pending[i];
+                let outcome = receive_some(&p.stream, &mut p.message, &mut p.fds);
+                if matches!(outcome, Ok(false)) && p.deadline > now {
+                    continue;
+                }
+                let p = pending.remove(i);
+                match outcome {
+                    Ok(true) => return self.greet(p),
+                    Ok(false) => {
+                        return Err(Error::Peer(format!(
+                            "a client did not complete its handshake within {} s",
+                            PATIENCE.as_secs()
+                        )))
+                    }
+                    // Somebody looked whether the socket is there.
+                    Err(_) if p.message.is_empty() => break,
+                    Err(e) => {
+                        let _ = send_all(&p.stream, &handshake::answer(Err(&e.to_string())), &[]);
+                        return Err(e);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sleeps until something arrives or a deadline is over.
+    fn wait(&self, pending: &[Pending]) -> Result<(), Error> {
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(pending.iter().map(|p| PollFd::new(&p.stream, PollFlags::IN)));
+        let limit = pending.iter().map(|p| p.deadline.saturating_duration_since(Instant::now())).min();
+        let limit = limit.map(|d| Timespec { tv_sec: d.as_secs() as i64, tv_nsec: d.subsec_nanos().into() });
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn check_user(&self, stream: &UnixStream) -> Result<(), Error> {
+        let uid = rustix::net::sockopt::socket_peercred(stream.as_fd())?.uid.as_raw();
+        if self.allowed.contains(&uid) {
+            return Ok(());
+        }
+        let e = Error::Peer(format!("user {uid} may not use this NIC; start it with --allow-user {uid}"));
+        let _ = send_all(stream, &handshake::answer(Err(&e.to_string())), &[]);
+        Err(e)
+    }
+
+    fn greet(&self, p: Pending) -> Result<Caller, Error> {
+        match handshake::request(&p.message) {
+            Ok(Request::Stats) => Ok(Caller::Stats(StatsReply(p.stream))),
+            Ok(Request::Hello(hello)) => Ok(Caller::Host(Box::new(Offer {
+                stream: p.stream,
+                fds: p.fds,
+                hello: *hello,
+                limit: self.limit,
+                features: self.features,
+            }))),
+            Err(e) => {
+                let _ = send_all(&p.stream, &handshake::answer(Err(&e.to_string())), &[]);
+                Err(e)
+            }
+        }
+    }
+}
+
+impl Drop for NicServer {
+    fn drop(&mut self) {
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.made) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        self.lock.release();
+    }
+}
+
+/// The right to a socket's name: a locked file beside it, which goes with the server.
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    fn take(socket: &Path) -> Result<Lock, Error> {
+        let mut name = socket.as_os_str().to_owned();
+        name.push(".lock");
+        let path = PathBuf::from(name);
+        let refuse =
+            |e: &dyn std::fmt::Display| Error::Config(format!("lock file {} cannot be used: {e}", path.display()));
+        loop {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+                .open(&path)
+                .map_err(|e| refuse(&e))?;
+            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                return Err(Error::Config(format!(
+                    "socket {} is in use by another NIC; choose another path",
+                    socket.display()
+                )));
+            }
+            // The last holder may have removed the name between the two calls.
+            let (ours, named) = (file.metadata()?, std::fs::symlink_metadata(&path));
+            if named.is_ok_and(|m| (m.dev(), m.ino()) == (ours.dev(), ours.ino())) {
+                return Ok(Lock { path, _file: file });
+            }
+        }
+    }
+
+    /// Removes the name while the lock is still held.
+    fn release(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
