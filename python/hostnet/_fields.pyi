@@ -233,7 +233,9 @@ class HierarchySpec(Section):
     llc: LlcSpec
     """Last-level cache."""
     noc_cycles: int
-    """Cycles of the core clock for one traversal of the crossbar, each way."""
+    """Cycles of the uncore clock for one traversal of the crossbar, each way."""
+    uncore_clock: str
+    """Clock of the LLC, the crossbar and the home agent."""
 
 
 class HostResponse(Section):
@@ -258,13 +260,13 @@ class IatSpec(Section):
     epoch: str
     """Time between decisions."""
     grow_above: float
-    """Write misses per NIC write above which it gets one way more."""
+    """Write misses per line written above which it gets one way more."""
     max_ways: int
     """Most ways the NIC may have."""
     min_ways: int
     """Fewest ways the NIC keeps."""
     shrink_below: float
-    """Write misses per NIC write below which it loses one."""
+    """Write misses per line written below which it loses one."""
 
 
 class IioSpec(Section):
@@ -305,7 +307,7 @@ class LlcSpec(Section):
     indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices']
     """How lines spread over slices."""
     latency_cycles: int
-    """Cycles of the core clock that a look-up adds to an access."""
+    """Cycles of the uncore clock that a look-up adds to an access."""
     nic_credits: int
     """Of these, how many only the integrated NIC may use, so that what has come over the wire goes first."""
     read_hit: Literal['retain'] | Literal['migrate']

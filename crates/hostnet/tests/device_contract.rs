@@ -10,7 +10,8 @@ use hostnet::device::iio::Iio;
 use hostnet::device::nic::{Nic, Packet};
 use hostnet::device::roce::Roce;
 use hostnet::device::ssd::Ssd;
-use hostnet::kernel::{Clock, Event, Events, Stream, Time};
+use hostnet::kernel::{Clock, Events, NicAt, Stream, Time};
+use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing};
 use hostnet::memory::Memory;
@@ -129,71 +130,50 @@ fn what_ends_is_what_was_moved() {
     }
 }
 
-struct Machine {
-    mem: Memory,
-    cal: Events,
-    iio: Iio,
-    placement: Placement,
-    now: Time,
+/// A machine with the device behind its only port, and nothing else.
+fn machine(kind: &str) -> Machine {
+    let text = "name = \"d\"\nplatform = \"cascadelake\"\nplacement = { policy = \"dma\" }\n[[peripheral]]\nkind = \
+                \"roce\"\nop = \"p2m_read\"\n[run]\nload = \"saturate\"\n";
+    let s = resolve(text, "d.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"));
+    let mut map = AddressMap::default();
+    let region = map.add(LINES, Kind::Io, Sharing::Device, 0);
+    let base = map.get(region).base;
+    let clock = Clock::from_hz(MHZ_3200);
+    let mut mem = Memory::new(&small(), &DramSpec::default(), clock, 1, vec![0b1111], map).expect("a small machine");
+    let (iio, pcie) = (s.platform.iio.as_ref().expect("an IIO"), s.platform.pcie.as_ref().expect("links"));
+    (mem.lat.ownership, mem.lat.to_iio) = (iio.ownership.into(), iio.from_cha.into());
+    let iio = Iio::new(iio, pcie, vec![(device(kind, base), 16, 64)]);
+    let on_chip = Nic::integrated(&s.platform.nic, 0);
+    let mut m = Machine::new(mem, Vec::new(), on_chip, Some(iio), Placement::new(&s.placement));
+    m.iio.as_mut().expect("its port").start(&mut m.cal, Time::ZERO);
+    m
 }
 
-impl Machine {
-    fn new(kind: &str) -> Machine {
-        let text =
-            "name = \"d\"\nplatform = \"cascadelake\"\nplacement = { policy = \"dma\" }\n[[peripheral]]\nkind = \
-                    \"roce\"\nop = \"p2m_read\"\n[run]\nload = \"saturate\"\n";
-        let s = resolve(text, "d.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"));
-        let mut map = AddressMap::default();
-        let region = map.add(LINES, Kind::Io, Sharing::Device, 0);
-        let base = map.get(region).base;
-        let clock = Clock::from_hz(MHZ_3200);
-        let mut mem =
-            Memory::new(&small(), &DramSpec::default(), clock, 1, vec![0b1111], map).expect("a small machine");
-        let (iio, pcie) = (s.platform.iio.as_ref().expect("an IIO"), s.platform.pcie.as_ref().expect("links"));
-        (mem.lat.ownership, mem.lat.to_iio) = (iio.ownership.into(), iio.from_cha.into());
-        let iio = Iio::new(iio, pcie, vec![(device(kind, base), 16, 64)]);
-        Machine { mem, cal: Events::default(), iio, placement: Placement::new(&s.placement), now: Time::ZERO }
-    }
+fn port(m: &mut Machine) -> &mut Iio {
+    m.iio.as_mut().expect("it has a port")
+}
 
-    fn step(&mut self) -> bool {
-        let Some((t, e)) = self.cal.pop() else { return false };
-        self.now = t;
-        let (cal, mem, iio) = (&mut self.cal, &mut self.mem, &mut self.iio);
-        match e {
-            Event::Cha(id) => mem.on_cha(cal, id, t),
-            Event::Dram(ch) => mem.on_dram(cal, ch.into(), t),
-            Event::Fill(id) => {
-                let a = mem.answered(cal, id, t);
-                iio.on_line(mem, cal, &mut self.placement, &a, t);
+/// A NIC gets packets, one every 60 ns.
+fn run(m: &mut Machine, until: Time) {
+    let mut wire = m.now;
+    while m.now < until {
+        let now = m.now;
+        if let Some(nic) = m.nic_at(NicAt::Port) {
+            while nic.landed().is_some() {
+                let id = nic.take(0).expect("it has landed");
+                nic.release(id);
+                nic.replenish(0, 1, now);
             }
-            Event::Tlp(p) => iio.on_tlp(mem, cal, &mut self.placement, p.into(), t),
-            Event::Turn { port, way } => iio.on_turn(cal, port.into(), way, t),
-            Event::Completed(job) => iio.on_completed(cal, job, t),
-            Event::NicTx(id) => drop(iio.on_nic_tx(cal, id, t)),
-            other => panic!("{other:?} is no event of a port"),
+            if wire <= now {
+                let p = Packet { lines: 10, wire_bytes: 600, uses: 1, ..Packet::default() };
+                m.arrive(NicAt::Port, p).expect("room");
+                wire = now + Time::ns(60);
+            }
         }
-        true
-    }
-
-    /// A NIC gets packets, one every 60 ns.
-    fn run(&mut self, until: Time) {
-        let mut wire = self.now;
-        while self.now < until {
-            if let Some((_, nic)) = self.iio.nic() {
-                while nic.landed().is_some() {
-                    let id = nic.take(0).expect("it has landed");
-                    nic.release(id);
-                    nic.replenish(0, 1, self.now);
-                }
-                if wire <= self.now {
-                    let p = Packet { lines: 10, wire_bytes: 600, uses: 1, ..Packet::default() };
-                    self.iio.arrive(&mut self.cal, p, self.now).expect("room");
-                    wire = self.now + Time::ns(60);
-                }
-            }
-            if !self.step() {
-                break;
-            }
+        let Some(e) = m.pop() else { break };
+        match m.handle(e) {
+            None | Some(Signal::Moved { .. } | Signal::Landed(_)) => {}
+            Some(other) => panic!("{other:?} is no signal of a port"),
         }
     }
 }
@@ -201,19 +181,18 @@ impl Machine {
 #[test]
 fn every_entry_and_credit_comes_back_when_a_device_rests() {
     for kind in KINDS {
-        let mut m = Machine::new(kind);
-        m.iio.start(&mut m.cal, Time::ZERO);
+        let mut m = machine(kind);
         for us in 1..=40 {
-            m.run(Time::us(us));
-            m.iio.check().unwrap_or_else(|e| panic!("{kind}: {e}"));
+            run(&mut m, Time::us(us));
+            port(&mut m).check().unwrap_or_else(|e| panic!("{kind}: {e}"));
         }
-        let (lines, _) = m.iio.moved();
+        let (lines, _) = port(&mut m).moved();
         assert!(lines > 3000, "{kind}: {lines} lines in 40 us");
-        assert!(!m.iio.at_rest(), "{kind}: it is at work");
-        m.iio.stopped = true;
-        while m.step() {}
-        m.iio.check().unwrap_or_else(|e| panic!("{kind}: {e}"));
-        assert!(m.iio.at_rest(), "{kind}: a credit or an entry has not come back");
+        assert!(!port(&mut m).at_rest(), "{kind}: it is at work");
+        port(&mut m).stopped = true;
+        m.settle();
+        port(&mut m).check().unwrap_or_else(|e| panic!("{kind}: {e}"));
+        assert!(port(&mut m).at_rest(), "{kind}: a credit or an entry has not come back");
         assert_eq!(m.mem.in_flight(), 0, "{kind}: a request is lost");
         m.mem.check().unwrap_or_else(|e| panic!("{kind}: {e}"));
     }
@@ -223,19 +202,19 @@ fn every_entry_and_credit_comes_back_when_a_device_rests() {
 #[test]
 fn meters_begin_again_with_a_window() {
     for kind in KINDS {
-        let mut m = Machine::new(kind);
-        m.iio.start(&mut m.cal, Time::ZERO);
-        m.run(Time::us(40));
+        let mut m = machine(kind);
+        run(&mut m, Time::us(40));
         let mut windows = Vec::new();
         for end in [80, 120] {
-            m.iio.restart_meters(m.now);
-            assert_eq!(m.iio.moved(), (0, 0), "{kind}");
-            assert!(m.iio.devices().all(|d| d.drops().is_none_or(|l| l.count() == 0)));
-            m.run(Time::us(end));
-            windows.push(m.iio.moved().0 as f64);
+            let now = m.now;
+            port(&mut m).restart_meters(now);
+            assert_eq!(port(&mut m).moved(), (0, 0), "{kind}");
+            assert!(port(&mut m).devices().all(|d| d.drops().is_none_or(|l| l.count() == 0)));
+            run(&mut m, Time::us(end));
+            windows.push(port(&mut m).moved().0 as f64);
         }
         assert!((windows[0] / windows[1] - 1.0).abs() < 0.1, "{kind}: {windows:?} lines");
-        for (name, r) in m.iio.link_readings(m.now) {
+        for (name, r) in m.iio.as_ref().expect("it has a port").link_readings(m.now) {
             // Both means leave out part of what is held across an end of the window.
             let ends = 2.0 * f64::from(r.peak) / (r.arrival_rate * 40e-6);
             assert!((r.latency_ns - r.little_ns).abs() <= ends * r.latency_ns, "{kind}: {name}: {r:?}");

@@ -18,7 +18,7 @@ use super::pcie::{Framing, PcieSpec, NON_POSTED, POSTED};
 use crate::flow::domain::{Domain, Reading};
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::Span;
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, NicAt, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Tag, Txn, LINE};
 use crate::meter::drops::DropCause;
@@ -497,7 +497,7 @@ impl Iio {
         nic.ring(id);
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(DOORBELL), now);
-        cal.push(end + port.down.flight * 2, Event::NicTx(id));
+        cal.push(end + port.down.flight * 2, Event::NicTx(NicAt::Port, id));
     }
 
     /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
@@ -508,6 +508,12 @@ impl Iio {
         }
         self.launch(cal, port, now);
         false
+    }
+
+    /// Whether the device on port `p` is a NIC with packets that have become visible.
+    #[inline]
+    pub fn has_landed(&self, p: usize) -> bool {
+        matches!(&self.ports[p].device, Endpoint::Nic(n) if n.has_landed())
     }
 
     /// The port of the device that asked for a line.

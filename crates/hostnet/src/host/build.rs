@@ -126,7 +126,6 @@ impl Host {
         let placement = Placement::new(&s.placement);
         mem.ideal_network = placement.keeps_buffers_apart();
         let ports = devices.len();
-        let ethernet = devices.iter().position(|d| matches!(d.0, Endpoint::Nic(_)));
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
         let iio = iio.map(|(iio, pcie)| {
             mem.lat.ownership = iio.ownership.into();
@@ -160,7 +159,7 @@ impl Host {
         let cpus = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
         let mut host = Host {
             machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
-            listeners: Host::listeners(&storage, ports, ethernet),
+            book_keepers: Host::book_keepers(&storage, ports),
             network: network::parts(s).and_then(|(t, _)| Network::new(s, &groups[t])),
             storage,
             // A directed test runs until nothing is left to happen.

@@ -6,7 +6,7 @@ use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard};
 use crate::core::{Mmio, Op};
 use crate::device::nic::Packet;
-use crate::kernel::{Clock, Event, Time};
+use crate::kernel::{Clock, Event, NicAt, Time};
 use crate::machine::Signal;
 use crate::memory::region::Kind;
 use crate::memory::shadow::Shadow;
@@ -84,9 +84,9 @@ impl Host {
         while let Some(e) = self.machine.pop() {
             let now = self.machine.now;
             match e {
-                Event::NicTx(_) => _ = log.wq_read.get_or_insert(now),
+                Event::NicTx(..) => _ = log.wq_read.get_or_insert(now),
                 Event::Sweep { .. } => log.last_sweep = Some(now),
-                Event::Freed(_) => {
+                Event::Freed(..) => {
                     log.freed = Some(now); // of no ring
                     continue;
                 }
@@ -95,10 +95,10 @@ impl Host {
             match self.machine.handle(e) {
                 Some(Signal::CoreFree(_)) => log.core_end = now,
                 Some(Signal::Delivered(core)) => log.delivered = self.machine.nic.take(core.into()),
-                Some(Signal::Sent(id)) => {
+                Some(Signal::Sent(_, id)) => {
                     log.sent = Some(now);
                     let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
-                    self.machine.cal.push(released, Event::Freed(id));
+                    self.machine.cal.push(released, Event::Freed(NicAt::Chip, id));
                 }
                 Some(s) => self.on(s),
                 None => {}

@@ -21,7 +21,7 @@ use crate::core::Retired;
 use crate::device::iio::Iio;
 use crate::device::nic::Packet;
 use crate::flow::Domain;
-use crate::kernel::{Event, Stream, Time};
+use crate::kernel::{Event, NicAt, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::placement::Counters;
 use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
@@ -54,16 +54,6 @@ struct Seat {
     thread: Thread,
 }
 
-/// Whom the lines that a device moves concern.
-#[derive(Clone)]
-enum Listener {
-    Nobody,
-    /// The core that keeps its books.
-    Core(u16),
-    /// The cores of the NIC's queues.
-    Queues,
-}
-
 #[derive(Clone)]
 struct Source {
     arrivals: Option<Arrivals>,
@@ -84,8 +74,8 @@ struct Source {
 pub struct Host {
     spec: Arc<Scenario>,
     pub machine: Machine,
-    /// By port.
-    listeners: Vec<Listener>,
+    /// By port: the core that keeps the device's books, if the kernel does.
+    book_keepers: Vec<Option<u16>>,
     network: Option<network::Network>,
     storage: Vec<storage::Kept>,
     background: Option<background::Background>,
@@ -181,7 +171,7 @@ impl Host {
     fn inject(&mut self, core: Option<u16>) -> bool {
         let Some((core, content)) = self.draw(core) else { return false };
         let packet = packet(core, &content);
-        self.machine.nic.arrive(&mut self.machine.cal, packet, self.machine.now).is_ok()
+        self.machine.arrive(NicAt::Chip, packet).is_ok()
     }
 
     /// Runs until `done` says so, which is asked after each event.
@@ -210,12 +200,14 @@ impl Host {
             Signal::Delivered(c) => self.notify(c.into(), Notice::Queue),
             Signal::Interrupt(c) => self.interrupt(c.into()),
             Signal::Line(c) => self.notify(c.into(), Notice::Line),
-            Signal::Sent(id) => self.sent(id),
-            Signal::Moved { port, lines } => match self.listeners[usize::from(port)] {
-                Listener::Nobody => {}
-                Listener::Core(c) => self.notify(c.into(), Notice::Lines { port, lines: lines.into() }),
-                Listener::Queues => self.frames_landed(),
-            },
+            Signal::Sent(NicAt::Chip, id) => self.sent(id),
+            Signal::Sent(NicAt::Port, id) => unreachable!("packet {id} is of a NIC that no queue pair serves"),
+            Signal::Moved { port, lines } => {
+                if let Some(c) = self.book_keepers[usize::from(port)] {
+                    self.notify(c.into(), Notice::Lines { port, lines: lines.into() });
+                }
+            }
+            Signal::Landed(_) => self.frames_landed(),
             Signal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
             Signal::Outside(e) => self.on_outside(e),
         }
@@ -352,7 +344,7 @@ impl Host {
         qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
         self.machine.nic.end_use(id);
         if p.zero_copy {
-            self.machine.cal.push(released, Event::Freed(id));
+            self.machine.cal.push(released, Event::Freed(NicAt::Chip, id));
         } else {
             self.notify(queue, Notice::Queue); // it may have waited for a transmit buffer
         }

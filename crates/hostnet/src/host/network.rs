@@ -7,7 +7,7 @@ use crate::config::Scenario;
 use crate::core::Op;
 use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
-use crate::kernel::{Event, Time};
+use crate::kernel::{Event, NicAt, Time};
 use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::meter::Values;
@@ -166,7 +166,7 @@ impl Host {
                     ..Packet::default()
                 };
                 // What is lost here the senders find out by themselves.
-                let _ = iio.arrive(&mut self.machine.cal, frame, now);
+                let _ = self.machine.arrive(NicAt::Port, frame);
                 let delay = tcp.responder.as_mut().and_then(|r| r.look(tcp.held, bytes, now));
                 if let Some(delay) = delay {
                     self.hold_back(delay);
@@ -189,9 +189,7 @@ impl Host {
 
     /// Frames that are wholly in memory come to their cores' notice.
     pub(super) fn frames_landed(&mut self) {
-        while let Some((queue, received)) =
-            self.machine.iio.as_mut().and_then(|i| i.nic()).and_then(|(_, n)| received(n))
-        {
+        while let Some((queue, received)) = self.machine.nic_at(NicAt::Port).and_then(received) {
             let Some(network) = &self.network else { return };
             let core = network.cores[queue];
             self.notify(core.into(), Notice::Frame(received));

@@ -1,6 +1,6 @@
 //! SSDs and the kernel's work for them: cores that see to the pages that devices have moved.
 
-use super::{Host, Listener};
+use super::Host;
 use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
@@ -127,14 +127,11 @@ impl Host {
         }
     }
 
-    /// Whom the devices behind the `ports` ports of the IIO concern.
-    pub(super) fn listeners(kept: &[Kept], ports: usize, network: Option<usize>) -> Vec<Listener> {
-        let mut all = vec![Listener::Nobody; ports];
+    /// Which core keeps the books of each device behind the `ports` ports of the IIO.
+    pub(super) fn book_keepers(kept: &[Kept], ports: usize) -> Vec<Option<u16>> {
+        let mut all = vec![None; ports];
         for k in kept {
-            all[usize::from(k.port)] = Listener::Core(k.core);
-        }
-        if let Some(port) = network {
-            all[port] = Listener::Queues;
+            all[usize::from(k.port)] = Some(k.core);
         }
         all
     }

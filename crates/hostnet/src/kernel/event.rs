@@ -1,5 +1,12 @@
 //! Everything that can happen at an instant. Plain and small: components are named by index.
 
+/// Which NIC of a host is meant: the one on the chip, or the one behind a PCIe port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NicAt {
+    Chip,
+    Port,
+}
+
 /// An event of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
@@ -22,9 +29,9 @@ pub enum Event {
     /// A received packet is visible to its core.
     Delivered(u32),
     /// A receive buffer's return reaches the NIC.
-    Freed(u32),
+    Freed(NicAt, u32),
     /// A transmit job of the NIC continues.
-    NicTx(u32),
+    NicTx(NicAt, u32),
     /// `count` sweep (or flush) messages reach the home agent: see [`Event::sweep`].
     Sweep { high: u16, low: u32, count: u32, op: u8 },
     /// A packet of port `0` has reached the IIO, and its device goes on.

@@ -17,10 +17,11 @@ pub use world::World;
 
 use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
-use crate::device::nic::{Nic, NicSpec};
+use crate::device::nic::{Nic, NicSpec, Packet};
 use crate::kernel::units::Span;
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, NicAt, Time};
 use crate::memory::{Agent, Memory, Sweep};
+use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
 
 /// What the hardware tells whoever runs on top of it.
@@ -30,15 +31,17 @@ pub enum Signal {
     CoreFree(u16),
     /// Side effects of the core are due: take them with [`Machine::retired`].
     Retired(u16),
-    /// A packet is visible to the core.
+    /// A packet of the NIC on the chip is visible to the core.
     Delivered(u16),
     /// The core is interrupted: a thread that sleeps goes on.
     Interrupt(u16),
     /// A line that the core watches has been written by another agent, or taken away.
     Line(u16),
+    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`].
+    Landed(u16),
     /// The packet's reply is on the wire.
-    Sent(u32),
-    /// The device on `port` has moved `lines` lines.
+    Sent(NicAt, u32),
+    /// The device on `port` has moved `lines` lines, and no packet has become visible with them.
     Moved { port: u16, lines: u16 },
     /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.answered`.
     Answer(u32),
@@ -141,16 +144,19 @@ impl Machine {
             Event::Retire(c) => return Some(Signal::Retired(c)),
             Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
             Event::Delivered(id) => return Some(Signal::Delivered(self.nic.on_delivered(id) as u16)),
-            Event::Freed(id) => {
-                let p = *self.nic.packet(id);
+            Event::Freed(at, id) => {
+                let p = *self.nic_at(at)?.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
-                self.nic.release(id);
-                self.nic.replenish(p.queue.into(), 1, now);
+                let nic = self.nic_at(at)?;
+                nic.release(id);
+                nic.replenish(p.queue.into(), 1, now);
             }
-            Event::NicTx(id) => {
-                if self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now) {
-                    return Some(Signal::Sent(id));
-                }
+            Event::NicTx(at, id) => {
+                let sent = match at {
+                    NicAt::Chip => self.nic.on_tx(&mut self.mem, &mut self.cal, &mut self.placement, id, now),
+                    NicAt::Port => self.iio.as_mut()?.on_nic_tx(&mut self.cal, id, now),
+                };
+                return sent.then_some(Signal::Sent(at, id));
             }
             Event::Sweep { high, low, count, op } => {
                 let line = u64::from(high) << 32 | u64::from(low);
@@ -186,7 +192,9 @@ impl Machine {
             Agent::Io => {
                 let iio = self.iio.as_mut()?;
                 iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
-                return Some(Signal::Moved { port: iio.port_of(&t) as u16, lines: 1 });
+                let p = iio.port_of(&t);
+                let port = p as u16;
+                return Some(if iio.has_landed(p) { Signal::Landed(port) } else { Signal::Moved { port, lines: 1 } });
             }
             Agent::Core => {
                 let c = t.who as usize;
@@ -202,6 +210,42 @@ impl Machine {
     fn ends(&mut self, core: usize, end: Option<Time>) {
         if let Some(t) = end {
             self.cal.push(t.max(self.now), Event::Core(core as u16));
+        }
+    }
+
+    /// The NIC at `at`; None where no port has one.
+    #[inline]
+    pub fn nic_at(&mut self, at: NicAt) -> Option<&mut Nic> {
+        match at {
+            NicAt::Chip => Some(&mut self.nic),
+            NicAt::Port => self.iio.as_mut()?.nic().map(|(_, nic)| nic),
+        }
+    }
+
+    /// A packet comes off the wire now.
+    ///
+    /// # Errors
+    /// The cause, when it is dropped at once.
+    ///
+    /// # Panics
+    /// When no port has a NIC and `at` says so.
+    #[inline]
+    pub fn arrive(&mut self, at: NicAt, packet: Packet) -> Result<(), DropCause> {
+        match at {
+            NicAt::Chip => self.nic.arrive(&mut self.cal, packet, self.now),
+            NicAt::Port => self.iio.as_mut().expect("a NIC on a port").arrive(&mut self.cal, packet, self.now),
+        }
+    }
+
+    /// The core has told the NIC of packet `id`'s reply: [`Signal::Sent`] says when it is on the wire.
+    ///
+    /// # Panics
+    /// When no port has a NIC and `at` says so.
+    #[inline]
+    pub fn post(&mut self, at: NicAt, id: u32) {
+        match at {
+            NicAt::Chip => self.nic.post(&mut self.cal, id, self.now),
+            NicAt::Port => self.iio.as_mut().expect("a NIC on a port").post(&mut self.cal, id, self.now),
         }
     }
 

@@ -5,7 +5,6 @@ use super::paths::{Marks, Path};
 use super::region::{Kind, Sharing};
 use super::request::{Agent, Inbound, Op, Outbound};
 use super::shadow::At;
-use super::stats::Class;
 use super::{rx, Memory, Txn, NOBODY};
 use crate::kernel::{Event, Events, Time};
 
@@ -31,11 +30,11 @@ impl Memory {
         debug_assert_eq!(lane, FIRST);
         loop {
             let t = &mut self.txns[id as usize];
-            let (line, to, class) = (t.line, t.to, t.class);
+            let first = *t;
             t.line += 1;
             t.lines -= 1;
             let last = t.lines == 0;
-            self.place(cal, Agent::Nic, line, to, class, NOBODY, now);
+            self.place(cal, &first, NOBODY, now);
             if last {
                 self.paths.admit(Path::P2mWrite, now - self.marks[id as usize].cha);
                 cal.push(now, Event::Fill(id));
@@ -49,8 +48,8 @@ impl Memory {
 
     /// A device behind the IIO writes one line. Its entry comes back once the LLC or a write queue has it.
     pub(super) fn io_write(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, to, class, .. } = self.txns[id as usize];
-        if !self.place(cal, Agent::Io, line, to, class, id, now) {
+        let t = self.txns[id as usize];
+        if !self.place(cal, &t, id, now) {
             return; // a write queue will answer
         }
         let freed = now + self.lat.ownership + self.lat.llc;
@@ -60,18 +59,10 @@ impl Memory {
         cal.push(freed + self.lat.to_iio, Event::Fill(id));
     }
 
-    /// A whole line from a device goes to its place. False when `waiter` has to wait for a write queue: for the line
-    /// itself, or for the one that makes room for it.
-    fn place(
-        &mut self,
-        cal: &mut Events,
-        agent: Agent,
-        line: u64,
-        to: Inbound,
-        class: Class,
-        waiter: u32,
-        now: Time,
-    ) -> bool {
+    /// The first line of a device's write goes to its place. False when `waiter` has to wait for a write queue: for the
+    /// line itself, or for the one that makes room for it.
+    fn place(&mut self, cal: &mut Events, t: &Txn, waiter: u32, now: Time) -> bool {
+        let Txn { line, to, agent, class, .. } = *t;
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
             self.lives.set(line, rx::UNCONSUMED);
@@ -189,7 +180,7 @@ impl Memory {
     pub fn dma_at_once(&mut self, cal: &mut Events, t: &Txn) {
         for line in t.line..t.line + u64::from(t.lines) {
             if t.op == Op::DmaWrite {
-                self.place(cal, t.agent, line, t.to, t.class, NOBODY, t.issued);
+                self.place(cal, &Txn { line, ..*t }, NOBODY, t.issued);
             } else if let Source::Dram = self.source(cal, t, line, t.issued) {
                 self.stats.count(t.class);
             }

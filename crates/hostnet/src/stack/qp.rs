@@ -5,7 +5,7 @@ use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
 use crate::core::{Mmio, Op, Program};
 use crate::device::nic::Nic;
-use crate::kernel::{Event, Time};
+use crate::kernel::{Event, NicAt, Time};
 use crate::machine::Machine;
 use crate::placement::sweeper;
 use schemars::JsonSchema;
@@ -155,7 +155,7 @@ impl Software for QueuePair {
         match Effect::of(tag) {
             (Effect::Post, id) => c.nic.post(c.cal, id, c.now),
             // Behind the sweeps, which travel as far.
-            (Effect::FreeRx, id) => c.cal.push(c.at_home, Event::Freed(id)),
+            (Effect::FreeRx, id) => c.cal.push(c.at_home, Event::Freed(NicAt::Chip, id)),
             (Effect::Done, id) => {
                 ended(c.nic, id, c.tenant, c.tally, c.now);
                 c.nic.end_use(id);

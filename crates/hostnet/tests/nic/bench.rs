@@ -6,10 +6,11 @@ use hostnet::core::Cpu;
 use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
-use hostnet::kernel::{Clock, Event, Events, Time};
+use hostnet::kernel::{Clock, Event, NicAt};
+use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
-use hostnet::memory::{Agent, Memory, Sweep};
+use hostnet::memory::Memory;
 use hostnet::meter::drops::DropCause;
 use hostnet::placement::Placement;
 
@@ -18,17 +19,7 @@ pub const QUEUES: usize = 2;
 /// Lines of a buffer, and of a packet.
 pub const LINES: u64 = 4;
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Attached {
-    OnChip,
-    Port,
-}
-pub const ATTACHMENTS: [Attached; 2] = [Attached::OnChip, Attached::Port];
-
-enum Device {
-    OnChip(Box<Nic>),
-    Port(Iio),
-}
+pub const ATTACHMENTS: [NicAt; 2] = [NicAt::Chip, NicAt::Port];
 
 /// What software sees of the NIC.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,13 +35,8 @@ pub enum Seen {
 }
 
 pub struct Bench {
-    device: Device,
-    pub mem: Memory,
-    pub cal: Events,
-    pub now: Time,
-    placement: Placement,
-    /// The core that queue 0 belongs to.
-    pub cpu: Cpu,
+    pub m: Machine,
+    at: NicAt,
     /// First line of the receive buffers of queue 0, and of the transmit buffers of queue 1.
     pub rx: u64,
     pub tx: u64,
@@ -67,11 +53,11 @@ pub fn ethernet() -> EthernetSpec {
 }
 
 impl Bench {
-    pub fn new(attached: Attached) -> Bench {
-        Bench::with(attached, &ethernet(), 16)
+    pub fn new(at: NicAt) -> Bench {
+        Bench::with(at, &ethernet(), 16)
     }
 
-    pub fn with(attached: Attached, nic: &EthernetSpec, lanes: u32) -> Bench {
+    pub fn with(at: NicAt, nic: &EthernetSpec, lanes: u32) -> Bench {
         let s = spec();
         let mut map = AddressMap::default();
         let mut region = |kind, core| {
@@ -84,54 +70,38 @@ impl Bench {
         let clock = Clock::from_hz(MHZ_3200);
         let mut mem =
             Memory::new(&small(), &DramSpec::default(), clock, 2, vec![0b1111], map).expect("a small machine");
-        let mut device = match attached {
-            Attached::OnChip => Nic::integrated(&s.platform.nic, QUEUES as u32),
-            Attached::Port => Nic::pcie(nic, QUEUES as u32),
+        let tags = nic.tags;
+        let mut nic = match at {
+            NicAt::Chip => Nic::integrated(&s.platform.nic, QUEUES as u32),
+            NicAt::Port => Nic::pcie(nic, QUEUES as u32),
         };
         for q in 0..QUEUES {
-            device.attach_receive(q, rx[q], SLOTS, LINES);
-            device.attach_transmit(q, tx[q], SLOTS, LINES);
+            nic.attach_receive(q, rx[q], SLOTS, LINES);
+            nic.attach_transmit(q, tx[q], SLOTS, LINES);
         }
-        let device = match attached {
-            Attached::OnChip => Device::OnChip(Box::new(device)),
-            Attached::Port => {
-                (0..QUEUES).for_each(|q| device.attach_completions(q, done[q], 64));
+        let (chip, iio) = match at {
+            NicAt::Chip => (nic, None),
+            NicAt::Port => {
+                (0..QUEUES).for_each(|q| nic.attach_completions(q, done[q], 64));
                 let (iio, pcie) = (s.platform.iio.as_ref().expect("an IIO"), s.platform.pcie.as_ref().expect("links"));
                 mem.lat.ownership = iio.ownership.into();
                 mem.lat.to_iio = iio.from_cha.into();
-                Device::Port(Iio::new(iio, pcie, vec![(Endpoint::Nic(Box::new(device)), lanes, nic.tags)]))
+                let iio = Iio::new(iio, pcie, vec![(Endpoint::Nic(Box::new(nic)), lanes, tags)]);
+                (Nic::integrated(&s.platform.nic, 0), Some(iio))
             }
         };
-        let (cal, placement) = (Events::default(), Placement::new(&s.placement));
-        let cpu = Cpu::new(0, &s.platform.core);
-        Bench { device, mem, cal, now: Time::ZERO, placement, cpu, rx: rx[0], tx: tx[1] }
+        // Queue 0 is this core's.
+        let cpus = vec![Cpu::new(0, &s.platform.core)];
+        let m = Machine::new(mem, cpus, chip, iio, Placement::new(&s.placement));
+        Bench { m, at, rx: rx[0], tx: tx[1] }
     }
 
     pub fn nic(&mut self) -> &mut Nic {
-        match &mut self.device {
-            Device::OnChip(n) => n,
-            Device::Port(iio) => iio.nic().expect("it has one").1,
-        }
-    }
-    pub fn iio(&self) -> Option<&Iio> {
-        match &self.device {
-            Device::OnChip(_) => None,
-            Device::Port(iio) => Some(iio),
-        }
-    }
-
-    /// The core runs the program in its buffer.
-    pub fn start(&mut self) {
-        if let Some(end) = self.cpu.start(&mut self.mem, &mut self.cal, self.now) {
-            self.cal.push(end.max(self.now), Event::Core(0));
-        }
+        self.m.nic_at(self.at).expect("it has one")
     }
 
     pub fn arrive(&mut self, p: Packet) -> Result<(), DropCause> {
-        match &mut self.device {
-            Device::OnChip(n) => n.arrive(&mut self.cal, p, self.now),
-            Device::Port(iio) => iio.arrive(&mut self.cal, p, self.now),
-        }
+        self.m.arrive(self.at, p)
     }
 
     /// A packet of `flow` with `key`, which is used twice: its buffer, and its reply.
@@ -141,7 +111,7 @@ impl Bench {
 
     /// Software sends `lines` lines in reply to packet `id`.
     pub fn reply(&mut self, id: u32, lines: u16) {
-        let now = self.now;
+        let now = self.m.now;
         let queue = self.nic().packet(id).queue as usize;
         let line = self.nic().next_tx(queue);
         self.nic().reserve_tx(queue, now);
@@ -151,79 +121,44 @@ impl Bench {
     }
 
     pub fn post(&mut self, id: u32) {
-        match &mut self.device {
-            Device::OnChip(n) => n.post(&mut self.cal, id, self.now),
-            Device::Port(iio) => iio.post(&mut self.cal, id, self.now),
-        }
+        self.m.post(self.at, id);
     }
 
     /// After transmission: the transmit buffer is free, and the packet's second use has ended.
     pub fn sent(&mut self, id: u32) {
-        let now = self.now;
-        let mut cal = std::mem::take(&mut self.cal);
-        self.nic().release_tx(&mut cal, id, now);
-        self.nic().end_use(id);
-        self.cal = cal;
+        let m = &mut self.m;
+        let nic = match self.at {
+            NicAt::Chip => &mut m.nic,
+            NicAt::Port => m.iio.as_mut().and_then(|i| i.nic()).expect("it has one").1,
+        };
+        nic.release_tx(&mut m.cal, id, m.now);
+        nic.end_use(id);
     }
 
     /// Software is done with packet `id`'s buffer and hands it back to the NIC.
     pub fn give_back(&mut self, id: u32) {
-        let now = self.now;
-        let queue = self.nic().packet(id).queue as usize;
-        self.nic().release(id);
-        self.nic().replenish(queue, 1, now);
+        self.m.cal.push(self.m.now, Event::Freed(self.at, id));
     }
 
     /// The next event; None when there is none left.
     pub fn step(&mut self) -> Option<Vec<Seen>> {
-        let (t, e) = self.cal.pop()?;
-        self.now = t;
-        let (cal, mem, placement) = (&mut self.cal, &mut self.mem, &mut self.placement);
-        let mut seen = Vec::new();
-        match (e, &mut self.device) {
-            (Event::Cha(id), _) => mem.on_cha(cal, id, t),
-            (Event::Dram(ch), _) => mem.on_dram(cal, ch.into(), t),
-            (Event::Fill(id), device) => {
-                let a = mem.answered(cal, id, t);
-                match (a.agent, device) {
-                    (Agent::Core, _) => {
-                        if let Some(end) = self.cpu.on_fill(mem, cal, a, t) {
-                            cal.push(end.max(t), Event::Core(0));
-                        }
-                    }
-                    (Agent::Nic, Device::OnChip(n)) => n.on_answer(cal, &a, t),
-                    (Agent::Io, Device::Port(iio)) => {
-                        iio.on_line(mem, cal, placement, &a, t);
-                        let nic = iio.nic().expect("it has one").1;
-                        while let Some(id) = nic.landed() {
-                            seen.push(Seen::Visible(nic.packet(id).queue as usize, id));
-                        }
-                    }
-                    other => panic!("an answer for {:?}", other.0),
-                }
+        let e = self.m.pop()?;
+        let Some(signal) = self.m.handle(e) else { return Some(Vec::new()) };
+        Some(match (signal, e) {
+            (Signal::Delivered(queue), Event::Delivered(id)) => vec![Seen::Visible(queue.into(), id)],
+            (Signal::Landed(_), _) => {
+                let nic = self.nic();
+                let mut next = || nic.landed().map(|id| Seen::Visible(nic.packet(id).queue.into(), id));
+                std::iter::from_fn(&mut next).collect()
             }
-            (Event::Core(_), _) => seen.push(Seen::Free),
-            (Event::Retire(_), _) => seen.push(Seen::Retired),
-            (Event::NicRx, Device::OnChip(n)) => n.on_rx(mem, cal, placement, t),
-            (Event::Delivered(id), Device::OnChip(n)) => seen.push(Seen::Visible(n.on_delivered(id), id)),
-            (Event::NicTx(id), device) => {
-                let sent = match device {
-                    Device::OnChip(n) => n.on_tx(mem, cal, placement, id, t),
-                    Device::Port(iio) => iio.on_nic_tx(cal, id, t),
-                };
-                if sent {
-                    seen.push(Seen::Sent(id));
-                }
+            (Signal::Sent(at, id), _) => {
+                assert_eq!(at, self.at, "a reply of the other NIC");
+                vec![Seen::Sent(id)]
             }
-            (Event::Tlp(p), Device::Port(iio)) => iio.on_tlp(mem, cal, placement, p.into(), t),
-            (Event::Turn { port, way }, Device::Port(iio)) => iio.on_turn(cal, port.into(), way, t),
-            (Event::Completed(job), Device::Port(iio)) => iio.on_completed(cal, job, t),
-            (Event::Sweep { high, low, count, op }, _) => {
-                let line = u64::from(high) << 32 | u64::from(low);
-                (line..line + u64::from(count)).for_each(|l| mem.on_sweep(cal, l, Sweep::from_u8(op), t));
-            }
-            (other, _) => panic!("{other:?} is no event of a NIC"),
-        }
-        Some(seen)
+            (Signal::CoreFree(_), _) => vec![Seen::Free],
+            (Signal::Retired(_), _) => vec![Seen::Retired],
+            (Signal::Moved { .. }, _) => Vec::new(),
+            other => panic!("{other:?} concerns no NIC"),
+        })
     }
 }

@@ -5,12 +5,12 @@ mod common;
 
 mod bench;
 
-use bench::{ethernet, Attached, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
+use bench::{ethernet, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
 use hostnet::app::touchdrop::Touchdrop;
 use hostnet::core::{Mmio, Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::kernel::units::{Bandwidth, Size};
-use hostnet::kernel::{Stream, Time};
+use hostnet::kernel::{NicAt, Stream, Time};
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::stack::qp::Effect;
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 fn see_all(b: &mut Bench) -> Vec<(usize, u32, Time)> {
     let mut all = Vec::new();
     while let Some(seen) = b.step() {
-        let now = b.now;
+        let now = b.m.now;
         all.extend(seen.into_iter().filter_map(|s| match s {
             Seen::Visible(queue, id) => Some((queue, id, now)),
             Seen::Sent(_) | Seen::Free | Seen::Retired => None,
@@ -83,7 +83,7 @@ fn at_any_time_what_came_was_seen_or_lost_or_is_inside() {
 fn a_full_ring_loses_what_has_no_buffer_and_says_why() {
     for a in ATTACHMENTS {
         let mut b = Bench::new(a);
-        b.now = Time::ns(50);
+        b.m.now = Time::ns(50);
         for i in 0..SLOTS + 4 {
             let _ = b.arrive(Bench::packet(0, i.into()));
         }
@@ -93,7 +93,7 @@ fn a_full_ring_loses_what_has_no_buffer_and_says_why() {
         assert_eq!(losses.len(), 1);
         let l = losses[0];
         assert_eq!((l.place, l.cause, l.count), (DropPlace::DescriptorRing, DropCause::NoDescriptor, 4), "{a:?}");
-        assert!(Time::ns(50) <= l.first && l.first <= l.last && l.last <= b.now);
+        assert!(Time::ns(50) <= l.first && l.first <= l.last && l.last <= b.m.now);
     }
 }
 
@@ -134,7 +134,7 @@ fn a_buffer_goes_back_in_two_steps() {
         let mut b = Bench::new(a);
         (0..SLOTS).for_each(|i| b.arrive(Bench::packet(0, i.into())).expect("there is a buffer"));
         let ids: Vec<u32> = see_all(&mut b).iter().map(|s| s.1).collect();
-        let now = b.now;
+        let now = b.m.now;
         b.nic().replenish(0, 4, now);
         assert_eq!(b.nic().buffers(0), 0, "{a:?}: software has no buffer to hand out");
         ids[..3].iter().for_each(|id| b.nic().release(*id));
@@ -164,14 +164,14 @@ fn a_queue_that_is_too_deep_drops_by_policy_and_not_for_want_of_buffers() {
 /// look-up in between (8 + 35 + 8 cycles of 3.2 GHz), the pipeline. Behind a port of sixteen lanes of 7.64 Gb/s: 32 bytes of
 /// doorbell and two flights; 24 bytes of request; 150 ns and 2 ns a line to the home agent, the look-up, 55 ns back; 276
 /// bytes of completion and two flights; 294 bytes at 80 ps on the wire.
-fn least_reply(a: Attached) -> Time {
+fn least_reply(a: NicAt) -> Time {
     let cycles = |n: u64| Time(n * 312_500 / 1000);
     match a {
-        Attached::OnChip => {
+        NicAt::Chip => {
             let nic = bench::spec().platform.nic;
             Time(nic.notify.0 + nic.pipeline.0) + cycles(8 + 35 + 8)
         }
-        Attached::Port => {
+        NicAt::Port => {
             let byte = 8e3 / (8.0 * 128.0 / 130.0 * 16.0 * 0.97);
             let link = Time(((32.0 + 24.0 + 276.0) * byte) as u64);
             link + Time::ns(4 * 150 + 150 + 3 * 2 + 55) + cycles(35) + Time(294 * 80)
@@ -190,14 +190,14 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
         // The reply lies in the LLC, as after a packet that came in there.
         let line = b.nic().next_tx(0);
         for l in line..line + LINES {
-            b.mem.spill_at_once(&mut b.cal, 0, l);
+            b.m.mem.spill_at_once(&mut b.m.cal, 0, l);
         }
-        let posted = b.now;
+        let posted = b.m.now;
         b.reply(id, LINES as u16);
         let mut sent = None;
         while let Some(seen) = b.step() {
             if seen == [Seen::Sent(id)] {
-                sent = Some(b.now - posted);
+                sent = Some(b.m.now - posted);
                 b.sent(id);
             }
         }
@@ -211,7 +211,7 @@ fn a_reply_leaves_when_its_data_is_there_and_its_buffer_comes_back() {
             let taken = b.nic().take(0);
             assert_eq!(taken.is_some(), i < SLOTS, "{a:?}: {i} replies are out");
             if let Some(id) = taken {
-                let now = b.now;
+                let now = b.m.now;
                 b.nic().reserve_tx(0, now);
                 b.give_back(id);
             }
@@ -255,9 +255,9 @@ fn an_echo_runs_on_every_attachment() {
         let counts = b.nic().counts.clone();
         assert_eq!((counts.offered, counts.delivered, counts.sent), (200, 200, 200), "{a:?}");
         assert_eq!((b.nic().buffers(0), b.nic().buffers(1)), (SLOTS, SLOTS), "{a:?}: buffers come back");
-        assert_eq!(b.mem.in_flight(), 0, "{a:?}: a request is lost");
-        b.mem.check().expect("no dirty line is lost");
-        if let Some(iio) = b.iio() {
+        assert_eq!(b.m.mem.in_flight(), 0, "{a:?}: a request is lost");
+        b.m.mem.check().expect("no dirty line is lost");
+        if let Some(iio) = &b.m.iio {
             iio.check().expect("every credit is accounted for");
             assert!(iio.at_rest(), "a credit has not come back");
         }
@@ -288,7 +288,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
                         sent += 1;
                     }
                     Seen::Retired => {
-                        while let Some(r) = b.cpu.retired(&mut b.cal, b.now) {
+                        while let Some(r) = b.m.retired(0) {
                             let (Retired::Tag(tag) | Retired::Mmio(tag)) = r else { panic!("{r:?}") };
                             match Effect::of(tag) {
                                 (Effect::Post, id) => b.post(id),
@@ -304,31 +304,31 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
             }
             let Some(id) = idle.then(|| b.nic().take(0)).flatten() else { continue };
             idle = false;
-            let (p, tx, now) = (*b.nic().packet(id), b.nic().next_tx(0), b.now);
-            b.cpu.program.ops.clear();
-            b.cpu.program.compute(qp.poll_instructions);
-            app.serve(&app.content(), p.line, &mut b.cpu.program);
+            let (p, tx, now) = (*b.nic().packet(id), b.nic().next_tx(0), b.m.now);
+            b.m.cpus[0].program.ops.clear();
+            b.m.cpus[0].program.compute(qp.poll_instructions);
+            app.serve(&app.content(), p.line, &mut b.m.cpus[0].program);
             if answers {
-                b.cpu.program.push(Op::Store { line: tx, lines: LINES as u32 });
-                b.cpu.program.compute(qp.post_instructions);
-                b.cpu.program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) });
+                b.m.cpus[0].program.push(Op::Store { line: tx, lines: LINES as u32 });
+                b.m.cpus[0].program.compute(qp.post_instructions);
+                b.m.cpus[0].program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) });
                 b.nic().reserve_tx(0, now);
                 (b.nic().packet(id).tx_line, b.nic().packet(id).tx_lines) = (tx, LINES as u16);
             }
-            b.cpu.program.push(Op::Retire { tag: Effect::FreeRx.tag(id), stores: false });
+            b.m.cpus[0].program.push(Op::Retire { tag: Effect::FreeRx.tag(id), stores: false });
             if !answers {
-                b.cpu.program.push(Op::Retire { tag: Effect::Done.tag(id), stores: true });
+                b.m.cpus[0].program.push(Op::Retire { tag: Effect::Done.tag(id), stores: true });
             }
-            b.start();
+            b.m.start(0);
         }
         see_all(&mut b);
         let c = b.nic().counts.clone();
         let replies = PACKETS * u64::from(answers);
         assert_eq!((c.offered, c.delivered, c.sent, b.nic().inside()), (PACKETS, PACKETS, replies, 0), "{a:?}");
         assert_eq!((b.nic().buffers(0), b.nic().waiting(0)), (SLOTS, 0), "{a:?}");
-        assert_eq!(b.mem.in_flight(), 0, "{a:?}: a request is lost");
-        b.mem.check().expect("no dirty line is lost");
-        assert!(b.iio().is_none_or(|i| i.at_rest()), "a credit has not come back");
+        assert_eq!(b.m.mem.in_flight(), 0, "{a:?}: a request is lost");
+        b.m.mem.check().expect("no dirty line is lost");
+        assert!(b.m.iio.as_ref().is_none_or(|i| i.at_rest()), "a credit has not come back");
     }
 }
 
@@ -336,7 +336,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
 #[test]
 fn a_receive_buffer_that_is_full_says_so() {
     let small = EthernetSpec { receive_buffer: Size(3 * 256 + 100), ..ethernet() };
-    let mut b = Bench::with(Attached::Port, &small, 1);
+    let mut b = Bench::with(NicAt::Port, &small, 1);
     // The first packet is on its way at once: its lines have left the buffer.
     let verdicts: Vec<_> = (0..6).map(|i| b.arrive(Bench::packet(0, i))).collect();
     assert_eq!(verdicts.iter().filter(|v| v.is_ok()).count(), 4);
@@ -350,7 +350,7 @@ fn a_receive_buffer_that_is_full_says_so() {
 #[test]
 fn both_ways_share_a_link_as_their_packets_take_it() {
     let fast = EthernetSpec { link: Bandwidth(400_000_000_000), ..ethernet() };
-    let mut b = Bench::with(Attached::Port, &fast, 4);
+    let mut b = Bench::with(NicAt::Port, &fast, 4);
     let tx = b.tx;
     b.nic().attach_transmit(1, tx, 64, LINES);
     let (mut received, mut sent) = (0, 0);
@@ -361,7 +361,7 @@ fn both_ways_share_a_link_as_their_packets_take_it() {
             b.arrive(Bench::packet(0, 0)).expect("room");
         }
         while posted < 60 {
-            let now = b.now;
+            let now = b.m.now;
             let line = b.nic().next_tx(1);
             b.nic().reserve_tx(1, now);
             let p =
@@ -386,15 +386,15 @@ fn both_ways_share_a_link_as_their_packets_take_it() {
                 Seen::Free | Seen::Retired => unreachable!("no core runs"),
             }
         }
-        if b.now >= Time::us(20) && window.is_none() {
-            window = Some((b.now, received, sent));
+        if b.m.now >= Time::us(20) && window.is_none() {
+            window = Some((b.m.now, received, sent));
         }
-        if b.now >= Time::us(220) {
+        if b.m.now >= Time::us(220) {
             break;
         }
     }
     let (start, r0, s0) = window.expect("a window");
-    let ns = (b.now - start).as_ns();
+    let ns = (b.m.now - start).as_ns();
     let link = 8.0 * 128.0 / 130.0 * 4.0 * 0.97 / 8.0; // GB/s
                                                        // A reply of 256 bytes: 24 up, and down 276 beside a doorbell of 32.
     let replies = link / (276.0 + 32.0);

@@ -129,7 +129,7 @@ pub struct Cpu {
     running: bool,
     no_credit: VecDeque<u8>,
     retire: VecDeque<Pending>,
-    retire_event: Time,
+    retire_event: Option<Time>,
     /// Record, with its generation, that the oldest side effect waits for.
     retire_after: Option<(u8, u32)>,
     device_stores: DeviceStores,
@@ -187,7 +187,7 @@ impl Cpu {
             running: false,
             no_credit: VecDeque::with_capacity(RECS),
             retire: VecDeque::with_capacity(64),
-            retire_event: Time::MAX,
+            retire_event: None,
             retire_after: None,
             device_stores: DeviceStores::default(),
             combining: false,

@@ -117,8 +117,8 @@ impl Cpu {
     pub(super) fn schedule_retirement(&mut self, cal: &mut Events, now: Time) {
         if let Some(at) = self.retirement() {
             let at = at.max(now);
-            if at < self.retire_event {
-                self.retire_event = at;
+            if self.retire_event.is_none_or(|t| at < t) {
+                self.retire_event = Some(at);
                 cal.push(at, Event::Retire(self.id));
             }
         }
@@ -126,8 +126,8 @@ impl Cpu {
 
     /// `Event::Retire`: takes the next side effect that is due at `now`, if any. Call until None.
     pub fn retired(&mut self, cal: &mut Events, now: Time) -> Option<Retired> {
-        if self.retire_event <= now {
-            self.retire_event = Time::MAX;
+        if self.retire_event.is_some_and(|t| t <= now) {
+            self.retire_event = None;
         }
         loop {
             if let Some(tag) = self.device_stores.leaving.pop_front() {

@@ -2,7 +2,7 @@
 //! entries with a SweepBuffer bit (Fig. 4). A packet gets its buffer as it comes; messages take `notify`.
 
 use super::{Attachment, Nic, Packet};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, NicAt, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Txn};
 use crate::meter::drops::DropCause;
@@ -66,7 +66,7 @@ impl Nic {
         p.left -= t.lines;
         p.data_at = p.data_at.max(now);
         if p.left == 0 {
-            cal.push(p.data_at + self.pipeline, Event::NicTx(t.who));
+            cal.push(p.data_at + self.pipeline, Event::NicTx(NicAt::Chip, t.who));
         }
     }
 
@@ -100,7 +100,7 @@ impl Nic {
     /// The core has written a work queue entry for packet `id`'s reply.
     pub fn post(&mut self, cal: &mut Events, id: u32, now: Time) {
         self.ready(id);
-        cal.push(now + self.notify, Event::NicTx(id));
+        cal.push(now + self.notify, Event::NicTx(NicAt::Chip, id));
     }
 
     /// `Event::NicTx`: asks for the buffer, or finds that all of it has come and sends. True once it is sent.

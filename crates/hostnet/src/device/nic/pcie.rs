@@ -8,7 +8,7 @@
 use super::{Attachment, EthernetSpec, Nic};
 use crate::device::endpoint::{Direction, Offer, Piece};
 use crate::flow::{Credits, Link};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, NicAt, Time};
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
@@ -235,7 +235,7 @@ impl Nic {
                     let bytes = u64::from(p.tx_lines) * LINE;
                     let (ready, port) = (now + self.pipeline, self.port());
                     let end = port.wire.send(bytes + u64::from(port.framing), ready);
-                    cal.push(end, Event::NicTx(id));
+                    cal.push(end, Event::NicTx(NicAt::Port, id));
                     return blocked;
                 }
             }
@@ -254,6 +254,12 @@ impl Nic {
             self.counts.delivered += 1;
             self.port().landed.push_back(first);
         }
+    }
+
+    /// Whether packets have become visible that nobody has fetched with `landed`.
+    #[inline]
+    pub(in crate::device) fn has_landed(&self) -> bool {
+        matches!(&self.attachment, Attachment::Pcie(p) if !p.landed.is_empty())
     }
 
     /// A packet that software can see since the last call.

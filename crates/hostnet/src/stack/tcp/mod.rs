@@ -11,7 +11,7 @@ use crate::kernel::units::Size;
 use crate::kernel::Time;
 use crate::memory::LINE;
 use crate::traffic::dctcp::Ack;
-use receiver::Choice;
+use receiver::{Choice, Reader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,8 @@ impl Software for TcpReceiver {
             Choice::Poll => r.poll(costs, c.program, &mut frames),
             Choice::Copy => {
                 let Some(App::TcpReceive(app)) = &c.app else { return Step::Idle };
-                r.copy(costs, c.program, (app.buffer(queue), app.between), &mut frames);
+                let (buffer, lines) = app.buffer(queue);
+                r.copy(costs, c.program, Reader { buffer, lines, between: app.between }, &mut frames);
             }
             Choice::Release => r.release(costs, c.program, &mut frames),
             Choice::Until(at) => return Step::Until(at),

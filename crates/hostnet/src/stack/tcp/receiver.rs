@@ -44,6 +44,15 @@ pub trait Places {
     fn structure(&mut self, at: u64) -> u64;
 }
 
+/// The application, as `recv` sees it: its buffer's first line and lines, and the instructions that it spends once the
+/// buffer is full before it asks again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reader {
+    pub buffer: u64,
+    pub lines: u64,
+    pub between: u32,
+}
+
 /// Segments that came one after the other and were merged; everything below `next` had come by then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Merged {
@@ -97,7 +106,7 @@ pub struct Receiver {
     buffer: u32,
     /// Frames whose completions are there, and when the first of them will have raised an interrupt.
     completed: VecDeque<Received>,
-    interrupt: Time,
+    interrupt: Option<Time>,
     /// Polling goes on without an interrupt.
     polling: bool,
     /// Next segment in order; beyond it, which ones have come.
@@ -143,7 +152,7 @@ impl Receiver {
             merge: (s.merge.0 / payload).max(1) as u32,
             buffer,
             completed: VecDeque::with_capacity(1024),
-            interrupt: Time::MAX,
+            interrupt: None,
             polling: false,
             next: 0,
             early: VecDeque::with_capacity(1024),
@@ -181,12 +190,12 @@ impl Receiver {
             return None;
         }
         let due = if n >= self.moderation_frames { now } else { now + self.moderation };
-        self.interrupt = self.interrupt.min(due);
-        Some(self.interrupt)
+        self.interrupt = Some(self.interrupt.map_or(due, |t| t.min(due)));
+        self.interrupt
     }
 
     pub fn choose(&self, now: Time) -> Choice {
-        if !self.completed.is_empty() && (self.polling || self.interrupt <= now) {
+        if !self.completed.is_empty() && (self.polling || self.interrupt.is_some_and(|t| t <= now)) {
             return Choice::Poll;
         }
         if self.unlock || self.free {
@@ -195,10 +204,9 @@ impl Receiver {
         if !self.queue.is_empty() {
             return Choice::Copy;
         }
-        if self.completed.is_empty() {
-            Choice::Nothing
-        } else {
-            Choice::Until(self.interrupt)
+        match self.interrupt {
+            Some(t) if !self.completed.is_empty() => Choice::Until(t),
+            _ => Choice::Nothing,
         }
     }
 
@@ -290,15 +298,8 @@ impl Receiver {
         true
     }
 
-    /// Ops that copy the oldest segment to the application's buffer of `lines` lines from `to` on; once that is full, the
-    /// application spends `between` instructions before it asks again.
-    pub fn copy(
-        &mut self,
-        s: &TcpSpec,
-        p: &mut Program,
-        ((to, lines), between): ((u64, u64), u32),
-        at: &mut impl Places,
-    ) {
+    /// Ops that copy the oldest segment to the application's buffer.
+    pub fn copy(&mut self, s: &TcpSpec, p: &mut Program, reader: Reader, at: &mut impl Places) {
         self.phase = Phase::Copy;
         self.merged.clear();
         self.locked = true;
@@ -315,13 +316,13 @@ impl Receiver {
             if i == head || i > head && (r.at + i) % self.layout.page == 0 {
                 p.compute(s.piece);
             }
-            if self.filled == lines {
+            if self.filled == reader.lines {
                 self.filled = 0;
                 self.unlock = true;
-                self.calls(between, p);
+                self.calls(reader.between, p);
                 self.calls(s.read, p);
             }
-            let to = to + self.filled;
+            let to = reader.buffer + self.filled;
             if i < head {
                 p.push(Op::Store { line: to, lines: 1 }); // from the socket buffer
             } else {
@@ -368,7 +369,7 @@ impl Receiver {
                 descriptors = std::mem::take(&mut self.polled);
                 if self.completed.is_empty() {
                     self.polling = false;
-                    self.interrupt = Time::MAX;
+                    self.interrupt = None;
                 }
             }
             Phase::Copy => {

@@ -47,7 +47,7 @@ fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
     let (choice, mut p) = (r.choose(Time::ZERO), Program::default());
     match choice {
         Choice::Poll => r.poll(s, &mut p, &mut Plain),
-        Choice::Copy => r.copy(s, &mut p, ((5_000_000, 2048), 0), &mut Plain),
+        Choice::Copy => r.copy(s, &mut p, Reader { buffer: 5_000_000, lines: 2048, between: 0 }, &mut Plain),
         Choice::Release => r.release(s, &mut p, &mut Plain),
         _ => {}
     }
