@@ -121,6 +121,16 @@ pub enum PeripheralSpec {
     Ethernet(EthernetSpec),
 }
 
+impl PeripheralSpec {
+    /// The NIC for the kernel's TCP, if it is one.
+    pub fn ethernet(&self) -> Option<&EthernetSpec> {
+        match self {
+            PeripheralSpec::Ethernet(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
 /// How packets arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

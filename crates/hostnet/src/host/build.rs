@@ -20,8 +20,6 @@ use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
 use crate::placement::{ddio, Placement};
-use crate::stack::free::FreeRunning;
-use crate::stack::qp::QueuePair;
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
@@ -150,7 +148,7 @@ impl Host {
         let mut block = block.into_iter();
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
-                Some(t) => thread(s, &t.app),
+                Some(t) => t.app.thread(s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
             let rng = Stream::new(seed, "core", c as u64);
@@ -187,18 +185,6 @@ impl Host {
 
     pub(super) fn directed_app(&self) -> &AppSpec {
         &self.spec.tenants[0].app
-    }
-}
-
-/// The software between `app` and the host.
-fn thread(s: &Scenario, app: &AppSpec) -> Thread {
-    if app.is_free_running() {
-        return Thread::FreeRunning(FreeRunning);
-    }
-    let receives = matches!(app, AppSpec::TcpReceive(_));
-    match network::receiver(s).filter(|_| receives) {
-        Some(r) => Thread::Tcp(Box::new(r)),
-        None => Thread::QueuePair(QueuePair::new(s.platform.queue_pair.clone(), s.placement.sweep_rx)),
     }
 }
 
