@@ -187,12 +187,7 @@ fn tenants(s: &Scenario) -> Check {
 fn peripherals(s: &Scenario) -> Check {
     let p = &s.platform;
     for (i, d) in s.peripherals.iter().enumerate() {
-        let checked = match d {
-            PeripheralSpec::Ssd(s) => s.check(),
-            PeripheralSpec::Roce(s) => s.check(),
-            PeripheralSpec::Ethernet(s) => s.check(),
-        };
-        checked.map_err(|e| format!("peripheral[{i}].{e}"))?;
+        d.check().map_err(|e| format!("peripheral[{i}].{e}"))?;
     }
     if let Some(pcie) = &p.pcie {
         pcie.check().map_err(|e| format!("platform.pcie.{e}"))?;

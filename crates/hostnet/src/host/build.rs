@@ -7,14 +7,11 @@ use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
-use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
-use crate::device::endpoint::Endpoint;
+use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Nic, COMPLETIONS};
-use crate::device::roce::Roce;
-use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
@@ -107,7 +104,8 @@ impl Host {
                 apps.push(app);
             }
         }
-        let devices = peripherals(s, &mut map, queues);
+        let mut bay = Bay { map: &mut map, seed, port: 0, queues };
+        let devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
         let (storage, block) = block_layer(s, first, kernel, &mut map);
         let mut masks = s
             .tenants
@@ -124,7 +122,7 @@ impl Host {
         let placement = Placement::new(&s.placement);
         mem.ideal_network = placement.keeps_buffers_apart();
         let ports = devices.len();
-        let ethernet = devices.iter().position(|d| matches!(d.0, Endpoint::Nic(_)));
+        let ethernet = devices.iter().position(|d| matches!(d.0, Endpoint::Ethernet(_)));
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
         let iio = iio.map(|(iio, pcie)| {
             mem.lat.ownership = iio.ownership.into();
@@ -186,38 +184,6 @@ impl Host {
     pub(super) fn directed_app(&self) -> &AppSpec {
         &self.spec.tenants[0].app
     }
-}
-
-/// The scenario's devices, each with its lanes and tags, and their buffers in `map`.
-fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>) -> Vec<(Endpoint, u32, u32)> {
-    let mut out = Vec::new();
-    let mut buffer = |what: &str, index: usize, lines: u64, contiguous: Contiguous| {
-        let page = PAGE.0 / LINE;
-        let lines = contiguous.whole(lines, page);
-        let r = map.add(lines, Kind::Io, Sharing::Device, 0);
-        let mut rng = Stream::new(s.seed, what, index as u64);
-        let key = rng.below(u64::MAX);
-        (Pages::new(map.get(r).base, lines, contiguous, page, key), rng)
-    };
-    for spec in &s.peripherals {
-        match spec {
-            PeripheralSpec::Ssd(spec) => {
-                for _ in 0..spec.count {
-                    let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.contiguous);
-                    out.push((Endpoint::Ssd(Box::new(Ssd::new(spec, pages, rng))), spec.lanes, spec.tags));
-                }
-            }
-            PeripheralSpec::Roce(spec) => {
-                let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.contiguous);
-                out.push((Endpoint::Roce(Box::new(Roce::new(spec, pages))), spec.lanes, spec.tags));
-            }
-            PeripheralSpec::Ethernet(spec) => {
-                let nic = Nic::for_kernel(spec, std::mem::take(&mut queues));
-                out.push((Endpoint::Nic(Box::new(nic)), spec.lanes, spec.tags));
-            }
-        }
-    }
-    out
 }
 
 /// Memory for the frames of TCP receivers, their completions and the structures of their pages, a piece for each core.

@@ -99,7 +99,7 @@ impl Bench {
                 let (iio, pcie) = (s.platform.iio.as_ref().expect("an IIO"), s.platform.pcie.as_ref().expect("links"));
                 mem.lat.ownership = iio.ownership.into();
                 mem.lat.to_iio = iio.from_cha.into();
-                Device::Port(Iio::new(iio, pcie, vec![(Endpoint::Nic(Box::new(device)), lanes, nic.tags)]))
+                Device::Port(Iio::new(iio, pcie, vec![(Endpoint::Ethernet(Box::new(device)), lanes, nic.tags)]))
             }
         };
         let (cal, placement) = (Events::default(), Placement::new(&s.placement));
