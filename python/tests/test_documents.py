@@ -24,7 +24,6 @@ AT_ROOT = {
 LONGEST = 30
 EXEMPT = {
     "docs/scoreboard.md",
-    "docs/extending.md",
     "docs/ccnic/README.md", "docs/ccnic/measurements.md", "docs/ccnic/protocol.md",
 }  # fmt: skip
 

@@ -46,14 +46,14 @@ fn device(kind: &str, base: u64) -> Endpoint {
             nic.attach_receive(0, base, 1024, 16);
             nic.attach_transmit(0, base + (1 << 15), 1024, 16);
             nic.attach_completions(0, base + (1 << 15) + (1 << 14), 64);
-            Endpoint::Nic(Box::new(nic))
+            Endpoint::Ethernet(Box::new(nic))
         }
     }
 }
 
 /// Gives a NIC something to do: a packet off the wire, and a doorbell. The others find work by themselves.
 fn work(d: &mut Endpoint, cal: &mut Events, now: Time) {
-    let Endpoint::Nic(nic) = d else { return };
+    let Endpoint::Ethernet(nic) = d else { return };
     while nic.inside() < 8 && nic.buffers(0) > 8 {
         nic.arrive(cal, Packet { lines: 10, wire_bytes: 600, uses: 1, ..Packet::default() }, now).expect("room");
     }

@@ -5,7 +5,7 @@
 //! its number. Cores that run a kernel touch every line of its arrays that
 //! the suite's code does.
 
-use super::Site;
+use super::{Application, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::Stream as Rng;
@@ -139,8 +139,16 @@ pub struct Gapbs {
     cores: Vec<Work>,
 }
 
-impl Gapbs {
-    pub fn build(s: &GapbsSpec, site: Site) -> Result<Gapbs, String> {
+impl Application for Gapbs {
+    type Spec = GapbsSpec;
+    const WORK: super::Work = super::Work::Own;
+    const WARMS_BY_STORES: bool = true;
+
+    fn check(s: &GapbsSpec, _cores: u32) -> Result<(), String> {
+        s.check()
+    }
+
+    fn build(s: &GapbsSpec, _packet: u32, site: Site) -> Result<Gapbs, String> {
         s.check()?;
         let (nodes, edges) = (1u64 << s.scale, u64::from(2 * s.degree));
         let mut rng = Rng::new(site.seed, "gapbs", 0);
@@ -189,8 +197,8 @@ impl Gapbs {
     }
 
     /// Ops of the next node; returns its edges that were followed.
-    pub fn run(&mut self, core: usize, p: &mut Program) -> u32 {
-        match self.kernel {
+    fn free_run(&mut self, core: usize, _rng: &mut Rng, p: &mut Program) -> Option<u32> {
+        Some(match self.kernel {
             Kernel::Pagerank => self.pull(core, p),
             Kernel::Betweenness => {
                 let (w, level) = self.work(core);
@@ -200,11 +208,11 @@ impl Gapbs {
                     self.search(w.at, level, p)
                 }
             }
-        }
+        })
     }
 
     /// The stores of a while, to a line each.
-    pub fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
+    fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
         for _ in 0..CHUNK {
             let at = self.cores[core].at;
             match self.kernel {
@@ -219,7 +227,9 @@ impl Gapbs {
             }
         }
     }
+}
 
+impl Gapbs {
     #[inline]
     fn neighbour(&self, u: u64, i: u64) -> u64 {
         mix(self.seed ^ (u * self.edges + i)) & (self.nodes - 1)
@@ -365,7 +375,7 @@ mod tests {
 
     fn gapbs(kernel: &str, scale: u32, map: &mut AddressMap) -> Gapbs {
         let spec: GapbsSpec = toml::from_str(&format!("kernel = \"{kernel}\"\nscale = {scale}")).unwrap();
-        Gapbs::build(&spec, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None }).unwrap()
+        Gapbs::build(&spec, 0, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None }).unwrap()
     }
 
     /// Breadth-first searches of a stored random graph find as many nodes at each depth as the recurrence says.

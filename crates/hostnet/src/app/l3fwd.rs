@@ -1,11 +1,12 @@
 //! L3 forwarder: parse, route look-up, send (DPDK's l3fwd on queue pairs; Sweeper, sections III, IV-B).
 
 use super::lpm::Lpm;
-use super::{lines, Answer, Content, Site};
+use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::Stream;
 use crate::memory::region::{Kind, Sharing};
+use crate::traffic::pcap::Captured;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -51,8 +52,14 @@ impl L3fwdSpec {
     }
 }
 
-impl L3fwd {
-    pub fn build(s: &L3fwdSpec, packet: u32, site: Site) -> Result<L3fwd, String> {
+impl Application for L3fwd {
+    type Spec = L3fwdSpec;
+
+    fn check(s: &L3fwdSpec, _cores: u32) -> Result<(), String> {
+        s.check()
+    }
+
+    fn build(s: &L3fwdSpec, packet: u32, site: Site) -> Result<L3fwd, String> {
         s.check()?;
         let mut lpm = Lpm::default();
         let mut rng = Stream::new(site.seed, "l3fwd routes", site.tenant.into());
@@ -84,22 +91,21 @@ impl L3fwd {
         })
     }
 
-    pub fn content(&self, rng: &mut Stream) -> Content {
+    #[inline]
+    fn content(&mut self, _core: usize, rng: &mut Stream) -> Content {
         let routes = &self.tables.1;
         self.at(rng.below(routes.len() as u64) as usize, rng.below(256) as u32)
     }
 
     /// A packet of a captured flow: all of them take one route.
-    pub fn to(&self, flow: u32) -> Content {
-        self.at(mix(flow.into()) as usize % self.tables.1.len(), flow & 0xff)
+    #[inline]
+    fn replay(&mut self, _core: usize, packet: &Captured, _i: usize, _pass: u64, _rng: &mut Stream) -> Content {
+        let route = mix(packet.flow.into()) as usize % self.tables.1.len();
+        self.at(route, packet.flow & 0xff).of_size(packet)
     }
 
-    fn at(&self, route: usize, host: u32) -> Content {
-        let ip = self.tables.1[route] | host;
-        Content { key: ip.into(), lines: self.lines, wire_bytes: self.wire_bytes, ..Content::default() }
-    }
-
-    pub fn serve(&self, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    #[inline]
+    fn serve(&mut self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Anchor { line: rx });
         p.compute(self.instructions / 2);
         let at = self.tables.0.lookup(c.key as u32);
@@ -114,5 +120,12 @@ impl L3fwd {
         }
         p.push(Op::Copy { from: rx, to: tx, lines: c.lines.into(), dependent: false });
         (Answer::Reply, c.lines)
+    }
+}
+
+impl L3fwd {
+    fn at(&self, route: usize, host: u32) -> Content {
+        let ip = self.tables.1[route] | host;
+        Content { key: ip.into(), lines: self.lines, wire_bytes: self.wire_bytes, ..Content::default() }
     }
 }

@@ -1,10 +1,11 @@
 //! Memcached over UDP: answers a captured stream of requests from a shared hash table and slab items.
 
-use super::{lines, Answer, Content, Site};
+use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
+use crate::kernel::Stream;
 use crate::memory::region::{Kind, Sharing};
-use crate::traffic::pcap::{Capture, Command};
+use crate::traffic::pcap::{Capture, Captured, Command};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -65,8 +66,10 @@ pub struct Memcached {
     item_count: u64,
 }
 
-impl Memcached {
-    pub fn build(s: &MemcachedSpec, site: Site) -> Result<Memcached, String> {
+impl Application for Memcached {
+    type Spec = MemcachedSpec;
+
+    fn build(s: &MemcachedSpec, _packet: u32, site: Site) -> Result<Memcached, String> {
         let capture: &Arc<Capture> = site.capture.ok_or("memcached: traffic.arrivals must be \"pcap\"")?;
         let mut ids: HashMap<u64, u32> = HashMap::new();
         let (mut requests, mut keys) = (Vec::new(), Vec::<Access>::new());
@@ -125,7 +128,8 @@ impl Memcached {
     }
 
     /// The content of the capture's `i`-th packet on the `pass`-th repetition.
-    pub fn replay(&self, i: usize, pass: u64) -> Content {
+    #[inline]
+    fn replay(&mut self, _core: usize, _packet: &Captured, i: usize, pass: u64, _rng: &mut Stream) -> Content {
         let r = &self.requests[i];
         Content {
             kind: u8::from(r.set),
@@ -136,7 +140,8 @@ impl Memcached {
         }
     }
 
-    pub fn serve(&self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    #[inline]
+    fn serve(&mut self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         let (population, i) = (c.key >> 32, c.key as u32 as usize);
         let r = &self.requests[i];
         p.push(Op::Anchor { line: rx });
@@ -169,7 +174,9 @@ impl Memcached {
         }
         (Answer::Reply, r.reply)
     }
+}
 
+impl Memcached {
     /// Lines of the largest reply.
     pub fn largest_reply(&self) -> u16 {
         self.requests.iter().map(|r| r.reply).max().unwrap_or(1)

@@ -4,7 +4,7 @@
 //! The index and the log's layout are real: keys are hashed, tags compared, entries displaced, the log
 //! wraps. Only values are not stored.
 
-use super::{lines, Answer, Content, Site};
+use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::hint::prefetch;
 use crate::kernel::rng::mix;
@@ -182,8 +182,18 @@ pub struct Mica {
     pub misses: u64,
 }
 
-impl Mica {
-    pub fn build(s: &MicaSpec, site: Site) -> Result<Mica, String> {
+impl Application for Mica {
+    type Spec = MicaSpec;
+
+    fn check(s: &MicaSpec, cores: u32) -> Result<(), String> {
+        s.check(cores)
+    }
+
+    fn largest(s: &MicaSpec, _drawn: Option<Size>) -> Option<Size> {
+        Some(s.item_size)
+    }
+
+    fn build(s: &MicaSpec, _packet: u32, site: Site) -> Result<Mica, String> {
         s.check(site.cores.len() as u32)?;
         let cores = site.cores.len() as u64;
         let item = lines(s.item_size.0);
@@ -222,7 +232,8 @@ impl Mica {
         Ok(Mica { spec: s.clone(), zipf, keys, stride, item, parts, misses: 0 })
     }
 
-    pub fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+    #[inline]
+    fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
         let rank = self.zipf.draw(rng).min(self.keys - 1);
         let key = rank * self.stride % self.keys; // both factors are below 2^28
                                                   // The host fetches the bucket while the packet travels.
@@ -237,14 +248,15 @@ impl Mica {
         }
     }
 
-    /// `core` will soon be asked for `key`.
-    pub fn announce(&self, core: usize, key: u64) {
+    #[inline]
+    fn announce(&self, core: usize, key: u64) {
         if let Some(p) = self.parts.get(core) {
             prefetch(&p.buckets[p.bucket(key).0]);
         }
     }
 
-    pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    #[inline]
+    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         let part = &mut self.parts[core];
         let n = u32::from(self.item);
         let work = self.spec.instructions;
@@ -319,7 +331,7 @@ mod tests {
         };
         let mut map = AddressMap::default();
         let site = Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None };
-        Mica::build(&spec, site).unwrap()
+        Mica::build(&spec, 0, site).unwrap()
     }
 
     #[test]

@@ -1,80 +1,22 @@
 //! Workloads. One file each: what a request is, and the ops it takes. Applications see buffers and
 //! their own data as simulated addresses, never caches.
 
-pub mod gapbs;
-pub mod l3fwd;
 pub mod lpm;
-pub mod memcached;
-pub mod mica;
 mod mmu;
-pub mod redis;
-pub mod stream;
-pub mod tcp_receive;
-pub mod touchdrop;
-pub mod xmem;
 
+use crate::config::Scenario;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
+use crate::kernel::units::Size;
 use crate::kernel::Stream;
 use crate::memory::region::AddressMap;
+use crate::stack::free::FreeRunning;
+use crate::stack::qp::QueuePair;
+use crate::stack::Thread;
 use crate::traffic::pcap::{Capture, Captured};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// A workload and its parameters.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum AppSpec {
-    /// MICA key-value store.
-    Mica(mica::MicaSpec),
-    /// Layer-3 forwarder.
-    L3fwd(l3fwd::L3fwdSpec),
-    /// Random reads of a private array.
-    Xmem(xmem::XmemSpec),
-    /// Sequential or random reads or updates of a private buffer, as fast as memory goes.
-    Stream(stream::StreamSpec),
-    /// Redis servers, each asked by a client that never waits.
-    Redis(redis::RedisSpec),
-    /// A kernel of the GAP Benchmark Suite on a random graph.
-    Gapbs(gapbs::GapbsSpec),
-    /// Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf).
-    TcpReceive(tcp_receive::TcpReceiveSpec),
-    /// Reads every packet and drops it.
-    Touchdrop(touchdrop::TouchdropSpec),
-    /// Key-value server that answers a capture of memcached over UDP.
-    Memcached(memcached::MemcachedSpec),
-    /// Directed test of one receive buffer's life.
-    DirectedRx(DirectedRxSpec),
-    /// Directed test of one transmit buffer's life.
-    DirectedTx(DirectedTxSpec),
-    /// Directed test of a page that changes its owner.
-    PageReuse(PageReuseSpec),
-}
-
-impl AppSpec {
-    /// # Errors
-    /// One clause with key and value, when the parameters do not fit together on `cores` cores.
-    pub fn check(&self, cores: u32) -> Result<(), String> {
-        match self {
-            AppSpec::Mica(s) => s.check(cores),
-            AppSpec::L3fwd(s) => s.check(),
-            AppSpec::Xmem(s) => s.check(),
-            AppSpec::Stream(s) => s.check(),
-            AppSpec::Redis(s) => s.check(),
-            AppSpec::Gapbs(s) => s.check(),
-            AppSpec::TcpReceive(s) => s.check(cores),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl AppSpec {
-    /// Whether cores run it without packets.
-    pub fn is_free_running(&self) -> bool {
-        matches!(self, AppSpec::Xmem(_) | AppSpec::Stream(_) | AppSpec::Redis(_) | AppSpec::Gapbs(_))
-    }
-}
 
 /// When a directed test forces the packet out of the LLC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -142,6 +84,14 @@ pub struct Content {
     pub wire_bytes: u32,
 }
 
+impl Content {
+    /// The same in a captured packet.
+    #[inline]
+    pub fn of_size(self, packet: &Captured) -> Content {
+        Content { lines: lines(packet.wire_len.into()), wire_bytes: packet.wire_len, ..self }
+    }
+}
+
 /// What an application did with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
@@ -151,20 +101,6 @@ pub enum Answer {
     Forward,
     /// Nothing to send.
     Consumed,
-}
-
-/// One tenant's application on all its cores.
-#[derive(Clone)]
-pub enum App {
-    Mica(mica::Mica),
-    L3fwd(l3fwd::L3fwd),
-    Xmem(xmem::Xmem),
-    Stream(stream::Stream),
-    Redis(redis::Redis),
-    Gapbs(Box<gapbs::Gapbs>),
-    TcpReceive(tcp_receive::TcpReceive),
-    Touchdrop(touchdrop::Touchdrop),
-    Memcached(memcached::Memcached),
 }
 
 /// What building an application needs.
@@ -179,104 +115,280 @@ pub struct Site<'a> {
     pub stlb: Option<&'a TlbSpec>,
 }
 
-impl App {
+/// Where the work of an application's cores comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Work {
+    /// Packets of the integrated NIC.
+    Packets,
+    /// Nobody asks for it.
+    Own,
+    /// The kernel, which receives for it.
+    Kernel,
+}
+
+/// One tenant's application on all its cores. What is not told is that of an application that drops all packets unread.
+pub trait Application: Sized {
+    /// Its parameters: the rest of `app` in a scenario.
+    type Spec;
+
+    const WORK: Work = Work::Packets;
+
+    /// Whether `stores` knows what to do.
+    const WARMS_BY_STORES: bool = false;
+
     /// # Errors
-    /// One clause with key and value, when the parameters do not fit together.
-    pub fn build(spec: &AppSpec, packet: u32, site: Site) -> Result<App, String> {
-        Ok(match spec {
-            AppSpec::Mica(s) => App::Mica(mica::Mica::build(s, site)?),
-            AppSpec::L3fwd(s) => App::L3fwd(l3fwd::L3fwd::build(s, packet, site)?),
-            AppSpec::Xmem(s) => App::Xmem(xmem::Xmem::build(s, site)?),
-            AppSpec::Stream(s) => App::Stream(stream::Stream::build(s, site)?),
-            AppSpec::Redis(s) => App::Redis(redis::Redis::build(s, site)?),
-            AppSpec::Gapbs(s) => App::Gapbs(Box::new(gapbs::Gapbs::build(s, site)?)),
-            AppSpec::TcpReceive(s) => App::TcpReceive(tcp_receive::TcpReceive::build(s, site)),
-            AppSpec::Touchdrop(s) => App::Touchdrop(touchdrop::Touchdrop::build(s, packet)),
-            AppSpec::Memcached(s) => App::Memcached(memcached::Memcached::build(s, site)?),
-            AppSpec::DirectedRx(_) | AppSpec::DirectedTx(_) | AppSpec::PageReuse(_) => {
-                return Err("a directed test takes no traffic".into())
-            }
-        })
+    /// One clause with key and value, when the parameters do not fit together on `cores` cores.
+    fn check(s: &Self::Spec, cores: u32) -> Result<(), String> {
+        let _ = (s, cores);
+        Ok(())
     }
 
-    /// Draws the next packet's content for the tenant's `core`-th core.
-    #[inline]
-    pub fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
-        match self {
-            App::Mica(a) => a.content(core, rng),
-            App::L3fwd(a) => a.content(rng),
-            App::Touchdrop(a) => a.content(),
-            App::Memcached(_) | App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) | App::TcpReceive(_) => {
-                Content::default()
-            }
+    /// The largest packet that asks for something: `drawn`, which captures do not tell, unless the application sets it.
+    fn largest(s: &Self::Spec, drawn: Option<Size>) -> Option<Size> {
+        let _ = s;
+        drawn
+    }
+
+    /// What runs on each of its cores.
+    fn thread(s: &Self::Spec, scenario: &Scenario) -> Thread {
+        let _ = s;
+        match Self::WORK {
+            Work::Own => Thread::FreeRunning(FreeRunning),
+            _ => Thread::QueuePair(QueuePair::of(scenario)),
         }
     }
 
-    /// The content of the `i`-th captured packet on the `pass`-th repetition, for the tenant's `core`-th core. Size and
-    /// flow are the packet's; what it asks for is memcached's own, and drawn for the others.
+    /// The application with its data in `site`; packets are of `packet` bytes when it does not set that.
+    ///
+    /// # Errors
+    /// One clause with key and value, when the parameters do not fit together.
+    fn build(s: &Self::Spec, packet: u32, site: Site) -> Result<Self, String>;
+
+    /// Draws the next packet's content for the tenant's `core`-th core.
     #[inline]
-    pub fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
-        let drawn = match self {
-            App::Memcached(a) => return a.replay(i, pass),
-            App::L3fwd(a) => a.to(packet.flow),
-            app => app.content(core, rng),
-        };
-        Content { lines: lines(packet.wire_len.into()), wire_bytes: packet.wire_len, ..drawn }
+    fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+        let _ = (core, rng);
+        Content::default()
+    }
+
+    /// The content of the `i`-th captured packet on the `pass`-th repetition, for the tenant's `core`-th core. Size and
+    /// flow are the packet's; what it asks for is drawn when the capture does not tell.
+    #[inline]
+    fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
+        let _ = (i, pass);
+        self.content(core, rng).of_size(packet)
     }
 
     /// `core`, as the tenant counts them, will soon be asked for `key`: what its look-up reads may be fetched.
     #[inline]
-    pub fn announce(&self, core: usize, key: u64) {
-        if let App::Mica(m) = self {
-            m.announce(core, key);
-        }
+    fn announce(&self, core: usize, key: u64) {
+        let _ = (core, key);
     }
 
     /// Ops that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`, whose lines are
     /// returned.
     #[inline]
-    pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
-        match self {
-            App::Mica(a) => a.serve(core, c, rx, tx, p),
-            App::L3fwd(a) => a.serve(c, rx, tx, p),
-            App::Touchdrop(a) => a.serve(c, rx, p),
-            App::Memcached(a) => a.serve(core, c, rx, tx, p),
-            App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_) | App::TcpReceive(_) => (Answer::Consumed, 0),
-        }
+    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+        let _ = (core, c, rx, tx, p);
+        (Answer::Consumed, 0)
     }
 
     /// Ops of a core that serves no packets; returns the operations they count as, or None for
     /// applications that only react.
     #[inline]
-    pub fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
-        match self {
-            App::Xmem(a) => Some(a.run(core, rng, p)),
-            App::Stream(a) => Some(a.run(core, rng, p)),
-            App::Redis(a) => Some(a.run(core, rng, p)),
-            App::Gapbs(a) => Some(a.run(core, p)),
-            _ => None,
+    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+        let _ = (core, rng, p);
+        None
+    }
+
+    /// Ops of the stores that a while of `free_run` comes to, for caches that keep nothing else.
+    fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) {
+        let _ = (core, rng, p);
+    }
+}
+
+/// Large applications stay small in `App`.
+impl<T: Application> Application for Box<T> {
+    type Spec = T::Spec;
+    const WORK: Work = T::WORK;
+    const WARMS_BY_STORES: bool = T::WARMS_BY_STORES;
+
+    fn check(s: &T::Spec, cores: u32) -> Result<(), String> {
+        T::check(s, cores)
+    }
+    fn largest(s: &T::Spec, drawn: Option<Size>) -> Option<Size> {
+        T::largest(s, drawn)
+    }
+    fn thread(s: &T::Spec, scenario: &Scenario) -> Thread {
+        T::thread(s, scenario)
+    }
+    fn build(s: &T::Spec, packet: u32, site: Site) -> Result<Self, String> {
+        T::build(s, packet, site).map(Box::new)
+    }
+    #[inline]
+    fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+        (**self).content(core, rng)
+    }
+    #[inline]
+    fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
+        (**self).replay(core, packet, i, pass, rng)
+    }
+    #[inline]
+    fn announce(&self, core: usize, key: u64) {
+        (**self).announce(core, key);
+    }
+    #[inline]
+    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+        (**self).serve(core, c, rx, tx, p)
+    }
+    #[inline]
+    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+        (**self).free_run(core, rng, p)
+    }
+    fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) {
+        (**self).stores(core, rng, p);
+    }
+}
+
+/// Declares the applications, a file each: their kinds in scenarios, and the dispatch. Directed tests are kinds that the
+/// host drives itself.
+macro_rules! apps {
+    (
+        $($(#[$doc:meta])* mod $file:ident => $name:ident($app:ty),)*
+        --- directed tests ---
+        $($(#[$test_doc:meta])* $test:ident($spec:ty),)*
+    ) => {
+        $(pub mod $file;)*
+
+        /// A workload and its parameters.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum AppSpec {
+            $($(#[$doc])* $name(<$app as Application>::Spec),)*
+            $($(#[$test_doc])* $test($spec),)*
         }
-    }
 
-    /// Ops of the stores that a while of `free_run` comes to, for caches that keep nothing else. False when only
-    /// `free_run` can tell.
-    pub fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> bool {
-        match self {
-            App::Redis(a) => a.stores(core, rng, p),
-            App::Gapbs(a) => a.stores(core, rng, p),
-            _ => return false,
+        impl AppSpec {
+            /// # Errors
+            /// One clause with key and value, when the parameters do not fit together on `cores` cores.
+            pub fn check(&self, cores: u32) -> Result<(), String> {
+                match self {
+                    $(AppSpec::$name(s) => <$app>::check(s, cores),)*
+                    $(AppSpec::$test(_) => Ok(()),)*
+                }
+            }
+
+            /// Where its cores' work comes from; that of directed tests is packets.
+            pub fn work(&self) -> Work {
+                match self {
+                    $(AppSpec::$name(_) => <$app>::WORK,)*
+                    $(AppSpec::$test(_) => Work::Packets,)*
+                }
+            }
+
+            /// Whether it is a directed test, which drives the host itself.
+            pub fn is_directed(&self) -> bool {
+                match self {
+                    $(AppSpec::$name(_) => false,)*
+                    $(AppSpec::$test(_) => true,)*
+                }
+            }
+
+            /// The largest packet that it is asked with, when that is known; packets whose size it does not set have `drawn`.
+            pub fn largest(&self, drawn: Option<Size>) -> Option<Size> {
+                match self {
+                    $(AppSpec::$name(s) if <$app>::WORK == Work::Packets => <$app>::largest(s, drawn),)*
+                    _ => None,
+                }
+            }
+
+            /// What runs on each of its cores; a directed test's do what it says.
+            pub fn thread(&self, scenario: &Scenario) -> Thread {
+                match self {
+                    $(AppSpec::$name(s) => <$app>::thread(s, scenario),)*
+                    $(AppSpec::$test(_) => Thread::QueuePair(QueuePair::of(scenario)),)*
+                }
+            }
         }
-        true
-    }
 
-    /// Whether `stores` knows.
-    pub fn warms_by_stores(&self) -> bool {
-        matches!(self, App::Redis(_) | App::Gapbs(_))
-    }
+        /// One tenant's application on all its cores, of any kind; see [`Application`].
+        #[derive(Clone)]
+        pub enum App {
+            $($(#[$doc])* $name($app),)*
+        }
 
-    pub fn is_free_running(&self) -> bool {
-        matches!(self, App::Xmem(_) | App::Stream(_) | App::Redis(_) | App::Gapbs(_))
-    }
+        impl App {
+            /// # Errors
+            /// One clause with key and value, when the parameters do not fit together.
+            pub fn build(spec: &AppSpec, packet: u32, site: Site) -> Result<App, String> {
+                match spec {
+                    $(AppSpec::$name(s) => <$app>::build(s, packet, site).map(App::$name),)*
+                    $(AppSpec::$test(_) => Err("a directed test takes no traffic".into()),)*
+                }
+            }
+            #[inline]
+            pub fn content(&mut self, core: usize, rng: &mut Stream) -> Content {
+                match self { $(App::$name(a) => a.content(core, rng),)* }
+            }
+            #[inline]
+            pub fn replay(&mut self, core: usize, packet: &Captured, i: usize, pass: u64, rng: &mut Stream) -> Content {
+                match self { $(App::$name(a) => a.replay(core, packet, i, pass, rng),)* }
+            }
+            #[inline]
+            pub fn announce(&self, core: usize, key: u64) {
+                match self { $(App::$name(a) => a.announce(core, key),)* }
+            }
+            #[inline]
+            pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+                match self { $(App::$name(a) => a.serve(core, c, rx, tx, p),)* }
+            }
+            #[inline]
+            pub fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+                match self { $(App::$name(a) => a.free_run(core, rng, p),)* }
+            }
+            /// False when only `free_run` can tell.
+            pub fn stores(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> bool {
+                match self { $(App::$name(a) => a.stores(core, rng, p),)* }
+                self.warms_by_stores()
+            }
+            /// Whether `stores` knows.
+            pub fn warms_by_stores(&self) -> bool {
+                match self { $(App::$name(_) => <$app>::WARMS_BY_STORES,)* }
+            }
+            /// Whether cores run it without packets.
+            pub fn is_free_running(&self) -> bool {
+                match self { $(App::$name(_) => <$app>::WORK == Work::Own,)* }
+            }
+        }
+    };
+}
+
+apps! {
+    /// MICA key-value store.
+    mod mica => Mica(mica::Mica),
+    /// Layer-3 forwarder.
+    mod l3fwd => L3fwd(l3fwd::L3fwd),
+    /// Random reads of a private array.
+    mod xmem => Xmem(xmem::Xmem),
+    /// Sequential or random reads or updates of a private buffer, as fast as memory goes.
+    mod stream => Stream(stream::Stream),
+    /// Redis servers, each asked by a client that never waits.
+    mod redis => Redis(redis::Redis),
+    /// A kernel of the GAP Benchmark Suite on a random graph.
+    mod gapbs => Gapbs(Box<gapbs::Gapbs>),
+    /// Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf).
+    mod tcp_receive => TcpReceive(tcp_receive::TcpReceive),
+    /// Reads every packet and drops it.
+    mod touchdrop => Touchdrop(touchdrop::Touchdrop),
+    /// Key-value server that answers a capture of memcached over UDP.
+    mod memcached => Memcached(memcached::Memcached),
+    --- directed tests ---
+    /// Directed test of one receive buffer's life.
+    DirectedRx(DirectedRxSpec),
+    /// Directed test of one transmit buffer's life.
+    DirectedTx(DirectedTxSpec),
+    /// Directed test of a page that changes its owner.
+    PageReuse(PageReuseSpec),
 }
 
 /// Lines that `bytes` take.

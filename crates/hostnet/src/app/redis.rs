@@ -5,7 +5,7 @@
 //! system calls and copies; it runs elsewhere and touches lines that stay on the chip, so it is not simulated.
 
 use super::mmu::Mmu;
-use super::Site;
+use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
@@ -219,8 +219,16 @@ pub struct Redis {
     value_lines: u64,
 }
 
-impl Redis {
-    pub fn build(s: &RedisSpec, site: Site) -> Result<Redis, String> {
+impl Application for Redis {
+    type Spec = RedisSpec;
+    const WORK: Work = Work::Own;
+    const WARMS_BY_STORES: bool = true;
+
+    fn check(s: &RedisSpec, _cores: u32) -> Result<(), String> {
+        s.check()
+    }
+
+    fn build(s: &RedisSpec, _packet: u32, site: Site) -> Result<Redis, String> {
         s.check()?;
         let map = site.map;
         let value_lines = (s.value.0 + STRING).div_ceil(LINE);
@@ -268,7 +276,7 @@ impl Redis {
     }
 
     /// The stores of some queries to the heap.
-    pub fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
+    fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
         let s = &mut self.servers[core];
         for _ in 0..self.spec.pipeline {
             let key = rng.below(self.spec.keys) as u32;
@@ -280,7 +288,7 @@ impl Redis {
     }
 
     /// Ops of the next query, and of what comes between two connections' turns; returns one query.
-    pub fn run(&mut self, core: usize, rng: &mut Rng, p: &mut Program) -> u32 {
+    fn free_run(&mut self, core: usize, rng: &mut Rng, p: &mut Program) -> Option<u32> {
         let s = &mut self.servers[core];
         if s.left == 0 {
             s.turn(&self.spec, self.value_lines, p);
@@ -294,7 +302,7 @@ impl Redis {
             Command::Set => s.set(key, self.spec.value.0, self.value_lines, p),
         }
         p.compute(self.spec.query_instructions.div_ceil(2));
-        1
+        Some(1)
     }
 }
 
@@ -409,7 +417,7 @@ mod tests {
     fn redis(command: &str, keys: u64, map: &mut AddressMap) -> Redis {
         let text = format!("command = \"{command}\"\nkeys = {keys}\nvalue = \"1 KiB\"");
         let spec: RedisSpec = toml::from_str(&text).unwrap();
-        Redis::build(&spec, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None }).unwrap()
+        Redis::build(&spec, 0, Site { map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None }).unwrap()
     }
 
     #[test]
@@ -443,7 +451,7 @@ mod tests {
         for _ in 0..n {
             let mut p = Program::default();
             r.servers[0].left = 8; // no turn
-            r.run(0, &mut rng, &mut p);
+            r.free_run(0, &mut rng, &mut p);
             for op in &p.ops {
                 match op {
                     Op::Anchor { .. } | Op::Chase { .. } => chased += 1,
@@ -470,7 +478,7 @@ mod tests {
         let stlb = crate::core::spec::TlbSpec { entries: 1, ways: 1, walk_cycles: 20 };
         let mut map = AddressMap::default();
         let site = Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: Some(&stlb) };
-        let mut r = Redis::build(&spec, site).unwrap();
+        let mut r = Redis::build(&spec, 0, site).unwrap();
         let mut ops = |key| {
             let mut p = Program::default();
             r.servers[0].get(key, 1024, 17, &mut p);

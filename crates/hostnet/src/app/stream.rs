@@ -1,7 +1,7 @@
 //! Memory streams: every core walks a private buffer far larger than the caches and keeps its line fill
 //! buffers full (the modified STREAM of "Understanding the Host Network", section 2.2).
 
-use super::Site;
+use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
 use crate::kernel::Stream as Rng;
@@ -95,8 +95,15 @@ pub struct Stream {
     instructions: u32,
 }
 
-impl Stream {
-    pub fn build(s: &StreamSpec, site: Site) -> Result<Stream, String> {
+impl Application for Stream {
+    type Spec = StreamSpec;
+    const WORK: Work = Work::Own;
+
+    fn check(s: &StreamSpec, _cores: u32) -> Result<(), String> {
+        s.check()
+    }
+
+    fn build(s: &StreamSpec, _packet: u32, site: Site) -> Result<Stream, String> {
         s.check()?;
         let lines = s.buffer.0 / LINE;
         let cores = site
@@ -122,7 +129,7 @@ impl Stream {
         })
     }
 
-    pub fn run(&mut self, core: usize, rng: &mut Rng, p: &mut Program) -> u32 {
+    fn free_run(&mut self, core: usize, rng: &mut Rng, p: &mut Program) -> Option<u32> {
         let w = &mut self.cores[core];
         for _ in 0..BATCH {
             if self.pattern == Pattern::Random {
@@ -143,7 +150,7 @@ impl Stream {
             }
             p.compute(self.instructions);
         }
-        BATCH
+        Some(BATCH)
     }
 }
 
@@ -158,12 +165,12 @@ mod tests {
         let spec: StreamSpec = toml::from_str(&text).unwrap();
         let mut map = AddressMap::default();
         let mut s =
-            Stream::build(&spec, Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None })
+            Stream::build(&spec, 0, Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None })
                 .unwrap();
         s.cores[0].at = 0;
         let (mut rng, mut p) = (Rng::new(1, "test", 0), Program::default());
         while p.ops.iter().filter(|o| matches!(o, Op::Load { .. })).count() < s.lines as usize {
-            s.run(0, &mut rng, &mut p);
+            s.free_run(0, &mut rng, &mut p);
         }
         let line = |o: &Op| if let Op::Load { line, .. } = o { Some(*line) } else { None };
         p.ops.iter().filter_map(line).take(s.lines as usize).collect()

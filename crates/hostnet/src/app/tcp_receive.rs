@@ -1,10 +1,14 @@
 //! What receives a long TCP flow (iperf3): `recv` after `recv` into one buffer, whose content nobody looks at. The kernel
 //! path that copies into it is `stack::tcp`.
 
-use super::Site;
+use super::{Application, Site, Work};
+use crate::config::Scenario;
 use crate::kernel::units::Size;
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
+use crate::stack::qp::QueuePair;
+use crate::stack::tcp::TcpReceiver;
+use crate::stack::Thread;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,16 +51,32 @@ pub struct TcpReceive {
     pub between: u32,
 }
 
-impl TcpReceive {
-    pub fn build(s: &TcpReceiveSpec, site: Site) -> TcpReceive {
+impl Application for TcpReceive {
+    type Spec = TcpReceiveSpec;
+    const WORK: Work = Work::Kernel;
+
+    fn check(s: &TcpReceiveSpec, cores: u32) -> Result<(), String> {
+        s.check(cores)
+    }
+
+    fn thread(_s: &TcpReceiveSpec, scenario: &Scenario) -> Thread {
+        match TcpReceiver::of(scenario) {
+            Some(t) => Thread::Tcp(Box::new(t)),
+            None => Thread::QueuePair(QueuePair::of(scenario)),
+        }
+    }
+
+    fn build(s: &TcpReceiveSpec, _packet: u32, site: Site) -> Result<TcpReceive, String> {
         let lines = s.read.0 / LINE;
         let add = |c: &u16| {
             let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
             site.map.get(r).base
         };
-        TcpReceive { buffers: site.cores.iter().map(add).collect(), lines, between: s.between }
+        Ok(TcpReceive { buffers: site.cores.iter().map(add).collect(), lines, between: s.between })
     }
+}
 
+impl TcpReceive {
     /// First line and lines of the `core`-th core's buffer.
     pub fn buffer(&self, core: usize) -> (u64, u64) {
         (self.buffers[core], self.lines)

@@ -1,7 +1,8 @@
 //! TouchDrop: reads every line of a packet and drops it.
 
-use super::{lines, Answer, Content};
+use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
+use crate::kernel::Stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,15 +23,19 @@ pub struct Touchdrop {
     content: Content,
 }
 
-impl Touchdrop {
-    pub fn build(s: &TouchdropSpec, packet: u32) -> Touchdrop {
+impl Application for Touchdrop {
+    type Spec = TouchdropSpec;
+
+    fn build(s: &TouchdropSpec, packet: u32, _site: Site) -> Result<Touchdrop, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
-        Touchdrop { instructions: s.instructions, content }
+        Ok(Touchdrop { instructions: s.instructions, content })
     }
-    pub fn content(&self) -> Content {
+    #[inline]
+    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
         self.content
     }
-    pub fn serve(&self, c: &Content, rx: u64, p: &mut Program) -> (Answer, u16) {
+    #[inline]
+    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
         p.push(Op::Load { line: rx, lines: c.lines.into() });
         p.compute(self.instructions);
         (Answer::Consumed, 0)

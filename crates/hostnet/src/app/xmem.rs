@@ -1,6 +1,6 @@
 //! X-Mem: one random read after another over a private array (Sweeper, section VI-E).
 
-use super::Site;
+use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
 use crate::kernel::Stream;
@@ -52,8 +52,15 @@ pub struct Xmem {
     parallelism: u32,
 }
 
-impl Xmem {
-    pub fn build(s: &XmemSpec, site: Site) -> Result<Xmem, String> {
+impl Application for Xmem {
+    type Spec = XmemSpec;
+    const WORK: Work = Work::Own;
+
+    fn check(s: &XmemSpec, _cores: u32) -> Result<(), String> {
+        s.check()
+    }
+
+    fn build(s: &XmemSpec, _packet: u32, site: Site) -> Result<Xmem, String> {
         s.check()?;
         let lines = s.array.0 / LINE;
         let bases = site
@@ -67,7 +74,7 @@ impl Xmem {
         Ok(Xmem { bases, lines, gap: s.gap_instructions, parallelism: s.parallelism })
     }
 
-    pub fn run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> u32 {
+    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
         for i in 0..BATCH {
             let line = self.bases[core] + rng.below(self.lines);
             if i % self.parallelism == 0 {
@@ -77,6 +84,6 @@ impl Xmem {
             }
             p.compute(self.gap);
         }
-        BATCH
+        Some(BATCH)
     }
 }

@@ -1,7 +1,7 @@
 //! What types cannot say: values that contradict each other.
 
 use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, TenantSpec, Timing, WaysSpec};
-use crate::app::AppSpec;
+use crate::app::{AppSpec, Work};
 use crate::memory::dram::Controller;
 use crate::memory::{Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
@@ -187,12 +187,7 @@ fn tenants(s: &Scenario) -> Check {
 fn peripherals(s: &Scenario) -> Check {
     let p = &s.platform;
     for (i, d) in s.peripherals.iter().enumerate() {
-        let checked = match d {
-            PeripheralSpec::Ssd(s) => s.check(),
-            PeripheralSpec::Roce(s) => s.check(),
-            PeripheralSpec::Ethernet(s) => s.check(),
-        };
-        checked.map_err(|e| format!("peripheral[{i}].{e}"))?;
+        d.check().map_err(|e| format!("peripheral[{i}].{e}"))?;
     }
     if let Some(pcie) = &p.pcie {
         pcie.check().map_err(|e| format!("platform.pcie.{e}"))?;
@@ -281,12 +276,12 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
 
 /// Whether a tenant serves packets.
 pub fn serves(t: &TenantSpec) -> bool {
-    !t.app.is_free_running() && !matches!(t.app, AppSpec::TcpReceive(_))
+    t.app.work() == Work::Packets
 }
 
 /// Whether the scenario is one of the directed tests, which drive the host themselves.
 pub fn directed(t: &TenantSpec) -> bool {
-    matches!(t.app, AppSpec::DirectedRx(_) | AppSpec::DirectedTx(_) | AppSpec::PageReuse(_))
+    t.app.is_directed()
 }
 
 fn traffic(s: &Scenario) -> Check {
@@ -360,12 +355,9 @@ fn traffic(s: &Scenario) -> Check {
         return Err(format!("tenant[{i}].app of kind \"memcached\" needs traffic.arrivals = \"pcap\""));
     }
     for tenant in &s.tenants {
-        let largest = match &tenant.app {
-            AppSpec::Mica(m) => m.item_size,
-            // The largest packet of a capture is known when that is read.
-            AppSpec::L3fwd(_) | AppSpec::Touchdrop(_) if t.arrivals != Arrivals::Pcap => s.traffic.packet,
-            _ => continue,
-        };
+        // The largest packet of a capture is known when that is read.
+        let drawn = (t.arrivals != Arrivals::Pcap).then_some(s.traffic.packet);
+        let Some(largest) = tenant.app.largest(drawn) else { continue };
         need(largest <= s.rings.buffer_size, || {
             format!("rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"", s.rings.buffer_size)
         })?;

@@ -3,10 +3,9 @@
 use crate::app::AppSpec;
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
-use crate::device::nic::{EthernetSpec, NicSpec};
+use crate::device::nic::NicSpec;
 use crate::device::pcie::PcieSpec;
-use crate::device::roce::RoceSpec;
-use crate::device::ssd::SsdSpec;
+pub use crate::device::PeripheralSpec;
 use crate::kernel::units::{Rate, Size, Span};
 use crate::memory::dram::DramSpec;
 use crate::memory::spec::HierarchySpec;
@@ -107,18 +106,6 @@ pub struct TenantSpec {
     pub llc_ways: Option<WaysSpec>,
     /// What runs.
     pub app: AppSpec,
-}
-
-/// Peripherals behind the I/O controller.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum PeripheralSpec {
-    /// NVMe SSDs.
-    Ssd(SsdSpec),
-    /// RoCE NIC with priority flow control.
-    Roce(RoceSpec),
-    /// Ethernet NIC that receives for the kernel's TCP.
-    Ethernet(EthernetSpec),
 }
 
 /// How packets arrive.

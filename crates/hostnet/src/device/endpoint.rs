@@ -1,11 +1,11 @@
 //! What a PCIe port has behind it: any device that moves lines to or from memory, as its port sees it.
 
-use super::nic::Nic;
-use super::roce::Roce;
-use super::ssd::Ssd;
+use super::nic::FrameMemory;
+pub use super::Endpoint;
 use crate::kernel::units::{Bandwidth, Size};
-use crate::kernel::{Events, Time};
-use crate::memory::Tag;
+use crate::kernel::{Events, Stream, Time};
+use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::{Tag, LINE};
 use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
 use schemars::JsonSchema;
@@ -105,112 +105,89 @@ pub struct Piece {
     pub tag: Tag,
 }
 
-/// A device, full duplex. Its port asks `next` of each way, then `take`, and says `done` per line written or per request
-/// read; either way goes on while the other waits.
-#[derive(Clone)]
-pub enum Endpoint {
-    Ssd(Box<Ssd>),
-    Roce(Box<Roce>),
-    Nic(Box<Nic>),
+/// What building a device needs.
+pub struct Bay<'a> {
+    pub map: &'a mut AddressMap,
+    pub seed: u64,
+    /// The port that the device gets.
+    pub port: usize,
+    /// Memory for the frames of the tenant that receives TCP, for the NIC that takes it.
+    pub queues: Vec<FrameMemory>,
 }
 
-impl Endpoint {
-    pub fn next(&mut self, way: Direction, now: Time) -> Offer {
-        match self {
-            Endpoint::Ssd(d) if d.op == way => d.next(now),
-            Endpoint::Roce(d) if d.op == way => d.next(now),
-            Endpoint::Nic(d) => d.next(way, now),
-            _ => Offer::Nothing,
-        }
+impl Bay<'_> {
+    /// Pages for `lines` lines of the device's buffers, and a random stream of its own named `what`.
+    pub fn buffer(&mut self, what: &str, lines: u64, contiguous: Contiguous) -> (Pages, Stream) {
+        let page = PAGE.0 / LINE;
+        let lines = contiguous.whole(lines, page);
+        let r = self.map.add(lines, Kind::Io, Sharing::Device, 0);
+        let mut rng = Stream::new(self.seed, what, self.port as u64);
+        let key = rng.below(u64::MAX);
+        (Pages::new(self.map.get(r).base, lines, contiguous, page, key), rng)
     }
+}
+
+/// A device, full duplex. Its port asks `next` of each way, then `take`, and says `done` per line written or per request
+/// read; either way goes on while the other waits. What is not told is that of a device that only moves lines.
+pub trait Device: Sized {
+    /// Its parameters: an entry of `peripheral` in a scenario.
+    type Spec;
+
+    const KIND: DeviceKind;
+
+    /// # Errors
+    /// One clause with key and value, when the parameters do not fit together.
+    fn check(s: &Self::Spec) -> Result<(), String>;
+
+    /// Lanes of its port, and read requests that it has under way at most.
+    fn link(s: &Self::Spec) -> (u32, u32);
+
+    /// Devices that one entry stands for, each on a port of its own.
+    fn count(s: &Self::Spec) -> u32 {
+        let _ = s;
+        1
+    }
+
+    fn build(s: &Self::Spec, bay: &mut Bay) -> Self;
+
+    /// Whether the device ever moves lines that way; of the other way it is not asked.
+    fn moves(&self, way: Direction) -> bool;
+
+    /// What it would move next.
+    fn next(&mut self, way: Direction, now: Time) -> Offer;
 
     /// Moves the first `n` of the lines that `next` promised.
-    pub fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece {
-        debug_assert!(matches!(self.next(way, now), Offer::Lines(m) if m >= n), "more lines than promised");
-        match self {
-            Endpoint::Ssd(d) => d.take(n, now),
-            Endpoint::Roce(d) => d.take(n, now),
-            Endpoint::Nic(d) => d.move_lines(way, n, now),
-        }
-    }
+    fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece;
 
     /// `n` lines of `slot` are done; true when the device may have more to do because of it.
-    pub fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
-        debug_assert!(self.moves(way), "the device moves nothing {way:?}");
-        match self {
-            Endpoint::Ssd(d) => d.done(slot, n, now),
-            Endpoint::Roce(d) => d.done(n, now),
-            Endpoint::Nic(d) => d.moved(cal, way, slot, n, now),
-        }
-    }
+    fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool;
 
-    /// Whether the device ever moves lines that way.
-    pub fn moves(&self, way: Direction) -> bool {
-        match self {
-            Endpoint::Ssd(d) => d.op == way,
-            Endpoint::Roce(d) => d.op == way,
-            Endpoint::Nic(_) => true,
-        }
-    }
-
-    pub fn kind(&self) -> DeviceKind {
-        match self {
-            Endpoint::Ssd(_) => DeviceKind::Storage,
-            Endpoint::Roce(_) => DeviceKind::Rdma,
-            Endpoint::Nic(_) => DeviceKind::Nic,
-        }
-    }
+    /// Commands, messages or frames that have ended.
+    fn completed(&self) -> u64;
 
     /// Whether it finds work of its own, which must be stopped before it comes to rest.
-    pub fn makes_work(&self) -> bool {
-        matches!(self, Endpoint::Ssd(_) | Endpoint::Roce(_))
+    fn makes_work(&self) -> bool {
+        true
     }
 
     /// Some lines that the device writes, without timing: (first line, lines), for caches that are being warmed.
-    pub fn write_at_once(&mut self) -> Option<(u64, u32)> {
-        if !self.moves(Direction::P2mWrite) {
-            return None;
-        }
-        match self {
-            Endpoint::Ssd(d) => d.at_once(),
-            Endpoint::Roce(d) => Some(d.at_once()),
-            Endpoint::Nic(_) => None,
-        }
-    }
-
-    /// Commands, messages or frames that have ended.
-    pub fn completed(&self) -> u64 {
-        match self {
-            Endpoint::Ssd(d) => d.completed,
-            Endpoint::Roce(d) => d.completed,
-            Endpoint::Nic(d) => d.counts.delivered,
-        }
+    fn write_at_once(&mut self) -> Option<(u64, u32)> {
+        None
     }
 
     /// What it has lost.
-    pub fn drops(&self) -> Option<&Ledger> {
-        match self {
-            Endpoint::Ssd(_) => None,
-            Endpoint::Roce(d) => Some(d.drops()),
-            Endpoint::Nic(d) => Some(&d.drops),
-        }
+    fn drops(&self) -> Option<&Ledger> {
+        None
     }
 
-    pub fn restart_meters(&mut self, now: Time) {
-        match self {
-            Endpoint::Ssd(_) => {}
-            Endpoint::Roce(d) => d.restart_meters(now),
-            Endpoint::Nic(d) => d.restart_meters(now),
-        }
+    /// A new window begins.
+    fn restart_meters(&mut self, now: Time) {
+        let _ = now;
     }
 
     /// # Errors
     /// One sentence about what is not conserved.
-    pub fn check(&self) -> Result<(), String> {
-        match self {
-            Endpoint::Ssd(_) => Ok(()),
-            Endpoint::Roce(d) => d.check(),
-            Endpoint::Nic(d) => d.check(),
-        }
+    fn audit(&self) -> Result<(), String> {
+        Ok(())
     }
 }

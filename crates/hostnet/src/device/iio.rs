@@ -475,7 +475,7 @@ impl Iio {
     /// The NIC that is attached to a port, if there is one, and its port.
     pub fn nic(&mut self) -> Option<(usize, &mut Nic)> {
         self.ports.iter_mut().enumerate().find_map(|(i, p)| match &mut p.device {
-            Endpoint::Nic(d) => Some((i, &mut **d)),
+            Endpoint::Ethernet(d) => Some((i, &mut **d)),
             _ => None,
         })
     }
@@ -513,7 +513,7 @@ impl Iio {
     /// Whether the device on port `p` is a NIC with packets that have become visible.
     #[inline]
     pub fn has_landed(&self, p: usize) -> bool {
-        matches!(&self.ports[p].device, Endpoint::Nic(n) if n.has_landed())
+        matches!(&self.ports[p].device, Endpoint::Ethernet(n) if n.has_landed())
     }
 
     /// The port of the device that asked for a line.
@@ -534,7 +534,7 @@ impl Iio {
     /// The same to look at.
     pub fn look_at_nic(&self) -> Option<&Nic> {
         self.devices().find_map(|d| match d {
-            Endpoint::Nic(d) => Some(&**d),
+            Endpoint::Ethernet(d) => Some(&**d),
             _ => None,
         })
     }

@@ -4,13 +4,14 @@
 //! What the link does is worked out when the port asks for lines: arrivals, pause frames and resumptions in the order of
 //! their times, none of which can depend on what the port has not done yet.
 
-use super::endpoint::{check_buffer, check_counts, check_link, defaults, Direction, Offer, Piece};
+use super::endpoint::{check_buffer, check_counts, check_link, defaults, Bay, Device, Direction, Offer, Piece};
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::Time;
+use crate::kernel::{Events, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
+use crate::placement::DeviceKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -167,7 +168,7 @@ pub struct Roce {
     left: u32,
     /// Lines done since the last message ended.
     ended: u64,
-    pub completed: u64,
+    completed: u64,
     receive: Receive,
     transmit: Transmit,
 }
@@ -251,13 +252,6 @@ impl Roce {
         self.link.flight + self.response
     }
 
-    pub fn next(&mut self, now: Time) -> Offer {
-        match self.op {
-            Direction::P2mWrite => self.next_received(now),
-            Direction::P2mRead => self.next_fetched(now),
-        }
-    }
-
     fn next_received(&mut self, now: Time) -> Offer {
         self.arrivals(now);
         if self.left > 0 {
@@ -299,8 +293,50 @@ impl Roce {
         }
     }
 
+    /// Since the restart: time that the peer was paused, pause frames that stopped it, most bytes in the receive buffer.
+    pub fn pauses(&self, now: Time) -> (Time, u64, u64) {
+        let r = &self.receive;
+        let (mut paused, mut since) = (r.paused, r.paused_since);
+        for &(at, stop) in r.orders.iter().filter(|o| o.0 <= now) {
+            if let Some(s) = since.filter(|_| !stop) {
+                paused += at - s;
+            }
+            since = stop.then_some(at);
+        }
+        (paused + since.map_or(Time::ZERO, |s| now.saturating_sub(s)), r.pauses, r.buffer.peak().into())
+    }
+}
+
+impl Device for Roce {
+    type Spec = RoceSpec;
+    const KIND: DeviceKind = DeviceKind::Rdma;
+
+    fn check(s: &RoceSpec) -> Result<(), String> {
+        s.check()
+    }
+    fn link(s: &RoceSpec) -> (u32, u32) {
+        (s.lanes, s.tags)
+    }
+    fn build(s: &RoceSpec, bay: &mut Bay) -> Roce {
+        Roce::new(s, bay.buffer("roce", s.lines(), s.contiguous).0)
+    }
+    #[inline]
+    fn moves(&self, way: Direction) -> bool {
+        self.op == way
+    }
+    fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    fn next(&mut self, _way: Direction, now: Time) -> Offer {
+        match self.op {
+            Direction::P2mWrite => self.next_received(now),
+            Direction::P2mRead => self.next_fetched(now),
+        }
+    }
+
     /// Moves the first `n` of the lines that `next` promised; they leave the receive buffer from `now` on.
-    pub fn take(&mut self, n: u32, now: Time) -> Piece {
+    fn take(&mut self, _way: Direction, n: u32, now: Time) -> Piece {
         if self.op == Direction::P2mWrite {
             self.receive.leave(n * LINE as u32, now, self.reaction());
         }
@@ -311,7 +347,7 @@ impl Roce {
     }
 
     /// `n` lines are done: written, or here to be sent.
-    pub fn done(&mut self, n: u32, now: Time) -> bool {
+    fn done(&mut self, _cal: &mut Events, _way: Direction, _slot: u16, n: u32, now: Time) -> bool {
         let message = u64::from(self.packet) * u64::from(self.packets);
         self.ended += u64::from(n);
         if self.ended >= message {
@@ -330,13 +366,13 @@ impl Roce {
         true
     }
 
-    pub fn at_once(&mut self) -> (u64, u32) {
+    fn write_at_once(&mut self) -> Option<(u64, u32)> {
         let at = self.at;
         self.at = (self.at + u64::from(self.packet)) % self.lines;
-        (self.pages.line(at), self.packet)
+        Some((self.pages.line(at), self.packet))
     }
 
-    pub fn restart_meters(&mut self, now: Time) {
+    fn restart_meters(&mut self, now: Time) {
         if self.op == Direction::P2mWrite {
             self.arrivals(now);
         }
@@ -350,27 +386,14 @@ impl Roce {
         self.link.restart(now);
     }
 
-    /// Since the restart: time that the peer was paused, pause frames that stopped it, most bytes in the receive buffer.
-    pub fn pauses(&self, now: Time) -> (Time, u64, u64) {
-        let r = &self.receive;
-        let (mut paused, mut since) = (r.paused, r.paused_since);
-        for &(at, stop) in r.orders.iter().filter(|o| o.0 <= now) {
-            if let Some(s) = since.filter(|_| !stop) {
-                paused += at - s;
-            }
-            since = stop.then_some(at);
-        }
-        (paused + since.map_or(Time::ZERO, |s| now.saturating_sub(s)), r.pauses, r.buffer.peak().into())
-    }
-
-    /// What flow control has lost: nothing, or `check` says so.
-    pub fn drops(&self) -> &Ledger {
-        &self.receive.drops
+    /// What flow control has lost: nothing, or `audit` says so.
+    fn drops(&self) -> Option<&Ledger> {
+        Some(&self.receive.drops)
     }
 
     /// # Errors
     /// When flow control has lost a packet.
-    pub fn check(&self) -> Result<(), String> {
+    fn audit(&self) -> Result<(), String> {
         let lost = self.receive.drops.ever();
         if lost > 0 {
             return Err(format!("{lost} packets of a lossless link were lost"));

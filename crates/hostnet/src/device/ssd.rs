@@ -1,11 +1,12 @@
 //! An NVMe SSD as a source of DMA: commands of one block each at a fixed queue depth, moved a chunk at
 //! a time. What the medium does between is a latency per command.
 
-use super::endpoint::{check_counts, defaults, Direction, Offer, Piece};
+use super::endpoint::{check_counts, defaults, Bay, Device, Direction, Offer, Piece};
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Stream, Time};
+use crate::kernel::{Events, Stream, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
+use crate::placement::DeviceKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -132,7 +133,7 @@ pub struct Ssd {
     /// Picoseconds that the medium takes for a line, and until when it is busy.
     media_ps: u64,
     media_free: Time,
-    pub completed: u64,
+    completed: u64,
 }
 
 impl Ssd {
@@ -156,8 +157,65 @@ impl Ssd {
         }
     }
 
+    fn hand_over(&mut self, n: u32) -> Piece {
+        let a = &mut self.active[self.turn];
+        let (slot, at) = (a.slot, a.at);
+        a.at += n;
+        self.chunk_left -= n;
+        if a.at == self.block {
+            self.active.swap_remove(self.turn);
+        }
+        Piece {
+            line: self.pages.line(u64::from(slot) * u64::from(self.block) + u64::from(at)),
+            slot,
+            ..Piece::default()
+        }
+    }
+
+    /// `n` lines of `slot`'s command are done; true when with them the command is.
+    fn end(&mut self, slot: u16, n: u32, now: Time) -> bool {
+        let left = &mut self.left[slot as usize];
+        *left -= n;
+        if *left > 0 {
+            return false;
+        }
+        *left = self.block;
+        self.completed += 1;
+        self.coming.push_back((now + self.latency, slot));
+        true
+    }
+}
+
+impl Device for Ssd {
+    type Spec = SsdSpec;
+    const KIND: DeviceKind = DeviceKind::Storage;
+
+    fn check(s: &SsdSpec) -> Result<(), String> {
+        s.check()
+    }
+    fn link(s: &SsdSpec) -> (u32, u32) {
+        (s.lanes, s.tags)
+    }
+    fn count(s: &SsdSpec) -> u32 {
+        s.count
+    }
+    fn build(s: &SsdSpec, bay: &mut Bay) -> Ssd {
+        let (pages, rng) = bay.buffer("ssd", s.lines(), s.contiguous);
+        Ssd::new(s, pages, rng)
+    }
+    #[inline]
+    fn moves(&self, way: Direction) -> bool {
+        self.op == way
+    }
+    fn done(&mut self, _cal: &mut Events, _way: Direction, slot: u16, n: u32, now: Time) -> bool {
+        self.end(slot, n, now)
+    }
+    fn completed(&self) -> u64 {
+        self.completed
+    }
+
     /// Says what comes next; a device serves its commands in random order, a chunk at a time.
-    pub fn next(&mut self, now: Time) -> Offer {
+    fn next(&mut self, _way: Direction, now: Time) -> Offer {
         if self.media_free > now {
             return Offer::At(self.media_free);
         }
@@ -178,44 +236,15 @@ impl Ssd {
     }
 
     /// Moves the first `n` of the lines that `next` promised; the medium is at work on them from `now` on.
-    pub fn take(&mut self, n: u32, now: Time) -> Piece {
+    fn take(&mut self, _way: Direction, n: u32, now: Time) -> Piece {
         self.media_free = self.media_free.max(now) + Time(self.media_ps * u64::from(n));
         self.hand_over(n)
     }
 
-    /// Lines without timing: (first line, lines).
-    pub fn at_once(&mut self) -> Option<(u64, u32)> {
-        let Offer::Lines(n) = self.next(Time::ZERO) else { return None };
+    fn write_at_once(&mut self) -> Option<(u64, u32)> {
+        let Offer::Lines(n) = self.next(self.op, Time::ZERO) else { return None };
         let piece = self.hand_over(n);
-        self.done(piece.slot, n, Time::ZERO);
+        self.end(piece.slot, n, Time::ZERO);
         Some((piece.line, n))
-    }
-
-    fn hand_over(&mut self, n: u32) -> Piece {
-        let a = &mut self.active[self.turn];
-        let (slot, at) = (a.slot, a.at);
-        a.at += n;
-        self.chunk_left -= n;
-        if a.at == self.block {
-            self.active.swap_remove(self.turn);
-        }
-        Piece {
-            line: self.pages.line(u64::from(slot) * u64::from(self.block) + u64::from(at)),
-            slot,
-            ..Piece::default()
-        }
-    }
-
-    /// `n` lines of `slot`'s command are done; true when with them the command is.
-    pub fn done(&mut self, slot: u16, n: u32, now: Time) -> bool {
-        let left = &mut self.left[slot as usize];
-        *left -= n;
-        if *left > 0 {
-            return false;
-        }
-        *left = self.block;
-        self.completed += 1;
-        self.coming.push_back((now + self.latency, slot));
-        true
     }
 }

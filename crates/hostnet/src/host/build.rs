@@ -7,21 +7,16 @@ use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
-use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
-use crate::device::endpoint::Endpoint;
+use crate::device::endpoint::Bay;
 use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Nic, COMPLETIONS};
-use crate::device::roce::Roce;
-use crate::device::ssd::Ssd;
 use crate::kernel::{Clock, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Memory, LINE};
 use crate::placement::{ddio, Placement};
-use crate::stack::free::FreeRunning;
-use crate::stack::qp::QueuePair;
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
@@ -109,7 +104,8 @@ impl Host {
                 apps.push(app);
             }
         }
-        let devices = peripherals(s, &mut map, queues);
+        let mut bay = Bay { map: &mut map, seed, port: 0, queues };
+        let devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
         let (storage, block) = block_layer(s, first, kernel, &mut map);
         let mut masks = s
             .tenants
@@ -149,7 +145,7 @@ impl Host {
         let mut block = block.into_iter();
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
-                Some(t) => thread(s, &t.app),
+                Some(t) => t.app.thread(s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
             let rng = Stream::new(seed, "core", c as u64);
@@ -187,50 +183,6 @@ impl Host {
     pub(super) fn directed_app(&self) -> &AppSpec {
         &self.spec.tenants[0].app
     }
-}
-
-/// The software between `app` and the host.
-fn thread(s: &Scenario, app: &AppSpec) -> Thread {
-    if app.is_free_running() {
-        return Thread::FreeRunning(FreeRunning);
-    }
-    let receives = matches!(app, AppSpec::TcpReceive(_));
-    match network::receiver(s).filter(|_| receives) {
-        Some(r) => Thread::Tcp(Box::new(r)),
-        None => Thread::QueuePair(QueuePair::new(s.platform.queue_pair.clone(), s.placement.sweep_rx)),
-    }
-}
-
-/// The scenario's devices, each with its lanes and tags, and their buffers in `map`.
-fn peripherals(s: &Scenario, map: &mut AddressMap, mut queues: Vec<FrameMemory>) -> Vec<(Endpoint, u32, u32)> {
-    let mut out = Vec::new();
-    let mut buffer = |what: &str, index: usize, lines: u64, contiguous: Contiguous| {
-        let page = PAGE.0 / LINE;
-        let lines = contiguous.whole(lines, page);
-        let r = map.add(lines, Kind::Io, Sharing::Device, 0);
-        let mut rng = Stream::new(s.seed, what, index as u64);
-        let key = rng.below(u64::MAX);
-        (Pages::new(map.get(r).base, lines, contiguous, page, key), rng)
-    };
-    for spec in &s.peripherals {
-        match spec {
-            PeripheralSpec::Ssd(spec) => {
-                for _ in 0..spec.count {
-                    let (pages, rng) = buffer("ssd", out.len(), spec.lines(), spec.contiguous);
-                    out.push((Endpoint::Ssd(Box::new(Ssd::new(spec, pages, rng))), spec.lanes, spec.tags));
-                }
-            }
-            PeripheralSpec::Roce(spec) => {
-                let (pages, _) = buffer("roce", out.len(), spec.lines(), spec.contiguous);
-                out.push((Endpoint::Roce(Box::new(Roce::new(spec, pages))), spec.lanes, spec.tags));
-            }
-            PeripheralSpec::Ethernet(spec) => {
-                let nic = Nic::for_kernel(spec, std::mem::take(&mut queues));
-                out.push((Endpoint::Nic(Box::new(nic)), spec.lanes, spec.tags));
-            }
-        }
-    }
-    out
 }
 
 /// Memory for the frames of TCP receivers, their completions and the structures of their pages, a piece for each core.

@@ -15,7 +15,7 @@ mod warm;
 pub use load::{run, Progress};
 pub use measure::Outcome;
 
-use crate::app::{App, Content};
+use crate::app::{App, Content, Work};
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
@@ -96,7 +96,8 @@ impl Host {
     /// Posts the first events. Free-running cores start; traffic begins.
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
-            if matches!(self.cores[c].thread, Thread::FreeRunning(_)) {
+            let tenant = self.spec.tenants.get(usize::from(self.cores[c].tenant));
+            if tenant.is_some_and(|t| t.app.work() == Work::Own) {
                 self.cores[c].rest = Rest::Not;
                 self.machine.cal.push(self.machine.now, Event::Core(c as u16));
             }

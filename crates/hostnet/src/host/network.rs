@@ -11,7 +11,7 @@ use crate::kernel::{Event, NicAt, Time};
 use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::meter::Values;
-use crate::stack::tcp::{Layout, Received, Receiver, TcpReceiver};
+use crate::stack::tcp::{Received, Receiver, TcpReceiver};
 use crate::stack::{Notice, Thread};
 use crate::traffic::dctcp::Senders;
 
@@ -39,20 +39,8 @@ pub struct Network {
 /// The tenant that receives and its NIC.
 pub fn parts(s: &Scenario) -> Option<(usize, &EthernetSpec)> {
     let tenant = s.tenants.iter().position(|t| matches!(t.app, AppSpec::TcpReceive(_)))?;
-    let nic = s.peripherals.iter().find_map(|p| match p {
-        PeripheralSpec::Ethernet(e) => Some(e),
-        _ => None,
-    })?;
+    let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
     Some((tenant, nic))
-}
-
-/// The thread of one of its cores.
-pub fn receiver(s: &Scenario) -> Option<TcpReceiver> {
-    let (_, nic) = parts(s)?;
-    let costs = s.platform.tcp.as_ref()?;
-    let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
-    let r = Receiver::new(costs, layout, nic.payload(), nic.moderation.into(), nic.moderation_frames);
-    Some(TcpReceiver::new(costs.clone(), r))
 }
 
 /// The next frame that is wholly in memory, and its queue: the kernel takes what has landed.
@@ -71,7 +59,7 @@ fn received(nic: &mut Nic) -> Option<(usize, Received)> {
 impl Network {
     pub fn new(s: &Scenario, cores: &[u16]) -> Option<Network> {
         let (tenant, nic) = parts(s)?;
-        let edge = receiver(s).map_or(0, |r| r.receiver.first_edge());
+        let edge = TcpReceiver::of(s).map_or(0, |r| r.receiver.first_edge());
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
         let flows = cores.len() as u8;
         let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());

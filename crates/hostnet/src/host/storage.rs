@@ -28,7 +28,7 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: u8, map: &mut AddressMap)
     let mut threads = vec![BlockLayer::new(spec.clone()); s.storage_cores() as usize];
     for p in &s.peripherals {
         let PeripheralSpec::Ssd(ssd) = p else {
-            port += 1;
+            port += p.count() as u16;
             continue;
         };
         for i in 0..ssd.count {

@@ -51,7 +51,7 @@ impl Host {
         let Some(iio) = &self.machine.iio else { return Seen { at: self.machine.now, ..Seen::default() } };
         let paused = |d: &Endpoint| match d {
             Endpoint::Roce(nic) => nic.pauses(self.machine.now).0,
-            Endpoint::Ssd(_) | Endpoint::Nic(_) => Time::ZERO,
+            _ => Time::ZERO,
         };
         Seen {
             at: self.machine.now,

@@ -1,10 +1,7 @@
 //! Where inbound lines go and what happens to spent buffers. One file a policy; `docs/extending.md`
 //! walks through a new one.
 
-pub mod ddio;
-pub mod dma;
 pub mod iat;
-pub mod ideal;
 pub mod nebula;
 pub mod resq;
 pub mod sweeper;
@@ -146,9 +143,11 @@ pub trait DataPlane {
     fn restart(&mut self) {}
 }
 
-/// Declares the policies: their names in scenarios, and the dispatch.
+/// Declares the policies, a file each: their names in scenarios, and the dispatch.
 macro_rules! policies {
-    ($($(#[$doc:meta])* $name:ident($policy:ty),)*) => {
+    ($($(#[$doc:meta])* mod $file:ident => $name:ident($policy:ty),)*) => {
+        $(pub mod $file;)*
+
         /// How inbound packets are injected.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
@@ -211,11 +210,11 @@ macro_rules! policies {
 
 policies! {
     /// To DRAM.
-    Dma(dma::Dma),
+    mod dma => Dma(dma::Dma),
     /// Into some ways of the LLC.
-    Ddio(ddio::Ddio),
+    mod ddio => Ddio(ddio::Ddio),
     /// Into an LLC of its own without limit.
-    Ideal(ideal::Ideal),
+    mod ideal => Ideal(ideal::Ideal),
 }
 
 impl Placement {

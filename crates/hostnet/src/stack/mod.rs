@@ -12,11 +12,6 @@
 //! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads without
 //! time. A thread is one file here and one line of the list below.
 
-pub mod block;
-pub mod free;
-pub mod qp;
-pub mod tcp;
-
 use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
@@ -120,9 +115,11 @@ pub trait Software {
     }
 }
 
-/// Declares the enum of threads: a variant each, and the dispatch.
+/// Declares the threads, a file each: a variant of their enum, and the dispatch.
 macro_rules! threads {
-    ($($(#[$doc:meta])* $name:ident($thread:ty),)*) => {
+    ($($(#[$doc:meta])* mod $file:ident => $name:ident($thread:ty),)*) => {
+        $(pub mod $file;)*
+
         /// A thread of any kind.
         #[derive(Clone)]
         pub enum Thread {
@@ -153,13 +150,13 @@ macro_rules! threads {
 
 threads! {
     /// Packets of a queue pair, served by an application.
-    QueuePair(qp::QueuePair),
+    mod qp => QueuePair(qp::QueuePair),
     /// An application that asks for nothing but its core.
-    FreeRunning(free::FreeRunning),
+    mod free => FreeRunning(free::FreeRunning),
     /// The kernel's TCP receive path.
-    Tcp(Box<tcp::TcpReceiver>),
+    mod tcp => Tcp(Box<tcp::TcpReceiver>),
     /// The kernel's block layer.
-    Block(block::BlockLayer),
+    mod block => Block(block::BlockLayer),
 }
 
 impl<T: Software> Software for Box<T> {

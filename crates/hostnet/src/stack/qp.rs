@@ -3,6 +3,7 @@
 
 use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
+use crate::config::Scenario;
 use crate::core::{Mmio, Op, Program};
 use crate::device::nic::Nic;
 use crate::kernel::{Event, NicAt, Time};
@@ -61,6 +62,11 @@ pub struct QueuePair {
 impl QueuePair {
     pub fn new(costs: QpSpec, sweep_rx: bool) -> QueuePair {
         QueuePair { costs, sweep_rx, since: None, at_once: None }
+    }
+
+    /// That of each core of a scenario.
+    pub fn of(s: &Scenario) -> QueuePair {
+        QueuePair::new(s.platform.queue_pair.clone(), s.placement.sweep_rx)
     }
 
     /// Nothing is there: polls until something is.

@@ -86,7 +86,7 @@ impl Bench {
                 let (iio, pcie) = (s.platform.iio.as_ref().expect("an IIO"), s.platform.pcie.as_ref().expect("links"));
                 mem.lat.ownership = iio.ownership.into();
                 mem.lat.to_iio = iio.from_cha.into();
-                let iio = Iio::new(iio, pcie, vec![(Endpoint::Nic(Box::new(nic)), lanes, tags)]);
+                let iio = Iio::new(iio, pcie, vec![(Endpoint::Ethernet(Box::new(nic)), lanes, tags)]);
                 (Nic::integrated(&s.platform.nic, 0), Some(iio))
             }
         };

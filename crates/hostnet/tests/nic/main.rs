@@ -7,10 +7,12 @@ mod bench;
 
 use bench::{ethernet, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
 use hostnet::app::touchdrop::Touchdrop;
+use hostnet::app::{Application, Site};
 use hostnet::core::{Mmio, Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::kernel::units::{Bandwidth, Size};
 use hostnet::kernel::{NicAt, Stream, Time};
+use hostnet::memory::region::AddressMap;
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::stack::qp::Effect;
 use std::collections::HashSet;
@@ -272,7 +274,10 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
     let qp = bench::spec().platform.queue_pair;
     for (a, answers) in ATTACHMENTS.into_iter().flat_map(|a| [(a, false), (a, true)]) {
         let mut b = Bench::new(a);
-        let app = Touchdrop::build(&serde_json::from_str("{}").expect("defaults"), 64 * LINES as u32);
+        let site = Site { map: &mut AddressMap::default(), tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None };
+        let spec = serde_json::from_str("{}").expect("defaults");
+        let mut app = Touchdrop::build(&spec, 64 * LINES as u32, site).expect("it keeps no data");
+        let content = app.content(0, &mut Stream::new(1, "content", 0));
         let (mut offered, mut ended, mut idle, mut sent) = (0, 0, true, 0);
         while ended < PACKETS || sent < PACKETS * u64::from(answers) {
             while offered < PACKETS && b.nic().unconsumed(0) < 6 && b.nic().buffers(0) > 6 {
@@ -307,7 +312,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
             let (p, tx, now) = (*b.nic().packet(id), b.nic().next_tx(0), b.m.now);
             b.m.cpus[0].program.ops.clear();
             b.m.cpus[0].program.compute(qp.poll_instructions);
-            app.serve(&app.content(), p.line, &mut b.m.cpus[0].program);
+            app.serve(0, &content, p.line, tx, &mut b.m.cpus[0].program);
             if answers {
                 b.m.cpus[0].program.push(Op::Store { line: tx, lines: LINES as u32 });
                 b.m.cpus[0].program.compute(qp.post_instructions);

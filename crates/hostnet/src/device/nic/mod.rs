@@ -26,7 +26,7 @@ pub use spec::{EthernetSpec, NicSpec};
 
 use crate::flow::Credits;
 use crate::kernel::{Event, Events, Time};
-use crate::memory::{Tag, LINE};
+use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::placement::SweepTx;
 use integrated::Integrated;
@@ -86,16 +86,6 @@ impl Nic {
         let buffer = Credits::new(s.receive_buffer.0 as u32);
         let none = (Time::ZERO, Time::ZERO, Time::ZERO);
         Nic::new(none, vec![Queue::default(); queues as usize], Some(buffer), Attachment::Pcie(Box::new(Pcie::new(s))))
-    }
-
-    /// The same for the kernel, whose frames go through these pages.
-    pub fn for_kernel(s: &EthernetSpec, queues: Vec<FrameMemory>) -> Nic {
-        let mut nic = Nic::pcie(s, queues.len() as u32);
-        for (q, memory) in nic.queues.iter_mut().zip(queues) {
-            let (pool, page) = (s.pool.0 / LINE, s.page.0 / LINE);
-            q.receive = Some(Receive::pages(memory, pool, page, s.frame_lines(), s.descriptors));
-        }
-        nic
     }
 
     fn new(times: (Time, Time, Time), queues: Vec<Queue>, buffer: Option<Credits>, attachment: Attachment) -> Nic {

@@ -5,11 +5,14 @@
 //! Its times are the port's (see `iio`): what comes off the wire is a flight early and what leaves on it a flight late, so that
 //! a round trip is as long as it should be.
 
+use super::queue::Receive;
 use super::{Attachment, EthernetSpec, Nic};
-use crate::device::endpoint::{Direction, Offer, Piece};
+use crate::device::endpoint::{Bay, Device, Direction, Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::{Event, Events, NicAt, Time};
 use crate::memory::LINE;
+use crate::meter::drops::Ledger;
+use crate::placement::DeviceKind;
 use std::collections::VecDeque;
 
 /// Packets whose lines a DMA engine may have under way.
@@ -121,14 +124,6 @@ impl Nic {
         }
     }
 
-    /// What it would move next, one way.
-    pub fn next(&mut self, way: Direction, now: Time) -> Offer {
-        match way {
-            Direction::P2mWrite => self.next_write(now),
-            Direction::P2mRead => self.next_read(now),
-        }
-    }
-
     fn next_write(&mut self, now: Time) -> Offer {
         loop {
             if let Some(m) = self.port().receiving {
@@ -176,14 +171,6 @@ impl Nic {
         self.port().fetching.map_or(Offer::Nothing, |m| Offer::Lines(m.lines - m.at))
     }
 
-    /// Moves the first `n` of the lines that `next` promised.
-    pub fn move_lines(&mut self, way: Direction, n: u32, now: Time) -> Piece {
-        match way {
-            Direction::P2mWrite => self.write_lines(n, now),
-            Direction::P2mRead => self.read_lines(n),
-        }
-    }
-
     /// Lines leave the receive buffer; a completion does not come from there.
     fn write_lines(&mut self, n: u32, now: Time) -> Piece {
         let mut m = self.port().receiving.expect("lines were promised");
@@ -214,33 +201,6 @@ impl Nic {
         }
         let p = self.packets.get(id);
         Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue as usize].tag }
-    }
-
-    /// `n` lines of `slot` are done; true when the NIC has more to move because of it.
-    pub fn moved(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
-        match way {
-            Direction::P2mWrite => {
-                let blocked = self.port().writes.in_use.free() == 0;
-                if let Some(id) = self.port().writes.done(slot, n, now) {
-                    self.land(id);
-                    return blocked;
-                }
-            }
-            Direction::P2mRead => {
-                let blocked = self.port().reads.in_use.free() == 0;
-                if let Some(id) = self.port().reads.done(slot, n, now) {
-                    let p = self.packets.get_mut(id);
-                    p.left = 0;
-                    p.data_at = now;
-                    let bytes = u64::from(p.tx_lines) * LINE;
-                    let (ready, port) = (now + self.pipeline, self.port());
-                    let end = port.wire.send(bytes + u64::from(port.framing), ready);
-                    cal.push(end, Event::NicTx(NicAt::Port, id));
-                    return blocked;
-                }
-            }
-        }
-        false
     }
 
     /// All of packet `id` is in memory. Packets of a queue become visible in the order of their completions.
@@ -279,5 +239,85 @@ impl Nic {
         }
         self.port().posts.push_back(id);
         false
+    }
+}
+
+impl Device for Nic {
+    type Spec = EthernetSpec;
+    const KIND: DeviceKind = DeviceKind::Nic;
+
+    fn check(s: &EthernetSpec) -> Result<(), String> {
+        s.check()
+    }
+    fn link(s: &EthernetSpec) -> (u32, u32) {
+        (s.lanes, s.tags)
+    }
+    /// The kernel's, whose frames go through the bay's pages.
+    fn build(s: &EthernetSpec, bay: &mut Bay) -> Nic {
+        let queues = std::mem::take(&mut bay.queues);
+        let mut nic = Nic::pcie(s, queues.len() as u32);
+        for (q, memory) in nic.queues.iter_mut().zip(queues) {
+            let (pool, page) = (s.pool.0 / LINE, s.page.0 / LINE);
+            q.receive = Some(Receive::pages(memory, pool, page, s.frame_lines(), s.descriptors));
+        }
+        nic
+    }
+    fn moves(&self, _way: Direction) -> bool {
+        true
+    }
+    fn next(&mut self, way: Direction, now: Time) -> Offer {
+        match way {
+            Direction::P2mWrite => self.next_write(now),
+            Direction::P2mRead => self.next_read(now),
+        }
+    }
+
+    fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece {
+        match way {
+            Direction::P2mWrite => self.write_lines(n, now),
+            Direction::P2mRead => self.read_lines(n),
+        }
+    }
+
+    fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
+        match way {
+            Direction::P2mWrite => {
+                let blocked = self.port().writes.in_use.free() == 0;
+                if let Some(id) = self.port().writes.done(slot, n, now) {
+                    self.land(id);
+                    return blocked;
+                }
+            }
+            Direction::P2mRead => {
+                let blocked = self.port().reads.in_use.free() == 0;
+                if let Some(id) = self.port().reads.done(slot, n, now) {
+                    let p = self.packets.get_mut(id);
+                    p.left = 0;
+                    p.data_at = now;
+                    let bytes = u64::from(p.tx_lines) * LINE;
+                    let (ready, port) = (now + self.pipeline, self.port());
+                    let end = port.wire.send(bytes + u64::from(port.framing), ready);
+                    cal.push(end, Event::NicTx(NicAt::Port, id));
+                    return blocked;
+                }
+            }
+        }
+        false
+    }
+
+    fn completed(&self) -> u64 {
+        self.counts.delivered
+    }
+    fn makes_work(&self) -> bool {
+        false
+    }
+    fn drops(&self) -> Option<&Ledger> {
+        Some(&self.drops)
+    }
+    fn restart_meters(&mut self, now: Time) {
+        Nic::restart_meters(self, now);
+    }
+    fn audit(&self) -> Result<(), String> {
+        self.check()
     }
 }

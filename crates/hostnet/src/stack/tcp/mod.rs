@@ -6,6 +6,8 @@ pub use receiver::{Layout, Places, Received, Receiver};
 
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
+use crate::config::scenario::PeripheralSpec;
+use crate::config::Scenario;
 use crate::device::nic::Nic;
 use crate::kernel::units::Size;
 use crate::kernel::Time;
@@ -90,6 +92,15 @@ pub struct TcpReceiver {
 impl TcpReceiver {
     pub fn new(costs: TcpSpec, receiver: Receiver) -> TcpReceiver {
         TcpReceiver { costs, receiver }
+    }
+
+    /// That of each core of a scenario's receiving tenant, when it has an Ethernet NIC and its platform the costs.
+    pub fn of(s: &Scenario) -> Option<TcpReceiver> {
+        let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+        let costs = s.platform.tcp.as_ref()?;
+        let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
+        let r = Receiver::new(costs, layout, nic.payload(), nic.moderation.into(), nic.moderation_frames);
+        Some(TcpReceiver::new(costs.clone(), r))
     }
 }
 

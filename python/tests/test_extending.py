@@ -1,0 +1,130 @@
+"""docs/extending.md works as it stands: its examples are applied to a copy of the engine, built, and run."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+import hostnet as hn
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/extending.md"
+ENGINE = ["crates", "platforms", ".cargo", "Cargo.toml", "Cargo.lock"]
+
+
+def blocks(section=None):
+    """(words behind the fence, text) of the page's code, or of one of its sections'."""
+    at, found = None, []
+    tokens = MarkdownIt("commonmark").parse(PAGE.read_text(encoding="utf-8"))
+    for token, after in zip(tokens, tokens[1:] + tokens[-1:]):
+        if token.type == "heading_open":
+            at = after.content
+        if token.type == "fence" and section in (None, at):
+            found.append((token.info.split(), token.content))
+    return found
+
+
+def files(section=None):
+    return [(words[1], text) for words, text in blocks(section) if words[0] == "rust" and len(words) == 2]
+
+
+def lines(section=None):
+    """(file, list, line) of the registrations."""
+    return [(*words[1:], text) for words, text in blocks(section) if words[0] == "rust" and len(words) == 3]
+
+
+def scenarios():
+    return {words[1]: text for words, text in blocks() if words[0] == "toml"}
+
+
+def register(text, macro, line):
+    """`text` of a module with `line` in its list."""
+    assert len(re.findall(rf"^{macro} {{$", text, re.MULTILINE)) == 1, macro
+    return re.sub(rf"^{macro} {{\n", lambda m: m[0] + line, text, flags=re.MULTILINE)
+
+
+def built(copy):
+    """Builds an engine with all of the page's examples in the directory `copy`; what runs one of its scenarios there."""
+    for name in ENGINE:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("target", "*.so"))
+        elif source.exists():
+            shutil.copy2(source, copy / name)
+    for name, text in files():
+        assert not (copy / name).exists(), f"{name} is no new file"
+        (copy / name).write_text(text, encoding="utf-8")
+    for name, macro, line in lines():
+        (copy / name).write_text(register((copy / name).read_text(encoding="utf-8"), macro, line), encoding="utf-8")
+    target = ROOT / "target/extending"
+    release = {"LTO": "off", "CODEGEN_UNITS": "16", "OPT_LEVEL": "1", "DEBUG": "0"}
+    env = os.environ | {f"CARGO_PROFILE_RELEASE_{k}": v for k, v in release.items()} | {"CARGO_TARGET_DIR": str(target)}
+    build = ["cargo", "build", "--release", "--offline", "-p", "hostnet", "--example", "point"]
+    done = subprocess.run(build, cwd=copy, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr, done.stderr
+
+    def run(scenario):
+        (copy / scenario).write_text(scenarios()[scenario], encoding="utf-8")
+        done = subprocess.run([target / "release/examples/point", scenario], cwd=copy, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return {m[1]: float(m[2]) for m in re.finditer(r"^(\w+) +(-?[\d.]+)", done.stdout, re.MULTILINE)}
+
+    return run
+
+
+@pytest.mark.parametrize("section, kinds", [
+    ("A placement policy", ["placement"]),
+    ("An application", ["app"]),
+    ("A thread", ["stack", "app"]),  # and an application that chooses it
+    ("A device", ["device"]),
+])
+def test_a_walk_through_is_one_new_file_and_one_line_of_its_list(section, kinds):
+    assert [Path(name).parent for name, _ in files(section)] == [Path("crates/hostnet/src", kind) for kind in kinds]
+    assert [Path(name) for name, _, _ in lines(section)] == [Path("crates/hostnet/src", kind, "mod.rs") for kind in kinds]
+    assert all(len(line.splitlines()) == 1 for _, _, line in lines(section))
+
+
+def test_the_page_has_a_scenario_for_each_example():
+    assert list(scenarios()) == ["alternate.toml", "digest.toml", "metronome.toml", "sampler.toml"]
+
+
+def check_policy(measured):
+    """Every other transfer goes to DRAM."""
+    lines_per_packet = 1024 / 64
+    assert measured["acc_nic_rx_wr"] == pytest.approx(lines_per_packet / 2, rel=0.01)
+
+
+def check_application(measured):
+    """A service lasts as long as its instructions, and four cores are at work."""
+    core = hn.platform("sim24")["core"]
+    ghz = float(core["clock"].removesuffix(" GHz"))
+    service_us = 200_000 / core["compute_ipc"] / (ghz * 1e3)
+    assert measured["service_mean_us"] == pytest.approx(service_us, rel=0.02)
+    assert measured["throughput_mrps"] == pytest.approx(4 / service_us, rel=0.03)
+
+
+def check_thread(measured):
+    """Three cores do an operation each in 0.5 us."""
+    assert measured["t0_mops"] == pytest.approx(3 / 0.5, rel=0.01)
+
+
+def check_device(measured):
+    """64 bytes in 100 ns, all of them to DRAM."""
+    assert measured["p2m_gbs"] == pytest.approx(64 / 100, rel=0.01)
+    assert measured["p2m_iops"] == pytest.approx(1e9 / 100, rel=0.01)
+    assert measured["mem_p2m_write_gbs"] == pytest.approx(64 / 100, rel=0.02)
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_the_examples_build_without_a_warning_and_do_what_the_page_says(tmp_path):
+    """One test, so that parallel workers build once."""
+    run = built(tmp_path)
+    check_policy(run("alternate.toml"))
+    check_application(run("digest.toml"))
+    check_thread(run("metronome.toml"))
+    check_device(run("sampler.toml"))
