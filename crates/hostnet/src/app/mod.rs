@@ -371,7 +371,7 @@ apps! {
     /// Random reads of a private array.
     mod xmem => Xmem(xmem::Xmem),
     /// Sequential or random reads or updates of a private buffer, as fast as memory goes.
-    mod stream => Stream(stream::Stream),
+    mod stream => Stream(stream::StreamApp),
     /// Redis servers, each asked by a client that never waits.
     mod redis => Redis(redis::Redis),
     /// A kernel of the GAP Benchmark Suite on a random graph.

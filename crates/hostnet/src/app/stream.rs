@@ -4,7 +4,7 @@
 use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::Stream as Rng;
+use crate::kernel::Stream;
 use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use schemars::JsonSchema;
@@ -86,7 +86,7 @@ struct Walk {
 }
 
 #[derive(Clone)]
-pub struct Stream {
+pub struct StreamApp {
     cores: Vec<Walk>,
     lines: u64,
     pattern: Pattern,
@@ -95,7 +95,7 @@ pub struct Stream {
     instructions: u32,
 }
 
-impl Application for Stream {
+impl Application for StreamApp {
     type Spec = StreamSpec;
     const WORK: Work = Work::Own;
 
@@ -103,7 +103,7 @@ impl Application for Stream {
         s.check()
     }
 
-    fn build(s: &StreamSpec, _packet: u32, site: Site) -> Result<Stream, String> {
+    fn build(s: &StreamSpec, _packet: u32, site: Site) -> Result<StreamApp, String> {
         s.check()?;
         let lines = s.buffer.0 / LINE;
         let cores = site
@@ -113,13 +113,13 @@ impl Application for Stream {
                 let page = PAGE.0 / LINE;
                 let whole = s.contiguous.whole(lines, page);
                 let r = site.map.add(whole, Kind::App, Sharing::Core(*c), site.tenant);
-                let mut rng = Rng::new(site.seed, "stream", (*c).into());
+                let mut rng = Stream::new(site.seed, "stream", (*c).into());
                 let key = rng.below(u64::MAX);
                 let pages = Pages::new(site.map.get(r).base, whole, s.contiguous, page, key);
                 Walk { pages, at: rng.below(lines), run_left: 0, owed: 0.0 }
             })
             .collect();
-        Ok(Stream {
+        Ok(StreamApp {
             cores,
             lines,
             pattern: s.access,
@@ -129,7 +129,7 @@ impl Application for Stream {
         })
     }
 
-    fn free_run(&mut self, core: usize, rng: &mut Rng, p: &mut Program) -> Option<u32> {
+    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
         let w = &mut self.cores[core];
         for _ in 0..BATCH {
             if self.pattern == Pattern::Random {
@@ -164,11 +164,14 @@ mod tests {
         let text = format!("buffer = \"{buffer}\"\ncontiguous = \"{contiguous}\"");
         let spec: StreamSpec = toml::from_str(&text).unwrap();
         let mut map = AddressMap::default();
-        let mut s =
-            Stream::build(&spec, 0, Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None })
-                .unwrap();
+        let mut s = StreamApp::build(
+            &spec,
+            0,
+            Site { map: &mut map, tenant: 0, cores: &[0], seed: 1, capture: None, stlb: None },
+        )
+        .unwrap();
         s.cores[0].at = 0;
-        let (mut rng, mut p) = (Rng::new(1, "test", 0), Program::default());
+        let (mut rng, mut p) = (Stream::new(1, "test", 0), Program::default());
         while p.ops.iter().filter(|o| matches!(o, Op::Load { .. })).count() < s.lines as usize {
             s.free_run(0, &mut rng, &mut p);
         }
