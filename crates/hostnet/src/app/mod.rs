@@ -380,6 +380,10 @@ apps! {
     mod tcp_receive => TcpReceive(tcp_receive::TcpReceive),
     /// Reads every packet and drops it.
     mod touchdrop => Touchdrop(touchdrop::Touchdrop),
+    /// Layer-2 forwarder: edits the header and sends the packet in place, or drops it.
+    mod l2fwd => L2fwd(l2fwd::L2fwd),
+    /// Random reads and writes of a private buffer; its measure is the cycles of an instruction.
+    mod llc_antagonist => LlcAntagonist(llc_antagonist::LlcAntagonist),
     /// Key-value server that answers a capture of memcached over UDP.
     mod memcached => Memcached(memcached::Memcached),
     --- directed tests ---

@@ -104,6 +104,12 @@ pub struct TenantSpec {
     /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
+    /// Size of each of its cores' L2 instead of the platform's, of as many ways.
+    #[serde(default)]
+    pub l2_size: Option<Size>,
+    /// Differentiated services code point of its packets, 0 to 63.
+    #[serde(default)]
+    pub dscp: u8,
     /// What runs.
     pub app: AppSpec,
 }
@@ -116,7 +122,7 @@ pub enum Arrivals {
     Poisson,
     /// Equal gaps at `rate`.
     Fixed,
-    /// `burst` packets back to back every `burst` / `rate`.
+    /// `burst` packets every `burst` / `rate` (or every `burst_period`), back to back or `burst_gap` apart.
     Burst,
     /// Each core always has `depth` packets waiting.
     KeepDepth,
@@ -124,6 +130,17 @@ pub enum Arrivals {
     Pcap,
     /// None.
     None,
+}
+
+/// Which core of the tenant a packet goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// Any, at random.
+    #[default]
+    Random,
+    /// One after the other.
+    Turns,
 }
 
 /// Schedule of a replayed capture.
@@ -184,6 +201,15 @@ pub struct TrafficSpec {
     /// Packets per burst of `burst`.
     #[serde(default)]
     pub burst: u32,
+    /// From the start of a packet to that of the next in a burst of `burst`; back to back when absent.
+    #[serde(default)]
+    pub burst_gap: Option<Span>,
+    /// From the start of a burst to that of the next, instead of `rate`.
+    #[serde(default)]
+    pub burst_period: Option<Span>,
+    /// Which core of the tenant a packet goes to.
+    #[serde(default)]
+    pub spread: Spread,
     /// Service-time spikes.
     #[serde(default)]
     pub spikes: Option<SpikeSpec>,
@@ -207,6 +233,9 @@ impl Default for TrafficSpec {
             packet: packet(),
             depth: 0,
             burst: 0,
+            burst_gap: None,
+            burst_period: None,
+            spread: Spread::Random,
             spikes: None,
             pcap: None,
             dctcp: None,
@@ -255,6 +284,9 @@ pub struct RunSpec {
     /// Interval of a trace over time of the I/O controller's buffers and of pauses; no trace when absent.
     #[serde(default)]
     pub trace: Option<Span>,
+    /// Bins of the table `timeline`: what moved in each, and where received lines are; a few samples when absent.
+    #[serde(default)]
+    pub timeline: Option<Span>,
     /// Relative width at which a search stops.
     #[serde(default = "tolerance")]
     pub search_tolerance: f64,

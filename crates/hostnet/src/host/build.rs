@@ -8,13 +8,15 @@ use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
 use crate::config::Scenario;
+use crate::core::hints::Hints;
 use crate::core::Cpu;
 use crate::device::endpoint::Bay;
 use crate::device::iio::Iio;
-use crate::device::nic::{FrameMemory, Nic, COMPLETIONS};
+use crate::device::nic::{FrameMemory, Marker, Nic, COMPLETIONS};
 use crate::kernel::{Clock, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::{Tally, Thread};
@@ -58,6 +60,9 @@ impl Host {
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
+        nic.reclaims = s.placement.spent().follows_transmission();
+        let hints = s.placement.hints();
+        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len() as u16).collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let serving = s.tenants.iter().position(check::serves);
@@ -68,6 +73,9 @@ impl Host {
                 for &c in &groups[t] {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
                     let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t as u8);
+                    if kind == Kind::Rx && s.placement.spent().follows_transmission() {
+                        map.make_invalidatable(r);
+                    }
                     let base = map.get(r).base;
                     match kind {
                         Kind::Rx => nic.attach_receive(c as usize, base, n, buffer_lines),
@@ -134,6 +142,8 @@ impl Host {
             rng: Stream::new(seed, "traffic", 0),
             cores: groups[t].clone(),
             tenant: t,
+            dscp: s.tenants[t].dscp,
+            spread: s.traffic.spread,
             depth: 0,
             capture: capture.clone(),
             next: 0,
@@ -152,7 +162,15 @@ impl Host {
             Seat { tenant: *tenant, local: *local, rest: Rest::Asleep, rng, thread }
         });
         let seats = seats.collect();
-        let cpus = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
+        let mut cpus: Vec<Cpu> = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
+        if let Some(i) = &hints {
+            cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow)));
+        }
+        for (c, (tenant, _)) in cores.iter().enumerate() {
+            if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {
+                mem.resize_l2(c, &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
+            }
+        }
         let mut host = Host {
             machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
             book_keepers: Host::book_keepers(&storage, ports),
@@ -169,6 +187,7 @@ impl Host {
             stopped: false,
             window: Window::new(),
             trace: super::trace::Trace::new(s.run.trace.map(Into::into)),
+            timeline: super::timeline::Timeline::new(s.run.timeline.map(Into::into)),
             spec: spec.clone(),
         };
         host.ignite();

@@ -82,8 +82,11 @@ impl Run<'_> {
             Spec::Poisson => Arrivals::poisson(open, stream),
             Spec::Fixed => Arrivals::fixed(open),
             Spec::Burst => {
-                let period = Time((f64::from(t.burst) / open * 1e12) as u64);
-                Arrivals::bursts(period, t.burst.into(), open * 1e3)
+                let given = t.burst_period.filter(|_| rate.is_none()).map(Time::from);
+                let open = given.map_or(open, |p| f64::from(t.burst) / p.as_secs());
+                let period = given.unwrap_or(Time((f64::from(t.burst) / open * 1e12) as u64));
+                let inside = t.burst_gap.map_or(open * 1e3, |g| 1e12 / g.0 as f64);
+                Arrivals::bursts(period, t.burst.into(), inside)
             }
             Spec::Pcap => {
                 let timing = t.pcap.as_ref().map_or(Timing::Original, |p| p.timing);

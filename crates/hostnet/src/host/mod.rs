@@ -6,8 +6,10 @@ mod directed;
 mod load;
 mod measure;
 mod network;
+mod placed;
 mod predict;
 mod storage;
+mod timeline;
 mod trace;
 mod uncore;
 mod warm;
@@ -16,6 +18,7 @@ pub use load::{run, Progress};
 pub use measure::Outcome;
 
 use crate::app::{App, Content, Work};
+use crate::config::scenario::Spread;
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
@@ -24,7 +27,7 @@ use crate::flow::Domain;
 use crate::kernel::{Event, NicAt, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::placement::Counters;
-use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
+use crate::stack::{qp, Awaited, Bursts, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
@@ -63,6 +66,9 @@ struct Source {
     /// Cores that packets go to.
     cores: Vec<u16>,
     tenant: usize,
+    /// Differentiated services code point of the packets.
+    dscp: u8,
+    spread: Spread,
     /// Waiting packets that the generator maintains per core; 0 for open loop.
     depth: u32,
     capture: Option<Arc<Capture>>,
@@ -90,6 +96,7 @@ pub struct Host {
     stopped: bool,
     window: Window,
     trace: trace::Trace,
+    timeline: timeline::Timeline,
 }
 
 impl Host {
@@ -117,6 +124,7 @@ impl Host {
         let was_open = s.arrivals.is_some();
         s.arrivals = arrivals;
         s.base = now;
+        self.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| Bursts::new(now, p));
         s.depth = depth;
         if depth > 0 {
             for i in 0..s.cores.len() {
@@ -161,6 +169,7 @@ impl Host {
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
+                    None if s.spread == Spread::Turns => n as usize % s.cores.len(),
                     None => s.rng.below(s.cores.len() as u64) as usize,
                 };
                 (s.cores[i], app.content(i, &mut s.rng))
@@ -171,7 +180,7 @@ impl Host {
     /// A packet arrives now. False when it is dropped.
     fn inject(&mut self, core: Option<u16>) -> bool {
         let Some((core, content)) = self.draw(core) else { return false };
-        let packet = packet(core, &content);
+        let packet = packet(core, &content, self.source.as_ref().map_or(0, |s| s.dscp));
         self.machine.arrive(NicAt::Chip, packet).is_ok()
     }
 
@@ -226,6 +235,7 @@ impl Host {
             }
             Event::Epoch => self.epoch(),
             Event::Sample => self.on_sample(),
+            Event::Bin => self.on_bin(),
             Event::Background => self.on_background(),
             e => self.on_network(e),
         }
@@ -344,7 +354,10 @@ impl Host {
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
         qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
         self.machine.nic.end_use(id);
-        if p.zero_copy {
+        if p.zero_copy && self.machine.nic.reclaims {
+            self.machine.nic.leave_to_software(id);
+            self.notify(queue, Notice::Queue);
+        } else if p.zero_copy {
             self.machine.cal.push(released, Event::Freed(NicAt::Chip, id));
         } else {
             self.notify(queue, Notice::Queue); // it may have waited for a transmit buffer
@@ -425,8 +438,9 @@ impl Host {
 }
 
 /// A packet for `core` that asks for `c`.
-fn packet(core: u16, c: &Content) -> Packet {
+fn packet(core: u16, c: &Content, dscp: u8) -> Packet {
     Packet {
+        dscp,
         flow: core.into(),
         queue: core,
         lines: c.lines,

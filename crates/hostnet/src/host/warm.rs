@@ -235,10 +235,11 @@ impl Host {
     /// The next packet comes, is served and answered.
     fn serve_at_once(&mut self) {
         let Some((core, content)) = self.draw(None) else { return };
+        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
         let (rx, tx) = nic.cycle(core.into());
-        let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, ..packet(core, &content) });
-        self.machine.receive_at_once(rx, content.lines);
+        let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, ..packet(core, &content, dscp) });
+        self.machine.receive_at_once(packet);
         let spikes = self.spikes.take(); // they take nothing but time
         self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx }, Time::ZERO);
         self.step_at_once(core.into());

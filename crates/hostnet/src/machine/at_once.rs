@@ -16,7 +16,6 @@ impl Machine {
     }
 
     fn each_at_once(&mut self, core: u16, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
-        let now = Time::ZERO;
         for op in &program.ops {
             let (line, lines, write) = match *op {
                 Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
@@ -39,13 +38,11 @@ impl Machine {
                     continue;
                 }
                 Op::Maintain { line, lines, op } => {
-                    let op = Sweep::from_u8(op);
-                    if op == Sweep::Sweep {
-                        self.mem.consumed(line, lines.into());
-                    }
-                    for l in line..line + u64::from(lines) {
-                        self.mem.on_sweep(&mut self.cal, l, op, now);
-                    }
+                    self.maintain_at_once(core, line, lines, Sweep::from_u8(op));
+                    continue;
+                }
+                Op::Invalidate { line, lines, op, .. } => {
+                    self.maintain_at_once(core, line, lines, op);
                     continue;
                 }
                 Op::Retire { tag, .. } | Op::Mmio { tag, .. } => {
@@ -60,11 +57,29 @@ impl Machine {
         }
     }
 
-    /// The NIC writes `lines` lines of a packet from `line` on.
-    pub fn receive_at_once(&mut self, line: u64, lines: u16) {
-        let to = self.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, line));
-        let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, Time::ZERO);
-        self.mem.dma_at_once(&mut self.cal, &write);
+    /// Cache maintenance of `core` for `lines` lines from `line` on.
+    pub fn maintain_at_once(&mut self, core: u16, line: u64, lines: u32, op: Sweep) {
+        if op.drops_data() {
+            self.mem.consumed(line, lines.into());
+        }
+        if op == Sweep::InvalidateOwn {
+            return self.mem.invalidate_own(core.into(), line, lines.into());
+        }
+        for l in line..line + u64::from(lines) {
+            self.mem.on_sweep(&mut self.cal, l, op, Time::ZERO);
+        }
+    }
+
+    /// The NIC writes the lines of packet `id`.
+    pub fn receive_at_once(&mut self, id: u32) {
+        let p = *self.nic.packet(id);
+        for (tag, first, lines) in self.nic.parts(&p) {
+            let line = p.line + u64::from(first);
+            let transfer = Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) };
+            let to = self.placement.write(&transfer);
+            let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, Time::ZERO);
+            self.mem.dma_at_once(&mut self.cal, &write);
+        }
     }
 
     /// The NIC reads the reply of packet `id` and sweeps it if asked.

@@ -19,7 +19,7 @@ mod pcie;
 mod queue;
 mod spec;
 
-pub use classify::Classifier;
+pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use spec::{EthernetSpec, NicSpec};
@@ -62,6 +62,10 @@ pub struct Nic {
     interval: Time,
     pub notify: Time,
     classifier: Classifier,
+    /// Tells placement about each packet; absent where no policy asks.
+    pub marker: Option<Box<Marker>>,
+    /// Receive buffers that were sent go to software, which gives them back.
+    pub reclaims: bool,
     queues: Vec<Queue>,
     packets: Packets,
     /// Bytes between wire and DMA; absent where a packet gets its buffer as it comes.
@@ -95,6 +99,8 @@ impl Nic {
             interval,
             notify,
             classifier: Classifier::spread(queues.len()),
+            marker: None,
+            reclaims: false,
             queues,
             packets: Packets::default(),
             buffer,
@@ -142,6 +148,9 @@ impl Nic {
         self.counts.offered += 1;
         p.queue = self.classifier.queue(p.flow);
         p.arrived = now;
+        if let Some(m) = &mut self.marker {
+            p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, Some(now));
+        }
         let waiting = self.unconsumed(p.queue.into());
         if self.drop_depth.is_some_and(|depth| waiting >= depth) {
             return Err(self.lose(DropPlace::Admission, DropCause::TooLate, now));
@@ -185,8 +194,34 @@ impl Nic {
     }
 
     /// Gives packet `p`, which has not come off the wire, a record.
-    pub fn adopt(&mut self, p: Packet) -> u32 {
+    pub fn adopt(&mut self, mut p: Packet) -> u32 {
+        if let Some(m) = &mut self.marker {
+            p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, None);
+        }
         self.packets.add(p)
+    }
+
+    /// The lines of a packet by what they tell placement: tag, first line within the packet, lines.
+    #[inline]
+    pub fn parts(&self, p: &Packet) -> impl Iterator<Item = (Tag, u16, u16)> + use<> {
+        let [header, payload] = p.tags;
+        let parts = if self.marker.is_none() {
+            [(self.queues[usize::from(p.queue)].tag, 0, p.lines), (payload, 0, 0)]
+        } else {
+            [(header, 0, 1), (payload, 1, p.lines - 1)]
+        };
+        parts.into_iter().filter(|part| part.2 > 0)
+    }
+
+    /// The next packet of `queue` that has been sent from its receive buffer, for software to give that back.
+    pub fn reclaim(&mut self, queue: usize) -> Option<u32> {
+        self.queues[queue].reclaims.pop_front()
+    }
+
+    /// Packet `id` has been sent from its receive buffer: software hears of it.
+    pub fn leave_to_software(&mut self, id: u32) {
+        let queue = self.packets.get(id).queue;
+        self.queues[usize::from(queue)].reclaims.push_back(id);
     }
 
     // Software's side, the same for every attachment.
