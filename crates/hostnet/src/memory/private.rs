@@ -385,6 +385,11 @@ impl Memory {
         held(&self.llc, line)
     }
 
+    /// The way of the LLC that has `line`.
+    pub fn llc_way(&self, line: u64) -> Option<u32> {
+        self.llc.find(line).map(|s| s.way())
+    }
+
     /// Copies of `line` that are valid anywhere: (count, dirty ones in the LLC).
     pub fn copies(&self, line: u64) -> (u32, u32) {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());
