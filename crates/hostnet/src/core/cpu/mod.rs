@@ -353,6 +353,10 @@ impl Cpu {
             }
         }
         if self.hints.is_some() {
+            // A miss may have found its line, which side effects waited for.
+            if !self.retire.is_empty() {
+                self.schedule_retirement(cal, now);
+            }
             self.follow_hints(mem, cal, now);
         }
     }
