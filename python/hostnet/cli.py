@@ -148,11 +148,12 @@ def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", hel
                json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
                md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
                strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
+               first: Annotated[bool, typer.Option("--first", help="Keep this run as the first of its systems; never overwrites.")] = False,
                jobs: Jobs = None) -> None:
     """Check claims about the studies and print expected and measured side by side."""
     from .scoreboard import main as board
 
-    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict))
+    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict, first=first))
 
 
 @app.command()
