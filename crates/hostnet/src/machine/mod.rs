@@ -198,7 +198,7 @@ impl Machine {
             }
             Agent::Core => {
                 let c = t.who as usize;
-                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
+                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
                 self.ends(c, end);
             }
         }
