@@ -165,6 +165,9 @@ impl Machine {
                 }
             }
             Event::Arrival(_)
+            | Event::Offer
+            | Event::Back
+            | Event::Overdue
             | Event::Emit(_)
             | Event::Segment
             | Event::Ack
