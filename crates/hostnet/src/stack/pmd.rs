@@ -53,7 +53,8 @@ pub struct PollModeSpec {
     /// Receive descriptors that are given fresh buffers before the NIC is told (`rx_free_thresh`).
     #[serde(default = "thirty_two")]
     pub rearm: u32,
-    /// Sent buffers are freed when fewer transmit descriptors than this are free (`tx_free_thresh`).
+    /// When fewer transmit descriptors than this are free (`tx_free_thresh`), as many sent buffers are freed, or as many as
+    /// the burst needs.
     #[serde(default = "thirty_two")]
     pub free_threshold: u32,
 }
@@ -355,10 +356,10 @@ impl PollMode {
         self.pool.put(buffer, p);
     }
 
-    /// Frees the buffers that have been sent.
-    fn reclaim(&mut self, c: &mut Ctx) {
-        let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue);
+    /// Frees buffers that have been sent, the oldest first, up to `most`.
+    fn reclaim(&mut self, most: u64, c: &mut Ctx) {
         let clean = self.put - self.in_ring.len() as u64;
+        let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue).min(clean + most);
         for i in clean..sent {
             if i == clean || self.transmit.begins_line(i) {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
@@ -376,8 +377,9 @@ impl PollMode {
     /// `tx_burst`: writes descriptors for as much of the backlog as the ring takes.
     fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
-        if self.room() < u64::from(self.costs.free_threshold).max(self.backlog.len() as u64) {
-            self.reclaim(c);
+        let least = u64::from(self.costs.free_threshold).max(self.backlog.len() as u64);
+        if self.room() < least {
+            self.reclaim(least, c);
         }
         let n = self.room().min(self.backlog.len() as u64) as u32;
         let p = &mut *c.program;
