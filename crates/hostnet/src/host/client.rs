@@ -195,17 +195,17 @@ impl Host {
         }
     }
 
-    /// Round trips of the window: how many took so long, and the share that took no longer.
+    /// Round trips of the window: the share that took no longer, and how many took so long.
     pub(super) fn rtt_table(&self) -> Option<Value> {
         let rtt = &self.source.as_ref()?.generator.rtt;
         let mut seen = 0;
         let row = |x: hdrhistogram::iterators::IterationValue<u64>| {
             seen += x.count_at_value();
             let (us, n) = (x.value_iterated_to() as f64 / 1e3, x.count_at_value());
-            vec![json!(us), json!(n), json!(seen as f64 / rtt.count() as f64)]
+            vec![json!(us), json!(seen as f64 / rtt.count() as f64), json!(n)]
         };
         let rows: Vec<_> = rtt.histogram.iter_recorded().map(row).collect();
-        let columns = [("rtt_us", "us"), ("packets", "packets"), ("fraction", "1")];
+        let columns = [("rtt_us", "us"), ("fraction", "1"), ("packets", "packets")];
         (!rows.is_empty()).then(|| table(&columns, rows))
     }
 
