@@ -1,6 +1,7 @@
 //! From a scenario to a cold host.
 
 use super::background::Background;
+use super::client;
 use super::measure::Window;
 use super::network::{self, Network};
 use super::storage::block_layer;
@@ -89,7 +90,7 @@ impl Host {
             for (t, tenant) in s.tenants.iter().enumerate() {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
                 let site = Site { map: &mut map, tenant: t as u8, cores, seed, capture, stlb };
-                let app = App::build(&tenant.app, s.traffic.packet.0 as u32, site)?;
+                let app = App::build(&tenant.app, s.traffic.frame_sizes().0 as u32, site)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
@@ -137,6 +138,7 @@ impl Host {
             depth: 0,
             capture: capture.clone(),
             next: 0,
+            generator: client::generator(s, t),
         });
         let spikes = s.traffic.spikes.as_ref().map(|p| {
             let rng = Stream::new(seed, "spikes", 0);

@@ -2,6 +2,7 @@
 
 mod background;
 mod build;
+mod client;
 mod directed;
 mod load;
 mod measure;
@@ -19,13 +20,14 @@ use crate::app::{App, Content, Work};
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
-use crate::device::nic::Packet;
+use crate::device::nic::{Nic, Packet};
 use crate::flow::Domain;
 use crate::kernel::{Event, NicAt, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::placement::Counters;
 use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
+use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
 use measure::Window;
@@ -67,6 +69,7 @@ struct Source {
     depth: u32,
     capture: Option<Arc<Capture>>,
     next: u64,
+    generator: Generator,
 }
 
 /// The simulated host, with everything that is under way in it.
@@ -131,7 +134,8 @@ impl Host {
     fn next_arrival(&mut self) {
         if let Some(s) = &mut self.source {
             if let Some(a) = &mut s.arrivals {
-                self.machine.cal.push(s.base + a.next(), Event::Arrival(0));
+                let e = if s.generator.has_wire() { Event::Offer } else { Event::Arrival(0) };
+                self.machine.cal.push(s.base + a.next(), e);
             }
         }
     }
@@ -150,9 +154,11 @@ impl Host {
         let s = self.source.as_mut()?;
         let n = s.next;
         s.next += 1;
+        s.generator.drawn.number = n;
         Some(match (&s.capture, &mut self.apps[s.tenant]) {
             (Some(capture), app) => {
                 let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
+                s.generator.drawn.captured = Some(i as u32);
                 let packet = &capture.packets[i];
                 let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
                 let local = local.unwrap_or(packet.flow as usize % s.cores.len());
@@ -161,18 +167,44 @@ impl Host {
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
-                    None => s.rng.below(s.cores.len() as u64) as usize,
+                    None => s.generator.pick(&mut s.rng, s.cores.len()),
                 };
-                (s.cores[i], app.content(i, &mut s.rng))
+                let content = app.content(i, &mut s.rng);
+                let content = match s.generator.size() {
+                    Some(bytes) => content.sized(bytes),
+                    None => content,
+                };
+                (s.cores[i], content)
             }
         })
     }
 
+    /// As `draw`, as it goes to the NIC.
+    fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
+        let (core, content) = self.draw(core)?;
+        Some(packet(core, &content))
+    }
+
     /// A packet arrives now. False when it is dropped.
     fn inject(&mut self, core: Option<u16>) -> bool {
-        let Some((core, content)) = self.draw(core) else { return false };
-        let packet = packet(core, &content);
-        self.machine.arrive(NicAt::Chip, packet).is_ok()
+        let Some(p) = self.draw_packet(core) else { return false };
+        if let Some(s) = &mut self.source {
+            s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);
+        }
+        self.reach(p)
+    }
+
+    /// Packet `p` comes off the wire. False when it is dropped at once.
+    fn reach(&mut self, p: Packet) -> bool {
+        if let Some(s) = &mut self.source {
+            s.generator.offered_bytes += u64::from(p.wire_bytes);
+        }
+        self.machine.arrive(NicAt::Chip, p).is_ok()
+    }
+
+    /// The NIC that the generator's packets go to.
+    fn served_nic(&self) -> &Nic {
+        &self.machine.nic
     }
 
     /// Runs until `done` says so, which is asked after each event.
@@ -219,11 +251,13 @@ impl Host {
         match e {
             Event::Arrival(_) => {
                 // A source that turned to another process leaves its last event behind.
-                if self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
+                if !self.came_off_wire() && self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
                     self.inject(None);
                     self.next_arrival();
                 }
             }
+            Event::Offer => self.on_offer(),
+            Event::Back | Event::Overdue => self.on_client(e),
             Event::Epoch => self.epoch(),
             Event::Sample => self.on_sample(),
             Event::Background => self.on_background(),
@@ -340,6 +374,7 @@ impl Host {
     fn sent(&mut self, id: u32) {
         let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
+        self.replied(&p);
         let queue = usize::from(p.queue);
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
         qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
@@ -404,6 +439,7 @@ impl Host {
         }
         self.check_network()?;
         self.check_storage()?;
+        self.check_client()?;
         self.machine.nic.check()?;
         let c = &self.machine.nic.counts;
         if c.accepted != self.tally.completed_ever + self.machine.nic.unfinished() {

@@ -3,6 +3,8 @@
 pub mod arrival;
 pub mod dctcp;
 pub mod frame;
+pub mod generator;
+pub mod mac;
 pub mod memcached;
 pub mod pcap;
 pub mod records;

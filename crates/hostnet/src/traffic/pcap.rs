@@ -299,6 +299,12 @@ impl Capture {
         self.packets.iter().map(|p| p.wire_len).max().unwrap_or(0)
     }
 
+    /// Mean length of the packets on the wire in bytes.
+    pub fn mean_size(&self) -> f64 {
+        let bytes: u64 = self.packets.iter().map(|p| u64::from(p.wire_len)).sum();
+        bytes as f64 / self.packets.len() as f64
+    }
+
     /// Times of the packets, for `Arrivals::trace`.
     pub fn times(&self) -> Vec<Time> {
         self.packets.iter().map(|p| p.at).collect()

@@ -73,6 +73,9 @@ enum What {
         /// over its own region.
         #[arg(long)]
         scribbler: bool,
+        /// Most packets in flight; many let a soak run beside other work (with --poll-us).
+        #[arg(long, default_value_t = 256)]
+        window: u32,
     },
     /// CPU time of an idle NIC and round trips after a pause, with and without event mode.
     Idle,
@@ -119,7 +122,7 @@ fn measure(cli: &Cli) -> Result<(), Error> {
         What::Batch => report(c, &batch(c)),
         What::Loaded => loaded(c),
         What::Probe => probes(c),
-        What::Soak { packets, scribbler } => soak(c, *packets, *scribbler),
+        What::Soak { packets, scribbler, window } => soak(c, *packets, *scribbler, *window),
         What::Idle => idle::measure((c.host_cpu, c.nic_cpu), c.reps, c.ms),
         What::Scribble { socket, nic: true, seconds } => scribble::nic(socket, *seconds),
         What::Scribble { socket, nic: false, seconds } => scribble::host(socket, *seconds),
@@ -356,8 +359,12 @@ fn probes(c: &Common) -> Result<(), Error> {
     Ok(())
 }
 
-fn soak(c: &Common, packets: u64, scribbler: bool) -> Result<(), Error> {
-    let base = spec(c, Config::default(), 64, 256);
+fn soak(c: &Common, packets: u64, scribbler: bool, window: u32) -> Result<(), Error> {
+    let full = Config::default();
+    // Room for the window in either ring and in the pool.
+    let slots = window.clamp(full.slots, 65536).next_power_of_two();
+    let config = Config { slots, buffers: full.buffers.max(4 * slots), ..full };
+    let base = spec(c, config, 64, window.into());
     let spec =
         Spec { packets: Some(packets), warmup: Duration::ZERO, scribbler, process: c.process || scribbler, ..base };
     let variant = if scribbler { "beside_scribbler" } else { "ccnic" };
