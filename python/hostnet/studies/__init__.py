@@ -40,7 +40,8 @@ _MODULES = {
 }
 
 # Swept columns come first in every table, in this order.
-COLUMN_ORDER = ("quadrant", "app", "run", "ddio", "prefetch", "c2m", "p2m", "n", "repeat", "case", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf", "ways",
+COLUMN_ORDER = ("platform", "quadrant", "app", "packet_bytes", "interval_ns", "dca", "clock_ghz", "core", "rob", "l1_kib", "l2_kib",
+                "llc_mib", "write_back", "run", "ddio", "prefetch", "c2m", "p2m", "n", "repeat", "case", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf", "ways",
                 "depth", "endpoints", "channels", "split_a", "split_b", "rate_mrps", "rate_basis", "load", "quick")
 
 
