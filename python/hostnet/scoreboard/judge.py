@@ -9,10 +9,14 @@ from itertools import combinations
 from typing import Any
 
 from ..paths import nearest
-from .claims import Claim
+from .claims import Claim, ClaimError
 
 # Rounding of the arithmetic itself, so that `tolerance = 0.0` accepts 24 / 6 == 4.
 _ROUNDING = 1e-9
+
+
+class MissingValue(ClaimError):
+    """A query returned NULL where it needs a value."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def percent(fraction: float) -> str:
 def _checked(claim: Claim, column: str, value: Any, label: str) -> Any:
     at = f" at {label}" if label else ""
     if value is None:
-        raise claim.error("eval", f"column `{column}` is NULL{at}")
+        raise MissingValue(claim.file, claim.id, "eval", f"column `{column}` is NULL{at}")
     if column == "name":
         return str(value)
     try:
