@@ -1,11 +1,12 @@
 //! What types cannot say: values that contradict each other.
 
-use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, TenantSpec, Timing, WaysSpec};
+use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
 use crate::app::{AppSpec, Work};
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
 use crate::memory::{Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
+use crate::stack::mempool::DATA_ROOM;
 
 pub(super) type Check = Result<(), String>;
 
@@ -27,6 +28,7 @@ pub fn check(s: &Scenario) -> Check {
     names(s)?;
     placement(s)?;
     tenants(s)?;
+    stacks(s)?;
     peripherals(s)?;
     tcp(s)?;
     traffic(s)
@@ -96,6 +98,9 @@ fn platform(s: &Scenario) -> Check {
         format!("platform.core.count = {} is more than the 64 cores the snoop filter tracks", p.core.count)
     })?;
     need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
+    if let Some(e) = &p.ethernet {
+        e.check().map_err(|e| format!("platform.ethernet.{e}"))?;
+    }
     if let Some(t) = &p.core.stlb {
         t.check().map_err(|e| format!("platform.core.{e}"))?;
     }
@@ -211,9 +216,56 @@ fn peripherals(s: &Scenario) -> Check {
     need(s.placement.policy != Policy::Ideal, || {
         "placement.policy = \"ideal\" is for the NIC's buffers; with peripherals choose dma or ddio".into()
     })?;
-    need(!s.tenants.iter().any(serves), || {
-        "tenants that serve packets beside a [[peripheral]] are not built yet".into()
+    need(s.poll_mode().is_some() || !s.tenants.iter().any(serves), || {
+        "tenants whose queue pairs serve packets beside a [[peripheral]] are not built yet; stack = \"poll_mode\" is"
+            .into()
     })
+}
+
+/// Who hands packets to each tenant, and whether that has what it needs.
+fn stacks(s: &Scenario) -> Check {
+    for (i, t) in s.tenants.iter().enumerate() {
+        let Some(stack) = t.stack else { continue };
+        let key = || format!("tenant[{i}].stack");
+        match (stack, t.app.work()) {
+            (StackSpec::QueuePair, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {}
+            (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
+            (_, Work::Kernel) => return Err(format!("{}: the application receives through the kernel only", key())),
+            (StackSpec::Kernel, Work::Packets) => {
+                return Err(format!("{} = \"kernel\" is not built yet for this application; choose poll_mode", key()))
+            }
+            (StackSpec::PollMode, Work::Packets) => poll_mode(s, i)?,
+        }
+    }
+    let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
+    match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
+        Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel")),
+        None => Ok(()),
+    }
+}
+
+fn poll_mode(s: &Scenario, tenant: usize) -> Check {
+    let key = || format!("tenant[{tenant}].stack = \"poll_mode\"");
+    need(!s.tenants[tenant].app.is_directed(), || format!("{} is not for directed tests", key()))?;
+    let nics = s.peripherals.iter().filter(|p| p.ethernet().is_some()).count();
+    need(nics == 1, || format!("{} needs one [[peripheral]] of kind \"ethernet\"; here are {nics}", key()))?;
+    need(s.platform.poll_mode.is_some(), || {
+        format!("{} needs platform.poll_mode, which platform \"{}\" lacks", key(), s.platform.name)
+    })?;
+    let Some(site) = s.poll_mode() else { return Ok(()) };
+    site.costs.check().map_err(|e| format!("platform.poll_mode.{e}"))?;
+    site.costs.check_with(&site.rings).map_err(|e| format!("platform.poll_mode.{e}"))?;
+    let p = &s.placement;
+    let asked = [
+        ("placement.resq = true", p.resq),
+        ("placement.sweep_rx = true", p.sweep_rx),
+        ("placement.sweep_tx", p.sweep_tx != SweepTx::None),
+        ("rings.proactive_drop", s.rings.proactive_drop > 0),
+    ];
+    match asked.iter().find(|a| a.1) {
+        Some((what, _)) => Err(format!("{what} is for queue pairs, and {} has none", key())),
+        None => Ok(()),
+    }
 }
 
 /// A TCP receiver is one tenant, one NIC, the kernel's costs and the senders.
@@ -237,7 +289,7 @@ fn tcp(s: &Scenario) -> Check {
     if let Some(d) = &s.traffic.dctcp {
         d.check().map_err(|e| format!("traffic.dctcp.{e}"))?;
     }
-    if tenants + nics == 0 {
+    if tenants + nics == 0 || (tenants == 0 && s.poll_mode().is_some()) {
         return need(s.traffic.dctcp.is_none(), || {
             "traffic.dctcp needs a tenant whose app is \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\"".into()
         });
@@ -341,9 +393,11 @@ fn traffic(s: &Scenario) -> Check {
         }
         Arrivals::KeepDepth => {
             positive("traffic.depth", t.depth.into())?;
-            need(t.depth <= s.rings.rx_buffers, || {
-                format!("traffic.depth = {} is more than rings.rx_buffers = {}", t.depth, s.rings.rx_buffers)
-            })?;
+            let (key, most) = match s.poll_mode() {
+                Some(p) => ("rings.receive of the NIC", p.rings.receive),
+                None => ("rings.rx_buffers", s.rings.rx_buffers),
+            };
+            need(t.depth <= most, || format!("traffic.depth = {} is more than {key} = {most}", t.depth))?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"keep_depth\" has not".into())?;
         }
         Arrivals::Pcap => {
@@ -365,6 +419,12 @@ fn traffic(s: &Scenario) -> Check {
         // The largest packet of a capture is known when that is read.
         let drawn = (t.arrivals != Arrivals::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
+        if tenant.stack == Some(StackSpec::PollMode) {
+            need(largest.0 <= DATA_ROOM, || {
+                format!("a packet of \"{largest}\" does not fit an mbuf of {DATA_ROOM} B")
+            })?;
+            continue;
+        }
         need(largest <= s.rings.buffer_size, || {
             format!("rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"", s.rings.buffer_size)
         })?;
@@ -374,6 +434,9 @@ fn traffic(s: &Scenario) -> Check {
 
 /// Receive buffers per core after mitigations that cap them.
 pub fn rx_buffers(s: &Scenario) -> u32 {
+    if let Some(p) = s.poll_mode() {
+        return p.rings.receive;
+    }
     if !s.placement.resq {
         return s.rings.rx_buffers;
     }

@@ -6,7 +6,7 @@ pub use super::traffic::{
 use crate::app::AppSpec;
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
-use crate::device::nic::NicSpec;
+use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
 use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::units::{OfferedRate, Size, Span};
@@ -14,6 +14,7 @@ use crate::memory::dram::DramSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
+use crate::stack::pmd::PollModeSpec;
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
 use schemars::JsonSchema;
@@ -48,6 +49,12 @@ pub struct Platform {
     pub nic: NicSpec,
     /// Queue-pair library.
     pub queue_pair: QpSpec,
+    /// The Ethernet NIC behind a PCIe port: what `[[peripheral]]` of that kind does not say.
+    #[serde(default)]
+    pub ethernet: Option<EthernetSpec>,
+    /// The poll-mode driver.
+    #[serde(default)]
+    pub poll_mode: Option<PollModeSpec>,
     /// The kernel's TCP receive path.
     #[serde(default)]
     pub tcp: Option<TcpSpec>,
@@ -106,8 +113,24 @@ pub struct TenantSpec {
     /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
+    /// Who hands packets to the application; absent, the stack that its kind of application has by default: queue pairs on
+    /// the NIC on the chip, or the kernel for `tcp_receive`.
+    #[serde(default)]
+    pub stack: Option<StackSpec>,
     /// What runs.
     pub app: AppSpec,
+}
+
+/// Who hands packets to an application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StackSpec {
+    /// Queue pairs of the NIC on the chip.
+    QueuePair,
+    /// A poll-mode driver of the Ethernet NIC behind a PCIe port.
+    PollMode,
+    /// The kernel, which receives from that NIC.
+    Kernel,
 }
 
 /// What to look for.
@@ -208,7 +231,24 @@ pub struct Scenario {
     pub run: RunSpec,
 }
 
+/// What a tenant has whose poll-mode driver receives its packets.
+#[derive(Clone, Debug)]
+pub struct PollModeSite<'a> {
+    pub tenant: usize,
+    pub nic: &'a EthernetSpec,
+    pub rings: RingsSpec,
+    pub costs: &'a PollModeSpec,
+}
+
 impl Scenario {
+    /// The tenant with a poll-mode driver, if there is one.
+    pub fn poll_mode(&self) -> Option<PollModeSite<'_>> {
+        let tenant = self.tenants.iter().position(|t| t.stack == Some(StackSpec::PollMode))?;
+        let nic = self.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+        let rings = nic.rings.clone().unwrap_or_default();
+        Some(PollModeSite { tenant, nic, rings, costs: self.platform.poll_mode.as_ref()? })
+    }
+
     /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.
     pub fn storage_cores(&self) -> u64 {
         let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores.into() } else { 0 };

@@ -37,7 +37,8 @@ pub enum Signal {
     Interrupt(u16),
     /// A line that the core watches has been written by another agent, or taken away.
     Line(u16),
-    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`].
+    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`], or [`Nic::landed_ring`] where
+    /// descriptors lie in memory.
     Landed(u16),
     /// The packet's reply is on the wire.
     Sent(NicAt, u32),
@@ -157,6 +158,11 @@ impl Machine {
                     NicAt::Port => self.iio.as_mut()?.on_nic_tx(&mut self.cal, id, now),
                 };
                 return sent.then_some(Signal::Sent(at, id));
+            }
+            Event::Ring { queue, task, n } => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_ring(&mut self.cal, queue, task, n, now);
+                }
             }
             Event::Sweep { high, low, count, op } => {
                 let line = u64::from(high) << 32 | u64::from(low);

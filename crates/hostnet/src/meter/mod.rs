@@ -138,6 +138,13 @@ metrics! {
     pfc_pause_fraction ["fraction"] "Time that priority flow control paused the peer of a RoCE NIC";
     pfc_pauses ["frames"] "Pause frames that stopped the peer";
     nic_buffer_peak_kib ["KiB"] "Most bytes in a NIC's receive buffer";
+    cpu_utilisation ["fraction"] "Time that cores with a poll-mode driver were not in empty polls, mean over cores";
+    drop_dma_share ["fraction"] "Lost packets whose cause was the NIC's receive DMA (DmaDrop), of all lost";
+    drop_core_share ["fraction"] "Lost packets whose cause was the core (CoreDrop), of all lost";
+    drop_tx_share ["fraction"] "Lost packets whose cause was transmission (TxDrop), of all lost";
+    descriptors_per_write_back ["descriptors"] "Receive descriptors that a NIC with rings in memory writes back at once, mean";
+    dma_peak_gbs ["GB/s"] "Receive DMA of such a NIC in the busiest 100 ns";
+    dma_busy ["fraction"] "Time that such a NIC's receive DMA had lines on their way to memory";
     net_gbs ["GB/s"] "Payload that TCP receivers copied to their applications";
     packet_loss ["fraction"] "Frames that a NIC under TCP lost, of those that came";
     net_busy ["cores"] "Cores' worth of time that TCP receivers were busy";
