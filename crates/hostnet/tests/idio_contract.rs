@@ -35,8 +35,8 @@ impl Rig {
         (h.llc.read_hit, h.llc.device_read) = (read_hit, DeviceRead::Demote);
         let mut map = AddressMap::default();
         let r = map.add(1 << 12, Kind::Rx, Sharing::Core(0), 0);
-        map.make_invalidatable(r);
         let rx = map.get(r).base;
+        map.make_invalidatable(rx);
         map.add(1 << 12, Kind::App, Sharing::Core(0), 0);
         let mut core = scenario(RUN).platform.core;
         core.l2_mshrs = mshrs;

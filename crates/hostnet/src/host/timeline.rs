@@ -67,11 +67,11 @@ impl Host {
         let was = std::mem::replace(&mut self.timeline.last, is);
         let us = every.0 as f64 / 1e6;
         let [mlc, llc, dma, packets] = std::array::from_fn(|i| (is.0[i] - was.0[i]) as f64 / us);
-        let waiting: u32 = (0..self.tenant_cores).map(|c| self.machine.nic.unconsumed(c)).sum();
+        let waiting = self.serving_nic().waiting_packets();
         let held = self.machine.mem.received_lines();
         let t = (now - self.timeline.start).as_ns() / 1e3;
         let [in_mlc, ddio, other, unread, spent] = held.map(|n| n as f64);
-        self.timeline.rows.push([t, mlc, llc, dma, packets, waiting.into(), in_mlc, ddio, other, unread, spent]);
+        self.timeline.rows.push([t, mlc, llc, dma, packets, f64::from(waiting), in_mlc, ddio, other, unread, spent]);
         self.timeline.pending = true;
         self.machine.cal.push(now + every, Event::Bin);
     }

@@ -2,9 +2,10 @@
 
 use super::Machine;
 use crate::core::{Op, Program};
-use crate::kernel::Time;
+use crate::device::nic::Packet;
+use crate::kernel::{NicAt, Time};
 use crate::memory::stats::Class;
-use crate::memory::{Agent, Sweep, Txn};
+use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
 
 impl Machine {
@@ -93,6 +94,47 @@ impl Machine {
                 self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
             }
         }
+    }
+
+    /// A packet comes to `queue` of the NIC on a port, whose descriptors lie in memory, and is visible; its record.
+    pub fn ring_receive_at_once(&mut self, queue: usize, packet: Packet) -> Option<u32> {
+        let nic = self.nic_at(NicAt::Port)?;
+        let (id, descriptor) = nic.receive_at_once(queue, packet);
+        let p = *nic.packet(id);
+        let parts = nic.parts(&p);
+        let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue as u16));
+        for (tag, first, lines) in parts {
+            self.io_at_once(true, p.line + u64::from(first), lines, tag);
+        }
+        self.io_at_once(false, descriptor, 1, own);
+        self.io_at_once(true, descriptor, 1, own);
+        Some(id)
+    }
+
+    /// That NIC sends all packets of `queue` that are in transmit descriptors.
+    pub fn ring_transmit_at_once(&mut self, queue: usize) {
+        while let Some((id, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue)) {
+            let Some(nic) = self.nic_at(NicAt::Port) else { return };
+            let p = *nic.packet(id);
+            nic.end_use(id);
+            let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue as u16));
+            self.io_at_once(false, descriptor, 1, own);
+            self.io_at_once(false, p.tx_line, p.tx_lines, own);
+            self.io_at_once(true, descriptor, 1, own);
+        }
+    }
+
+    /// A NIC on a port writes, or reads, `lines` lines from `line` on.
+    fn io_at_once(&mut self, write: bool, line: u64, lines: u16, tag: Tag) {
+        let transfer = Transfer { tag, ..Transfer::of(Agent::Io, DeviceKind::Nic, line) };
+        let t = if write {
+            let to = self.placement.write(&transfer);
+            Txn::dma_write(Agent::Io, Class::IoWr, to, line, lines, 0, Time::ZERO)
+        } else {
+            let from = self.placement.read(&transfer);
+            Txn { from, ..Txn::dma_read(Agent::Io, Class::IoRd, line, lines, 0, Time::ZERO) }
+        };
+        self.mem.dma_at_once(&mut self.cal, &t);
     }
 
     /// Each device behind the IIO that writes moves `lines` lines.

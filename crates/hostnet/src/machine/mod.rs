@@ -37,7 +37,8 @@ pub enum Signal {
     Interrupt(u16),
     /// A line that the core watches has been written by another agent, or taken away.
     Line(u16),
-    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`].
+    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`], or [`Nic::landed_ring`] where
+    /// descriptors lie in memory.
     Landed(u16),
     /// The packet's reply is on the wire.
     Sent(NicAt, u32),
@@ -164,6 +165,11 @@ impl Machine {
                 };
                 return sent.then_some(Signal::Sent(at, id));
             }
+            Event::Ring { queue, task, n } => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_ring(&mut self.cal, queue, task, n, now);
+                }
+            }
             Event::Sweep { high, low, count, op } => {
                 let line = u64::from(high) << 32 | u64::from(low);
                 for l in line..line + u64::from(count) {
@@ -171,6 +177,9 @@ impl Machine {
                 }
             }
             Event::Arrival(_)
+            | Event::Offer
+            | Event::Back
+            | Event::Overdue
             | Event::Emit(_)
             | Event::Segment
             | Event::Ack
@@ -205,7 +214,7 @@ impl Machine {
             }
             Agent::Core => {
                 let c = t.who as usize;
-                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
+                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
                 self.ends(c, end);
             }
         }

@@ -2,7 +2,7 @@
 //! backpressure.
 
 use super::array::{Home, Victim};
-use super::lines::Turn;
+use super::lines::{Left, Turn};
 use super::paths::{Marks, Path};
 use super::private::Taken;
 use super::protocol::{transition, Held, Llc, Request};
@@ -229,16 +229,24 @@ impl Memory {
     /// used once and not kept, because the line has been taken away on its way.
     pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, epoch: u16, now: Time) -> bool {
         let Txn { line, who, .. } = self.txns[id as usize];
-        let stale = self.lines.leave(line, id, epoch);
+        let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
         if stale && self.sharing(line) == Sharing::Shared && !self.holds(who as usize, line) {
             self.shared.drop_holder(line, who as usize);
         }
+        if others_wait {
+            self.next_turns(cal, line, now);
+        }
+        stale
+    }
+
+    /// Those whose turn it is for `line` go on.
+    #[cold]
+    fn next_turns(&mut self, cal: &mut Events, line: u64, now: Time) {
         let Memory { lines, txns, .. } = self;
         while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id as usize].op == Op::Own) {
             txns[next as usize].entry = Some(epoch);
             cal.push(now, Event::Cha(next)); // behind the end of the request before it
         }
-        stale
     }
 
     /// Every copy of `line` is taken away, those under way too; returns what private caches had, and all dirty ones.
@@ -298,8 +306,8 @@ impl Memory {
         }
         if kind == Kind::Rx && !ahead {
             let life = self.lives.of(line);
-            let stale = life == rx::SWEPT;
-            if life == rx::UNCONSUMED {
+            let stale = life == rx::SWEPT && op == Op::Read;
+            if life == rx::UNCONSUMED || (life == rx::SWEPT && op == Op::Own) {
                 self.lives.set(line, rx::CONSUMED);
             }
             self.stats.stale_reads += u64::from(stale);

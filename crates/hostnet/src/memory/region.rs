@@ -75,8 +75,9 @@ impl AddressMap {
         self.regions.push(Region { base, lines, kind, sharing, tenant, invalidatable: false });
         id
     }
-    /// Marks the pages of a region whose dirty lines software may drop.
-    pub fn make_invalidatable(&mut self, id: RegionId) {
+    /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
+    pub fn make_invalidatable(&mut self, line: u64) {
+        let id = self.granules[(line >> GRANULE_BITS) as usize];
         self.regions[usize::from(id)].invalidatable = true;
     }
     #[inline]

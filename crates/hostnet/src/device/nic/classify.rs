@@ -67,6 +67,11 @@ impl Marker {
         [true, false].map(|header| Tag::new(core, class_1, header, burst))
     }
 
+    /// What lines of `queue` that are of no packet carry: descriptors are steered as payload of its core.
+    pub fn tag(&self, queue: u16) -> Tag {
+        Tag::new(self.cores[usize::from(queue)], false, false, false)
+    }
+
     fn is_burst(&mut self, core: u16, bytes: u32, now: Time) -> bool {
         let (interval, most) = (now.0 / self.interval.0, self.threshold);
         let c = &mut self.counters[usize::from(core)];
