@@ -188,6 +188,7 @@ impl Machine {
             | Event::Epoch
             | Event::Sample
             | Event::Bin
+            | Event::Control
             | Event::Background => return Some(Signal::Outside(e)),
         }
         None

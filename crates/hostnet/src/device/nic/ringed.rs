@@ -18,8 +18,9 @@ use super::{Attachment, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
-use crate::memory::{Tag, LINE};
+use crate::memory::{Sweep, Tag, LINE};
 use crate::meter::drops::DropCause;
+use crate::placement::SweepTx;
 use std::collections::VecDeque;
 
 /// Bytes of a frame that stay in the NIC: its check sequence.
@@ -606,6 +607,10 @@ impl Nic {
                 let p = packets.get_mut(id);
                 p.left = 0;
                 p.data_at = now;
+                if self.sweep_tx == SweepTx::Nic {
+                    // All of it has been read; its buffer is software's only behind a descriptor's write-back.
+                    cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
+                }
                 let end = r.wire.send((p.tx_bytes + FCS + GAP).into(), now);
                 cal.push(end, Event::NicTx(NicAt::Port, id));
                 let queue = usize::from(p.queue);
