@@ -478,7 +478,10 @@ fn forwarded_packets_are_invalidated_after_transmission() {
 #[test]
 fn bursts_fill_the_rings_and_are_timed() {
     let o = with(&[
-        ("arrivals = \"fixed\", rate = \"0.66 Mpps\"", "arrivals = \"burst\", burst = 2048, burst_period = \"1 ms\", burst_gap = \"300 ns\""),
+        (
+            "arrivals = \"fixed\", rate = \"0.66 Mpps\"",
+            "arrivals = \"burst\", burst = 2048, burst_period = \"1 ms\", burst_gap = \"300 ns\"",
+        ),
         ("requests = 4096, w", "timeline = \"10 us\", requests = 8192, w"),
     ]);
     assert_eq!(get(&o, "drops"), 0.0);
@@ -509,7 +512,11 @@ fn an_antagonist_has_an_l2_of_its_own_size_and_tells_its_cycles_of_an_instructio
 fn what_does_not_fit_is_one_sentence() {
     use hostnet::config::resolve;
     for (from, to, said) in [
-        ("policy = \"idio\"", "policy = \"ddio\", mode = \"static\"", "placement.mode needs placement.policy = \"idio\""),
+        (
+            "policy = \"idio\"",
+            "policy = \"ddio\", mode = \"static\"",
+            "placement.mode needs placement.policy = \"idio\"",
+        ),
         ("ways = 2 }", "ways = 2, idio = { class1_dscp = [64] } }", "placement.idio.class1_dscp holds 64"),
         ("ways = 2 }", "ways = 2, idio = { average = 0 } }", "placement.idio.average = 0 is not within 1"),
         ("ways = 2 }", "ways = 2, sweep_rx = true }", "placement.sweep_rx = true is what IDIO's own"),

@@ -280,10 +280,7 @@ fn poll_mode(s: &Scenario, tenant: usize) -> Check {
     site.costs.check().map_err(|e| format!("platform.poll_mode.{e}"))?;
     site.costs.check_with(&site.rings).map_err(|e| format!("platform.poll_mode.{e}"))?;
     let p = &s.placement;
-    let asked = [
-        ("placement.resq = true", p.resq),
-        ("rings.proactive_drop", s.rings.proactive_drop > 0),
-    ];
+    let asked = [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)];
     match asked.iter().find(|a| a.1) {
         Some((what, _)) => Err(format!("{what} is for queue pairs, and {} has none", key())),
         None => Ok(()),

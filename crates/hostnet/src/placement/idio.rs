@@ -203,8 +203,8 @@ impl Steering {
         self.sum += write_backs;
     }
 
-    /// Whether payload goes to the L2.
-    fn to_mlc(&self, s: &IdioSpec) -> bool {
+    /// Whether payload goes to the L2, as the FSM says.
+    fn prefetches(self, s: &IdioSpec) -> bool {
         match s.status {
             Status::Saturated => self.fsm != OFF,
             Status::Upper => self.fsm & 0b10 == 0,
@@ -269,7 +269,7 @@ impl DataPlane for Idio {
             self.core(core).fsm = 0;
         }
         let steering = *self.core(core);
-        let prefetched = steering.told.unwrap_or(!dynamic || steering.to_mlc(&self.spec));
+        let prefetched = steering.told.unwrap_or(!dynamic || steering.prefetches(&self.spec));
         if t.tag.is_header() || prefetched {
             Inbound::Hint { ways, core: core as u8 }
         } else {

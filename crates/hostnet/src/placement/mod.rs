@@ -6,8 +6,8 @@ pub mod nebula;
 pub mod resq;
 pub mod sweeper;
 
-use crate::kernel::Time;
 use crate::core::{Op, Program};
+use crate::kernel::Time;
 use crate::memory::stats::{CoreCounts, DmaCounts, MemStats};
 use crate::memory::{Agent, Inbound, Outbound, Sweep, Tag};
 use schemars::JsonSchema;

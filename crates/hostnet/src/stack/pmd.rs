@@ -106,7 +106,9 @@ impl PollModeSpec {
         }
         let (n, least) = (self.buffers(rings), self.least(rings));
         if n < least {
-            return Err(format!("mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"));
+            return Err(format!(
+                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"
+            ));
         }
         Ok(())
     }
@@ -343,7 +345,8 @@ impl PollMode {
     fn keep(&mut self, c: &mut Ctx) -> bool {
         self.stash.extend(self.burst.drain(..));
         let more = port(c.iio.as_deref_mut()).waiting(self.queue) > 0;
-        if more && !self.at_once && self.stash.len() + (self.costs.burst as usize) <= self.costs.mempool_cache as usize {
+        if more && !self.at_once && self.stash.len() + (self.costs.burst as usize) <= self.costs.mempool_cache as usize
+        {
             return true;
         }
         let n = self.stash.len().min(self.costs.burst as usize);
@@ -359,8 +362,13 @@ impl PollMode {
             let id = self.burst[i];
             let packet = port(c.iio.as_deref_mut()).packet(id);
             let p = *packet;
-            let content =
-                Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes };
+            let content = Content {
+                kind: p.kind,
+                key: p.key,
+                lines: p.lines,
+                value_lines: p.value_lines,
+                wire_bytes: p.wire_bytes,
+            };
             let spare = self.pool.get(c.program);
             let tx = self.pool.data(spare.unwrap_or(p.buffer));
             let (spent, lines) = (self.buffers.spent, u32::from(p.lines));
