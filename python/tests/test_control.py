@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import hostnet as hn
 import pytest
+
+import hostnet as hn
 from hostnet.errors import HostnetError
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -119,6 +119,8 @@ pub struct Memory {
     /// The device's transaction that the next eviction makes room for.
     evicts_for: Option<u32>,
     lives: rx::Lives,
+    /// Some L2 has been told to fetch a line.
+    follows_hints: bool,
     /// Ways of the LLC that the last device's write might have allocated into.
     device_ways: u32,
     /// The holders of lines in shared regions.
@@ -198,6 +200,7 @@ impl Memory {
             nic_credits: h.llc.nic_credits,
             cha_writes: Domain::new(h.llc.write_buffer),
             lives: rx::Lives::new(rx_base, rx_end),
+            follows_hints: false,
             device_ways: 0,
             map,
             lines: lines::Lines::default(),

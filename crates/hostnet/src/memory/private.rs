@@ -138,7 +138,9 @@ impl Memory {
     /// `core`'s L2 gives `line` to the LLC.
     #[inline]
     pub(super) fn count_write_back(&mut self, core: usize, line: u64) {
-        let read = self.map.of(line).kind == Kind::Rx && self.lives.of(line) != rx::UNCONSUMED;
+        // Without hints, only a read brings a received line here.
+        let read =
+            self.map.of(line).kind == Kind::Rx && (!self.follows_hints || self.lives.of(line) != rx::UNCONSUMED);
         let counts = &mut self.stats.cores[core];
         counts.mlc_wb += 1;
         counts.mlc_wb_consumed += u64::from(read);
