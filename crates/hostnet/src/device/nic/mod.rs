@@ -28,7 +28,7 @@ pub use classify::Classifier;
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
-pub use rings::{Layout, RingMemory, RingsSpec, WriteBack, WriteBackThreshold, WriteBackWord};
+pub use rings::{Layout, RingMemory, RingsSpec, WriteBack};
 pub use spec::{EthernetSpec, NicSpec};
 
 use crate::flow::Credits;

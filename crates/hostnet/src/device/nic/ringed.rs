@@ -258,7 +258,7 @@ impl Ringed {
         let spent = |r: &Ring| !r.fetching && r.asked == r.used && r.used == r.filled;
         let write_back = [!r.writing && r.to_write() > 0 && {
             let n = r.filled - r.written;
-            let enough = matches!(self.spec.write_back, WriteBack::Threshold(w) if n >= w.after.into());
+            let enough = matches!(self.spec.write_back, WriteBack::After(least) if n >= least.into());
             let idle = self.spec.write_back_idle && self.fifo.is_empty() && r.used == r.filled;
             enough || idle || spent(r)
         }, {
