@@ -133,7 +133,8 @@ fn what_is_written_back_at_once_follows_the_policy() {
     }
     let rings = "write_back = { after = 8 }\nwrite_back_idle = false".into();
     let eight = Setting { rings, ..Setting::default() }.run();
-    assert!((8.0..8.8).contains(&get(&eight, "descriptors_per_write_back")));
+    let eight = get(&eight, "descriptors_per_write_back");
+    assert!((7.9..8.8).contains(&eight), "{eight}"); // the end of the ring cuts one short
 }
 
 /// Losses by cause as the drop table has them.

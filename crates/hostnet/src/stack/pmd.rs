@@ -213,6 +213,8 @@ impl PollMode {
             nic.arm(queue, buffer, pool.data(buffer));
         }
         nic.start_armed(queue);
+        nic.registers.set_mask(0);
+        nic.registers.bind_to_userspace().expect("the NIC can disable its interrupts");
         PollMode {
             burst: Vec::with_capacity(costs.burst as usize),
             costs,

@@ -576,6 +576,10 @@ impl Nic {
             }
         };
         r.look(cal, queue, now);
+        if r.fifo.is_empty() && matches!(work, Work::Packet(_)) {
+            // An empty buffer is a reason to write back at every queue.
+            (0..r.pairs.len()).filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
+        }
         true
     }
 
