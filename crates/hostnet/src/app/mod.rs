@@ -88,7 +88,13 @@ impl Content {
     /// The same in a captured packet.
     #[inline]
     pub fn of_size(self, packet: &Captured) -> Content {
-        Content { lines: lines(packet.wire_len.into()), wire_bytes: packet.wire_len, ..self }
+        self.sized(packet.wire_len)
+    }
+
+    /// The same in a frame of `bytes`.
+    #[inline]
+    pub fn sized(self, bytes: u32) -> Content {
+        Content { lines: lines(bytes.into()), wire_bytes: bytes, ..self }
     }
 }
 

@@ -2,19 +2,18 @@
 
 use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
 use crate::app::{AppSpec, Work};
+use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
 use crate::memory::{Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
 
-type Check = Result<(), String>;
+pub(super) type Check = Result<(), String>;
 
 /// Clocks beyond any core's are slips of a unit; the engine counts in picoseconds.
 const FASTEST_HZ: u64 = 20_000_000_000;
-/// Shortest Ethernet frame, checksum included (IEEE 802.3, 3.2.7).
-const SHORTEST_FRAME: u64 = 64;
 
-fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
+pub(super) fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
     if ok {
         Ok(())
     } else {
@@ -343,9 +342,7 @@ fn traffic(s: &Scenario) -> Check {
             "a directed test is the only tenant and has run.load = \"none\"".into()
         });
     }
-    need(t.packet.0 >= SHORTEST_FRAME, || {
-        format!("traffic.packet = \"{}\" is below the {SHORTEST_FRAME} bytes of the shortest Ethernet frame", t.packet)
-    })?;
+    super::traffic::check(s)?;
     let serving = s.tenants.iter().filter(|t| serves(t)).count();
     need(serving <= 1, || format!("{serving} tenants serve packets; one at a time is built so far"))?;
     if let Some(sp) = &t.spikes {
@@ -359,10 +356,11 @@ fn traffic(s: &Scenario) -> Check {
         need(t.0 >= 10_000, || format!("run.trace = \"{t}\" is below 10 ns"))?;
     }
     need(s.run.slo_multiple > 0.0, || format!("run.slo_multiple = {} must be positive", s.run.slo_multiple))?;
+    need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not within 0 to 1", s.run.loss))?;
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
         format!("run.search_tolerance = {} is not within 0 to 0.5", s.run.search_tolerance)
     })?;
-    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop);
+    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
     if serving == 0 {
         need(!search, || "run.load searches for a rate of packets, and no tenant serves any; choose saturate".into())?;
         need(s.run.load == Load::None || s.run.time.0 > 0, || "run.time = \"0 ps\" must be positive".into())?;
@@ -373,16 +371,25 @@ fn traffic(s: &Scenario) -> Check {
         })?;
     }
     match t.arrivals {
-        Arrivals::Poisson | Arrivals::Fixed | Arrivals::Burst => {
-            let free = search || s.run.load == Load::None;
+        Arrivals::Poisson
+        | Arrivals::Fixed
+        | Arrivals::Uniform
+        | Arrivals::LogNormal
+        | Arrivals::Pareto
+        | Arrivals::Burst => {
+            let free = search || s.run.load == Load::None || t.burst_period.is_some();
             need(free || t.rate.is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
-            positive("traffic.rate", if free { 1 } else { t.rate.map_or(0, |r| r.0) })?;
+            need(free || !t.rate.is_some_and(OfferedRate::is_zero), || "traffic.rate = 0 must be positive".into())?;
             need(t.arrivals != Arrivals::Burst || t.burst > 0, || {
                 "traffic.burst = 0 must be positive for bursts".into()
             })?;
             need(s.run.load != Load::Saturate, || {
                 "run.load = \"saturate\" needs traffic.arrivals = \"keep_depth\"".into()
             })?;
+        }
+        Arrivals::Closed => {
+            positive("traffic.outstanding", t.outstanding.into())?;
+            need(!search, || "run.load searches for a rate, which traffic.arrivals = \"closed\" has not".into())?;
         }
         Arrivals::KeepDepth => {
             positive("traffic.depth", t.depth.into())?;
@@ -410,7 +417,7 @@ fn traffic(s: &Scenario) -> Check {
     }
     for tenant in &s.tenants {
         // The largest packet of a capture is known when that is read.
-        let drawn = (t.arrivals != Arrivals::Pcap).then_some(s.traffic.packet);
+        let drawn = (t.arrivals != Arrivals::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
         if tenant.stack == Some(StackSpec::PollMode) {
             need(largest.0 <= DATA_ROOM, || {

@@ -1,13 +1,14 @@
 //! From a scenario to a cold host.
 
 use super::background::Background;
+use super::client;
 use super::measure::Window;
 use super::network::{self, Network};
 use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
-use crate::config::scenario::{PollModeSite, StackSpec};
+use crate::config::scenario::{PollModeSite, StackSpec, Timing};
 use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::device::endpoint::{Bay, Endpoint};
@@ -21,7 +22,7 @@ use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
 use crate::stack::pmd::{self, DriverMemory, PollMode};
 use crate::stack::{Tally, Thread};
-use crate::traffic::pcap::{Capture, Wanted, MEMCACHED_PORT};
+use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,14 @@ impl Host {
     /// # Errors
     /// One sentence naming the key or the file that does not work.
     pub fn new(spec: Arc<Scenario>) -> Result<Host, String> {
+        Host::build(spec, false)
+    }
+
+    /// As `new`; with `keep_frames`, the frames of a capture that is replayed are kept.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub(super) fn build(spec: Arc<Scenario>, keep_frames: bool) -> Result<Host, String> {
         let s = &*spec;
         let seed = s.seed;
         let capture = match &s.traffic.pcap {
@@ -44,7 +53,9 @@ impl Host {
                     true => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
                     false => Wanted::Frames(p.port),
                 };
-                Some(Arc::new(Capture::load(Path::new(&p.file), wanted).map_err(|e| e.to_string())?))
+                let how =
+                    Reading { wanted, lenient: p.lenient, untimed: p.timing != Timing::Original, frames: keep_frames };
+                Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?))
             }
             _ => None,
         };
@@ -93,7 +104,7 @@ impl Host {
             for (t, tenant) in s.tenants.iter().enumerate() {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
                 let site = Site { map: &mut map, tenant: t as u8, cores, seed, capture, stlb };
-                let app = App::build(&tenant.app, s.traffic.packet.0 as u32, site)?;
+                let app = App::build(&tenant.app, s.traffic.frame_sizes().0 as u32, site)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
@@ -150,6 +161,7 @@ impl Host {
             depth: 0,
             capture: capture.clone(),
             next: 0,
+            generator: client::generator(s, t),
         });
         let spikes = s.traffic.spikes.as_ref().map(|p| {
             let rng = Stream::new(seed, "spikes", 0);

@@ -19,6 +19,8 @@ use serde_json::{json, Value};
 pub struct Window {
     pub start: Time,
     nic: crate::device::nic::NicCounts,
+    /// Packets that had been offered at its start, and those that were in the host.
+    pub(super) packets: (u64, u64),
     dram_rows: (u64, u64),
     pub(super) dram: Vec<crate::memory::dram::Stats>,
     rx_lines: Vec<(u64, u64)>,
@@ -31,6 +33,7 @@ impl Window {
         Window {
             start: Time::ZERO,
             nic: Default::default(),
+            packets: (0, 0),
             dram_rows: (0, 0),
             dram: Vec::new(),
             rx_lines: Vec::new(),
@@ -73,7 +76,11 @@ impl Host {
         self.window = Window::new();
         self.window.start = self.machine.now;
         self.window.nic = self.serving_nic().counts.clone();
+        self.window.packets = (self.serving_nic().counts.offered, self.serving_nic().unfinished());
         self.machine.nic.restart_meters(self.machine.now);
+        if let Some(s) = &mut self.source {
+            s.generator.restart();
+        }
         self.window.dram_rows = self.row_counts();
         self.window.dram = self.channels();
         if let Some(iio) = &mut self.machine.iio {
@@ -131,6 +138,8 @@ impl Host {
             v.set("net_gbps", y.wire_bytes as f64 * 8.0 / us / 1e3);
             v.set("drop_rate", drops as f64 / offered.max(1) as f64);
             v.set("drops", drops as f64);
+            let unserved = offered.saturating_sub(y.completed) as f64;
+            v.set("loss_rate", unserved / offered.max(1) as f64);
             v.set("service_mean_us", y.service_us());
             v.set("cores_busy", y.service_ps as f64 / 1e6 / us);
             if drops > 0 {
@@ -213,6 +222,7 @@ impl Host {
         let mean = |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64;
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
+        self.client_metrics(&mut v, us);
         self.uncore(&mut v);
         self.network_metrics(&mut v);
         self.poll_mode_metrics(&mut v);
@@ -243,6 +253,8 @@ impl Host {
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         out.insert("drops".into(), self.drop_table());
+        let client = [("rtt", self.rtt_table()), ("packets", self.packet_table())];
+        out.extend(client.into_iter().filter_map(|(name, t)| Some((name.to_string(), t?))));
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());
         }

@@ -2,6 +2,7 @@
 
 mod background;
 mod build;
+mod client;
 mod directed;
 mod load;
 mod measure;
@@ -12,7 +13,7 @@ mod trace;
 mod uncore;
 mod warm;
 
-pub use load::{run, Progress};
+pub use load::{run, run_and_capture, Progress};
 pub use measure::Outcome;
 
 use crate::app::{App, Content, Work};
@@ -26,6 +27,7 @@ use crate::machine::{Machine, Signal};
 use crate::placement::Counters;
 use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
+use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
 use measure::Window;
@@ -69,6 +71,7 @@ struct Source {
     depth: u32,
     capture: Option<Arc<Capture>>,
     next: u64,
+    generator: Generator,
 }
 
 /// The simulated host, with everything that is under way in it.
@@ -133,7 +136,8 @@ impl Host {
     fn next_arrival(&mut self) {
         if let Some(s) = &mut self.source {
             if let Some(a) = &mut s.arrivals {
-                self.machine.cal.push(s.base + a.next(), Event::Arrival(0));
+                let e = if s.generator.has_wire() { Event::Offer } else { Event::Arrival(0) };
+                self.machine.cal.push(s.base + a.next(), e);
             }
         }
     }
@@ -153,9 +157,11 @@ impl Host {
         let s = self.source.as_mut()?;
         let n = s.next;
         s.next += 1;
+        s.generator.drawn.number = n;
         Some(match (&s.capture, &mut self.apps[s.tenant]) {
             (Some(capture), app) => {
                 let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
+                s.generator.drawn.captured = Some(i as u32);
                 let packet = &capture.packets[i];
                 let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
                 let local = local.unwrap_or(packet.flow as usize % s.cores.len());
@@ -164,19 +170,42 @@ impl Host {
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
-                    None => s.rng.below(s.cores.len() as u64) as usize,
+                    None => s.generator.pick(&mut s.rng, s.cores.len()),
                 };
-                (s.cores[i], app.content(i, &mut s.rng))
+                let content = app.content(i, &mut s.rng);
+                let content = match s.generator.size() {
+                    Some(bytes) => content.sized(bytes),
+                    None => content,
+                };
+                (s.cores[i], content)
             }
         })
     }
 
+    /// As `draw`, as it goes to the NIC.
+    fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
+        let (core, content) = self.draw(core)?;
+        let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
+        Some(packet(self.queue(core), at, &content))
+    }
+
     /// A packet arrives now. False when it is dropped.
     fn inject(&mut self, core: Option<u16>) -> bool {
-        let Some((core, content)) = self.draw(core) else { return false };
-        let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
-        let packet = packet(self.queue(core), at, &content);
-        self.machine.arrive(at, packet).is_ok()
+        let Some(p) = self.draw_packet(core) else { return false };
+        if let Some(s) = &mut self.source {
+            s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);
+        }
+        self.reach(p)
+    }
+
+    /// Packet `p` comes off the wire. False when it is dropped at once.
+    fn reach(&mut self, p: Packet) -> bool {
+        let mut at = NicAt::Chip;
+        if let Some(s) = &mut self.source {
+            s.generator.offered_bytes += u64::from(p.wire_bytes);
+            at = s.at;
+        }
+        self.machine.arrive(at, p).is_ok()
     }
 
     /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each of its tenant's.
@@ -187,7 +216,7 @@ impl Host {
         }
     }
 
-    /// The NIC whose packets the source counts.
+    /// The NIC that the generator's packets go to.
     fn serving_nic(&self) -> &Nic {
         let at_port = self.source.as_ref().is_some_and(|s| s.at == NicAt::Port);
         let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::look_at_nic);
@@ -239,11 +268,13 @@ impl Host {
         match e {
             Event::Arrival(_) => {
                 // A source that turned to another process leaves its last event behind.
-                if self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
+                if !self.came_off_wire() && self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
                     self.inject(None);
                     self.next_arrival();
                 }
             }
+            Event::Offer => self.on_offer(),
+            Event::Back | Event::Overdue => self.on_client(e),
             Event::Epoch => self.epoch(),
             Event::Sample => self.on_sample(),
             Event::Background => self.on_background(),
@@ -360,6 +391,7 @@ impl Host {
     fn sent(&mut self, id: u32) {
         let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
+        self.replied(&p);
         let queue = usize::from(p.queue);
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
         qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
@@ -377,8 +409,10 @@ impl Host {
         let Some(source) = &self.source else { return };
         let tenant = source.tenant;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
+        let p = *nic.packet(id);
         qp::ended(nic, id, tenant, &mut self.tally, now);
         nic.end_use(id);
+        self.replied(&p);
     }
 
     /// Descriptors that lie in memory have been written back: their cores hear of it.
@@ -443,6 +477,7 @@ impl Host {
         }
         self.check_network()?;
         self.check_storage()?;
+        self.check_client()?;
         self.machine.nic.check()?;
         let nic = self.serving_nic();
         let accepted = nic.counts.offered - nic.drops.ever();

@@ -42,6 +42,12 @@ pub enum Event {
     Retire(u16),
     /// The next packet of traffic source `0` reaches the NIC.
     Arrival(u16),
+    /// The load generator sends its next packet.
+    Offer,
+    /// The next reply is back at the load generator.
+    Back,
+    /// The load generator gives up requests that have waited too long.
+    Overdue,
     /// The NIC's receive engine continues.
     NicRx,
     /// A received packet is visible to its core.

@@ -171,6 +171,9 @@ impl Machine {
                 }
             }
             Event::Arrival(_)
+            | Event::Offer
+            | Event::Back
+            | Event::Overdue
             | Event::Emit(_)
             | Event::Segment
             | Event::Ack
@@ -204,7 +207,7 @@ impl Machine {
             }
             Agent::Core => {
                 let c = t.who as usize;
-                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
+                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
                 self.ends(c, end);
             }
         }

@@ -22,7 +22,10 @@ metrics! {
     throughput_mrps ["Mrps"] "Requests (or packets) completed per second in the measured window";
     offered_mrps ["Mrps"] "Requests offered per second in the measured window";
     net_gbps ["Gb/s"] "Received bits of completed requests per second";
+    offered_gbps ["Gb/s"] "Bits of the frames that the load generator offered per second";
+    achieved_gbps ["Gb/s"] "Bits of the frames that came back to the load generator per second";
     drop_rate ["fraction"] "Dropped over offered packets";
+    loss_rate ["fraction"] "Dropped packets and those by which queues grew, over offered ones: what a longer run drops";
     drops ["packets"] "Packets dropped in the measured window";
     lat_mean_us ["us"] "Mean latency from arrival at the NIC to the reply on the wire";
     lat_p50_us ["us"] "Median latency";
@@ -30,6 +33,12 @@ metrics! {
     lat_p99_us ["us"] "99th percentile of latency";
     lat_p999_us ["us"] "99.9th percentile of latency";
     lat_max_us ["us"] "Largest latency";
+    rtt_mean_us ["us"] "Mean round trip of packets that came back to the load generator";
+    rtt_median_us ["us"] "Median round trip";
+    rtt_sd_us ["us"] "Standard deviation of round trips";
+    rtt_p90_us ["us"] "90th percentile of round trips";
+    rtt_p99_us ["us"] "99th percentile of round trips";
+    rtt_p999_us ["us"] "99.9th percentile of round trips";
     service_mean_us ["us"] "Mean time a core spends on a request";
     cores_busy ["cores"] "Mean number of cores serving requests";
     mem_bw_gbs ["GB/s"] "DRAM bytes moved per second, reads and writes";

@@ -254,7 +254,7 @@ impl Cpu {
     }
 
     /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
-    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, mut t: Txn, now: Time) -> Option<Time> {
+    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
@@ -264,24 +264,26 @@ impl Cpu {
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
-        let mut record = t.record;
+        let (mut t, mut record) = (t, t.record);
+        let joined;
         if record >= prefetch::FIRST {
             let waiter = self.prefetcher.as_mut().and_then(|p| p.land(record));
             let Some((r, since)) = waiter else {
-                let held = !t.transient && mem.fill_ahead(cal, self.id as usize, &t, prefetch::WRITE_BACK, now);
+                let held = !t.transient && mem.fill_ahead(cal, self.id as usize, t, prefetch::WRITE_BACK, now);
                 if !held {
                     self.prefetch_ended(now, t.issued);
                 }
                 return None;
             };
             self.prefetch_ended(now, t.issued);
-            (record, t.issued) = (r, since);
+            joined = Txn { issued: since, ..*t };
+            (record, t) = (r, &joined);
         }
         let rec = self.recs[record];
         let fills = t.op != memory::Op::Stream && !t.transient;
         // A store that joined a read of a line that others have must still ask for it.
         let owns = t.op == memory::Op::Own || !rec.write || !mem.is_shared(rec.line);
-        let held = fills && mem.fill(cal, self.id as usize, &t, rec.write && owns, now);
+        let held = fills && mem.fill(cal, self.id as usize, t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);
         }
