@@ -171,7 +171,7 @@ impl Host {
     /// One sentence about packets that the generator has sent and nobody knows of.
     pub(super) fn check_client(&self) -> Result<(), String> {
         let Some(s) = &self.source else { return Ok(()) };
-        let (sent, came, under_way) = (s.generator.sent, self.served_nic().counts.offered, s.generator.on_wire());
+        let (sent, came, under_way) = (s.generator.sent, self.serving_nic().counts.offered, s.generator.on_wire());
         if sent != came + under_way {
             return Err(format!("{sent} packets were sent, {came} came to the NIC and {under_way} are on the wire"));
         }
@@ -212,7 +212,7 @@ impl Host {
     /// The window's packets: what was inside and came is what was served, was lost and is inside.
     pub(super) fn packet_table(&self) -> Option<Value> {
         self.source.as_ref()?;
-        let (nic, before) = (self.served_nic(), self.window.packets);
+        let (nic, before) = (self.serving_nic(), self.window.packets);
         let rows = [
             ("in the host at the start", before.1),
             ("offered", nic.counts.offered - before.0),

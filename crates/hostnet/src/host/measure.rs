@@ -76,7 +76,7 @@ impl Host {
         self.window = Window::new();
         self.window.start = self.machine.now;
         self.window.nic = self.machine.nic.counts.clone();
-        self.window.packets = (self.served_nic().counts.offered, self.served_nic().unfinished());
+        self.window.packets = (self.serving_nic().counts.offered, self.serving_nic().unfinished());
         self.machine.nic.restart_meters(self.machine.now);
         if let Some(s) = &mut self.source {
             s.generator.restart();

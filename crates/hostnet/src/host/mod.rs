@@ -202,8 +202,8 @@ impl Host {
         self.machine.arrive(NicAt::Chip, p).is_ok()
     }
 
-    /// The NIC that the generator's packets go to.
-    fn served_nic(&self) -> &Nic {
+    /// The NIC whose packets the source counts.
+    fn serving_nic(&self) -> &Nic {
         &self.machine.nic
     }
 
