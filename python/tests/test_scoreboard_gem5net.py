@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import papergem5
 import paperworld
 import polars as pl
 import pytest
+import tomllib
 
 from hostnet import NotBuiltYet, studies
 from hostnet.scoreboard import Result, evaluate, load
