@@ -105,7 +105,9 @@ impl PollModeSpec {
         }
         let (n, least) = (self.buffers(rings), self.least(rings));
         if n < least {
-            return Err(format!("mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"));
+            return Err(format!(
+                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"
+            ));
         }
         Ok(())
     }
@@ -310,8 +312,13 @@ impl PollMode {
             let id = self.burst[i];
             let packet = port(c.iio.as_deref_mut()).packet(id);
             let p = *packet;
-            let content =
-                Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes };
+            let content = Content {
+                kind: p.kind,
+                key: p.key,
+                lines: p.lines,
+                value_lines: p.value_lines,
+                wire_bytes: p.wire_bytes,
+            };
             let spare = self.pool.get(c.program);
             let tx = self.pool.data(spare.unwrap_or(p.buffer));
             let (answer, lines) = app.serve(c.local, &content, p.line, tx, c.program);

@@ -247,7 +247,7 @@ impl Ring {
 
     /// Descriptors that one fetch can bring: those that are posted, follow each other and find room in the cache.
     #[inline]
-    pub fn to_fetch(&self) -> u64 {
+    pub fn fetchable(&self) -> u64 {
         let room = self.cache - (self.asked - self.seen);
         (self.posted - self.asked).min(room).min(self.layout.together(self.asked))
     }
@@ -260,7 +260,7 @@ impl Ring {
 
     /// Used descriptors that one write-back can take.
     #[inline]
-    pub fn to_write(&self) -> u64 {
+    pub fn writable(&self) -> u64 {
         (self.filled - self.written).min(self.layout.together(self.written))
     }
 
