@@ -110,7 +110,17 @@ def policies(row: dict[str, Any]) -> dict[str, float]:
             "t1_cpi": 1.5 + 0.9 * load * (1 - 0.22 * order)}
 
 
+def probe(row: dict[str, Any]) -> dict[str, float]:
+    write, place = row["request"] == "write", row["location"]
+    cached = place in ("P3", "P4")
+    return {"mlc_copies_after": 0.0, "mlc_wb": float(not write and bool(row["mlc_dirty"])), "ways_allocated": 2.0 * write,
+            "llc_allocations": float(write and place in ("P1", "P5")), "dram_reads": float(not write and not cached),
+            "in_ddio_ways_after": float(place == "P4" or write and place in ("P1", "P5"))}
+
+
 def measured(figure: str, row: dict[str, Any]) -> dict[str, float]:
+    if figure == "fig1":
+        return probe(row)
     if figure == "policies":
         return policies(row)
     if figure == "fig4":
@@ -169,7 +179,7 @@ def tables() -> dict[str, pl.DataFrame]:
         if study.across:
             for row, more in zip(swept, study.across([{**r, **n} for r, n in zip(swept, numbers, strict=True)]), strict=True):
                 row.update(more)
-        rows = [{**row, **{n: found.get(n) for n in names}} for row, found in zip(swept, numbers, strict=True)]
+        rows = [{**row, **dict.fromkeys(names), **found} for row, found in zip(swept, numbers, strict=True)]
         out[study.table] = pl.DataFrame(rows, infer_schema_length=None)
         if "timeline" in study.side_tables:
             times = [{**row, **sample} for p, row, found in zip(points, swept, numbers, strict=True)

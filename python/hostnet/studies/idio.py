@@ -89,6 +89,16 @@ CLASS1_DSCP = 8
 
 # --- Sections II and III --------------------------------------------------------------------------------------------
 
+PLACES = ("P1", "P2", "P3", "P4", "P5")
+PROBE = "single requests of a device for a line in a known place, as a directed test"
+
+
+def fig1(quick: bool) -> list[Point]:
+    """One request for a line in the MLC alone, in both, in the LLC's other ways, in its DDIO ways, or in DRAM alone."""
+    return [Point(SERVER, {"request": request, "location": place, "mlc_dirty": dirty, "system": "ddio"}, {}, PROBE)
+            for request in ("write", "read") for place in PLACES for dirty in ((False, True) if place in ("P1", "P2") else (None,))]
+
+
 def fig2(quick: bool) -> list[Point]:
     """How much of the LLC received data takes: deep inspection with one burst after the other, and a shallow one."""
     return [touchdrop(quick, "ddio", 100), l2fwd(quick, "ddio", 100)]
@@ -114,8 +124,9 @@ def ring_point(case: str, app: str, system: str, entries: int, gbps: float) -> P
 
 # Loads of all ten functions together; the paper does not say whether they are each function's.
 LEVELS = {"low": 0.008, "med": 1.0, "high": 20.0}
-# Below and above the 692 frames that fill an MLC of 1 MB; rings are powers of two.
-KNEE_RINGS = (64, 128, 256, 512, 1024, 2048)
+# Below, around and above the 692 frames that fill an MLC of 1 MB.
+KNEE_RINGS = (64, 256, 448, 512, 576, 640, 704, 768, 832, 896, 1024)
+ODD_RINGS = "descriptor rings whose size is no power of two"
 
 
 def server(quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER_FUNCTIONS, case: str = "loads") -> Point:
@@ -128,7 +139,7 @@ def server(quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER
     return Point(SERVER, {
         "case": case, "app": "touchdrop", "system": "ddio", "ring": entries, "level": level, "app_ways": app_ways, "n": n,
         "packet_bytes": FRAME, "packets": packets,
-    }, changes)
+    }, changes, "" if entries.bit_count() == 1 else ODD_RINGS)
 
 
 def fig4(quick: bool) -> list[Point]:
@@ -323,6 +334,7 @@ def _study(figure: str, title: str, points: Any, metrics: tuple[str, ...], **mor
 
 
 STUDIES = [
+    _study("fig1", "Transitions of a device's requests, by place", fig1, ("lines_read", "lines_written")),
     _study("fig2", "Received data in caches under DDIO", fig2, COUNTS, side_tables=("timeline",)),
     _study("fig3", "Where ring buffers are", fig3, ("mlc_wb", "lines_read", "lines_written"), side_tables=("timeline",)),
     _study("fig4", "MLC write-backs and DRAM traffic on a server, by ring and load", fig4,
@@ -342,8 +354,3 @@ STUDIES = [
     _study("fig14", "Thresholds of the MLC's pressure", fig14, (*COUNTS, *BARS)),
     _study("summary", "Largest gains over all points", summary, (*BARS, "p99_rel")),
 ]
-
-# Figures that lack a model, and which.
-NOT_BUILT: dict[str, str] = {
-    "fig1": "single requests of a device for a line in each of five places, as a directed test",
-}
