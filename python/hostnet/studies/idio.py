@@ -40,14 +40,19 @@ def ring(entries: int) -> dict[str, Any]:
     return {"peripheral.0.rings.receive": entries, "peripheral.0.rings.transmit": entries}
 
 
-def bursts(quick: bool, gbps: float, frame: int, measured: int = 1, skipped: int = 0) -> dict[str, Any]:
-    """Traffic of bursts at `gbps` to each function, and the run that measures some of them, but for the first packets `skipped`."""
+# Packets at both ends of a burst that a window inside it leaves out: two batches of each function.
+MARGIN = FUNCTIONS * 32
+
+
+def bursts(quick: bool, gbps: float, frame: int, measured: int = 1, inside: bool = False) -> dict[str, Any]:
+    """Traffic of bursts at `gbps` to each function, and the run that measures some of them, or one without its ends."""
     burst = FUNCTIONS * RING
     warm = (QUICK_WARM_BURSTS if quick else WARM_BURSTS) * burst
     return {
         "traffic.arrivals": "burst", "traffic.burst": burst, "traffic.burst_period": "10 ms",
         "traffic.burst_gap": f"{round(1e12 * 8 * frame / (FUNCTIONS * gbps * G))} ps",
-        "run.requests": measured * burst - skipped, "run.warmup_requests": warm + skipped,
+        "run.requests": burst - 2 * MARGIN if inside else measured * burst,
+        "run.warmup_requests": warm + MARGIN if inside else warm,
     }
 
 
@@ -61,14 +66,14 @@ def steady(packets: int, warm: int, gbps: float, n: int, frame: int, unit: int) 
 
 
 def touchdrop(quick: bool, system: str, gbps: float, *, scenario: str = "solo", threshold: int | None = None,
-              timeline: str = "10 us", measured: int = 1, skipped: int = 0) -> Point:
+              timeline: str = "10 us", measured: int = 1, inside: bool = False) -> Point:
     """A burst that two TouchDrop functions process; equal arguments give equal specs, so figures share results."""
-    changes = {**placement(system), **bursts(quick, gbps, FRAME, measured, skipped), "run.timeline": timeline}
+    changes = {**placement(system), **bursts(quick, gbps, FRAME, measured, inside), "run.timeline": timeline}
     if threshold is not None:
         changes["placement.idio"] = {"mlc_threshold": f"{threshold} Mps"}
     return Point(TOUCHDROP if scenario == "solo" else CORUN, {
         "app": "touchdrop", "system": system, "scenario": scenario, "rate_gbps": float(gbps), "ring": RING, "n": FUNCTIONS,
-        "packet_bytes": FRAME, "packets": measured * FUNCTIONS * RING - skipped, "thr_mtps": threshold,
+        "packet_bytes": FRAME, "packets": changes["run.requests"], "thr_mtps": threshold,
     }, changes)
 
 
@@ -201,12 +206,12 @@ def alone(quick: bool) -> Point:
 
 
 def fig10corun(quick: bool) -> list[Point]:
-    """Whole periods, for the time of a burst; and bursts without the pause before them, for all that is counted.
+    """Whole periods, for the time of a burst; and windows inside a burst, for all that is counted.
 
-    The antagonist works through the pause, too. The second window begins when each function has done its first packet.
+    The antagonist works through the pause between bursts, too.
     """
     def point(case: str, system: str, rate: int) -> Point:
-        p = touchdrop(quick, system, rate, scenario="corun", skipped=FUNCTIONS if case == "burst" else 0)
+        p = touchdrop(quick, system, rate, scenario="corun", inside=case == "burst")
         return Point(p.base, {**p.columns, "case": case}, p.changes)
 
     both = [point(case, system, rate) for case in ("period", "burst") for rate in RATES for system in ("ddio", "idio")]
