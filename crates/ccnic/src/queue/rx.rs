@@ -18,7 +18,10 @@ impl HostQueue {
     /// where `max` is at least [`MAX_SEGMENTS`]. With less a packet goes on in the next call
     /// ([`Buf::more`]).
     pub fn rx(&mut self, out: &mut Vec<Buf>, max: usize) -> Result<usize, Error> {
-        burst(out, max, MAX_SEGMENTS, |chunk| self.rx_raw(chunk))
+        let mut raw = std::mem::take(&mut self.scratch);
+        let got = burst(&mut raw, out, max, MAX_SEGMENTS, |chunk| self.rx_raw(chunk));
+        self.scratch = raw;
+        got
     }
 
     pub(crate) fn rx_raw(&mut self, out: &mut [RawBuf]) -> Result<usize, Error> {

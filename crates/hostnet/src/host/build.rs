@@ -8,7 +8,7 @@ use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
-use crate::config::scenario::{PollModeSite, StackSpec};
+use crate::config::scenario::{PollModeSite, StackSpec, Timing};
 use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::device::endpoint::{Bay, Endpoint};
@@ -22,7 +22,7 @@ use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
 use crate::stack::pmd::{self, DriverMemory, PollMode};
 use crate::stack::{Tally, Thread};
-use crate::traffic::pcap::{Capture, Wanted, MEMCACHED_PORT};
+use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +36,14 @@ impl Host {
     /// # Errors
     /// One sentence naming the key or the file that does not work.
     pub fn new(spec: Arc<Scenario>) -> Result<Host, String> {
+        Host::build(spec, false)
+    }
+
+    /// As `new`; with `keep_frames`, the frames of a capture that is replayed are kept.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub(super) fn build(spec: Arc<Scenario>, keep_frames: bool) -> Result<Host, String> {
         let s = &*spec;
         let seed = s.seed;
         let capture = match &s.traffic.pcap {
@@ -45,7 +53,9 @@ impl Host {
                     true => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
                     false => Wanted::Frames(p.port),
                 };
-                Some(Arc::new(Capture::load(Path::new(&p.file), wanted).map_err(|e| e.to_string())?))
+                let how =
+                    Reading { wanted, lenient: p.lenient, untimed: p.timing != Timing::Original, frames: keep_frames };
+                Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?))
             }
             _ => None,
         };

@@ -2,6 +2,7 @@
 
 use super::measure::table;
 use super::Host;
+use crate::app::AppSpec;
 use crate::config::scenario::{Arrivals as Spec, Protocol};
 use crate::config::traffic::sets_no_size;
 use crate::config::Scenario;
@@ -10,7 +11,12 @@ use crate::device::PeripheralSpec;
 use crate::kernel::{Event, Stream, Time};
 use crate::meter::Values;
 use crate::traffic::generator::{Flows, Generator, Returned, Sizes, CHECKSUM};
+use crate::traffic::mac::Mac;
+use crate::traffic::writer::Frames;
 use serde_json::{json, Value};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 /// The generator that a scenario describes for the tenant that serves packets.
 pub fn generator(s: &Scenario, tenant: usize) -> Generator {
@@ -31,6 +37,46 @@ pub fn generator(s: &Scenario, tenant: usize) -> Generator {
         (Some(l), _) => g.over(l.rate, l.propagation.into(), false, checksum),
         (None, Some(nic)) => g.over(nic.link, nic.propagation.into(), true, checksum),
         (None, None) => g,
+    }
+}
+
+/// A file that gets its name when all of it is written; until then, and after a failure, there is none of that name.
+pub struct Unfinished {
+    name: PathBuf,
+    part: PathBuf,
+    file: File,
+}
+
+impl Unfinished {
+    /// # Errors
+    /// One sentence when no file can be made there.
+    pub fn beside(name: &Path) -> Result<Unfinished, String> {
+        let mut part = name.as_os_str().to_owned();
+        part.push(format!(".part-{}", std::process::id()));
+        let part = PathBuf::from(part);
+        let refuse = |why: String| format!("{} cannot be written: {why}", name.display());
+        if name.is_dir() {
+            return Err(refuse("it is a directory".into()));
+        }
+        let file = File::create(&part).map_err(|e| refuse(e.to_string()))?;
+        Ok(Unfinished { name: name.into(), part, file })
+    }
+
+    /// # Errors
+    /// One sentence with what the system says.
+    pub fn finish(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+        let mut out = BufWriter::new(&self.file);
+        let written = write(&mut out).and_then(|()| out.flush());
+        written
+            .and_then(|()| std::fs::rename(&self.part, &self.name))
+            .map_err(|e| format!("{} cannot be written: {e}", self.name.display()))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Once it has its name, nothing of this one is left.
+        let _ = std::fs::remove_file(&self.part);
     }
 }
 
@@ -103,6 +149,19 @@ impl Host {
         }
     }
 
+    /// What frames look like that come back.
+    pub(super) fn frames(&self) -> Frames {
+        let t = &self.spec.traffic;
+        Frames {
+            host: t.destination_mac.unwrap_or(Mac::HOST),
+            generator: t.source_mac,
+            udp: t.protocol == Protocol::Udp,
+            stamp: t.stamp,
+            capture: self.source.as_ref().and_then(|s| s.capture.clone()),
+            answers: self.spec.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_))),
+        }
+    }
+
     /// What came back in the window.
     pub fn returned(&self) -> &[Returned] {
         self.source.as_ref().map_or(&[], |s| s.generator.returned())
@@ -136,17 +195,17 @@ impl Host {
         }
     }
 
-    /// Round trips of the window: how many took so long, and the share that took no longer.
+    /// Round trips of the window: the share that took no longer, and how many took so long.
     pub(super) fn rtt_table(&self) -> Option<Value> {
         let rtt = &self.source.as_ref()?.generator.rtt;
         let mut seen = 0;
         let row = |x: hdrhistogram::iterators::IterationValue<u64>| {
             seen += x.count_at_value();
             let (us, n) = (x.value_iterated_to() as f64 / 1e3, x.count_at_value());
-            vec![json!(us), json!(n), json!(seen as f64 / rtt.count() as f64)]
+            vec![json!(us), json!(seen as f64 / rtt.count() as f64), json!(n)]
         };
         let rows: Vec<_> = rtt.histogram.iter_recorded().map(row).collect();
-        let columns = [("rtt_us", "us"), ("packets", "packets"), ("fraction", "1")];
+        let columns = [("rtt_us", "us"), ("fraction", "1"), ("packets", "packets")];
         (!rows.is_empty()).then(|| table(&columns, rows))
     }
 

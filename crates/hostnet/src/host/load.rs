@@ -1,15 +1,19 @@
 //! What a run looks for: one rate, saturation, or a peak.
 
+use super::client::Unfinished;
 use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::config::scenario::{Arrivals as Spec, Load, Timing};
-use crate::config::{traffic, Scenario};
+use crate::config::{check, traffic, Scenario};
 use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Stream, Time};
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
+use crate::traffic::generator::Returned;
 use crate::traffic::search::{self, Bracket};
+use crate::traffic::writer::{self, Frames};
 use serde_json::{json, Map};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Told how far a run is, between 0 and 1; an error aborts the run.
@@ -31,6 +35,34 @@ const SLICE: u64 = 4096;
 /// # Errors
 /// One sentence: what cannot be built, a broken conservation law, or what `progress` said.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
+    run_of(spec, None, progress)
+}
+
+/// As `run`, and writes a capture of what came back to the generator in the measured window.
+///
+/// # Errors
+/// As `run`; and when nothing can come back, or the file cannot be written. There is then no file.
+pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Result<Outcome, String> {
+    let what = "a capture of what came back needs";
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) {
+        return Err(format!("{what} run.load = \"fixed\" or \"saturate\": one window, not a search"));
+    }
+    if Host::is_directed(spec) || !spec.tenants.iter().any(check::serves) {
+        return Err(format!("{what} a tenant that serves packets"));
+    }
+    let file = Unfinished::beside(out)?;
+    let mut returned = None;
+    let outcome = run_of(spec, Some(&mut returned), progress)?;
+    if let Some((frames, packets)) = returned {
+        file.finish(|w| writer::write(w, &frames, &packets))?;
+    }
+    Ok(outcome)
+}
+
+/// Packets that came back, and what their frames are.
+type Back = Option<(Frames, Vec<Returned>)>;
+
+fn run_of(spec: &Scenario, back: Option<&mut Back>, progress: Progress) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
     if Host::is_directed(&spec) {
         return Host::new(spec)?.directed();
@@ -44,16 +76,23 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
             measured: Time::ZERO,
         });
     }
-    let mut run = Run { host: Host::new(spec.clone())?, spec: &spec, events: 0, done: 0, progress };
+    let mut host = Host::build(spec.clone(), back.is_some())?;
+    if back.is_some() {
+        host.record_returned();
+    }
+    let mut run = Run { host, spec: &spec, events: 0, done: 0, progress };
     let mut outcome = match spec.run.load {
         Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
         _ => run.fixed()?,
     };
     if let Some(capture) = run.host.source.as_ref().and_then(|s| s.capture.as_ref()) {
-        outcome.tables.insert("capture".into(), capture.counts.table());
+        outcome.tables.insert("capture".into(), capture.table());
     }
     outcome.values.set("sim_events", run.events as f64);
     outcome.values.set("sim_requests", run.done as f64);
+    if let Some(back) = back {
+        *back = Some((run.host.frames(), run.host.returned().to_vec()));
+    }
     Ok(outcome)
 }
 

@@ -13,7 +13,7 @@ mod trace;
 mod uncore;
 mod warm;
 
-pub use load::{run, Progress};
+pub use load::{run, run_and_capture, Progress};
 pub use measure::Outcome;
 
 use crate::app::{App, Content, Work};

@@ -10,4 +10,5 @@ pub mod pcap;
 pub mod records;
 pub mod search;
 pub mod spikes;
+pub mod writer;
 pub mod zipf;

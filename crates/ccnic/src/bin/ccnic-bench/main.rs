@@ -1,6 +1,7 @@
 //! Measurements of the CC-NIC data plane on this machine, as tidy CSV on standard output:
 //! one row per repetition, medians per series on standard error.
 
+mod bound;
 mod idle;
 mod probe;
 mod run;
@@ -77,6 +78,9 @@ enum What {
         #[arg(long, default_value_t = 256)]
         window: u32,
     },
+    /// What bounds the rate at 64 B: bare line transfers, the interface's work on one CPU, and
+    /// both together.
+    Bound,
     /// CPU time of an idle NIC and round trips after a pause, with and without event mode.
     Idle,
     /// A hostile peer, for tests: random stores over the whole region.
@@ -123,6 +127,7 @@ fn measure(cli: &Cli) -> Result<(), Error> {
         What::Loaded => loaded(c),
         What::Probe => probes(c),
         What::Soak { packets, scribbler, window } => soak(c, *packets, *scribbler, *window),
+        What::Bound => bounds(c),
         What::Idle => idle::measure((c.host_cpu, c.nic_cpu), c.reps, c.ms),
         What::Scribble { socket, nic: true, seconds } => scribble::nic(socket, *seconds),
         What::Scribble { socket, nic: false, seconds } => scribble::host(socket, *seconds),
@@ -355,6 +360,27 @@ fn probes(c: &Common) -> Result<(), Error> {
                 println!("stream,{variant},{chunk},{rep},{gbps:.2},Gb/s");
             }
         }
+    }
+    Ok(())
+}
+
+fn bounds(c: &Common) -> Result<(), Error> {
+    println!("experiment,variant,size_bytes,rep,value,unit");
+    let (cpus, time) = ((c.host_cpu, c.nic_cpu), Duration::from_millis(c.ms));
+    let row = |variant, rep, value: f64, unit| println!("bound,{variant},64,{rep},{value:.2},{unit}");
+    for rep in 0..c.reps.max(1) {
+        row("pingpong", rep, probe::ping_pong(cpus, true, PING_PONGS)?, "ns");
+        row("transfer", rep, probe::transfer(cpus, 2048, 64)?, "ns");
+        row("transfers_alone", rep, bound::transfers(cpus, c.huge, time)?, "Mpps");
+        let (host, nic) = bound::work(c.host_cpu, c.huge, time)?;
+        row("host_work_alone", rep, host, "ns");
+        row("nic_work_alone", rep, nic, "ns");
+        let p = run::run(&spec(c, Config::default(), 64, 256))?;
+        row("ccnic", rep, p.mpps, "Mpps");
+        row("lines_published", rep, p.units_per_packet, "per packet");
+        let one = run::run(&spec(c, Config::default(), 64, 1))?;
+        row("round_trip_min", rep, one.lat_min_ns, "ns");
+        row("round_trip_p50", rep, one.lat_p50_ns, "ns");
     }
     Ok(())
 }
