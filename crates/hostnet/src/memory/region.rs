@@ -40,6 +40,8 @@ pub struct Region {
     pub kind: Kind,
     pub sharing: Sharing,
     pub tenant: u8,
+    /// Software may drop what caches hold of it without writing it back (IDIO, section V-D).
+    pub invalidatable: bool,
 }
 
 impl Region {
@@ -70,8 +72,13 @@ impl AddressMap {
         let base = (self.granules.len() as u64) << GRANULE_BITS;
         let granules = lines.div_ceil(1 << GRANULE_BITS).max(1);
         self.granules.extend(std::iter::repeat_n(id, granules as usize));
-        self.regions.push(Region { base, lines, kind, sharing, tenant });
+        self.regions.push(Region { base, lines, kind, sharing, tenant, invalidatable: false });
         id
+    }
+    /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
+    pub fn make_invalidatable(&mut self, line: u64) {
+        let id = self.granules[(line >> GRANULE_BITS) as usize];
+        self.regions[usize::from(id)].invalidatable = true;
     }
     #[inline]
     pub fn of(&self, line: u64) -> &Region {
