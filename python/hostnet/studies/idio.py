@@ -168,7 +168,8 @@ NEVER = {"burst_threshold": "100 Tbps", "sticky": True}
 def mech(quick: bool) -> list[Point]:
     """What becomes of header and payload by class and status, and an invalidation where every cache has room."""
     def point(status: str, drop: bool) -> Point:
-        p = l2fwd(quick, "static" if status == "mlc" else "idio", 25, drop=drop)
+        system = "static" if status == "mlc" else "idio"
+        p = l2fwd(quick, system, 25, drop=True) if drop else touchdrop(quick, system, 25)
         changes = dict(p.changes)
         if status == "llc":
             changes["placement.idio"] = {**changes.get("placement.idio", {}), **NEVER}
