@@ -119,6 +119,7 @@ fn hierarchy() -> HierarchySpec {
             replacement: Replacement::Lru,
             role: LlcRole::Inclusive,
             read_hit: ReadHit::Retain,
+            device_read: Default::default(),
             clean_victim: CleanVictim::Drop,
             write_buffer: 512,
             nic_credits: 0,

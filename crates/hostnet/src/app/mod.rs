@@ -400,6 +400,10 @@ apps! {
     mod tcp_receive => TcpReceive(tcp_receive::TcpReceive),
     /// Reads every packet and drops it.
     mod touchdrop => Touchdrop(touchdrop::Touchdrop),
+    /// Layer-2 forwarder: edits the header and sends the packet in place, or drops it.
+    mod l2fwd => L2fwd(l2fwd::L2fwd),
+    /// Random reads and writes of a private buffer; its measure is the cycles of an instruction.
+    mod llc_antagonist => LlcAntagonist(llc_antagonist::LlcAntagonist),
     /// Forwards packets unread, or drops them (DPDK's testpmd).
     mod testpmd => Testpmd(testpmd::Testpmd),
     /// Reads every byte of a packet and forwards it.

@@ -4,7 +4,7 @@ use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, StackSpec, Tenan
 use crate::app::{AppSpec, Work};
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
-use crate::memory::{Agent, Inbound};
+use crate::memory::{tag, Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
 
@@ -104,6 +104,9 @@ fn platform(s: &Scenario) -> Check {
     if let Some(t) = &p.core.stlb {
         t.check().map_err(|e| format!("platform.core.{e}"))?;
     }
+    if let Some(n) = p.core.l2_mshrs {
+        need((1..=100).contains(&n), || format!("platform.core.l2_mshrs = {n} is not within 1 to 100"))?;
+    }
     if let Some(f) = &p.core.prefetch {
         f.check().map_err(|e| format!("platform.core.prefetch.{e}"))?;
     }
@@ -121,6 +124,15 @@ fn platform(s: &Scenario) -> Check {
 fn placement(s: &Scenario) -> Check {
     let llc = s.platform.caches.llc.ways;
     Policy::check(&s.placement, llc)?;
+    if s.placement.policy != Policy::Idio {
+        for (key, given) in [("mode", s.placement.mode.is_some()), ("idio", s.placement.idio.is_some())] {
+            need(!given, || format!("placement.{key} needs placement.policy = \"idio\""))?;
+        }
+    }
+    need(s.placement.policy != Policy::Idio || s.platform.core.count as usize <= tag::CORES, || {
+        let (cores, most) = (s.platform.core.count, tag::CORES);
+        format!("placement.policy = \"idio\" has codes for {most} cores; platform.core.count is {cores}")
+    })?;
     let mut policy = Placement::new(&s.placement);
     for (agent, device) in
         [(Agent::Nic, DeviceKind::Nic), (Agent::Io, DeviceKind::Nic), (Agent::Io, DeviceKind::Storage)]
@@ -143,7 +155,7 @@ fn placement(s: &Scenario) -> Check {
 
 /// Whether the LLC has the ways that a placement policy names.
 fn within(inbound: Inbound, llc: u32) -> Check {
-    let Inbound::Llc { ways } = inbound else { return Ok(()) };
+    let (Inbound::Llc { ways } | Inbound::Hint { ways, .. }) = inbound else { return Ok(()) };
     need(ways & !ddio::low_ways(llc) == 0, || {
         let last = u32::BITS - 1 - ways.leading_zeros();
         format!("placement.policy names way {last} of the LLC, whose {llc} ways count from 0")
@@ -179,6 +191,13 @@ fn tenants(s: &Scenario) -> Check {
         positive(&format!("tenant[{i}].cores"), t.cores.into())?;
         cores += u64::from(t.cores);
         ways(t, s.platform.caches.llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
+        if let Some(size) = t.l2_size {
+            let mut h = s.platform.caches.clone();
+            h.l2.size = size;
+            positive(&format!("tenant[{i}].l2_size"), size.0)?;
+            h.check().map_err(|e| format!("tenant[{i}].l2_size makes {e}"))?;
+        }
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }
     let storage = s.storage_cores();
@@ -352,6 +371,9 @@ fn traffic(s: &Scenario) -> Check {
         need(sp.min <= sp.max, || format!("traffic.spikes.min = \"{}\" is above max = \"{}\"", sp.min, sp.max))?;
     }
     positive("run.requests", s.run.requests)?;
+    if let Some(t) = s.run.timeline {
+        need(t.0 >= 10_000, || format!("run.timeline = \"{t}\" is below 10 ns"))?;
+    }
     if let Some(t) = s.run.trace {
         need(t.0 >= 10_000, || format!("run.trace = \"{t}\" is below 10 ns"))?;
     }

@@ -1,7 +1,7 @@
 //! What a user writes. Field docs become the JSON schema, the command-line help and the Python stubs.
 
 pub use super::traffic::{
-    Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Timing, TrafficSpec, WireSpec,
+    Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
 };
 use crate::app::AppSpec;
 use crate::core::CoreSpec;
@@ -113,6 +113,12 @@ pub struct TenantSpec {
     /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
+    /// Size of each of its cores' L2 instead of the platform's, of as many ways.
+    #[serde(default)]
+    pub l2_size: Option<Size>,
+    /// Differentiated services code point of its packets, 0 to 63.
+    #[serde(default)]
+    pub dscp: u8,
     /// Who hands packets to the application; absent, the stack that its kind of application has by default: queue pairs on
     /// the NIC on the chip, or the kernel for `tcp_receive`.
     #[serde(default)]
@@ -182,6 +188,9 @@ pub struct RunSpec {
     /// Interval of a trace over time of the I/O controller's buffers and of pauses; no trace when absent.
     #[serde(default)]
     pub trace: Option<Span>,
+    /// Bins of the table `timeline`: what moved in each, and where received lines are; a few samples when absent.
+    #[serde(default)]
+    pub timeline: Option<Span>,
     /// Relative width at which a search stops.
     #[serde(default = "tolerance")]
     pub search_tolerance: f64,

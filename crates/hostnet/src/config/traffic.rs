@@ -44,6 +44,17 @@ pub enum Arrivals {
     None,
 }
 
+/// Which core of the tenant a packet goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// Any, at random.
+    #[default]
+    Random,
+    /// One after the other.
+    Turns,
+}
+
 /// Schedule of a replayed capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -200,6 +211,9 @@ pub struct TrafficSpec {
     /// From the start of a burst to that of the next, instead of `rate`.
     #[serde(default)]
     pub burst_period: Option<Span>,
+    /// Which core of the tenant a packet goes to that belongs to no flow.
+    #[serde(default)]
+    pub spread: Spread,
     /// Standard deviation of gaps over their mean (`uniform`: up to 0.577, which is also its default; `log_normal`,
     /// `pareto`: 1 when absent).
     #[serde(default)]
@@ -254,6 +268,7 @@ impl Default for TrafficSpec {
             burst: 0,
             burst_gap: None,
             burst_period: None,
+            spread: Spread::Random,
             cv: None,
             outstanding: 0,
             timeout: timeout(),
@@ -384,6 +399,9 @@ fn one_process(t: &TrafficSpec) -> Check {
 
 fn flows(t: &TrafficSpec) -> Check {
     let Some(n) = t.flows else { return Ok(()) };
+    need(t.spread == Spread::Random, || {
+        format!("traffic.spread = \"turns\" beside traffic.flows = {n}: the hash of a flow says where it goes")
+    })?;
     need((1..=MOST_FLOWS).contains(&n), || format!("traffic.flows = {n} is not within 1 to {MOST_FLOWS}"))?;
     need(n == 1 || t.protocol == Protocol::Udp, || {
         format!("traffic.flows = {n} needs traffic.protocol = \"udp\": RSS sees one flow in plain Ethernet")

@@ -89,7 +89,8 @@ impl Piece {
 /// A transaction-layer packet on its way up.
 #[derive(Clone, Copy, Debug)]
 enum Tlp {
-    Write(Piece, u32),
+    /// Lines, and what the reserved bits of the first dword say about them.
+    Write(Piece, u32, u32),
     Read { job: u32 },
 }
 
@@ -260,7 +261,7 @@ impl Iio {
                     }
                 }
                 let piece = port.device.take(way, n, now);
-                port.on_wire = Some(Tlp::Write(piece, n));
+                port.on_wire = Some(Tlp::Write(piece, n, piece.tag.encode()));
                 port.up.send(port.framing.write(piece.bytes(n)), now)
             }
             Direction::P2mRead => {
@@ -301,7 +302,8 @@ impl Iio {
     pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, p: usize, now: Time) {
         let device = self.ports[p].device.kind();
         match self.ports[p].on_wire.take() {
-            Some(Tlp::Write(piece, lines)) => {
+            Some(Tlp::Write(piece, lines, reserved)) => {
+                let piece = Piece { tag: Tag::decode(reserved), ..piece };
                 let who = (p as u32) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
                 self.controllers[c].writes.extend(piece.lines(lines, who, device));
@@ -587,7 +589,7 @@ impl Iio {
         let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
         let entries: u32 = self.controllers.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
         let on_wire = sum(|p| match p.on_wire {
-            Some(Tlp::Write(_, lines)) => lines,
+            Some(Tlp::Write(_, lines, _)) => lines,
             _ => 0,
         });
         let waiting = self.jobs.iter().filter(|j| j.entries > 0).count();

@@ -10,13 +10,15 @@ use crate::app::{App, AppSpec, Site};
 use crate::config::check;
 use crate::config::scenario::{PollModeSite, StackSpec, Timing};
 use crate::config::Scenario;
+use crate::core::hints::Hints;
 use crate::core::Cpu;
 use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
-use crate::device::nic::{FrameMemory, Layout, Nic, RingMemory, COMPLETIONS};
+use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, COMPLETIONS};
 use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
@@ -72,6 +74,9 @@ impl Host {
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
+        nic.reclaims = s.placement.spent().follows_transmission();
+        let hints = s.placement.hints();
+        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len() as u16).collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let serving = s.tenants.iter().position(check::serves);
@@ -84,6 +89,9 @@ impl Host {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
                     let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t as u8);
                     let base = map.get(r).base;
+                    if kind == Kind::Rx && s.placement.spent().follows_transmission() {
+                        map.make_invalidatable(base);
+                    }
                     match kind {
                         Kind::Rx => nic.attach_receive(c as usize, base, n, buffer_lines),
                         _ => nic.attach_transmit(c as usize, base, n, buffer_lines),
@@ -128,6 +136,13 @@ impl Host {
         let rings = driven.iter().map(|d| d.0).collect();
         let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
+        if let (Some(i), Some(t)) = (&hints, s.poll_mode().map(|p| p.tenant).or(network::parts(s).map(|p| p.0))) {
+            let nics = devices.iter_mut().filter_map(|d| match &mut d.0 {
+                Endpoint::Ethernet(nic) => Some(nic),
+                _ => None,
+            });
+            nics.for_each(|nic| nic.marker = Some(Box::new(Marker::new(i, groups[t].clone()))));
+        }
         let mut drivers = drivers(s, &driven, &mut devices).into_iter();
         let (storage, block) = block_layer(s, first, kernel, &mut map);
         let mut masks = s
@@ -158,6 +173,8 @@ impl Host {
             at: if poll_mode.is_some() { NicAt::Port } else { NicAt::Chip },
             cores: groups[t].clone(),
             tenant: t,
+            dscp: s.tenants[t].dscp,
+            spread: s.traffic.spread,
             depth: 0,
             capture: capture.clone(),
             next: 0,
@@ -178,7 +195,15 @@ impl Host {
             Seat { tenant: *tenant, local: *local, rest: Rest::Asleep, rng, thread }
         });
         let seats = seats.collect();
-        let cpus = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
+        let mut cpus: Vec<Cpu> = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
+        if let Some(i) = &hints {
+            cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow)));
+        }
+        for (c, (tenant, _)) in cores.iter().enumerate() {
+            if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {
+                mem.resize_l2(c, &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
+            }
+        }
         let mut host = Host {
             machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
             book_keepers: Host::book_keepers(&storage, ports),
@@ -195,6 +220,7 @@ impl Host {
             stopped: false,
             window: Window::new(),
             trace: super::trace::Trace::new(s.run.trace.map(Into::into)),
+            timeline: super::timeline::Timeline::new(s.run.timeline.map(Into::into)),
             spec: spec.clone(),
         };
         host.ignite();
@@ -230,6 +256,9 @@ fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec
         };
         let receive_notes = add(pmd::note_lines(rings.receive), Kind::App);
         let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App);
+        if s.placement.spent().follows_transmission() {
+            map.make_invalidatable(pool.buffers);
+        }
         (ring, DriverMemory { pool, receive_notes, transmit_notes })
     };
     groups[tenant].iter().map(&mut piece).collect()
@@ -244,7 +273,7 @@ fn drivers(s: &Scenario, memory: &[(RingMemory, DriverMemory)], devices: &mut [(
     });
     let nic = nic.expect("a poll-mode driver has a NIC");
     let driver = |(queue, (_, memory)): (usize, &(RingMemory, DriverMemory))| {
-        Thread::PollMode(Box::new(PollMode::new(site.costs.clone(), &site.rings, queue, *memory, nic)))
+        Thread::PollMode(Box::new(PollMode::new(site.costs.clone(), &site.rings, queue, *memory, nic, s.placement.spent())))
     };
     memory.iter().enumerate().map(driver).collect()
 }

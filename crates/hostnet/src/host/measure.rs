@@ -98,6 +98,7 @@ impl Host {
         for c in &mut self.cores {
             c.thread.restart_meters(self.machine.now);
         }
+        self.restart_timeline();
     }
 
     /// Adds a point to the timeline and to the occupancy averages.
@@ -222,6 +223,7 @@ impl Host {
         let mean = |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64;
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
+        self.placed(&mut v, us);
         self.client_metrics(&mut v, us);
         self.uncore(&mut v);
         self.network_metrics(&mut v);
@@ -249,7 +251,10 @@ impl Host {
         out.insert("request_latency_cdf".into(), table(&[("latency_us", "us"), ("fraction", "1")], lat));
         let columns = [("t_us", "us"), ("throughput_mrps", "Mrps"), ("mem_bw_gbs", "GB/s"), ("rx_lines", "lines")];
         let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
-        out.insert("timeline".into(), table(&columns, rows.collect()));
+        let timeline = self.timeline_table().unwrap_or_else(|| table(&columns, rows.collect()));
+        out.insert("timeline".into(), timeline);
+        out.insert("cores".into(), self.core_table());
+        out.insert("places".into(), self.place_table());
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         out.insert("drops".into(), self.drop_table());
@@ -358,7 +363,7 @@ pub fn statics(s: &Scenario) -> Values {
     v.set("rx_footprint_per_llc", footprint as f64 / llc.size.0 as f64);
     v.set("total_rx_entries", entries.into());
     v.set("llc_mib", mib(llc.size.0));
-    if s.placement.policy == Policy::Ddio {
+    if matches!(s.placement.policy, Policy::Ddio | Policy::Idio) {
         v.set("ddio_capacity_mib", mib(ddio::capacity(llc.size.0, s.placement.ways, llc.ways)));
     }
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;

@@ -7,8 +7,10 @@ mod directed;
 mod load;
 mod measure;
 mod network;
+mod placed;
 mod predict;
 mod storage;
+mod timeline;
 mod trace;
 mod uncore;
 mod warm;
@@ -17,6 +19,7 @@ pub use load::{run, run_and_capture, Progress};
 pub use measure::Outcome;
 
 use crate::app::{App, Content, Work};
+use crate::config::scenario::Spread;
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
@@ -25,7 +28,7 @@ use crate::flow::Domain;
 use crate::kernel::{Event, NicAt, Side, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::placement::Counters;
-use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
+use crate::stack::{qp, Awaited, Bursts, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
@@ -67,6 +70,9 @@ struct Source {
     /// Cores that packets go to.
     cores: Vec<u16>,
     tenant: usize,
+    /// Differentiated services code point of the packets.
+    dscp: u8,
+    spread: Spread,
     /// Waiting packets that the generator maintains per core; 0 for open loop.
     depth: u32,
     capture: Option<Arc<Capture>>,
@@ -95,6 +101,7 @@ pub struct Host {
     stopped: bool,
     window: Window,
     trace: trace::Trace,
+    timeline: timeline::Timeline,
 }
 
 impl Host {
@@ -122,6 +129,7 @@ impl Host {
         let was_open = s.arrivals.is_some();
         s.arrivals = arrivals;
         s.base = now;
+        self.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| Bursts::new(now, p));
         s.depth = depth;
         if depth > 0 {
             for i in 0..s.cores.len() {
@@ -170,6 +178,7 @@ impl Host {
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
+                    None if s.spread == Spread::Turns => n as usize % s.cores.len(),
                     None => s.generator.pick(&mut s.rng, s.cores.len()),
                 };
                 let content = app.content(i, &mut s.rng);
@@ -186,7 +195,8 @@ impl Host {
     fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
         let (core, content) = self.draw(core)?;
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
-        Some(packet(self.queue(core), at, &content))
+        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
+        Some(Packet { dscp, ..packet(self.queue(core), at, &content) })
     }
 
     /// A packet arrives now. False when it is dropped.
@@ -277,6 +287,7 @@ impl Host {
             Event::Back | Event::Overdue => self.on_client(e),
             Event::Epoch => self.epoch(),
             Event::Sample => self.on_sample(),
+            Event::Bin => self.on_bin(),
             Event::Background => self.on_background(),
             e => self.on_network(e),
         }
@@ -396,7 +407,10 @@ impl Host {
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
         qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
         self.machine.nic.end_use(id);
-        if p.zero_copy {
+        if p.zero_copy && self.machine.nic.reclaims {
+            self.machine.nic.leave_to_software(id);
+            self.notify(queue, Notice::Queue);
+        } else if p.zero_copy {
             self.machine.cal.push(released, Event::Freed(NicAt::Chip, id));
         } else {
             self.notify(queue, Notice::Queue); // it may have waited for a transmit buffer

@@ -240,11 +240,12 @@ impl Host {
         if let Some(burst) = self.spec.poll_mode().map(|p| p.costs.burst) {
             return self.serve_burst_at_once(core, content, burst);
         }
+        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
         let (rx, tx) = nic.cycle(core.into());
         let packet = packet(core.into(), NicAt::Chip, &content);
-        let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, ..packet });
-        self.machine.receive_at_once(rx, content.lines);
+        let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
+        self.machine.receive_at_once(packet);
         let spikes = self.spikes.take(); // they take nothing but time
         self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx }, Time::ZERO);
         self.step_at_once(core.into());
@@ -255,11 +256,12 @@ impl Host {
 
     /// A burst of packets comes to a core with a poll-mode driver.
     fn serve_burst_at_once(&mut self, core: u16, first: Content, burst: u32) -> u64 {
+        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let (spikes, queue) = (self.spikes.take(), self.queue(core));
         let mut content = Some(first);
         for _ in 0..burst {
             let Some(c) = content.take() else { break };
-            let packet = packet(queue, NicAt::Port, &c);
+            let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
             let Some(packet) = self.machine.ring_receive_at_once(queue, packet) else { break };
             self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx: 0 }, Time::ZERO);
             content = self.draw(Some(core)).map(|d| d.1);

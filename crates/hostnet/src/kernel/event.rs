@@ -64,6 +64,8 @@ pub enum Event {
     Sweep { high: u16, low: u32, count: u32, op: u8 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(u16),
+    /// A device has written a line for this core, whose L2 is to fetch it: see [`Event::hint`].
+    Hint { core: u16, high: u16, low: u32 },
     /// What one way of a port waited for is there: its device is asked again.
     Turn { port: u16, way: u8 },
     /// A device's read request has all its data.
@@ -82,8 +84,10 @@ pub enum Event {
     Timer(u32),
     /// A policy's control loop.
     Epoch,
-    /// A sample of the timeline.
+    /// A sample of the trace.
     Sample,
+    /// A bin of the timeline ends.
+    Bin,
     /// The system behind everything that is simulated reads a line.
     Background,
 }
@@ -95,6 +99,13 @@ impl Event {
     pub fn sweep(line: u64, count: u32, op: u8) -> Event {
         debug_assert!(line >> 48 == 0);
         Event::Sweep { high: (line >> 32) as u16, low: line as u32, count, op }
+    }
+
+    /// A hint for `line`, in two parts as in a sweep.
+    #[inline]
+    pub fn hint(core: u16, line: u64) -> Event {
+        debug_assert!(line >> 48 == 0);
+        Event::Hint { core, high: (line >> 32) as u16, low: line as u32 }
     }
 }
 

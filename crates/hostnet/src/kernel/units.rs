@@ -95,6 +95,11 @@ quantity!(
     [("pps", 1), ("kpps", 1_000), ("Mpps", 1_000_000), ("rps", 1), ("krps", 1_000), ("Mrps", 1_000_000)]
 );
 quantity!(
+    /// Events per second.
+    Pace, "a pace", "50 Mps",
+    [("ps", 1), ("kps", 1_000), ("Mps", 1_000_000), ("Gps", 1_000_000_000)]
+);
+quantity!(
     /// Bits per second.
     Bandwidth, "a bandwidth", "100 Gbps",
     [("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)]

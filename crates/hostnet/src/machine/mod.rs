@@ -83,6 +83,8 @@ impl Machine {
             sweep_tx: SweepTx::None,
             iat: None,
             resq: false,
+            mode: None,
+            idio: None,
         };
         let placement = Placement::new(&placement);
         Machine { bare: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }
@@ -128,6 +130,10 @@ impl Machine {
                 if let Some(iio) = &mut self.iio {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
                 }
+            }
+            Event::Hint { core, high, low } => {
+                let line = u64::from(high) << 32 | u64::from(low);
+                self.cpus[usize::from(core)].on_hint(&mut self.mem, &mut self.cal, line, now);
             }
             Event::Turn { port, way } => {
                 if let Some(iio) = &mut self.iio {
@@ -185,6 +191,7 @@ impl Machine {
             | Event::Timer(_)
             | Event::Epoch
             | Event::Sample
+            | Event::Bin
             | Event::Background => return Some(Signal::Outside(e)),
         }
         None
@@ -280,13 +287,18 @@ impl Machine {
     pub fn retired(&mut self, core: usize) -> Option<Retired> {
         let r = self.cpus[core].retired(&mut self.cal, self.now)?;
         if let Retired::Maintain { line, lines, op } = r {
-            if Sweep::from_u8(op) == Sweep::Sweep {
-                self.mem.stats.clsweeps += u64::from(lines);
+            let what = Sweep::from_u8(op);
+            self.mem.stats.clsweeps += if what == Sweep::Sweep { lines.into() } else { 0 };
+            if what.drops_data() {
                 // A sweep that finds the next instance in place of this one is a race.
                 self.mem.consumed(line, lines.into());
             }
-            let home = self.at_home();
-            self.cal.push(home, Event::sweep(line, lines, op));
+            if what == Sweep::InvalidateOwn {
+                self.mem.invalidate_own(core, line, lines.into());
+            } else {
+                let home = self.at_home();
+                self.cal.push(home, Event::sweep(line, lines, op));
+            }
         }
         Some(r)
     }

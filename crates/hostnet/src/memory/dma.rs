@@ -2,9 +2,12 @@
 
 use super::home::FIRST;
 use super::paths::{Marks, Path};
+use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::request::{Agent, Inbound, Op, Outbound};
 use super::shadow::At;
+use super::spec::DeviceRead;
+use super::stats::Place;
 use super::{rx, Memory, Txn, NOBODY};
 use crate::kernel::{Event, Events, Time};
 
@@ -71,41 +74,73 @@ impl Memory {
         if let Some(s) = &mut self.shadow {
             s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc });
         }
-        let dropped = self.take_away(cal, line, now);
-        self.stats.ledger.overwritten += dropped;
-        let counts = &mut self.stats.dma[agent as usize];
-        counts.writes += 1;
-        match to {
-            Inbound::Apart => true,
+        let taken = self.take_away(cal, line, now);
+        self.stats.ledger.overwritten += taken.dirty;
+        if taken.held {
+            if let Sharing::Core(c) = self.sharing(line) {
+                self.stats.cores[usize::from(c)].mlc_invalidations += 1;
+            }
+        }
+        self.stats.dma[agent as usize].writes += 1;
+        let (way, placed) = match to {
+            Inbound::Apart => return true,
             Inbound::Dram => {
-                counts.write_misses += 1;
-                let dropped = self.drop_llc(line);
+                let slot = self.llc.find(line);
+                let dropped = slot.map_or(0, |s| u64::from(self.llc.remove(s)));
                 self.stats.ledger.overwritten += dropped;
                 self.stats.ledger.bypassed += 1;
                 self.write_dram_for(cal, line, class, waiter, now);
-                false
+                self.stats.dma[agent as usize].write_misses += 1;
+                (slot.map(|s| s.way()), false)
             }
-            Inbound::Llc { ways } => {
+            Inbound::Llc { ways } | Inbound::Hint { ways, .. } => {
+                self.device_ways = ways;
                 self.evicts_for = (waiter != NOBODY).then_some(waiter);
-                let hit = self.ddio_write(cal, line, ways, now);
-                self.stats.dma[agent as usize].write_misses += u64::from(!hit);
-                waiter == NOBODY || self.evicts_for.take().is_some()
+                let way = self.ddio_write(cal, line, ways, now);
+                self.stats.dma[agent as usize].write_misses += u64::from(way.is_none());
+                if let Inbound::Hint { core, .. } = to {
+                    self.tell_core(cal, core, line, now);
+                }
+                (way, waiter == NOBODY || self.evicts_for.take().is_some())
             }
+        };
+        let was = self.located(taken.held, way);
+        self.stats.dma[agent as usize].wrote_at[was as usize] += 1;
+        placed
+    }
+
+    /// Where a line was that private caches held or not, and the LLC in `way`.
+    #[inline]
+    fn located(&self, private: bool, way: Option<u32>) -> Place {
+        match way {
+            None if private => Place::Mlc,
+            None => Place::Dram,
+            Some(_) if private => Place::Both,
+            Some(w) if self.device_ways >> w & 1 == 1 => Place::Ddio,
+            Some(_) => Place::Llc,
         }
     }
 
-    /// A device's whole line enters the LLC, in place or else into one of `ways`; true when it was there.
-    fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> bool {
+    /// A hint leaves for `core`'s L2.
+    fn tell_core(&mut self, cal: &mut Events, core: u8, line: u64, now: Time) {
+        if self.functional {
+            return self.fetch_at_once(cal, core.into(), line);
+        }
+        cal.push(now + self.lat.noc, Event::hint(core.into(), line));
+    }
+
+    /// A device's whole line enters the LLC, in place or else into one of `ways`; the way that it had there.
+    fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
         let home = self.llc.home(line);
         let Some(s) = self.llc.find_at(home) else {
             self.llc_insert(cal, home, true, ways, now);
-            return false;
+            return None;
         };
         self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
         self.llc.set_dirty(s, true);
         self.llc.touch(s);
-        true
+        Some(s.way())
     }
 
     /// A device reads. Lines found on the chip are answered together; each that DRAM delivers by itself.
@@ -157,11 +192,35 @@ impl Memory {
         if let Some(s) = slot {
             self.llc.touch(s);
         }
+        let was = self.located(near, slot.map(|s| s.way()));
+        self.stats.dma[t.agent as usize].read_at[was as usize] += 1;
+        if near && self.habits.device_read == DeviceRead::Demote {
+            self.demote_for_device(cal, line, slot.is_some(), now);
+        }
         if !near && slot.is_none() {
             self.stats.dma[t.agent as usize].read_misses += 1;
             return Source::Dram;
         }
         Source::Chip { snoop: if near { self.lat.noc + self.lat.l2 } else { Time::ZERO } }
+    }
+
+    /// A private copy that is dirty, or the only one, goes down to the LLC.
+    fn demote_for_device(&mut self, cal: &mut Events, line: u64, in_llc: bool, now: Time) {
+        let holders = match self.sharing(line) {
+            Sharing::Device => 0,
+            Sharing::Core(c) => 1u64 << c,
+            Sharing::Shared => self.shared.holders(line),
+        };
+        let of = |m: &Memory, c: usize| if holders >> c & 1 == 1 { m.private_copy(c, line) } else { Held::Nowhere };
+        let dirty = (0..self.l2.len()).any(|c| of(self, c) == Held::Dirty);
+        if !dirty && in_llc {
+            return;
+        }
+        for c in 0..self.l2.len() {
+            if of(self, c) != Held::Nowhere {
+                self.demote(cal, c, line, now);
+            }
+        }
     }
 
     /// Whether a private cache has `line`, or is about to.

@@ -19,11 +19,13 @@ mod rx;
 pub mod shadow;
 pub mod spec;
 pub mod stats;
+pub mod tag;
 mod ways;
 
 pub use home::Sweep;
 pub use private::Probe;
-pub use request::{Agent, Inbound, Op, Outbound, Tag, Txn};
+pub use request::{Agent, Inbound, Op, Outbound, Txn};
+pub use tag::Tag;
 
 use crate::flow::Domain;
 use crate::kernel::{Clock, Event, Events, Time};
@@ -119,6 +121,8 @@ pub struct Memory {
     /// The device's transaction that the next eviction makes room for.
     evicts_for: Option<u32>,
     lives: rx::Lives,
+    /// Ways of the LLC that the last device's write might have allocated into.
+    device_ways: u32,
     /// The holders of lines in shared regions.
     shared: private::SharedFilter,
     /// Requests of cores for lines that others use, too.
@@ -159,7 +163,7 @@ impl Memory {
         let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         let uncore = Clock::from_hz(h.uncore_clock.0);
         Ok(Memory {
-            stats: MemStats::new(tenant_ways.len()),
+            stats: MemStats::new(tenant_ways.len(), cores as usize),
             lat: Latencies {
                 l1: clock.span(h.l1d.latency_cycles.into()),
                 l2: clock.span(h.l2.latency_cycles.into()),
@@ -180,7 +184,7 @@ impl Memory {
             l2: vec![l2; cores as usize],
             llc,
             l2_inclusive: h.l2_inclusive,
-            habits: Habits { role: h.llc.role, read_hit: h.llc.read_hit },
+            habits: Habits { role: h.llc.role, read_hit: h.llc.read_hit, device_read: h.llc.device_read },
             clean_victim: h.llc.clean_victim,
             tenant_ways,
             ideal_network: false,
@@ -198,11 +202,44 @@ impl Memory {
             nic_credits: h.llc.nic_credits,
             cha_writes: Domain::new(h.llc.write_buffer),
             lives: rx::Lives::new(rx_base, rx_end),
+            device_ways: 0,
             map,
             lines: lines::Lines::default(),
             watched: Vec::new(),
             shadow: None,
         })
+    }
+
+    /// Gives `core` an L2 of its own shape, which must be empty yet.
+    ///
+    /// # Errors
+    /// One clause that names the shape that does not work.
+    pub fn resize_l2(&mut self, core: usize, c: &CacheSpec) -> Result<(), String> {
+        debug_assert_eq!(self.l2[core].held(), 0);
+        self.l2[core] = build(c, "tenant.l2_size")?;
+        Ok(())
+    }
+
+    /// Lines of receive buffers: in L2s, in the LLC's ways for devices, in its other ways; of all these, those that hold a
+    /// packet nobody has read, and those of packets that were read.
+    pub fn received_lines(&self) -> [u64; 5] {
+        let mut n = [0; 5];
+        let lines = self.lives.range();
+        if lines.is_empty() {
+            return n;
+        }
+        let in_l2 = self.l2.iter().flat_map(|a| a.iter_within(lines.clone()).map(|l| (l.0, 0)));
+        let place = |way: u32| if self.device_ways >> way & 1 == 1 { 1 } else { 2 };
+        let in_llc = self.llc.iter_within(lines.clone()).map(|l| (l.0, place(l.1)));
+        for (line, place) in in_l2.chain(in_llc).filter(|l| self.map.of(l.0).kind == Kind::Rx) {
+            n[place] += 1;
+            match self.lives.of(line) {
+                rx::UNCONSUMED => n[3] += 1,
+                rx::CONSUMED => n[4] += 1,
+                _ => {}
+            }
+        }
+        n
     }
 
     /// Lines that the LLC and the private caches hold.

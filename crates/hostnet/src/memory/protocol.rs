@@ -3,7 +3,7 @@
 //! Private caches are those of cores other than the one that asks (for devices and maintenance: of all cores). The
 //! home agent acts on the core's rows; `tests/protocol.rs` holds every row against what the memory system does.
 
-use super::spec::{LlcRole, ReadHit};
+use super::spec::{DeviceRead, LlcRole, ReadHit};
 
 /// The best copy that some caches have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +96,7 @@ pub struct Transition {
 pub struct Habits {
     pub role: LlcRole,
     pub read_hit: ReadHit,
+    pub device_read: DeviceRead,
 }
 
 /// The table. `private` is the best copy of other cores (of all cores, for devices and maintenance).
@@ -127,6 +128,12 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         (Request::Stream | Request::DmaWriteDram, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, Dram::Written),
         (Request::DmaWriteLlc, _, _) => row(Private::Drop, Data::Nobody, Llc::FillDirty, calm),
 
+        (Request::DmaRead, Dirty, _) if h.device_read == DeviceRead::Demote => {
+            row(Private::Drop, Data::Private, Llc::FillDirty, calm)
+        }
+        (Request::DmaRead, Clean, Nowhere) if h.device_read == DeviceRead::Demote => {
+            row(Private::Drop, Data::Private, Llc::FillClean, calm)
+        }
         (Request::DmaRead, Clean | Dirty, _) => row(Private::Stay, Data::Private, Llc::Stay, calm),
         (Request::DmaRead, Nowhere, Clean | Dirty) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
         (Request::DmaRead, Nowhere, Nowhere) => row(Private::Stay, Data::Dram, Llc::Stay, calm),

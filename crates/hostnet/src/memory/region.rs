@@ -44,6 +44,8 @@ pub struct Region {
     pub polled: bool,
     /// Somebody has written to it; known for shared regions only.
     pub written: bool,
+    /// Software may drop what caches hold of it without writing it back (IDIO, section V-D).
+    pub invalidatable: bool,
 }
 
 impl Region {
@@ -74,8 +76,13 @@ impl AddressMap {
         let base = (self.granules.len() as u64) << GRANULE_BITS;
         let granules = lines.div_ceil(1 << GRANULE_BITS).max(1);
         self.granules.extend(std::iter::repeat_n(id, granules as usize));
-        self.regions.push(Region { base, lines, kind, sharing, tenant, polled: false, written: false });
+        self.regions.push(Region { base, lines, kind, sharing, tenant, polled: false, written: false, invalidatable: false });
         id
+    }
+    /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
+    pub fn make_invalidatable(&mut self, line: u64) {
+        let id = self.granules[(line >> GRANULE_BITS) as usize];
+        self.regions[usize::from(id)].invalidatable = true;
     }
     #[inline]
     pub fn of(&self, line: u64) -> &Region {

@@ -32,6 +32,17 @@ pub enum ReadHit {
     Migrate,
 }
 
+/// What a device's read does with a copy in a private cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceRead {
+    /// Nothing: the device gets a snapshot.
+    #[default]
+    Snapshot,
+    /// A line that the LLC has not, or that is dirty, goes down to the LLC first (IDIO, sections II-A and III).
+    Demote,
+}
+
 /// Where a clean victim of an L2 goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -83,6 +94,9 @@ pub struct LlcSpec {
     /// Where clean L2 victims go.
     #[serde(default)]
     pub clean_victim: CleanVictim,
+    /// What a device's read does with a copy in a private cache.
+    #[serde(default)]
+    pub device_read: DeviceRead,
     /// Writes that may wait at the home agent for a full write pending queue before it stops
     /// admitting requests (second stage of backpressure).
     pub write_buffer: u32,

@@ -23,12 +23,7 @@ impl DataPlane for Ddio {
         Ddio { ways: s.ways, control: s.iat.clone().map(|i| (i, Iat::default())) }
     }
     fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
-        if s.ways == 0 {
-            return Err("placement.ways = 0 must be positive".into());
-        }
-        if s.ways > llc_ways {
-            return Err(format!("placement.ways = {} is more than the LLC's {llc_ways} ways", s.ways));
-        }
+        check_ways(s, llc_ways)?;
         s.iat.as_ref().map_or(Ok(()), |i| i.check(llc_ways))
     }
     fn write(&mut self, _: &Transfer) -> Inbound {
@@ -50,6 +45,18 @@ impl DataPlane for Ddio {
             *iat = Iat::default();
         }
     }
+}
+
+/// # Errors
+/// One clause with key and value, unless the LLC has the ways.
+pub(super) fn check_ways(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
+    if s.ways == 0 {
+        return Err("placement.ways = 0 must be positive".into());
+    }
+    if s.ways > llc_ways {
+        return Err(format!("placement.ways = {} is more than the LLC's {llc_ways} ways", s.ways));
+    }
+    Ok(())
 }
 
 /// The mask of the `n` lowest ways.

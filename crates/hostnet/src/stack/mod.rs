@@ -23,6 +23,7 @@ use crate::machine::Machine;
 use crate::traffic::dctcp::Senders;
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
+use std::collections::VecDeque;
 
 /// What a thread's core does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -200,6 +201,41 @@ pub struct Tally {
     pub service_ps: u128,
     /// Operations of each tenant.
     pub operations: Vec<u64>,
+    /// Bursts of packets, where traffic comes in bursts.
+    pub bursts: Option<Bursts>,
+}
+
+/// How long bursts take, from the first line that the NIC writes of each to the end of its last packet.
+#[derive(Clone)]
+pub struct Bursts {
+    /// When the first burst began, and the time from one to the next.
+    base: Time,
+    period: Time,
+    /// Of each burst: its number, when its first line set out, when its last packet ended, and its packets.
+    seen: VecDeque<(u64, Time, Time, u64)>,
+}
+
+impl Bursts {
+    pub fn new(base: Time, period: Time) -> Bursts {
+        Bursts { base, period, seen: VecDeque::new() }
+    }
+
+    /// A packet that had come at `arrived`, and whose first line had set out at `began`, has ended.
+    pub fn packet(&mut self, arrived: Time, began: Time, now: Time) {
+        let n = arrived.saturating_sub(self.base).0 / self.period.0;
+        match self.seen.iter_mut().rev().find(|b| b.0 == n) {
+            Some(b) => *b = (n, b.1.min(began), b.2.max(now), b.3 + 1),
+            None => self.seen.push_back((n, began, now, 1)),
+        }
+    }
+
+    /// Mean over the bursts that lie wholly in the window: the others have fewer packets.
+    pub fn mean_us(&self) -> Option<f64> {
+        let most = self.seen.iter().map(|b| b.3).max()?;
+        let whole: Vec<f64> =
+            self.seen.iter().filter(|b| b.3 * 10 >= most * 9).map(|b| (b.2 - b.1).as_ns() / 1e3).collect();
+        Some(whole.iter().sum::<f64>() / whole.len() as f64)
+    }
 }
 
 impl Tally {
@@ -213,6 +249,7 @@ impl Tally {
             services: 0,
             service_ps: 0,
             operations: vec![0; tenants],
+            bursts: None,
         }
     }
 
@@ -239,6 +276,7 @@ impl Tally {
 
     /// The tally of a new window.
     pub fn restarted(&self) -> Tally {
-        Tally { completed_ever: self.completed_ever, taken: self.taken, ..Tally::new(self.operations.len()) }
+        let bursts = self.bursts.as_ref().map(|b| Bursts::new(b.base, b.period));
+        Tally { completed_ever: self.completed_ever, taken: self.taken, bursts, ..Tally::new(self.operations.len()) }
     }
 }

@@ -16,6 +16,7 @@ use crate::device::nic::{Layout, Nic, RingsSpec};
 use crate::kernel::{NicAt, Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
+use crate::placement::Spent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -185,9 +186,11 @@ pub struct PollMode {
     /// Receive descriptors taken, and of these the ones with a fresh buffer that the NIC has not been told of.
     taken: u64,
     held: u32,
-    /// Transmit descriptors written, and their buffers that have not been freed.
+    /// What becomes of spent buffers.
+    spent: Spent,
+    /// Transmit descriptors written, and their buffers, with the lines that are sent of each, that have not been freed.
     put: u64,
-    in_ring: VecDeque<u32>,
+    in_ring: VecDeque<(u32, u32)>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
     backlog: VecDeque<(u32, u32)>,
     /// Packets that are consumed once their burst retires.
@@ -206,7 +209,14 @@ pub struct PollMode {
 
 impl PollMode {
     /// The driver of `queue`, which hands all usable receive descriptors to `nic` at once.
-    pub fn new(costs: PollModeSpec, rings: &RingsSpec, queue: usize, memory: DriverMemory, nic: &mut Nic) -> PollMode {
+    pub fn new(
+        costs: PollModeSpec,
+        rings: &RingsSpec,
+        queue: usize,
+        memory: DriverMemory,
+        nic: &mut Nic,
+        spent: Spent,
+    ) -> PollMode {
         let (receive, transmit) = nic.layouts(queue);
         let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.mempool_cache);
         let mut none = Program::default();
@@ -228,6 +238,7 @@ impl PollMode {
             state: State::Poll,
             taken: 0,
             held: 0,
+            spent,
             put: 0,
             in_ring: VecDeque::with_capacity(transmit.usable() as usize),
             backlog: VecDeque::with_capacity(64),
@@ -335,6 +346,7 @@ impl PollMode {
                 (Answer::Reply, Some(fresh)) => {
                     packet.tx_line = tx;
                     self.backlog.push_back((id, fresh));
+                    self.spent.relinquish(c.program, p.line, p.lines.into());
                     self.free(p.buffer, c.program);
                 }
                 (Answer::Forward | Answer::Reply, _) => {
@@ -345,6 +357,7 @@ impl PollMode {
                 (Answer::Consumed, _) => {
                     self.back(spare, c.program);
                     self.consumed.push_back(id);
+                    self.spent.relinquish(c.program, p.line, p.lines.into());
                     self.free(p.buffer, c.program);
                 }
             }
@@ -371,12 +384,15 @@ impl PollMode {
     /// Frees buffers that have been sent, the oldest first, up to `most`.
     fn reclaim(&mut self, most: u64, c: &mut Ctx) {
         let clean = self.put - self.in_ring.len() as u64;
-        let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue).min(clean + most);
+        let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue).min(clean.saturating_add(most));
         for i in clean..sent {
             if i == clean || self.transmit.begins_line(i) {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
             }
-            let buffer = self.in_ring.pop_front().expect("it was written");
+            let (buffer, lines) = self.in_ring.pop_front().expect("it was written");
+            if self.spent.follows_transmission() {
+                self.spent.relinquish(c.program, self.pool.data(buffer), lines);
+            }
             c.program.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
             self.free(buffer, c.program);
         }
@@ -390,7 +406,9 @@ impl PollMode {
     fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
         let least = u64::from(self.costs.free_threshold).max(self.backlog.len() as u64);
-        if self.room() < least {
+        if self.spent.follows_transmission() {
+            self.reclaim(u64::MAX, c); // what has been sent is dropped before it takes room
+        } else if self.room() < least {
             self.reclaim(least, c);
         }
         let n = self.room().min(self.backlog.len() as u64) as u32;
@@ -404,7 +422,7 @@ impl PollMode {
                 p.push(Op::Store { line: note, lines: 1 });
             }
             nic.put(self.queue, id);
-            self.in_ring.push_back(buffer);
+            self.in_ring.push_back((buffer, nic.packet(id).tx_lines.into()));
             let line = self.transmit.line(self.put);
             self.put += 1;
             if self.transmit.begins_line(self.put) {

@@ -92,6 +92,14 @@ impl Arrivals {
         Ok(Arrivals::Trace(Trace { times, period, stretch, base: Time::ZERO, n: 0 }))
     }
 
+    /// Time from one burst to the next, if there are any.
+    pub fn period(&self) -> Option<Time> {
+        match self {
+            Arrivals::Bursts(b) => Some(b.period),
+            _ => None,
+        }
+    }
+
     /// The time of the next arrival.
     #[inline]
     #[allow(clippy::should_implement_trait)] // never ends, so it is not an Iterator

@@ -41,6 +41,7 @@ pub fn small() -> HierarchySpec {
             replacement: Replacement::Lru,
             role: LlcRole::Victim,
             read_hit: ReadHit::Retain,
+            device_read: Default::default(),
             clean_victim: CleanVictim::Allocate,
             write_buffer: 256,
             nic_credits: 0,

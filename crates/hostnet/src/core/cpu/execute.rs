@@ -80,6 +80,10 @@ impl Cpu {
                 self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
                 (0, 0, LOAD)
             }
+            Op::Invalidate { line, lines, op, instructions } => {
+                self.defer(cal, instructions, false, Effect::Tell(Retired::Maintain { line, lines, op: op as u8 }));
+                (0, 0, LOAD)
+            }
             Op::Retire { tag, stores } => {
                 self.defer(cal, 1, stores, Effect::Tell(Retired::Tag(tag)));
                 (0, 0, LOAD)
@@ -242,7 +246,7 @@ impl Cpu {
     fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
         self.dispatch(1);
         let at = self.now();
-        if self.lfb.free() == 0 || self.same_line(line).is_some() {
+        if !self.may_miss() || self.same_line(line).is_some() {
             return; // prefetches are hints
         }
         if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {

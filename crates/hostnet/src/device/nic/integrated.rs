@@ -46,11 +46,17 @@ impl Nic {
             self.engine().rx_scheduled = false;
             return;
         };
-        let p = self.packets.get(id);
-        let transfer = self.transfer(p.queue, p.line);
-        let to = placement.write(&transfer);
-        let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, p.line, p.lines, id, now);
-        mem.send(cal, now, Txn { tag: transfer.tag, ..t });
+        let p = self.packets.get_mut(id);
+        p.began = now;
+        let p = *p;
+        for (tag, first, lines) in self.parts(&p) {
+            let line = p.line + u64::from(first);
+            let to = placement.write(&Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) });
+            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, id, now);
+            // Those that follow keep the packet from being complete.
+            let record = u8::from(first + lines < p.lines);
+            mem.send(cal, now, Txn { tag, record, ..t });
+        }
     }
 
     fn transfer(&self, queue: u16, line: u64) -> Transfer {
@@ -60,7 +66,10 @@ impl Nic {
     /// `Event::Fill` of a burst, or of a line that DRAM delivered.
     pub fn on_answer(&mut self, cal: &mut Events, t: &Txn, now: Time) {
         if t.op == Op::DmaWrite {
-            return self.written(cal, t.who, now);
+            if t.record == 0 {
+                self.written(cal, t.who, now);
+            }
+            return;
         }
         let p = self.packets.get_mut(t.who);
         p.left -= t.lines;

@@ -25,7 +25,7 @@ mod ringed;
 mod rings;
 mod spec;
 
-pub use classify::Classifier;
+pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
@@ -77,6 +77,10 @@ pub struct Nic {
     interval: Time,
     pub notify: Time,
     classifier: Classifier,
+    /// Tells placement about each packet; absent where no policy asks.
+    pub marker: Option<Box<Marker>>,
+    /// Receive buffers that were sent go to software, which gives them back.
+    pub reclaims: bool,
     queues: Vec<Queue>,
     packets: Packets,
     /// Bytes between wire and DMA; absent where a packet gets its buffer as it comes.
@@ -115,6 +119,8 @@ impl Nic {
             interval,
             notify,
             classifier: Classifier::spread(queues.len()),
+            marker: None,
+            reclaims: false,
             queues,
             packets: Packets::default(),
             buffer,
@@ -168,6 +174,9 @@ impl Nic {
         self.counts.offered += 1;
         p.queue = self.classifier.queue(p.flow);
         p.arrived = now;
+        if let Some(m) = &mut self.marker {
+            p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, Some(now));
+        }
         let waiting = self.unconsumed(p.queue.into());
         if self.drop_depth.is_some_and(|depth| waiting >= depth) {
             return Err(self.lose(DropPlace::Admission, DropCause::TooLate, now));
@@ -220,8 +229,34 @@ impl Nic {
     }
 
     /// Gives packet `p`, which has not come off the wire, a record.
-    pub fn adopt(&mut self, p: Packet) -> u32 {
+    pub fn adopt(&mut self, mut p: Packet) -> u32 {
+        if let Some(m) = &mut self.marker {
+            p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, None);
+        }
         self.packets.add(p)
+    }
+
+    /// The lines of a packet by what they tell placement: tag, first line within the packet, lines.
+    #[inline]
+    pub fn parts(&self, p: &Packet) -> impl Iterator<Item = (Tag, u16, u16)> + use<> {
+        let [header, payload] = p.tags;
+        let parts = if self.marker.is_none() {
+            [(self.queues[usize::from(p.queue)].tag, 0, p.lines), (payload, 0, 0)]
+        } else {
+            [(header, 0, 1), (payload, 1, p.lines - 1)]
+        };
+        parts.into_iter().filter(|part| part.2 > 0)
+    }
+
+    /// The next packet of `queue` that has been sent from its receive buffer, for software to give that back.
+    pub fn reclaim(&mut self, queue: usize) -> Option<u32> {
+        self.queues[queue].reclaims.pop_front()
+    }
+
+    /// Packet `id` has been sent from its receive buffer: software hears of it.
+    pub fn leave_to_software(&mut self, id: u32) {
+        let queue = self.packets.get(id).queue;
+        self.queues[usize::from(queue)].reclaims.push_back(id);
     }
 
     // Software's side, the same for every attachment.
@@ -235,6 +270,11 @@ impl Nic {
     pub fn unconsumed(&self, queue: usize) -> u32 {
         let q = &self.queues[queue];
         (q.waiting.len() + q.arriving.len()) as u32 + q.buffered
+    }
+
+    /// Those of all queues.
+    pub fn waiting_packets(&self) -> u32 {
+        (0..self.queues.len()).map(|q| self.unconsumed(q)).sum()
     }
 
     /// Receive buffers that the NIC may fill.

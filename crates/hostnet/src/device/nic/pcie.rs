@@ -93,6 +93,9 @@ impl Nic {
                 if m.at == m.lines {
                     return Offer::Lines(1); // the completion
                 }
+                if m.at == 0 && self.marker.is_some() {
+                    return Offer::Lines(1); // the header, which says that it is
+                }
                 let p = self.packets.get(m.id);
                 let q = &mut self.queues[p.queue as usize];
                 return Offer::Lines(q.receive().together(p.buffer, m.at.into(), m.lines - m.at));
@@ -115,6 +118,7 @@ impl Nic {
             *self.packets.get_mut(id) = p;
             self.counts.rx_lines += u64::from(p.lines);
             let lines = u32::from(p.lines);
+            self.packets.get_mut(id).began = now;
             let port = self.port();
             let slot = port.writes.open(id, lines + u32::from(completion.is_some()), now);
             port.receiving = Some(Moving { id, slot, at: 0, lines, completion, held: p.wire_bytes });
@@ -139,7 +143,10 @@ impl Nic {
         let mut m = self.port().receiving.expect("lines were promised");
         let p = *self.packets.get(m.id);
         let q = &mut self.queues[p.queue as usize];
-        let tag = q.tag;
+        let tag = match &self.marker {
+            None => q.tag,
+            Some(_) => p.tags[usize::from(m.at > 0)],
+        };
         let line = if m.at == m.lines {
             self.port().receiving = None;
             return Piece { line: m.completion.expect("promised"), slot: m.slot, tag, omits: 0 };

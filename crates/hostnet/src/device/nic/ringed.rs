@@ -18,7 +18,7 @@ use super::{Attachment, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
-use crate::memory::LINE;
+use crate::memory::{Tag, LINE};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
 
@@ -50,21 +50,26 @@ struct Moving {
     bytes: u32,
     /// Bytes that are still in the receive buffer.
     held: u32,
+    /// What the first line and the others tell placement.
+    tags: [Tag; 2],
+    /// The first line is a write of its own.
+    split: bool,
 }
 
 impl Moving {
     fn offer(self) -> Offer {
-        Offer::Lines(self.lines - self.at)
+        Offer::Lines(if self.split && self.at == 0 { 1 } else { self.lines - self.at })
     }
 
     /// The next `n` of its lines set out.
     fn advance(&mut self, n: u32) -> Piece {
         let line = self.line + u64::from(self.at);
+        let tag = self.tags[usize::from(self.at > 0)];
         self.at += n;
         let whole = n * LINE as u32;
         let bytes = if self.at == self.lines { self.bytes } else { whole.min(self.bytes) };
         self.bytes -= bytes;
-        Piece { line, slot: self.slot, omits: whole - bytes, ..Piece::default() }
+        Piece { line, slot: self.slot, omits: whole - bytes, tag }
     }
 }
 
@@ -283,12 +288,12 @@ impl Ringed {
     fn open_write(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), held: u32, now: Time) {
         self.meter.set_busy(true, now);
         let slot = self.writes.open(what, lines, now);
-        self.write = Some(Moving { what, slot, line, at: 0, lines, bytes, held });
+        self.write = Some(Moving { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
     }
 
     fn open_read(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), now: Time) {
         let slot = self.reads.open(what, lines, now);
-        self.read = Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0 });
+        self.read = Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
     }
 
     /// Descriptors to be fetched, first; they are few and much waits for them.
@@ -451,7 +456,18 @@ impl Nic {
         if !r.write_back(now) {
             self.begin_packet(now);
         }
+        self.mark_write();
         self.ringed_ref().write.map_or(Offer::Nothing, Moving::offer)
+    }
+
+    /// What sets out for memory carries what the classifier says, where it says anything.
+    fn mark_write(&mut self) {
+        let (Attachment::Ringed(r), Some(marker)) = (&mut self.attachment, &self.marker) else { return };
+        let Some(m) = &mut r.write else { return };
+        match m.what {
+            Work::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
+            Work::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
+        }
     }
 
     /// The oldest packet in the receive buffer gets its descriptor, if there is one.
@@ -471,6 +487,7 @@ impl Nic {
         r.receiving += 1;
         let (lines, bytes) = in_memory(p.wire_bytes);
         r.open_write((Work::Packet(id), p.line, lines.into(), bytes), p.wire_bytes, now);
+        p.began = now;
         *self.packets.get_mut(id) = p;
         let q = &mut self.queues[queue];
         q.buffered -= 1;
@@ -631,7 +648,7 @@ impl Nic {
         (p.buffer, p.line) = pair.armed.pop_front().expect("software keeps the ring armed");
         let line = pair.receive.layout.line(pair.receive.seen);
         pair.receive.step_at_once();
-        let id = self.packets.add(Packet { queue: queue as u16, done: true, in_memory: true, ..p });
+        let id = self.adopt(Packet { queue: queue as u16, done: true, in_memory: true, ..p });
         self.queues[queue].waiting.push_back(id);
         (id, line)
     }
