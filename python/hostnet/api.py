@@ -8,10 +8,12 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .cache import Cache
 from .errors import HostnetError
+from .output import check_file
 from .paths import PLATFORMS, nearest
 from .progress import Progress
 from .results import Result, tidy
@@ -33,11 +35,22 @@ MOST_POINTS = 1_000_000
 MANY_POINTS = 1_000
 
 
-def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True) -> Result:
-    """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops."""
+def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True,
+        pcap: str | os.PathLike[str] | None = None, lenient: bool = False) -> Result:
+    """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.
+
+    With ``pcap``, the packets that came back to the load generator in the measured window are written to that file, in
+    nanoseconds; the point is then run even when the cache has it. With ``lenient``, a damaged capture is replayed as far as
+    it can be read (``traffic.pcap.lenient``).
+    """
     scenario = Scenario.of(scenario)
+    if lenient:
+        scenario = scenario.with_({"traffic.pcap.lenient": True})
+    if pcap is not None:
+        check_file(Path(pcap))
+        Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
     return run_many([scenario.resolve()], jobs=1, cache=cache, progress=Progress(quiet),
-                    label=scenario.to_dict().get("name", "run"))[0]
+                    label=scenario.to_dict().get("name", "run"), pcap=None if pcap is None else Path(pcap))[0]
 
 
 def values(path: str, given: Iterable[Any]) -> list[Any]:

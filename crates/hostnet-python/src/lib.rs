@@ -55,16 +55,16 @@ fn canonical(s: &Scenario) -> PyResult<String> {
 }
 
 /// Runs one resolved scenario and returns the result as JSON. `on_progress`, when given, is called a few times a second
-/// with a fraction; an exception in it aborts the run.
+/// with a fraction; an exception in it aborts the run. With `pcap`, a capture of what came back is written to that file.
 #[pyfunction]
-#[pyo3(signature = (resolved, on_progress=None))]
-fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>) -> PyResult<String> {
+#[pyo3(signature = (resolved, on_progress=None, pcap=None))]
+fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>, pcap: Option<PathBuf>) -> PyResult<String> {
     let s = config::resolve(resolved, "resolved.json", &[]).map_err(|e| SpecError::new_err(e.0))?;
     let started = Instant::now();
     let mut raised: Option<PyErr> = None;
     let outcome = py.detach(|| {
         let mut last = Instant::now();
-        hostnet::host::run(&s, &mut |fraction| {
+        let mut progress = |fraction| {
             if last.elapsed() < Duration::from_millis(200) {
                 return Ok(());
             }
@@ -76,7 +76,11 @@ fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>) -> PyResu
                     "aborted".to_string()
                 })
             })
-        })
+        };
+        match &pcap {
+            Some(file) => hostnet::host::run_and_capture(&s, file, &mut progress),
+            None => hostnet::host::run(&s, &mut progress),
+        }
     });
     if let Some(e) = raised {
         return Err(e);

@@ -2,7 +2,8 @@
 
 use super::Machine;
 use crate::core::{Op, Program};
-use crate::kernel::Time;
+use crate::device::nic::Packet;
+use crate::kernel::{NicAt, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Sweep, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
@@ -78,6 +79,42 @@ impl Machine {
                 self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
             }
         }
+    }
+
+    /// A packet comes to `queue` of the NIC on a port, whose descriptors lie in memory, and is visible; its record.
+    pub fn ring_receive_at_once(&mut self, queue: usize, packet: Packet) -> Option<u32> {
+        let nic = self.nic_at(NicAt::Port)?;
+        let (id, descriptor) = nic.receive_at_once(queue, packet);
+        let p = *nic.packet(id);
+        self.io_at_once(true, p.line, p.lines);
+        self.io_at_once(false, descriptor, 1);
+        self.io_at_once(true, descriptor, 1);
+        Some(id)
+    }
+
+    /// That NIC sends all packets of `queue` that are in transmit descriptors.
+    pub fn ring_transmit_at_once(&mut self, queue: usize) {
+        while let Some((id, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue)) {
+            let Some(nic) = self.nic_at(NicAt::Port) else { return };
+            let p = *nic.packet(id);
+            nic.end_use(id);
+            self.io_at_once(false, descriptor, 1);
+            self.io_at_once(false, p.tx_line, p.tx_lines);
+            self.io_at_once(true, descriptor, 1);
+        }
+    }
+
+    /// A NIC on a port writes, or reads, `lines` lines from `line` on.
+    fn io_at_once(&mut self, write: bool, line: u64, lines: u16) {
+        let transfer = Transfer::of(Agent::Io, DeviceKind::Nic, line);
+        let t = if write {
+            let to = self.placement.write(&transfer);
+            Txn::dma_write(Agent::Io, Class::IoWr, to, line, lines, 0, Time::ZERO)
+        } else {
+            let from = self.placement.read(&transfer);
+            Txn { from, ..Txn::dma_read(Agent::Io, Class::IoRd, line, lines, 0, Time::ZERO) }
+        };
+        self.mem.dma_at_once(&mut self.cal, &t);
     }
 
     /// Each device behind the IIO that writes moves `lines` lines.

@@ -37,7 +37,8 @@ pub enum Signal {
     Interrupt(u16),
     /// A line that the core watches has been written by another agent, or taken away.
     Line(u16),
-    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`].
+    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`], or [`Nic::landed_ring`] where
+    /// descriptors lie in memory.
     Landed(u16),
     /// The packet's reply is on the wire.
     Sent(NicAt, u32),
@@ -138,6 +139,10 @@ impl Machine {
                     iio.on_completed(&mut self.cal, job, now);
                 }
             }
+            Event::Due(c) => {
+                let end = self.cpus[c as usize].on_due(&mut self.mem, &mut self.cal, now);
+                self.ends(c.into(), end);
+            }
             Event::Core(c) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
             Event::Wake(c) => return Some(Signal::Line(c)),
@@ -158,6 +163,11 @@ impl Machine {
                 };
                 return sent.then_some(Signal::Sent(at, id));
             }
+            Event::Ring { queue, task, n } => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_ring(&mut self.cal, queue, task, n, now);
+                }
+            }
             Event::Sweep { high, low, count, op } => {
                 let line = u64::from(high) << 32 | u64::from(low);
                 for l in line..line + u64::from(count) {
@@ -165,6 +175,9 @@ impl Machine {
                 }
             }
             Event::Arrival(_)
+            | Event::Offer
+            | Event::Back
+            | Event::Overdue
             | Event::Emit(_)
             | Event::Segment
             | Event::Ack
@@ -198,7 +211,7 @@ impl Machine {
             }
             Agent::Core => {
                 let c = t.who as usize;
-                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
+                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
                 self.ends(c, end);
             }
         }

@@ -28,22 +28,23 @@ impl Memory {
     /// Places the lines of an integrated NIC's burst, as far as there is room; true after the last one.
     pub(super) fn write_burst(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
         debug_assert_eq!(lane, FIRST);
+        let mut t = self.txns[id as usize];
         loop {
-            let t = &mut self.txns[id as usize];
-            let first = *t;
+            self.place(cal, &t, NOBODY, now);
             t.line += 1;
             t.lines -= 1;
-            let last = t.lines == 0;
-            self.place(cal, &first, NOBODY, now);
-            if last {
-                self.paths.admit(Path::P2mWrite, now - self.marks[id as usize].cha);
-                cal.push(now, Event::Fill(id));
-                return true;
+            if t.lines == 0 {
+                break;
             }
             if !self.admits(lane) {
+                self.txns[id as usize] = t;
                 return false;
             }
         }
+        self.txns[id as usize].lines = 0;
+        self.paths.admit(Path::P2mWrite, now - self.marks[id as usize].cha);
+        cal.push(now, Event::Fill(id));
+        true
     }
 
     /// A device behind the IIO writes one line. Its entry comes back once the LLC or a write queue has it.

@@ -2,7 +2,7 @@
 //! backpressure.
 
 use super::array::{Home, Victim};
-use super::lines::Turn;
+use super::lines::{Left, Turn};
 use super::paths::{Marks, Path};
 use super::protocol::{transition, Held, Llc, Request};
 use super::region::{Kind, Sharing};
@@ -219,21 +219,30 @@ impl Memory {
     /// used once and not kept, because the line has been taken away on its way.
     pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, epoch: u16, now: Time) -> bool {
         let Txn { line, who, .. } = self.txns[id as usize];
-        let stale = self.lines.leave(line, id, epoch);
+        let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
         if stale && self.sharing(line) == Sharing::Shared && !self.holds(who as usize, line) {
             self.shared.drop_holder(line, who as usize);
         }
+        if others_wait {
+            self.next_turns(cal, line, now);
+        }
+        stale
+    }
+
+    /// Those whose turn it is for `line` go on.
+    #[cold]
+    fn next_turns(&mut self, cal: &mut Events, line: u64, now: Time) {
         let Memory { lines, txns, .. } = self;
         while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id as usize].op == Op::Own) {
             txns[next as usize].entry = Some(epoch);
             cal.push(now, Event::Cha(next)); // behind the end of the request before it
         }
-        stale
     }
 
     /// Every copy of `line` is taken away, those under way too; returns the dirty ones.
     pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> u64 {
         self.tell_watchers(cal, line, now);
+        self.note_write(line);
         let mut dirty = self.invalidate_private(line);
         if let Some(owner) = self.lines.invalidate(line) {
             dirty += u64::from(std::mem::take(&mut self.txns[owner as usize].dirty));

@@ -111,6 +111,8 @@ pub struct Memory {
     pub paths: Paths,
     /// Write-backs travel to the home agent as requests of their own.
     writebacks: bool,
+    /// Some region's lines may change under a core that has them in its caches.
+    races: bool,
     /// The tags are more than a core of the host keeps close.
     spread: bool,
     leaving: Option<Leaving>,
@@ -154,6 +156,7 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         let uncore = Clock::from_hz(h.uncore_clock.0);
         Ok(Memory {
             stats: MemStats::new(tenant_ways.len()),
@@ -167,6 +170,7 @@ impl Memory {
                 to_iio: Time::ZERO,
             },
             paths: Paths::default(),
+            races,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
             spread: cores as usize * l2.bytes() + llc.bytes() > HOST_CACHE,
             leaving: None,
@@ -210,6 +214,9 @@ impl Memory {
         self.llc.ways()
     }
 
+    /// Part of its callers, so that a transaction is made where it will lie: to copy what has just been written in pieces
+    /// makes the host wait.
+    #[inline(always)]
     fn txn(&mut self, t: Txn) -> u32 {
         self.live_txns += 1;
         if let Some(id) = self.free_txns.pop() {
@@ -222,7 +229,16 @@ impl Memory {
     }
 
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
+    #[inline(always)]
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
+        let id = self.txn(t);
+        self.leaves(cal, at, id);
+    }
+
+    /// Transaction `id` is on its way.
+    #[inline(never)]
+    fn leaves(&mut self, cal: &mut Events, at: Time, id: u32) {
+        let t = &self.txns[id as usize];
         if t.lines == 1 {
             self.llc.announce(t.line);
         } else {
@@ -237,7 +253,6 @@ impl Memory {
         if t.agent != Agent::Background {
             self.paths.under_way[Path::of(t.op) as usize].force(t.issued);
         }
-        let id = self.txn(t);
         self.marks[id as usize] = Marks::at(t.issued, at);
         cal.push(at, Event::Cha(id));
     }
@@ -251,13 +266,12 @@ impl Memory {
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
     #[inline]
     pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
-        if let Some(epoch) = self.txns[id as usize].entry {
-            let stale = self.leave_line(cal, id, epoch, now);
-            self.txns[id as usize].transient |= stale;
+        // Copied before it is written: see `txn`.
+        let mut answer = self.txns[id as usize];
+        self.txns[id as usize].dirty = false;
+        if let Some(epoch) = answer.entry {
+            answer.transient |= self.leave_line(cal, id, epoch, now);
         }
-        let t = &mut self.txns[id as usize];
-        let answer = *t;
-        t.dirty = false;
         if answer.agent != Agent::Background && answer.holds_credit() {
             self.paths.end(Path::of(answer.op), &self.marks[id as usize], now);
         }

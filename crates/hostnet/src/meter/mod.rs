@@ -22,7 +22,10 @@ metrics! {
     throughput_mrps ["Mrps"] "Requests (or packets) completed per second in the measured window";
     offered_mrps ["Mrps"] "Requests offered per second in the measured window";
     net_gbps ["Gb/s"] "Received bits of completed requests per second";
+    offered_gbps ["Gb/s"] "Bits of the frames that the load generator offered per second";
+    achieved_gbps ["Gb/s"] "Bits of the frames that came back to the load generator per second";
     drop_rate ["fraction"] "Dropped over offered packets";
+    loss_rate ["fraction"] "Dropped packets and those by which queues grew, over offered ones: what a longer run drops";
     drops ["packets"] "Packets dropped in the measured window";
     lat_mean_us ["us"] "Mean latency from arrival at the NIC to the reply on the wire";
     lat_p50_us ["us"] "Median latency";
@@ -30,6 +33,12 @@ metrics! {
     lat_p99_us ["us"] "99th percentile of latency";
     lat_p999_us ["us"] "99.9th percentile of latency";
     lat_max_us ["us"] "Largest latency";
+    rtt_mean_us ["us"] "Mean round trip of packets that came back to the load generator";
+    rtt_median_us ["us"] "Median round trip";
+    rtt_sd_us ["us"] "Standard deviation of round trips";
+    rtt_p90_us ["us"] "90th percentile of round trips";
+    rtt_p99_us ["us"] "99th percentile of round trips";
+    rtt_p999_us ["us"] "99.9th percentile of round trips";
     service_mean_us ["us"] "Mean time a core spends on a request";
     cores_busy ["cores"] "Mean number of cores serving requests";
     mem_bw_gbs ["GB/s"] "DRAM bytes moved per second, reads and writes";
@@ -129,6 +138,13 @@ metrics! {
     pfc_pause_fraction ["fraction"] "Time that priority flow control paused the peer of a RoCE NIC";
     pfc_pauses ["frames"] "Pause frames that stopped the peer";
     nic_buffer_peak_kib ["KiB"] "Most bytes in a NIC's receive buffer";
+    cpu_utilisation ["fraction"] "Time that cores with a poll-mode driver were not in empty polls, mean over cores";
+    drop_dma_share ["fraction"] "Lost packets whose cause was the NIC's receive DMA (DmaDrop), of all lost";
+    drop_core_share ["fraction"] "Lost packets whose cause was the core (CoreDrop), of all lost";
+    drop_tx_share ["fraction"] "Lost packets whose cause was transmission (TxDrop), of all lost";
+    descriptors_per_write_back ["descriptors"] "Receive descriptors that a NIC with rings in memory writes back at once, mean";
+    dma_peak_gbs ["GB/s"] "Receive DMA of such a NIC in the busiest 100 ns";
+    dma_busy ["fraction"] "Time that such a NIC's receive DMA had lines on their way to memory";
     net_gbs ["GB/s"] "Payload that TCP receivers copied to their applications";
     packet_loss ["fraction"] "Frames that a NIC under TCP lost, of those that came";
     net_busy ["cores"] "Cores' worth of time that TCP receivers were busy";

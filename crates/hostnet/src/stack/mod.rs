@@ -12,6 +12,8 @@
 //! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads without
 //! time. A thread is one file here and one line of the list below.
 
+pub mod mempool;
+
 use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
@@ -49,6 +51,8 @@ pub enum Awaited {
 pub enum Notice {
     /// A packet is in its receive queue, or a transmit buffer is free again.
     Queue,
+    /// Descriptors of its transmit ring, which lies in memory, have been sent.
+    Transmitted,
     /// A line that it watches (`Memory::watch`) has been written by another agent, or taken away.
     Line,
     /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
@@ -151,6 +155,8 @@ macro_rules! threads {
 threads! {
     /// Packets of a queue pair, served by an application.
     mod qp => QueuePair(qp::QueuePair),
+    /// A poll-mode driver and its application.
+    mod pmd => PollMode(Box<pmd::PollMode>),
     /// An application that asks for nothing but its core.
     mod free => FreeRunning(free::FreeRunning),
     /// The kernel's TCP receive path.

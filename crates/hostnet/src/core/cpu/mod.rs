@@ -4,6 +4,7 @@
 //! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
 //! access that is not done: waiting for its address, for a line fill buffer, or for data.
 
+mod due;
 mod execute;
 mod retire;
 
@@ -15,6 +16,7 @@ use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
+use due::Due;
 use retire::{DeviceStores, Pending};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -135,6 +137,7 @@ pub struct Cpu {
     device_stores: DeviceStores,
     /// Stores to a write-combining buffer that no fence follows yet.
     combining: bool,
+    due: Due,
     pub lfb: Domain,
     pub prefetcher: Option<Prefetcher>,
     pub amat: AccessTime,
@@ -191,6 +194,7 @@ impl Cpu {
             retire_after: None,
             device_stores: DeviceStores::default(),
             combining: false,
+            due: Due::default(),
             lfb: Domain::new(s.lfb),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
             amat: AccessTime::default(),
@@ -244,6 +248,7 @@ impl Cpu {
     /// the core is stalled and `on_fill` will say.
     pub fn start(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
         debug_assert!(!self.running);
+        self.due.at(mem, now);
         self.not_before(now);
         self.pc = 0;
         self.sub = 0;
@@ -254,7 +259,8 @@ impl Cpu {
     }
 
     /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
-    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, mut t: Txn, now: Time) -> Option<Time> {
+    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
+        self.due.at(mem, now);
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
@@ -264,24 +270,26 @@ impl Cpu {
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
-        let mut record = t.record;
+        let (mut t, mut record) = (t, t.record);
+        let joined;
         if record >= prefetch::FIRST {
             let waiter = self.prefetcher.as_mut().and_then(|p| p.land(record));
             let Some((r, since)) = waiter else {
-                let held = !t.transient && mem.fill_ahead(cal, self.id as usize, &t, prefetch::WRITE_BACK, now);
+                let held = !t.transient && mem.fill_ahead(cal, self.id as usize, t, prefetch::WRITE_BACK, now);
                 if !held {
                     self.prefetch_ended(now, t.issued);
                 }
                 return None;
             };
             self.prefetch_ended(now, t.issued);
-            (record, t.issued) = (r, since);
+            joined = Txn { issued: since, ..*t };
+            (record, t) = (r, &joined);
         }
         let rec = self.recs[record];
         let fills = t.op != memory::Op::Stream && !t.transient;
         // A store that joined a read of a line that others have must still ask for it.
         let owns = t.op == memory::Op::Own || !rec.write || !mem.is_shared(rec.line);
-        let held = fills && mem.fill(cal, self.id as usize, &t, rec.write && owns, now);
+        let held = fills && mem.fill(cal, self.id as usize, t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);
         }
@@ -412,6 +420,9 @@ impl Cpu {
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
         let Rec { line, write, .. } = self.recs[r];
         self.recs[r].ready = ready;
+        if self.is_ahead(mem, line, write, ready) {
+            return self.look_up_later(cal, r, ready);
+        }
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {

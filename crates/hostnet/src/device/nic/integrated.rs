@@ -21,7 +21,7 @@ impl Nic {
     fn engine(&mut self) -> &mut Integrated {
         match &mut self.attachment {
             Attachment::Integrated(i) => i,
-            Attachment::Pcie(_) => unreachable!("an event of a NIC on the chip"),
+            _ => unreachable!("an event of a NIC on the chip"),
         }
     }
 

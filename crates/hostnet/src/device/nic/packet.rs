@@ -29,6 +29,8 @@ pub struct Packet {
     /// The reply's lines.
     pub tx_line: u64,
     pub tx_lines: u16,
+    /// Its bytes in memory, where bytes count.
+    pub tx_bytes: u32,
     /// The reply leaves from the receive buffer.
     pub zero_copy: bool,
     /// Lines the NIC has yet to read.

@@ -1,0 +1,60 @@
+//! TouchFwd: reads every byte of a packet and forwards it.
+
+use super::{lines, Answer, Application, Content, Site};
+use crate::core::{Op, Program};
+use crate::kernel::Stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TouchfwdSpec {
+    /// Instructions for each byte of the packet: load, compare and branch.
+    #[serde(default = "per_byte")]
+    pub instructions_per_byte: f64,
+    /// Instructions per packet besides.
+    #[serde(default = "instructions")]
+    pub instructions: u32,
+}
+fn per_byte() -> f64 {
+    3.0
+}
+fn instructions() -> u32 {
+    20
+}
+
+#[derive(Clone)]
+pub struct Touchfwd {
+    per_byte: f64,
+    instructions: u32,
+    content: Content,
+}
+
+impl Application for Touchfwd {
+    type Spec = TouchfwdSpec;
+
+    fn check(s: &TouchfwdSpec, _cores: u32) -> Result<(), String> {
+        if !(0.0..=1000.0).contains(&s.instructions_per_byte) {
+            return Err(format!("instructions_per_byte = {} is not within 0 to 1000", s.instructions_per_byte));
+        }
+        Ok(())
+    }
+    fn build(s: &TouchfwdSpec, packet: u32, _site: Site) -> Result<Touchfwd, String> {
+        let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
+        Ok(Touchfwd { per_byte: s.instructions_per_byte, instructions: s.instructions, content })
+    }
+    #[inline]
+    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+        self.content
+    }
+    #[inline]
+    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+        let bytes = f64::from(c.wire_bytes) / f64::from(c.lines.max(1));
+        p.compute(self.instructions);
+        for i in 0..u64::from(c.lines) {
+            p.push(Op::Load { line: rx + i, lines: 1 });
+            p.compute((bytes * self.per_byte).round() as u32);
+        }
+        (Answer::Forward, c.lines)
+    }
+}
