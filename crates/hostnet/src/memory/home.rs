@@ -242,6 +242,7 @@ impl Memory {
     /// Every copy of `line` is taken away, those under way too; returns the dirty ones.
     pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> u64 {
         self.tell_watchers(cal, line, now);
+        self.note_write(line);
         let mut dirty = self.invalidate_private(line);
         if let Some(owner) = self.lines.invalidate(line) {
             dirty += u64::from(std::mem::take(&mut self.txns[owner as usize].dirty));

@@ -105,7 +105,9 @@ impl PollModeSpec {
         }
         let (n, least) = (self.buffers(rings), self.least(rings));
         if n < least {
-            return Err(format!("mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"));
+            return Err(format!(
+                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"
+            ));
         }
         Ok(())
     }
@@ -193,6 +195,8 @@ pub struct PollMode {
     burst: Vec<u32>,
     /// Packets come without time.
     at_once: bool,
+    /// When the present poll began.
+    polled: Time,
     /// In empty polls since then, and before.
     idle_since: Option<Time>,
     idle: Time,
@@ -211,6 +215,8 @@ impl PollMode {
             nic.arm(queue, buffer, pool.data(buffer));
         }
         nic.start_armed(queue);
+        nic.registers.set_mask(0);
+        nic.registers.bind_to_userspace().expect("the NIC can disable its interrupts");
         PollMode {
             burst: Vec::with_capacity(costs.burst as usize),
             costs,
@@ -227,6 +233,7 @@ impl PollMode {
             backlog: VecDeque::with_capacity(64),
             consumed: VecDeque::with_capacity(64),
             at_once: false,
+            polled: Time::ZERO,
             idle_since: Some(Time::ZERO),
             idle: Time::ZERO,
             since: None,
@@ -305,8 +312,13 @@ impl PollMode {
             let id = self.burst[i];
             let packet = port(c.iio.as_deref_mut()).packet(id);
             let p = *packet;
-            let content =
-                Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes };
+            let content = Content {
+                kind: p.kind,
+                key: p.key,
+                lines: p.lines,
+                value_lines: p.value_lines,
+                wire_bytes: p.wire_bytes,
+            };
             let spare = self.pool.get(c.program);
             let tx = self.pool.data(spare.unwrap_or(p.buffer));
             let (answer, lines) = app.serve(c.local, &content, p.line, tx, c.program);
@@ -427,12 +439,12 @@ impl Software for PollMode {
         match self.state {
             State::Poll if c.stopped => Step::Idle,
             State::Poll => {
-                self.idle_since = Some(c.now);
+                self.polled = c.now;
                 self.read(self.receive.line(self.taken), State::Look, c.program)
             }
             State::Look if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 => {
                 self.state = State::Poll;
-                self.idle_since = Some(c.now);
+                self.idle_since = Some(self.polled);
                 let line = self.receive.line(self.taken);
                 Step::Wait { on: Awaited::Line(line), instructions: self.costs.poll_instructions }
             }
@@ -445,7 +457,7 @@ impl Software for PollMode {
                 }
                 let n = self.burst.len() as u32;
                 c.tally.taken += u64::from(n);
-                self.since = (n > 0).then_some((c.now, n));
+                self.since = (n > 0).then_some((self.polled, n));
                 Step::Run
             }
             State::Full => {
@@ -513,6 +525,7 @@ impl Software for PollMode {
 
     fn restart_meters(&mut self, now: Time) {
         self.idle = Time::ZERO;
+        self.polled = self.polled.max(now);
         self.idle_since = self.idle_since.map(|s| s.max(now));
         self.since = self.since.map(|(s, n)| (s.max(now), n));
     }
