@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,14 +11,18 @@ import papergem5
 import paperworld
 import polars as pl
 import pytest
-import tomllib
 
-from hostnet import NotBuiltYet, studies
+from hostnet import NotBuiltYet, plots, studies
 from hostnet.scoreboard import Result, evaluate, load
 from hostnet.scoreboard.evaluate import connect, tables_of
 from hostnet.scoreboard.render import summary
 from hostnet.specs import Scenario
 from hostnet.studies import gem5net
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 CLAIMS = Path(__file__).resolve().parents[2] / "claims" / "gem5net.toml"
 # Of another simulator, and properties that no run measures.
@@ -177,3 +182,25 @@ def test_the_platform_of_the_release_is_the_released_one():
     line_ns = 8 * (64 + platform["pcie"]["write_overhead"]) / (lane * platform["ethernet"]["lanes"]) * 1e9
     assert line_ns == pytest.approx(5.0, rel=0.02)
     assert platform["ethernet"]["rings"]["receive_packets"] == 1 and platform["ethernet"]["receive_buffer"] == "4 MiB"
+
+
+@pytest.mark.parametrize("built", [True, False])
+@pytest.mark.parametrize("name", sorted(plots.gem5net.DRAWINGS))
+def test_every_figure_is_drawn_whatever_is_built(name, built):
+    figure = plots.figure_of(name, papergem5.tables(built)[name])
+    assert figure.get_suptitle() and any(ax.lines or ax.patches for ax in figure.axes)
+    assert all(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes if ax.lines or ax.patches)
+
+
+def test_bars_of_gains_are_as_high_as_the_table_says():
+    (ax,) = plots.figure_of("gem5net_fig14", papergem5.tables()["gem5net_fig14"]).axes
+    names = [t.get_text() for t in ax.get_xticklabels()]
+    heights = dict(zip(names, (bar.get_height() for bar in ax.patches), strict=True))
+    assert heights["TestPMD 512"] == pytest.approx(100 * (53 / 27 - 1))
+    assert heights["MemcachedDPDK "] == pytest.approx(100 * (709 / 661 - 1))
+
+
+def test_curves_stop_at_nothing_but_the_table_s_rates():
+    figure = plots.figure_of("gem5net_fig6", papergem5.tables()["gem5net_fig6"])
+    drawn = {line.get_label(): list(line.get_xdata()) for line in figure.axes[0].lines}
+    assert drawn["1518 B"] == pytest.approx([56 * s for s in gem5net.OFFERED], rel=1e-3)
