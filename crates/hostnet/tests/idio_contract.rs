@@ -478,7 +478,10 @@ fn forwarded_packets_are_invalidated_after_transmission() {
 #[test]
 fn bursts_fill_the_rings_and_are_timed() {
     let o = with(&[
-        ("arrivals = \"fixed\", rate = \"0.66 Mpps\"", "arrivals = \"burst\", burst = 2048, burst_period = \"1 ms\", burst_gap = \"300 ns\""),
+        (
+            "arrivals = \"fixed\", rate = \"0.66 Mpps\"",
+            "arrivals = \"burst\", burst = 2048, burst_period = \"1 ms\", burst_gap = \"300 ns\"",
+        ),
         ("requests = 4096, w", "timeline = \"10 us\", requests = 8192, w"),
     ]);
     assert_eq!(get(&o, "drops"), 0.0);
@@ -509,7 +512,11 @@ fn an_antagonist_has_an_l2_of_its_own_size_and_tells_its_cycles_of_an_instructio
 fn what_does_not_fit_is_one_sentence() {
     use hostnet::config::resolve;
     for (from, to, said) in [
-        ("policy = \"idio\"", "policy = \"ddio\", mode = \"static\"", "placement.mode needs placement.policy = \"idio\""),
+        (
+            "policy = \"idio\"",
+            "policy = \"ddio\", mode = \"static\"",
+            "placement.mode needs placement.policy = \"idio\"",
+        ),
         ("ways = 2 }", "ways = 2, idio = { class1_dscp = [64] } }", "placement.idio.class1_dscp holds 64"),
         ("ways = 2 }", "ways = 2, idio = { average = 0 } }", "placement.idio.average = 0 is not within 1"),
         ("ways = 2 }", "ways = 2, sweep_rx = true }", "placement.sweep_rx = true is what IDIO's own"),
@@ -519,5 +526,81 @@ fn what_does_not_fit_is_one_sentence() {
         let text = RUN.replace(from, to);
         let e = resolve(&text, "test.toml", &[common::platforms()]).expect_err(to);
         assert!(e.to_string().contains(said), "{e}");
+    }
+}
+
+/// The same two cores behind the PCIe NIC, with a poll-mode driver.
+fn polled(changes: &[(&str, &str)]) -> Outcome {
+    let mut text = r#"
+        name = "polled"
+        platform = "idio-gem5"
+        placement = { policy = "idio", ways = 2, idio = { sticky = true, burst_threshold = "100 Tbps" } }
+        tenant = [{ name = "nf", cores = 2, stack = "poll_mode", app = { kind = "touchdrop" } }]
+        peripheral = [{ kind = "ethernet", rings = { receive = 1024, transmit = 1024 } }]
+        traffic = { arrivals = "fixed", rate = "0.66 Mpps", packet = "1514 B", spread = "turns" }
+        run = { load = "fixed", requests = 4096, warmup_requests = 4096 }
+    "#
+    .to_string();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    simulate(&text)
+}
+
+/// idio.f.header_mark, idio.f.tlp_encoding: behind a PCIe port the header is a write of its own, and of a core whose FSM
+/// is off it alone is hinted; in the static mode so are its other 23 lines, and descriptors beside.
+#[test]
+fn tags_reach_the_policy_through_a_pcie_port() {
+    let off = polled(&[]);
+    assert_eq!(get(&off, "hints"), 4096.0);
+    let all = polled(&[("policy = \"idio\",", "policy = \"idio\", mode = \"static\",")]);
+    let per_packet = get(&all, "hints") / 4096.0;
+    assert!((24.0..26.0).contains(&per_packet), "{per_packet} hints a packet");
+    assert_eq!(get(&off, "drops") + get(&all, "drops"), 0.0);
+}
+
+/// idio.f.recycle_copy, idio.f.recycle_realloc, idio.f.recycle_rtc: invalidation ends write-backs of buffers in each mode;
+/// of what was copied, 24 lines a packet, more than the L2 holds is written back.
+#[test]
+fn buffers_are_dropped_in_each_recycling_mode_and_copies_are_not() {
+    for (mode, least, most) in [("run_to_completion", 0.0, 1.0), ("reallocate", 0.0, 1.0), ("copy", 20.0, 26.0)] {
+        let recycling = format!("stack = \"poll_mode\", recycling = \"{mode}\"");
+        let o = polled(&[("stack = \"poll_mode\"", &recycling)]);
+        let per_packet = get(&o, "mlc_wb") / 4096.0;
+        assert!((least..most).contains(&per_packet), "{mode}: {per_packet} write-backs a packet");
+        assert_eq!(get(&o, "drops"), 0.0);
+    }
+}
+
+/// A control plane of the user's own is asked once an epoch, what it says holds from then on, and its error ends the run.
+#[test]
+fn a_control_plane_of_ones_own_turns_prefetching_off() {
+    use hostnet::host::control::{Control, View};
+    use hostnet::host::run_controlled;
+    use hostnet::placement::Settings;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Arc, Mutex};
+    let s = scenario(&RUN.replace("policy = \"idio\"", "policy = \"idio\", mode = \"static\""));
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = calls.clone();
+    let decide = move |seen: View| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        assert_eq!((seen.cores.len(), seen.ways), (2, 2));
+        Ok(Settings { ways: None, prefetch: vec![(0, Some(false)), (1, Some(false))] })
+    };
+    let control = Control::new(Time::us(10), Arc::new(Mutex::new(decide)));
+    let o = run_controlled(&s, control, &mut |_| Ok(())).expect("a run");
+    let epochs = o.sim.as_ns() / 10_000.0;
+    assert!((calls.load(Ordering::Relaxed) as f64 - epochs).abs() <= 1.0, "{calls:?} calls in {epochs} epochs");
+    assert!((get(&o, "hints") / 4096.0 - 1.0).abs() < 0.01, "headers alone: {}", get(&o, "hints"));
+    for (settings, said) in [
+        (Settings { ways: Some(12), prefetch: Vec::new() }, "ways = 12, which is not within 1 to 11"),
+        (Settings { ways: Some(3), prefetch: Vec::new() }, ""),
+    ] {
+        let decide = move |_: View| if said.is_empty() { Err("enough".into()) } else { Ok(settings.clone()) };
+        let control = Control::new(Time::us(10), Arc::new(Mutex::new(decide)));
+        let e = run_controlled(&s, control, &mut |_| Ok(())).expect_err("an error");
+        assert!(e.contains(if said.is_empty() { "enough" } else { said }), "{e}");
     }
 }

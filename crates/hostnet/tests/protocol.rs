@@ -10,8 +10,7 @@ use hostnet::memory::protocol::{
 use hostnet::memory::spec::{CleanVictim, DeviceRead, HierarchySpec, LlcRole, ReadHit};
 use hostnet::memory::{Agent, Inbound, Op, Outbound, Sweep};
 
-const VICTIM: Habits =
-    Habits { role: LlcRole::Victim, read_hit: ReadHit::Retain, device_read: DeviceRead::Snapshot };
+const VICTIM: Habits = Habits { role: LlcRole::Victim, read_hit: ReadHit::Retain, device_read: DeviceRead::Snapshot };
 const ALL: [Habits; 5] = [
     VICTIM,
     Habits { read_hit: ReadHit::Migrate, ..VICTIM },

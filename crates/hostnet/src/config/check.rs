@@ -7,6 +7,7 @@ use crate::memory::dram::Controller;
 use crate::memory::{tag, Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
+use crate::stack::pmd::Recycling;
 
 pub(super) type Check = Result<(), String>;
 
@@ -191,6 +192,10 @@ fn tenants(s: &Scenario) -> Check {
         positive(&format!("tenant[{i}].cores"), t.cores.into())?;
         cores += u64::from(t.cores);
         ways(t, s.platform.caches.llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        let driver = t.stack == Some(StackSpec::PollMode);
+        need(driver || t.recycling == Recycling::RunToCompletion, || {
+            format!("tenant[{i}].recycling is of a poll-mode driver; give stack = \"poll_mode\" or leave it out")
+        })?;
         need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
         if let Some(size) = t.l2_size {
             let mut h = s.platform.caches.clone();
@@ -275,12 +280,7 @@ fn poll_mode(s: &Scenario, tenant: usize) -> Check {
     site.costs.check().map_err(|e| format!("platform.poll_mode.{e}"))?;
     site.costs.check_with(&site.rings).map_err(|e| format!("platform.poll_mode.{e}"))?;
     let p = &s.placement;
-    let asked = [
-        ("placement.resq = true", p.resq),
-        ("placement.sweep_rx = true", p.sweep_rx),
-        ("placement.sweep_tx", p.sweep_tx != SweepTx::None),
-        ("rings.proactive_drop", s.rings.proactive_drop > 0),
-    ];
+    let asked = [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)];
     match asked.iter().find(|a| a.1) {
         Some((what, _)) => Err(format!("{what} is for queue pairs, and {} has none", key())),
         None => Ok(()),

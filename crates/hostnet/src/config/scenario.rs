@@ -15,6 +15,7 @@ use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
 use crate::stack::pmd::PollModeSpec;
+use crate::stack::pmd::Recycling;
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
 use schemars::JsonSchema;
@@ -123,6 +124,9 @@ pub struct TenantSpec {
     /// the NIC on the chip, or the kernel for `tcp_receive`.
     #[serde(default)]
     pub stack: Option<StackSpec>,
+    /// What a poll-mode driver does with the buffer of a packet that the application has yet to process.
+    #[serde(default)]
+    pub recycling: Recycling,
     /// What runs.
     pub app: AppSpec,
 }

@@ -91,7 +91,9 @@ impl Piece {
 enum Tlp {
     /// Lines, and what the reserved bits of the first dword say about them.
     Write(Piece, u32, u32),
-    Read { job: u32 },
+    Read {
+        job: u32,
+    },
 }
 
 /// A read request of a device.

@@ -22,7 +22,7 @@ use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
-use crate::stack::pmd::{self, DriverMemory, PollMode};
+use crate::stack::pmd::{self, Buffers, DriverMemory, PollMode, Recycling, COPY_LINES};
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
@@ -221,6 +221,7 @@ impl Host {
             window: Window::new(),
             trace: super::trace::Trace::new(s.run.trace.map(Into::into)),
             timeline: super::timeline::Timeline::new(s.run.timeline.map(Into::into)),
+            control: None,
             spec: spec.clone(),
         };
         host.ignite();
@@ -256,10 +257,14 @@ fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec
         };
         let receive_notes = add(pmd::note_lines(rings.receive), Kind::App);
         let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App);
+        let copies = match s.tenants[tenant].recycling {
+            Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App),
+            _ => 0,
+        };
         if s.placement.spent().follows_transmission() {
             map.make_invalidatable(pool.buffers);
         }
-        (ring, DriverMemory { pool, receive_notes, transmit_notes })
+        (ring, DriverMemory { pool, receive_notes, transmit_notes, copies })
     };
     groups[tenant].iter().map(&mut piece).collect()
 }
@@ -272,8 +277,11 @@ fn drivers(s: &Scenario, memory: &[(RingMemory, DriverMemory)], devices: &mut [(
         _ => None,
     });
     let nic = nic.expect("a poll-mode driver has a NIC");
+    let recycling = s.tenants[site.tenant].recycling;
+    let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
+    nic.sweep_tx = s.placement.sweep_tx;
     let driver = |(queue, (_, memory)): (usize, &(RingMemory, DriverMemory))| {
-        Thread::PollMode(Box::new(PollMode::new(site.costs.clone(), &site.rings, queue, *memory, nic, s.placement.spent())))
+        Thread::PollMode(Box::new(PollMode::new(site.costs.clone(), &site.rings, queue, *memory, nic, buffers)))
     };
     memory.iter().enumerate().map(driver).collect()
 }

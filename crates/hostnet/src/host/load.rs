@@ -1,6 +1,7 @@
 //! What a run looks for: one rate, saturation, or a peak.
 
 use super::client::Unfinished;
+use super::control::Control;
 use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::config::scenario::{Arrivals as Spec, Load, Timing};
@@ -35,7 +36,18 @@ const SLICE: u64 = 4096;
 /// # Errors
 /// One sentence: what cannot be built, a broken conservation law, or what `progress` said.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
-    run_of(spec, None, progress)
+    run_of(spec, None, None, progress)
+}
+
+/// As `run`, with a control plane of the user's own.
+///
+/// # Errors
+/// As `run`; what the control plane said; and when the run is a search or a directed test.
+pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
+        return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
+    }
+    run_of(spec, None, Some(control), progress)
 }
 
 /// As `run`, and writes a capture of what came back to the generator in the measured window.
@@ -52,7 +64,7 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     }
     let file = Unfinished::beside(out)?;
     let mut returned = None;
-    let outcome = run_of(spec, Some(&mut returned), progress)?;
+    let outcome = run_of(spec, Some(&mut returned), None, progress)?;
     if let Some((frames, packets)) = returned {
         file.finish(|w| writer::write(w, &frames, &packets))?;
     }
@@ -62,7 +74,12 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
 /// Packets that came back, and what their frames are.
 type Back = Option<(Frames, Vec<Returned>)>;
 
-fn run_of(spec: &Scenario, back: Option<&mut Back>, progress: Progress) -> Result<Outcome, String> {
+fn run_of(
+    spec: &Scenario,
+    back: Option<&mut Back>,
+    control: Option<Control>,
+    progress: Progress,
+) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
     if Host::is_directed(&spec) {
         return Host::new(spec)?.directed();
@@ -79,6 +96,9 @@ fn run_of(spec: &Scenario, back: Option<&mut Back>, progress: Progress) -> Resul
     let mut host = Host::build(spec.clone(), back.is_some())?;
     if back.is_some() {
         host.record_returned();
+    }
+    if let Some(c) = control {
+        host.control_by(c);
     }
     let mut run = Run { host, spec: &spec, events: 0, done: 0, progress };
     let mut outcome = match spec.run.load {
@@ -174,6 +194,7 @@ impl Run<'_> {
             while host.tally.completed_ever < start + n {
                 let stop = (host.tally.completed_ever + SLICE).min(start + n);
                 host.run_until(|h| h.tally.completed_ever >= stop);
+                host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
@@ -194,6 +215,7 @@ impl Run<'_> {
         for i in 1..=slices {
             let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / (slices - i + 1));
             host.run_until(|h| h.machine.now >= stop);
+            host.control_failure().map_or(Ok(()), Err)?;
             (self.progress)(from + (to - from) * i as f64 / slices as f64)?;
         }
         self.events += host.machine.cal.popped() - events;

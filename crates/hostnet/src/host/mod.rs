@@ -3,6 +3,7 @@
 mod background;
 mod build;
 mod client;
+pub mod control;
 mod directed;
 mod load;
 mod measure;
@@ -15,7 +16,7 @@ mod trace;
 mod uncore;
 mod warm;
 
-pub use load::{run, run_and_capture, Progress};
+pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 
 use crate::app::{App, Content, Work};
@@ -102,6 +103,7 @@ pub struct Host {
     window: Window,
     trace: trace::Trace,
     timeline: timeline::Timeline,
+    control: Option<Box<control::Control>>,
 }
 
 impl Host {
@@ -288,6 +290,7 @@ impl Host {
             Event::Epoch => self.epoch(),
             Event::Sample => self.on_sample(),
             Event::Bin => self.on_bin(),
+            Event::Control => self.on_control(),
             Event::Background => self.on_background(),
             e => self.on_network(e),
         }

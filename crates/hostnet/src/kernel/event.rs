@@ -88,6 +88,8 @@ pub enum Event {
     Sample,
     /// A bin of the timeline ends.
     Bin,
+    /// An epoch of the user's own control plane ends.
+    Control,
     /// The system behind everything that is simulated reads a line.
     Background,
 }

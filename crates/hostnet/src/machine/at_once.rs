@@ -120,6 +120,9 @@ impl Machine {
             let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue as u16));
             self.io_at_once(false, descriptor, 1, own);
             self.io_at_once(false, p.tx_line, p.tx_lines, own);
+            if self.nic_at(NicAt::Port).is_some_and(|nic| nic.sweep_tx == SweepTx::Nic) {
+                self.maintain_at_once(0, p.tx_line, p.tx_lines.into(), Sweep::Sweep);
+            }
             self.io_at_once(true, descriptor, 1, own);
         }
     }

@@ -192,6 +192,7 @@ impl Machine {
             | Event::Epoch
             | Event::Sample
             | Event::Bin
+            | Event::Control
             | Event::Background => return Some(Signal::Outside(e)),
         }
         None

@@ -309,10 +309,9 @@ impl Memory {
             Sharing::Shared => {
                 let holders = self.shared.take(line);
                 let holders = (0..64).filter(|c| holders >> c & 1 == 1);
-                holders.map(|c| self.invalidate_in(c, line)).fold(Taken::default(), |a, b| Taken {
-                    held: a.held || b.held,
-                    dirty: a.dirty + b.dirty,
-                })
+                holders
+                    .map(|c| self.invalidate_in(c, line))
+                    .fold(Taken::default(), |a, b| Taken { held: a.held || b.held, dirty: a.dirty + b.dirty })
             }
         }
     }

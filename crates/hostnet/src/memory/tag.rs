@@ -67,7 +67,8 @@ mod tests {
     /// idio.f.tlp_encoding: core in bits 23, 19:16 and 11, header in bit 31, burst in bit 10.
     #[test]
     fn core_header_and_burst_have_their_reserved_bits() {
-        for (core, dword) in [(0, 0), (1, 1 << 11), (2, 1 << 16), (4, 1 << 17), (8, 1 << 18), (16, 1 << 19), (32, 1 << 23)]
+        for (core, dword) in
+            [(0, 0), (1, 1 << 11), (2, 1 << 16), (4, 1 << 17), (8, 1 << 18), (16, 1 << 19), (32, 1 << 23)]
         {
             assert_eq!(Tag::new(core, false, false, false).encode(), dword, "core {core}");
         }

@@ -2,7 +2,7 @@
 //! caches (Sweeper, section II-A).
 
 use super::iat::{Iat, IatSpec};
-use super::{Counters, DataPlane, PlacementSpec, Transfer};
+use super::{Counters, DataPlane, PlacementSpec, Settings, Transfer};
 use crate::kernel::Time;
 use crate::memory::Inbound;
 
@@ -39,6 +39,13 @@ impl DataPlane for Ddio {
         if let Some((s, iat)) = &mut self.control {
             self.ways = iat.decide(s, self.ways, c);
         }
+    }
+    fn set(&mut self, s: &Settings) -> Result<(), String> {
+        if !s.prefetch.is_empty() {
+            return Err("the control plane sets prefetch, which needs placement.policy = \"idio\"".into());
+        }
+        self.ways = s.ways.unwrap_or(self.ways);
+        Ok(())
     }
     fn restart(&mut self) {
         if let Some((_, iat)) = &mut self.control {

@@ -5,7 +5,7 @@
 //! stays in the LLC, as the core's [`Steering`] says. The control plane steps each core's FSM once an interval.
 
 use super::ddio::low_ways;
-use super::{Counters, DataPlane, DeviceKind, PlacementSpec, Transfer};
+use super::{Counters, DataPlane, DeviceKind, PlacementSpec, Settings, Transfer};
 use crate::kernel::units::{Bandwidth, Pace, Span};
 use crate::kernel::Time;
 use crate::memory::Inbound;
@@ -181,11 +181,13 @@ pub struct Steering {
     average: u64,
     /// Write-backs counted up to the last interval.
     seen: u64,
+    /// What a control plane of the user's own says instead of the mode.
+    told: Option<bool>,
 }
 
 impl Default for Steering {
     fn default() -> Steering {
-        Steering { fsm: OFF, sum: 0, average: 0, seen: 0 }
+        Steering { fsm: OFF, sum: 0, average: 0, seen: 0, told: None }
     }
 }
 
@@ -201,8 +203,8 @@ impl Steering {
         self.sum += write_backs;
     }
 
-    /// Whether payload goes to the L2.
-    fn to_mlc(&self, s: &IdioSpec) -> bool {
+    /// Whether payload goes to the L2, as the FSM says.
+    fn prefetches(self, s: &IdioSpec) -> bool {
         match s.status {
             Status::Saturated => self.fsm != OFF,
             Status::Upper => self.fsm & 0b10 == 0,
@@ -267,7 +269,8 @@ impl DataPlane for Idio {
             self.core(core).fsm = 0;
         }
         let steering = *self.core(core);
-        if t.tag.is_header() || !dynamic || steering.to_mlc(&self.spec) {
+        let prefetched = steering.told.unwrap_or(!dynamic || steering.prefetches(&self.spec));
+        if t.tag.is_header() || prefetched {
             Inbound::Hint { ways, core: core as u8 }
         } else {
             Inbound::Llc { ways }
@@ -298,6 +301,17 @@ impl DataPlane for Idio {
                 core.average = std::mem::take(&mut core.sum) / u64::from(self.spec.average);
             }
         }
+    }
+
+    fn set(&mut self, s: &Settings) -> Result<(), String> {
+        if !s.prefetch.is_empty() && !self.mode.hints() {
+            return Err("the control plane sets prefetch, which placement.mode = \"invalidate\" has not".into());
+        }
+        self.ways = s.ways.unwrap_or(self.ways);
+        for (core, told) in &s.prefetch {
+            self.core(*core).told = *told;
+        }
+        Ok(())
     }
 
     fn restart(&mut self) {

@@ -6,8 +6,8 @@ pub mod nebula;
 pub mod resq;
 pub mod sweeper;
 
-use crate::kernel::Time;
 use crate::core::{Op, Program};
+use crate::kernel::Time;
 use crate::memory::stats::{CoreCounts, DmaCounts, MemStats};
 use crate::memory::{Agent, Inbound, Outbound, Sweep, Tag};
 use schemars::JsonSchema;
@@ -204,6 +204,39 @@ pub trait DataPlane {
 
     /// Counters begin at zero again.
     fn restart(&mut self) {}
+
+    /// A control plane of the user's own has decided.
+    ///
+    /// # Errors
+    /// One sentence about a setting that the policy has not.
+    fn set(&mut self, s: &Settings) -> Result<(), String> {
+        if *s == Settings::default() {
+            return Ok(());
+        }
+        Err("the control plane sets what placement.policy does not have; ways need \"ddio\" or \"idio\", prefetch \"idio\"".into())
+    }
+}
+
+/// What a control plane of the user's own changes at the end of an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// LLC ways that devices may allocate into.
+    pub ways: Option<u32>,
+    /// Cores whose payload is prefetched, or is not, or is as the policy itself says.
+    pub prefetch: Vec<(u16, Option<bool>)>,
+}
+
+impl Settings {
+    /// # Errors
+    /// When the LLC has not that many ways.
+    fn check_ways(&self, of: u32) -> Result<(), String> {
+        match self.ways {
+            Some(n) if !(1..=of).contains(&n) => {
+                Err(format!("the control plane sets ways = {n}, which is not within 1 to {of}"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Declares the policies, a file each: their names in scenarios, and the dispatch.
@@ -262,6 +295,14 @@ macro_rules! policies {
             /// An epoch ends.
             pub fn decide(&mut self, c: &Counters) {
                 match self { $(Placement::$name(p) => p.decide(c),)* }
+            }
+            /// A control plane of the user's own has decided.
+            ///
+            /// # Errors
+            /// One sentence about a setting that the policy has not.
+            pub fn set(&mut self, s: &Settings, llc_ways: u32) -> Result<(), String> {
+                s.check_ways(llc_ways)?;
+                match self { $(Placement::$name(p) => p.set(s),)* }
             }
             /// Counters begin at zero again.
             pub fn restart(&mut self) {

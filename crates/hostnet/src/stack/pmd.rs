@@ -8,7 +8,7 @@
 //!     +--------------------------------------------- ring full: try again, which costs a burst's fixed part ---+
 //! ```
 
-use super::mempool::{Mempool, PoolMemory};
+use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
 use super::{qp, Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content};
 use crate::core::{Mmio, Op, Program};
@@ -16,7 +16,7 @@ use crate::device::nic::{Layout, Nic, RingsSpec};
 use crate::kernel::{NicAt, Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
-use crate::placement::Spent;
+use crate::placement::{sweeper, Spent, SweepTx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -124,6 +124,19 @@ impl PollModeSpec {
     }
 }
 
+/// What becomes of a receive buffer whose packet the application has yet to process (IDIO, section II-B).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Recycling {
+    /// The application works in it, and it is free afterwards.
+    #[default]
+    RunToCompletion,
+    /// The packet is copied to memory of the application's, and the buffer is free at once.
+    Copy,
+    /// It is kept while packets come, up to as many as the mempool's cache holds, and processed later.
+    Reallocate,
+}
+
 /// Bytes of the driver's own note beside a descriptor: which buffer is in it.
 const NOTE: u64 = 8;
 
@@ -139,6 +152,19 @@ pub struct DriverMemory {
     /// Notes about the receive and the transmit ring.
     pub receive_notes: u64,
     pub transmit_notes: u64,
+    /// Memory that packets are copied to, as many as there are receive descriptors.
+    pub copies: u64,
+}
+
+/// Lines of a packet's copy.
+pub const COPY_LINES: u64 = DATA_ROOM / LINE;
+
+/// What a driver does with buffers beside what it costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffers {
+    pub recycling: Recycling,
+    pub spent: Spent,
+    pub sweep_tx: SweepTx,
 }
 
 /// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the number of descriptors or packets.
@@ -186,8 +212,11 @@ pub struct PollMode {
     /// Receive descriptors taken, and of these the ones with a fresh buffer that the NIC has not been told of.
     taken: u64,
     held: u32,
-    /// What becomes of spent buffers.
-    spent: Spent,
+    buffers: Buffers,
+    /// Packets that have been received and are kept.
+    stash: VecDeque<u32>,
+    /// Packets copied.
+    copied: u64,
     /// Transmit descriptors written, and their buffers, with the lines that are sent of each, that have not been freed.
     put: u64,
     in_ring: VecDeque<(u32, u32)>,
@@ -215,7 +244,7 @@ impl PollMode {
         queue: usize,
         memory: DriverMemory,
         nic: &mut Nic,
-        spent: Spent,
+        buffers: Buffers,
     ) -> PollMode {
         let (receive, transmit) = nic.layouts(queue);
         let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.mempool_cache);
@@ -238,7 +267,9 @@ impl PollMode {
             state: State::Poll,
             taken: 0,
             held: 0,
-            spent,
+            buffers,
+            stash: VecDeque::new(),
+            copied: 0,
             put: 0,
             in_ring: VecDeque::with_capacity(transmit.usable() as usize),
             backlog: VecDeque::with_capacity(64),
@@ -315,6 +346,19 @@ impl PollMode {
         }
     }
 
+    /// The burst goes to the packets that are kept. True when more are to be received first; else the oldest are the burst.
+    fn keep(&mut self, c: &mut Ctx) -> bool {
+        self.stash.extend(self.burst.drain(..));
+        let more = port(c.iio.as_deref_mut()).waiting(self.queue) > 0;
+        if more && !self.at_once && self.stash.len() + (self.costs.burst as usize) <= self.costs.mempool_cache as usize
+        {
+            return true;
+        }
+        let n = self.stash.len().min(self.costs.burst as usize);
+        self.burst.extend(self.stash.drain(..n));
+        false
+    }
+
     /// The application serves each packet of the burst.
     fn serve(&mut self, c: &mut Ctx) {
         let (n, before) = (self.burst.len(), self.consumed.len());
@@ -332,7 +376,17 @@ impl PollMode {
             };
             let spare = self.pool.get(c.program);
             let tx = self.pool.data(spare.unwrap_or(p.buffer));
-            let (answer, lines) = app.serve(c.local, &content, p.line, tx, c.program);
+            let (spent, lines) = (self.buffers.spent, u32::from(p.lines));
+            let copies = self.buffers.recycling == Recycling::Copy;
+            let mut at = p.line;
+            if copies {
+                at = self.memory.copies + self.copied % (self.receive.usable() + 1) * COPY_LINES;
+                self.copied += 1;
+                c.program.push(Op::Copy { from: p.line, to: at, lines, dependent: false });
+                spent.relinquish(c.program, p.line, lines);
+            }
+            let spent = if copies { Spent::Keep } else { spent };
+            let (answer, lines) = app.serve(c.local, &content, at, tx, c.program);
             if let Some(s) = &mut c.spikes {
                 let stall = s.draw();
                 if stall > Time::ZERO {
@@ -346,18 +400,18 @@ impl PollMode {
                 (Answer::Reply, Some(fresh)) => {
                     packet.tx_line = tx;
                     self.backlog.push_back((id, fresh));
-                    self.spent.relinquish(c.program, p.line, p.lines.into());
+                    spent.relinquish(c.program, p.line, p.lines.into());
                     self.free(p.buffer, c.program);
                 }
                 (Answer::Forward | Answer::Reply, _) => {
-                    packet.tx_line = p.line;
+                    packet.tx_line = at;
                     self.backlog.push_back((id, p.buffer));
                     self.back(spare, c.program);
                 }
                 (Answer::Consumed, _) => {
                     self.back(spare, c.program);
                     self.consumed.push_back(id);
-                    self.spent.relinquish(c.program, p.line, p.lines.into());
+                    spent.relinquish(c.program, p.line, p.lines.into());
                     self.free(p.buffer, c.program);
                 }
             }
@@ -390,8 +444,10 @@ impl PollMode {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
             }
             let (buffer, lines) = self.in_ring.pop_front().expect("it was written");
-            if self.spent.follows_transmission() {
-                self.spent.relinquish(c.program, self.pool.data(buffer), lines);
+            if self.buffers.sweep_tx == SweepTx::Cpu {
+                sweeper::relinquish(c.program, self.pool.data(buffer), lines);
+            } else if self.buffers.spent.follows_transmission() {
+                self.buffers.spent.relinquish(c.program, self.pool.data(buffer), lines);
             }
             c.program.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
             self.free(buffer, c.program);
@@ -406,7 +462,7 @@ impl PollMode {
     fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
         let least = u64::from(self.costs.free_threshold).max(self.backlog.len() as u64);
-        if self.spent.follows_transmission() {
+        if self.buffers.spent.follows_transmission() {
             self.reclaim(u64::MAX, c); // what has been sent is dropped before it takes room
         } else if self.room() < least {
             self.reclaim(least, c);
@@ -460,7 +516,7 @@ impl Software for PollMode {
                 self.polled = c.now;
                 self.read(self.receive.line(self.taken), State::Look, c.program)
             }
-            State::Look if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 => {
+            State::Look if self.stash.is_empty() && port(c.iio.as_deref_mut()).waiting(self.queue) == 0 => {
                 self.state = State::Poll;
                 self.idle_since = Some(self.polled);
                 let line = self.receive.line(self.taken);
@@ -468,6 +524,9 @@ impl Software for PollMode {
             }
             State::Look => {
                 self.receive(c);
+                if self.buffers.recycling == Recycling::Reallocate && self.keep(c) {
+                    return Step::Run;
+                }
                 self.serve(c);
                 self.state = State::Poll;
                 if !self.backlog.is_empty() {

@@ -299,9 +299,7 @@ impl Cpu {
                 if !held {
                     self.prefetch_ended(now, t.issued);
                 }
-                if self.mshrs.is_none() {
-                    return None;
-                }
+                self.mshrs.as_ref()?;
                 // A miss may have waited for this one's place.
                 self.hand_out(mem, cal, now);
                 return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };

@@ -141,15 +141,15 @@ mod tests {
     fn a_core_whose_bytes_exceed_the_threshold_of_an_interval_is_in_a_burst() {
         let packets = [
             (0, 0, 1250, false, false),
-            (900, 1, 1250, false, false),  // another core's
-            (999, 0, 1, true, true),       // 1251 in the first interval
-            (999, 0, 500, false, true),    // the edge is over
-            (1_000, 0, 1250, false, false),// a new interval
-            (1_500, 0, 64, false, true),   // above, as it was before
+            (900, 1, 1250, false, false),   // another core's
+            (999, 0, 1, true, true),        // 1251 in the first interval
+            (999, 0, 500, false, true),     // the edge is over
+            (1_000, 0, 1250, false, false), // a new interval
+            (1_500, 0, 64, false, true),    // above, as it was before
             (2_100, 0, 64, false, false),
-            (3_000, 0, 2000, true, true),  // the interval before was below
+            (3_000, 0, 2000, true, true), // the interval before was below
             (4_000, 0, 2000, false, true),
-            (6_000, 0, 2000, true, true),  // nothing came in the interval before
+            (6_000, 0, 2000, true, true), // nothing came in the interval before
         ];
         for burst in [Burst::Edge, Burst::Level] {
             let mut m = Marker::new(&IdioSpec { burst, ..IdioSpec::default() }, vec![0, 1]);

@@ -18,8 +18,9 @@ use super::{Attachment, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
-use crate::memory::{Tag, LINE};
+use crate::memory::{Sweep, Tag, LINE};
 use crate::meter::drops::DropCause;
+use crate::placement::SweepTx;
 use std::collections::VecDeque;
 
 /// Bytes of a frame that stay in the NIC: its check sequence.
@@ -145,7 +146,11 @@ impl RingMeter {
     }
 
     fn restart(&mut self, now: Time) {
-        *self = RingMeter { since: self.since.map(|_| now), window: Time(now.0 / WINDOW.0 * WINDOW.0), ..Default::default() };
+        *self = RingMeter {
+            since: self.since.map(|_| now),
+            window: Time(now.0 / WINDOW.0 * WINDOW.0),
+            ..Default::default()
+        };
     }
 }
 
@@ -261,15 +266,18 @@ impl Ringed {
         }];
         // All that is cached has been used, and all of that has been moved.
         let spent = |r: &Ring| !r.fetching && r.asked == r.used && r.used == r.filled;
-        let write_back = [!r.writing && r.writable() > 0 && {
-            let n = r.filled - r.written;
-            let enough = matches!(self.spec.write_back, WriteBack::After(least) if n >= least.into());
-            let idle = self.spec.write_back_idle && self.fifo.is_empty() && r.used == r.filled;
-            enough || idle || spent(r)
-        }, {
-            let n = t.filled - t.written;
-            !t.writing && n > 0 && (n >= self.spec.transmit_write_back.into() || spent(t))
-        }];
+        let write_back = [
+            !r.writing && r.writable() > 0 && {
+                let n = r.filled - r.written;
+                let enough = matches!(self.spec.write_back, WriteBack::After(least) if n >= least.into());
+                let idle = self.spec.write_back_idle && self.fifo.is_empty() && r.used == r.filled;
+                enough || idle || spent(r)
+            },
+            {
+                let n = t.filled - t.written;
+                !t.writing && n > 0 && (n >= self.spec.transmit_write_back.into() || spent(t))
+            },
+        ];
         for (i, side) in [Side::Receive, Side::Transmit].into_iter().enumerate() {
             if fetch[i] {
                 self.decide(cal, queue, RingTask::Fetch(side), now);
@@ -288,12 +296,14 @@ impl Ringed {
     fn open_write(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), held: u32, now: Time) {
         self.meter.set_busy(true, now);
         let slot = self.writes.open(what, lines, now);
-        self.write = Some(Moving { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
+        self.write =
+            Some(Moving { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
     }
 
     fn open_read(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), now: Time) {
         let slot = self.reads.open(what, lines, now);
-        self.read = Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
+        self.read =
+            Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
     }
 
     /// Descriptors to be fetched, first; they are few and much waits for them.
@@ -610,6 +620,10 @@ impl Nic {
                 let p = packets.get_mut(id);
                 p.left = 0;
                 p.data_at = now;
+                if self.sweep_tx == SweepTx::Nic {
+                    // All of it has been read; its buffer is software's only behind a descriptor's write-back.
+                    cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
+                }
                 let end = r.wire.send((p.tx_bytes + FCS + GAP).into(), now);
                 cal.push(end, Event::NicTx(NicAt::Port, id));
                 let queue = usize::from(p.queue);
