@@ -17,7 +17,7 @@ from hostnet.studies import idio
 
 FIGURES = [s.figure for s in studies.all_studies() if s.system == "idio"]
 # What the engine gives for bursts and placement, beside what it gives every run.
-METRICS = ("mlc_wb", "mlc_wb_mtps", "llc_wb", "llc_wb_unread", "llc_wb_victim", "mlc_wb_consumed", "mlc_invalidations",
+METRICS = ("mlc_wb", "mlc_wb_mtps", "llc_wb", "llc_wb_unread", "llc_wb_victim", "descriptors_per_write_back", "mlc_wb_consumed", "mlc_invalidations",
            "burst_us", "hints", "hints_dropped", "hints_fetched", "t0_cpi", "t1_cpi")
 
 # By burst rate: what DDIO takes, and each system's share of it.
@@ -59,7 +59,7 @@ def burst(row: dict[str, Any]) -> dict[str, float]:
         if system == "idio" and rate == 100:
             out["burst_us"] = DDIO["burst_us"][100] * 0.891
     lines = idio.lines_of(row)
-    payload = lines - row["packets"]
+    payload = lines  # a descriptor takes the place of each header
     if system in HINTED:
         out["hints"] = row["packets"] + payload * at(HINTED[system], rate)
     if row.get("status") == "llc":
@@ -71,7 +71,7 @@ def burst(row: dict[str, Any]) -> dict[str, float]:
     if row.get("thr_mtps"):
         out["mlc_wb"] += (row["thr_mtps"] - 50) * {100: 40, 25: 10, 10: 0}[rate]
         out["burst_us"] += (row["thr_mtps"] - 50) * 0.1
-    return out | {"mlc_wb_consumed": 0.9 * out["mlc_wb"], "llc_wb_unread": 0.4 * out["llc_wb"], "llc_wb_victim": 0.6 * out["llc_wb"], "drops": 0.0, "drop_rate": 0.0,
+    return out | {"descriptors_per_write_back": 1.0, "mlc_wb_consumed": 0.9 * out["mlc_wb"], "llc_wb_unread": 0.4 * out["llc_wb"], "llc_wb_victim": 0.6 * out["llc_wb"], "drops": 0.0, "drop_rate": 0.0,
                   "throughput_mrps": 1.9, "cores_busy": 2.0, "ddio_capacity_mib": CAPACITY / 16_384, "acc_cpu_rx_rd": 1.0}
 
 
@@ -96,8 +96,8 @@ def steady(row: dict[str, Any]) -> dict[str, float]:
     lost = max(0.0, 1 - 12 / rate)
     traffic = {"dma": 40.0, "ddio": 0.0}.get(system, 0.0) if row["case"] == "low load" else 30_000.0
     share = 0.3 if system == "idio" else 1.0
-    wb = 0.0 if row["case"] == "short ring" else 60_000.0 * share
-    return {"mlc_wb": wb, "mlc_wb_consumed": 0.9 * wb, "llc_wb": 0.1 * wb, "lines_read": traffic * share, "lines_written": traffic, "drops": 1e4 * lost,
+    wb = row["packets"] / 4 if row["case"] == "short ring" else 60_000.0 * share
+    return {"mlc_wb": wb, "mlc_wb_consumed": 0.9 * wb, "llc_wb": 0.0 if row["case"] == "short ring" else 0.1 * wb, "lines_read": traffic * share, "lines_written": traffic, "drops": 1e4 * lost,
             "drop_rate": lost, "acc_cpu_rx_rd": 0.0, "throughput_mrps": 1.5, "cores_busy": 1.58}
 
 
@@ -110,7 +110,17 @@ def policies(row: dict[str, Any]) -> dict[str, float]:
             "t1_cpi": 1.5 + 0.9 * load * (1 - 0.22 * order)}
 
 
+def probe(row: dict[str, Any]) -> dict[str, float]:
+    write, place = row["request"] == "write", row["location"]
+    cached = place in ("P3", "P4")
+    return {"mlc_copies_after": 0.0, "mlc_wb": float(not write and bool(row["mlc_dirty"])), "ways_allocated": 2.0 * write,
+            "llc_allocations": float(write and place in ("P1", "P5")), "dram_reads": float(not write and not cached),
+            "in_ddio_ways_after": float(place == "P4" or write and place in ("P1", "P5"))}
+
+
 def measured(figure: str, row: dict[str, Any]) -> dict[str, float]:
+    if figure == "fig1":
+        return probe(row)
     if figure == "policies":
         return policies(row)
     if figure == "fig4":
@@ -169,7 +179,7 @@ def tables() -> dict[str, pl.DataFrame]:
         if study.across:
             for row, more in zip(swept, study.across([{**r, **n} for r, n in zip(swept, numbers, strict=True)]), strict=True):
                 row.update(more)
-        rows = [{**row, **{n: found.get(n) for n in names}} for row, found in zip(swept, numbers, strict=True)]
+        rows = [{**row, **dict.fromkeys(names), **found} for row, found in zip(swept, numbers, strict=True)]
         out[study.table] = pl.DataFrame(rows, infer_schema_length=None)
         if "timeline" in study.side_tables:
             times = [{**row, **sample} for p, row, found in zip(points, swept, numbers, strict=True)

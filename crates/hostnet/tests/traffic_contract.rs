@@ -370,3 +370,40 @@ fn a_capture_that_cannot_be_made_leaves_no_file() {
     assert_eq!(aborted.expect_err("aborted"), "aborted");
     assert_eq!(folder.files(), [""; 0]);
 }
+
+/// TestPMD behind an Ethernet NIC, whose link is 100 Gb/s over 100 ns.
+fn behind_a_port(traffic: &str, run: &str) -> Outcome {
+    simulate(&format!(
+        r#"
+        name = "testpmd"
+        platform = {{ name = "icelake", poll_mode = {{ poll_instructions = 40, burst_instructions = 60, receive_instructions = 40, transmit_instructions = 40, free_instructions = 10 }} }}
+        placement = {{ policy = "ddio", ways = 2 }}
+        tenant = [{{ name = "t", cores = 1, stack = "poll_mode", app = {{ kind = "testpmd", mode = "macswap" }} }}]
+        peripheral = [{{ kind = "ethernet", link = "100 Gbps", propagation = "100 ns", rings = {{ receive = 256, transmit = 256 }} }}]
+        traffic = {{ {traffic}, packet = "256 B" }}
+        run = {{ {run} }}
+        "#
+    ))
+}
+
+/// The NIC sends over its own wire, which its latency has; 256 + 20 bytes at 100 Gb/s there and 100 ns each way are left.
+#[test]
+fn a_round_trip_over_an_ethernet_nic_has_its_link() {
+    let run = r#"load = "fixed", requests = 8000, warmup_requests = 2000"#;
+    let o = behind_a_port(r#"arrivals = "fixed", rate = "2 Gbps""#, run);
+    let on_the_wire = get(&o, "rtt_mean_us") - get(&o, "lat_mean_us");
+    assert!((on_the_wire - 0.22208).abs() < 0.002, "{on_the_wire}");
+    let closed = behind_a_port(r#"arrivals = "closed", outstanding = 16"#, run);
+    let under_way = get(&closed, "throughput_mrps") * get(&closed, "rtt_mean_us");
+    assert!(close(under_way, 16.0, 0.01), "{under_way}");
+}
+
+/// 100 Gb/s carries 100e9 / (8 x 276) frames of 256 bytes; one core serves fewer.
+#[test]
+fn the_bandwidth_test_ends_below_the_link_s_rate_where_the_core_is_slower() {
+    let o = behind_a_port(r#"arrivals = "fixed", rate = "60 Gbps""#, r#"load = "peak_loss", requests = 8000"#);
+    let curve = rows(&o, "search");
+    assert!(curve.iter().all(|r| r[0].as_f64() <= Some(1e5 / 8.0 / 276.0 + 1e-6)), "{curve:?}");
+    let worst = curve.iter().filter(|r| r[4] == true).map(|r| r[5].as_f64().expect("a loss")).fold(0.0, f64::max);
+    assert!(worst <= 0.01 && get(&o, "throughput_mrps") > 10.0, "{curve:?}");
+}

@@ -30,8 +30,8 @@ from ..specs import Scenario
 if TYPE_CHECKING:
     import polars as pl
 
-SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic")
-BUILT = ("sweeper", "hostnetwork", "idio", "gem5net")
+SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic", "real")
+BUILT = ("sweeper", "hostnetwork", "idio", "gem5net", "real")
 
 # Where the studies of a system are, when not in the module of its name alone.
 _MODULES = {
@@ -43,9 +43,9 @@ _MODULES = {
 # Swept columns come first in every table, in this order.
 COLUMN_ORDER = ("platform", "quadrant", "app", "packet_bytes", "interval_ns", "dca", "clock_ghz", "core", "rob", "l1_kib", "l2_kib",
                 "llc_mib", "write_back", "run", "ddio", "prefetch", "c2m", "p2m", "n", "repeat", "case", "scenario", "level",
-                "app_ways", "status", "app_class", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf",
+                "app_ways", "request", "location", "mlc_dirty", "status", "app_class", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf",
                 "ways", "depth", "endpoints", "channels", "split_a", "split_b", "ring", "packets", "rate_gbps", "core_gbps",
-                "thr_mtps", "share", "rate_mrps", "rate_basis", "load", "quick")
+                "thr_mtps", "share", "uncore_ghz", "calls", "rate_mrps", "rate_basis", "load", "quick")
 
 
 @dataclass(frozen=True)

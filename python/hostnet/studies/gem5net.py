@@ -24,11 +24,6 @@ STEP = {64: 2_150_786, 128: 1_075_393, 256: 537_696, 512: 268_848, 1024: 134_424
 # The counter that RXpTX reads (artifact): N ns are N / 10 of its ticks, and the first tick has begun already.
 TICK_NS = {"gem5": 1e9 / 25_165_824, "altra": 1e9 / 25e6}
 
-APPS: dict[str, dict[str, Any]] = {
-    "testpmd": {"kind": "testpmd", "mode": "macswap"},
-    "touchfwd": {"kind": "touchfwd"},
-    "touchdrop": {"kind": "touchdrop"},
-}
 RXPTX = {"rxptx-10ns": 10, "rxptx-1us": 1000}
 FORWARDERS = ("testpmd", "touchfwd", *RXPTX)
 
@@ -53,6 +48,15 @@ def waits(platform: str, interval_ns: float) -> str:
     """The time that RXpTX really waits after a burst, on average, for an interval as the paper names it."""
     ticks = interval_ns / 10 - 0.5
     return f"{round(ticks * TICK_NS[platform], 1)} ns"
+
+
+def application(app: str, size: int, platform: str, interval_ns: float) -> dict[str, Any]:
+    """The application's table. TouchDrop is TouchFwd without sending: a load, a compare and a branch for each byte."""
+    if app.startswith("rxptx"):
+        return {"kind": "rxptx", "interval": waits(platform, interval_ns)}
+    if app == "touchdrop":
+        return {"kind": "touchdrop", "instructions": 20 + 3 * size}
+    return {"kind": app, "mode": "macswap"} if app == "testpmd" else {"kind": app}
 
 
 def machine(platform: str = "gem5", *, dca: str | None = None, clock_ghz: float = 3.0, core: str = "out-of-order",
@@ -96,9 +100,9 @@ def point(quick: bool, app: str, size: int | None = None, *, platform: str = "ge
     run: dict[str, Any] = {"run.requests": requests or (QUICK_REQUESTS if quick else REQUESTS)}
     served: dict[str, Any] = {}
     if app != "mc-dpdk":
-        kind = APPS.get(app) or {"kind": "rxptx", "interval": waits(platform, interval_ns or 0)}
-        served = {"name": app, "tenant.0.name": app, "tenant.0.app": kind, "traffic.packet": f"{size} B",
-                  "run.step": f"{STEP[size or 64]} pps"}
+        size = size or SIZES[0]
+        served = {"name": app, "tenant.0.name": app, "tenant.0.app": application(app, size, platform, interval_ns or 0),
+                  "traffic.packet": f"{size} B", "run.step": f"{STEP[size]} pps"}
     if pps:
         run |= {"run.load": "fixed", "run.step": None, "traffic.rate": f"{round(pps)} pps"}
     return Point(MEMCACHED if app == "mc-dpdk" else BASE, named,

@@ -40,14 +40,19 @@ def ring(entries: int) -> dict[str, Any]:
     return {"peripheral.0.rings.receive": entries, "peripheral.0.rings.transmit": entries}
 
 
-def bursts(quick: bool, gbps: float, frame: int, measured: int = 1, skipped: int = 0) -> dict[str, Any]:
-    """Traffic of bursts at `gbps` to each function, and the run that measures some of them, but for the first packets `skipped`."""
+# Packets at both ends of a burst that a window inside it leaves out: two batches of each function.
+MARGIN = FUNCTIONS * 32
+
+
+def bursts(quick: bool, gbps: float, frame: int, measured: int = 1, inside: bool = False) -> dict[str, Any]:
+    """Traffic of bursts at `gbps` to each function, and the run that measures some of them, or one without its ends."""
     burst = FUNCTIONS * RING
     warm = (QUICK_WARM_BURSTS if quick else WARM_BURSTS) * burst
     return {
         "traffic.arrivals": "burst", "traffic.burst": burst, "traffic.burst_period": "10 ms",
         "traffic.burst_gap": f"{round(1e12 * 8 * frame / (FUNCTIONS * gbps * G))} ps",
-        "run.requests": measured * burst - skipped, "run.warmup_requests": warm + skipped,
+        "run.requests": burst - 2 * MARGIN if inside else measured * burst,
+        "run.warmup_requests": warm + MARGIN if inside else warm,
     }
 
 
@@ -61,14 +66,14 @@ def steady(packets: int, warm: int, gbps: float, n: int, frame: int, unit: int) 
 
 
 def touchdrop(quick: bool, system: str, gbps: float, *, scenario: str = "solo", threshold: int | None = None,
-              timeline: str = "10 us", measured: int = 1, skipped: int = 0) -> Point:
+              timeline: str = "10 us", measured: int = 1, inside: bool = False) -> Point:
     """A burst that two TouchDrop functions process; equal arguments give equal specs, so figures share results."""
-    changes = {**placement(system), **bursts(quick, gbps, FRAME, measured, skipped), "run.timeline": timeline}
+    changes = {**placement(system), **bursts(quick, gbps, FRAME, measured, inside), "run.timeline": timeline}
     if threshold is not None:
         changes["placement.idio"] = {"mlc_threshold": f"{threshold} Mps"}
     return Point(TOUCHDROP if scenario == "solo" else CORUN, {
         "app": "touchdrop", "system": system, "scenario": scenario, "rate_gbps": float(gbps), "ring": RING, "n": FUNCTIONS,
-        "packet_bytes": FRAME, "packets": measured * FUNCTIONS * RING - skipped, "thr_mtps": threshold,
+        "packet_bytes": FRAME, "packets": changes["run.requests"], "thr_mtps": threshold,
     }, changes)
 
 
@@ -88,6 +93,16 @@ CLASS1_DSCP = 8
 
 
 # --- Sections II and III --------------------------------------------------------------------------------------------
+
+PLACES = ("P1", "P2", "P3", "P4", "P5")
+PROBE = "single requests of a device for a line in a known place, as a directed test"
+
+
+def fig1(quick: bool) -> list[Point]:
+    """One request for a line in the MLC alone, in both, in the LLC's other ways, in its DDIO ways, or in DRAM alone."""
+    return [Point(SERVER, {"request": request, "location": place, "mlc_dirty": dirty, "system": "ddio"}, {}, PROBE)
+            for request in ("write", "read") for place in PLACES for dirty in ((False, True) if place in ("P1", "P2") else (None,))]
+
 
 def fig2(quick: bool) -> list[Point]:
     """How much of the LLC received data takes: deep inspection with one burst after the other, and a shallow one."""
@@ -114,8 +129,9 @@ def ring_point(case: str, app: str, system: str, entries: int, gbps: float) -> P
 
 # Loads of all ten functions together; the paper does not say whether they are each function's.
 LEVELS = {"low": 0.008, "med": 1.0, "high": 20.0}
-# Below and above the 692 frames that fill an MLC of 1 MB; rings are powers of two.
-KNEE_RINGS = (64, 128, 256, 512, 1024, 2048)
+# Below, around and above the 692 frames that fill an MLC of 1 MB.
+KNEE_RINGS = (64, 256, 448, 512, 576, 640, 704, 768, 832, 896, 1024)
+ODD_RINGS = "descriptor rings whose size is no power of two"
 
 
 def server(quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER_FUNCTIONS, case: str = "loads") -> Point:
@@ -128,7 +144,7 @@ def server(quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER
     return Point(SERVER, {
         "case": case, "app": "touchdrop", "system": "ddio", "ring": entries, "level": level, "app_ways": app_ways, "n": n,
         "packet_bytes": FRAME, "packets": packets,
-    }, changes)
+    }, changes, "" if entries.bit_count() == 1 else ODD_RINGS)
 
 
 def fig4(quick: bool) -> list[Point]:
@@ -152,7 +168,8 @@ NEVER = {"burst_threshold": "100 Tbps", "sticky": True}
 def mech(quick: bool) -> list[Point]:
     """What becomes of header and payload by class and status, and an invalidation where every cache has room."""
     def point(status: str, drop: bool) -> Point:
-        p = l2fwd(quick, "static" if status == "mlc" else "idio", 25, drop=drop)
+        system = "static" if status == "mlc" else "idio"
+        p = l2fwd(quick, system, 25, drop=True) if drop else touchdrop(quick, system, 25)
         changes = dict(p.changes)
         if status == "llc":
             changes["placement.idio"] = {**changes.get("placement.idio", {}), **NEVER}
@@ -190,12 +207,12 @@ def alone(quick: bool) -> Point:
 
 
 def fig10corun(quick: bool) -> list[Point]:
-    """Whole periods, for the time of a burst; and bursts without the pause before them, for all that is counted.
+    """Whole periods, for the time of a burst; and windows inside a burst, for all that is counted.
 
-    The antagonist works through the pause, too. The second window begins when each function has done its first packet.
+    The antagonist works through the pause between bursts, too.
     """
     def point(case: str, system: str, rate: int) -> Point:
-        p = touchdrop(quick, system, rate, scenario="corun", skipped=FUNCTIONS if case == "burst" else 0)
+        p = touchdrop(quick, system, rate, scenario="corun", inside=case == "burst")
         return Point(p.base, {**p.columns, "case": case}, p.changes)
 
     both = [point(case, system, rate) for case in ("period", "burst") for rate in RATES for system in ("ddio", "idio")]
@@ -323,6 +340,7 @@ def _study(figure: str, title: str, points: Any, metrics: tuple[str, ...], **mor
 
 
 STUDIES = [
+    _study("fig1", "Transitions of a device's requests, by place", fig1, ("lines_read", "lines_written")),
     _study("fig2", "Received data in caches under DDIO", fig2, COUNTS, side_tables=("timeline",)),
     _study("fig3", "Where ring buffers are", fig3, ("mlc_wb", "lines_read", "lines_written"), side_tables=("timeline",)),
     _study("fig4", "MLC write-backs and DRAM traffic on a server, by ring and load", fig4,
@@ -342,8 +360,3 @@ STUDIES = [
     _study("fig14", "Thresholds of the MLC's pressure", fig14, (*COUNTS, *BARS)),
     _study("summary", "Largest gains over all points", summary, (*BARS, "p99_rel")),
 ]
-
-# Figures that lack a model, and which.
-NOT_BUILT: dict[str, str] = {
-    "fig1": "single requests of a device for a line in each of five places, as a directed test",
-}

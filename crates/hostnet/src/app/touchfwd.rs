@@ -34,10 +34,7 @@ impl Application for Touchfwd {
     type Spec = TouchfwdSpec;
 
     fn check(s: &TouchfwdSpec, _cores: u32) -> Result<(), String> {
-        if !(0.0..=1000.0).contains(&s.instructions_per_byte) {
-            return Err(format!("instructions_per_byte = {} is not within 0 to 1000", s.instructions_per_byte));
-        }
-        Ok(())
+        check_per_byte(s.instructions_per_byte)
     }
     fn build(s: &TouchfwdSpec, packet: u32, _site: Site) -> Result<Touchfwd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
@@ -49,12 +46,31 @@ impl Application for Touchfwd {
     }
     #[inline]
     fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
-        let bytes = f64::from(c.wire_bytes) / f64::from(c.lines.max(1));
         p.compute(self.instructions);
-        for i in 0..u64::from(c.lines) {
-            p.push(Op::Load { line: rx + i, lines: 1 });
-            p.compute((bytes * self.per_byte).round() as u32);
-        }
+        touch(p, rx, c, self.per_byte);
         (Answer::Forward, c.lines)
+    }
+}
+
+/// # Errors
+/// One clause with key and value.
+pub(super) fn check_per_byte(per_byte: f64) -> Result<(), String> {
+    if !(0.0..=1000.0).contains(&per_byte) {
+        return Err(format!("instructions_per_byte = {per_byte} is not within 0 to 1000"));
+    }
+    Ok(())
+}
+
+/// Reads the packet at `rx`, line by line, with `per_byte` instructions for each byte after its line's load.
+#[inline]
+pub(super) fn touch(p: &mut Program, rx: u64, c: &Content, per_byte: f64) {
+    if per_byte == 0.0 {
+        p.push(Op::Load { line: rx, lines: c.lines.into() });
+        return;
+    }
+    let bytes = f64::from(c.wire_bytes) / f64::from(c.lines.max(1));
+    for line in rx..rx + u64::from(c.lines) {
+        p.push(Op::Load { line, lines: 1 });
+        p.compute((bytes * per_byte).round() as u32);
     }
 }

@@ -378,7 +378,6 @@ fn traffic(s: &Scenario) -> Check {
         need(t.0 >= 10_000, || format!("run.trace = \"{t}\" is below 10 ns"))?;
     }
     need(s.run.slo_multiple > 0.0, || format!("run.slo_multiple = {} must be positive", s.run.slo_multiple))?;
-    need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not within 0 to 1", s.run.loss))?;
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
         format!("run.search_tolerance = {} is not within 0 to 0.5", s.run.search_tolerance)
     })?;

@@ -1,7 +1,7 @@
 //! What a user writes. Field docs become the JSON schema, the command-line help and the Python stubs.
 
 pub use super::traffic::{
-    Arrivals, LinkSpec, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec,
+    Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
 };
 use crate::app::AppSpec;
 use crate::core::CoreSpec;

@@ -169,7 +169,7 @@ impl SizesSpec {
 /// A wire with its two ends.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LinkSpec {
+pub struct WireSpec {
     /// Rate, each way.
     pub rate: Bandwidth,
     /// Flight time, each way.
@@ -226,7 +226,7 @@ pub struct TrafficSpec {
     pub timeout: Span,
     /// Wire between the generator and a NIC on the chip, which otherwise has none. That of an Ethernet NIC is its own.
     #[serde(default)]
-    pub link: Option<LinkSpec>,
+    pub link: Option<WireSpec>,
     /// Ethernet address that packets go to, captured ones included; "02:00:00:00:00:01" when absent.
     #[serde(default)]
     pub destination_mac: Option<Mac>,
@@ -439,7 +439,8 @@ fn rates(s: &Scenario) -> Check {
     })?;
     need(s.run.step.is_none() || peak, || "run.step is for run.load = \"peak_loss\"".into())?;
     need(!s.run.step.is_some_and(OfferedRate::is_zero), || "run.step = 0 must be positive".into())?;
-    // A loss of half the objective must be some packets.
+    need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not within 0 to 1", s.run.loss))?;
+    // The objective must be some packets.
     need(!peak || s.run.requests as f64 * s.run.loss >= 10.0, || {
         let least = (10.0 / s.run.loss).ceil();
         format!("run.requests = {} cannot tell a loss of {}; give {least} or more", s.run.requests, s.run.loss)

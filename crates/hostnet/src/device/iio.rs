@@ -519,11 +519,9 @@ impl Iio {
     /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
     pub fn on_nic_tx(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
         let (port, nic) = self.nic().expect("a NIC on a port");
-        if nic.on_tx_port(id, now) {
-            return true;
-        }
-        self.launch(cal, port, now);
-        false
+        let sent = nic.on_tx_port(id, now);
+        self.launch(cal, port, now); // a doorbell is work, and a frame that has left makes room
+        sent
     }
 
     /// A doorbell of `side` of `queue` is here, for `n` descriptors: it goes down the link to that NIC.

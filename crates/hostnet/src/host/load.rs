@@ -263,8 +263,10 @@ impl Run<'_> {
             self.advance(0, from, to)?;
             self.host.sample();
         } else {
+            // Each part ends where it would if all before had: threads that complete bursts go beyond their part's end.
+            let start = self.host.tally.completed_ever;
             for i in 0..SAMPLES {
-                let part = n * (i + 1) / SAMPLES - n * i / SAMPLES;
+                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.host.tally.completed_ever);
                 let at = |k: u64| from + (to - from) * k as f64 / SAMPLES as f64;
                 if part > 0 {
                     self.advance(part, at(i), at(i + 1))?;

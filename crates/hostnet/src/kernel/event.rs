@@ -36,6 +36,8 @@ pub enum Event {
     Fill(u32),
     /// A core's program continues (next phase, or after a stall).
     Core(u16),
+    /// Hits of a core that has run ahead are due: another agent may have written these lines.
+    Due(u16),
     /// A line that a core waits for has been written or taken away.
     Wake(u16),
     /// A core's retired side effects (sweeps, doorbells, buffer returns) are due.

@@ -145,6 +145,10 @@ impl Machine {
                     iio.on_completed(&mut self.cal, job, now);
                 }
             }
+            Event::Due(c) => {
+                let end = self.cpus[c as usize].on_due(&mut self.mem, &mut self.cal, now);
+                self.ends(c.into(), end);
+            }
             Event::Core(c) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
             Event::Wake(c) => return Some(Signal::Line(c)),

@@ -252,6 +252,7 @@ impl Memory {
     /// Every copy of `line` is taken away, those under way too; returns what private caches had, and all dirty ones.
     pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> Taken {
         self.tell_watchers(cal, line, now);
+        self.note_write(line);
         let mut taken = self.invalidate_private(line);
         if let Some(owner) = self.lines.invalidate(line) {
             taken.dirty += u64::from(std::mem::take(&mut self.txns[owner as usize].dirty));

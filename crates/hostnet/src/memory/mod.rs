@@ -113,6 +113,8 @@ pub struct Memory {
     pub paths: Paths,
     /// Write-backs travel to the home agent as requests of their own.
     writebacks: bool,
+    /// Some region's lines may change under a core that has them in its caches.
+    races: bool,
     /// The tags are more than a core of the host keeps close.
     spread: bool,
     leaving: Option<Leaving>,
@@ -160,6 +162,7 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         let uncore = Clock::from_hz(h.uncore_clock.0);
         Ok(Memory {
             stats: MemStats::new(tenant_ways.len(), cores as usize),
@@ -173,6 +176,7 @@ impl Memory {
                 to_iio: Time::ZERO,
             },
             paths: Paths::default(),
+            races,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
             spread: cores as usize * l2.bytes() + llc.bytes() > HOST_CACHE,
             leaving: None,

@@ -77,9 +77,43 @@ impl Memory {
         if !self.l1[core].is_dirty(slot) {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
+            self.note_write(line);
         }
         if let Some(s) = &mut self.shadow {
             s.store(line, At::Core(core as u16));
+        }
+    }
+
+    /// The region of `line` is no longer read-only.
+    #[inline]
+    pub(super) fn note_write(&mut self, line: u64) {
+        if self.races && self.sharing(line) == Sharing::Shared {
+            self.map.note_write(line);
+        }
+    }
+
+    /// Whether an access of `core` to `line` would hit in its caches and must not do so ahead of time: another core or a
+    /// device may write or read the line before.
+    #[inline]
+    pub fn hit_may_change(&self, core: usize, line: u64, write: bool) -> bool {
+        self.races && self.region_may_change(line, write) && self.hits(core, line, write)
+    }
+
+    #[inline]
+    fn region_may_change(&self, line: u64, write: bool) -> bool {
+        let r = self.map.of(line);
+        match r.sharing {
+            Sharing::Shared => write || r.written,
+            Sharing::Core(_) => r.polled && !write,
+            Sharing::Device => false,
+        }
+    }
+
+    /// Whether `probe` would find `line`.
+    fn hits(&self, core: usize, line: u64, write: bool) -> bool {
+        match self.private_copy(core, line) {
+            Held::Nowhere => false,
+            copy => !write || !self.others_hold(core, line, copy == Held::Dirty),
         }
     }
 

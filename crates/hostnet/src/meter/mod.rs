@@ -94,6 +94,8 @@ metrics! {
     c2m_gbs ["GB/s"] "Lines that streaming applications finished, 64 bytes each, read or updated";
     p2m_gbs ["GB/s"] "Payload that peripherals moved";
     p2m_llc_miss_ratio ["fraction"] "LLC miss ratio of peripherals";
+    p2m_write_miss_ratio ["fraction"] "Lines that the LLC did not have of those that peripherals wrote";
+    p2m_read_miss_ratio ["fraction"] "Lines that the LLC did not have of those that peripherals read";
     p2m_iops ["1/s"] "Blocks that peripherals completed per second";
     mem_c2m_read_gbs ["GB/s"] "DRAM bytes read for cores";
     mem_c2m_write_gbs ["GB/s"] "DRAM bytes written for cores";

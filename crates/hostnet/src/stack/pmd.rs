@@ -227,6 +227,8 @@ pub struct PollMode {
     burst: Vec<u32>,
     /// Packets come without time.
     at_once: bool,
+    /// When the present poll began.
+    polled: Time,
     /// In empty polls since then, and before.
     idle_since: Option<Time>,
     idle: Time,
@@ -252,6 +254,8 @@ impl PollMode {
             nic.arm(queue, buffer, pool.data(buffer));
         }
         nic.start_armed(queue);
+        nic.registers.set_mask(0);
+        nic.registers.bind_to_userspace().expect("the NIC can disable its interrupts");
         PollMode {
             burst: Vec::with_capacity(costs.burst as usize),
             costs,
@@ -271,6 +275,7 @@ impl PollMode {
             backlog: VecDeque::with_capacity(64),
             consumed: VecDeque::with_capacity(64),
             at_once: false,
+            polled: Time::ZERO,
             idle_since: Some(Time::ZERO),
             idle: Time::ZERO,
             since: None,
@@ -508,12 +513,12 @@ impl Software for PollMode {
         match self.state {
             State::Poll if c.stopped => Step::Idle,
             State::Poll => {
-                self.idle_since = Some(c.now);
+                self.polled = c.now;
                 self.read(self.receive.line(self.taken), State::Look, c.program)
             }
             State::Look if self.stash.is_empty() && port(c.iio.as_deref_mut()).waiting(self.queue) == 0 => {
                 self.state = State::Poll;
-                self.idle_since = Some(c.now);
+                self.idle_since = Some(self.polled);
                 let line = self.receive.line(self.taken);
                 Step::Wait { on: Awaited::Line(line), instructions: self.costs.poll_instructions }
             }
@@ -529,7 +534,7 @@ impl Software for PollMode {
                 }
                 let n = self.burst.len() as u32;
                 c.tally.taken += u64::from(n);
-                self.since = (n > 0).then_some((c.now, n));
+                self.since = (n > 0).then_some((self.polled, n));
                 Step::Run
             }
             State::Full => {
@@ -597,6 +602,7 @@ impl Software for PollMode {
 
     fn restart_meters(&mut self, now: Time) {
         self.idle = Time::ZERO;
+        self.polled = self.polled.max(now);
         self.idle_since = self.idle_since.map(|s| s.max(now));
         self.since = self.since.map(|(s, n)| (s.max(now), n));
     }

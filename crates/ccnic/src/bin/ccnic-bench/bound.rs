@@ -21,12 +21,14 @@ const LINE: usize = 64;
 /// side writes the set that it read last, as recycled buffers do.
 struct Lines {
     region: Region,
+    /// Packets of a group: four, or one for round trips.
+    packets: usize,
 }
 
 impl Lines {
-    fn new(huge: bool) -> Result<Lines, Error> {
+    fn new(huge: bool, packets: usize) -> Result<Lines, Error> {
         let lines = 2 * RING + 2 * WINDOW * GROUP;
-        Ok(Lines { region: Region::memfd(lines as usize * LINE, huge)?.0 })
+        Ok(Lines { region: Region::memfd(lines as usize * LINE, huge)?.0, packets })
     }
 
     /// Word of a descriptor line, of the ring to the NIC (0) or to the host (1).
@@ -53,7 +55,7 @@ impl Lines {
         let mut n = 0;
         while n < BURST && self.region.get_acquire(Lines::descriptor(ring, next + n) + 1) == next + n + 1 {
             let at = Lines::payload(ring, next + n) / 8;
-            (0..GROUP as usize).for_each(|line| self.region.prefetch_read(at + line * LINE / 8));
+            (0..self.packets).for_each(|line| self.region.prefetch_read(at + line * LINE / 8));
             n += 1;
         }
         n
@@ -65,11 +67,43 @@ impl Lines {
             let n = self.arrived(0, next);
             for group in next..next + n {
                 let (from, to) = (Lines::payload(0, group), Lines::payload(1, group));
-                (0..GROUP as usize).for_each(|i| self.region.copy_within(from + i * LINE, to + i * LINE, LINE));
+                (0..self.packets).for_each(|i| self.region.copy_within(from + i * LINE, to + i * LINE, LINE));
                 self.publish(1, group);
             }
             next += n;
         }
+    }
+
+    /// Writes the payload of a group and publishes it.
+    fn send(&self, group: u64, packet: &mut [u8; LINE]) {
+        for i in 0..self.packets {
+            packet[..8].copy_from_slice(&(group * GROUP + i as u64).to_le_bytes());
+            self.region.copy_in(Lines::payload(0, group) + i * LINE, packet);
+        }
+        self.publish(0, group);
+    }
+
+    /// Reads the payload of a group that came back.
+    fn read(&self, group: u64) {
+        for i in 0..self.packets {
+            black_box(self.region.checksum(Lines::payload(1, group) + i * LINE, LINE));
+        }
+    }
+
+    /// Ticks of `rounds` groups, one in flight at a time, in order of length.
+    fn round_trips(&self, rounds: u64) -> Vec<u64> {
+        let mut packet = [7u8; LINE];
+        let mut ticks: Vec<u64> = (0..rounds)
+            .map(|group| {
+                let start = ccnic::timestamp();
+                self.send(group, &mut packet);
+                while self.arrived(1, group) == 0 {}
+                self.read(group);
+                ccnic::timestamp() - start
+            })
+            .collect();
+        ticks.sort_unstable();
+        ticks
     }
 
     fn host(&self, time: Duration) -> f64 {
@@ -77,17 +111,11 @@ impl Lines {
         let (mut start, mut first, mut warm) = (Instant::now(), 0, false);
         loop {
             for _ in 0..BURST.min(WINDOW - (sent - got)) {
-                for i in 0..GROUP as usize {
-                    packet[..8].copy_from_slice(&(sent * GROUP + i as u64).to_le_bytes());
-                    self.region.copy_in(Lines::payload(0, sent) + i * LINE, &packet);
-                }
-                self.publish(0, sent);
+                self.send(sent, &mut packet);
                 sent += 1;
             }
             for _ in 0..self.arrived(1, got) {
-                for i in 0..GROUP as usize {
-                    black_box(self.region.checksum(Lines::payload(1, got) + i * LINE, LINE));
-                }
+                self.read(got);
                 got += 1;
             }
             if sent % 1024 == 0 {
@@ -104,7 +132,19 @@ impl Lines {
 
 /// Mpps of 64-byte packets there and back between two CPUs, as bare lines.
 pub fn transfers(cpus: (usize, usize), huge: bool, time: Duration) -> Result<f64, Error> {
-    let lines = Lines::new(huge)?;
+    let lines = Lines::new(huge, GROUP as usize)?;
+    beside_nic(cpus, &lines, || lines.host(time))
+}
+
+/// Least and median ns of one packet there and back, as bare lines.
+pub fn round_trip(cpus: (usize, usize), huge: bool) -> Result<(f64, f64), Error> {
+    let lines = Lines::new(huge, 1)?;
+    let ticks = beside_nic(cpus, &lines, || lines.round_trips(100_000))?;
+    let ns = |ticks: u64| ticks as f64 / super::run::ticks_per_ns();
+    Ok((ns(ticks[0]), ns(ticks[ticks.len() / 2])))
+}
+
+fn beside_nic<T>(cpus: (usize, usize), lines: &Lines, host: impl FnOnce() -> T) -> Result<T, Error> {
     let (stop, moved) = (AtomicBool::new(false), Barrier::new(2));
     ccnic::pin_to_cpu(cpus.0)?;
     Ok(std::thread::scope(|scope| {
@@ -115,9 +155,9 @@ pub fn transfers(cpus: (usize, usize), huge: bool, time: Duration) -> Result<f64
             lines.nic(&stop);
         });
         moved.wait();
-        let mpps = lines.host(time);
+        let outcome = host();
         stop.store(true, Ordering::Relaxed);
-        mpps
+        outcome
     }))
 }
 

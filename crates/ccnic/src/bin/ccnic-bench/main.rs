@@ -372,6 +372,9 @@ fn bounds(c: &Common) -> Result<(), Error> {
         row("pingpong", rep, probe::ping_pong(cpus, true, PING_PONGS)?, "ns");
         row("transfer", rep, probe::transfer(cpus, 2048, 64)?, "ns");
         row("transfers_alone", rep, bound::transfers(cpus, c.huge, time)?, "Mpps");
+        let (least, median) = bound::round_trip(cpus, c.huge)?;
+        row("transfers_round_trip_min", rep, least, "ns");
+        row("transfers_round_trip_p50", rep, median, "ns");
         let (host, nic) = bound::work(c.host_cpu, c.huge, time)?;
         row("host_work_alone", rep, host, "ns");
         row("nic_work_alone", rep, nic, "ns");

@@ -145,6 +145,15 @@ impl Cpu {
             }
             ready = ready.max(self.anchor_ready + self.clock.span(a.delay.into()));
         }
+        if self.is_ahead(mem, line, a.write, ready) {
+            let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
+                self.wait = Wait::AnyRecord;
+                return false;
+            };
+            self.look_up_later(cal, r, ready);
+            self.enter(r, a);
+            return true;
+        }
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {

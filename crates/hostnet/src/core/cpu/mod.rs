@@ -4,6 +4,7 @@
 //! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
 //! access that is not done: waiting for its address, for a line fill buffer, or for data.
 
+mod due;
 mod execute;
 mod retire;
 
@@ -16,6 +17,7 @@ use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
+use due::Due;
 use retire::{DeviceStores, Pending};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -136,6 +138,7 @@ pub struct Cpu {
     device_stores: DeviceStores,
     /// Stores to a write-combining buffer that no fence follows yet.
     combining: bool,
+    due: Due,
     pub lfb: Domain,
     /// L2 misses under way, where they are bounded together.
     pub mshrs: Option<Box<Domain>>,
@@ -196,6 +199,7 @@ impl Cpu {
             retire_after: None,
             device_stores: DeviceStores::default(),
             combining: false,
+            due: Due::default(),
             lfb: Domain::new(s.lfb),
             mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
@@ -260,6 +264,7 @@ impl Cpu {
     /// the core is stalled and `on_fill` will say.
     pub fn start(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
         debug_assert!(!self.running);
+        self.due.at(mem, now);
         self.not_before(now);
         self.pc = 0;
         self.sub = 0;
@@ -271,6 +276,7 @@ impl Cpu {
 
     /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
     pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
+        self.due.at(mem, now);
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
@@ -480,6 +486,9 @@ impl Cpu {
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
         let Rec { line, write, .. } = self.recs[r];
         self.recs[r].ready = ready;
+        if self.is_ahead(mem, line, write, ready) {
+            return self.look_up_later(cal, r, ready);
+        }
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {

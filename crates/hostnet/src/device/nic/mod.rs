@@ -20,6 +20,7 @@ mod integrated;
 mod packet;
 mod pcie;
 mod queue;
+pub mod registers;
 mod ringed;
 mod rings;
 mod spec;
@@ -28,7 +29,7 @@ pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
-pub use rings::{Layout, RingMemory, RingsSpec, WriteBack, WriteBackThreshold, WriteBackWord};
+pub use rings::{Layout, RingMemory, RingsSpec, WriteBack};
 pub use spec::{EthernetSpec, NicSpec};
 
 use crate::flow::Credits;
@@ -40,7 +41,12 @@ use integrated::Integrated;
 use packet::Packets;
 use pcie::Pcie;
 use queue::{Queue, Receive, Transmit};
+use registers::Registers;
 use ringed::Ringed;
+
+/// Identity in the configuration space: an 8254x controller, whose driver a poll-mode driver resembles.
+const VENDOR: u16 = 0x8086;
+const DEVICE: u16 = 0x1075;
 
 /// Packets that came and what became of them.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +91,7 @@ pub struct Nic {
     pub drop_depth: Option<u32>,
     pub counts: NicCounts,
     pub drops: Ledger,
+    pub registers: Registers,
 }
 
 impl Nic {
@@ -122,6 +129,7 @@ impl Nic {
             drop_depth: None,
             counts: NicCounts::default(),
             drops: Ledger::default(),
+            registers: Registers::new(VENDOR, DEVICE),
         }
     }
 
@@ -138,6 +146,11 @@ impl Nic {
     /// Completions of `queue` go to `entries` lines from `base` on, in turn.
     pub fn attach_completions(&mut self, queue: usize, base: u64, entries: u64) {
         self.queues[queue].receive().complete_to(base, entries);
+    }
+
+    /// Packets of `flow` go to `queue`, whatever their hash says.
+    pub fn direct(&mut self, flow: u32, queue: u16) {
+        self.classifier.direct(flow, queue);
     }
 
     /// Packets of `queue` carry this steering tag towards memory.

@@ -260,16 +260,16 @@ impl Ringed {
     fn look(&mut self, cal: &mut Events, queue: usize, now: Time) {
         let Pair { receive: r, transmit: t, .. } = &self.pairs[queue];
         let few = r.asked - r.used < u64::from(self.spec.replenish);
-        let fetch = [!r.fetching && few && r.to_fetch() > 0, {
+        let fetch = [!r.fetching && few && r.fetchable() > 0, {
             let few = t.asked - t.used < (t.cache / 2).max(1);
-            !t.fetching && few && t.to_fetch() > 0
+            !t.fetching && few && t.fetchable() > 0
         }];
         // All that is cached has been used, and all of that has been moved.
         let spent = |r: &Ring| !r.fetching && r.asked == r.used && r.used == r.filled;
         let write_back = [
-            !r.writing && r.to_write() > 0 && {
+            !r.writing && r.writable() > 0 && {
                 let n = r.filled - r.written;
-                let enough = matches!(self.spec.write_back, WriteBack::Threshold(w) if n >= w.after.into());
+                let enough = matches!(self.spec.write_back, WriteBack::After(least) if n >= least.into());
                 let idle = self.spec.write_back_idle && self.fifo.is_empty() && r.used == r.filled;
                 enough || idle || spent(r)
             },
@@ -310,7 +310,7 @@ impl Ringed {
     fn fetch(&mut self, now: Time) -> bool {
         let Some((queue, side)) = self.fetches.pop_front() else { return false };
         let ring = self.pairs[usize::from(queue)].ring(side);
-        let (from, n) = (ring.asked, ring.to_fetch());
+        let (from, n) = (ring.asked, ring.fetchable());
         ring.asked += n;
         let work = self.descriptors(queue, side, from, n);
         self.open_read(work, now);
@@ -320,7 +320,7 @@ impl Ringed {
     fn write_back(&mut self, now: Time) -> bool {
         let Some((queue, side)) = self.write_backs.pop_front() else { return false };
         let ring = self.pairs[usize::from(queue)].ring(side);
-        let (from, n) = (ring.written, ring.to_write());
+        let (from, n) = (ring.written, ring.writable());
         ring.written += n;
         if side == Side::Receive {
             self.meter.descriptors += n;
@@ -603,6 +603,10 @@ impl Nic {
             }
         };
         r.look(cal, queue, now);
+        if r.fifo.is_empty() && matches!(work, Work::Packet(_)) {
+            // An empty buffer is a reason to write back at every queue.
+            (0..r.pairs.len()).filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
+        }
         true
     }
 

@@ -57,33 +57,59 @@ impl Default for RingsSpec {
     }
 }
 
-/// When used receive descriptors are written back.
+/// When used receive descriptors are written back: "all_used", or a table with `after`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(try_from = "WriteBackText", into = "WriteBackText")]
+#[schemars(with = "WriteBackText")]
 pub enum WriteBack {
-    Word(WriteBackWord),
-    Threshold(WriteBackThreshold),
-}
-
-/// A rule without a number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WriteBackWord {
     /// Only when every cached descriptor is used.
     AllUsed,
+    /// From so many used descriptors on.
+    After(u32),
 }
 
-/// A rule with a number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+/// As it is written.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum WriteBackText {
+    Word(String),
+    Table(WriteBackTable),
+    Other(serde_json::Value),
+}
+
+/// A threshold.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct WriteBackThreshold {
+pub struct WriteBackTable {
     /// Used descriptors from which on they are written back.
     pub after: u32,
 }
 
+impl TryFrom<WriteBackText> for WriteBack {
+    type Error = String;
+    fn try_from(t: WriteBackText) -> Result<WriteBack, String> {
+        let wrong = |what: String| Err(format!("write_back = {what} is neither \"all_used\" nor a table such as {{ after = 1 }}"));
+        match t {
+            WriteBackText::Word(w) if w == "all_used" => Ok(WriteBack::AllUsed),
+            WriteBackText::Word(w) => wrong(format!("\"{w}\"")),
+            WriteBackText::Table(t) => Ok(WriteBack::After(t.after)),
+            WriteBackText::Other(v) => wrong(v.to_string()),
+        }
+    }
+}
+
+impl From<WriteBack> for WriteBackText {
+    fn from(w: WriteBack) -> WriteBackText {
+        match w {
+            WriteBack::AllUsed => WriteBackText::Word("all_used".into()),
+            WriteBack::After(after) => WriteBackText::Table(WriteBackTable { after }),
+        }
+    }
+}
+
 impl Default for WriteBack {
     fn default() -> WriteBack {
-        WriteBack::Threshold(WriteBackThreshold { after: 1 })
+        WriteBack::After(1)
     }
 }
 
@@ -101,8 +127,8 @@ impl RingsSpec {
             return Err(format!("descriptor = \"{d}\" is not a power of two within 8 to 64 B"));
         }
         let after = match self.write_back {
-            WriteBack::Threshold(t) => ("write_back.after", t.after, self.receive_cache),
-            WriteBack::Word(WriteBackWord::AllUsed) => ("write_back", 1, 1),
+            WriteBack::After(n) => ("write_back.after", n, self.receive_cache),
+            WriteBack::AllUsed => ("write_back", 1, 1),
         };
         let counts = [
             ("receive_cache", self.receive_cache, self.receive),
@@ -221,7 +247,7 @@ impl Ring {
 
     /// Descriptors that one fetch can bring: those that are posted, follow each other and find room in the cache.
     #[inline]
-    pub fn to_fetch(&self) -> u64 {
+    pub fn fetchable(&self) -> u64 {
         let room = self.cache - (self.asked - self.seen);
         (self.posted - self.asked).min(room).min(self.layout.together(self.asked))
     }
@@ -234,7 +260,7 @@ impl Ring {
 
     /// Used descriptors that one write-back can take.
     #[inline]
-    pub fn to_write(&self) -> u64 {
+    pub fn writable(&self) -> u64 {
         (self.filled - self.written).min(self.layout.together(self.written))
     }
 
