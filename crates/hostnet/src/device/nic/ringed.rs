@@ -87,7 +87,7 @@ struct Pair {
     put: VecDeque<u32>,
     puts: u64,
     /// Packets whose payload is being read.
-    leaving: VecDeque<u32>,
+    leaving: VecDeque<(u32, bool)>,
 }
 
 impl Pair {
@@ -531,7 +531,7 @@ impl Nic {
             }
             pair.put.pop_front();
             pair.transmit.used += 1;
-            pair.leaving.push_back(id);
+            pair.leaving.push_back((id, false));
             r.turn = (queue + 1) % of;
             return r.open_read((Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes), now);
         }
@@ -628,7 +628,10 @@ impl Nic {
                 cal.push(end, Event::NicTx(NicAt::Port, id));
                 let queue = usize::from(p.queue);
                 let pair = &mut r.pairs[queue];
-                while pair.leaving.front().is_some_and(|i| packets.get(*i).left == 0) {
+                // A frame may leave, and its record be another packet's, before those in front of it have been read.
+                let mine = pair.leaving.iter_mut().find(|l| **l == (id, false));
+                mine.expect("a frame that is read has a descriptor").1 = true;
+                while pair.leaving.front().is_some_and(|l| l.1) {
                     pair.leaving.pop_front();
                     pair.transmit.filled += 1;
                 }
