@@ -76,7 +76,9 @@ def section_schema(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> M
         elif "properties" in node:
             return node
         else:
-            options = [o for union in ("oneOf", "anyOf") for o in node.get(union, ()) if o.get("type") != "null"]
+            # An option that takes anything is `True`, and has no keys.
+            options = [o for union in ("oneOf", "anyOf") for o in node.get(union, ())
+                       if isinstance(o, Mapping) and o.get("type") != "null"]
             chosen = [o for o in options if o.get("properties", {}).get("kind", {}).get("const") == data.get("kind", "")]
             if not chosen and len(options) > 1:
                 return {"properties": {k: v for o in reversed(options) for k, v in o.get("properties", {}).items()}}

@@ -1,5 +1,7 @@
 """Scenarios as Python objects: attribute access, changes, and mistakes that name file and key."""
 
+import json
+
 import pytest
 
 import hostnet as hn
@@ -302,3 +304,10 @@ def test_platforms_prints_a_provenance_for_every_value(cli):
     rows = [line.split() for line in out.splitlines() if line.strip() and "." in line.split()[0]]
     assert len(rows) > 60 and all(len(r) >= 3 for r in rows)
     assert any(r[0] == "caches.llc.write_ack" and r[3] == "default:" for r in rows), rows
+
+
+def test_a_key_that_takes_a_word_or_a_table_is_set_with_either():
+    s = hn.Scenario.load("testpmd")
+    for value in ("all_used", {"after": 16}):
+        s.set("peripheral.0.rings.write_back", value)
+        assert json.loads(s.resolve())["peripheral"][0]["rings"]["write_back"] == value
