@@ -261,7 +261,10 @@ fn driver(s: &Scenario, tenant: usize) -> Check {
         Some((Driver::Kernel(costs), _)) => {
             costs.udp.check().map_err(|e| format!("platform.udp.{e}"))?;
             need(s.traffic.arrivals != Arrivals::KeepDepth, || {
-                format!("traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed", key())
+                format!(
+                    "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",
+                    key()
+                )
             })?;
         }
         None => {}
