@@ -60,7 +60,7 @@ def test_claims_that_need_a_model_to_come_do_not_hold_and_are_no_errors():
     missing = {i for i, r in board.items() if r.verdict == "not built yet"}
     assert missing == ({"fig20.speedup_70pct", "fig20.drive_node_cost"} | UNMEASURED) - {
         "s2_kernelbw.firesim_1g", "s2_kernelbw.order_sims"}
-    assert "two hosts joined by a link" in board["fig20.speedup_70pct"].reason
+    assert "it needs a model" in board["fig20.speedup_70pct"].reason
     _, counts, share = summary(list(board.values()))[-1]
     assert counts[3] == len(missing) and share != "100 %"
 
