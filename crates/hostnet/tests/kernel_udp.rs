@@ -241,7 +241,7 @@ fn a_socket_that_cannot_be_is_one_sentence() {
             "",
             "needs platform.udp",
         ),
-        ("\"212992 B\"", "\"1 KiB\"", "receive_buffer = \"1 KiB\" is not within 2624 B to 16 MiB"),
+        ("\"212992 B\"", "\"1 KiB\"", "receive_buffer = \"1 KiB\" is not within 2048 B to 16 MiB"),
         ("arrivals = \"fixed\"\nrate = \"0.01 Mrps\"", "arrivals = \"keep_depth\"\ndepth = 8", "choose closed"),
         ("packet = \"128 B\"", "packet = \"4 KiB\"", "packet"),
     ] {

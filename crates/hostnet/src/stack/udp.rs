@@ -11,7 +11,7 @@
 //! to a kernel thread, which has half of the core while the application has work (ksoftirqd).
 
 use super::pmd::{answered, port, retire, retire_at_once, Effect};
-use super::tcp::TcpSpec;
+use super::tcp::{TcpSpec, STRUCTURE};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content};
 use crate::core::{Mmio, Op, Program};
@@ -41,10 +41,7 @@ pub struct UdpSpec {
     pub receive_buffer: Size,
 }
 
-/// Bytes of a socket buffer's structure, and of the shared one behind its data (Linux: `sk_buff`, `skb_shared_info`).
-const STRUCTURE: u64 = 256;
-const SHARED: u64 = 320;
-/// Lines of the structure.
+/// Lines of a socket buffer's structure.
 const SKB: u32 = (STRUCTURE / LINE) as u32;
 /// Lines of a frame's room.
 const ROOM: u64 = DATA_ROOM / LINE;
@@ -53,7 +50,7 @@ impl UdpSpec {
     /// # Errors
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
-        let (b, least) = (self.receive_buffer, STRUCTURE + SHARED + DATA_ROOM);
+        let (b, least) = (self.receive_buffer, DATA_ROOM);
         if b.0 < least || b.0 > 1 << 24 {
             return Err(format!("receive_buffer = \"{b}\" is not within {least} B to 16 MiB"));
         }
@@ -77,7 +74,7 @@ impl Costs {
     /// What a socket buffer with a frame of `lines` lines counts as (Linux: `truesize`).
     fn true_size(&self, lines: u64) -> u64 {
         let frame = if lines > self.head() { DATA_ROOM } else { 0 };
-        STRUCTURE + SHARED + self.tcp.head.0 + frame
+        self.tcp.small_buffer() + frame
     }
 
     /// Socket buffers of a core: those of both rings, of a full socket and of a poll.

@@ -48,7 +48,16 @@ pub struct TcpSpec {
     pub receive_buffer: Size,
 }
 
+/// Bytes of a socket buffer's structure, and of the shared one behind its data (Linux: `sk_buff`, `skb_shared_info`).
+pub const STRUCTURE: u64 = 256;
+const SHARED: u64 = 320;
+
 impl TcpSpec {
+    /// What a socket buffer counts as at least: one whose frame is all head (Linux: `truesize`).
+    pub fn small_buffer(&self) -> u64 {
+        STRUCTURE + SHARED + self.head.0
+    }
+
     /// # Errors
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {

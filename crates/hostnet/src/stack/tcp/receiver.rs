@@ -140,7 +140,8 @@ pub struct Receiver {
 impl Receiver {
     /// `payload` is a full segment's.
     pub fn new(s: &TcpSpec, layout: Layout, payload: u64) -> Receiver {
-        let buffer = (s.receive_buffer.0 / payload) as u32;
+        // A segment counts as what it carries, and as a socket buffer at least.
+        let buffer = (s.receive_buffer.0 / payload.max(s.small_buffer())) as u32;
         Receiver {
             layout,
             budget: s.poll_budget as usize,
