@@ -72,6 +72,8 @@ def measured(study: Study, c: dict[str, Any]) -> dict[str, Any]:
     if not fixed:
         of_requests = app in KRPS
         value = peak(c)
+        if app == "iperf":
+            return {**found, "net_gbs": value / 8}
         mpps = value / 1e3 if of_requests else 1e3 * value / (8 * size)
         return {**found, "offered_mrps": mpps, "offered_gbps": 0.8 * mpps if of_requests else value, "drop_rate": 0.005}
     rate = c["rate_mrps"]

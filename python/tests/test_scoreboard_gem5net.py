@@ -63,12 +63,11 @@ def test_claims_that_need_a_model_to_come_do_not_hold_and_are_no_errors():
     board = board_of(built=False)
     assert {r.verdict for r in board.values()} == {"reproduced", "disputed", "not built yet"}
     missing = {i for i, r in board.items() if r.verdict == "not built yet"}
-    kernel = {i for i, r in board.items() if any(w in r.claim.eval for w in ("'iperf'", "mc-kernel", "'mc_kernel'"))}
-    assert missing == (kernel | {"fig14.dca_always_helps", "fig20.speedup_70pct", "fig20.drive_node_cost"} | UNMEASURED) - {
+    assert missing == ({"fig20.speedup_70pct", "fig20.drive_node_cost"} | UNMEASURED) - {
         "s2_kernelbw.firesim_1g", "s2_kernelbw.order_sims"}
-    assert "the kernel's UDP sockets" in board["fig18.mckernel_218k"].reason
+    assert "it needs a model" in board["fig20.speedup_70pct"].reason
     _, counts, share = summary(list(board.values()))[-1]
-    assert counts[3] > 15 and share != "100 %"
+    assert counts[3] >= 2 and share != "100 %"
 
 
 # table, condition that picks rows, column, factor, claims that must turn from reproduced to off

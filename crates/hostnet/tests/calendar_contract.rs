@@ -5,6 +5,7 @@ mod common;
 
 use common::scenario;
 use hostnet::core::{Cpu, Op, Pipeline};
+use hostnet::host::Host;
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::protocol::Held;
@@ -12,6 +13,7 @@ use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::shadow::{At, Shadow};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Agent, Inbound, Memory, Txn};
+use std::sync::Arc;
 
 /// A cycle of sim24, in ps (312.5), times two.
 const TWO_CYCLES: u64 = 625;
@@ -30,6 +32,21 @@ struct Bench {
 impl Bench {
     /// The line is application data of both cores, or in a ring that a device writes.
     fn new(ring: bool, pipeline: Pipeline) -> Bench {
+        let mut map = AddressMap::default();
+        let r = match ring {
+            true => map.add(1 << 10, Kind::Rx, Sharing::Core(0), 0),
+            false => map.add(1 << 10, Kind::App, Sharing::Shared, 0),
+        };
+        if ring {
+            map.set_polled(r);
+        }
+        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), 0);
+        let (line, own) = (map.get(r).base, map.get(own).base);
+        Bench::of(map, line, own, !ring, pipeline)
+    }
+
+    /// With these regions; `line` is of one that is `shared`, and `own` of core 0 alone.
+    fn of(map: AddressMap, line: u64, own: u64, shared: bool, pipeline: Pipeline) -> Bench {
         let s = scenario(
             r#"
             name = "two"
@@ -43,23 +60,13 @@ impl Bench {
         );
         let mut core = s.platform.core;
         core.pipeline = pipeline;
-        let mut map = AddressMap::default();
-        let r = match ring {
-            true => map.add(1 << 10, Kind::Rx, Sharing::Core(0), 0),
-            false => map.add(1 << 10, Kind::App, Sharing::Shared, 0),
-        };
-        if ring {
-            map.set_polled(r);
-        }
-        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), 0);
-        let (line, own) = (map.get(r).base, map.get(own).base);
         let clock = Clock::from_hz(core.clock.0);
         let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 2, vec![(1 << 12) - 1], map);
         let mut m = Machine::bare(mem.expect("a valid memory"), vec![Cpu::new(0, &core), Cpu::new(1, &core)]);
         m.now = Time::ns(1);
         let mut b = Bench { m, line, own };
         // Somebody has written to the shared region before, and core 0 has the line, clean.
-        if !ring {
+        if shared {
             b.go(&[(1, &[Op::Store { line: line + 1, lines: 1 }])]);
         }
         b.go(&[(0, &[Op::Load { line, lines: 1 }, Op::Load { line: own, lines: 1 }])]);
@@ -172,20 +179,45 @@ fn a_store_ahead_of_the_calendar_is_not_seen_before_its_time() {
 
 #[test]
 fn a_poll_of_a_ring_misses_when_the_device_has_written_before_it() {
-    each_offset(|at| {
-        let mut b = Bench::new(true, Pipeline::OutOfOrder);
-        let arrives = b.m.now + Time::us(10) + Time(HOME);
-        let t = Txn::dma_write(Agent::Io, Class::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, 0, b.m.now);
-        b.m.mem.send(&mut b.m.cal, arrives, t);
-        let poll = [Op::Stall(at), Op::Load { line: b.line, lines: 1 }];
-        b.go(&[(0, &poll)]);
-        if at > HOME + CROSSBAR {
-            assert!(!b.hit(0), "{at} ps is after the device's write, which the core did not see");
-            assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(0)), 1);
-        } else if at < HOME {
-            assert!(b.hit(0), "{at} ps is before the device's write");
+    each_offset(|at| polls_beside_a_write(Bench::new(true, Pipeline::OutOfOrder), at));
+}
+
+/// The rings that drivers on a host have.
+#[test]
+fn a_core_sees_a_descriptor_of_a_hosts_rings_only_after_its_write() {
+    for stack in ["poll_mode", "kernel"] {
+        let text = format!(
+            "name = \"rings\"\nplatform = \"gem5\"\nplacement = {{ policy = \"ddio\" }}\n[[tenant]]\nname = \"a\"\ncores = \
+             1\nstack = \"{stack}\"\napp = {{ kind = \"touchfwd\" }}\n[[peripheral]]\nkind = \
+             \"ethernet\"\n[traffic]\narrivals = \"none\"\npacket = \"64 B\"\n[run]\nload = \"none\"\n"
+        );
+        let host = Host::new(Arc::new(scenario(&text))).expect("a host");
+        let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
+        let mut map = host.machine.mem.map.clone();
+        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), 0);
+        let own = map.get(own).base;
+        let (receive, transmit) = nic.layouts(0);
+        for line in [receive.line(0), transmit.line(1000)] {
+            for at in [60_000, 99_000, 103_000, 139_000] {
+                polls_beside_a_write(Bench::of(map.clone(), line, own, false, Pipeline::OutOfOrder), at);
+            }
         }
-    });
+    }
+}
+
+/// A device's write is at the home agent 100 ns after the start, and core 0 reads its line `at` ps after it.
+fn polls_beside_a_write(mut b: Bench, at: u64) {
+    let arrives = b.m.now + Time::us(10) + Time(HOME);
+    let t = Txn::dma_write(Agent::Io, Class::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, 0, b.m.now);
+    b.m.mem.send(&mut b.m.cal, arrives, t);
+    let poll = [Op::Stall(at), Op::Load { line: b.line, lines: 1 }];
+    b.go(&[(0, &poll)]);
+    if at > HOME + CROSSBAR {
+        assert!(!b.hit(0), "{at} ps is after the device's write, which the core did not see");
+        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(0)), 1);
+    } else if at < HOME {
+        assert!(b.hit(0), "{at} ps is before the device's write");
+    }
 }
 
 /// More accesses than the core has records for, all ahead of the calendar: it goes on, and each takes the time of a hit.

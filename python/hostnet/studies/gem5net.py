@@ -1,7 +1,8 @@
 """The experiments of "Userspace Networking in gem5" (ISPASS'24): drops, bandwidth tests, memcached, and the method.
 
 Sweeps of one part of the machine (Figs. 10 to 17) are in ``gem5net_sweeps``. ``msb_gbps`` is the maximum sustainable
-bandwidth: frame bits of the highest offered rate of which at most 1 % is lost. ``krps`` is the same for memcached.
+bandwidth: frame bits of the highest offered rate of which at most 1 % is lost. ``krps`` is the same for memcached. A TCP
+flow finds its rate itself: for iperf ``msb_gbps`` is the payload that it receives, as iperf reports it.
 
 The authors' released configuration decides what the paper leaves open. Their RXpTX waits a number of ticks of a slow counter,
 so that its "1 us" is nearly four; ``interval_ns`` is the paper's number, and `waits` what the program does.
@@ -15,7 +16,8 @@ from typing import Any
 
 from . import Point, Rows, Study
 
-BASE, MEMCACHED = "testpmd", "memcached-dpdk"
+BASE, IPERF = "testpmd", "iperf"
+SERVERS = {"mc-dpdk": "memcached-dpdk", "mc-kernel": "memcached-kernel"}
 SIZES = (64, 128, 256, 512, 1024, 1518)
 
 # Packets a second of one step of the authors' rates (artifact: run-scripts/run-droprate-exp*.sh): 1.1 Gb/s of frame bits.
@@ -28,10 +30,6 @@ RXPTX = {"rxptx-10ns": 10, "rxptx-1us": 1000}
 FORWARDERS = ("testpmd", "touchfwd", *RXPTX)
 
 # What some points need and the simulator does not have yet.
-NEEDS = {
-    "iperf": "the kernel's TCP receiver behind this NIC, for every packet size",
-    "mc-kernel": "the kernel's UDP sockets",
-}
 TWO_HOSTS = "two hosts joined by a link"
 
 # An in-order core of gem5 (MinorCPU) issues two instructions a cycle; that dependences leave one of them is assumed.
@@ -49,6 +47,11 @@ def waits(platform: str, interval_ns: float) -> str:
     """The time that RXpTX really waits after a burst, on average, for an interval as the paper names it."""
     ticks = interval_ns / 10 - 0.5
     return f"{round(ticks * TICK_NS[platform], 1)} ns"
+
+
+def iperf(quick: bool, size: int) -> dict[str, Any]:
+    """A flow of IP packets of that size, as far as the MTU lets it (artifact: guest-scripts/iperf-*.sh, an MSS of 40 bytes less)."""
+    return {"peripheral.0.mtu": f"{min(size, 1500)} B", **({"run.time": "2 ms"} if quick else {})}
 
 
 def application(app: str, size: int, platform: str, interval_ns: float) -> dict[str, Any]:
@@ -96,17 +99,17 @@ def point(quick: bool, app: str, size: int | None = None, *, platform: str = "ge
         named["write_back"] = str(knobs["write_back"])
     if pps:
         named["rate_mrps"] = round(pps / 1e6, 6)
-    if app in NEEDS:
-        return Point(BASE, named, {}, needs=NEEDS[app])
+    if app == "iperf":
+        return Point(IPERF, named, {**iperf(quick, size or SIZES[0]), **machine(platform, **knobs), **(changes or {})})
     run: dict[str, Any] = {"run.requests": requests or (QUICK_REQUESTS if quick else REQUESTS if pps else TRIED)}
     served: dict[str, Any] = {}
-    if app != "mc-dpdk":
+    if app not in SERVERS:
         size = size or SIZES[0]
         served = {"name": app, "tenant.0.name": app, "tenant.0.app": application(app, size, platform, interval_ns or 0),
                   "traffic.packet": f"{size} B", "run.step": f"{STEP[size]} pps"}
     if pps:
         run |= {"run.load": "fixed", "run.step": None, "traffic.rate": f"{round(pps)} pps"}
-    return Point(MEMCACHED if app == "mc-dpdk" else BASE, named,
+    return Point(SERVERS.get(app, BASE), named,
                  {**served, **machine(platform, **knobs), **run, **(changes or {})})
 
 
@@ -134,8 +137,6 @@ def overload(peak: float, rate: float, size: int | None) -> int:
 
 def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "", **knobs: Any) -> Point:
     """`app` at the rate beyond the knee of `like`, which is itself unless said."""
-    if app in NEEDS:
-        return point(quick, app, size, pps=1.0, columns={"rate_basis": "knee"}, **knobs)
     peak = peak_of(rows, app=like or app, packet_bytes=size, **knobs)
     rate = beyond(peak, size, quick)
     return point(quick, app, size, pps=rate, requests=overload(peak, rate, size), columns={"rate_basis": "knee"}, **knobs)
@@ -145,7 +146,11 @@ def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "",
 
 def msb_gbps(row: Mapping[str, Any]) -> float | None:
     """Maximum sustainable bandwidth in frame bits; None for other runs and for applications that count requests."""
-    return row.get("offered_gbps") if row.get("load") == "peak_loss" and not str(row["app"]).startswith("mc-") else None
+    if row.get("load") != "peak_loss" or str(row["app"]).startswith("mc-"):
+        return None
+    if row["app"] == "iperf":
+        return None if row.get("net_gbs") is None else 8 * row["net_gbs"]
+    return row.get("offered_gbps")
 
 
 def krps(row: Mapping[str, Any]) -> float | None:
@@ -192,11 +197,11 @@ def fig5_knees(rows: Rows, quick: bool) -> list[Point]:
     """Beyond each knee, where packets are lost; TouchDrop has none of its own and takes TouchFwd's."""
     out = [at_knee(rows, quick, app, size) for app in FORWARDERS for size in DROP_SIZES]
     out += [at_knee(rows, quick, "touchdrop", size, like="touchfwd") for size in DROP_SIZES]
-    return out + [at_knee(rows, quick, app, None) for app in ("mc-dpdk", "mc-kernel")]
+    return out + [at_knee(rows, quick, app, None) for app in SERVERS]
 
 
 def both_servers(quick: bool, **knobs: Any) -> list[Point]:
-    return [point(quick, app, **knobs) for app in ("mc-dpdk", "mc-kernel")]
+    return [point(quick, app, **knobs) for app in SERVERS]
 
 
 # --- Bandwidth against drop rate, beside the real server (Figs. 6 to 9) ---------------------------------------------
@@ -255,9 +260,12 @@ def fig18(quick: bool) -> list[Point]:
 
 
 def fig18_curve(rows: Rows, quick: bool) -> list[Point]:
-    peak = peak_of(rows, app="mc-dpdk")
-    return [point(quick, "mc-dpdk", pps=share * peak, requests=overload(peak, share * peak, None),
-                  columns={"rate_basis": f"{share} x peak"}) for share in (LOADS[-2:] if quick else LOADS)]
+    out = []
+    for app in SERVERS:
+        peak = peak_of(rows, app=app)
+        out += [point(quick, app, pps=share * peak, requests=overload(peak, share * peak, None),
+                      columns={"rate_basis": f"{share} x peak"}) for share in (LOADS[-2:] if quick else LOADS)]
+    return out
 
 
 def fig19(quick: bool) -> list[Point]:
@@ -265,20 +273,21 @@ def fig19(quick: bool) -> list[Point]:
 
 
 def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
-    """The same rates at every clock; the kernel's server would have the lowest of them."""
-    peak = peak_of(rows, app="mc-dpdk", clock_ghz=3.0)
+    """The same rates at every clock: a low one, which both servers can take, and one near each server's own peak."""
     out = []
-    for share in (0.3, 0.95):
-        for clock in CLOCKS:
-            own = peak_of(rows, app="mc-dpdk", clock_ghz=clock)
-            out += [point(quick, app, pps=share * peak, requests=overload(own, share * peak, None), clock_ghz=clock,
-                          columns={"rate_basis": f"{share} x peak at 3 GHz"}) for app in ("mc-dpdk", "mc-kernel")]
+    peaks = {app: peak_of(rows, app=app, clock_ghz=3.0) for app in SERVERS}
+    for app in SERVERS:
+        for share, peak in ((0.3, min(peaks.values())), (0.95, peaks[app])):
+            for clock in CLOCKS:
+                own = peak_of(rows, app=app, clock_ghz=clock)
+                out.append(point(quick, app, pps=share * peak, requests=overload(own, share * peak, None), clock_ghz=clock,
+                                 columns={"rate_basis": f"{share} x peak at 3 GHz"}))
     return out
 
 
 def fig20(quick: bool) -> list[Point]:
-    return [Point(MEMCACHED, {"platform": "gem5", "app": app, "mode": mode, "core": core, "load": "fixed"}, {}, needs=TWO_HOSTS)
-            for app in ("mc-dpdk", "mc-kernel") for mode in ("generator", "two hosts") for core in ("out-of-order", "in-order")]
+    return [Point(base, {"platform": "gem5", "app": app, "mode": mode, "core": core, "load": "fixed"}, {}, needs=TWO_HOSTS)
+            for app, base in SERVERS.items() for mode in ("generator", "two hosts") for core in ("out-of-order", "in-order")]
 
 
 # --- Method ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ mod mmu;
 use crate::config::Scenario;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
+use crate::device::nic::Packet;
 use crate::kernel::units::Size;
 use crate::kernel::Stream;
 use crate::memory::region::AddressMap;
@@ -85,6 +86,12 @@ pub struct Content {
 }
 
 impl Content {
+    /// What a packet asks for.
+    #[inline]
+    pub fn of(p: &Packet) -> Content {
+        Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes }
+    }
+
     /// The same in a captured packet.
     #[inline]
     pub fn of_size(self, packet: &Captured) -> Content {

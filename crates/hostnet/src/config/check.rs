@@ -1,6 +1,6 @@
 //! What types cannot say: values that contradict each other.
 
-use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
+use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
 use crate::app::{AppSpec, Work};
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
@@ -240,8 +240,8 @@ fn peripherals(s: &Scenario) -> Check {
     need(s.placement.policy != Policy::Ideal, || {
         "placement.policy = \"ideal\" is for the NIC's buffers; with peripherals choose dma or ddio".into()
     })?;
-    need(s.poll_mode().is_some() || !s.tenants.iter().any(serves), || {
-        "tenants whose queue pairs serve packets beside a [[peripheral]] are not built yet; stack = \"poll_mode\" is"
+    need(s.ringed().is_some() || !s.tenants.iter().any(serves), || {
+        "tenants whose queue pairs serve packets beside a [[peripheral]] are not built yet; stack = \"poll_mode\" and \"kernel\" are"
             .into()
     })
 }
@@ -255,30 +255,44 @@ fn stacks(s: &Scenario) -> Check {
             (StackSpec::QueuePair, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {}
             (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
             (_, Work::Kernel) => return Err(format!("{}: the application receives through the kernel only", key())),
-            (StackSpec::Kernel, Work::Packets) => {
-                return Err(format!("{} = \"kernel\" is not built yet for this application; choose poll_mode", key()))
-            }
-            (StackSpec::PollMode, Work::Packets) => poll_mode(s, i)?,
+            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) => driver(s, i)?,
         }
     }
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
     match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
-        Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel")),
+        Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel's TCP")),
         None => Ok(()),
     }
 }
 
-fn poll_mode(s: &Scenario, tenant: usize) -> Check {
-    let key = || format!("tenant[{tenant}].stack = \"poll_mode\"");
+/// A driver of a NIC with descriptor rings in memory.
+fn driver(s: &Scenario, tenant: usize) -> Check {
+    let (name, tables): (_, &[_]) = match s.tenants[tenant].stack {
+        Some(StackSpec::Kernel) => ("kernel", &[("tcp", s.platform.tcp.is_some()), ("udp", s.platform.udp.is_some())]),
+        _ => ("poll_mode", &[("poll_mode", s.platform.poll_mode.is_some())]),
+    };
+    let key = || format!("tenant[{tenant}].stack = \"{name}\"");
     need(!s.tenants[tenant].app.is_directed(), || format!("{} is not for directed tests", key()))?;
     let nics = s.peripherals.iter().filter(|p| p.ethernet().is_some()).count();
     need(nics == 1, || format!("{} needs one [[peripheral]] of kind \"ethernet\"; here are {nics}", key()))?;
-    need(s.platform.poll_mode.is_some(), || {
-        format!("{} needs platform.poll_mode, which platform \"{}\" lacks", key(), s.platform.name)
-    })?;
-    let Some(site) = s.poll_mode() else { return Ok(()) };
-    site.costs.check().map_err(|e| format!("platform.poll_mode.{e}"))?;
-    site.costs.check_with(&site.rings).map_err(|e| format!("platform.poll_mode.{e}"))?;
+    if let Some((table, _)) = tables.iter().find(|t| !t.1) {
+        return Err(format!("{} needs platform.{table}, which platform \"{}\" lacks", key(), s.platform.name));
+    }
+    match s.ringed().map(|site| (site.driver, site.rings)) {
+        Some((Driver::PollMode(costs), rings)) => {
+            costs.check().and_then(|()| costs.check_with(&rings)).map_err(|e| format!("platform.poll_mode.{e}"))?;
+        }
+        Some((Driver::Kernel(costs), _)) => {
+            costs.udp.check().map_err(|e| format!("platform.udp.{e}"))?;
+            need(s.traffic.arrivals != Arrivals::KeepDepth, || {
+                format!(
+                    "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",
+                    key()
+                )
+            })?;
+        }
+        None => {}
+    }
     let p = &s.placement;
     let asked = [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)];
     match asked.iter().find(|a| a.1) {
@@ -308,7 +322,7 @@ fn tcp(s: &Scenario) -> Check {
     if let Some(d) = &s.traffic.dctcp {
         d.check().map_err(|e| format!("traffic.dctcp.{e}"))?;
     }
-    if tenants + nics == 0 || (tenants == 0 && s.poll_mode().is_some()) {
+    if tenants + nics == 0 || (tenants == 0 && s.ringed().is_some()) {
         return need(s.traffic.dctcp.is_none(), || {
             "traffic.dctcp needs a tenant whose app is \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\"".into()
         });
@@ -414,7 +428,7 @@ fn traffic(s: &Scenario) -> Check {
         }
         Arrivals::KeepDepth => {
             positive("traffic.depth", t.depth.into())?;
-            let (key, most) = match s.poll_mode() {
+            let (key, most) = match s.ringed() {
                 Some(p) => ("rings.receive of the NIC", p.rings.receive),
                 None => ("rings.rx_buffers", s.rings.rx_buffers),
             };
@@ -440,7 +454,7 @@ fn traffic(s: &Scenario) -> Check {
         // The largest packet of a capture is known when that is read.
         let drawn = (t.arrivals != Arrivals::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
-        if tenant.stack == Some(StackSpec::PollMode) {
+        if tenant.has_rings() {
             need(largest.0 <= DATA_ROOM, || {
                 format!("a packet of \"{largest}\" does not fit an mbuf of {DATA_ROOM} B")
             })?;
@@ -455,7 +469,7 @@ fn traffic(s: &Scenario) -> Check {
 
 /// Receive buffers per core after mitigations that cap them.
 pub fn rx_buffers(s: &Scenario) -> u32 {
-    if let Some(p) = s.poll_mode() {
+    if let Some(p) = s.ringed() {
         return p.rings.receive;
     }
     if !s.placement.resq {

@@ -73,9 +73,14 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     Ok(s)
 }
 
-/// What an Ethernet NIC does not say about itself its platform may say.
+/// What an Ethernet NIC does not say about itself its platform may say; not descriptor rings under the kernel's TCP, whose
+/// frames come through pages.
 fn ethernet_of_platform(root: &mut Value) {
-    let Some(of_platform) = root.pointer("/platform/ethernet").filter(|e| e.is_object()).cloned() else { return };
+    let Some(mut of_platform) = root.pointer("/platform/ethernet").filter(|e| e.is_object()).cloned() else { return };
+    let kind = |t: &Value| t.pointer("/app/kind").and_then(Value::as_str) == Some("tcp_receive");
+    if root.get("tenant").and_then(Value::as_array).is_some_and(|t| t.iter().any(kind)) {
+        of_platform.as_object_mut().and_then(|e| e.remove("rings"));
+    }
     for p in root.get_mut("peripheral").and_then(Value::as_array_mut).into_iter().flatten() {
         if p.get("kind").and_then(Value::as_str) == Some("ethernet") {
             let own = std::mem::replace(p, of_platform.clone());

@@ -3,7 +3,7 @@
 pub use super::traffic::{
     Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
 };
-use crate::app::AppSpec;
+use crate::app::{AppSpec, Work};
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
 use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
@@ -18,6 +18,7 @@ use crate::stack::pmd::PollModeSpec;
 use crate::stack::pmd::Recycling;
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
+use crate::stack::udp::{Costs, UdpSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -59,6 +60,9 @@ pub struct Platform {
     /// The kernel's TCP receive path.
     #[serde(default)]
     pub tcp: Option<TcpSpec>,
+    /// The kernel's sockets over UDP.
+    #[serde(default)]
+    pub udp: Option<UdpSpec>,
     /// The kernel's block layer.
     #[serde(default)]
     pub block: Option<BlockSpec>,
@@ -131,6 +135,14 @@ pub struct TenantSpec {
     pub app: AppSpec,
 }
 
+impl TenantSpec {
+    /// Whether its packets come through descriptor rings in memory.
+    pub fn has_rings(&self) -> bool {
+        let driven = matches!(self.stack, Some(StackSpec::PollMode | StackSpec::Kernel));
+        driven && self.app.work() == Work::Packets
+    }
+}
+
 /// Who hands packets to an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -139,7 +151,7 @@ pub enum StackSpec {
     QueuePair,
     /// A poll-mode driver of the Ethernet NIC behind a PCIe port.
     PollMode,
-    /// The kernel, which receives from that NIC.
+    /// The kernel, which receives from that NIC: a socket over UDP on each core, or TCP for `tcp_receive`.
     Kernel,
 }
 
@@ -244,22 +256,44 @@ pub struct Scenario {
     pub run: RunSpec,
 }
 
-/// What a tenant has whose poll-mode driver receives its packets.
+/// Who drives a NIC whose descriptor rings lie in memory, and what that costs.
 #[derive(Clone, Debug)]
-pub struct PollModeSite<'a> {
+pub enum Driver<'a> {
+    PollMode(&'a PollModeSpec),
+    Kernel(Costs),
+}
+
+impl Driver<'_> {
+    /// Packets that it takes at once.
+    pub fn burst(&self) -> u32 {
+        match self {
+            Driver::PollMode(p) => p.burst,
+            Driver::Kernel(_) => 1,
+        }
+    }
+}
+
+/// What a tenant has whose packets come through such rings.
+#[derive(Clone, Debug)]
+pub struct RingSite<'a> {
     pub tenant: usize,
-    pub nic: &'a EthernetSpec,
     pub rings: RingsSpec,
-    pub costs: &'a PollModeSpec,
+    pub driver: Driver<'a>,
 }
 
 impl Scenario {
-    /// The tenant with a poll-mode driver, if there is one.
-    pub fn poll_mode(&self) -> Option<PollModeSite<'_>> {
-        let tenant = self.tenants.iter().position(|t| t.stack == Some(StackSpec::PollMode))?;
+    /// The tenant whose packets come through descriptor rings in memory, if there is one.
+    pub fn ringed(&self) -> Option<RingSite<'_>> {
+        let tenant = self.tenants.iter().position(TenantSpec::has_rings)?;
         let nic = self.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
-        let rings = nic.rings.clone().unwrap_or_default();
-        Some(PollModeSite { tenant, nic, rings, costs: self.platform.poll_mode.as_ref()? })
+        let driver = match self.tenants[tenant].stack {
+            Some(StackSpec::Kernel) => {
+                let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
+                Driver::Kernel(Costs { tcp, udp })
+            }
+            _ => Driver::PollMode(self.platform.poll_mode.as_ref()?),
+        };
+        Some(RingSite { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
     }
 
     /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.

@@ -115,7 +115,7 @@ pub struct Bay<'a> {
     pub port: usize,
     /// Memory for the frames of the tenant that receives TCP, for the NIC that takes it.
     pub queues: Vec<FrameMemory>,
-    /// Memory for the descriptor rings of the tenant whose poll-mode driver has the NIC, a pair of rings for each core.
+    /// Memory for the descriptor rings of the tenant that has such, a pair for each core.
     pub rings: Vec<RingMemory>,
 }
 

@@ -8,7 +8,7 @@ use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
-use crate::config::scenario::{PollModeSite, StackSpec, Timing};
+use crate::config::scenario::{Driver, RingSite, Timing};
 use crate::config::Scenario;
 use crate::core::hints::Hints;
 use crate::core::Cpu;
@@ -23,6 +23,7 @@ use crate::memory::{Memory, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
 use crate::stack::pmd::{self, Buffers, DriverMemory, PollMode, Recycling, COPY_LINES};
+use crate::stack::udp::{SocketMemory, UdpSocket, USER};
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
@@ -80,10 +81,10 @@ impl Host {
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let serving = s.tenants.iter().position(check::serves);
-        let poll_mode = s.poll_mode();
+        let ringed = s.ringed();
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
         let rx_buffers = check::rx_buffers(s);
-        if let Some(t) = serving.filter(|_| poll_mode.is_none()) {
+        if let Some(t) = serving.filter(|_| ringed.is_none()) {
             for kind in [Kind::Rx, Kind::Tx] {
                 for &c in &groups[t] {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
@@ -118,12 +119,12 @@ impl Host {
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
                     _ => 0,
                 };
-                if poll_mode.is_some() && largest > DATA_ROOM {
+                if ringed.is_some() && largest > DATA_ROOM {
                     return Err(format!(
                         "the capture's largest message of {largest} bytes does not fit an mbuf of {DATA_ROOM}"
                     ));
                 }
-                if poll_mode.is_none() && largest.div_ceil(LINE) > buffer_lines {
+                if ringed.is_none() && largest.div_ceil(LINE) > buffer_lines {
                     return Err(format!(
                         "rings.buffer_size = \"{}\" does not hold the capture's largest message of {largest} bytes",
                         s.rings.buffer_size
@@ -133,10 +134,10 @@ impl Host {
             }
         }
         let driven = driver_memory(s, &groups, &mut map);
-        let rings = driven.iter().map(|d| d.0).collect();
+        let rings = driven.iter().map(|d| d.ring).collect();
         let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
-        if let (Some(i), Some(t)) = (&hints, s.poll_mode().map(|p| p.tenant).or(network::parts(s).map(|p| p.0))) {
+        if let (Some(i), Some(t)) = (&hints, s.ringed().map(|p| p.tenant).or(network::parts(s).map(|p| p.0))) {
             let nics = devices.iter_mut().filter_map(|d| match &mut d.0 {
                 Endpoint::Ethernet(nic) => Some(nic),
                 _ => None,
@@ -170,7 +171,7 @@ impl Host {
             arrivals: None,
             base: Time::ZERO,
             rng: Stream::new(seed, "traffic", 0),
-            at: if poll_mode.is_some() { NicAt::Port } else { NicAt::Chip },
+            at: if ringed.is_some() { NicAt::Port } else { NicAt::Chip },
             cores: groups[t].clone(),
             tenant: t,
             dscp: s.tenants[t].dscp,
@@ -187,7 +188,7 @@ impl Host {
         let mut block = block.into_iter();
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
-                Some(t) if t.stack == Some(StackSpec::PollMode) => drivers.next().expect("a driver for each core"),
+                Some(t) if t.has_rings() => drivers.next().expect("a driver for each core"),
                 Some(t) => t.app.thread(s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
@@ -238,52 +239,84 @@ impl Host {
     }
 }
 
-/// Memory for the rings and for the driver of each core of the tenant with a poll-mode driver.
-fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<(RingMemory, DriverMemory)> {
-    let Some(PollModeSite { tenant, rings, costs, .. }) = s.poll_mode() else { return Vec::new() };
+/// Memory of a core whose packets come through descriptor rings in memory.
+struct Driven {
+    ring: RingMemory,
+    thread: ThreadMemory,
+}
+
+enum ThreadMemory {
+    PollMode(DriverMemory),
+    Socket(SocketMemory),
+}
+
+/// That of each core of the tenant that has such rings.
+fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<Driven> {
+    let Some(RingSite { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
     let mut piece = |c: &u16| {
+        let mut region = |lines, kind| map.add(lines, kind, Sharing::Core(*c), tenant as u8);
+        let receive = region(Layout::lines(rings.receive, rings.descriptor), Kind::Rx);
+        let transmit = region(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx);
+        map.set_polled(receive);
+        map.set_polled(transmit);
+        let ring = RingMemory { receive: map.get(receive).base, transmit: map.get(transmit).base };
         let mut add = |lines, kind| {
             let r = map.add(lines, kind, Sharing::Core(*c), tenant as u8);
             map.get(r).base
         };
-        let ring = RingMemory {
-            receive: add(Layout::lines(rings.receive, rings.descriptor), Kind::Rx),
-            transmit: add(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx),
+        let thread = match &driver {
+            Driver::PollMode(costs) => {
+                let buffers = costs.buffers(&rings);
+                let pool = PoolMemory {
+                    buffers: add(u64::from(buffers) * STRIDE, Kind::Rx),
+                    ring: add(Mempool::ring_lines(buffers), Kind::App),
+                };
+                let receive_notes = add(pmd::note_lines(rings.receive), Kind::App);
+                let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App);
+                let copies = match s.tenants[tenant].recycling {
+                    Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App),
+                    _ => 0,
+                };
+                if s.placement.spent().follows_transmission() {
+                    map.make_invalidatable(pool.buffers);
+                }
+                ThreadMemory::PollMode(DriverMemory { pool, receive_notes, transmit_notes, copies })
+            }
+            Driver::Kernel(costs) => {
+                let (structures, frames) = costs.lines(&rings);
+                ThreadMemory::Socket(SocketMemory {
+                    structures: add(structures, Kind::App),
+                    frames: add(frames, Kind::Rx),
+                    user: add(USER, Kind::App),
+                })
+            }
         };
-        let buffers = costs.buffers(&rings);
-        let pool = PoolMemory {
-            buffers: add(u64::from(buffers) * STRIDE, Kind::Rx),
-            ring: add(Mempool::ring_lines(buffers), Kind::App),
-        };
-        let receive_notes = add(pmd::note_lines(rings.receive), Kind::App);
-        let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App);
-        let copies = match s.tenants[tenant].recycling {
-            Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App),
-            _ => 0,
-        };
-        if s.placement.spent().follows_transmission() {
-            map.make_invalidatable(pool.buffers);
-        }
-        (ring, DriverMemory { pool, receive_notes, transmit_notes, copies })
+        Driven { ring, thread }
     };
     groups[tenant].iter().map(&mut piece).collect()
 }
 
-/// The poll-mode drivers of that tenant's cores, whose buffers the NIC then has.
-fn drivers(s: &Scenario, memory: &[(RingMemory, DriverMemory)], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
-    let Some(site) = s.poll_mode() else { return Vec::new() };
+/// The threads of that tenant's cores, whose buffers the NIC then has.
+fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
+    let Some(site) = s.ringed() else { return Vec::new() };
     let nic = devices.iter_mut().find_map(|d| match &mut d.0 {
         Endpoint::Ethernet(nic) => Some(&mut **nic),
         _ => None,
     });
-    let nic = nic.expect("a poll-mode driver has a NIC");
+    let nic = nic.expect("a driver has a NIC");
     let recycling = s.tenants[site.tenant].recycling;
     let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
     nic.sweep_tx = s.placement.sweep_tx;
-    let driver = |(queue, (_, memory)): (usize, &(RingMemory, DriverMemory))| {
-        Thread::PollMode(Box::new(PollMode::new(site.costs.clone(), &site.rings, queue, *memory, nic, buffers)))
+    let thread = |(queue, driven): (usize, &Driven)| match (&driven.thread, &site.driver) {
+        (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => {
+            Thread::PollMode(Box::new(PollMode::new((*costs).clone(), &site.rings, queue, *memory, nic, buffers)))
+        }
+        (ThreadMemory::Socket(memory), Driver::Kernel(costs)) => {
+            Thread::Udp(Box::new(UdpSocket::new(costs.clone(), &site.rings, queue, *memory, nic)))
+        }
+        _ => unreachable!("memory is that of the driver"),
     };
-    memory.iter().enumerate().map(driver).collect()
+    memory.iter().enumerate().map(thread).collect()
 }
 
 /// Memory for the frames of TCP receivers, their completions and the structures of their pages, a piece for each core.

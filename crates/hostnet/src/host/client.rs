@@ -217,7 +217,7 @@ impl Host {
             ("in the host at the start", before.1),
             ("offered", nic.counts.offered - before.0),
             ("served", self.tally.completed),
-            ("lost", nic.drops.count()),
+            ("lost", self.lost()),
             ("in the host at the end", nic.unfinished()),
         ];
         let rows = rows.map(|(what, n)| vec![json!(what), json!(n)]).to_vec();

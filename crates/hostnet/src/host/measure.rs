@@ -7,7 +7,7 @@ use crate::device::iio::Iio;
 use crate::kernel::{Clock, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, LINE};
-use crate::meter::drops::{DropCause, Loss};
+use crate::meter::drops::{DropCause, Ledger, Loss};
 use crate::meter::Values;
 use crate::placement::{ddio, Policy};
 use crate::stack::{Software, Thread};
@@ -131,7 +131,7 @@ impl Host {
         let nic = self.serving_nic();
         let n = &nic.counts;
         let offered = n.offered - w.nic.offered;
-        let drops = nic.drops.count();
+        let drops = self.lost();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         if self.source.is_some() {
             v.set("throughput_mrps", y.completed as f64 / us);
@@ -227,7 +227,7 @@ impl Host {
         self.client_metrics(&mut v, us);
         self.uncore(&mut v);
         self.network_metrics(&mut v);
-        self.poll_mode_metrics(&mut v);
+        self.ring_metrics(&mut v);
         self.storage_metrics(&mut v);
         Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
     }
@@ -303,6 +303,19 @@ impl Host {
 }
 
 impl Host {
+    /// What full sockets have lost.
+    pub(super) fn socket_drops(&self) -> impl Iterator<Item = &Ledger> {
+        self.cores.iter().filter_map(|c| match &c.thread {
+            Thread::Udp(t) => Some(&t.drops),
+            _ => None,
+        })
+    }
+
+    /// Packets of the generator that were lost in the window.
+    pub(super) fn lost(&self) -> u64 {
+        self.serving_nic().drops.count() + self.socket_drops().map(Ledger::count).sum::<u64>()
+    }
+
     /// Packets lost in the window: where, why, how many, and when the first and the last.
     fn drop_table(&self) -> Value {
         let columns = [("where", ""), ("why", ""), ("count", "packets"), ("first_us", "us"), ("last_us", "us")];
@@ -310,6 +323,7 @@ impl Host {
         let nics =
             self.machine.iio.iter().flat_map(Iio::devices).filter_map(Endpoint::drops).chain([&self.machine.nic.drops]);
         let all = nics.map(|d| ("NIC", d)).chain(self.network_drops().map(|d| ("network", d)));
+        let all = all.chain(self.socket_drops().map(|d| ("kernel", d)));
         let rows = all.flat_map(|(whose, d)| d.losses().map(move |l| (whose, l)));
         let row = |(whose, l): (&str, &Loss)| {
             let place = format!("{whose}: {}", l.place.name());
@@ -320,18 +334,19 @@ impl Host {
 }
 
 impl Host {
-    /// What a poll-mode driver and the rings of its NIC did in the window.
-    fn poll_mode_metrics(&self, v: &mut Values) {
-        let Some(site) = self.spec.poll_mode() else { return };
+    /// What threads and the rings of their NIC did in the window.
+    fn ring_metrics(&self, v: &mut Values) {
+        let Some(site) = self.spec.ringed() else { return };
         let (now, nic) = (self.machine.now, self.serving_nic());
         let span = (now - self.window.start).0.max(1) as f64;
         let idle = self.cores.iter().filter_map(|c| match &c.thread {
             Thread::PollMode(t) => Some(t.idle_until(now).0),
+            Thread::Udp(t) => Some(t.idle_until(now).0),
             _ => None,
         });
         let cores = f64::from(self.spec.tenants[site.tenant].cores);
         v.set("cpu_utilisation", 1.0 - idle.sum::<u64>() as f64 / span / cores);
-        let lost = |cause| nic.drops.of(cause) as f64 / nic.drops.count() as f64;
+        let lost = |cause| nic.drops.of(cause) as f64 / self.lost() as f64;
         v.set("drop_dma_share", lost(DropCause::DmaDrop));
         v.set("drop_core_share", lost(DropCause::CoreDrop));
         v.set("drop_tx_share", lost(DropCause::TxDrop));

@@ -28,6 +28,7 @@ use crate::device::nic::{Nic, Packet};
 use crate::flow::Domain;
 use crate::kernel::{Event, NicAt, Side, Stream, Time};
 use crate::machine::{Machine, Signal};
+use crate::meter::drops::Ledger;
 use crate::placement::Counters;
 use crate::stack::{qp, Awaited, Bursts, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
@@ -371,7 +372,6 @@ impl Host {
                 cpu.instructions += (polls - counted) * u64::from(instructions);
                 self.machine.cal.push(at, Event::Core(core as u16));
             }
-            (Wakes::At(at), Rest::Asleep) => self.machine.cal.push(at, Event::Interrupt(core as u16)),
             _ => {}
         }
     }
@@ -382,6 +382,16 @@ impl Host {
         for (seat, cpu) in self.cores.iter_mut().zip(&self.machine.cpus) {
             if let Rest::Polling { since, instructions, counted, .. } = &mut seat.rest {
                 *counted = cpu.next_poll(*since, now, *instructions).1;
+            }
+        }
+    }
+
+    /// The NIC on a port interrupts the cores that its queues have asked for, which notice it when they sleep.
+    fn interrupts_asked(&mut self, core_of: impl Fn(&Host, usize) -> Option<u16>) {
+        while let Some((queue, at)) = self.machine.nic_at(NicAt::Port).and_then(Nic::interrupt) {
+            let Some(core) = core_of(self, queue) else { continue };
+            if let Rest::Asleep = self.cores[usize::from(core)].rest {
+                self.machine.cal.push(at, Event::Interrupt(core));
             }
         }
     }
@@ -439,6 +449,7 @@ impl Host {
             let what = if side == Side::Receive { Notice::Queue } else { Notice::Transmitted };
             self.notify(core.into(), what);
         }
+        self.interrupts_asked(|host, queue| host.source.as_ref()?.cores.get(queue).copied());
     }
 
     fn epoch(&mut self) {
@@ -497,7 +508,8 @@ impl Host {
         self.check_client()?;
         self.machine.nic.check()?;
         let nic = self.serving_nic();
-        let accepted = nic.counts.offered - nic.drops.ever();
+        let in_sockets: u64 = self.socket_drops().map(Ledger::ever).sum();
+        let accepted = nic.counts.offered - nic.drops.ever() - in_sockets;
         if accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {accepted} accepted, {} completed, {} in flight",

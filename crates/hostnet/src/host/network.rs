@@ -182,6 +182,7 @@ impl Host {
             let core = network.cores[queue];
             self.notify(core.into(), Notice::Frame(received));
         }
+        self.interrupts_asked(|host, queue| host.network.as_ref()?.cores.get(queue).copied());
     }
 
     pub(super) fn restart_network(&mut self) {

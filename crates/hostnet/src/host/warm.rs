@@ -237,7 +237,7 @@ impl Host {
     /// The next packet comes, or the next burst where packets come in bursts, is served and answered; how many they were.
     fn serve_at_once(&mut self) -> u64 {
         let Some((core, content)) = self.draw(None) else { return 1 };
-        if let Some(burst) = self.spec.poll_mode().map(|p| p.costs.burst) {
+        if let Some(burst) = self.spec.ringed().map(|site| site.driver.burst()) {
             return self.serve_burst_at_once(core, content, burst);
         }
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
@@ -254,7 +254,7 @@ impl Host {
         1
     }
 
-    /// A burst of packets comes to a core with a poll-mode driver.
+    /// A burst of packets comes to a core through descriptor rings in memory.
     fn serve_burst_at_once(&mut self, core: u16, first: Content, burst: u32) -> u64 {
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let (spikes, queue) = (self.spikes.take(), self.queue(core));

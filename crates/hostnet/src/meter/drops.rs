@@ -9,6 +9,7 @@ pub enum DropPlace {
     DescriptorRing,
     Admission,
     SwitchQueue,
+    Socket,
 }
 
 impl DropPlace {
@@ -18,6 +19,7 @@ impl DropPlace {
             DropPlace::DescriptorRing => "descriptor ring",
             DropPlace::Admission => "admission to the queue",
             DropPlace::SwitchQueue => "switch queue",
+            DropPlace::Socket => "socket",
         }
     }
 }
@@ -39,6 +41,8 @@ pub enum DropCause {
     CoreDrop,
     /// Transmission is slower than the wire, and has stalled software.
     TxDrop,
+    /// A socket holds as much as it may.
+    SocketFull,
 }
 
 impl DropCause {
@@ -51,6 +55,7 @@ impl DropCause {
             DropCause::DmaDrop => "The NIC's receive DMA is slower than the wire; the receive ring had room (DmaDrop).",
             DropCause::CoreDrop => "The core is slower than the wire; the receive ring was full first (CoreDrop).",
             DropCause::TxDrop => "Transmission is slower than the wire; its ring was full first (TxDrop).",
+            DropCause::SocketFull => "The application receives more slowly than the kernel does (socket full).",
             DropCause::QueueFull => "Senders together are faster than the link to the host.",
         }
     }

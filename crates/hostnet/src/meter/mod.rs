@@ -154,7 +154,7 @@ metrics! {
     pfc_pause_fraction ["fraction"] "Time that priority flow control paused the peer of a RoCE NIC";
     pfc_pauses ["frames"] "Pause frames that stopped the peer";
     nic_buffer_peak_kib ["KiB"] "Most bytes in a NIC's receive buffer";
-    cpu_utilisation ["fraction"] "Time that cores with a poll-mode driver were not in empty polls, mean over cores";
+    cpu_utilisation ["fraction"] "Time that cores whose packets come through descriptor rings neither slept nor polled in vain, mean over cores";
     drop_dma_share ["fraction"] "Lost packets whose cause was the NIC's receive DMA (DmaDrop), of all lost";
     drop_core_share ["fraction"] "Lost packets whose cause was the core (CoreDrop), of all lost";
     drop_tx_share ["fraction"] "Lost packets whose cause was transmission (TxDrop), of all lost";

@@ -64,13 +64,11 @@ pub enum Notice {
     Frame(tcp::Received),
 }
 
-/// Whether a notice makes a sleeping thread go on.
+/// Whether a notice makes a sleeping thread go on. An interrupt of a device always does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wakes {
     Not,
     Now,
-    /// An interrupt at that time does.
-    At(Time),
 }
 
 /// What a thread has at hand while it is stepped.
@@ -158,6 +156,8 @@ threads! {
     mod qp => QueuePair(qp::QueuePair),
     /// A poll-mode driver and its application.
     mod pmd => PollMode(Box<pmd::PollMode>),
+    /// A socket of the kernel over UDP, and its application.
+    mod udp => Udp(Box<udp::UdpSocket>),
     /// An application that asks for nothing but its core.
     mod free => FreeRunning(free::FreeRunning),
     /// The kernel's TCP receive path.

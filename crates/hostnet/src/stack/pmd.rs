@@ -12,7 +12,7 @@ use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
 use super::{qp, Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content};
 use crate::core::{Mmio, Op, Program};
-use crate::device::nic::{Layout, Nic, RingsSpec};
+use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
 use crate::kernel::{NicAt, Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
@@ -169,7 +169,7 @@ pub struct Buffers {
 
 /// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the number of descriptors or packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Effect {
+pub(super) enum Effect {
     /// The receive ring's tail moves.
     Armed,
     /// The transmit ring's does.
@@ -179,10 +179,10 @@ enum Effect {
 }
 
 impl Effect {
-    fn tag(self, n: u32) -> u32 {
+    pub fn tag(self, n: u32) -> u32 {
         n << 2 | self as u32
     }
-    fn of(tag: u32) -> (Effect, u32) {
+    pub fn of(tag: u32) -> (Effect, u32) {
         ([Effect::Armed, Effect::Put, Effect::Done][(tag & 3) as usize], tag >> 2)
     }
 }
@@ -367,13 +367,7 @@ impl PollMode {
             let id = self.burst[i];
             let packet = port(c.iio.as_deref_mut()).packet(id);
             let p = *packet;
-            let content = Content {
-                kind: p.kind,
-                key: p.key,
-                lines: p.lines,
-                value_lines: p.value_lines,
-                wire_bytes: p.wire_bytes,
-            };
+            let content = Content::of(&p);
             let spare = self.pool.get(c.program);
             let tx = self.pool.data(spare.unwrap_or(p.buffer));
             let (spent, lines) = (self.buffers.spent, u32::from(p.lines));
@@ -393,9 +387,7 @@ impl PollMode {
                     c.program.push(Op::Stall(stall.0));
                 }
             }
-            let whole = u32::from(lines) * LINE as u32;
-            packet.tx_lines = lines;
-            packet.tx_bytes = if lines == p.lines { whole.min(p.wire_bytes - 4) } else { whole };
+            answered(packet, lines);
             match (answer, spare) {
                 (Answer::Reply, Some(fresh)) => {
                     packet.tx_line = tx;
@@ -495,8 +487,50 @@ impl PollMode {
     }
 }
 
+/// The reply to a packet takes `lines` lines; one as long as the packet has its bytes.
+pub(super) fn answered(packet: &mut Packet, lines: u16) {
+    let whole = u32::from(lines) * LINE as u32;
+    packet.tx_lines = lines;
+    packet.tx_bytes = if lines == packet.lines { whole.min(packet.wire_bytes - 4) } else { whole };
+}
+
+/// A program's side effect is due at `queue`; `consumed` are the packets that end with one.
+pub(super) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, c: &mut Ctx) {
+    match Effect::of(tag) {
+        (Effect::Done, n) => {
+            for _ in 0..n {
+                let id = consumed.pop_front().expect("a burst's packets");
+                let nic = port(c.iio.as_deref_mut());
+                qp::ended(nic, id, c.tenant, c.tally, c.now);
+                nic.end_use(id);
+            }
+        }
+        (effect, n) => {
+            let side = if effect == Effect::Armed { Side::Receive } else { Side::Transmit };
+            if let Some(iio) = c.iio.as_deref_mut() {
+                iio.ring(c.cal, queue as u16, side, n, c.now);
+            }
+        }
+    }
+}
+
+/// The same without time. Receive descriptors are the NIC's again as packets come.
+pub(super) fn retire_at_once(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, m: &mut Machine) {
+    match Effect::of(tag) {
+        (Effect::Armed, _) => {}
+        (Effect::Put, _) => m.ring_transmit_at_once(queue),
+        (Effect::Done, n) => {
+            for id in consumed.drain(..n as usize) {
+                if let Some(nic) = m.nic_at(NicAt::Port) {
+                    nic.end_use(id);
+                }
+            }
+        }
+    }
+}
+
 /// The NIC that the driver has.
-fn port(iio: Option<&mut crate::device::iio::Iio>) -> &mut Nic {
+pub(super) fn port(iio: Option<&mut crate::device::iio::Iio>) -> &mut Nic {
     iio.and_then(|i| i.nic()).expect("a poll-mode driver has a NIC").1
 }
 
@@ -567,37 +601,12 @@ impl Software for PollMode {
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        let queue = self.queue as u16;
-        match Effect::of(tag) {
-            (Effect::Done, n) => {
-                for _ in 0..n {
-                    let id = self.consumed.pop_front().expect("a burst's packets");
-                    let nic = port(c.iio.as_deref_mut());
-                    qp::ended(nic, id, c.tenant, c.tally, c.now);
-                    nic.end_use(id);
-                }
-            }
-            (effect, n) => {
-                let side = if effect == Effect::Armed { Side::Receive } else { Side::Transmit };
-                if let Some(iio) = c.iio.as_deref_mut() {
-                    iio.ring(c.cal, queue, side, n, c.now);
-                }
-            }
-        }
+        retire(tag, self.queue, &mut self.consumed, c);
     }
 
     fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
-        match Effect::of(tag) {
-            (Effect::Armed, _) => self.at_once = false,
-            (Effect::Put, _) => m.ring_transmit_at_once(self.queue),
-            (Effect::Done, n) => {
-                for id in self.consumed.drain(..n as usize) {
-                    if let Some(nic) = m.nic_at(NicAt::Port) {
-                        nic.end_use(id);
-                    }
-                }
-            }
-        }
+        self.at_once &= Effect::of(tag).0 != Effect::Armed;
+        retire_at_once(tag, self.queue, &mut self.consumed, m);
     }
 
     fn restart_meters(&mut self, now: Time) {

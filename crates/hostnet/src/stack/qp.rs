@@ -78,8 +78,7 @@ impl QueuePair {
     /// Ops of packet `id`, whose reply goes to line `tx`.
     fn serve(&mut self, id: u32, tx: u64, c: &mut Ctx) -> Answer {
         let p = *c.nic.packet(id);
-        let content =
-            Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes };
+        let content = Content::of(&p);
         c.program.compute(self.costs.poll_instructions);
         let app = c.app.as_mut().expect("packets come for applications");
         let (answer, tx_lines) = app.serve(c.local, &content, p.line, tx, c.program);

@@ -17,6 +17,7 @@ mod classify;
 mod contexts;
 pub mod drops;
 mod integrated;
+mod moderation;
 mod packet;
 mod pcie;
 mod queue;
@@ -38,15 +39,19 @@ use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::placement::SweepTx;
 use integrated::Integrated;
+use moderation::Moderation;
 use packet::Packets;
 use pcie::Pcie;
 use queue::{Queue, Receive, Transmit};
 use registers::Registers;
 use ringed::Ringed;
+use std::collections::VecDeque;
 
 /// Identity in the configuration space: an 8254x controller, whose driver a poll-mode driver resembles.
 const VENDOR: u16 = 0x8086;
 const DEVICE: u16 = 0x1075;
+/// Causes of interrupts: bit 7 is the receive timer's, the one that completions of both directions have here.
+const COMPLETION: u32 = 1 << 7;
 
 /// Packets that came and what became of them.
 #[derive(Clone, Debug, Default)]
@@ -86,6 +91,8 @@ pub struct Nic {
     /// Bytes between wire and DMA; absent where a packet gets its buffer as it comes.
     buffer: Option<Credits>,
     attachment: Attachment,
+    /// Queues whose interrupt has been asked for, with its time, that nobody has fetched.
+    asked: VecDeque<(u16, Time)>,
     pub sweep_tx: SweepTx,
     /// Proactive drop: waiting packets from which on arrivals are dropped.
     pub drop_depth: Option<u32>,
@@ -109,7 +116,9 @@ impl Nic {
     fn behind_port(s: &EthernetSpec, queues: u32, attachment: Attachment) -> Nic {
         let buffer = Credits::new(s.receive_buffer.0 as u32);
         let none = (Time::ZERO, Time::ZERO, Time::ZERO);
-        Nic::new(none, vec![Queue::default(); queues as usize], Some(buffer), attachment)
+        let moderation = Moderation::new(s.moderation.into(), s.moderation_frames);
+        let queue = Queue { moderation, ..Queue::default() };
+        Nic::new(none, vec![queue; queues as usize], Some(buffer), attachment)
     }
 
     fn new(times: (Time, Time, Time), queues: Vec<Queue>, buffer: Option<Credits>, attachment: Attachment) -> Nic {
@@ -125,6 +134,7 @@ impl Nic {
             packets: Packets::default(),
             buffer,
             attachment,
+            asked: VecDeque::new(),
             sweep_tx: SweepTx::None,
             drop_depth: None,
             counts: NicCounts::default(),
@@ -301,6 +311,39 @@ impl Nic {
     pub fn offset(&self, id: u32) -> u64 {
         let p = self.packets.get(id);
         self.queues[p.queue as usize].receive.as_ref().map_or(0, |r| r.offset(p.buffer))
+    }
+
+    // Interrupts of a NIC behind a port.
+
+    /// A completion of `queue` is in memory.
+    fn completion(&mut self, queue: usize, now: Time) {
+        if self.registers.raise(COMPLETION) {
+            if let Some(at) = self.queues[queue].moderation.completed(now) {
+                self.asked.push_back((queue as u16, at));
+            }
+        }
+    }
+
+    /// A queue that has asked for an interrupt since the last call, and when it is due.
+    pub fn interrupt(&mut self) -> Option<(usize, Time)> {
+        let (queue, at) = self.asked.pop_front()?;
+        Some((queue.into(), at))
+    }
+
+    /// When the interrupt of `queue` is due, if it has asked for one.
+    pub fn interrupt_due(&self, queue: usize) -> Option<Time> {
+        self.queues[queue].moderation.due()
+    }
+
+    /// Software polls `queue` from now on, which interrupts no more.
+    pub fn mask_interrupt(&mut self, queue: usize) {
+        self.registers.acknowledge();
+        self.queues[queue].moderation.mask();
+    }
+
+    /// Software has found all that is there: the next completion asks for an interrupt.
+    pub fn unmask_interrupt(&mut self, queue: usize) {
+        self.queues[queue].moderation.unmask();
     }
 
     /// First line of the next transmit buffer of the ring.

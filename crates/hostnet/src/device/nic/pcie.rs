@@ -174,7 +174,7 @@ impl Nic {
     }
 
     /// All of packet `id` is in memory. Packets of a queue become visible in the order of their completions.
-    fn land(&mut self, id: u32) {
+    fn land(&mut self, id: u32, now: Time) {
         self.packets.get_mut(id).in_memory = true;
         let queue = self.packets.get(id).queue as usize;
         while let Some(&first) = self.queues[queue].arriving.front().filter(|i| self.packets.get(**i).in_memory) {
@@ -183,6 +183,7 @@ impl Nic {
             q.waiting.push_back(first);
             self.counts.delivered += 1;
             self.port().landed.push_back(first);
+            self.completion(queue, now);
         }
     }
 
@@ -229,7 +230,7 @@ impl Device for Nic {
     fn link(s: &EthernetSpec) -> (u32, u32) {
         (s.lanes, s.tags)
     }
-    /// A poll-mode driver's, whose descriptors are in the bay's rings; or the kernel's, whose frames go through the bay's pages.
+    /// That of a tenant whose descriptors are in the bay's rings; or the kernel's for TCP, whose frames go through the bay's pages.
     fn build(s: &EthernetSpec, bay: &mut Bay) -> Nic {
         if !bay.rings.is_empty() {
             return Nic::ringed(s, &std::mem::take(&mut bay.rings));
@@ -270,7 +271,7 @@ impl Device for Nic {
             Direction::P2mWrite => {
                 let blocked = self.port().writes.in_use.free() == 0;
                 if let Some(id) = self.port().writes.done(slot, n, now) {
-                    self.land(id);
+                    self.land(id, now);
                     return blocked;
                 }
             }

@@ -1,5 +1,6 @@
 //! A queue: its descriptors and receive buffers, the packets that wait for software, its transmit buffers.
 
+use super::moderation::Moderation;
 use crate::flow::Credits;
 use crate::kernel::Time;
 use crate::memory::region::Pages;
@@ -241,6 +242,8 @@ pub(super) struct Queue {
     pub full: bool,
     /// Steering tag of its packets.
     pub tag: Tag,
+    /// Of its interrupts, behind a port.
+    pub moderation: Moderation,
 }
 
 impl Queue {

@@ -607,6 +607,9 @@ impl Nic {
             // An empty buffer is a reason to write back at every queue.
             (0..r.pairs.len()).filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
         }
+        if let Work::Descriptors { n, .. } = work {
+            (0..n).for_each(|_| self.completion(queue, now));
+        }
         true
     }
 

@@ -21,7 +21,7 @@ pub struct NicSpec {
     pub notify: Span,
 }
 
-/// An Ethernet NIC, under the kernel's TCP or under a poll-mode driver.
+/// An Ethernet NIC, under the kernel or under a poll-mode driver.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EthernetSpec {
@@ -71,7 +71,7 @@ pub struct EthernetSpec {
     /// What the host does itself about its congestion. Absent: nothing.
     #[serde(default)]
     pub host_response: Option<HostResponse>,
-    /// Descriptor rings in memory, for a poll-mode driver; their defaults when absent.
+    /// Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP; their defaults when absent.
     #[serde(default)]
     pub rings: Option<RingsSpec>,
 }
@@ -107,8 +107,9 @@ impl EthernetSpec {
         check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
         check_link(self.link)?;
         check_buffer(self.receive_buffer)?;
-        if !(576..=9600).contains(&self.mtu.0) {
-            return Err(format!("mtu = \"{}\" is not within 576 to 9600 B", self.mtu));
+        let least = u64::from(self.headers) + 1;
+        if !(least..=9600).contains(&self.mtu.0) {
+            return Err(format!("mtu = \"{}\" is not within {least} to 9600 B", self.mtu));
         }
         if self.receive_buffer.0 < self.frame_bytes() {
             return Err(format!("receive_buffer = \"{}\" does not hold one frame", self.receive_buffer));

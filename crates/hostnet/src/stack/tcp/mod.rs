@@ -48,7 +48,16 @@ pub struct TcpSpec {
     pub receive_buffer: Size,
 }
 
+/// Bytes of a socket buffer's structure, and of the shared one behind its data (Linux: `sk_buff`, `skb_shared_info`).
+pub const STRUCTURE: u64 = 256;
+const SHARED: u64 = 320;
+
 impl TcpSpec {
+    /// What a socket buffer counts as at least: one whose frame is all head (Linux: `truesize`).
+    pub fn small_buffer(&self) -> u64 {
+        STRUCTURE + SHARED + self.head.0
+    }
+
     /// # Errors
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
@@ -99,7 +108,7 @@ impl TcpReceiver {
         let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
         let costs = s.platform.tcp.as_ref()?;
         let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
-        let r = Receiver::new(costs, layout, nic.payload(), nic.moderation.into(), nic.moderation_frames);
+        let r = Receiver::new(costs, layout, nic.payload());
         Some(TcpReceiver::new(costs.clone(), r))
     }
 }
@@ -109,7 +118,11 @@ impl Software for TcpReceiver {
     fn step(&mut self, c: &mut Ctx) -> Step {
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, costs, queue) = (&mut self.receiver, &self.costs, c.local);
+        let polled = r.is_polling();
         let (opened, descriptors) = r.end(c.now);
+        if polled && !r.is_polling() {
+            nic.unmask_interrupt(queue);
+        }
         nic.replenish(queue, descriptors, c.now);
         let (next, edge) = if opened || !r.merged().is_empty() { r.tell() } else { (0, 0) };
         if let Some(senders) = &mut c.senders {
@@ -123,8 +136,11 @@ impl Software for TcpReceiver {
                 senders.acknowledge(c.cal, ack, c.now);
             }
         }
-        let choice = if c.stopped { Choice::Nothing } else { r.choose(c.now) };
+        let choice = if c.stopped { Choice::Nothing } else { r.choose(c.now, nic.interrupt_due(queue)) };
         c.program.ops.clear();
+        if choice == Choice::Poll {
+            nic.mask_interrupt(queue);
+        }
         let mut frames = Frames { nic, queue };
         match choice {
             Choice::Poll => r.poll(costs, c.program, &mut frames),
@@ -141,9 +157,11 @@ impl Software for TcpReceiver {
         Step::Run
     }
 
-    fn notify(&mut self, what: Notice, now: Time) -> Wakes {
-        let Notice::Frame(f) = what else { return Wakes::Not };
-        self.receiver.landed(f, now).map_or(Wakes::Not, Wakes::At)
+    fn notify(&mut self, what: Notice, _: Time) -> Wakes {
+        if let Notice::Frame(f) = what {
+            self.receiver.landed(f);
+        }
+        Wakes::Not // an interrupt does
     }
 
     fn restart_meters(&mut self, now: Time) {

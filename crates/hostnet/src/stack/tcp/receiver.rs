@@ -98,15 +98,12 @@ pub struct Busy {
 #[derive(Clone)]
 pub struct Receiver {
     layout: Layout,
-    moderation: Time,
-    moderation_frames: usize,
     budget: usize,
     merge: u32,
     /// Segments that the socket may hold.
     buffer: u32,
-    /// Frames whose completions are there, and when the first of them will have raised an interrupt.
+    /// Frames whose completions are there.
     completed: VecDeque<Received>,
-    interrupt: Option<Time>,
     /// Polling goes on without an interrupt.
     polling: bool,
     /// Next segment in order; beyond it, which ones have come.
@@ -141,18 +138,16 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// `payload` is a full segment's; interrupts come `moderation` after a completion, or with `frames` of them.
-    pub fn new(s: &TcpSpec, layout: Layout, payload: u64, moderation: Time, frames: u32) -> Receiver {
-        let buffer = (s.receive_buffer.0 / payload) as u32;
+    /// `payload` is a full segment's.
+    pub fn new(s: &TcpSpec, layout: Layout, payload: u64) -> Receiver {
+        // A segment counts as what it carries, and as a socket buffer at least.
+        let buffer = (s.receive_buffer.0 / payload.max(s.small_buffer())) as u32;
         Receiver {
             layout,
-            moderation,
-            moderation_frames: frames as usize,
             budget: s.poll_budget as usize,
             merge: (s.merge.0 / payload).max(1) as u32,
             buffer,
             completed: VecDeque::with_capacity(1024),
-            interrupt: None,
             polling: false,
             next: 0,
             early: VecDeque::with_capacity(1024),
@@ -182,20 +177,19 @@ impl Receiver {
         self.edge
     }
 
-    /// A frame's completion is in memory. Returns when the interrupt is due if this is what asks for one.
-    pub fn landed(&mut self, r: Received, now: Time) -> Option<Time> {
+    /// A frame's completion is in memory.
+    pub fn landed(&mut self, r: Received) {
         self.completed.push_back(r);
-        let n = self.completed.len();
-        if self.polling || (n > 1 && n != self.moderation_frames) {
-            return None;
-        }
-        let due = if n >= self.moderation_frames { now } else { now + self.moderation };
-        self.interrupt = Some(self.interrupt.map_or(due, |t| t.min(due)));
-        self.interrupt
     }
 
-    pub fn choose(&self, now: Time) -> Choice {
-        if !self.completed.is_empty() && (self.polling || self.interrupt.is_some_and(|t| t <= now)) {
+    /// Whether it polls, and wants no interrupt.
+    pub fn is_polling(&self) -> bool {
+        self.polling
+    }
+
+    /// `interrupt` is when the NIC's is due that has been asked for.
+    pub fn choose(&self, now: Time, interrupt: Option<Time>) -> Choice {
+        if !self.completed.is_empty() && (self.polling || interrupt.is_some_and(|t| t <= now)) {
             return Choice::Poll;
         }
         if self.unlock || self.free {
@@ -204,7 +198,7 @@ impl Receiver {
         if !self.queue.is_empty() {
             return Choice::Copy;
         }
-        match self.interrupt {
+        match interrupt {
             Some(t) if !self.completed.is_empty() => Choice::Until(t),
             _ => Choice::Nothing,
         }
@@ -226,7 +220,7 @@ impl Receiver {
             // The completion says where the frame is, its header to whom it belongs.
             p.push(Op::Load { line: r.completion, lines: 1 });
             self.count_users(r.at, p, at);
-            for i in 0..s.head.0 / LINE {
+            for i in 0..self.layout.frame.min(s.head.0 / LINE) {
                 p.push(Op::Load { line: at.line(r.at + i), lines: 1 });
             }
             p.push(Op::Fence);
@@ -369,7 +363,6 @@ impl Receiver {
                 descriptors = std::mem::take(&mut self.polled);
                 if self.completed.is_empty() {
                     self.polling = false;
-                    self.interrupt = None;
                 }
             }
             Phase::Copy => {

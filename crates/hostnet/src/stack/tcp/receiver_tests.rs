@@ -34,17 +34,17 @@ fn costs(buffer: u64) -> TcpSpec {
 }
 
 fn receiver(s: &TcpSpec) -> Receiver {
-    Receiver::new(s, LAYOUT, PAYLOAD, Time::ZERO, 32)
+    Receiver::new(s, LAYOUT, PAYLOAD)
 }
 
 fn land(r: &mut Receiver, seq: u32) {
     let at = u64::from(seq) * LAYOUT.frame;
-    r.landed(Received { seq, marked: false, completion: 9_000_000, at, last: false }, Time::ZERO);
+    r.landed(Received { seq, marked: false, completion: 9_000_000, at, last: false });
 }
 
 /// One step of what the core chooses, and its ops.
 fn step(r: &mut Receiver, s: &TcpSpec) -> (Choice, Vec<Op>) {
-    let (choice, mut p) = (r.choose(Time::ZERO), Program::default());
+    let (choice, mut p) = (r.choose(Time::ZERO, Some(Time::ZERO)), Program::default());
     match choice {
         Choice::Poll => r.poll(s, &mut p, &mut Plain),
         Choice::Copy => r.copy(s, &mut p, Reader { buffer: 5_000_000, lines: 2048, between: 0 }, &mut Plain),
