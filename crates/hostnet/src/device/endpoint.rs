@@ -166,6 +166,13 @@ pub trait Device: Sized {
     /// `n` lines of `slot` are done; true when the device may have more to do because of it.
     fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool;
 
+    /// The `n` lines of a read request of `slot` will be here soon. True when they end nothing: then they are done, and the
+    /// port says nothing more about them.
+    fn absorb(&mut self, slot: u16, n: u32) -> bool {
+        let _ = (slot, n);
+        false
+    }
+
     /// Commands, messages or frames that have ended.
     fn completed(&self) -> u64;
 

@@ -267,8 +267,14 @@ impl Iio {
                 port.up.send(port.framing.write(piece.bytes(n)), now)
             }
             Direction::P2mRead => {
-                if port.tags.free() == 0 || port.up.take(NON_POSTED, 1, now).is_err() {
-                    return false; // the end of a request, or of its wait for entries, goes on
+                if let Err(wait) = port.tags.look(1, now) {
+                    if let Wait::Until(t) = wait {
+                        self.wait_until(cal, p, way, t);
+                    }
+                    return false; // otherwise the end of a request goes on
+                }
+                if port.up.take(NON_POSTED, 1, now).is_err() {
+                    return false; // the end of a request's wait for entries goes on
                 }
                 port.tags.take(1, now).expect("one is free");
                 let n = lines.min(port.framing.request / LINE as u32);
@@ -308,14 +314,26 @@ impl Iio {
                 let piece = Piece { tag: Tag::decode(reserved), ..piece };
                 let who = (p as u32) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
-                self.controllers[c].writes.extend(piece.lines(lines, who, device));
-                self.enter_writes(mem, cal, placement, c, now);
+                for w in piece.lines(lines, who, device) {
+                    let ctl = &mut self.controllers[c];
+                    if ctl.writes.is_empty() && ctl.write.free() > 0 {
+                        self.enter_write(mem, cal, placement, c, w, now);
+                    } else {
+                        ctl.writes.push_back(w);
+                    }
+                }
             }
             Some(Tlp::Read { job }) => {
                 let j = self.jobs[job as usize];
                 let c = self.controller_of(p);
-                self.controllers[c].reads.extend(j.piece.lines(j.lines, job, device));
-                self.enter_reads(mem, cal, placement, c, now);
+                for w in j.piece.lines(j.lines, job, device) {
+                    let ctl = &mut self.controllers[c];
+                    if ctl.reads.is_empty() && ctl.read.free() > 0 {
+                        self.enter_read(mem, cal, placement, c, w, now);
+                    } else {
+                        ctl.reads.push_back(w);
+                    }
+                }
             }
             None => {}
         }
@@ -328,34 +346,48 @@ impl Iio {
         p % self.controllers.len()
     }
 
+    /// Lines that wait get the entries that are free.
     fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
-        let ctl = &mut self.controllers[c];
-        while ctl.write.free() > 0 {
-            let Some(w) = ctl.writes.pop_front() else { break };
-            ctl.write.take(now);
-            let at = ctl.leave(now, self.line_interval) + self.to_cha;
-            let to = placement.write(&w.transfer());
-            let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now);
-            mem.send(cal, at, Txn { tag: w.tag, ..t });
+        while self.controllers[c].write.free() > 0 {
+            let Some(w) = self.controllers[c].writes.pop_front() else { break };
+            self.enter_write(mem, cal, placement, c, w, now);
         }
     }
 
+    /// A line gets an entry and leaves for the home agent.
+    #[inline]
+    fn enter_write(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
+        let ctl = &mut self.controllers[c];
+        ctl.write.take(now);
+        let at = ctl.leave(now, self.line_interval) + self.to_cha;
+        let to = door.write(&w.transfer());
+        let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now);
+        mem.send(cal, at, Txn { tag: w.tag, ..t });
+    }
+
+    /// As `enter_writes`.
     fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
         while self.controllers[c].read.free() > 0 {
-            let ctl = &mut self.controllers[c];
-            let Some(w) = ctl.reads.pop_front() else { break };
-            ctl.read.take(now);
-            let at = ctl.leave(now, self.line_interval) + self.to_cha;
-            let from = placement.read(&w.transfer());
-            let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
-            mem.send(cal, at, Txn { from, tag: w.tag, ..t });
-            let j = &mut self.jobs[w.who as usize];
-            j.entries -= 1;
-            if j.entries == 0 {
-                let p = usize::from(j.port);
-                self.ports[p].up.credits_mut(NON_POSTED).give(1, now);
-                self.launch(cal, p, now);
-            }
+            let Some(w) = self.controllers[c].reads.pop_front() else { break };
+            self.enter_read(mem, cal, placement, c, w, now);
+        }
+    }
+
+    /// As `enter_write`; with its last line a request gives its credit back.
+    #[inline]
+    fn enter_read(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
+        let ctl = &mut self.controllers[c];
+        ctl.read.take(now);
+        let at = ctl.leave(now, self.line_interval) + self.to_cha;
+        let from = door.read(&w.transfer());
+        let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
+        mem.send(cal, at, Txn { from, tag: w.tag, ..t });
+        let j = &mut self.jobs[w.who as usize];
+        j.entries -= 1;
+        if j.entries == 0 {
+            let p = usize::from(j.port);
+            self.ports[p].up.credits_mut(NON_POSTED).give(1, now);
+            self.launch(cal, p, now);
         }
     }
 
@@ -395,7 +427,15 @@ impl Iio {
             j.bytes -= bytes;
             let end = port.down.send(port.framing.completion(bytes), now);
             if j.sent == j.lines {
-                cal.push(end + port.down.flight * 2, Event::Completed(t.who));
+                let at = end + port.down.flight * 2;
+                // A request that ends nothing, and whose tag nobody waits for, is no event.
+                if port.tags.look(1, now).is_ok() && port.device.absorb(j.piece.slot, j.lines) {
+                    port.tags.give_at(1, at);
+                    port.moved += u64::from(j.lines);
+                    self.spare.push(t.who);
+                } else {
+                    cal.push(at, Event::Completed(t.who));
+                }
             }
         }
         self.enter_reads(mem, cal, placement, c, now);

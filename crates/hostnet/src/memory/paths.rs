@@ -69,6 +69,7 @@ pub struct Sample {
 }
 
 impl Sample {
+    #[inline]
     pub fn segments(&self) -> [u64; 5] {
         let m = &self.marks;
         [m.cha - m.start, m.admitted - m.cha, m.queued - m.admitted, m.data - m.queued, self.end - m.data].map(|t| t.0)

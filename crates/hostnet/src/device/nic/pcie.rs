@@ -291,6 +291,10 @@ impl Device for Nic {
         false
     }
 
+    fn absorb(&mut self, slot: u16, n: u32) -> bool {
+        self.has_rings() && self.absorb_ring_read(slot, n)
+    }
+
     fn completed(&self) -> u64 {
         self.counts.delivered
     }
