@@ -109,6 +109,8 @@ struct Job {
     sent: u32,
     /// Lines that have no entry yet.
     entries: u32,
+    /// Its tag is on its way back.
+    returned: bool,
 }
 
 /// One device and its link.
@@ -428,14 +430,24 @@ impl Iio {
             let end = port.down.send(port.framing.completion(bytes), now);
             if j.sent == j.lines {
                 let at = end + port.down.flight * 2;
-                // A request that ends nothing, and whose tag nobody waits for, is no event.
-                if port.tags.look(1, now).is_ok() && port.device.absorb(j.piece.slot, j.lines) {
+                let ends = port.device.expect(j.piece.slot, j.lines);
+                let mut wait = false;
+                if ends.is_some() {
+                    let open = port.holds[Direction::P2mRead as usize] == Hold::Open;
+                    wait = open && port.tags.look(1, now) == Err(Wait::Return);
                     port.tags.give_at(1, at);
+                }
+                if ends == Some(false) {
                     port.moved += u64::from(j.lines);
                     self.spare.push(t.who);
                 } else {
+                    j.returned = ends.is_some();
                     cal.push(at, Event::Completed(t.who));
                 }
+                if wait {
+                    self.wait_until(cal, p, Direction::P2mRead, at); // a request may wait for this tag
+                }
+                break;
             }
         }
         self.enter_reads(mem, cal, placement, c, now);
@@ -444,9 +456,12 @@ impl Iio {
     /// `Event::Completed`: all of a read request is at its device.
     pub fn on_completed(&mut self, cal: &mut Events, job: u32, now: Time) {
         let j = self.jobs[job as usize];
+        self.jobs[job as usize].returned = false;
         self.spare.push(job);
         let p = usize::from(j.port);
-        self.ports[p].tags.give(1, now);
+        if !j.returned {
+            self.ports[p].tags.give(1, now);
+        }
         self.ports[p].moved += u64::from(j.lines);
         self.end_lines(cal, p, Direction::P2mRead, (j.piece.slot, j.lines), now);
         self.launch(cal, p, now);
@@ -634,11 +649,12 @@ impl Iio {
             Some(Tlp::Write(_, lines, _)) => lines,
             _ => 0,
         });
+        let returned = self.jobs.iter().filter(|j| j.returned).count();
         let waiting = self.jobs.iter().filter(|j| j.entries > 0).count();
         for (what, out, inside) in [
             ("posted credits", sum(|p| p.up.credits(POSTED).held()), entries + on_wire),
             ("non-posted credits", sum(|p| p.up.credits(NON_POSTED).held()), waiting as u32),
-            ("tags", sum(|p| p.tags.held()), (self.jobs.len() - self.spare.len()) as u32),
+            ("tags", sum(|p| p.tags.held()), (self.jobs.len() - self.spare.len() - returned) as u32),
         ] {
             if out != inside {
                 return Err(format!("{out} {what} of devices are out, {inside} are accounted for"));

@@ -291,8 +291,8 @@ impl Device for Nic {
         false
     }
 
-    fn absorb(&mut self, slot: u16, n: u32) -> bool {
-        self.has_rings() && self.absorb_ring_read(slot, n)
+    fn expect(&mut self, slot: u16, n: u32) -> Option<bool> {
+        self.has_rings().then(|| self.expect_ring_read(slot, n))
     }
 
     fn completed(&self) -> u64 {

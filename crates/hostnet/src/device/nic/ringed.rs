@@ -645,9 +645,9 @@ impl Nic {
         true
     }
 
-    /// Lines will come from memory before the last ones of what they belong to.
-    pub(super) fn absorb_ring_read(&mut self, slot: u16, n: u32) -> bool {
-        self.ringed_mut().reads.part(slot, n)
+    /// Lines will come from memory; whether they are the last ones of what they belong to.
+    pub(super) fn expect_ring_read(&mut self, slot: u16, n: u32) -> bool {
+        !self.ringed_mut().reads.part(slot, n)
     }
 
     /// `Event::NicTx`: packet `id`'s frame is on the wire.
