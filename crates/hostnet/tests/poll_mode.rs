@@ -6,6 +6,8 @@ use common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;
 use hostnet::host::{Host, Outcome};
 use hostnet::kernel::{Stream, Time};
+use hostnet::traffic::frame::rss_hash;
+use hostnet::traffic::generator::addresses;
 use std::sync::Arc;
 
 /// A NIC on eight lanes of the third generation, and a driver; the rest is said by each test.
@@ -28,18 +30,18 @@ transmit_instructions = 40
 free_instructions = 10
 "#;
 
-struct Setting {
-    app: &'static str,
+struct Setting<'a> {
+    app: &'a str,
     cores: u32,
-    nic: &'static str,
+    nic: &'a str,
     rings: String,
     rate: f64,
     frame: u32,
     requests: u32,
 }
 
-impl Default for Setting {
-    fn default() -> Setting {
+impl Default for Setting<'_> {
+    fn default() -> Self {
         Setting {
             app: r#"kind = "testpmd", mode = "macswap""#,
             cores: 1,
@@ -52,7 +54,7 @@ impl Default for Setting {
     }
 }
 
-impl Setting {
+impl Setting<'_> {
     fn text(&self) -> String {
         let Setting { app, cores, nic, rings, rate, frame, requests } = self;
         format!(
@@ -279,6 +281,52 @@ fn rxptx_waits_once_a_burst() {
     assert!((2.6..3.2).contains(&most(10.0)), "{}", most(10.0));
 }
 
+/// Frames that each of three queues has sent of flows at random.
+fn sent_by_queue(flows: u32, rules: &str) -> [u64; 3] {
+    let nic = format!("lanes = 8\nflow_director = [{rules}]");
+    let text = Setting { nic: &nic, cores: 3, ..Setting::default() }.text();
+    let text = text.replace("[traffic]\n", &format!("[traffic]\nflows = {flows}\n"));
+    let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
+    host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(4e6, Stream::new(7, "wire", 0))), 0);
+    host.run_for(Time::us(3000));
+    host.check().unwrap_or_else(|e| panic!("{e}"));
+    let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
+    std::array::from_fn(|queue| nic.sent_descriptors(queue))
+}
+
+/// RSS: a table of the queues in turn, and the Toeplitz hash of the flow's addresses.
+fn rss_queue(flow: u32) -> usize {
+    let (source, destination) = addresses(flow);
+    rss_hash(source, destination) as usize % 3
+}
+
+#[test]
+fn rss_spreads_flows_by_the_hash_of_their_addresses() {
+    let alone = |queue| std::array::from_fn(|q| q == queue);
+    assert_eq!(sent_by_queue(1, "").map(|n| n > 0), alone(rss_queue(0)));
+    let mut share = [0.0; 3];
+    (0..50).for_each(|flow| share[rss_queue(flow)] += 1.0 / 50.0);
+    let sent = sent_by_queue(50, "");
+    let all = sent.iter().sum::<u64>() as f64;
+    for (n, share) in sent.into_iter().zip(share) {
+        // Five standard deviations of about 12000 packets' shares, and the frames that are not written back yet.
+        assert!((n as f64 / all - share).abs() < 0.03, "{sent:?}");
+    }
+}
+
+#[test]
+fn the_flow_director_comes_before_rss_and_only_for_its_flows() {
+    let other = (rss_queue(0) + 1) % 3;
+    let alone = |queue| std::array::from_fn(|q| q == queue);
+    assert_eq!(sent_by_queue(1, &format!("{{ flow = 0, queue = {other} }}")).map(|n| n > 0), alone(other));
+    // All but the flows of one queue stay where they are.
+    let rules: Vec<_> =
+        (0..50).filter(|f| rss_queue(*f) == 0).map(|f| format!("{{ flow = {f}, queue = 2 }}")).collect();
+    let (before, after) = (sent_by_queue(50, ""), sent_by_queue(50, &rules.join(", ")));
+    assert!(before[0] > 0 && after[0] == 0, "{before:?} {after:?}");
+    assert!(after[1].abs_diff(before[1]) <= 64 && after[2] > before[2], "{before:?} {after:?}");
+}
+
 fn refusal(from: &str, to: &str) -> String {
     let text = Setting::default().text();
     assert!(text.contains(from), "{from}");
@@ -299,6 +347,17 @@ fn a_stack_that_cannot_be_is_one_sentence() {
         ("[peripheral.rings]\n", "[peripheral.rings]\nwrite_back = \"some\"\n", "write_back = \"some\" is neither \"all_used\" nor a table"),
         ("free_instructions = 10", "free_instructions = 10\nmempool = 100", "mempool = 100 is less than"),
         ("packet = \"256 B\"", "packet = \"4 KiB\"", "does not fit an mbuf"),
+        ("lanes = 8\n", "flow_director = [{ flow = 0, queue = 0 }]\n", "flow_director needs traffic.flows"),
+        (
+            "lanes = 8\n[peripheral.rings]\n\n[traffic]\n",
+            "flow_director = [{ flow = 9, queue = 0 }]\n[traffic]\nflows = 9\n",
+            "peripheral[0].flow_director[0].flow = 9 is not within 0 to 8",
+        ),
+        (
+            "lanes = 8\n[peripheral.rings]\n\n[traffic]\n",
+            "flow_director = [{ flow = 8, queue = 1 }]\n[traffic]\nflows = 9\n",
+            "peripheral[0].flow_director[0].queue = 1 is not within 0 to 0, one for each core of \"t\"",
+        ),
         ("ways = 4 }", "ways = 4, sweep_rx = true }", "placement.sweep_rx = true is for queue pairs"),
     ] {
         let e = refusal(from, to);

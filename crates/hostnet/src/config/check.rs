@@ -258,11 +258,44 @@ fn stacks(s: &Scenario) -> Check {
             (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) => driver(s, i)?,
         }
     }
+    flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
     match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
         Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel's TCP")),
         None => Ok(()),
     }
+}
+
+/// Rules are for flows that the generator has, and for queues of the cores that poll.
+fn flow_director(s: &Scenario) -> Check {
+    for (i, nic) in s.peripherals.iter().enumerate() {
+        let Some(nic) = nic.ethernet().filter(|e| !e.flow_director.is_empty()) else { continue };
+        let key = format!("peripheral[{i}].flow_director");
+        let driver = s.tenants.iter().find(|t| t.stack == Some(StackSpec::PollMode));
+        let Some(driver) = driver else {
+            return Err(format!("{key} is for a NIC under a poll-mode driver; give a tenant stack = \"poll_mode\""));
+        };
+        let random = !matches!(s.traffic.arrivals, Arrivals::Pcap | Arrivals::KeepDepth);
+        let Some(flows) = s.traffic.flows.filter(|_| random) else {
+            return Err(format!("{key} needs traffic.flows, and arrivals that draw from them"));
+        };
+        for (j, r) in nic.flow_director.iter().enumerate() {
+            need(r.flow < flows, || {
+                format!("{key}[{j}].flow = {} is not within 0 to {}, the flows of traffic.flows", r.flow, flows - 1)
+            })?;
+            need(u32::from(r.queue) < driver.cores, || {
+                let (queue, last) = (r.queue, driver.cores - 1);
+                format!(
+                    "{key}[{j}].queue = {queue} is not within 0 to {last}, one for each core of \"{}\"",
+                    driver.name
+                )
+            })?;
+            need(nic.flow_director[..j].iter().all(|o| o.flow != r.flow), || {
+                format!("{key}[{j}].flow = {} has a queue already; leave one of the two out", r.flow)
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// A driver of a NIC with descriptor rings in memory.

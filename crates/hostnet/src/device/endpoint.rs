@@ -166,6 +166,13 @@ pub trait Device: Sized {
     /// `n` lines of `slot` are done; true when the device may have more to do because of it.
     fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool;
 
+    /// The `n` lines of a read request of `slot` will be here soon, behind those of requests before it. `Some(false)`: they end
+    /// nothing and count as done. `Some(true)`: they end something. None: the device is told of every request when it ends.
+    fn expect(&mut self, slot: u16, n: u32) -> Option<bool> {
+        let _ = (slot, n);
+        None
+    }
+
     /// Commands, messages or frames that have ended.
     fn completed(&self) -> u64;
 

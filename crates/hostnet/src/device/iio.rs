@@ -109,6 +109,8 @@ struct Job {
     sent: u32,
     /// Lines that have no entry yet.
     entries: u32,
+    /// Its tag is on its way back.
+    returned: bool,
 }
 
 /// One device and its link.
@@ -267,8 +269,14 @@ impl Iio {
                 port.up.send(port.framing.write(piece.bytes(n)), now)
             }
             Direction::P2mRead => {
-                if port.tags.free() == 0 || port.up.take(NON_POSTED, 1, now).is_err() {
-                    return false; // the end of a request, or of its wait for entries, goes on
+                if let Err(wait) = port.tags.look(1, now) {
+                    if let Wait::Until(t) = wait {
+                        self.wait_until(cal, p, way, t);
+                    }
+                    return false; // otherwise the end of a request goes on
+                }
+                if port.up.take(NON_POSTED, 1, now).is_err() {
+                    return false; // the end of a request's wait for entries goes on
                 }
                 port.tags.take(1, now).expect("one is free");
                 let n = lines.min(port.framing.request / LINE as u32);
@@ -308,14 +316,26 @@ impl Iio {
                 let piece = Piece { tag: Tag::decode(reserved), ..piece };
                 let who = (p as u32) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
-                self.controllers[c].writes.extend(piece.lines(lines, who, device));
-                self.enter_writes(mem, cal, placement, c, now);
+                for w in piece.lines(lines, who, device) {
+                    let ctl = &mut self.controllers[c];
+                    if ctl.writes.is_empty() && ctl.write.free() > 0 {
+                        self.enter_write(mem, cal, placement, c, w, now);
+                    } else {
+                        ctl.writes.push_back(w);
+                    }
+                }
             }
             Some(Tlp::Read { job }) => {
                 let j = self.jobs[job as usize];
                 let c = self.controller_of(p);
-                self.controllers[c].reads.extend(j.piece.lines(j.lines, job, device));
-                self.enter_reads(mem, cal, placement, c, now);
+                for w in j.piece.lines(j.lines, job, device) {
+                    let ctl = &mut self.controllers[c];
+                    if ctl.reads.is_empty() && ctl.read.free() > 0 {
+                        self.enter_read(mem, cal, placement, c, w, now);
+                    } else {
+                        ctl.reads.push_back(w);
+                    }
+                }
             }
             None => {}
         }
@@ -328,34 +348,48 @@ impl Iio {
         p % self.controllers.len()
     }
 
+    /// Lines that wait get the entries that are free.
     fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
-        let ctl = &mut self.controllers[c];
-        while ctl.write.free() > 0 {
-            let Some(w) = ctl.writes.pop_front() else { break };
-            ctl.write.take(now);
-            let at = ctl.leave(now, self.line_interval) + self.to_cha;
-            let to = placement.write(&w.transfer());
-            let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now);
-            mem.send(cal, at, Txn { tag: w.tag, ..t });
+        while self.controllers[c].write.free() > 0 {
+            let Some(w) = self.controllers[c].writes.pop_front() else { break };
+            self.enter_write(mem, cal, placement, c, w, now);
         }
     }
 
+    /// A line gets an entry and leaves for the home agent.
+    #[inline]
+    fn enter_write(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
+        let ctl = &mut self.controllers[c];
+        ctl.write.take(now);
+        let at = ctl.leave(now, self.line_interval) + self.to_cha;
+        let to = door.write(&w.transfer());
+        let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now);
+        mem.send(cal, at, Txn { tag: w.tag, ..t });
+    }
+
+    /// As `enter_writes`.
     fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
         while self.controllers[c].read.free() > 0 {
-            let ctl = &mut self.controllers[c];
-            let Some(w) = ctl.reads.pop_front() else { break };
-            ctl.read.take(now);
-            let at = ctl.leave(now, self.line_interval) + self.to_cha;
-            let from = placement.read(&w.transfer());
-            let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
-            mem.send(cal, at, Txn { from, tag: w.tag, ..t });
-            let j = &mut self.jobs[w.who as usize];
-            j.entries -= 1;
-            if j.entries == 0 {
-                let p = usize::from(j.port);
-                self.ports[p].up.credits_mut(NON_POSTED).give(1, now);
-                self.launch(cal, p, now);
-            }
+            let Some(w) = self.controllers[c].reads.pop_front() else { break };
+            self.enter_read(mem, cal, placement, c, w, now);
+        }
+    }
+
+    /// As `enter_write`; with its last line a request gives its credit back.
+    #[inline]
+    fn enter_read(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
+        let ctl = &mut self.controllers[c];
+        ctl.read.take(now);
+        let at = ctl.leave(now, self.line_interval) + self.to_cha;
+        let from = door.read(&w.transfer());
+        let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
+        mem.send(cal, at, Txn { from, tag: w.tag, ..t });
+        let j = &mut self.jobs[w.who as usize];
+        j.entries -= 1;
+        if j.entries == 0 {
+            let p = usize::from(j.port);
+            self.ports[p].up.credits_mut(NON_POSTED).give(1, now);
+            self.launch(cal, p, now);
         }
     }
 
@@ -395,7 +429,25 @@ impl Iio {
             j.bytes -= bytes;
             let end = port.down.send(port.framing.completion(bytes), now);
             if j.sent == j.lines {
-                cal.push(end + port.down.flight * 2, Event::Completed(t.who));
+                let at = end + port.down.flight * 2;
+                let ends = port.device.expect(j.piece.slot, j.lines);
+                let mut wait = false;
+                if ends.is_some() {
+                    let open = port.holds[Direction::P2mRead as usize] == Hold::Open;
+                    wait = open && port.tags.look(1, now) == Err(Wait::Return);
+                    port.tags.give_at(1, at);
+                }
+                if ends == Some(false) {
+                    port.moved += u64::from(j.lines);
+                    self.spare.push(t.who);
+                } else {
+                    j.returned = ends.is_some();
+                    cal.push(at, Event::Completed(t.who));
+                }
+                if wait {
+                    self.wait_until(cal, p, Direction::P2mRead, at); // a request may wait for this tag
+                }
+                break;
             }
         }
         self.enter_reads(mem, cal, placement, c, now);
@@ -404,9 +456,12 @@ impl Iio {
     /// `Event::Completed`: all of a read request is at its device.
     pub fn on_completed(&mut self, cal: &mut Events, job: u32, now: Time) {
         let j = self.jobs[job as usize];
+        self.jobs[job as usize].returned = false;
         self.spare.push(job);
         let p = usize::from(j.port);
-        self.ports[p].tags.give(1, now);
+        if !j.returned {
+            self.ports[p].tags.give(1, now);
+        }
         self.ports[p].moved += u64::from(j.lines);
         self.end_lines(cal, p, Direction::P2mRead, (j.piece.slot, j.lines), now);
         self.launch(cal, p, now);
@@ -594,11 +649,12 @@ impl Iio {
             Some(Tlp::Write(_, lines, _)) => lines,
             _ => 0,
         });
+        let returned = self.jobs.iter().filter(|j| j.returned).count();
         let waiting = self.jobs.iter().filter(|j| j.entries > 0).count();
         for (what, out, inside) in [
             ("posted credits", sum(|p| p.up.credits(POSTED).held()), entries + on_wire),
             ("non-posted credits", sum(|p| p.up.credits(NON_POSTED).held()), waiting as u32),
-            ("tags", sum(|p| p.tags.held()), (self.jobs.len() - self.spare.len()) as u32),
+            ("tags", sum(|p| p.tags.held()), (self.jobs.len() - self.spare.len() - returned) as u32),
         ] {
             if out != inside {
                 return Err(format!("{out} {what} of devices are out, {inside} are accounted for"));

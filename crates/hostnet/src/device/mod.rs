@@ -74,6 +74,10 @@ macro_rules! devices {
                 match self { $(Endpoint::$name(d) => Device::done(&mut **d, cal, way, slot, n, now),)* }
             }
             #[inline]
+            pub fn expect(&mut self, slot: u16, n: u32) -> Option<bool> {
+                match self { $(Endpoint::$name(d) => Device::expect(&mut **d, slot, n),)* }
+            }
+            #[inline]
             pub fn moves(&self, way: Direction) -> bool {
                 match self { $(Endpoint::$name(d) => d.moves(way),)* }
             }

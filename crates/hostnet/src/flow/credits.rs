@@ -69,6 +69,19 @@ impl Credits {
         Ok(())
     }
 
+    /// Whether `n` credits could be taken.
+    ///
+    /// # Errors
+    /// When so many are not left: what that waits for.
+    #[inline]
+    pub fn look(&mut self, n: u32, now: Time) -> Result<(), Wait> {
+        self.collect(now);
+        if self.domain.free() < n {
+            return Err(self.wait_for(n));
+        }
+        Ok(())
+    }
+
     /// When `n` credits can be had that are not free yet, as far as that is known.
     pub fn wait_for(&self, n: u32) -> Wait {
         let mut free = self.domain.free();

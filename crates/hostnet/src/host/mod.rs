@@ -163,9 +163,10 @@ impl Host {
         }
     }
 
-    /// Draws the next packet, for `core` or for one that the source picks.
-    fn draw(&mut self, core: Option<u16>) -> Option<(u16, Content)> {
+    /// Draws the next packet, for `core` or for one that the source picks: core, flow with its RSS hash, content.
+    fn draw(&mut self, core: Option<u16>) -> Option<(u16, Option<(u32, u32)>, Content)> {
         let s = self.source.as_mut()?;
+        let mut flow = None;
         let n = s.next;
         s.next += 1;
         s.generator.drawn.number = n;
@@ -176,30 +177,42 @@ impl Host {
                 let packet = &capture.packets[i];
                 let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
                 let local = local.unwrap_or(packet.flow as usize % s.cores.len());
-                (s.cores[local], app.replay(local, packet, i, pass, &mut s.rng))
+                (s.cores[local], flow, app.replay(local, packet, i, pass, &mut s.rng))
             }
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
                     None if s.spread == Spread::Turns => n as usize % s.cores.len(),
-                    None => s.generator.pick(&mut s.rng, s.cores.len()),
+                    None => {
+                        flow = s.generator.flow(&mut s.rng);
+                        let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
+                        match (flow, nic.filter(|_| s.at == NicAt::Port)) {
+                            (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).into(),
+                            (Some((_, hash)), None) => hash as usize % s.cores.len(),
+                            (None, _) => s.rng.below(s.cores.len() as u64) as usize,
+                        }
+                    }
                 };
                 let content = app.content(i, &mut s.rng);
                 let content = match s.generator.size() {
                     Some(bytes) => content.sized(bytes),
                     None => content,
                 };
-                (s.cores[i], content)
+                (s.cores[i], flow, content)
             }
         })
     }
 
     /// As `draw`, as it goes to the NIC.
     fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
-        let (core, content) = self.draw(core)?;
+        let (core, flow, content) = self.draw(core)?;
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
-        Some(Packet { dscp, ..packet(self.queue(core), at, &content) })
+        let mut p = Packet { dscp, ..packet(self.queue(core), at, &content) };
+        if let Some((flow, hash)) = flow.filter(|_| at == NicAt::Port) {
+            (p.flow, p.hash) = (flow, Some(hash));
+        }
+        Some(p)
     }
 
     /// A packet arrives now. False when it is dropped.

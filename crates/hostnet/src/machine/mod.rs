@@ -212,8 +212,8 @@ impl Machine {
             Agent::Nic => self.nic.on_answer(&mut self.cal, &t, now),
             Agent::Io => {
                 let iio = self.iio.as_mut()?;
-                iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
                 let p = iio.port_of(&t);
+                iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
                 let port = p as u16;
                 return Some(if iio.has_landed(p) { Signal::Landed(port) } else { Signal::Moved { port, lines: 1 } });
             }

@@ -69,9 +69,17 @@ pub struct Sample {
 }
 
 impl Sample {
+    #[inline]
     pub fn segments(&self) -> [u64; 5] {
         let m = &self.marks;
-        [m.cha - m.start, m.admitted - m.cha, m.queued - m.admitted, m.data - m.queued, self.end - m.data].map(|t| t.0)
+        let took = |from: Time, to: Time| (to - from).0;
+        [
+            took(m.start, m.cha),
+            took(m.cha, m.admitted),
+            took(m.admitted, m.queued),
+            took(m.queued, m.data),
+            took(m.data, self.end),
+        ]
     }
 }
 

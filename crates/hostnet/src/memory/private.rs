@@ -173,8 +173,7 @@ impl Memory {
     #[inline]
     pub(super) fn count_write_back(&mut self, core: usize, line: u64) {
         // Without hints, only a read brings a received line here.
-        let read =
-            self.map.of(line).kind == Kind::Rx && (!self.follows_hints || self.lives.of(line) != rx::UNCONSUMED);
+        let read = self.map.of(line).kind == Kind::Rx && (!self.follows_hints || self.lives.of(line) != rx::UNCONSUMED);
         let counts = &mut self.stats.cores[core];
         counts.mlc_wb += 1;
         counts.mlc_wb_consumed += u64::from(read);

@@ -76,7 +76,16 @@ impl AddressMap {
         let base = (self.granules.len() as u64) << GRANULE_BITS;
         let granules = lines.div_ceil(1 << GRANULE_BITS).max(1);
         self.granules.extend(std::iter::repeat_n(id, granules as usize));
-        self.regions.push(Region { base, lines, kind, sharing, tenant, polled: false, written: false, invalidatable: false });
+        self.regions.push(Region {
+            base,
+            lines,
+            kind,
+            sharing,
+            tenant,
+            polled: false,
+            written: false,
+            invalidatable: false,
+        });
         id
     }
     /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.

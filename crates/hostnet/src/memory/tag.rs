@@ -47,13 +47,21 @@ impl Tag {
     }
 
     /// The reserved bits of a memory write's first dword.
+    #[inline]
     pub fn encode(self) -> u32 {
+        if self == Tag::default() {
+            return 0;
+        }
         let core = CORE_BITS.iter().enumerate().map(|(i, bit)| u32::from(self.0 >> (5 - i) & 1) << bit).sum::<u32>();
         core | u32::from(self.is_header()) << HEADER_BIT | u32::from(self.is_burst()) << BURST_BIT
     }
 
     /// What the reserved bits of a first dword say.
+    #[inline]
     pub fn decode(dword: u32) -> Tag {
+        if dword == 0 {
+            return Tag::default();
+        }
         let bit = |at: u32| (dword >> at & 1) as u8;
         let core = CORE_BITS.iter().fold(0, |code, at| code << 1 | bit(*at));
         Tag(core | bit(HEADER_BIT) << 6 | bit(BURST_BIT) << 7)

@@ -241,17 +241,13 @@ impl Generator {
         self.sizes.as_mut().map(Sizes::draw)
     }
 
-    /// The core of the next packet, of so many.
+    /// The flow of the next packet and its RSS hash; None when it is of one of its own.
     #[inline]
-    pub fn pick(&mut self, rng: &mut Stream, cores: usize) -> usize {
-        match &self.flows {
-            Flows::Any => rng.below(cores as u64) as usize,
-            Flows::Of(hashes) => {
-                let flow = if hashes.len() > 1 { rng.below(hashes.len() as u64) as usize } else { 0 };
-                self.drawn.flow = flow as u32;
-                hashes[flow] as usize % cores
-            }
-        }
+    pub fn flow(&mut self, rng: &mut Stream) -> Option<(u32, u32)> {
+        let Flows::Of(hashes) = &self.flows else { return None };
+        let flow = if hashes.len() > 1 { rng.below(hashes.len() as u64) as usize } else { 0 };
+        self.drawn.flow = flow as u32;
+        Some((flow as u32, hashes[flow]))
     }
 
     /// `p` is put on the wire; returns when it comes off it.
@@ -413,15 +409,16 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_goes_to_one_core_and_many_flows_to_all() {
+    fn a_flow_has_one_hash_and_hashes_of_many_flows_spread_evenly() {
         let mut rng = stream();
         let mut one = Generator::new(None, Flows::udp(1));
-        let cores: Vec<_> = (0..100).map(|_| one.pick(&mut rng, 7)).collect();
+        let flows: Vec<_> = (0..100).map(|_| one.flow(&mut rng)).collect();
         let (a, b) = addresses(0);
-        assert_eq!(cores, vec![rss_hash(a, b) as usize % 7; 100]);
+        assert_eq!(flows, vec![Some((0, rss_hash(a, b))); 100]);
+        assert_eq!(Generator::new(None, Flows::Any).flow(&mut rng), None);
         let mut many = Generator::new(None, Flows::udp(100_000));
         let mut seen = [0; 7];
-        (0..70_000).for_each(|_| seen[many.pick(&mut rng, 7)] += 1);
+        (0..70_000).for_each(|_| seen[many.flow(&mut rng).expect("a flow").1 as usize % 7] += 1);
         assert!(seen.iter().all(|n| (9_500..10_500).contains(n)), "{seen:?}");
     }
 

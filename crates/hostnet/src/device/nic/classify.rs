@@ -16,7 +16,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Flow `i` goes to queue `i`, and those beyond the last begin again.
+    /// Hash `i` goes to queue `i`, and those beyond the last begin again.
     pub fn spread(queues: usize) -> Classifier {
         Classifier { table: (0..queues as u16).collect(), exact: HashMap::new() }
     }
@@ -26,15 +26,15 @@ impl Classifier {
         self.exact.insert(flow, queue);
     }
 
-    /// The queue of a flow.
+    /// The queue of a flow and its RSS hash. One without a hash is its own hash, and has no addresses to match.
     #[inline]
-    pub fn queue(&self, flow: u32) -> u16 {
-        if !self.exact.is_empty() {
+    pub fn queue(&self, flow: u32, hash: Option<u32>) -> u16 {
+        if hash.is_some() && !self.exact.is_empty() {
             if let Some(queue) = self.exact.get(&flow) {
                 return *queue;
             }
         }
-        self.table[flow as usize % self.table.len()]
+        self.table[hash.unwrap_or(flow) as usize % self.table.len()]
     }
 }
 
@@ -106,11 +106,14 @@ impl Marker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::traffic::frame::rss_hash;
 
     #[test]
     fn flows_of_one_hash_share_a_queue_and_the_table_is_used_evenly() {
         let c = Classifier::spread(3);
-        let queues: Vec<_> = (0..7).map(|f| c.queue(f)).collect();
+        let queues: Vec<_> = (0..7).map(|f| c.queue(f, None)).collect();
+        assert_eq!(queues, [0, 1, 2, 0, 1, 2, 0]);
+        let queues: Vec<_> = (0..7).map(|h| c.queue(9, Some(h))).collect();
         assert_eq!(queues, [0, 1, 2, 0, 1, 2, 0]);
     }
 
@@ -118,8 +121,28 @@ mod tests {
     fn a_flow_that_is_directed_goes_to_its_queue_and_others_do_not() {
         let mut c = Classifier::spread(3);
         c.direct(4, 2);
-        let queues: Vec<_> = (0..7).map(|f| c.queue(f)).collect();
+        let queues: Vec<_> = (0..7).map(|f| c.queue(f, Some(f))).collect();
         assert_eq!(queues, [0, 1, 2, 0, 2, 2, 0]);
+        assert_eq!(c.queue(4, None), 1, "a packet without addresses matches nothing");
+    }
+
+    /// Hashes of "Verifying the RSS hash calculation" (learn.microsoft.com), IPv4 with ports, that a table of 128 entries
+    /// maps to four queues in turn.
+    #[test]
+    fn published_hashes_go_to_the_queues_of_a_table_in_turn() {
+        let flows = [
+            ("66.9.149.187:2794", "161.142.100.80:1766", 0x51cc_c178_u32, 0),
+            ("199.92.111.2:14230", "65.69.140.83:4739", 0xc626_b0ea, 2),
+            ("24.19.198.95:12898", "12.22.207.184:38024", 0x5c2b_394a, 2),
+            ("38.27.205.30:48228", "209.142.163.6:2217", 0xafc7_327f, 3),
+            ("153.39.163.191:44251", "202.188.127.2:1303", 0x10e8_28a2, 2),
+        ];
+        let c = Classifier::spread(4);
+        for (i, (source, destination, published, queue)) in flows.into_iter().enumerate() {
+            let hash = rss_hash(source.parse().expect("an address"), destination.parse().expect("an address"));
+            assert_eq!(hash, published);
+            assert_eq!(c.queue(i as u32, Some(hash)), queue, "{source}");
+        }
     }
 
     /// idio.f.app_class, idio.f.header_mark, idio.f.dest_core: class from the table of DSCP values, core from the queue.

@@ -27,7 +27,19 @@ impl<T: Copy> Contexts<T> {
         slot
     }
 
+    /// `n` lines are done, if they are not the last of what they belong to.
+    #[inline]
+    pub fn part(&mut self, slot: u16, n: u32) -> bool {
+        let (_, left) = self.of[usize::from(slot)].as_mut().expect("lines of an open context");
+        if *left <= n {
+            return false;
+        }
+        *left -= n;
+        true
+    }
+
     /// `n` lines are done; what they belong to, when they were its last.
+    #[inline]
     pub fn done(&mut self, slot: u16, n: u32, now: Time) -> Option<T> {
         let context = &mut self.of[usize::from(slot)];
         let (what, left) = context.as_mut().expect("lines of an open context");

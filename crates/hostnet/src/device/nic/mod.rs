@@ -31,7 +31,7 @@ pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
 pub use rings::{Layout, RingMemory, RingsSpec, WriteBack};
-pub use spec::{EthernetSpec, NicSpec};
+pub use spec::{EthernetSpec, FlowRule, NicSpec};
 
 use crate::flow::Credits;
 use crate::kernel::{Event, Events, Time};
@@ -118,7 +118,9 @@ impl Nic {
         let none = (Time::ZERO, Time::ZERO, Time::ZERO);
         let moderation = Moderation::new(s.moderation.into(), s.moderation_frames);
         let queue = Queue { moderation, ..Queue::default() };
-        Nic::new(none, vec![queue; queues as usize], Some(buffer), attachment)
+        let mut nic = Nic::new(none, vec![queue; queues as usize], Some(buffer), attachment);
+        s.flow_director.iter().for_each(|r| nic.direct(r.flow, r.queue));
+        nic
     }
 
     fn new(times: (Time, Time, Time), queues: Vec<Queue>, buffer: Option<Credits>, attachment: Attachment) -> Nic {
@@ -163,6 +165,11 @@ impl Nic {
         self.classifier.direct(flow, queue);
     }
 
+    /// The queue of packets of `flow` with this RSS hash.
+    pub fn classify(&self, flow: u32, hash: u32) -> u16 {
+        self.classifier.queue(flow, Some(hash))
+    }
+
     /// Packets of `queue` carry this steering tag towards memory.
     pub fn steer(&mut self, queue: usize, tag: Tag) {
         self.queues[queue].tag = tag;
@@ -182,7 +189,7 @@ impl Nic {
     /// The cause, when it is dropped.
     pub fn arrive(&mut self, cal: &mut Events, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.counts.offered += 1;
-        p.queue = self.classifier.queue(p.flow);
+        p.queue = self.classifier.queue(p.flow, p.hash);
         p.arrived = now;
         if let Some(m) = &mut self.marker {
             p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, Some(now));

@@ -7,8 +7,9 @@ use crate::memory::Tag;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
     pub arrived: Time,
-    /// What the classifier looks at, and the queue that it chose.
+    /// What the classifier looks at: the flow, and the RSS hash of its addresses if it has any; and the queue that it chose.
     pub flow: u32,
+    pub hash: Option<u32>,
     pub queue: u16,
     /// Lines in memory.
     pub lines: u16,

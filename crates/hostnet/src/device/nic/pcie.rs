@@ -292,6 +292,10 @@ impl Device for Nic {
         false
     }
 
+    fn expect(&mut self, slot: u16, n: u32) -> Option<bool> {
+        self.has_rings().then(|| self.expect_ring_read(slot, n))
+    }
+
     fn completed(&self) -> u64 {
         self.counts.delivered
     }

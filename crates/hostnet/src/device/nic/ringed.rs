@@ -651,6 +651,11 @@ impl Nic {
         true
     }
 
+    /// Lines will come from memory; whether they are the last ones of what they belong to.
+    pub(super) fn expect_ring_read(&mut self, slot: u16, n: u32) -> bool {
+        !self.ringed_mut().reads.part(slot, n)
+    }
+
     /// `Event::NicTx`: packet `id`'s frame is on the wire.
     pub(super) fn ring_sent(&mut self, id: u32, now: Time) -> bool {
         let bytes = self.packets.get(id).tx_bytes;

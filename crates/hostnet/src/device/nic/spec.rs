@@ -74,6 +74,19 @@ pub struct EthernetSpec {
     /// Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP; their defaults when absent.
     #[serde(default)]
     pub rings: Option<RingsSpec>,
+    /// Flow director: flows of `traffic.flows` that go to a said queue; RSS spreads the others by their Toeplitz hash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flow_director: Vec<FlowRule>,
+}
+
+/// An exact match of the flow director.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowRule {
+    /// Number of the flow, from 0.
+    pub flow: u32,
+    /// Queue, and so core of the tenant, from 0.
+    pub queue: u16,
 }
 fn mtu() -> Size {
     Size(9000)
