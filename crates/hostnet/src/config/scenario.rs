@@ -126,6 +126,17 @@ pub enum Arrivals {
     None,
 }
 
+/// Which core a packet goes to, where neither its content nor a standing queue says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Balance {
+    /// Each is as likely.
+    #[default]
+    Random,
+    /// The one with the fewest entries in its completion queue; in turn, among several.
+    ShortestQueue,
+}
+
 /// Schedule of a replayed capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -178,7 +189,10 @@ pub struct TrafficSpec {
     /// Packet size, for applications whose requests do not set it.
     #[serde(default = "packet")]
     pub packet: Size,
-    /// Waiting packets per core that `keep_depth` maintains.
+    /// Which core a packet goes to.
+    #[serde(default)]
+    pub balance: Balance,
+    /// Waiting packets per core that `keep_depth` maintains; completions of sends count, where the queue pair has such.
     #[serde(default)]
     pub depth: u32,
     /// Packets per burst of `burst`.
@@ -205,6 +219,7 @@ impl Default for TrafficSpec {
             arrivals: Arrivals::None,
             rate: None,
             packet: packet(),
+            balance: Balance::default(),
             depth: 0,
             burst: 0,
             spikes: None,

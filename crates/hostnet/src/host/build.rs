@@ -137,6 +137,7 @@ impl Host {
             depth: 0,
             capture: capture.clone(),
             next: 0,
+            turn: 0,
         });
         let spikes = s.traffic.spikes.as_ref().map(|p| {
             let rng = Stream::new(seed, "spikes", 0);

@@ -16,10 +16,11 @@ pub use load::{run, Progress};
 pub use measure::Outcome;
 
 use crate::app::{App, Content, Work};
+use crate::config::scenario::Balance;
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
-use crate::device::nic::Packet;
+use crate::device::nic::{Nic, Packet};
 use crate::flow::Domain;
 use crate::kernel::{Event, NicAt, Stream, Time};
 use crate::machine::{Machine, Signal};
@@ -67,6 +68,19 @@ struct Source {
     depth: u32,
     capture: Option<Arc<Capture>>,
     next: u64,
+    /// Where the search for the shortest queue begins.
+    turn: usize,
+}
+
+impl Source {
+    /// The core with the fewest entries in its queue; the next one after the last choice, among several.
+    fn shortest(&mut self, nic: &Nic) -> usize {
+        let n = self.cores.len();
+        let round = (0..n).map(|i| (self.turn + i) % n);
+        let least = round.min_by_key(|i| nic.unconsumed(self.cores[*i].into())).unwrap_or(0);
+        self.turn = (least + 1) % n;
+        least
+    }
 }
 
 /// The simulated host, with everything that is under way in it.
@@ -161,7 +175,10 @@ impl Host {
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
-                    None => s.rng.below(s.cores.len() as u64) as usize,
+                    None => match self.spec.traffic.balance {
+                        Balance::Random => s.rng.below(s.cores.len() as u64) as usize,
+                        Balance::ShortestQueue => s.shortest(&self.machine.nic),
+                    },
                 };
                 (s.cores[i], app.content(i, &mut s.rng))
             }
@@ -342,6 +359,9 @@ impl Host {
         let p = *self.machine.nic.packet(id);
         let queue = usize::from(p.queue);
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
+        if self.spec.platform.queue_pair.send_completions {
+            self.machine.nic.complete_send(queue);
+        }
         qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
         self.machine.nic.end_use(id);
         if p.zero_copy {

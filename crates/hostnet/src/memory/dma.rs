@@ -1,10 +1,12 @@
 //! What devices do at the home agent: reads and writes of whole lines, through whichever attachment they came.
 
+use super::array::Home;
 use super::home::FIRST;
 use super::paths::{Marks, Path};
 use super::region::{Kind, Sharing};
 use super::request::{Agent, Inbound, Op, Outbound};
 use super::shadow::At;
+use super::spec::DeviceRead;
 use super::{rx, Memory, Txn, NOBODY};
 use crate::kernel::{Event, Events, Time};
 
@@ -97,8 +99,12 @@ impl Memory {
     fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> bool {
         self.stats.ledger.created += 1;
         let home = self.llc.home(line);
+        let ways = self.ways_of_devices(ways);
+        self.device_ways = ways;
         let Some(s) = self.llc.find_at(home) else {
+            self.begin_miss(home, now);
             self.llc_insert(cal, home, true, ways, now);
+            self.end_look_up(now);
             return false;
         };
         self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
@@ -117,11 +123,15 @@ impl Memory {
                     here += 1;
                     snoop = snoop.max(s);
                 }
-                Source::Dram if t.lines == 1 => return self.read_dram(cal, id, t.class, now),
+                Source::Dram if t.lines == 1 => {
+                    self.tie_miss(id);
+                    return self.read_dram(cal, id, t.class, now);
+                }
                 Source::Dram => {
                     let part = self.txn(Txn { line, lines: 1, ..t });
                     self.marks[part as usize] = Marks { admitted: now, ..self.marks[id as usize] };
                     self.paths.under_way[Path::P2mRead as usize].force(t.issued);
+                    self.tie_miss(part);
                     self.read_dram(cal, part, t.class, now);
                 }
             }
@@ -135,7 +145,7 @@ impl Memory {
         cal.push(now + self.lat.llc + snoop + self.way_back(t.agent), Event::Fill(id));
     }
 
-    /// Looks for a line that a device reads. Nothing moves; a dirty private copy answers for the LLC.
+    /// Looks for a line that a device reads. A private copy answers for the LLC, which may take it.
     fn source(&mut self, cal: &mut Events, t: &Txn, line: u64, now: Time) -> Source {
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
@@ -152,15 +162,51 @@ impl Memory {
             return Source::Dram;
         }
         let near = self.held_by_a_core(line);
-        let slot = self.llc.find(line);
+        let home = self.llc.home(line);
+        let slot = self.llc.find_at(home);
         if let Some(s) = slot {
             self.llc.touch(s);
         }
-        if !near && slot.is_none() {
+        let missed = !near && slot.is_none();
+        if missed {
+            self.begin_miss(home, now);
             self.stats.dma[t.agent as usize].read_misses += 1;
+        }
+        if self.habits.device_read == DeviceRead::Install {
+            self.install(cal, home, line, near, now);
+        }
+        if missed {
             return Source::Dram;
         }
         Source::Chip { snoop: if near { self.lat.noc + self.lat.l2 } else { Time::ZERO } }
+    }
+
+    /// A line that a device reads comes into the LLC: from a core that is `near`, or with the data that DRAM delivers.
+    fn install(&mut self, cal: &mut Events, home: Home, line: u64, near: bool, now: Time) {
+        let dirty = if near { self.take_away(cal, line, now) } else { 0 };
+        if dirty > 0 {
+            if let Some(s) = &mut self.shadow {
+                s.settle(line, At::Llc);
+            }
+        }
+        if let Some(s) = self.llc.find_at(home) {
+            let both = u64::from(self.llc.is_dirty(s)) + dirty;
+            self.stats.ledger.merged += both.saturating_sub(1);
+            self.llc.set_dirty(s, both > 0);
+            return;
+        }
+        self.stats.ledger.merged += dirty.saturating_sub(1);
+        if dirty == 0 {
+            self.note_copy(line, At::Dram, At::Llc);
+        }
+        let looks_up = near && self.miss == NOBODY; // what comes from a core misses the LLC as well
+        if looks_up {
+            self.begin_miss(home, now);
+        }
+        self.llc_insert(cal, home, dirty > 0, self.device_ways, now);
+        if looks_up {
+            self.end_look_up(now);
+        }
     }
 
     /// Whether a private cache has `line`, or is about to.
@@ -182,6 +228,7 @@ impl Memory {
             if t.op == Op::DmaWrite {
                 self.place(cal, &Txn { line, ..*t }, NOBODY, t.issued);
             } else if let Source::Dram = self.source(cal, t, line, t.issued) {
+                self.end_look_up(t.issued);
                 self.stats.count(t.class);
             }
         }

@@ -73,6 +73,9 @@ impl Memory {
         if self.txns[id as usize].entry.is_some() {
             return self.core_read_in_turn(cal, id, now);
         }
+        if self.mshrs.is_some() {
+            return self.on_slice(cal, id, now);
+        }
         let lane = self.lane(&self.txns[id as usize]);
         if !self.admission[lane].is_empty() || !self.admit(cal, id, lane, now) {
             self.admission[lane].push_back(id);
@@ -150,9 +153,12 @@ impl Memory {
     /// Takes a request in; false while there is no room for all of it.
     #[inline]
     fn admit(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
-        if !self.admits(lane) {
-            return false;
-        }
+        self.admits(lane) && self.begin(cal, id, lane, now)
+    }
+
+    /// An admitted request begins; false while there is no room for the rest of it.
+    #[inline]
+    pub(super) fn begin(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
         let Txn { line, op, agent, .. } = self.txns[id as usize];
         let m = &mut self.marks[id as usize];
         (m.admitted, m.queued, m.data) = (now, now, now);
@@ -210,6 +216,7 @@ impl Memory {
             }
             Found::InDram(class) => {
                 self.note_copy(line, At::Dram, At::ToCore(who as u16));
+                self.tie_miss(id);
                 self.read_dram(cal, id, class, now);
             }
         }
@@ -308,6 +315,7 @@ impl Memory {
         let others = if alone { Held::Nowhere } else { Held::Clean }; // dirty ones have just gone to the LLC
         let t = transition(ask, others, llc, self.habits);
         let Some(slot) = slot else {
+            self.begin_miss(home, now);
             if t.llc == Llc::FillClean {
                 let mask = self.tenant_ways[tenant];
                 self.note_copy(line, At::Dram, At::Llc);
@@ -367,6 +375,7 @@ impl Memory {
             Found::Here { with, .. } => with.note(&mut t),
             Found::InDram(class) => self.stats.count(class),
         }
+        self.end_look_up(now);
         if !t.transient {
             self.fill(cal, core.into(), &t, write, now);
         }
@@ -388,7 +397,9 @@ impl Memory {
         if let Some(s) = self.llc.find_at(home) {
             if dirty {
                 self.note_from_core(core, line);
-                self.llc.touch(s);
+                if self.write_back_uses {
+                    self.llc.touch(s);
+                }
                 self.stats.ledger.merged += u64::from(self.llc.is_dirty(s));
                 self.llc.set_dirty(s, true);
             }
@@ -399,13 +410,95 @@ impl Memory {
         let tenant = self.map.of(line).tenant as usize;
         self.stats.tenants[tenant].dirty_fills += u64::from(dirty);
         let mask = self.tenant_ways[tenant];
+        self.begin_miss(home, now);
         self.llc_insert(cal, home, dirty, mask, now);
+        self.end_look_up(now);
     }
 
     pub(super) fn llc_insert(&mut self, cal: &mut Events, home: Home, dirty: bool, mask: u32, now: Time) {
         let (_, victim) = self.llc.insert_at(home, dirty, mask);
-        if let Some(Victim { line, dirty: true, .. }) = victim {
+        let Some(Victim { line, mut dirty, .. }) = victim else { return };
+        if self.strict {
+            dirty = self.pull(cal, line, dirty, now);
+        }
+        if dirty {
             self.evict(cal, line, now);
+        }
+    }
+
+    /// Takes the private copies of a line that leaves an inclusive LLC, which had it `dirty`; says whether somebody had.
+    /// Data on its way to a core enters the LLC again.
+    fn pull(&mut self, cal: &mut Events, line: u64, dirty: bool, now: Time) -> bool {
+        self.tell_watchers(cal, line, now);
+        let above = self.invalidate_private(line);
+        if above > 0 {
+            self.stats.ledger.merged += above - u64::from(!dirty);
+            if let Some(s) = &mut self.shadow {
+                s.settle(line, At::Llc);
+            }
+        }
+        dirty || above > 0
+    }
+
+    /// A line that comes to a core's caches is in the LLC, too.
+    pub(super) fn include(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let home = self.llc.home(line);
+        if self.llc.find_at(home).is_none() {
+            let mask = self.tenant_ways[self.map.of(line).tenant as usize];
+            self.note_copy(line, At::Dram, At::Llc);
+            self.llc_insert(cal, home, false, mask, now);
+        }
+    }
+
+    /// A miss at the LLC takes a register, where there are such, until `end_look_up` or its answer and until the line
+    /// that it pushes out has been taken in.
+    #[inline]
+    pub(super) fn begin_miss(&mut self, home: Home, now: Time) {
+        if self.functional {
+            return;
+        }
+        if let Some(m) = &mut self.mshrs {
+            debug_assert_eq!(self.miss, super::NOBODY, "a miss within a miss");
+            self.miss = m.begin(self.llc.slice(home), now);
+        }
+    }
+
+    /// The miss needs no data.
+    #[inline]
+    pub(super) fn end_look_up(&mut self, now: Time) {
+        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != super::NOBODY) {
+            m.end(std::mem::replace(&mut self.miss, super::NOBODY), now);
+        }
+    }
+
+    /// The miss ends when transaction `id` is answered.
+    #[inline]
+    pub(super) fn tie_miss(&mut self, id: u32) {
+        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != super::NOBODY) {
+            m.tie(id, std::mem::replace(&mut self.miss, super::NOBODY));
+        }
+    }
+
+    /// A request arrives at the slice of its first line.
+    fn on_slice(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, op, .. } = self.txns[id as usize];
+        let slice = self.llc.slice(self.llc.home(line));
+        let past = matches!(op, Op::Stream | Op::Uncached);
+        if past || self.mshrs.as_mut().is_some_and(|m| m.enter(slice, id)) {
+            self.begin_whole(cal, id, now);
+            self.resume_slices(cal, now);
+        }
+    }
+
+    fn begin_whole(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let lane = self.lane(&self.txns[id as usize]);
+        while !self.begin(cal, id, lane, now) {}
+    }
+
+    /// Requests go on that waited for a register.
+    pub(super) fn resume_slices(&mut self, cal: &mut Events, now: Time) {
+        while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
+            self.begin_whole(cal, id, now);
         }
     }
 
@@ -431,7 +524,10 @@ impl Memory {
     /// when the line is not there.
     pub fn force_out(&mut self, cal: &mut Events, line: u64, now: Time) -> Option<bool> {
         let slot = self.llc.find(line)?;
-        let dirty = self.llc.remove(slot);
+        let mut dirty = self.llc.remove(slot);
+        if self.strict {
+            dirty = self.pull(cal, line, dirty, now);
+        }
         if dirty {
             self.evict(cal, line, now);
         }

@@ -222,7 +222,12 @@ impl Memory {
             Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) if dirty => self.l2[core].set_dirty(s, true),
             Some(_) => {}
-            None => self.fill_l2(cal, core, line, dirty, t.copied, now),
+            None => {
+                if self.strict {
+                    self.include(cal, line, now);
+                }
+                self.fill_l2(cal, core, line, dirty, t.copied, now);
+            }
         }
     }
 

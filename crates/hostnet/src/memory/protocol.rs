@@ -3,7 +3,7 @@
 //! Private caches are those of cores other than the one that asks (for devices and maintenance: of all cores). The
 //! home agent acts on the core's rows; `tests/protocol.rs` holds every row against what the memory system does.
 
-use super::spec::{LlcRole, ReadHit};
+use super::spec::{DeviceRead, LlcRole, ReadHit, StoreHit};
 
 /// The best copy that some caches have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +96,8 @@ pub struct Transition {
 pub struct Habits {
     pub role: LlcRole,
     pub read_hit: ReadHit,
+    pub store_hit: StoreHit,
+    pub device_read: DeviceRead,
 }
 
 /// The table. `private` is the best copy of other cores (of all cores, for devices and maintenance).
@@ -104,6 +106,8 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
     use Held::{Clean, Dirty, Nowhere};
     let row = |private, data, llc, dram| Transition { private, data, llc, dram };
     let victim = h.role == LlcRole::Victim;
+    let gives = victim && h.store_hit == StoreHit::Move;
+    let installs = h.device_read == DeviceRead::Install;
     let written = if private == Dirty || llc == Dirty { Dram::Written } else { Dram::Untouched };
     let calm = Dram::Untouched;
     match (r, private, llc) {
@@ -116,17 +120,21 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         (Request::Read, _, _) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
 
         // A dirty copy goes by way of the LLC, which gives it on.
-        (Request::Own, Dirty, _) if victim => row(Private::Drop, Data::Private, Llc::Give, calm),
+        (Request::Own, Dirty, _) if gives => row(Private::Drop, Data::Private, Llc::Give, calm),
         (Request::Own, Dirty, _) => row(Private::Drop, Data::Private, Llc::FillDirty, calm),
         (Request::Own, _, Nowhere) if victim => row(Private::Drop, Data::Dram, Llc::Stay, calm),
         (Request::Own, _, Nowhere) => row(Private::Drop, Data::Dram, Llc::FillClean, calm),
-        (Request::Own, _, Clean | Dirty) if victim => row(Private::Drop, Data::Llc, Llc::Give, calm),
+        (Request::Own, _, Clean | Dirty) if gives => row(Private::Drop, Data::Llc, Llc::Give, calm),
         (Request::Own, _, Clean | Dirty) => row(Private::Drop, Data::Llc, Llc::Stay, calm),
 
         // Whole lines: what the caches have is overwritten.
         (Request::Stream | Request::DmaWriteDram, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, Dram::Written),
         (Request::DmaWriteLlc, _, _) => row(Private::Drop, Data::Nobody, Llc::FillDirty, calm),
 
+        (Request::DmaRead, Dirty, _) if installs => row(Private::Drop, Data::Private, Llc::FillDirty, calm),
+        (Request::DmaRead, Clean, Dirty) if installs => row(Private::Drop, Data::Private, Llc::Stay, calm),
+        (Request::DmaRead, Clean, _) if installs => row(Private::Drop, Data::Private, Llc::FillClean, calm),
+        (Request::DmaRead, Nowhere, Nowhere) if installs => row(Private::Stay, Data::Dram, Llc::FillClean, calm),
         (Request::DmaRead, Clean | Dirty, _) => row(Private::Stay, Data::Private, Llc::Stay, calm),
         (Request::DmaRead, Nowhere, Clean | Dirty) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
         (Request::DmaRead, Nowhere, Nowhere) => row(Private::Stay, Data::Dram, Llc::Stay, calm),

@@ -54,6 +54,43 @@ pub enum LlcRole {
     Victim,
     /// Mostly inclusive: fills go to the LLC as well.
     Inclusive,
+    /// The same, and the private caches hold nothing that the LLC does not: what it evicts is taken from them
+    /// (back-invalidation).
+    StrictlyInclusive,
+}
+
+/// What a store's hit leaves in an LLC whose role is `victim`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreHit {
+    /// Nothing: the line moves to the private cache with its dirtiness.
+    #[default]
+    Move,
+    /// The line, dirty if it was; the core gets a copy to write (zSim).
+    Retain,
+}
+
+/// What a device's read does to the caches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceRead {
+    /// Nothing moves: whoever has the line answers (PCIe reads take a snapshot).
+    #[default]
+    Snoop,
+    /// The line ends in the LLC, in place or else in the ways of device writes. Private copies are taken away, and the
+    /// duty to write it back goes along.
+    Install,
+}
+
+/// Which ways a placement policy's first ways are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceWays {
+    /// Those from way 0 on. Cores look for an empty way there first.
+    #[default]
+    Lowest,
+    /// Those from the last way down.
+    Highest,
 }
 
 /// The shared last-level cache and its home agent (CHA).
@@ -80,9 +117,26 @@ pub struct LlcSpec {
     /// What a core's read hit leaves behind.
     #[serde(default)]
     pub read_hit: ReadHit,
+    /// What a store's hit leaves behind.
+    #[serde(default)]
+    pub store_hit: StoreHit,
     /// Where clean L2 victims go.
     #[serde(default)]
     pub clean_victim: CleanVictim,
+    /// A dirty L2 victim that finds its line counts as a use of it.
+    #[serde(default = "yes")]
+    pub write_back_uses: bool,
+    /// What a device's read does to the caches.
+    #[serde(default)]
+    pub device_read: DeviceRead,
+    /// Which ways a placement policy's first ways are.
+    #[serde(default)]
+    pub device_ways: DeviceWays,
+    /// Miss status holding registers of each slice; 0 is no limit. A miss holds one until its data has reached who asked
+    /// and the memory controller has taken in the line that it pushed out. While a slice has none, whatever comes for it
+    /// waits, hits too, and `write_buffer` and `nic_credits` have no effect.
+    #[serde(default)]
+    pub mshrs: u32,
     /// Writes that may wait at the home agent for a full write pending queue before it stops
     /// admitting requests (second stage of backpressure).
     pub write_buffer: u32,
@@ -99,6 +153,10 @@ pub struct LlcSpec {
     /// queue has it.
     #[serde(default)]
     pub write_ack: Span,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// In which order writes that wait at the home agent enter a channel's queue.

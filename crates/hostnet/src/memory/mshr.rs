@@ -1,0 +1,120 @@
+//! Miss status holding registers of the LLC's slices, and the requests that wait for one.
+
+use super::NOBODY;
+use crate::flow::Domain;
+use crate::kernel::Time;
+use std::collections::VecDeque;
+
+#[derive(Clone)]
+struct Slice {
+    registers: Domain,
+    /// Requests that came while none was free, in their order.
+    waiting: VecDeque<u32>,
+}
+
+/// A miss.
+#[derive(Clone, Copy)]
+struct Miss {
+    slice: u16,
+    /// What has to happen before its register is free.
+    awaits: u16,
+    since: Time,
+}
+
+#[derive(Clone)]
+pub struct Mshrs {
+    slices: Vec<Slice>,
+    misses: Vec<Miss>,
+    spare: Vec<u32>,
+    /// The miss of each transaction, or `NOBODY`.
+    of: Vec<u32>,
+    /// Slices that may take somebody in.
+    due: Vec<u16>,
+}
+
+impl Mshrs {
+    /// `each` registers in each of `slices` slices.
+    pub(super) fn new(slices: usize, each: u32) -> Mshrs {
+        let slice = Slice { registers: Domain::new(each), waiting: VecDeque::new() };
+        Mshrs { slices: vec![slice; slices], misses: Vec::new(), spare: Vec::new(), of: Vec::new(), due: Vec::new() }
+    }
+
+    /// Whether a request for `slice` goes on now; else it waits.
+    pub(super) fn enter(&mut self, slice: usize, id: u32) -> bool {
+        let s = &mut self.slices[slice];
+        let free = s.waiting.is_empty() && s.registers.free() > 0;
+        if !free {
+            s.waiting.push_back(id);
+        }
+        free
+    }
+
+    /// A miss at `slice` takes a register, or, when an L2's victim causes it, one more than there are.
+    pub(super) fn begin(&mut self, slice: usize, now: Time) -> u32 {
+        self.slices[slice].registers.force(now);
+        let miss = Miss { slice: slice as u16, awaits: 1, since: now };
+        if let Some(i) = self.spare.pop() {
+            self.misses[i as usize] = miss;
+            return i;
+        }
+        self.misses.push(miss);
+        (self.misses.len() - 1) as u32
+    }
+
+    /// The miss has one thing more to wait for.
+    pub(super) fn extend(&mut self, miss: u32) {
+        self.misses[miss as usize].awaits += 1;
+    }
+
+    /// One thing that the miss waited for has happened; with the last its register is free.
+    pub(super) fn end(&mut self, miss: u32, now: Time) {
+        let m = &mut self.misses[miss as usize];
+        m.awaits -= 1;
+        if m.awaits == 0 {
+            let m = *m;
+            self.slices[m.slice as usize].registers.give(now, m.since);
+            self.spare.push(miss);
+            self.due.push(m.slice);
+        }
+    }
+
+    /// The miss ends when transaction `id` is answered.
+    pub(super) fn tie(&mut self, id: u32, miss: u32) {
+        if self.of.len() <= id as usize {
+            self.of.resize(id as usize + 1, NOBODY);
+        }
+        self.of[id as usize] = miss;
+    }
+
+    /// Transaction `id` has been answered.
+    pub(super) fn answered(&mut self, id: u32, now: Time) {
+        if let Some(miss) = self.of.get_mut(id as usize).map(|m| std::mem::replace(m, NOBODY)) {
+            if miss != NOBODY {
+                self.end(miss, now);
+            }
+        }
+    }
+
+    /// The next request that goes on.
+    pub(super) fn next(&mut self) -> Option<u32> {
+        while let Some(&slice) = self.due.last() {
+            let s = &mut self.slices[slice as usize];
+            if s.registers.free() > 0 {
+                if let Some(id) = s.waiting.pop_front() {
+                    return Some(id);
+                }
+            }
+            self.due.pop();
+        }
+        None
+    }
+
+    /// The registers of each slice.
+    pub fn registers(&self) -> impl Iterator<Item = &Domain> {
+        self.slices.iter().map(|s| &s.registers)
+    }
+
+    pub(super) fn restart(&mut self, now: Time) {
+        self.slices.iter_mut().for_each(|s| s.registers.restart(now));
+    }
+}
