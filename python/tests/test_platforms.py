@@ -11,7 +11,7 @@ else:
     import tomli as tomllib
 
 PLATFORMS = sorted((Path(__file__).parents[2] / "platforms").glob("*.toml"))
-KINDS = ("datasheet: ", "paper: ", "standard: ", "measured: ", "fitted: ", "assumed: ")
+KINDS = ("artifact: ", "datasheet: ", "paper: ", "standard: ", "measured: ", "fitted: ", "assumed: ")
 
 
 def leaves(table, prefix=""):

@@ -339,11 +339,16 @@ fn an_exact_match_table_misses_as_its_size_over_the_cache_s_says() {
             role = "strictly_inclusive"
             "#
         ));
-        // Buckets that hold a key (of n keys thrown into m, m (1 - e^(-n/m))), and the keys.
-        let m = f64::from(entries) / 8.0;
-        let used = m * (1.0 - (-f64::from(rules) / m).exp());
+        // Of n keys thrown into m buckets, a bucket has as many as a Poisson number of mean n / m says, and is read as often.
+        let (n, m) = (f64::from(rules), f64::from(entries) / 8.0);
+        let mut with = m * (-n / m).exp();
+        let mut classes = vec![(0.5, n)];
+        for k in 1..20 {
+            with *= n / m / f64::from(k);
+            classes.push((0.5 * with * f64::from(k) / n, with));
+        }
         // What the private caches hit is no use of the LLC's line; 64 transmit buffers of a line live in the cache, too.
-        let hits = che(24_576.0 - 64.0, &[(0.5, used), (0.5, f64::from(rules))]);
+        let hits = che(24_576.0 - 64.0, &classes);
         let expected = 2.0 * (1.0 - hits);
         let seen = get(&o, "acc_cpu_other_rd");
         assert!(close(seen, expected, 0.04), "{rules} of {entries}: {seen:.3}, expected {expected:.3}");

@@ -34,7 +34,8 @@ SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic")
 BUILT = ("sweeper", "hostnetwork")
 
 # Where the studies of a system are, when not in the module of its name alone.
-_MODULES = {"hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future")}
+_MODULES = {"sweeper": ("sweeper", "sweeper_artifact"),
+            "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future")}
 
 # Swept columns come first in every table, in this order.
 COLUMN_ORDER = ("quadrant", "app", "run", "ddio", "prefetch", "c2m", "p2m", "n", "repeat", "case", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf", "ways",

@@ -52,7 +52,7 @@ pub struct Platform {
     /// The kernel's block layer.
     #[serde(default)]
     pub block: Option<BlockSpec>,
-    /// Where each number comes from: key path to "datasheet: ...", "paper: ...", "standard: ...",
+    /// Where each number comes from: key path to "artifact: ...", "datasheet: ...", "paper: ...", "standard: ...",
     /// "measured: ...", "fitted: ..." or "assumed: ...".
     #[serde(default)]
     pub provenance: BTreeMap<String, String>,

@@ -104,7 +104,7 @@ impl Memory {
         let Some(s) = self.llc.find_at(home) else {
             self.begin_miss(home, now);
             self.llc_insert(cal, home, true, ways, now);
-            self.end_look_up(now);
+            self.end_look_up(cal, now);
             return false;
         };
         self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
@@ -205,7 +205,7 @@ impl Memory {
         }
         self.llc_insert(cal, home, dirty > 0, self.device_ways, now);
         if looks_up {
-            self.end_look_up(now);
+            self.end_look_up(cal, now);
         }
     }
 
@@ -228,7 +228,7 @@ impl Memory {
             if t.op == Op::DmaWrite {
                 self.place(cal, &Txn { line, ..*t }, NOBODY, t.issued);
             } else if let Source::Dram = self.source(cal, t, line, t.issued) {
-                self.end_look_up(t.issued);
+                self.end_look_up(cal, t.issued);
                 self.stats.count(t.class);
             }
         }

@@ -135,7 +135,7 @@ impl Memory {
     fn accepted(&mut self, cal: &mut Events, w: &Write, now: Time) {
         let Write { path, since, id, miss, .. } = *w;
         if let Some(m) = self.mshrs.as_mut().filter(|_| miss != NOBODY) {
-            m.end(miss, now);
+            m.end(cal, miss, now);
         }
         let device = if id == NOBODY { Time::ZERO } else { self.lat.ownership };
         let freed = now + device + self.lat.write_ack;
@@ -220,7 +220,6 @@ impl Memory {
         }
         self.arm(cal, ch, now);
         self.resume(cal, now);
-        self.resume_slices(cal, now);
     }
 
     /// A request comes to a door that reads and writes share: behind those that wait, in order, until both queues have

@@ -70,6 +70,9 @@ impl With {
 impl Memory {
     /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
     pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
+        if id == super::NOBODY {
+            return self.resume_slices(cal, now);
+        }
         if self.txns[id as usize].entry.is_some() {
             return self.core_read_in_turn(cal, id, now);
         }
@@ -375,7 +378,7 @@ impl Memory {
             Found::Here { with, .. } => with.note(&mut t),
             Found::InDram(class) => self.stats.count(class),
         }
-        self.end_look_up(now);
+        self.end_look_up(cal, now);
         if !t.transient {
             self.fill(cal, core.into(), &t, write, now);
         }
@@ -412,7 +415,7 @@ impl Memory {
         let mask = self.tenant_ways[tenant];
         self.begin_miss(home, now);
         self.llc_insert(cal, home, dirty, mask, now);
-        self.end_look_up(now);
+        self.end_look_up(cal, now);
     }
 
     pub(super) fn llc_insert(&mut self, cal: &mut Events, home: Home, dirty: bool, mask: u32, now: Time) {
@@ -465,9 +468,9 @@ impl Memory {
 
     /// The miss needs no data.
     #[inline]
-    pub(super) fn end_look_up(&mut self, now: Time) {
+    pub(super) fn end_look_up(&mut self, cal: &mut Events, now: Time) {
         if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != super::NOBODY) {
-            m.end(std::mem::replace(&mut self.miss, super::NOBODY), now);
+            m.end(cal, std::mem::replace(&mut self.miss, super::NOBODY), now);
         }
     }
 
@@ -486,7 +489,6 @@ impl Memory {
         let past = matches!(op, Op::Stream | Op::Uncached);
         if past || self.mshrs.as_mut().is_some_and(|m| m.enter(slice, id)) {
             self.begin_whole(cal, id, now);
-            self.resume_slices(cal, now);
         }
     }
 

@@ -287,8 +287,7 @@ impl Memory {
         }
         self.finish(id);
         if let Some(m) = &mut self.mshrs {
-            m.answered(id, now);
-            self.resume_slices(cal, now);
+            m.answered(cal, id, now);
         }
         answer
     }

@@ -2,7 +2,7 @@
 
 use super::NOBODY;
 use crate::flow::Domain;
-use crate::kernel::Time;
+use crate::kernel::{Event, Events, Time};
 use std::collections::VecDeque;
 
 #[derive(Clone)]
@@ -66,15 +66,19 @@ impl Mshrs {
         self.misses[miss as usize].awaits += 1;
     }
 
-    /// One thing that the miss waited for has happened; with the last its register is free.
-    pub(super) fn end(&mut self, miss: u32, now: Time) {
+    /// One thing that the miss waited for has happened; with the last its register is free, and if somebody waits for
+    /// that, `Event::Cha` of nobody makes them go on.
+    pub(super) fn end(&mut self, cal: &mut Events, miss: u32, now: Time) {
         let m = &mut self.misses[miss as usize];
         m.awaits -= 1;
         if m.awaits == 0 {
             let m = *m;
             self.slices[m.slice as usize].registers.give(now, m.since);
             self.spare.push(miss);
-            self.due.push(m.slice);
+            if !self.slices[m.slice as usize].waiting.is_empty() {
+                self.due.push(m.slice);
+                cal.push(now, Event::Cha(NOBODY));
+            }
         }
     }
 
@@ -87,10 +91,10 @@ impl Mshrs {
     }
 
     /// Transaction `id` has been answered.
-    pub(super) fn answered(&mut self, id: u32, now: Time) {
+    pub(super) fn answered(&mut self, cal: &mut Events, id: u32, now: Time) {
         if let Some(miss) = self.of.get_mut(id as usize).map(|m| std::mem::replace(m, NOBODY)) {
             if miss != NOBODY {
-                self.end(miss, now);
+                self.end(cal, miss, now);
             }
         }
     }
