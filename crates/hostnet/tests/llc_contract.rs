@@ -120,7 +120,8 @@ fn what_an_inclusive_llc_evicts_leaves_the_private_caches_and_dirty_data_goes_to
         assert_eq!(r.m.mem.llc_copy(line), Held::Clean);
         let before = r.m.mem.stats.of(Class::OtherEvct);
         for i in 0..4 {
-            r.device_writes(Agent::Nic, r.rx + 16 * i, 1, Inbound::Llc { ways: ALL }); // the line's set
+            // To the line's set.
+            r.device_writes(Agent::Nic, r.rx + 16 * i, 1, Inbound::Llc { ways: ALL });
         }
         assert_eq!(r.m.mem.copies(line).0, 0);
         assert_eq!(r.m.mem.stats.of(Class::OtherEvct) - before, u64::from(dirty));
@@ -210,7 +211,16 @@ fn ways_of_devices_count_from_the_end_that_is_chosen() {
 
 /// A read that comes while `n` writes of one bank wait at the door.
 fn read_behind(overflow: Overflow, n: u64) -> Time {
-    let d = DramSpec { channels: 1, rpq: 4, wpq: 4, max_write_burst: 4, min_read_burst: 1, overflow, refresh: false, ..DramSpec::default() };
+    let d = DramSpec {
+        channels: 1,
+        rpq: 4,
+        wpq: 4,
+        max_write_burst: 4,
+        min_read_burst: 1,
+        overflow,
+        refresh: false,
+        ..DramSpec::default()
+    };
     let mut r = Rig::with_memory(&small(), ALL, &d);
     for i in 0..4 + n {
         r.device_writes_later(Agent::Nic, r.rx + 2048 * (i % 8) + i / 8, Inbound::Dram);
@@ -257,6 +267,32 @@ fn even_gaps_to_the_shortest_queue_make_nobody_wait() {
     let spread = get(&even, "lat_p99_us") - get(&even, "lat_p50_us");
     assert!(spread < 0.0313 + 0.002, "{spread}");
     assert!(get(&random, "lat_p99_us") > get(&even, "lat_p99_us") + get(&even, "service_mean_us"));
+}
+
+#[test]
+fn a_nic_whose_lines_go_on_one_by_one_delivers_as_many_packets() {
+    let run = |mshrs: u32| {
+        simulate(&format!(
+            "{}
+            [traffic]
+            arrivals = \"fixed\"
+            rate = \"10 Mrps\"
+            packet = \"1 KiB\"
+            [run]
+            load = \"fixed\"
+            requests = 8000
+            [override.caches.llc]
+            mshrs = {mshrs}",
+            FORWARDER.replace("policy = \"ideal\"", "policy = \"ddio\"").replace("64 B", "1 KiB")
+        ))
+    };
+    let (all, each) = (run(0), run(32));
+    for o in [&all, &each] {
+        assert!(close(get(o, "throughput_mrps"), 10.0, 0.01));
+        assert_eq!(get(o, "drops"), 0.0);
+    }
+    // No line waits at this load.
+    assert!(close(get(&each, "lat_p50_us"), get(&all, "lat_p50_us"), 0.03));
 }
 
 /// Packets in the system by Little's law, a core.

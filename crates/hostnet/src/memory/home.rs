@@ -120,7 +120,7 @@ impl Memory {
 
     /// The queue that a request waits in for its admission.
     #[inline]
-    fn lane(&self, t: &Txn) -> usize {
+    pub(super) fn lane(&self, t: &Txn) -> usize {
         match t.agent {
             Agent::Nic => FIRST,
             Agent::Io if self.sides => DEVICES,
@@ -450,57 +450,6 @@ impl Memory {
             let mask = self.tenant_ways[self.map.of(line).tenant as usize];
             self.note_copy(line, At::Dram, At::Llc);
             self.llc_insert(cal, home, false, mask, now);
-        }
-    }
-
-    /// A miss at the LLC takes a register, where there are such, until `end_look_up` or its answer and until the line
-    /// that it pushes out has been taken in.
-    #[inline]
-    pub(super) fn begin_miss(&mut self, home: Home, now: Time) {
-        if self.functional {
-            return;
-        }
-        if let Some(m) = &mut self.mshrs {
-            debug_assert_eq!(self.miss, super::NOBODY, "a miss within a miss");
-            self.miss = m.begin(self.llc.slice(home), now);
-        }
-    }
-
-    /// The miss needs no data.
-    #[inline]
-    pub(super) fn end_look_up(&mut self, cal: &mut Events, now: Time) {
-        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != super::NOBODY) {
-            m.end(cal, std::mem::replace(&mut self.miss, super::NOBODY), now);
-        }
-    }
-
-    /// The miss ends when transaction `id` is answered.
-    #[inline]
-    pub(super) fn tie_miss(&mut self, id: u32) {
-        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != super::NOBODY) {
-            m.tie(id, std::mem::replace(&mut self.miss, super::NOBODY));
-        }
-    }
-
-    /// A request arrives at the slice of its first line.
-    fn on_slice(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, op, .. } = self.txns[id as usize];
-        let slice = self.llc.slice(self.llc.home(line));
-        let past = matches!(op, Op::Stream | Op::Uncached);
-        if past || self.mshrs.as_mut().is_some_and(|m| m.enter(slice, id)) {
-            self.begin_whole(cal, id, now);
-        }
-    }
-
-    fn begin_whole(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let lane = self.lane(&self.txns[id as usize]);
-        while !self.begin(cal, id, lane, now) {}
-    }
-
-    /// Requests go on that waited for a register.
-    pub(super) fn resume_slices(&mut self, cal: &mut Events, now: Time) {
-        while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
-            self.begin_whole(cal, id, now);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Miss status holding registers of the LLC's slices, and the requests that wait for one.
 
-use super::NOBODY;
+use super::array::Home;
+use super::{Memory, Op, Txn, NOBODY};
 use crate::flow::Domain;
 use crate::kernel::{Event, Events, Time};
 use std::collections::VecDeque;
@@ -120,5 +121,58 @@ impl Mshrs {
 
     pub(super) fn restart(&mut self, now: Time) {
         self.slices.iter_mut().for_each(|s| s.registers.restart(now));
+    }
+}
+
+impl Memory {
+    /// A miss at the LLC takes a register, where there are such, until `end_look_up` or its answer and until the line
+    /// that it pushes out has been taken in.
+    #[inline]
+    pub(super) fn begin_miss(&mut self, home: Home, now: Time) {
+        if self.functional {
+            return;
+        }
+        if let Some(m) = &mut self.mshrs {
+            debug_assert_eq!(self.miss, NOBODY, "a miss within a miss");
+            self.miss = m.begin(self.llc.slice(home), now);
+        }
+    }
+
+    /// The miss needs no data.
+    #[inline]
+    pub(super) fn end_look_up(&mut self, cal: &mut Events, now: Time) {
+        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != NOBODY) {
+            m.end(cal, std::mem::replace(&mut self.miss, NOBODY), now);
+        }
+    }
+
+    /// The miss ends when transaction `id` is answered.
+    #[inline]
+    pub(super) fn tie_miss(&mut self, id: u32) {
+        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != NOBODY) {
+            m.tie(id, std::mem::replace(&mut self.miss, NOBODY));
+        }
+    }
+
+    /// A request arrives at the slice of its first line.
+    pub(super) fn on_slice(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, op, .. } = self.txns[id as usize];
+        let slice = self.llc.slice(self.llc.home(line));
+        let past = matches!(op, Op::Stream | Op::Uncached);
+        if past || self.mshrs.as_mut().is_some_and(|m| m.enter(slice, id)) {
+            self.begin_whole(cal, id, now);
+        }
+    }
+
+    fn begin_whole(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let lane = self.lane(&self.txns[id as usize]);
+        while !self.begin(cal, id, lane, now) {}
+    }
+
+    /// Requests go on that waited for a register.
+    pub(super) fn resume_slices(&mut self, cal: &mut Events, now: Time) {
+        while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
+            self.begin_whole(cal, id, now);
+        }
     }
 }

@@ -82,12 +82,12 @@ impl Nic {
         }
     }
 
-    /// Lines of a packet are placed. Packets are announced in their order.
+    /// A line of a packet is placed. Packets are announced in their order.
     fn placed(&mut self, cal: &mut Events, t: &Txn, now: Time) {
         if self.engine().writing.is_empty() {
             return self.written(cal, t.who, now);
         }
-        self.packets.get_mut(t.who).left -= t.lines;
+        self.packets.get_mut(t.who).left -= 1;
         while let Some(&first) = self.engine().writing.front() {
             if self.packets.get(first).left > 0 {
                 return;
