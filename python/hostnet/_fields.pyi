@@ -392,6 +392,8 @@ class PcapSpec(Section):
     """A capture to replay."""
     file: str
     """pcap or pcapng, relative to the scenario's file."""
+    lenient: bool
+    """Replays what comes before the damage of a truncated or corrupt file, which is refused otherwise."""
     port: int | None
     """For memcached, the UDP port of its server; 11211 when absent. For other applications, replays only what goes
     to this UDP or TCP port; all IP packets when absent."""
@@ -573,14 +575,19 @@ class RocePeripheralSpec(Section):
 
 class RunSpec(Section):
     """Length of the run and what to search for."""
-    load: Literal['fixed'] | Literal['peak_slo'] | Literal['peak_nodrop'] | Literal['saturate'] | Literal['none']
+    load: Literal['fixed'] | Literal['peak_slo'] | Literal['peak_nodrop'] | Literal['peak_loss'] | Literal['saturate'] | Literal['none']
     """What to look for."""
+    loss: float
+    """Objective of `peak_loss`: share of the offered packets that may be lost. Those by which queues grow count as
+    lost."""
     requests: int
     """Requests measured (of the tenants that serve packets)."""
     search_tolerance: float
     """Relative width at which a search stops."""
     slo_multiple: float
     """Objective of `peak_slo`: p99 latency over mean service time."""
+    step: str | None
+    """Rates of `peak_loss` are multiples of this; as fine as 1 % when absent."""
     time: str
     """Time measured when no tenant serves packets."""
     trace: str | None
@@ -589,6 +596,14 @@ class RunSpec(Section):
     """Requests before measuring; detected when absent."""
     warmup_time: str | None
     """Time before measuring when no tenant serves packets; caches are filled without timing first."""
+
+
+class SizeWeight(Section):
+    """A size of frames, and how often it comes."""
+    size: str
+    """Bytes of the frame, checksum included."""
+    weight: int
+    """Packets of this size for those of the others."""
 
 
 class SpikeSpec(Section):
@@ -759,22 +774,57 @@ class TouchdropAppSpec(Section):
 
 class TrafficSpec(Section):
     """What the clients do."""
-    arrivals: Literal['poisson'] | Literal['fixed'] | Literal['burst'] | Literal['keep_depth'] | Literal['pcap'] | Literal['none']
+    arrivals: Literal['poisson'] | Literal['fixed'] | Literal['uniform'] | Literal['log_normal'] | Literal['pareto'] | Literal['burst'] | Literal['closed'] | Literal['keep_depth'] | Literal['pcap'] | Literal['none']
     """Arrival process."""
     burst: int
     """Packets per burst of `burst`."""
+    burst_gap: str | None
+    """From the start of a packet to that of the next in a burst of `burst`; back to back when absent."""
+    burst_period: str | None
+    """From the start of a burst to that of the next, instead of `rate`."""
+    cv: float | None
+    """Standard deviation of gaps over their mean (`uniform`: up to 0.577, which is also its default; `log_normal`,
+    `pareto`: 1 when absent)."""
     dctcp: DctcpSpec | None
     """Senders of the TCP flows that `tcp_receive` cores receive."""
     depth: int
     """Waiting packets per core that `keep_depth` maintains."""
-    packet: str
-    """Packet size, for applications whose requests do not set it."""
+    destination_mac: str | None
+    """Ethernet address that packets go to, captured ones included; '02:00:00:00:00:01' when absent."""
+    flows: int | None
+    """Flows that packets belong to, at random; a flow goes to one core, by its RSS hash. When absent, each packet
+    goes to any core."""
+    link: WireSpec | None
+    """Wire between the generator and a NIC on the chip, which otherwise has none. That of an Ethernet NIC is its
+    own."""
+    outstanding: int
+    """Requests without a reply at most, of `closed`."""
+    packet: str | None
+    """Size of frames, checksum included, for applications whose requests do not set it; 1 KiB when absent."""
     pcap: PcapSpec | None
     """Capture of `pcap`."""
+    protocol: Literal['udp'] | Literal['ethernet']
+    """What frames carry."""
     rate: str | None
-    """Mean rate over all cores; searches start from it when given."""
+    """Mean rate over all cores, in packets or in bits of frames. `peak_loss` starts from it when given."""
+    sizes: Literal['imix'] | list[SizeWeight] | None
+    """Sizes of frames with their weights instead of `packet`; 'imix' is 7 : 4 : 1 of 64, 594 and 1518 B."""
+    source_mac: str | None
+    """Ethernet address that packets come from; that of the capture, or '02:00:00:00:00:02', when absent."""
     spikes: SpikeSpec | None
     """Service-time spikes."""
+    stamp: int
+    """Where a frame carries the time of its sending, in bytes from its start."""
+    timeout: str
+    """A request of `closed` without a reply for so long is given up, and the next one goes."""
+
+
+class WireSpec(Section):
+    """A wire with its two ends."""
+    propagation: str
+    """Flight time, each way."""
+    rate: str
+    """Rate, each way."""
 
 
 class XmemAppSpec(Section):

@@ -26,7 +26,7 @@ def serve(requests, replies) -> None:
     for line in requests:
         task = json.loads(line)
         try:
-            text = _core.run(task["spec"], lambda fraction: reply(progress=fraction))
+            text = _core.run(task["spec"], lambda fraction: reply(progress=fraction), task.get("pcap"))
             Cache(task["cache"]).put(task["key"], text)
         except BrokenPipeError:
             return

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .cache import Cache
+from . import _core
+from .cache import Cache, key_of
 from .errors import HostnetError
+from .output import check_file
 from .paths import PLATFORMS, nearest
 from .progress import Progress
 from .results import Result, tidy
@@ -33,11 +37,32 @@ MOST_POINTS = 1_000_000
 MANY_POINTS = 1_000
 
 
-def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True) -> Result:
-    """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops."""
+def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True,
+        pcap: str | os.PathLike[str] | None = None, lenient: bool = False,
+        control: Callable[[Any], None] | None = None, interval: str = "10 us") -> Result:
+    """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.
+
+    ``control`` is a control plane of your own: it is called every ``interval`` of simulated time with what that epoch saw,
+    and sets what the placement policy does from then on (docs/control.md). Such a run is of this process and is not cached;
+    an exception in ``control`` ends it and is raised here.
+
+    With ``pcap``, the packets that came back to the load generator in the measured window are written to that file, in
+    nanoseconds; the point is then run even when the cache has it. With ``lenient``, a damaged capture is replayed as far as
+    it can be read (``traffic.pcap.lenient``).
+    """
     scenario = Scenario.of(scenario)
+    if lenient:
+        scenario = scenario.with_({"traffic.pcap.lenient": True})
+    if control is not None:
+        if pcap is not None:
+            raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
+        resolved = scenario.resolve()
+        return Result(json.loads(_core.run(resolved, None, None, control, interval)), key=key_of(resolved))
+    if pcap is not None:
+        check_file(Path(pcap))
+        Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
     return run_many([scenario.resolve()], jobs=1, cache=cache, progress=Progress(quiet),
-                    label=scenario.to_dict().get("name", "run"))[0]
+                    label=scenario.to_dict().get("name", "run"), pcap=None if pcap is None else Path(pcap))[0]
 
 
 def values(path: str, given: Iterable[Any]) -> list[Any]:

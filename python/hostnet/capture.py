@@ -11,6 +11,8 @@ from typing import Any
 MOST_SKIPPED = 0.03
 #: A reason that was asked for, by the port; it warns nobody.
 CHOSEN = "to another port"
+#: The note of a damaged file that was read as far as it goes (``traffic.pcap.lenient``).
+DAMAGED = "packets before the damage that ends the file"
 
 
 class CaptureWarning(UserWarning):
@@ -68,8 +70,11 @@ def distinct(results: Iterable[Mapping[str, Any]]) -> list[Held]:
 
 
 def warn(results: Iterable[Mapping[str, Any]]) -> None:
-    """Issue a CaptureWarning for each capture of which much was skipped."""
+    """Issue a CaptureWarning for each capture that is damaged, and for each of which much was skipped."""
     for h in distinct(results):
+        if DAMAGED in h.notes:
+            warnings.warn(f"{h.file}: is truncated or damaged behind packet {h.notes[DAMAGED]:,}; what comes before is replayed.",
+                          CaptureWarning, stacklevel=3)
         if h.skipped_share > MOST_SKIPPED:
             why = _reasons({w: n for w, n in h.skipped.items() if w != CHOSEN})
             warnings.warn(f"{h.file}: {100 * h.skipped_share:.0f} % of its {h.packets:,} packets are not replayed: {why}.",

@@ -22,6 +22,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for the results.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",
                                                   help="Change one value, such as placement.ways=4; repeatable.")]
+Lenient = Annotated[bool, typer.Option("--lenient", help="Replay a damaged capture as far as it can be read.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer requests per point; the table says so.")]
 
 
@@ -72,7 +73,9 @@ def _write_tables(folder: Path, name: str, frame, results) -> None:
 def run(scenario: str, changes: Set = None, out: Out = None,
         every: Annotated[bool, typer.Option("--all", help="Every metric, not only those that lead.")] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
-        quiet: Quiet = False) -> None:
+        pcap: Annotated[Path | None, typer.Option("--pcap", metavar="FILE",
+                                                  help="Capture the packets that came back to the load generator.")] = None,
+        lenient: Lenient = False, quiet: Quiet = False) -> None:
     """Simulate one scenario and print the figures that matter for it."""
     import json
 
@@ -80,7 +83,7 @@ def run(scenario: str, changes: Set = None, out: Out = None,
 
     sc = _scenario(scenario, changes)
     with _owned(out, "run") as folder:
-        result = api.run(sc, quiet=quiet)
+        result = api.run(sc, quiet=quiet, pcap=pcap, lenient=lenient)
         if folder is not None:
             _write_tables(folder, "result", result.to_frame(), [result])
     if as_json:
@@ -94,13 +97,15 @@ def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metav
                                                                  help="Values to sweep; repeat for a grid.")],
           metrics: Annotated[list[str] | None, typer.Option(
               "--metrics", metavar="A,B,C", help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.")] = None,
-          changes: Set = None, out: Out = None, jobs: Jobs = None, quiet: Quiet = False) -> None:
+          changes: Set = None, out: Out = None, jobs: Jobs = None, lenient: Lenient = False, quiet: Quiet = False) -> None:
     """Simulate every combination of the given values and print one row per point."""
     from . import api, headlines, show
     from .results import tidy
     from .specs import parse_assignment, parse_value
 
     sc = _scenario(scenario, changes)
+    if lenient:
+        sc.set("traffic.pcap.lenient", True)
     grid: dict[str, list] = {}
     for path, values in (parse_assignment(v) for v in vary):
         if path in grid:
@@ -148,11 +153,12 @@ def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", hel
                json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
                md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
                strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
+               first: Annotated[bool, typer.Option("--first", help="Keep this run as the first of its systems; never overwrites.")] = False,
                jobs: Jobs = None) -> None:
     """Check claims about the studies and print expected and measured side by side."""
     from .scoreboard import main as board
 
-    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict))
+    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict, first=first))
 
 
 @app.command()

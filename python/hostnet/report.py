@@ -131,12 +131,19 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     parts.append(
         _section("Request latency", _cdf(results, names, "request_latency_cdf", "request latency [µs]", log=True))
     )
+    far = [(r, n) for r, n in zip(results, names, strict=False) if _has_wire(r["spec"])]
+    parts.append(
+        _section("Round trips at the load generator",
+                 _cdf([r for r, _ in far], [n for _, n in far], "rtt", "round trip [µs]", log=True))
+    )
     parts.append(
         _section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False))
     )
     parts.append(_section("Over time", _timeline(results, names)))
     parts.append(_section("Captures", "".join(f"<p>{escape(str(h))}.</p>" for h in capture.distinct(results))))
     for heading, table in (
+        ("Lost packets: where, why, since when", "drops"),
+        ("Packets of the window", "packets"),
         ("Domains: who holds how many credits for how long", "domains"),
         ("Search for the peak", "search"),
         ("Events", "events"),
@@ -152,6 +159,12 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     )
     parts.append(_section("Provenance", _provenance(results, names)))
     return "".join(parts)
+
+
+def _has_wire(spec: Mapping[str, Any]) -> bool:
+    """Whether packets travel between generator and NIC; without a wire, a round trip is the request's latency."""
+    kinds = [p.get("kind") for p in spec.get("peripheral") or ()]
+    return bool((spec.get("traffic") or {}).get("link")) or "ethernet" in kinds
 
 
 def _headline(results: Sequence[Mapping[str, Any]]) -> list[str]:

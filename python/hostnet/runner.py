@@ -25,7 +25,7 @@ from .progress import Progress
 from .results import Result
 
 # A search runs its point about this many times before it answers (used only to order and weigh work).
-SEARCH_WEIGHT = {"peak_slo": 10.0, "peak_nodrop": 10.0, "saturate": 1.0, "fixed": 1.0, "none": 0.0}
+SEARCH_WEIGHT = {"peak_slo": 10.0, "peak_nodrop": 10.0, "peak_loss": 10.0, "saturate": 1.0, "fixed": 1.0, "none": 0.0}
 
 
 def default_jobs() -> int:
@@ -85,11 +85,11 @@ class _Worker:
 
 def run_many(specs: Sequence[str], *, jobs: int | None = None, cache: Cache | None = None,
              progress: Progress | None = None, label: str = "points",
-             cost: Callable[[dict[str, Any]], float] = estimated_cost) -> list[Result]:
+             cost: Callable[[dict[str, Any]], float] = estimated_cost, pcap: Path | None = None) -> list[Result]:
     """Run resolved specs and return their results in the order given, whatever ``jobs`` is.
 
     Points already in the cache are not run again, equal points run once. ``cost`` orders the
-    work, longest first. Raises SpecError or RunFailed for the first point that fails, after
+    work, longest first. With ``pcap``, the one point is run in any case, and what came back is captured there. Raises SpecError or RunFailed for the first point that fails, after
     stopping the others; points that had finished stay in the cache. KeyboardInterrupt passes
     through with the workers stopped.
     """
@@ -97,14 +97,14 @@ def run_many(specs: Sequence[str], *, jobs: int | None = None, cache: Cache | No
         raise HostnetError(f"jobs = {jobs} is not a number of worker processes; give 1 or more.")
     cache = cache or Cache()
     keys = [key_of(s) for s in specs]
-    found = {k: r for k in dict.fromkeys(keys) if (r := cache.get(k)) is not None}
+    found = {k: r for k in dict.fromkeys(keys) if pcap is None and (r := cache.get(k)) is not None}
     todo = {k: s for k, s in zip(keys, specs, strict=True) if k not in found}
     if todo:
         cache.check()
         costs = {k: cost(json.loads(s)) for k, s in todo.items()}
         order = sorted(todo, key=lambda k: (-costs[k], k))
         with (progress or Progress(quiet=True)).stage(label, costs) as report:
-            _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report)
+            _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report, pcap)
         found.update((k, _just_stored(cache, k)) for k in todo)
     # The spec is the one asked for: an entry of another checkout names its own copy of a capture.
     results = [Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
@@ -121,11 +121,12 @@ def _just_stored(cache: Cache, key: str) -> dict[str, Any]:
 
 
 def _drain(order: Sequence[str], todo: dict[str, str], jobs: int, cache: Cache,
-           report: Callable[[str, float], None]) -> None:
+           report: Callable[[str, float], None], pcap: Path | None = None) -> None:
     queue, lock = deque(order), threading.Lock()
     workers: list[_Worker] = []
     failures: list[BaseException] = []
     root = str(cache.root.absolute())
+    more = {} if pcap is None else {"pcap": str(pcap.absolute())}
 
     def work(worker: _Worker) -> None:
         while not failures:
@@ -134,7 +135,7 @@ def _drain(order: Sequence[str], todo: dict[str, str], jobs: int, cache: Cache,
                     return
                 key = queue.popleft()
             try:
-                worker.run({"key": key, "spec": todo[key], "cache": root}, lambda f, key=key: report(key, f))
+                worker.run({"key": key, "spec": todo[key], "cache": root, **more}, lambda f, key=key: report(key, f))
             except Exception as e:
                 failures.append(e)
                 return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from . import capture, headlines
+from . import capture, drops, headlines
 from .results import Result, metric_info
 from .tables import Column, console, show
 
@@ -45,6 +45,8 @@ def metrics(result: Result, every: bool = False) -> None:
         rows += [[f"  {m}", number(values[m]), info[m]["unit"], info[m]["description"]] for m in names]
     show(columns, rows, to=out)
     captures([result.data], out)
+    for loss in drops.losses(result.data):
+        out.print(str(loss), highlight=False, markup=False)
     if every:
         return
     shown = {m for names in groups.values() for m in names}

@@ -143,7 +143,7 @@ def test_an_unwritable_output_is_refused(cli, tiny_file):
     assert "/proc/hostnet" in one_sentence(cli("run", tiny_file, "--out", "/proc/hostnet"))
 
 
-@pytest.mark.parametrize("system", ["idio", "gem5net", "ccnic"])
+@pytest.mark.parametrize("system", ["ccnic"])
 def test_systems_to_come_say_so(cli, system):
     assert "not built yet" in one_sentence(cli("study", system, "fig1"), code=3)
 

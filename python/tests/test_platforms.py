@@ -11,7 +11,7 @@ else:
     import tomli as tomllib
 
 PLATFORMS = sorted((Path(__file__).parents[2] / "platforms").glob("*.toml"))
-KINDS = ("artifact: ", "datasheet: ", "paper: ", "standard: ", "measured: ", "fitted: ", "assumed: ")
+KINDS = ("datasheet: ", "paper: ", "artifact: ", "standard: ", "measured: ", "fitted: ", "assumed: ")
 
 
 def leaves(table, prefix=""):

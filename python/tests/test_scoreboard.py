@@ -16,7 +16,7 @@ from rich.console import Console
 from hostnet import HostnetError, scoreboard, studies
 from hostnet.scoreboard import ClaimError, Result, evaluate, load
 from hostnet.scoreboard.evaluate import connect, tables_of
-from hostnet.scoreboard.render import as_objects
+from hostnet.scoreboard.render import as_objects, summary, systems
 
 CLAIMS = Path(__file__).resolve().parents[2] / "claims" / "sweeper.toml"
 
@@ -24,6 +24,7 @@ GOOD = {
     "id": "t.one",
     "text": "It holds.",
     "experiment": "mine.e.fig1",
+    "role": "outcome",
     "kind": "value",
     "expected": 10.0,
     "tolerance": 0.1,
@@ -80,10 +81,18 @@ CASES = [
     ("order", ["a", "b"], 0.03, {"name": ["a", "b"], "value": [96.9, 100]}, "off"),
     ("order", ["a", "b"], 0.0, {"name": ["a", "b"], "value": [-1.0, -2.0]}, "reproduced"),
     ("order", ["a", "b"], 0.0, {"name": ["a", "b"], "value": [0.0, 0.0]}, "off"),
+    # Slack does not add up: each neighbour is within 3 %, the ends are not.
+    ("order", ["a", "b", "c"], 0.03, {"name": list("abc"), "value": [100, 102, 102.5]}, "reproduced"),
+    ("order", ["a", "b", "c"], 0.03, {"name": list("abc"), "value": [100, 102, 104]}, "off"),
+    ("order", ["a", "b", "c", "d"], 0.03, {"name": list("abcd"), "value": [104, 100, 102, 104]}, "off"),
     ("order", ["a", "b"], 0.0, {"g": [1, 1, 2, 2], "name": list("abab"), "value": [2, 1, 1, 2]}, "off"),
     ("trend", ["up"], 0.02, {"x": [3, 1, 2], "y": [12, 10, 9.81]}, "reproduced"),
     ("trend", ["up"], 0.02, {"x": [1, 2, 3], "y": [10, 9.79, 12]}, "off"),
     ("trend", ["up"], 0.02, {"x": [1, 2, 3], "y": [10, 10, 9.9]}, "off"),
+    ("trend", ["up"], 0.02, {"x": [1, 2, 3, 4], "y": [10, 9.9, 9.81, 12]}, "reproduced"),
+    ("trend", ["up"], 0.02, {"x": [1, 2, 3, 4], "y": [10, 9.85, 9.7, 12]}, "off"),
+    ("trend", ["down"], 0.02, {"x": [1, 2, 3, 4], "y": [10, 10.15, 10.3, 9]}, "off"),
+    ("trend", ["flat"], 0.03, {"x": [1, 2, 3, 4], "y": [10, 10.2, 10.4, 10.1]}, "off"),
     ("trend", ["down"], 0.02, {"x": [1, 2, 3], "y": [10, 10.19, 9]}, "reproduced"),
     ("trend", ["down"], 0.02, {"x": [1, 2, 3], "y": [10, 10.21, 9]}, "off"),
     ("trend", ["down"], 0.02, {"x": [1, 2, 3], "y": [5, 5, 5]}, "off"),
@@ -141,6 +150,24 @@ def test_off_says_by_how_much_and_where(tmp_path):
     found = verdict(tmp_path, {"ways": [2, 4], "value": [10.0, 12.5]})
     assert found.reason == "off by +25 % at ways=4, tolerance 10 %"
     assert found.measured == 12.5
+
+
+@pytest.mark.parametrize("values, slack, shown", [
+    ([3.0, 2.0, 1.0], 0.0, "a 3 > b 2 > c 1"),
+    ([100.0, 102.0, 50.0], 0.03, "a 100 ≈ b 102 > c 50"),
+    ([100.0, 100.0, 50.0], 0.03, "a 100 ≈ b 100 > c 50"),
+    ([100.0, 110.0, 50.0], 0.03, "a 100 < b 110 > c 50"),
+    ([2.0, 2.0, 1.0], 0.0, "a 2 = b 2 > c 1"),
+])
+def test_a_chain_is_printed_with_the_signs_that_are_true(tmp_path, values, slack, shown):
+    rows = {"name": ["a", "b", "c"], "value": values}
+    assert verdict(tmp_path, rows, kind="order", expected=["a", "b", "c"], tolerance=slack).shown == shown
+
+
+def test_ends_that_no_pair_of_neighbours_gives_away_are_named(tmp_path):
+    rows = {"name": ["a", "b", "c"], "value": [100.0, 102.0, 104.0]}
+    found = verdict(tmp_path, rows, kind="order", expected=["a", "b", "c"], tolerance=0.03)
+    assert found.reason == "a 100 is not above c 104 (short by 3.85 %, slack 3 %)"
 
 
 def test_the_worst_group_is_the_one_shown(tmp_path):
@@ -326,6 +353,9 @@ BAD = [
     ({"tolerence": 0.1}, "key `tolerence`: unknown key; did you mean 'tolerance'?"),
     ({"kind": "ration"}, "key `kind`: unknown kind 'ration'; did you mean 'ratio'?"),
     ({"weight": "huge"}, "key `weight`: unknown weight 'huge'; choose one of detail, headline, major."),
+    ({"role": None}, "key `role`: is missing; choose one of definition, input, outcome."),
+    ({"role": "result"}, "key `role`: unknown role 'result'; choose one of definition, input, outcome."),
+    ({"role": "inputs"}, "key `role`: unknown role 'inputs'; did you mean 'input'?"),
     ({"text": None}, "key `text`: is missing"),
     ({"text": ""}, "key `text`: must be a non-empty string, not ''"),
     ({"tolerance": -1}, "key `tolerance`: must be a number of at least 0, not -1"),
@@ -419,6 +449,7 @@ def test_outputs_exit_codes_and_shapes(tmp_path):
     assert as_objects(results)[0] == {
         "id": "t.one",
         "experiment": "mine.e.fig1",
+    "role": "outcome",
         "weight": "detail",
         "verdict": "reproduced",
         "expected": 10.0,
@@ -452,6 +483,113 @@ def test_expected_and_measured_stand_side_by_side_in_the_terminal(tmp_path):
     scoreboard.main([path], source=paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})}), console=console)
     (line,) = [row for row in console.export_text().splitlines() if "It holds." in row]
     assert re.search(r"off .*It holds\. .*20x ± 10 % .*10x .*off by -50 %", line)
+
+
+# ---- what counts -------------------------------------------------------------------------------------------------
+
+
+def roled(folder: Path) -> tuple[Path, paperworld.Source]:
+    """Five claims about one number, 10: two outcomes, one of them off, an input and two definitions."""
+    path = claims_file(
+        folder,
+        GOOD | {"weight": "headline"},
+        GOOD | {"id": "t.two", "expected": 20.0},
+        GOOD | {"id": "t.in", "role": "input", "note": "The constant."},
+        GOOD | {"id": "t.def", "role": "definition", "weight": "headline"},
+        GOOD | {"id": "t.def2", "role": "definition", "expected": 11.0, "tolerance": 0.01},
+    )
+    return path, paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})})
+
+
+def test_only_outcomes_count(tmp_path):
+    path, source = roled(tmp_path)
+    results = evaluate(load(path), source)
+    assert [r.verdict for r in results] == ["reproduced", "off", "reproduced", "reproduced", "off"]
+    rows = {weight: (counts, share) for weight, counts, share in summary(results)}
+    assert rows["all"] == ([1, 1, 0, 0, 0], "50 %") and rows["headline"] == ([1, 0, 0, 0, 0], "100 %")
+    assert systems(results, {})[0] == ("mine", "1 of 2, 50 %", "no first run was kept", "1 of 1", "no first run was kept", "1", "2")
+
+
+def test_inputs_and_definitions_are_listed_apart(tmp_path):
+    path, source = roled(tmp_path)
+    counted, apart = scoreboard.as_markdown(evaluate(load(path), source), "1.0").split("## mine: inputs and definitions")
+    assert "`t.two`" in counted and "`t.in`" not in counted and "`t.def`" not in counted
+    assert [line.split(" | ")[1] for line in apart.splitlines() if "`t." in line] == ["input", "definition", "definition"]
+    assert "The constant." in apart
+
+
+def test_what_is_not_built_does_not_hold(tmp_path):
+    later = GOOD | {"id": "t.later", "experiment": "mine.e.fig9", "eval": "SELECT value FROM mine_fig9"}
+    results = evaluate(load(claims_file(tmp_path, GOOD, later)), paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})}))
+    assert [r.verdict for r in results] == ["reproduced", "not built yet"]
+    assert summary(results)[-1] == ("all", [1, 0, 0, 1, 0], "50 %")
+
+
+def test_the_first_run_is_kept_and_never_written_again(tmp_path):
+    path, source = roled(tmp_path)
+    quiet = {"source": source, "console": Console(quiet=True)}
+    assert scoreboard.main([path], first=True, **quiet) == 0
+    kept = tmp_path / "first" / "mine.json"
+    before = kept.read_bytes()
+    first = json.loads(before)["claims"]
+    assert first[1] == {"id": "t.two", "verdict": "off", "measured": 10.0, "shown": "10x"}
+
+    asked = len(source.asked)
+    with pytest.raises(HostnetError, match="mine.json is there already; a first run is never written again") as raised:
+        scoreboard.main([path], first=True, **quiet)
+    assert raised.value.exit_code == 2 and len(source.asked) == asked and kept.read_bytes() == before
+
+    # A later run measures 20; the board has both.
+    board = tmp_path / "board.md"
+    later = paperworld.Source({"mine_fig1": pl.DataFrame({"value": [20.0]})})
+    scoreboard.main([path], markdown_file=board, source=later, console=Console(quiet=True))
+    text = board.read_text(encoding="utf-8")
+    assert "| mine | 1 of 2, 50 % | 1 of 2, 50 % | 0 of 1 | 1 of 1 | 1 | 2 |" in text
+    assert re.search(r"\*\*reproduced\*\* \| detail \| .*`t.two` \| 20x ± 10 % \| 20x \| off: 10x \|", text)
+    assert kept.read_bytes() == before
+
+
+@pytest.mark.parametrize("options, sentence", [
+    ({"quick": True}, "a quick run is not a system's first run"),
+    ({"only": "t.two"}, "these are 1 of 5 claims of mine; choose all with --only 'mine.*'"),
+])
+def test_a_part_of_a_run_is_no_first_run(tmp_path, options, sentence):
+    path, source = roled(tmp_path)
+    with pytest.raises(HostnetError, match=re.escape(sentence)):
+        scoreboard.main([path], first=True, source=source, **options)
+    assert source.asked == [] and not (tmp_path / "first").exists()
+
+
+def test_a_board_without_a_first_run_says_so(tmp_path):
+    path, source = roled(tmp_path)
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "mine.json").write_text('{"missing": "Nobody kept it."}')
+    board = tmp_path / "board.md"
+    scoreboard.main([path], markdown_file=board, source=source, console=Console(quiet=True))
+    text = board.read_text(encoding="utf-8")
+    assert "mine has no first run. Nobody kept it." in text and "| 1 of 2, 50 % | no first run was kept |" in text
+    with pytest.raises(HostnetError, match="is there already"):
+        scoreboard.main([path], first=True, source=source)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"claims": []}', '{"engine": "1", "claims": [{"id": "t", "verdict": "fine", "shown": ""}]}'])
+def test_a_damaged_first_run_is_one_sentence(tmp_path, text):
+    path, source = roled(tmp_path)
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "mine.json").write_text(text)
+    with pytest.raises(HostnetError, match=r"first/mine\.json: (is not|cannot be read as) the first run of a board"):
+        scoreboard.main([path], source=source, console=Console(quiet=True))
+
+
+def test_every_shipped_system_has_a_first_run_or_says_that_none_was_kept():
+    kept = {p.stem: json.loads(p.read_text(encoding="utf-8")) for p in (CLAIMS.parent / "first").glob("*.json")}
+    assert {"sweeper", "hostnetwork"} <= kept.keys() <= {p.stem for p in CLAIMS.parent.glob("*.toml")}
+    assert "missing" in kept["sweeper"] and "missing" in kept["hostnetwork"]
+
+
+def test_what_follows_from_the_configuration_says_from_what():
+    silent = [c.id for c in scoreboard.shipped() if not c.counts and not c.note]
+    assert silent == []
 
 
 # ---- limits ------------------------------------------------------------------------------------------------------

@@ -179,8 +179,8 @@ def test_missing_points_are_errors_never_passes(table):
     assert {r.verdict for r in evaluate(chosen, paperworld.Source(tables))} == {"error"}
 
 
-GOOD = {"id": "t.one", "text": "It holds.", "experiment": "mine.e.fig1", "kind": "range", "expected": [1.0, 2.0],
-        "tolerance": 0.1, "unit": "", "eval": "SELECT * FROM mine_fig1"}
+GOOD = {"id": "t.one", "text": "It holds.", "experiment": "mine.e.fig1", "role": "outcome", "kind": "range",
+        "expected": [1.0, 2.0], "tolerance": 0.1, "unit": "", "eval": "SELECT * FROM mine_fig1"}
 
 CASES = [
     # metric, kind, expected, tolerance, rows, verdict

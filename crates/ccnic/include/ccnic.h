@@ -195,6 +195,13 @@ int ccnic_rx(ccnic_queue *queue, ccnic_buf *bufs, uint32_t n);
 /* Waits until there may be something to receive: polls for poll_us, then sleeps until the NIC
  * wakes it. Returns 1, or 0 when `timeout_us` (or a tenth of a second asleep) is over. */
 int ccnic_wait(ccnic_queue *queue, uint32_t timeout_us);
+/* To sleep by other means, as epoll, in event mode: the descriptor that becomes readable when the
+ * NIC wakes the queue or is gone. Owned by the port, and replaced with its NIC. */
+int ccnic_event_fd(const ccnic_queue *queue);
+/* Asks the NIC for one wake-up when there is something to receive. Returns 0, or 1 when something
+ * waits already, and nothing was asked. Afterwards ccnic_disarm, receive, and arm again. */
+int ccnic_arm(ccnic_queue *queue);
+void ccnic_disarm(ccnic_queue *queue);
 /* Checks a copy of the 12 bytes in front of a frame of `frame` bytes: CCNIC_EFAULT if a value
  * leads outside the frame. */
 int ccnic_offload_parse(const void *bytes, uint32_t frame, ccnic_offload *out);

@@ -6,7 +6,8 @@
  * mbufs are copied, as the memif driver does, and counted (xstats).
  *
  * Arguments: socket=PATH (a NIC process; default: loopback thread), nic-cpu=N (loopback
- * thread's CPU), slots=N (ring length), unopt=1 (E810-style interface), huge=1 (2 MiB pages).
+ * thread's CPU), slots=N (ring length), unopt=1 (E810-style interface), huge=1 (2 MiB pages),
+ * poll-us=N (event mode: an idle NIC sleeps after N microseconds; receive interrupts need it).
  *
  * Threads: one lcore may receive from a queue pair while another sends on it; a gate per
  * pair (gate.h) makes that safe.
@@ -33,6 +34,7 @@ static int attach(struct device *d) {
   int rc = d->socket ? ccnic_port_connect(d->port, d->socket)
                      : ccnic_port_start_loopback(d->port, d->nic_cpu);
   d->had_nic |= rc == 0;
+  ccnic_pmd_intr_attach(d);
   return rc;
 }
 
@@ -143,7 +145,15 @@ static int dev_configure(struct rte_eth_dev *dev) {
     d->pairs[i].port_id = dev->data->port_id;
     gate_init(&d->pairs[i].gate);
   }
-  return 0;
+  if (!dev->data->dev_conf.intr_conf.rxq) {
+    ccnic_pmd_intr_free(dev);
+    return 0;
+  }
+  if (d->config.poll_us == 0) {
+    LOG(ERR, "receive interrupts need the device argument poll-us=N, N microseconds of the NIC's polling");
+    return -EINVAL;
+  }
+  return ccnic_pmd_intr_make(dev);
 }
 
 /* Frees what the driver holds of a pair. */
@@ -238,6 +248,7 @@ static int dev_close(struct rte_eth_dev *dev) {
   if (rte_eal_process_type() != RTE_PROC_PRIMARY)
     return 0;
   close_port(d);
+  ccnic_pmd_intr_free(dev);
   ccnic_pmd_withdraw(d);
   d->placed = NULL;
   free(d->socket);
@@ -384,6 +395,8 @@ static const struct eth_dev_ops ops = {
     .dev_stop = dev_stop,
     .dev_close = dev_close,
     .dev_infos_get = dev_info,
+    .rx_queue_intr_enable = ccnic_pmd_intr_enable,
+    .rx_queue_intr_disable = ccnic_pmd_intr_disable,
     .rx_queue_setup = rx_setup,
     .tx_queue_setup = tx_setup,
     .link_update = link_update,
@@ -423,12 +436,12 @@ static int take_number(const char *key, const char *value, void *to) {
 }
 
 static int probe(struct rte_vdev_device *vdev) {
-  static const char *const keys[] = {"socket", "nic-cpu", "slots", "unopt", "huge", NULL};
+  static const char *const keys[] = {"socket", "nic-cpu", "slots", "unopt", "huge", "poll-us", NULL};
   struct rte_kvargs *args = rte_kvargs_parse(rte_vdev_device_args(vdev), keys);
-  uint32_t cpu = UINT32_MAX, slots = 1024, unopt = 0, huge = 0;
+  uint32_t cpu = UINT32_MAX, slots = 1024, unopt = 0, huge = 0, poll_us = 0;
   char *socket = NULL;
   if (args == NULL) {
-    LOG(ERR, "valid arguments are socket, nic-cpu, slots, unopt and huge");
+    LOG(ERR, "valid arguments are socket, nic-cpu, slots, unopt, huge and poll-us");
     return -EINVAL;
   }
   int rc = rte_kvargs_process(args, "socket", take_string, &socket);
@@ -436,6 +449,7 @@ static int probe(struct rte_vdev_device *vdev) {
   rc = rc ? rc : rte_kvargs_process(args, "slots", take_number, &slots);
   rc = rc ? rc : rte_kvargs_process(args, "unopt", take_number, &unopt);
   rc = rc ? rc : rte_kvargs_process(args, "huge", take_number, &huge);
+  rc = rc ? rc : rte_kvargs_process(args, "poll-us", take_number, &poll_us);
   rte_kvargs_free(args);
   struct rte_eth_dev *dev = rc ? NULL : rte_eth_vdev_allocate(vdev, sizeof(struct device));
   if (dev == NULL) {
@@ -446,6 +460,7 @@ static int probe(struct rte_vdev_device *vdev) {
   ccnic_config_init(&d->config, unopt != 0);
   d->config.slots = slots;
   d->config.huge = huge != 0;
+  d->config.poll_us = poll_us;
   d->config.offload = 1;
   d->rss.fields = 3;
   for (unsigned i = 0; i < sizeof(d->rss.key); i++)
@@ -478,4 +493,4 @@ static struct rte_vdev_driver driver = {.probe = probe, .remove = drop};
 
 RTE_PMD_REGISTER_VDEV(net_ccnic, driver);
 RTE_PMD_REGISTER_PARAM_STRING(net_ccnic,
-                              "socket=<path> nic-cpu=<int> slots=<int> unopt=<0|1> huge=<0|1>");
+                              "socket=<path> nic-cpu=<int> slots=<int> unopt=<0|1> huge=<0|1> poll-us=<int>");

@@ -56,6 +56,8 @@ struct pair {
   struct placed_pool *in_place;
   uint16_t port_id;
   uint32_t idle;
+  /* What the application's epoll watches, and what rings at once (interrupt.c). */
+  int intr_fd, now_fd;
   /* Mbufs allocated ahead in bulk, for copies. */
   uint32_t spare_count;
   struct rte_mbuf *spare[BURST];
@@ -70,7 +72,7 @@ struct device {
   ccnic_port *port;
   ccnic_config config;
   struct pair pairs[MAX_QUEUES];
-  uint16_t pair_count, open_count;
+  uint16_t pair_count, open_count, intr_count;
   bool had_nic;
   /* Placed mempool of this device, if the application made one, and its operations' data. */
   struct rte_mempool *mempool;
@@ -100,6 +102,13 @@ uint16_t ccnic_pmd_prepare(void *queue, struct rte_mbuf **pkts, uint16_t n);
 bool ccnic_pmd_describe(const struct rte_mbuf *m, char *frame, uint32_t room, ccnic_offload *out);
 /* Says in an mbuf what the header in front of a received frame says; false if it is not sound. */
 bool ccnic_pmd_understand(const char *header, uint32_t frame, struct rte_mbuf *m);
+
+/* interrupt.c: receive interrupts of the configured queues; a new NIC's descriptors. */
+int ccnic_pmd_intr_make(struct rte_eth_dev *dev);
+void ccnic_pmd_intr_free(struct rte_eth_dev *dev);
+void ccnic_pmd_intr_attach(struct device *d);
+int ccnic_pmd_intr_enable(struct rte_eth_dev *dev, uint16_t id);
+int ccnic_pmd_intr_disable(struct rte_eth_dev *dev, uint16_t id);
 
 /* placed.c: devices that a placed mempool may be bound to. */
 void ccnic_pmd_offer(struct device *d);

@@ -80,3 +80,8 @@ done
     --file-prefix="ccnic$$" -d "$pmd" --vdev net_ccnic0 >"$tmp/log" 2>&1 ||
     { cat "$tmp/log" >&2; echo "test.sh: placed-test failed" >&2; exit 1; }
 echo "ok: placed mempool"
+
+"$(dirname "$pmd")/intr-test" --no-huge -m 256 --no-pci --no-telemetry --log-level=error --lcores 0,1 \
+    --file-prefix="ccnic$$" -d "$pmd" --vdev net_ccnic0,poll-us=20 >"$tmp/log" 2>&1 ||
+    { cat "$tmp/log" >&2; echo "test.sh: intr-test failed" >&2; exit 1; }
+echo "ok: receive interrupts"

@@ -232,6 +232,13 @@ impl RegionLayout {
         (s.base + s.payload(index - s.first)) as u64
     }
 
+    /// As [`addr`](Self::addr) for a buffer of a known class.
+    #[inline]
+    pub fn addr_of(&self, class: Class, index: u32) -> u64 {
+        let s = &self.spans[class as usize];
+        (s.base + s.payload(index - s.first)) as u64
+    }
+
     /// The buffer an untrusted address lies in.
     #[inline(always)]
     pub fn locate(&self, addr: u64) -> Option<Place> {

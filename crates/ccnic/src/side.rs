@@ -362,19 +362,25 @@ impl Side {
     fn alloc_class(&mut self, class: Class, out: &mut [RawBuf]) -> usize {
         let mut n = 0;
         while n < out.len() {
-            let Some(index) = self.stacks[class as usize].pop() else {
+            let Side { shared, stacks, stats, epoch, .. } = self;
+            let stack = &mut stacks[class as usize];
+            let rest = stack.len().saturating_sub(out.len() - n);
+            if rest == stack.len() {
                 if self.refill(class, out.len() - n) == 0 {
                     break;
                 }
                 continue;
-            };
-            if !self.shared.ledger.shift(self.epoch, index, Owner::Stack, Owner::User) {
-                // Freed twice at the same moment by two threads of the application.
-                self.stats.misuse += 1;
-                continue;
             }
-            out[n] = RawBuf { addr: self.shared.layout.addr(index), index, len: 0, flags: 0 };
-            n += 1;
+            for &index in stack[rest..].iter().rev() {
+                if shared.ledger.shift(*epoch, index, Owner::Stack, Owner::User) {
+                    out[n] = RawBuf { addr: shared.layout.addr_of(class, index), index, len: 0, flags: 0 };
+                    n += 1;
+                } else {
+                    // Freed twice at the same moment by two threads of the application.
+                    stats.misuse += 1;
+                }
+            }
+            stack.truncate(rest);
         }
         n
     }

@@ -1,5 +1,6 @@
 //! Python bindings of the simulator, and nothing else.
 
+mod control;
 mod model;
 
 use hostnet::config::{self, Scenario};
@@ -55,16 +56,25 @@ fn canonical(s: &Scenario) -> PyResult<String> {
 }
 
 /// Runs one resolved scenario and returns the result as JSON. `on_progress`, when given, is called a few times a second
-/// with a fraction; an exception in it aborts the run.
+/// with a fraction; an exception in it aborts the run. With `pcap`, a capture of what came back is written to that file.
 #[pyfunction]
-#[pyo3(signature = (resolved, on_progress=None))]
-fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>) -> PyResult<String> {
+#[pyo3(signature = (resolved, on_progress=None, pcap=None, control=None, interval=None))]
+fn run(
+    py: Python<'_>,
+    resolved: &str,
+    on_progress: Option<Py<PyAny>>,
+    pcap: Option<PathBuf>,
+    control: Option<Py<PyAny>>,
+    interval: Option<&str>,
+) -> PyResult<String> {
     let s = config::resolve(resolved, "resolved.json", &[]).map_err(|e| SpecError::new_err(e.0))?;
     let started = Instant::now();
     let mut raised: Option<PyErr> = None;
+    let control = control.map(|f| control::plane(f, interval.unwrap_or("10 us"))).transpose()?;
+    let told = control.as_ref().map(|c| c.1.clone());
     let outcome = py.detach(|| {
         let mut last = Instant::now();
-        hostnet::host::run(&s, &mut |fraction| {
+        let mut progress = |fraction| {
             if last.elapsed() < Duration::from_millis(200) {
                 return Ok(());
             }
@@ -76,9 +86,16 @@ fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>) -> PyResu
                     "aborted".to_string()
                 })
             })
-        })
+        };
+        if let Some((c, _)) = control {
+            return hostnet::host::run_controlled(&s, c, &mut progress);
+        }
+        match &pcap {
+            Some(file) => hostnet::host::run_and_capture(&s, file, &mut progress),
+            None => hostnet::host::run(&s, &mut progress),
+        }
     });
-    if let Some(e) = raised {
+    if let Some(e) = raised.or_else(|| told.and_then(|t| t.lock().ok()?.take())) {
         return Err(e);
     }
     let o = outcome.map_err(|e| SpecError::new_err(format!("{}: {}.", s.name, e.trim_end_matches('.'))))?;
@@ -101,6 +118,7 @@ fn run(py: Python<'_>, resolved: &str, on_progress: Option<Py<PyAny>>) -> PyResu
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<control::Epoch>()?;
     m.add_function(wrap_pyfunction!(version, m)?)?;
     m.add_function(wrap_pyfunction!(build, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;

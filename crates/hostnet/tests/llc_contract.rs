@@ -254,9 +254,9 @@ const FORWARDER: &str = r#"
 
 #[test]
 fn even_gaps_to_the_shortest_queue_make_nobody_wait() {
-    let run = |balance: &str| {
+    let run = |spread: &str| {
         let load = format!(
-            "traffic = {{ arrivals = \"fixed\", rate = \"14 Mrps\", packet = \"64 B\", balance = \"{balance}\" }}
+            "traffic = {{ arrivals = \"fixed\", rate = \"14 Mrps\", packet = \"64 B\", spread = \"{spread}\" }}
              run = {{ load = \"fixed\", requests = 8000 }}"
         );
         simulate(&(FORWARDER.replace("[[tenant]]", &format!("{load}\n[[tenant]]"))))

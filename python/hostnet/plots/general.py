@@ -44,6 +44,8 @@ def plot_sweep(frame: pl.DataFrame, x: str, y: str, hue: str | Sequence[str] | N
 
 _VARIABLES = [
     "case",
+    "app",
+    "scenario",
     "mode",
     "system",
     "injection",
@@ -59,6 +61,10 @@ _VARIABLES = [
     "channels",
     "split_a",
     "split_b",
+    "ring",
+    "rate_gbps",
+    "core_gbps",
+    "thr_mtps",
     "rate_mrps",
     "load",
 ]

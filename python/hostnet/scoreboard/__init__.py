@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import HostnetError
 from ..output import check_file, write_text
 from ..paths import CLAIMS, nearest
+from . import first as first_run
 from .claims import WEIGHTS, Claim, ClaimError, load
 from .evaluate import Result, StudySource, connect, evaluate, tables_of
 from .render import as_json, as_markdown, as_objects, expected_text, measured_text, to_terminal
@@ -73,26 +74,38 @@ def main(
     strict: bool = False,
     source: StudySource | None = None,
     console: Any = None,
+    first: bool = False,
 ) -> int:
     """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
 
+    With `first`, the results are kept as the first run of their systems' boards, which is refused when there is one.
     Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
     be evaluated. Raises HostnetError for malformed input, before anything runs.
     """
-    claims = select([claim for file in files or shipped_files() for claim in load(file)], only)
+    loaded = [(Path(file), claim) for file in files or shipped_files() for claim in load(file)]
+    every = [claim for _, claim in loaded]
+    claims = select(every, only)
+    chosen = {c.system for c in claims}
+    firsts_at = {c.system: first_run.path_of(file, c.system) for file, c in loaded if c.system in chosen}
+    if first:
+        first_run.check(firsts_at, claims, every, quick)
     for path in (json_file, markdown_file):
         if path is not None:
             check_file(Path(path))
     results = evaluate(claims, source or BuiltStudies(jobs, quick))
+    if first:
+        for system, path in firsts_at.items():
+            first_run.write(path, [r for r in results if r.claim.system == system], _engine_version())
+    firsts = {system: kept for system, path in firsts_at.items() if (kept := first_run.read(path)) is not None}
     if console is None:
         from ..tables import console as standard
 
         console = standard(240)  # its columns of text share the width
-    to_terminal(results, console)
+    to_terminal(results, console, firsts)
     if json_file is not None:
         write_text(Path(json_file), as_json(results))
     if markdown_file is not None:
-        write_text(Path(markdown_file), as_markdown(results, _engine_version()))
+        write_text(Path(markdown_file), as_markdown(results, _engine_version(), firsts))
     errors = [r for r in results if r.verdict == "error"]
     for reason in dict.fromkeys(r.reason for r in errors):
         print(f"error: {reason}", file=sys.stderr)

@@ -19,8 +19,10 @@ else:
 KINDS = ("value", "ratio", "share", "range", "zero", "order", "trend")
 TRENDS = ("up", "down", "flat", "crossover", "knee")
 WEIGHTS = ("headline", "major", "detail")
+ROLES = ("outcome", "input", "definition")
 
-_REQUIRED = ("id", "text", "experiment", "kind", "expected", "tolerance", "unit")
+_REQUIRED = ("id", "text", "experiment", "role", "kind", "expected", "tolerance", "unit")
+_CHOICES = {"role": ROLES, "kind": KINDS, "weight": WEIGHTS}
 _OPTIONAL = ("eval", "where", "metric", "at", "weight", "real_hw", "note", "disputed")
 
 
@@ -39,6 +41,7 @@ class Claim:
     id: str
     text: str
     experiment: str
+    role: str
     kind: str
     expected: Any
     tolerance: float
@@ -62,6 +65,11 @@ class Claim:
     def figure(self) -> str:
         """The study's name: what stands after the last dot of `experiment`."""
         return self.experiment.split(".")[-1]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is in the counts: the model produced the number, and no constant was set from it."""
+        return self.role == "outcome"
 
     @property
     def interval(self) -> bool:
@@ -126,7 +134,8 @@ def _claim(entry: dict[str, Any], position: int, file: str) -> Claim:
             raise fail(key, f"unknown key; {nearest(key, [*_REQUIRED, *_OPTIONAL])}")
     for key in _REQUIRED:
         if key not in entry:
-            raise fail(key, "is missing")
+            among = _CHOICES.get(key)
+            raise fail(key, "is missing" + (f"; {nearest('', list(among))}" if among else ""))
     for key, value in entry.items():
         if key in ("expected", "tolerance"):
             continue
@@ -135,7 +144,7 @@ def _claim(entry: dict[str, Any], position: int, file: str) -> Claim:
                 raise fail(key, f"must be true or false, not {value!r}")
         elif not isinstance(value, str) or (key in (*_REQUIRED, "eval") and key != "unit" and not value.strip()):
             raise fail(key, f"must be a non-empty string, not {value!r}")
-    for key, choices in (("kind", KINDS), ("weight", WEIGHTS)):
+    for key, choices in _CHOICES.items():
         if key in entry and entry[key] not in choices:
             raise fail(key, f"unknown {key} {entry[key]!r}; {nearest(entry[key], list(choices))}")
     tolerance = entry["tolerance"]

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..errors import NotBuiltYet
 from ..paths import nearest
 from .claims import Claim, ClaimError
-from .judge import judge
+from .judge import MissingValue, judge
 
 #: What one query may take; every shipped one takes milliseconds and a few megabytes.
 QUERY_SECONDS, QUERY_MEMORY, QUERY_ROWS = 30.0, "1GB", 100_000
@@ -131,15 +132,21 @@ def evaluate(
             needs[_key(claim)] = owners
     wanted = list(dict.fromkeys(s for c in claims for s in sorted(needs.get(_key(c), ()))))
     failures: dict[str, str] = {}
+    lacking: dict[str, str] = {}  # study -> what some of its rows need and what is not built yet
     for i, study in enumerate(wanted, 1):
         if on_study:
             on_study(study, i, len(wanted))
         try:
             for name, frame in source.run(*studies[study]).items():
                 con.register(name, _Stream(frame))
+                if "not_built" in frame.columns and (needs_what := frame["not_built"].drop_nulls()).len():
+                    lacking[study] = ", ".join(needs_what.unique(maintain_order=True))
+        except NotBuiltYet as e:
+            lacking[study] = str(e).rstrip(".")
+            failures[study] = lacking[study]
         except Exception as e:  # one study that fails must not hide the verdicts of the others
             failures[study] = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-    return [_result(con, claim, needs.get(_key(claim)), failures, studies) for claim in claims]
+    return [_result(con, claim, needs.get(_key(claim)), failures, lacking, studies) for claim in claims]
 
 
 def _ask(con: Any, claim: Claim) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -161,13 +168,22 @@ def _key(claim: Claim) -> str:
 
 
 def _result(
-    con: Any, claim: Claim, needs: set[str] | None, failures: Mapping[str, str], studies: Mapping[str, tuple[str, str]]
+    con: Any,
+    claim: Claim,
+    needs: set[str] | None,
+    failures: Mapping[str, str],
+    lacking: Mapping[str, str],
+    studies: Mapping[str, tuple[str, str]],
 ) -> Result:
     import duckdb
 
+    if claim.disputed and not claim.eval:
+        return Result(claim, "disputed", reason=claim.disputed)
     if needs is None:
         lacking = f"no study `{claim.system} {claim.figure}`" if claim.table not in studies else "no query measures it"
         return Result(claim, "not built yet", reason=lacking)
+    for study in sorted(needs & failures.keys() & lacking.keys()):
+        return Result(claim, "not built yet", reason=lacking[study])
     for study in sorted(needs & failures.keys()):
         return Result(claim, "error", reason=f"study {study} failed: {failures[study]}")
     try:
@@ -179,6 +195,12 @@ def _result(
     except duckdb.Error as e:
         reason = claim.error("eval", f"DuckDB: {str(e).splitlines()[0]}")
         return Result(claim, "error", reason=str(reason))
+    except MissingValue as e:
+        # Rows without a model have no metrics; any other NULL is a fault.
+        reasons = [lacking[study] for study in sorted(needs & lacking.keys())]
+        if reasons:
+            return Result(claim, "not built yet", reason=f"its points need {', '.join(dict.fromkeys(reasons))}")
+        return Result(claim, "error", reason=str(e))
     except ClaimError as e:
         return Result(claim, "error", reason=str(e))
     if claim.disputed:

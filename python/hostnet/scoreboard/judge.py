@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from ..paths import nearest
-from .claims import Claim
+from .claims import Claim, ClaimError
 
 # Rounding of the arithmetic itself, so that `tolerance = 0.0` accepts 24 / 6 == 4.
 _ROUNDING = 1e-9
+
+
+class MissingValue(ClaimError):
+    """A query returned NULL where it needs a value."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def percent(fraction: float) -> str:
 def _checked(claim: Claim, column: str, value: Any, label: str) -> Any:
     at = f" at {label}" if label else ""
     if value is None:
-        raise claim.error("eval", f"column `{column}` is NULL{at}")
+        raise MissingValue(claim.file, claim.id, "eval", f"column `{column}` is NULL{at}")
     if column == "name":
         return str(value)
     try:
@@ -193,15 +198,13 @@ def _order(claim: Claim, groups: list[_Group]) -> Judgement:
             if name not in values:
                 raise claim.error("eval", f"no row named `{name}`{_at(group.label)}")
         chain = {name: values[name] for name in claim.expected}
-        # (how far the pair misses, its two names) of the pair that misses most
-        shortfall, large, small = max(
-            (_shortfall(chain[a], chain[b]), a, b) for a, b in zip(claim.expected, claim.expected[1:], strict=False)
-        )
+        # (how far the pair misses, its two names) of the pair that misses most. Pairs that are no neighbours are
+        # compared, too: along a chain slack does not add up.
+        shortfall, large, small = max((_shortfall(chain[a], chain[b]), a, b) for a, b in combinations(claim.expected, 2))
         # Strict: with no slack, equal values do not show that one is larger.
         good = shortfall < claim.tolerance
         failed += not good
-        shown = " > " if good else " / "
-        text = shown.join(f"{name} {show(value)}" for name, value in chain.items())
+        text = _chain(chain, claim.tolerance)
         reason = ""
         if not good:
             by = "equal" if chain[large] == chain[small] else f"short by {percent(shortfall)}"
@@ -214,6 +217,16 @@ def _order(claim: Claim, groups: list[_Group]) -> Judgement:
             worst = (shortfall, found)
     assert worst is not None
     return _with_count(worst[1], failed, len(groups))
+
+
+def _chain(chain: dict[str, float], slack: float) -> str:
+    """The values in the expected order, each pair of neighbours with the sign that is true of it."""
+    names = list(chain)
+    text = f"{names[0]} {show(chain[names[0]])}"
+    for a, b in zip(names, names[1:], strict=False):
+        sign = ">" if chain[a] > chain[b] else "≈" if _shortfall(chain[a], chain[b]) < slack else "<" if chain[a] < chain[b] else "="
+        text += f" {sign} {b} {show(chain[b])}"
+    return text
 
 
 def _shortfall(large: float, small: float) -> float:
@@ -254,7 +267,7 @@ def _trend(claim: Claim, groups: list[_Group]) -> Judgement:
 
 
 def _steps(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
-    """(largest miss of a step, what is wrong or '') for `up`, `down` and `flat`."""
+    """(largest miss of two points, what is wrong or '') for `up`, `down` and `flat`."""
     direction = claim.expected[0]
     sign = {"up": 1.0, "down": -1.0, "flat": 0.0}[direction]
 
@@ -262,18 +275,14 @@ def _steps(claim: Claim, line: list[tuple[float, float]]) -> tuple[float, str]:
         change = (after - before) / abs(before) if before else math.copysign(math.inf, after) if after else 0.0
         return abs(change) if sign == 0 else -sign * change
 
-    steps = [(miss(a, b), x, a, z, b) for (x, a), (z, b) in zip(line, line[1:], strict=False)]
-    largest, x, a, z, b = max(steps)
-    slack = f"slack {percent(claim.tolerance)}"
+    # Every point against every earlier one: slack is allowed once, not once a step.
+    largest, x, a, z, b = max((miss(a, b), x, a, z, b) for (x, a), (z, b) in combinations(line, 2))
     if largest > claim.tolerance + _ROUNDING:
         step = f"{show(a)} → {show(b)} from x = {show(x)} to {show(z)}"
-        return largest, f"{step} misses by {percent(largest)}, {slack} a step"
+        return largest, f"{step} misses by {percent(largest)}, slack {percent(claim.tolerance)}"
     first, last = line[0][1], line[-1][1]
-    overall = miss(first, last)
-    if sign == 0:
-        if overall > claim.tolerance + _ROUNDING:
-            return overall, f"drifts by {percent(overall)} from {show(first)} to {show(last)}, {slack}"
-    elif sign * (last - first) <= 0:
+    if sign and sign * (last - first) <= 0:
+        overall = miss(first, last)
         return overall, f"no overall {'rise' if sign > 0 else 'fall'}: {show(first)} to {show(last)}"
     return largest, ""
 

@@ -5,7 +5,7 @@ Two kinds of tables are kept, told by the head of their first column:
 - `claim`: a row names one claim by its id in backticks, without `SYSTEM.c.`. The columns `paper` and `here` are written
   from the board; a claim that does not hold is marked.
 - `system`: a row names one system in backticks. The columns `judged`, `reproduced`, `share`, `headline` and `disputed`
-  are counted from the board.
+  are counted from the board's outcomes, `inputs` and `definitions` are how many of those it has.
 
 Other columns, such as what a figure is and why it is off, are the writer's.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ..errors import HostnetError
 from ..paths import nearest
+from .claims import WEIGHTS
 from .judge import percent
 
 _ROW = re.compile(r"\| \*\*(?P<verdict>[a-z ]+)\*\* \| (?P<weight>\w+) \| .*?`(?P<id>\w+\.c\.[\w.-]+)`.*")
@@ -33,7 +34,7 @@ class Line:
     system: str
     name: str
     verdict: str
-    weight: str
+    weight: str  # of an outcome; `input` or `definition` for the others
     paper: str
     here: str
 
@@ -98,8 +99,8 @@ def _of_claim(line: Line) -> dict[str, str]:
 
 
 def _of_system(claims: list[Line], system: str) -> dict[str, str]:
-    own = [c for c in claims if c.system == system]
-    judged = [c for c in own if c.verdict in ("reproduced", "off", "error")]
+    own = [c for c in claims if c.system == system and c.weight in WEIGHTS]
+    judged = [c for c in own if c.verdict != "disputed"]
     held = [c for c in judged if c.verdict == "reproduced"]
     heads = [c for c in judged if c.weight == "headline"]
     return {
@@ -108,6 +109,8 @@ def _of_system(claims: list[Line], system: str) -> dict[str, str]:
         "share": percent(len(held) / len(judged)),
         "headline": f"{sum(c.verdict == 'reproduced' for c in heads)} of {len(heads)}",
         "disputed": str(sum(c.verdict == "disputed" for c in own)),
+        "inputs": str(sum(c.system == system and c.weight == "input" for c in claims)),
+        "definitions": str(sum(c.system == system and c.weight == "definition" for c in claims)),
     }
 
 

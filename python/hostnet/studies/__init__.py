@@ -30,25 +30,37 @@ from ..specs import Scenario
 if TYPE_CHECKING:
     import polars as pl
 
-SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic")
-BUILT = ("sweeper", "hostnetwork")
+SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic", "real")
+BUILT = ("sweeper", "hostnetwork", "idio", "gem5net", "real")
 
 # Where the studies of a system are, when not in the module of its name alone.
-_MODULES = {"sweeper": ("sweeper", "sweeper_artifact"),
-            "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future")}
+_MODULES = {
+    "sweeper": ("sweeper", "sweeper_artifact"),
+    "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
+    "idio": ("idio", "idio_policies"),
+    "gem5net": ("gem5net", "gem5net_sweeps"),
+}
 
 # Swept columns come first in every table, in this order.
-COLUMN_ORDER = ("quadrant", "app", "run", "ddio", "prefetch", "c2m", "p2m", "n", "repeat", "case", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf", "ways",
-                "depth", "endpoints", "channels", "split_a", "split_b", "rate_mrps", "rate_basis", "load", "quick")
+COLUMN_ORDER = ("platform", "quadrant", "app", "packet_bytes", "interval_ns", "dca", "clock_ghz", "core", "rob", "l1_kib", "l2_kib",
+                "llc_mib", "write_back", "run", "ddio", "prefetch", "c2m", "p2m", "n", "repeat", "case", "scenario", "level",
+                "app_ways", "request", "location", "mlc_dirty", "status", "app_class", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf",
+                "ways", "depth", "endpoints", "channels", "split_a", "split_b", "ring", "packets", "rate_gbps", "core_gbps",
+                "thr_mtps", "share", "uncore_ghz", "calls", "rate_mrps", "rate_basis", "load", "quick")
 
 
 @dataclass(frozen=True)
 class Point:
-    """One row: its swept ``columns``, and the ``changes`` (dotted path to value, None removes) to ``base``."""
+    """One row: its swept ``columns``, and the ``changes`` (dotted path to value, None removes) to ``base``.
+
+    A point that ``needs`` a model which is not built yet is not run: its row has that reason in the column ``not_built``,
+    and no metrics.
+    """
 
     base: str
     columns: Mapping[str, Any]
     changes: Mapping[str, Any]
+    needs: str = ""
 
 
 Rows = Sequence[Mapping[str, Any]]
@@ -90,17 +102,18 @@ class Study:
 
 @dataclass
 class StudyRun:
-    """A study's rows and their results, in the study's order whatever the number of workers."""
+    """A study's rows and their results, in the study's order whatever the number of workers; then the rows that need a
+    model which is not built yet."""
 
     study: Study
     points: list[Point]
     results: list[Result]
     quick: bool
+    missing: list[Point] = field(default_factory=list)
 
     @cached_property
     def columns(self) -> list[dict[str, Any]]:
-        used = {name for p in self.points for name in p.columns} | {"quick"}
-        names = [n for n in COLUMN_ORDER if n in used]
+        names = self._swept()
         rows = [{n: (self.quick if n == "quick" else p.columns.get(n)) for n in names} for p in self.points]
         for row, result in zip(rows, self.results, strict=True):
             for name, formula in self.study.derived.items():
@@ -111,10 +124,21 @@ class StudyRun:
                 row.update(more)
         return rows
 
+    def _swept(self) -> list[str]:
+        used = {name for p in (*self.points, *self.missing) for name in p.columns} | {"quick"}
+        return [n for n in COLUMN_ORDER if n in used]
+
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The tidy table: swept columns, every metric, provenance."""
-        return tidy(self.results, self.columns)
+        """The tidy table: swept columns, every metric, provenance; and what a row lacks, where one lacks a model."""
+        import polars as pl
+
+        frame = tidy(self.results, self.columns)
+        if not self.missing:
+            return frame
+        known = set(self._swept())
+        rows = [{**{n: p.columns.get(n) for n in known}, "quick": self.quick, "not_built": p.needs} for p in self.missing]
+        return pl.concat([frame, pl.DataFrame(rows, infer_schema_length=None)], how="diagonal_relaxed")
 
     def side_frames(self) -> dict[str, pl.DataFrame]:
         """The study's further tables (such as latency CDFs) by name, with the swept columns in front."""
@@ -200,17 +224,25 @@ def run(study: Study, *, quick: bool = False, jobs: int | None = None, cache: Ca
         progress: Progress | None = None, out: Path | None = None, plot: bool = True) -> StudyRun:
     """Run a study, and make ``out`` its directory when given (which is checked before any point runs)."""
     with nullcontext() if out is None else directory(out, study.command) as folder:
-        points = study.points(quick)
+        points, missing = _built(study.points(quick))
+        if not points:
+            raise NotBuiltYet(f"{study.system} {study.figure} is not built yet: it needs {missing[0].needs}.")
         results = _run_points(points, study, jobs, cache, progress)
         if study.then is not None:
             rows = [{**p.columns, **r.metrics} for p, r in zip(points, results, strict=True)]
-            more = study.then(rows, quick)
+            more, lacking = _built(study.then(rows, quick))
             results += _run_points(more, study, jobs, cache, progress)
-            points = points + more
-        done = StudyRun(study, points, results, quick)
+            points, missing = points + more, missing + lacking
+        done = StudyRun(study, points, results, quick, missing)
         if folder is not None:
             done.write(folder, plot=plot)
     return done
+
+
+def _built(points: Iterable[Point]) -> tuple[list[Point], list[Point]]:
+    """The points that can be run, and those that need a model which is not built yet."""
+    points = list(points)
+    return [p for p in points if not p.needs], [p for p in points if p.needs]
 
 
 def _run_points(points: Iterable[Point], study: Study, jobs: int | None, cache: Cache | None,

@@ -9,6 +9,7 @@ mod nic;
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -571,6 +572,36 @@ pub unsafe extern "C" fn ccnic_wait(queue: *mut HostQueue, timeout_us: u32) -> c
     // SAFETY: a live queue of this thread.
     let waited = unsafe { &mut *queue }.wait(Duration::from_micros(timeout_us.into()));
     count(waited.map(usize::from))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_event_fd(queue: *const HostQueue) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue.
+    let end = unsafe { &*queue }.event_fd();
+    end.map_or_else(|| done(Err(Error::Usage("the queue has no NIC in event mode"))), |e| e.as_raw_fd())
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_arm(queue: *mut HostQueue) -> c_int {
+    if queue.is_null() {
+        return null();
+    }
+    // SAFETY: a live queue of this thread.
+    count(unsafe { &mut *queue }.arm().map(usize::from))
+}
+
+/// See `ccnic.h`.
+#[no_mangle]
+pub unsafe extern "C" fn ccnic_disarm(queue: *mut HostQueue) {
+    if !queue.is_null() {
+        // SAFETY: a live queue of this thread.
+        unsafe { &mut *queue }.disarm();
+    }
 }
 
 /// See `ccnic.h`.

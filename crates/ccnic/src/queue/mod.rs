@@ -32,6 +32,8 @@ pub struct HostQueue {
     event: bool,
     doors: Arc<Doors>,
     rings: Rings,
+    /// Handles of a burst, on their way between a vector and the rings.
+    scratch: Vec<RawBuf>,
 }
 
 /// Where the host is in the rings of one queue pair.
@@ -150,6 +152,7 @@ impl HostQueue {
             event: shared.config.poll_us > 0,
             doors: doors.clone(),
             rings,
+            scratch: vec![RawBuf::default(); BURST],
         })
     }
 
@@ -166,7 +169,10 @@ impl HostQueue {
     /// `size_hint` is the packet size in bytes if it is known (up to the small size it
     /// selects small buffers), 0 if not. Fewer are returned when the pool runs dry.
     pub fn alloc(&mut self, out: &mut Vec<Buf>, count: usize, size_hint: usize) -> usize {
-        burst(out, count, 1, |chunk| Ok(self.alloc_raw(chunk, size_hint))).unwrap_or(0)
+        let mut raw = std::mem::take(&mut self.scratch);
+        let got = burst(&mut raw, out, count, 1, |chunk| Ok(self.alloc_raw(chunk, size_hint)));
+        self.scratch = raw;
+        got.unwrap_or(0)
     }
 
     pub(crate) fn alloc_raw(&mut self, out: &mut [RawBuf], size_hint: usize) -> usize {
@@ -321,15 +327,15 @@ impl Drop for HostQueue {
 /// Runs a raw burst call in chunks, none but the first below `least`, and appends what it
 /// returns to a vector.
 fn burst(
+    raw: &mut [RawBuf],
     out: &mut Vec<Buf>,
     max: usize,
     least: usize,
     mut call: impl FnMut(&mut [RawBuf]) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
-    let mut raw = [RawBuf::default(); BURST];
     let mut got = 0;
     while got < max {
-        let want = (max - got).min(BURST);
+        let want = (max - got).min(raw.len());
         if got > 0 && want < least {
             break;
         }

@@ -18,7 +18,10 @@ impl HostQueue {
     /// where `max` is at least [`MAX_SEGMENTS`]. With less a packet goes on in the next call
     /// ([`Buf::more`]).
     pub fn rx(&mut self, out: &mut Vec<Buf>, max: usize) -> Result<usize, Error> {
-        burst(out, max, MAX_SEGMENTS, |chunk| self.rx_raw(chunk))
+        let mut raw = std::mem::take(&mut self.scratch);
+        let got = burst(&mut raw, out, max, MAX_SEGMENTS, |chunk| self.rx_raw(chunk));
+        self.scratch = raw;
+        got
     }
 
     pub(crate) fn rx_raw(&mut self, out: &mut [RawBuf]) -> Result<usize, Error> {
@@ -138,15 +141,38 @@ impl HostQueue {
             std::thread::sleep((most - start.elapsed().min(most)).min(bell::NAP));
             return Ok(self.waiting());
         };
+        if !self.arm()? {
+            bell::sleep(&[&*end], most.saturating_sub(start.elapsed()).min(bell::NAP))?;
+            self.disarm();
+        }
+        Ok(self.waiting())
+    }
+
+    /// For who sleeps on [`event_fd`](Self::event_fd) by other means, as epoll: asks the NIC to
+    /// wake this queue when it has something to receive. True when something waits already, and
+    /// then nothing was asked; nor is it in a configuration without event mode. A wake-up is
+    /// sent once: [`disarm`](Self::disarm), receive, and arm again.
+    pub fn arm(&mut self) -> Result<bool, Error> {
+        self.usable()?;
+        if !self.event || self.waiting() {
+            return Ok(true);
+        }
         let word = layout::w_host_sleeps(self.id);
         reset::fall_asleep(&self.region, word);
-        if !self.waiting() {
-            self.side.stats.sleeps += 1;
-            bell::sleep(&[&*end], most.saturating_sub(start.elapsed()).min(bell::NAP))?;
+        if self.waiting() {
+            self.region.put(word, 0);
+            return Ok(true);
+        }
+        self.side.stats.sleeps += 1;
+        Ok(false)
+    }
+
+    /// Ends what [`arm`](Self::arm) began, and takes back what was sent meanwhile.
+    pub fn disarm(&mut self) {
+        self.region.put(layout::w_host_sleeps(self.id), 0);
+        if let Some(end) = self.side.shared.bells.get(self.id) {
             bell::hush(&end);
         }
-        self.region.put(word, 0);
-        Ok(self.waiting())
     }
 
     fn waiting(&self) -> bool {
@@ -159,7 +185,7 @@ impl HostQueue {
     }
 
     /// The descriptor that becomes readable when the NIC wakes this queue, for use with epoll
-    /// in event mode. It is replaced when the port gets another NIC.
+    /// in event mode, after [`arm`](Self::arm). It is replaced when the port gets another NIC.
     pub fn event_fd(&self) -> Option<Arc<std::os::fd::OwnedFd>> {
         self.side.shared.bells.get(self.id)
     }

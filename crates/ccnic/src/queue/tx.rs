@@ -19,7 +19,8 @@ impl HostQueue {
     /// [`Buf::set_more`]; a packet has at most four and is sent whole or not at all.
     pub fn tx(&mut self, bufs: &mut Vec<Buf>) -> Result<usize, Error> {
         let mut sent = 0;
-        let mut raw = [RawBuf::default(); BURST];
+        let mut raw = std::mem::take(&mut self.scratch);
+        let mut outcome = Ok(());
         while sent < bufs.len() {
             let n = whole_packets(&bufs[sent..], BURST);
             for (to, b) in raw.iter_mut().zip(&bufs[sent..sent + n]) {
@@ -32,9 +33,15 @@ impl HostQueue {
                         break;
                     }
                 }
-                Err(e) if sent == 0 => return Err(e),
-                Err(_) => break,
+                Err(e) => {
+                    outcome = Err(e);
+                    break;
+                }
             }
+        }
+        self.scratch = raw;
+        if sent == 0 {
+            outcome?;
         }
         bufs.drain(..sent);
         Ok(sent)

@@ -89,7 +89,13 @@ impl Content {
     /// The same in a captured packet.
     #[inline]
     pub fn of_size(self, packet: &Captured) -> Content {
-        Content { lines: lines(packet.wire_len.into()), wire_bytes: packet.wire_len, ..self }
+        self.sized(packet.wire_len)
+    }
+
+    /// The same in a frame of `bytes`.
+    #[inline]
+    pub fn sized(self, bytes: u32) -> Content {
+        Content { lines: lines(bytes.into()), wire_bytes: bytes, ..self }
     }
 }
 
@@ -119,7 +125,7 @@ pub struct Site<'a> {
 /// Where the work of an application's cores comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// Packets of the integrated NIC.
+    /// Packets of a NIC.
     Packets,
     /// Nobody asks for it.
     Own,
@@ -194,6 +200,12 @@ pub trait Application: Sized {
         (Answer::Consumed, 0)
     }
 
+    /// Ops between the service of a burst of `packets` packets and the sending of its replies, where packets come in bursts.
+    #[inline]
+    fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
+        let _ = (core, packets, p);
+    }
+
     /// Ops of a core that serves no packets; returns the operations they count as, or None for
     /// applications that only react.
     #[inline]
@@ -241,6 +253,10 @@ impl<T: Application> Application for Box<T> {
     #[inline]
     fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         (**self).serve(core, c, rx, tx, p)
+    }
+    #[inline]
+    fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
+        (**self).end_burst(core, packets, p);
     }
     #[inline]
     fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
@@ -344,6 +360,10 @@ macro_rules! apps {
                 match self { $(App::$name(a) => a.serve(core, c, rx, tx, p),)* }
             }
             #[inline]
+            pub fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
+                match self { $(App::$name(a) => a.end_burst(core, packets, p),)* }
+            }
+            #[inline]
             pub fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
                 match self { $(App::$name(a) => a.free_run(core, rng, p),)* }
             }
@@ -381,6 +401,16 @@ apps! {
     mod tcp_receive => TcpReceive(tcp_receive::TcpReceive),
     /// Reads every packet and drops it.
     mod touchdrop => Touchdrop(touchdrop::Touchdrop),
+    /// Layer-2 forwarder: edits the header and sends the packet in place, or drops it.
+    mod l2fwd => L2fwd(l2fwd::L2fwd),
+    /// Random reads and writes of a private buffer; its measure is the cycles of an instruction.
+    mod llc_antagonist => LlcAntagonist(llc_antagonist::LlcAntagonist),
+    /// Forwards packets unread, or drops them (DPDK's testpmd).
+    mod testpmd => Testpmd(testpmd::Testpmd),
+    /// Reads every byte of a packet and forwards it.
+    mod touchfwd => Touchfwd(touchfwd::Touchfwd),
+    /// Receives a burst, waits, and sends it.
+    mod rxptx => Rxptx(rxptx::Rxptx),
     /// Key-value server that answers a capture of memcached over UDP.
     mod memcached => Memcached(memcached::Memcached),
     --- directed tests ---

@@ -1,7 +1,8 @@
 //! TouchDrop: reads every line of a packet and drops it.
 
+use super::touchfwd::{check_per_byte, touch};
 use super::{lines, Answer, Application, Content, Site};
-use crate::core::{Op, Program};
+use crate::core::Program;
 use crate::kernel::Stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,9 @@ pub struct TouchdropSpec {
     /// Instructions per packet besides its loads.
     #[serde(default = "instructions")]
     pub instructions: u32,
+    /// Instructions for each byte, between the loads of its lines; with none, the loads go out together.
+    #[serde(default)]
+    pub instructions_per_byte: f64,
 }
 fn instructions() -> u32 {
     100
@@ -20,15 +24,19 @@ fn instructions() -> u32 {
 #[derive(Clone)]
 pub struct Touchdrop {
     instructions: u32,
+    per_byte: f64,
     content: Content,
 }
 
 impl Application for Touchdrop {
     type Spec = TouchdropSpec;
 
+    fn check(s: &TouchdropSpec, _cores: u32) -> Result<(), String> {
+        check_per_byte(s.instructions_per_byte)
+    }
     fn build(s: &TouchdropSpec, packet: u32, _site: Site) -> Result<Touchdrop, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
-        Ok(Touchdrop { instructions: s.instructions, content })
+        Ok(Touchdrop { instructions: s.instructions, per_byte: s.instructions_per_byte, content })
     }
     #[inline]
     fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
@@ -36,7 +44,7 @@ impl Application for Touchdrop {
     }
     #[inline]
     fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
-        p.push(Op::Load { line: rx, lines: c.lines.into() });
+        touch(p, rx, c, self.per_byte);
         p.compute(self.instructions);
         (Answer::Consumed, 0)
     }

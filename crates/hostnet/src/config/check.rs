@@ -1,19 +1,20 @@
 //! What types cannot say: values that contradict each other.
 
-use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, TenantSpec, Timing, WaysSpec};
+use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
 use crate::app::{AppSpec, Work};
+use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
-use crate::memory::{Agent, Inbound};
+use crate::memory::{tag, Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
+use crate::stack::mempool::DATA_ROOM;
+use crate::stack::pmd::Recycling;
 
-type Check = Result<(), String>;
+pub(super) type Check = Result<(), String>;
 
 /// Clocks beyond any core's are slips of a unit; the engine counts in picoseconds.
 const FASTEST_HZ: u64 = 20_000_000_000;
-/// Shortest Ethernet frame, checksum included (IEEE 802.3, 3.2.7).
-const SHORTEST_FRAME: u64 = 64;
 
-fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
+pub(super) fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
     if ok {
         Ok(())
     } else {
@@ -28,6 +29,7 @@ pub fn check(s: &Scenario) -> Check {
     names(s)?;
     placement(s)?;
     tenants(s)?;
+    stacks(s)?;
     peripherals(s)?;
     tcp(s)?;
     traffic(s)
@@ -97,8 +99,14 @@ fn platform(s: &Scenario) -> Check {
         format!("platform.core.count = {} is more than the 64 cores the snoop filter tracks", p.core.count)
     })?;
     need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
+    if let Some(e) = &p.ethernet {
+        e.check().map_err(|e| format!("platform.ethernet.{e}"))?;
+    }
     if let Some(t) = &p.core.stlb {
         t.check().map_err(|e| format!("platform.core.{e}"))?;
+    }
+    if let Some(n) = p.core.l2_mshrs {
+        need((1..=100).contains(&n), || format!("platform.core.l2_mshrs = {n} is not within 1 to 100"))?;
     }
     if let Some(f) = &p.core.prefetch {
         f.check().map_err(|e| format!("platform.core.prefetch.{e}"))?;
@@ -117,6 +125,15 @@ fn platform(s: &Scenario) -> Check {
 fn placement(s: &Scenario) -> Check {
     let llc = s.platform.caches.llc.ways;
     Policy::check(&s.placement, llc)?;
+    if s.placement.policy != Policy::Idio {
+        for (key, given) in [("mode", s.placement.mode.is_some()), ("idio", s.placement.idio.is_some())] {
+            need(!given, || format!("placement.{key} needs placement.policy = \"idio\""))?;
+        }
+    }
+    need(s.placement.policy != Policy::Idio || s.platform.core.count as usize <= tag::CORES, || {
+        let (cores, most) = (s.platform.core.count, tag::CORES);
+        format!("placement.policy = \"idio\" has codes for {most} cores; platform.core.count is {cores}")
+    })?;
     let mut policy = Placement::new(&s.placement);
     for (agent, device) in
         [(Agent::Nic, DeviceKind::Nic), (Agent::Io, DeviceKind::Nic), (Agent::Io, DeviceKind::Storage)]
@@ -139,7 +156,7 @@ fn placement(s: &Scenario) -> Check {
 
 /// Whether the LLC has the ways that a placement policy names.
 fn within(inbound: Inbound, llc: u32) -> Check {
-    let Inbound::Llc { ways } = inbound else { return Ok(()) };
+    let (Inbound::Llc { ways } | Inbound::Hint { ways, .. }) = inbound else { return Ok(()) };
     need(ways & !ddio::low_ways(llc) == 0, || {
         let last = u32::BITS - 1 - ways.leading_zeros();
         format!("placement.policy names way {last} of the LLC, whose {llc} ways count from 0")
@@ -175,6 +192,17 @@ fn tenants(s: &Scenario) -> Check {
         positive(&format!("tenant[{i}].cores"), t.cores.into())?;
         cores += u64::from(t.cores);
         ways(t, s.platform.caches.llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        let driver = t.stack == Some(StackSpec::PollMode);
+        need(driver || t.recycling == Recycling::RunToCompletion, || {
+            format!("tenant[{i}].recycling is of a poll-mode driver; give stack = \"poll_mode\" or leave it out")
+        })?;
+        need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
+        if let Some(size) = t.l2_size {
+            let mut h = s.platform.caches.clone();
+            h.l2.size = size;
+            positive(&format!("tenant[{i}].l2_size"), size.0)?;
+            h.check().map_err(|e| format!("tenant[{i}].l2_size makes {e}"))?;
+        }
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }
     let storage = s.storage_cores();
@@ -212,9 +240,51 @@ fn peripherals(s: &Scenario) -> Check {
     need(s.placement.policy != Policy::Ideal, || {
         "placement.policy = \"ideal\" is for the NIC's buffers; with peripherals choose dma or ddio".into()
     })?;
-    need(!s.tenants.iter().any(serves), || {
-        "tenants that serve packets beside a [[peripheral]] are not built yet".into()
+    need(s.poll_mode().is_some() || !s.tenants.iter().any(serves), || {
+        "tenants whose queue pairs serve packets beside a [[peripheral]] are not built yet; stack = \"poll_mode\" is"
+            .into()
     })
+}
+
+/// Who hands packets to each tenant, and whether that has what it needs.
+fn stacks(s: &Scenario) -> Check {
+    for (i, t) in s.tenants.iter().enumerate() {
+        let Some(stack) = t.stack else { continue };
+        let key = || format!("tenant[{i}].stack");
+        match (stack, t.app.work()) {
+            (StackSpec::QueuePair, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {}
+            (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
+            (_, Work::Kernel) => return Err(format!("{}: the application receives through the kernel only", key())),
+            (StackSpec::Kernel, Work::Packets) => {
+                return Err(format!("{} = \"kernel\" is not built yet for this application; choose poll_mode", key()))
+            }
+            (StackSpec::PollMode, Work::Packets) => poll_mode(s, i)?,
+        }
+    }
+    let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
+    match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
+        Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel")),
+        None => Ok(()),
+    }
+}
+
+fn poll_mode(s: &Scenario, tenant: usize) -> Check {
+    let key = || format!("tenant[{tenant}].stack = \"poll_mode\"");
+    need(!s.tenants[tenant].app.is_directed(), || format!("{} is not for directed tests", key()))?;
+    let nics = s.peripherals.iter().filter(|p| p.ethernet().is_some()).count();
+    need(nics == 1, || format!("{} needs one [[peripheral]] of kind \"ethernet\"; here are {nics}", key()))?;
+    need(s.platform.poll_mode.is_some(), || {
+        format!("{} needs platform.poll_mode, which platform \"{}\" lacks", key(), s.platform.name)
+    })?;
+    let Some(site) = s.poll_mode() else { return Ok(()) };
+    site.costs.check().map_err(|e| format!("platform.poll_mode.{e}"))?;
+    site.costs.check_with(&site.rings).map_err(|e| format!("platform.poll_mode.{e}"))?;
+    let p = &s.placement;
+    let asked = [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)];
+    match asked.iter().find(|a| a.1) {
+        Some((what, _)) => Err(format!("{what} is for queue pairs, and {} has none", key())),
+        None => Ok(()),
+    }
 }
 
 /// A TCP receiver is one tenant, one NIC, the kernel's costs and the senders.
@@ -238,7 +308,7 @@ fn tcp(s: &Scenario) -> Check {
     if let Some(d) = &s.traffic.dctcp {
         d.check().map_err(|e| format!("traffic.dctcp.{e}"))?;
     }
-    if tenants + nics == 0 {
+    if tenants + nics == 0 || (tenants == 0 && s.poll_mode().is_some()) {
         return need(s.traffic.dctcp.is_none(), || {
             "traffic.dctcp needs a tenant whose app is \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\"".into()
         });
@@ -291,9 +361,7 @@ fn traffic(s: &Scenario) -> Check {
             "a directed test is the only tenant and has run.load = \"none\"".into()
         });
     }
-    need(t.packet.0 >= SHORTEST_FRAME, || {
-        format!("traffic.packet = \"{}\" is below the {SHORTEST_FRAME} bytes of the shortest Ethernet frame", t.packet)
-    })?;
+    super::traffic::check(s)?;
     let serving = s.tenants.iter().filter(|t| serves(t)).count();
     need(serving <= 1, || format!("{serving} tenants serve packets; one at a time is built so far"))?;
     if let Some(sp) = &t.spikes {
@@ -303,6 +371,9 @@ fn traffic(s: &Scenario) -> Check {
         need(sp.min <= sp.max, || format!("traffic.spikes.min = \"{}\" is above max = \"{}\"", sp.min, sp.max))?;
     }
     positive("run.requests", s.run.requests)?;
+    if let Some(t) = s.run.timeline {
+        need(t.0 >= 10_000, || format!("run.timeline = \"{t}\" is below 10 ns"))?;
+    }
     if let Some(t) = s.run.trace {
         need(t.0 >= 10_000, || format!("run.trace = \"{t}\" is below 10 ns"))?;
     }
@@ -310,7 +381,7 @@ fn traffic(s: &Scenario) -> Check {
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
         format!("run.search_tolerance = {} is not within 0 to 0.5", s.run.search_tolerance)
     })?;
-    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop);
+    let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
     if serving == 0 {
         need(!search, || "run.load searches for a rate of packets, and no tenant serves any; choose saturate".into())?;
         need(s.run.load == Load::None || s.run.time.0 > 0, || "run.time = \"0 ps\" must be positive".into())?;
@@ -321,10 +392,15 @@ fn traffic(s: &Scenario) -> Check {
         })?;
     }
     match t.arrivals {
-        Arrivals::Poisson | Arrivals::Fixed | Arrivals::Burst => {
-            let free = search || s.run.load == Load::None;
+        Arrivals::Poisson
+        | Arrivals::Fixed
+        | Arrivals::Uniform
+        | Arrivals::LogNormal
+        | Arrivals::Pareto
+        | Arrivals::Burst => {
+            let free = search || s.run.load == Load::None || t.burst_period.is_some();
             need(free || t.rate.is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
-            positive("traffic.rate", if free { 1 } else { t.rate.map_or(0, |r| r.0) })?;
+            need(free || !t.rate.is_some_and(OfferedRate::is_zero), || "traffic.rate = 0 must be positive".into())?;
             need(t.arrivals != Arrivals::Burst || t.burst > 0, || {
                 "traffic.burst = 0 must be positive for bursts".into()
             })?;
@@ -332,11 +408,17 @@ fn traffic(s: &Scenario) -> Check {
                 "run.load = \"saturate\" needs traffic.arrivals = \"keep_depth\"".into()
             })?;
         }
+        Arrivals::Closed => {
+            positive("traffic.outstanding", t.outstanding.into())?;
+            need(!search, || "run.load searches for a rate, which traffic.arrivals = \"closed\" has not".into())?;
+        }
         Arrivals::KeepDepth => {
             positive("traffic.depth", t.depth.into())?;
-            need(t.depth <= s.rings.rx_buffers, || {
-                format!("traffic.depth = {} is more than rings.rx_buffers = {}", t.depth, s.rings.rx_buffers)
-            })?;
+            let (key, most) = match s.poll_mode() {
+                Some(p) => ("rings.receive of the NIC", p.rings.receive),
+                None => ("rings.rx_buffers", s.rings.rx_buffers),
+            };
+            need(t.depth <= most, || format!("traffic.depth = {} is more than {key} = {most}", t.depth))?;
             need(!search, || "run.load searches for a rate, which traffic.arrivals = \"keep_depth\" has not".into())?;
         }
         Arrivals::Pcap => {
@@ -356,8 +438,14 @@ fn traffic(s: &Scenario) -> Check {
     }
     for tenant in &s.tenants {
         // The largest packet of a capture is known when that is read.
-        let drawn = (t.arrivals != Arrivals::Pcap).then_some(s.traffic.packet);
+        let drawn = (t.arrivals != Arrivals::Pcap).then(|| Size(s.traffic.frame_sizes().0));
         let Some(largest) = tenant.app.largest(drawn) else { continue };
+        if tenant.stack == Some(StackSpec::PollMode) {
+            need(largest.0 <= DATA_ROOM, || {
+                format!("a packet of \"{largest}\" does not fit an mbuf of {DATA_ROOM} B")
+            })?;
+            continue;
+        }
         need(largest <= s.rings.buffer_size, || {
             format!("rings.buffer_size = \"{}\" does not hold a packet of \"{largest}\"", s.rings.buffer_size)
         })?;
@@ -367,6 +455,9 @@ fn traffic(s: &Scenario) -> Check {
 
 /// Receive buffers per core after mitigations that cap them.
 pub fn rx_buffers(s: &Scenario) -> u32 {
+    if let Some(p) = s.poll_mode() {
+        return p.rings.receive;
+    }
     if !s.placement.resq {
         return s.rings.rx_buffers;
     }

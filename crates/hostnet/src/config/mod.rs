@@ -3,6 +3,7 @@
 pub mod check;
 pub mod resolve;
 pub mod scenario;
+pub mod traffic;
 
 pub use resolve::{resolve, SpecError};
 pub use scenario::{Load, Platform, Scenario};

@@ -56,6 +56,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
         };
         merge(platform, over);
     }
+    ethernet_of_platform(&mut root);
     let mut s: Scenario = typed(root, file)?;
     if let Some(p) = &mut s.traffic.pcap {
         let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
@@ -70,6 +71,17 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     }
     check::check(&s).or_else(|why| err(file, why))?;
     Ok(s)
+}
+
+/// What an Ethernet NIC does not say about itself its platform may say.
+fn ethernet_of_platform(root: &mut Value) {
+    let Some(of_platform) = root.pointer("/platform/ethernet").filter(|e| e.is_object()).cloned() else { return };
+    for p in root.get_mut("peripheral").and_then(Value::as_array_mut).into_iter().flatten() {
+        if p.get("kind").and_then(Value::as_str) == Some("ethernet") {
+            let own = std::mem::replace(p, of_platform.clone());
+            merge(p, own);
+        }
+    }
 }
 
 /// `[platform]` with a name and some of its tables, rather than a whole platform: leaves the name there, and returns the

@@ -1,19 +1,23 @@
 //! What a user writes. Field docs become the JSON schema, the command-line help and the Python stubs.
 
+pub use super::traffic::{
+    Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
+};
 use crate::app::AppSpec;
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
-use crate::device::nic::NicSpec;
+use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
 use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
-use crate::kernel::units::{Rate, Size, Span};
+use crate::kernel::units::{OfferedRate, Size, Span};
 use crate::memory::dram::DramSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
+use crate::stack::pmd::PollModeSpec;
+use crate::stack::pmd::Recycling;
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
-use crate::traffic::dctcp::DctcpSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,13 +50,19 @@ pub struct Platform {
     pub nic: NicSpec,
     /// Queue-pair library.
     pub queue_pair: QpSpec,
+    /// The Ethernet NIC behind a PCIe port: what `[[peripheral]]` of that kind does not say.
+    #[serde(default)]
+    pub ethernet: Option<EthernetSpec>,
+    /// The poll-mode driver.
+    #[serde(default)]
+    pub poll_mode: Option<PollModeSpec>,
     /// The kernel's TCP receive path.
     #[serde(default)]
     pub tcp: Option<TcpSpec>,
     /// The kernel's block layer.
     #[serde(default)]
     pub block: Option<BlockSpec>,
-    /// Where each number comes from: key path to "artifact: ...", "datasheet: ...", "paper: ...", "standard: ...",
+    /// Where each number comes from: key path to "datasheet: ...", "paper: ...", "artifact: ...", "standard: ...",
     /// "measured: ...", "fitted: ..." or "assumed: ...".
     #[serde(default)]
     pub provenance: BTreeMap<String, String>,
@@ -104,129 +114,33 @@ pub struct TenantSpec {
     /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
+    /// Size of each of its cores' L2 instead of the platform's, of as many ways.
+    #[serde(default)]
+    pub l2_size: Option<Size>,
+    /// Differentiated services code point of its packets, 0 to 63.
+    #[serde(default)]
+    pub dscp: u8,
+    /// Who hands packets to the application; absent, the stack that its kind of application has by default: queue pairs on
+    /// the NIC on the chip, or the kernel for `tcp_receive`.
+    #[serde(default)]
+    pub stack: Option<StackSpec>,
+    /// What a poll-mode driver does with the buffer of a packet that the application has yet to process.
+    #[serde(default)]
+    pub recycling: Recycling,
     /// What runs.
     pub app: AppSpec,
 }
 
-/// How packets arrive.
+/// Who hands packets to an application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Arrivals {
-    /// Exponential gaps at `rate`.
-    Poisson,
-    /// Equal gaps at `rate`.
-    Fixed,
-    /// `burst` packets back to back every `burst` / `rate`.
-    Burst,
-    /// Each core always has `depth` packets waiting.
-    KeepDepth,
-    /// From a capture.
-    Pcap,
-    /// None.
-    None,
-}
-
-/// Which core a packet goes to, where neither its content nor a standing queue says so.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Balance {
-    /// Each is as likely.
-    #[default]
-    Random,
-    /// The one with the fewest entries in its completion queue; in turn, among several.
-    ShortestQueue,
-}
-
-/// Schedule of a replayed capture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Timing {
-    /// The captured times; with `traffic.rate`, stretched or compressed to that mean rate.
-    #[default]
-    Original,
-    /// Exponential gaps at `traffic.rate`.
-    Poisson,
-    /// Equal gaps at `traffic.rate`.
-    Fixed,
-}
-
-/// A capture to replay.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PcapSpec {
-    /// pcap or pcapng, relative to the scenario's file.
-    pub file: String,
-    /// Schedule.
-    #[serde(default)]
-    pub timing: Timing,
-    /// For memcached, the UDP port of its server; 11211 when absent. For other applications, replays only what goes to
-    /// this UDP or TCP port; all IP packets when absent.
-    #[serde(default)]
-    pub port: Option<u16>,
-}
-
-/// Rare long stalls of the application (Sweeper, section VI-F).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SpikeSpec {
-    /// Probability per request.
-    pub probability: f64,
-    /// Shortest stall.
-    pub min: Span,
-    /// Longest stall.
-    pub max: Span,
-}
-
-/// What the clients do.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TrafficSpec {
-    /// Arrival process.
-    pub arrivals: Arrivals,
-    /// Mean rate over all cores; searches start from it when given.
-    #[serde(default)]
-    pub rate: Option<Rate>,
-    /// Packet size, for applications whose requests do not set it.
-    #[serde(default = "packet")]
-    pub packet: Size,
-    /// Which core a packet goes to.
-    #[serde(default)]
-    pub balance: Balance,
-    /// Waiting packets per core that `keep_depth` maintains; completions of sends count, where the queue pair has such.
-    #[serde(default)]
-    pub depth: u32,
-    /// Packets per burst of `burst`.
-    #[serde(default)]
-    pub burst: u32,
-    /// Service-time spikes.
-    #[serde(default)]
-    pub spikes: Option<SpikeSpec>,
-    /// Capture of `pcap`.
-    #[serde(default)]
-    pub pcap: Option<PcapSpec>,
-    /// Senders of the TCP flows that `tcp_receive` cores receive.
-    #[serde(default)]
-    pub dctcp: Option<DctcpSpec>,
-}
-fn packet() -> Size {
-    Size(1024)
-}
-
-impl Default for TrafficSpec {
-    /// No packets.
-    fn default() -> TrafficSpec {
-        TrafficSpec {
-            arrivals: Arrivals::None,
-            rate: None,
-            packet: packet(),
-            balance: Balance::default(),
-            depth: 0,
-            burst: 0,
-            spikes: None,
-            pcap: None,
-            dctcp: None,
-        }
-    }
+pub enum StackSpec {
+    /// Queue pairs of the NIC on the chip.
+    QueuePair,
+    /// A poll-mode driver of the Ethernet NIC behind a PCIe port.
+    PollMode,
+    /// The kernel, which receives from that NIC.
+    Kernel,
 }
 
 /// What to look for.
@@ -240,6 +154,8 @@ pub enum Load {
     PeakSlo,
     /// The highest rate at which nothing is dropped.
     PeakNodrop,
+    /// The highest rate of which at most `loss` is lost (bandwidth test; maximum sustainable bandwidth).
+    PeakLoss,
     /// As fast as the cores go, with `depth` packets waiting (keep_depth) or free-running tenants.
     Saturate,
     /// Nothing: sizes only, or a directed test.
@@ -255,6 +171,12 @@ pub struct RunSpec {
     /// Objective of `peak_slo`: p99 latency over mean service time.
     #[serde(default = "slo")]
     pub slo_multiple: f64,
+    /// Objective of `peak_loss`: share of the offered packets that may be lost. Those by which queues grow count as lost.
+    #[serde(default = "loss")]
+    pub loss: f64,
+    /// Rates of `peak_loss` are multiples of this; as fine as 1 % when absent.
+    #[serde(default)]
+    pub step: Option<OfferedRate>,
     /// Requests measured (of the tenants that serve packets).
     #[serde(default = "requests")]
     pub requests: u64,
@@ -270,12 +192,18 @@ pub struct RunSpec {
     /// Interval of a trace over time of the I/O controller's buffers and of pauses; no trace when absent.
     #[serde(default)]
     pub trace: Option<Span>,
+    /// Bins of the table `timeline`: what moved in each, and where received lines are; a few samples when absent.
+    #[serde(default)]
+    pub timeline: Option<Span>,
     /// Relative width at which a search stops.
     #[serde(default = "tolerance")]
     pub search_tolerance: f64,
 }
 fn slo() -> f64 {
     100.0
+}
+fn loss() -> f64 {
+    0.01
 }
 fn requests() -> u64 {
     60_000
@@ -316,7 +244,24 @@ pub struct Scenario {
     pub run: RunSpec,
 }
 
+/// What a tenant has whose poll-mode driver receives its packets.
+#[derive(Clone, Debug)]
+pub struct PollModeSite<'a> {
+    pub tenant: usize,
+    pub nic: &'a EthernetSpec,
+    pub rings: RingsSpec,
+    pub costs: &'a PollModeSpec,
+}
+
 impl Scenario {
+    /// The tenant with a poll-mode driver, if there is one.
+    pub fn poll_mode(&self) -> Option<PollModeSite<'_>> {
+        let tenant = self.tenants.iter().position(|t| t.stack == Some(StackSpec::PollMode))?;
+        let nic = self.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
+        let rings = nic.rings.clone().unwrap_or_default();
+        Some(PollModeSite { tenant, nic, rings, costs: self.platform.poll_mode.as_ref()? })
+    }
+
     /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.
     pub fn storage_cores(&self) -> u64 {
         let of = |p: &PeripheralSpec| if let PeripheralSpec::Ssd(s) = p { s.cores.into() } else { 0 };

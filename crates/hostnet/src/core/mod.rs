@@ -1,6 +1,7 @@
 //! Cores: an op stream in, memory requests out.
 
 pub mod cpu;
+pub mod hints;
 pub mod op;
 pub mod prefetch;
 pub mod spec;

@@ -1,5 +1,7 @@
 //! The op stream: what a program asks of its core.
 
+use crate::memory::Sweep;
+
 /// How a store to a device's register leaves the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mmio {
@@ -37,6 +39,8 @@ pub enum Op {
     /// `clsweep`, `clflushopt` or `clwb` (`memory::Sweep` as a number) over `lines` lines, once
     /// everything before has retired.
     Maintain { line: u64, lines: u32, op: u8 },
+    /// The same for an invalidation without write-back, in so many instructions.
+    Invalidate { line: u64, lines: u32, op: Sweep, instructions: u32 },
     /// A side effect, once everything before has retired; `stores` waits for earlier stores too.
     Retire { tag: u32, stores: bool },
     /// A store to a device's register, a doorbell: it leaves once everything before has retired, and tells `tag` then.

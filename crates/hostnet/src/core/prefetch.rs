@@ -98,6 +98,32 @@ impl Prefetcher {
         })
     }
 
+    /// One that follows no streams.
+    pub fn without_streams() -> Prefetcher {
+        Prefetcher {
+            distance: 0,
+            degree: 0,
+            trigger: 2,
+            streams: Vec::new(),
+            tick: 0,
+            flights: Vec::new(),
+            queue: Domain::new(0),
+        }
+    }
+
+    /// As many prefetches as `n` misses may be under way, if these are more than its own credits.
+    pub fn widen(&mut self, n: u32) {
+        let n = n.max(self.flights.len() as u32);
+        self.flights.resize(n as usize, None);
+        self.queue = Domain::new(n);
+    }
+
+    /// Whether it follows streams.
+    #[inline]
+    pub fn watches(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
     /// The L1 asks the L2 for `line`. Returns the lines to fetch, nearest first.
     pub fn observe(&mut self, line: u64) -> impl Iterator<Item = u64> + use<> {
         self.tick += 1;
@@ -132,10 +158,15 @@ impl Prefetcher {
         (0..n).map(move |i| base + (from + i * step) as u64)
     }
 
+    /// Whether `line` is on its way.
+    pub fn fetches(&self, line: u64) -> bool {
+        self.flights.iter().flatten().any(|f| f.line == line)
+    }
+
     /// Takes a credit for `line` at `at`; returns the request's record, or None when all are out or it is on
     /// its way.
     pub fn take(&mut self, line: u64, at: Time) -> Option<u8> {
-        if self.queue.free() == 0 || self.flights.iter().flatten().any(|f| f.line == line) {
+        if self.queue.free() == 0 || self.fetches(line) {
             return None;
         }
         let slot = self.flights.iter().position(Option::is_none)?;

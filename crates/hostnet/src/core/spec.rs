@@ -38,6 +38,10 @@ pub struct CoreSpec {
     pub store_queue: u32,
     /// Line fill buffers: L1 misses under way at once, loads and stores together.
     pub lfb: u32,
+    /// L2 misses under way at once, those of prefetches included. When absent, line fill buffers and the prefetcher's credits
+    /// are the only bounds; where a NIC's hints are followed, both together are.
+    #[serde(default)]
+    pub l2_mshrs: Option<u32>,
     /// How long after a line fill buffer has become free a miss that found none takes it.
     #[serde(default)]
     pub lfb_retry: Span,

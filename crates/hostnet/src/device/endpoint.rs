@@ -1,6 +1,6 @@
 //! What a PCIe port has behind it: any device that moves lines to or from memory, as its port sees it.
 
-use super::nic::FrameMemory;
+use super::nic::{FrameMemory, RingMemory};
 pub use super::Endpoint;
 use crate::kernel::units::{Bandwidth, Size};
 use crate::kernel::{Events, Stream, Time};
@@ -103,6 +103,8 @@ pub struct Piece {
     pub slot: u16,
     /// Steering tag of their packet: what the device tells placement about them.
     pub tag: Tag,
+    /// Bytes of these lines that do not cross the link: what is moved begins or ends within a line.
+    pub omits: u32,
 }
 
 /// What building a device needs.
@@ -113,6 +115,8 @@ pub struct Bay<'a> {
     pub port: usize,
     /// Memory for the frames of the tenant that receives TCP, for the NIC that takes it.
     pub queues: Vec<FrameMemory>,
+    /// Memory for the descriptor rings of the tenant whose poll-mode driver has the NIC, a pair of rings for each core.
+    pub rings: Vec<RingMemory>,
 }
 
 impl Bay<'_> {

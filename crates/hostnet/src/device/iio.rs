@@ -18,7 +18,7 @@ use super::pcie::{Framing, PcieSpec, NON_POSTED, POSTED};
 use crate::flow::domain::{Domain, Reading};
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::Span;
-use crate::kernel::{Event, Events, NicAt, Time};
+use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Tag, Txn, LINE};
 use crate::meter::drops::DropCause;
@@ -56,6 +56,8 @@ fn one() -> u32 {
 
 /// Bytes that a doorbell writes to a register.
 const DOORBELL: u32 = 8;
+/// Bytes of a ring's tail register.
+const TAIL: u32 = 4;
 
 /// A line of a packet that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +75,11 @@ impl Want {
 }
 
 impl Piece {
+    /// Bytes of its first `n` lines, which are all of them, that cross the link.
+    fn bytes(self, n: u32) -> u32 {
+        n * LINE as u32 - self.omits
+    }
+
     /// What each of its first `n` lines asks for.
     fn lines(self, n: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
         (self.line..self.line + u64::from(n)).map(move |line| Want { line, who, device, tag: self.tag })
@@ -82,8 +89,11 @@ impl Piece {
 /// A transaction-layer packet on its way up.
 #[derive(Clone, Copy, Debug)]
 enum Tlp {
-    Write(Piece, u32),
-    Read { job: u32 },
+    /// Lines, and what the reserved bits of the first dword say about them.
+    Write(Piece, u32, u32),
+    Read {
+        job: u32,
+    },
 }
 
 /// A read request of a device.
@@ -92,6 +102,8 @@ struct Job {
     port: u16,
     piece: Piece,
     lines: u32,
+    /// Bytes that no completion has taken along yet.
+    bytes: u32,
     /// Lines that have come, as a mask, and lines handed to the link.
     here: u64,
     sent: u32,
@@ -250,8 +262,9 @@ impl Iio {
                         return false;
                     }
                 }
-                port.on_wire = Some(Tlp::Write(port.device.take(way, n, now), n));
-                port.up.send(port.framing.write(n * LINE as u32), now)
+                let piece = port.device.take(way, n, now);
+                port.on_wire = Some(Tlp::Write(piece, n, piece.tag.encode()));
+                port.up.send(port.framing.write(piece.bytes(n)), now)
             }
             Direction::P2mRead => {
                 if port.tags.free() == 0 || port.up.take(NON_POSTED, 1, now).is_err() {
@@ -260,7 +273,7 @@ impl Iio {
                 port.tags.take(1, now).expect("one is free");
                 let n = lines.min(port.framing.request / LINE as u32);
                 let piece = port.device.take(way, n, now);
-                let job = Job { port: p as u16, piece, lines: n, entries: n, ..Job::default() };
+                let job = Job { port: p as u16, piece, lines: n, bytes: piece.bytes(n), entries: n, ..Job::default() };
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
@@ -291,7 +304,8 @@ impl Iio {
     pub fn on_tlp(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, p: usize, now: Time) {
         let device = self.ports[p].device.kind();
         match self.ports[p].on_wire.take() {
-            Some(Tlp::Write(piece, lines)) => {
+            Some(Tlp::Write(piece, lines, reserved)) => {
+                let piece = Piece { tag: Tag::decode(reserved), ..piece };
                 let who = (p as u32) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
                 self.controllers[c].writes.extend(piece.lines(lines, who, device));
@@ -376,8 +390,10 @@ impl Iio {
             if j.here & want != want {
                 break;
             }
-            let end = port.down.send(port.framing.completion(n * LINE as u32), now);
             j.sent += n;
+            let bytes = if j.sent == j.lines { j.bytes } else { j.bytes.min(n * LINE as u32) };
+            j.bytes -= bytes;
+            let end = port.down.send(port.framing.completion(bytes), now);
             if j.sent == j.lines {
                 cal.push(end + port.down.flight * 2, Event::Completed(t.who));
             }
@@ -503,11 +519,24 @@ impl Iio {
     /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
     pub fn on_nic_tx(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
         let (port, nic) = self.nic().expect("a NIC on a port");
-        if nic.on_tx_port(id, now) {
-            return true;
-        }
+        let sent = nic.on_tx_port(id, now);
+        self.launch(cal, port, now); // a doorbell is work, and a frame that has left makes room
+        sent
+    }
+
+    /// A doorbell of `side` of `queue` is here, for `n` descriptors: it goes down the link to that NIC.
+    pub fn ring(&mut self, cal: &mut Events, queue: u16, side: Side, n: u32, now: Time) {
+        let (port, _) = self.nic().expect("a NIC on a port");
+        let port = &mut self.ports[port];
+        let end = port.down.send(port.framing.write(TAIL), now);
+        cal.push(end + port.down.flight * 2, Event::Ring { queue, task: RingTask::Tail(side), n });
+    }
+
+    /// `Event::Ring`: something is due at a queue of that NIC.
+    pub fn on_ring(&mut self, cal: &mut Events, queue: u16, task: RingTask, n: u32, now: Time) {
+        let (port, nic) = self.nic().expect("a NIC on a port");
+        nic.on_ring(cal, queue.into(), task, n, now);
         self.launch(cal, port, now);
-        false
     }
 
     /// Whether the device on port `p` is a NIC with packets that have become visible.
@@ -562,7 +591,7 @@ impl Iio {
         let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
         let entries: u32 = self.controllers.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
         let on_wire = sum(|p| match p.on_wire {
-            Some(Tlp::Write(_, lines)) => lines,
+            Some(Tlp::Write(_, lines, _)) => lines,
             _ => 0,
         });
         let waiting = self.jobs.iter().filter(|j| j.entries > 0).count();

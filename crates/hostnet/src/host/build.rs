@@ -1,24 +1,30 @@
 //! From a scenario to a cold host.
 
 use super::background::Background;
+use super::client;
 use super::measure::Window;
 use super::network::{self, Network};
 use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
+use crate::config::scenario::{PollModeSite, StackSpec, Timing};
 use crate::config::Scenario;
+use crate::core::hints::Hints;
 use crate::core::Cpu;
-use crate::device::endpoint::Bay;
+use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
-use crate::device::nic::{FrameMemory, Nic, COMPLETIONS};
-use crate::kernel::{Clock, Stream, Time};
+use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, COMPLETIONS};
+use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, LINE};
 use crate::placement::{ddio, Placement};
+use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
+use crate::stack::pmd::{self, Buffers, DriverMemory, PollMode, Recycling, COPY_LINES};
 use crate::stack::{Tally, Thread};
-use crate::traffic::pcap::{Capture, Wanted, MEMCACHED_PORT};
+use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +38,14 @@ impl Host {
     /// # Errors
     /// One sentence naming the key or the file that does not work.
     pub fn new(spec: Arc<Scenario>) -> Result<Host, String> {
+        Host::build(spec, false)
+    }
+
+    /// As `new`; with `keep_frames`, the frames of a capture that is replayed are kept.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub(super) fn build(spec: Arc<Scenario>, keep_frames: bool) -> Result<Host, String> {
         let s = &*spec;
         let seed = s.seed;
         let capture = match &s.traffic.pcap {
@@ -41,7 +55,9 @@ impl Host {
                     true => Wanted::Memcached(p.port.unwrap_or(MEMCACHED_PORT)),
                     false => Wanted::Frames(p.port),
                 };
-                Some(Arc::new(Capture::load(Path::new(&p.file), wanted).map_err(|e| e.to_string())?))
+                let how =
+                    Reading { wanted, lenient: p.lenient, untimed: p.timing != Timing::Original, frames: keep_frames };
+                Some(Arc::new(Capture::load(Path::new(&p.file), how).map_err(|e| e.to_string())?))
             }
             _ => None,
         };
@@ -58,17 +74,24 @@ impl Host {
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
+        nic.reclaims = s.placement.spent().follows_transmission();
+        let hints = s.placement.hints();
+        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len() as u16).collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let serving = s.tenants.iter().position(check::serves);
+        let poll_mode = s.poll_mode();
         let buffer_lines = s.rings.buffer_size.0.div_ceil(LINE);
         let rx_buffers = check::rx_buffers(s);
-        if let Some(t) = serving {
+        if let Some(t) = serving.filter(|_| poll_mode.is_none()) {
             for kind in [Kind::Rx, Kind::Tx] {
                 for &c in &groups[t] {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
                     let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t as u8);
                     let base = map.get(r).base;
+                    if kind == Kind::Rx && s.placement.spent().follows_transmission() {
+                        map.make_invalidatable(base);
+                    }
                     match kind {
                         Kind::Rx => nic.attach_receive(c as usize, base, n, buffer_lines),
                         _ => nic.attach_transmit(c as usize, base, n, buffer_lines),
@@ -89,13 +112,18 @@ impl Host {
             for (t, tenant) in s.tenants.iter().enumerate() {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
                 let site = Site { map: &mut map, tenant: t as u8, cores, seed, capture, stlb };
-                let app = App::build(&tenant.app, s.traffic.packet.0 as u32, site)?;
+                let app = App::build(&tenant.app, s.traffic.frame_sizes().0 as u32, site)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
                     _ => 0,
                 };
-                if largest.div_ceil(LINE) > buffer_lines {
+                if poll_mode.is_some() && largest > DATA_ROOM {
+                    return Err(format!(
+                        "the capture's largest message of {largest} bytes does not fit an mbuf of {DATA_ROOM}"
+                    ));
+                }
+                if poll_mode.is_none() && largest.div_ceil(LINE) > buffer_lines {
                     return Err(format!(
                         "rings.buffer_size = \"{}\" does not hold the capture's largest message of {largest} bytes",
                         s.rings.buffer_size
@@ -104,8 +132,18 @@ impl Host {
                 apps.push(app);
             }
         }
-        let mut bay = Bay { map: &mut map, seed, port: 0, queues };
-        let devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
+        let driven = driver_memory(s, &groups, &mut map);
+        let rings = driven.iter().map(|d| d.0).collect();
+        let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
+        let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
+        if let (Some(i), Some(t)) = (&hints, s.poll_mode().map(|p| p.tenant).or(network::parts(s).map(|p| p.0))) {
+            let nics = devices.iter_mut().filter_map(|d| match &mut d.0 {
+                Endpoint::Ethernet(nic) => Some(nic),
+                _ => None,
+            });
+            nics.for_each(|nic| nic.marker = Some(Box::new(Marker::new(i, groups[t].clone()))));
+        }
+        let mut drivers = drivers(s, &driven, &mut devices).into_iter();
         let (storage, block) = block_layer(s, first, kernel, &mut map);
         let mut masks = s
             .tenants
@@ -132,12 +170,16 @@ impl Host {
             arrivals: None,
             base: Time::ZERO,
             rng: Stream::new(seed, "traffic", 0),
+            at: if poll_mode.is_some() { NicAt::Port } else { NicAt::Chip },
             cores: groups[t].clone(),
             tenant: t,
+            dscp: s.tenants[t].dscp,
+            spread: s.traffic.spread,
             depth: 0,
             capture: capture.clone(),
             next: 0,
             turn: 0,
+            generator: client::generator(s, t),
         });
         let spikes = s.traffic.spikes.as_ref().map(|p| {
             let rng = Stream::new(seed, "spikes", 0);
@@ -146,6 +188,7 @@ impl Host {
         let mut block = block.into_iter();
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
+                Some(t) if t.stack == Some(StackSpec::PollMode) => drivers.next().expect("a driver for each core"),
                 Some(t) => t.app.thread(s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
@@ -153,7 +196,15 @@ impl Host {
             Seat { tenant: *tenant, local: *local, rest: Rest::Asleep, rng, thread }
         });
         let seats = seats.collect();
-        let cpus = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
+        let mut cpus: Vec<Cpu> = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
+        if let Some(i) = &hints {
+            cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow)));
+        }
+        for (c, (tenant, _)) in cores.iter().enumerate() {
+            if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {
+                mem.resize_l2(c, &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
+            }
+        }
         let mut host = Host {
             machine: Machine::new(mem, cpus, nic, iio, Placement::new(&s.placement)),
             book_keepers: Host::book_keepers(&storage, ports),
@@ -170,6 +221,8 @@ impl Host {
             stopped: false,
             window: Window::new(),
             trace: super::trace::Trace::new(s.run.trace.map(Into::into)),
+            timeline: super::timeline::Timeline::new(s.run.timeline.map(Into::into)),
+            control: None,
             spec: spec.clone(),
         };
         host.ignite();
@@ -184,6 +237,54 @@ impl Host {
     pub(super) fn directed_app(&self) -> &AppSpec {
         &self.spec.tenants[0].app
     }
+}
+
+/// Memory for the rings and for the driver of each core of the tenant with a poll-mode driver.
+fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<(RingMemory, DriverMemory)> {
+    let Some(PollModeSite { tenant, rings, costs, .. }) = s.poll_mode() else { return Vec::new() };
+    let mut piece = |c: &u16| {
+        let mut add = |lines, kind| {
+            let r = map.add(lines, kind, Sharing::Core(*c), tenant as u8);
+            map.get(r).base
+        };
+        let ring = RingMemory {
+            receive: add(Layout::lines(rings.receive, rings.descriptor), Kind::Rx),
+            transmit: add(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx),
+        };
+        let buffers = costs.buffers(&rings);
+        let pool = PoolMemory {
+            buffers: add(u64::from(buffers) * STRIDE, Kind::Rx),
+            ring: add(Mempool::ring_lines(buffers), Kind::App),
+        };
+        let receive_notes = add(pmd::note_lines(rings.receive), Kind::App);
+        let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App);
+        let copies = match s.tenants[tenant].recycling {
+            Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App),
+            _ => 0,
+        };
+        if s.placement.spent().follows_transmission() {
+            map.make_invalidatable(pool.buffers);
+        }
+        (ring, DriverMemory { pool, receive_notes, transmit_notes, copies })
+    };
+    groups[tenant].iter().map(&mut piece).collect()
+}
+
+/// The poll-mode drivers of that tenant's cores, whose buffers the NIC then has.
+fn drivers(s: &Scenario, memory: &[(RingMemory, DriverMemory)], devices: &mut [(Endpoint, u32, u32)]) -> Vec<Thread> {
+    let Some(site) = s.poll_mode() else { return Vec::new() };
+    let nic = devices.iter_mut().find_map(|d| match &mut d.0 {
+        Endpoint::Ethernet(nic) => Some(&mut **nic),
+        _ => None,
+    });
+    let nic = nic.expect("a poll-mode driver has a NIC");
+    let recycling = s.tenants[site.tenant].recycling;
+    let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
+    nic.sweep_tx = s.placement.sweep_tx;
+    let driver = |(queue, (_, memory)): (usize, &(RingMemory, DriverMemory))| {
+        Thread::PollMode(Box::new(PollMode::new(site.costs.clone(), &site.rings, queue, *memory, nic, buffers)))
+    };
+    memory.iter().enumerate().map(driver).collect()
 }
 
 /// Memory for the frames of TCP receivers, their completions and the structures of their pages, a piece for each core.

@@ -1,14 +1,20 @@
 //! What a run looks for: one rate, saturation, or a peak.
 
+use super::client::Unfinished;
+use super::control::Control;
 use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::config::scenario::{Arrivals as Spec, Load, Timing};
-use crate::config::Scenario;
+use crate::config::{check, traffic, Scenario};
+use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Stream, Time};
 use crate::meter::Values;
-use crate::traffic::arrival::Arrivals;
-use crate::traffic::search;
+use crate::traffic::arrival::{Arrivals, Gaps};
+use crate::traffic::generator::Returned;
+use crate::traffic::search::{self, Bracket};
+use crate::traffic::writer::{self, Frames};
 use serde_json::{json, Map};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Told how far a run is, between 0 and 1; an error aborts the run.
@@ -30,6 +36,50 @@ const SLICE: u64 = 4096;
 /// # Errors
 /// One sentence: what cannot be built, a broken conservation law, or what `progress` said.
 pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
+    run_of(spec, None, None, progress)
+}
+
+/// As `run`, with a control plane of the user's own.
+///
+/// # Errors
+/// As `run`; what the control plane said; and when the run is a search or a directed test.
+pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
+        return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
+    }
+    run_of(spec, None, Some(control), progress)
+}
+
+/// As `run`, and writes a capture of what came back to the generator in the measured window.
+///
+/// # Errors
+/// As `run`; and when nothing can come back, or the file cannot be written. There is then no file.
+pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Result<Outcome, String> {
+    let what = "a capture of what came back needs";
+    if !matches!(spec.run.load, Load::Fixed | Load::Saturate) {
+        return Err(format!("{what} run.load = \"fixed\" or \"saturate\": one window, not a search"));
+    }
+    if Host::is_directed(spec) || !spec.tenants.iter().any(check::serves) {
+        return Err(format!("{what} a tenant that serves packets"));
+    }
+    let file = Unfinished::beside(out)?;
+    let mut returned = None;
+    let outcome = run_of(spec, Some(&mut returned), None, progress)?;
+    if let Some((frames, packets)) = returned {
+        file.finish(|w| writer::write(w, &frames, &packets))?;
+    }
+    Ok(outcome)
+}
+
+/// Packets that came back, and what their frames are.
+type Back = Option<(Frames, Vec<Returned>)>;
+
+fn run_of(
+    spec: &Scenario,
+    back: Option<&mut Back>,
+    control: Option<Control>,
+    progress: Progress,
+) -> Result<Outcome, String> {
     let spec = Arc::new(spec.clone());
     if Host::is_directed(&spec) {
         return Host::new(spec)?.directed();
@@ -43,16 +93,26 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
             measured: Time::ZERO,
         });
     }
-    let mut run = Run { host: Host::new(spec.clone())?, spec: &spec, events: 0, done: 0, progress };
+    let mut host = Host::build(spec.clone(), back.is_some())?;
+    if back.is_some() {
+        host.record_returned();
+    }
+    if let Some(c) = control {
+        host.control_by(c);
+    }
+    let mut run = Run { host, spec: &spec, events: 0, done: 0, progress };
     let mut outcome = match spec.run.load {
-        Load::PeakSlo | Load::PeakNodrop => run.peak()?,
+        Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
         _ => run.fixed()?,
     };
     if let Some(capture) = run.host.source.as_ref().and_then(|s| s.capture.as_ref()) {
-        outcome.tables.insert("capture".into(), capture.counts.table());
+        outcome.tables.insert("capture".into(), capture.table());
     }
     outcome.values.set("sim_events", run.events as f64);
     outcome.values.set("sim_requests", run.done as f64);
+    if let Some(back) = back {
+        *back = Some((run.host.frames(), run.host.returned().to_vec()));
+    }
     Ok(outcome)
 }
 
@@ -66,24 +126,42 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn fixed(&mut self) -> Result<Outcome, String> {
-        let (arrivals, depth) = self.offered(None);
-        self.host.offer(arrivals, depth);
+        let t = &self.spec.traffic;
+        if t.arrivals == Spec::Closed {
+            self.host.offer_closed(t.outstanding, t.timeout.into());
+        } else {
+            let (arrivals, depth) = self.offered(None);
+            self.host.offer(arrivals, depth);
+        }
         self.warm_up(0.5)?;
         self.measure(0.5, 1.0)
+    }
+
+    /// Packets per second that a rate means, of the sizes that are offered.
+    fn packets(&self, rate: OfferedRate) -> f64 {
+        let capture = self.host.source.as_ref().and_then(|s| s.capture.as_ref());
+        rate.packets(capture.map_or_else(|| self.spec.traffic.frame_sizes().1, |c| c.mean_size()))
     }
 
     /// The arrival process at `rate` per second, or the scenario's own.
     fn offered(&self, rate: Option<f64>) -> (Option<Arrivals>, u32) {
         let t = &self.spec.traffic;
         let stream = Stream::new(self.spec.seed, "arrivals", 0);
-        let given = rate.or(t.rate.map(|r| r.0 as f64));
+        let given = rate.or(t.rate.map(|r| self.packets(r)));
         let open = given.unwrap_or(1e6);
+        let spread = |gaps, stream| Arrivals::spread(open, gaps, stream);
         let a = match t.arrivals {
             Spec::Poisson => Arrivals::poisson(open, stream),
             Spec::Fixed => Arrivals::fixed(open),
+            Spec::Uniform => spread(Gaps::Uniform { cv: t.cv.unwrap_or(Gaps::WIDEST) }, stream),
+            Spec::LogNormal => spread(Gaps::LogNormal { cv: t.cv.unwrap_or(1.0) }, stream),
+            Spec::Pareto => spread(Gaps::Pareto { cv: t.cv.unwrap_or(1.0) }, stream),
             Spec::Burst => {
-                let period = Time((f64::from(t.burst) / open * 1e12) as u64);
-                Arrivals::bursts(period, t.burst.into(), open * 1e3)
+                let own = t.burst_period.filter(|_| rate.is_none()).map(Time::from);
+                let period = own.unwrap_or(Time((f64::from(t.burst) / open * 1e12) as u64));
+                // Back to back is a thousandth of the mean gap.
+                let within = t.burst_gap.map_or(open * 1e3, |g| 1e12 / g.0 as f64);
+                Arrivals::bursts(period, t.burst.into(), within)
             }
             Spec::Pcap => {
                 let timing = t.pcap.as_ref().map_or(Timing::Original, |p| p.timing);
@@ -99,7 +177,7 @@ impl Run<'_> {
                 }
             }
             Spec::KeepDepth => return (None, t.depth),
-            Spec::None => return (None, 0),
+            Spec::Closed | Spec::None => return (None, 0),
         };
         (Some(a), 0)
     }
@@ -116,6 +194,7 @@ impl Run<'_> {
             while host.tally.completed_ever < start + n {
                 let stop = (host.tally.completed_ever + SLICE).min(start + n);
                 host.run_until(|h| h.tally.completed_ever >= stop);
+                host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
@@ -136,6 +215,7 @@ impl Run<'_> {
         for i in 1..=slices {
             let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / (slices - i + 1));
             host.run_until(|h| h.machine.now >= stop);
+            host.control_failure().map_or(Ok(()), Err)?;
             (self.progress)(from + (to - from) * i as f64 / slices as f64)?;
         }
         self.events += host.machine.cal.popped() - events;
@@ -183,8 +263,10 @@ impl Run<'_> {
             self.advance(0, from, to)?;
             self.host.sample();
         } else {
+            // Each part ends where it would if all before had: threads that complete bursts go beyond their part's end.
+            let start = self.host.tally.completed_ever;
             for i in 0..SAMPLES {
-                let part = n * (i + 1) / SAMPLES - n * i / SAMPLES;
+                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.host.tally.completed_ever);
                 let at = |k: u64| from + (to - from) * k as f64 / SAMPLES as f64;
                 if part > 0 {
                     self.advance(part, at(i), at(i + 1))?;
@@ -197,52 +279,88 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    /// Finds the highest rate that passes. The capacity is probed with a few requests always waiting; that
-    /// also warms the caches, and every rate starts from a copy of that state.
+    /// Brings the host to a steady state near its capacity and says where a search is to begin. The capacity is probed with
+    /// a few requests always waiting, which also warms the caches; a bandwidth test that is given a rate begins there.
+    fn bracket(&mut self) -> Result<Bracket, String> {
+        let load = self.spec.run.load;
+        let start = self.spec.traffic.rate.filter(|_| load == Load::PeakLoss).map(|r| self.packets(r));
+        let most = self.line_rate();
+        let capacity = if let Some(rate) = start {
+            let rate = most.map_or(rate, |m| rate.min(m));
+            let (arrivals, depth) = self.offered(Some(rate));
+            self.host.offer(arrivals, depth);
+            self.warm_up(0.35)?;
+            rate
+        } else {
+            self.host.offer(None, PROBE_DEPTH);
+            self.warm_up(0.3)?;
+            self.host.restart_window();
+            self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
+            let window = self.host.machine.now - self.host.window.start;
+            self.host.tally.completed as f64 / window.as_secs()
+        };
+        let (lo, hi) = match load {
+            Load::PeakNodrop => (0.4, 0.95),
+            Load::PeakLoss => (0.75, 1.05),
+            _ => (0.92, 1.0),
+        };
+        Ok(Bracket {
+            lo: capacity * lo,
+            hi: capacity * hi,
+            rel_tol: self.spec.run.search_tolerance,
+            step: self.spec.run.step.map(|r| self.packets(r)),
+            most,
+            max_evals: if load == Load::PeakLoss { 24 } else { 10 },
+        })
+    }
+
+    /// Packets per second that the wire between generator and host carries.
+    fn line_rate(&self) -> Option<f64> {
+        let (rate, beside) = traffic::line_rate(self.spec)?;
+        let bytes = 1.0 / self.packets(OfferedRate::Bits(Bandwidth(8)));
+        Some(rate.0 as f64 / (8.0 * (bytes + f64::from(beside))))
+    }
+
+    /// Whether a rate passes. Packets by which the queues grow are as good as lost: a longer run would lose them, however
+    /// deep the queues are.
+    fn passes(&self, o: &Outcome) -> bool {
+        let get = |m| o.values.get(m).unwrap_or(f64::INFINITY);
+        let growth = get("offered_mrps") * (1.0 - get("drop_rate")) - get("throughput_mrps");
+        let sustained = |most: f64| growth <= most * get("throughput_mrps");
+        match self.spec.run.load {
+            Load::PeakNodrop => get("drops") == 0.0 && sustained(MOST_BACKLOG_NODROP),
+            Load::PeakLoss => get("loss_rate") <= self.spec.run.loss,
+            _ => {
+                get("lat_p99_us") <= self.spec.run.slo_multiple * get("service_mean_us")
+                    && get("drop_rate") <= 0.01
+                    && sustained(MOST_BACKLOG)
+            }
+        }
+    }
+
+    /// Finds the highest rate that passes; every rate starts from a copy of the same warm state.
     fn peak(&mut self) -> Result<Outcome, String> {
-        self.host.offer(None, PROBE_DEPTH);
-        self.warm_up(0.3)?;
-        self.host.restart_window();
-        self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
-        let window = self.host.machine.now - self.host.window.start;
-        let capacity = self.host.tally.completed as f64 / window.as_secs();
+        let bracket = self.bracket()?;
         let warmed = self.host.clone();
-        let nodrop = self.spec.run.load == Load::PeakNodrop;
-        let (lo, hi) = if nodrop { (0.4, 0.95) } else { (0.92, 1.0) };
-        const MOST: usize = 10;
         let mut at = 0;
-        let found = search::peak(
-            capacity * lo,
-            capacity * hi,
-            self.spec.run.search_tolerance,
-            MOST,
-            |rate| -> Result<(bool, Outcome), String> {
-                self.host = warmed.clone();
-                let (arrivals, depth) = self.offered(Some(rate));
-                self.host.offer(arrivals, depth);
-                let from = 0.35 + 0.65 * at as f64 / MOST as f64;
-                let to = 0.35 + 0.65 * (at + 1) as f64 / MOST as f64;
-                at += 1;
-                self.host.restart_window();
-                self.advance(self.spec.run.requests / 4, from, (from + to) / 2.0)?;
-                let o = self.measure((from + to) / 2.0, to)?;
-                let get = |m| o.values.get(m).unwrap_or(f64::INFINITY);
-                let growth = get("offered_mrps") * (1.0 - get("drop_rate")) - get("throughput_mrps");
-                let most = if nodrop { MOST_BACKLOG_NODROP } else { MOST_BACKLOG };
-                let sustained = growth <= most * get("throughput_mrps");
-                let ok = if nodrop {
-                    get("drops") == 0.0 && sustained
-                } else {
-                    get("lat_p99_us") <= self.spec.run.slo_multiple * get("service_mean_us")
-                        && get("drop_rate") <= 0.01
-                        && sustained
-                };
-                Ok((ok, o))
-            },
-        )?;
+        let found = search::peak(&bracket, |rate| -> Result<(bool, Outcome), String> {
+            self.host = warmed.clone();
+            let (arrivals, depth) = self.offered(Some(rate));
+            self.host.offer(arrivals, depth);
+            let part = |n: usize| 0.35 + 0.65 * n as f64 / bracket.max_evals as f64;
+            let (from, to) = (part(at), part(at + 1));
+            at += 1;
+            self.host.restart_window();
+            self.advance(self.spec.run.requests / 4, from, (from + to) / 2.0)?;
+            let o = self.measure((from + to) / 2.0, to)?;
+            Ok((self.passes(&o), o))
+        })?;
         let rows = found.evaluations.iter().map(|e| {
             let get = |m| json!(e.measured.values.get(m));
-            vec![json!(e.rate / 1e6), get("throughput_mrps"), get("lat_p99_us"), get("drop_rate"), json!(e.ok)]
+            let first =
+                vec![json!(e.rate / 1e6), get("throughput_mrps"), get("lat_p99_us"), get("drop_rate"), json!(e.ok)];
+            let more = ["loss_rate", "offered_gbps", "achieved_gbps", "rtt_mean_us"];
+            first.into_iter().chain(more.map(get)).collect()
         });
         let columns = [
             ("rate_mrps", "Mrps"),
@@ -250,6 +368,10 @@ impl Run<'_> {
             ("p99_us", "us"),
             ("drop_rate", "fraction"),
             ("ok", ""),
+            ("loss_rate", "fraction"),
+            ("offered_gbps", "Gb/s"),
+            ("achieved_gbps", "Gb/s"),
+            ("rtt_mean_us", "us"),
         ];
         let searched = table(&columns, rows.collect());
         let best = found.evaluations.into_iter().rfind(|e| Some(e.rate) == found.rate);
@@ -265,6 +387,7 @@ impl Run<'_> {
         };
         if found.rate.is_none() {
             outcome.values.set("throughput_mrps", 0.0);
+            outcome.values.set("offered_gbps", 0.0);
         }
         outcome.tables.insert("search".into(), searched);
         Ok(outcome)

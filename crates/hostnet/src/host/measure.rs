@@ -7,10 +7,10 @@ use crate::device::iio::Iio;
 use crate::kernel::{Clock, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, LINE};
-use crate::meter::drops::Loss;
+use crate::meter::drops::{DropCause, Loss};
 use crate::meter::Values;
 use crate::placement::{ddio, Policy};
-use crate::stack::Software;
+use crate::stack::{Software, Thread};
 use hdrhistogram::Histogram;
 use serde_json::{json, Value};
 
@@ -19,6 +19,8 @@ use serde_json::{json, Value};
 pub struct Window {
     pub start: Time,
     nic: crate::device::nic::NicCounts,
+    /// Packets that had been offered at its start, and those that were in the host.
+    pub(super) packets: (u64, u64),
     dram_rows: (u64, u64),
     pub(super) dram: Vec<crate::memory::dram::Stats>,
     rx_lines: Vec<(u64, u64)>,
@@ -31,6 +33,7 @@ impl Window {
         Window {
             start: Time::ZERO,
             nic: Default::default(),
+            packets: (0, 0),
             dram_rows: (0, 0),
             dram: Vec::new(),
             rx_lines: Vec::new(),
@@ -72,8 +75,12 @@ impl Host {
         self.tally = self.tally.restarted();
         self.window = Window::new();
         self.window.start = self.machine.now;
-        self.window.nic = self.machine.nic.counts.clone();
+        self.window.nic = self.serving_nic().counts.clone();
+        self.window.packets = (self.serving_nic().counts.offered, self.serving_nic().unfinished());
         self.machine.nic.restart_meters(self.machine.now);
+        if let Some(s) = &mut self.source {
+            s.generator.restart();
+        }
         self.window.dram_rows = self.row_counts();
         self.window.dram = self.channels();
         if let Some(iio) = &mut self.machine.iio {
@@ -91,6 +98,7 @@ impl Host {
         for c in &mut self.cores {
             c.thread.restart_meters(self.machine.now);
         }
+        self.restart_timeline();
     }
 
     /// Adds a point to the timeline and to the occupancy averages.
@@ -120,9 +128,10 @@ impl Host {
         let span = self.machine.now - w.start;
         let us = span.0.max(1) as f64 / 1e6;
         let m = &self.machine.mem.stats;
-        let n = &self.machine.nic.counts;
+        let nic = self.serving_nic();
+        let n = &nic.counts;
         let offered = n.offered - w.nic.offered;
-        let drops = self.machine.nic.drops.count();
+        let drops = nic.drops.count();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         if self.source.is_some() {
             v.set("throughput_mrps", y.completed as f64 / us);
@@ -130,6 +139,8 @@ impl Host {
             v.set("net_gbps", y.wire_bytes as f64 * 8.0 / us / 1e3);
             v.set("drop_rate", drops as f64 / offered.max(1) as f64);
             v.set("drops", drops as f64);
+            let unserved = offered.saturating_sub(y.completed) as f64;
+            v.set("loss_rate", unserved / offered.max(1) as f64);
             v.set("service_mean_us", y.service_us());
             v.set("cores_busy", y.service_ps as f64 / 1e6 / us);
             if drops > 0 {
@@ -212,8 +223,11 @@ impl Host {
         let mean = |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64;
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
+        self.placed(&mut v, us);
+        self.client_metrics(&mut v, us);
         self.uncore(&mut v);
         self.network_metrics(&mut v);
+        self.poll_mode_metrics(&mut v);
         self.storage_metrics(&mut v);
         Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
     }
@@ -237,10 +251,15 @@ impl Host {
         out.insert("request_latency_cdf".into(), table(&[("latency_us", "us"), ("fraction", "1")], lat));
         let columns = [("t_us", "us"), ("throughput_mrps", "Mrps"), ("mem_bw_gbs", "GB/s"), ("rx_lines", "lines")];
         let rows = self.window.timeline.iter().map(|r| r.iter().map(|x| json!(x)).collect());
-        out.insert("timeline".into(), table(&columns, rows.collect()));
+        let timeline = self.timeline_table().unwrap_or_else(|| table(&columns, rows.collect()));
+        out.insert("timeline".into(), timeline);
+        out.insert("cores".into(), self.core_table());
+        out.insert("places".into(), self.place_table());
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         out.insert("drops".into(), self.drop_table());
+        let client = [("rtt", self.rtt_table()), ("packets", self.packet_table())];
+        out.extend(client.into_iter().filter_map(|(name, t)| Some((name.to_string(), t?))));
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());
         }
@@ -300,6 +319,31 @@ impl Host {
     }
 }
 
+impl Host {
+    /// What a poll-mode driver and the rings of its NIC did in the window.
+    fn poll_mode_metrics(&self, v: &mut Values) {
+        let Some(site) = self.spec.poll_mode() else { return };
+        let (now, nic) = (self.machine.now, self.serving_nic());
+        let span = (now - self.window.start).0.max(1) as f64;
+        let idle = self.cores.iter().filter_map(|c| match &c.thread {
+            Thread::PollMode(t) => Some(t.idle_until(now).0),
+            _ => None,
+        });
+        let cores = f64::from(self.spec.tenants[site.tenant].cores);
+        v.set("cpu_utilisation", 1.0 - idle.sum::<u64>() as f64 / span / cores);
+        let lost = |cause| nic.drops.of(cause) as f64 / nic.drops.count() as f64;
+        v.set("drop_dma_share", lost(DropCause::DmaDrop));
+        v.set("drop_core_share", lost(DropCause::CoreDrop));
+        v.set("drop_tx_share", lost(DropCause::TxDrop));
+        v.set("nic_buffer_peak_kib", nic.peak() as f64 / 1024.0);
+        if let Some(m) = nic.ring_meter() {
+            v.set("descriptors_per_write_back", m.descriptors as f64 / m.write_backs as f64);
+            v.set("dma_peak_gbs", m.peak_gbs());
+            v.set("dma_busy", m.busy_until(now).0 as f64 / span);
+        }
+    }
+}
+
 /// At most about 400 rows, keeping the tail, where the percentiles are.
 fn thin(rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
     let step = rows.len().div_ceil(300).max(1);
@@ -319,7 +363,7 @@ pub fn statics(s: &Scenario) -> Values {
     v.set("rx_footprint_per_llc", footprint as f64 / llc.size.0 as f64);
     v.set("total_rx_entries", entries.into());
     v.set("llc_mib", mib(llc.size.0));
-    if s.placement.policy == Policy::Ddio {
+    if matches!(s.placement.policy, Policy::Ddio | Policy::Idio) {
         v.set("ddio_capacity_mib", mib(ddio::capacity(llc.size.0, s.placement.ways, llc.ways)));
     }
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;

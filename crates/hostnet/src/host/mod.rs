@@ -2,31 +2,36 @@
 
 mod background;
 mod build;
+mod client;
+pub mod control;
 mod directed;
 mod load;
 mod measure;
 mod network;
+mod placed;
 mod predict;
 mod storage;
+mod timeline;
 mod trace;
 mod uncore;
 mod warm;
 
-pub use load::{run, Progress};
+pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 
 use crate::app::{App, Content, Work};
-use crate::config::scenario::Balance;
+use crate::config::scenario::Spread;
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
 use crate::flow::Domain;
-use crate::kernel::{Event, NicAt, Stream, Time};
+use crate::kernel::{Event, NicAt, Side, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::placement::Counters;
-use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
+use crate::stack::{qp, Awaited, Bursts, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
+use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
 use measure::Window;
@@ -61,15 +66,21 @@ struct Source {
     /// Time that the arrival process calls zero.
     base: Time,
     rng: Stream,
+    /// The NIC that packets come to.
+    at: NicAt,
     /// Cores that packets go to.
     cores: Vec<u16>,
     tenant: usize,
+    /// Differentiated services code point of the packets.
+    dscp: u8,
+    spread: Spread,
     /// Waiting packets that the generator maintains per core; 0 for open loop.
     depth: u32,
     capture: Option<Arc<Capture>>,
     next: u64,
     /// Where the search for the shortest queue begins.
     turn: usize,
+    generator: Generator,
 }
 
 impl Source {
@@ -104,6 +115,8 @@ pub struct Host {
     stopped: bool,
     window: Window,
     trace: trace::Trace,
+    timeline: timeline::Timeline,
+    control: Option<Box<control::Control>>,
 }
 
 impl Host {
@@ -131,6 +144,7 @@ impl Host {
         let was_open = s.arrivals.is_some();
         s.arrivals = arrivals;
         s.base = now;
+        self.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| Bursts::new(now, p));
         s.depth = depth;
         if depth > 0 {
             for i in 0..s.cores.len() {
@@ -145,14 +159,16 @@ impl Host {
     fn next_arrival(&mut self) {
         if let Some(s) = &mut self.source {
             if let Some(a) = &mut s.arrivals {
-                self.machine.cal.push(s.base + a.next(), Event::Arrival(0));
+                let e = if s.generator.has_wire() { Event::Offer } else { Event::Arrival(0) };
+                self.machine.cal.push(s.base + a.next(), e);
             }
         }
     }
 
     fn top_up(&mut self, core: u16) {
-        let depth = self.source.as_ref().map_or(0, |s| s.depth);
-        while self.machine.nic.unconsumed(core as usize) < depth {
+        let Some(Source { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
+        let (at, depth, queue) = (*at, *depth, self.queue(core));
+        while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
             if !self.inject(Some(core)) {
                 break;
             }
@@ -164,9 +180,11 @@ impl Host {
         let s = self.source.as_mut()?;
         let n = s.next;
         s.next += 1;
+        s.generator.drawn.number = n;
         Some(match (&s.capture, &mut self.apps[s.tenant]) {
             (Some(capture), app) => {
                 let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
+                s.generator.drawn.captured = Some(i as u32);
                 let packet = &capture.packets[i];
                 let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
                 let local = local.unwrap_or(packet.flow as usize % s.cores.len());
@@ -175,21 +193,62 @@ impl Host {
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
-                    None => match self.spec.traffic.balance {
-                        Balance::Random => s.rng.below(s.cores.len() as u64) as usize,
-                        Balance::ShortestQueue => s.shortest(&self.machine.nic),
+                    None => match s.spread {
+                        Spread::Random => s.generator.pick(&mut s.rng, s.cores.len()),
+                        Spread::Turns => n as usize % s.cores.len(),
+                        Spread::ShortestQueue => s.shortest(&self.machine.nic),
                     },
                 };
-                (s.cores[i], app.content(i, &mut s.rng))
+                let content = app.content(i, &mut s.rng);
+                let content = match s.generator.size() {
+                    Some(bytes) => content.sized(bytes),
+                    None => content,
+                };
+                (s.cores[i], content)
             }
         })
     }
 
+    /// As `draw`, as it goes to the NIC.
+    fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
+        let (core, content) = self.draw(core)?;
+        let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
+        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
+        Some(Packet { dscp, ..packet(self.queue(core), at, &content) })
+    }
+
     /// A packet arrives now. False when it is dropped.
     fn inject(&mut self, core: Option<u16>) -> bool {
-        let Some((core, content)) = self.draw(core) else { return false };
-        let packet = packet(core, &content);
-        self.machine.arrive(NicAt::Chip, packet).is_ok()
+        let Some(p) = self.draw_packet(core) else { return false };
+        if let Some(s) = &mut self.source {
+            s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);
+        }
+        self.reach(p)
+    }
+
+    /// Packet `p` comes off the wire. False when it is dropped at once.
+    fn reach(&mut self, p: Packet) -> bool {
+        let mut at = NicAt::Chip;
+        if let Some(s) = &mut self.source {
+            s.generator.offered_bytes += u64::from(p.wire_bytes);
+            at = s.at;
+        }
+        self.machine.arrive(at, p).is_ok()
+    }
+
+    /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each of its tenant's.
+    fn queue(&self, core: u16) -> usize {
+        match self.source.as_ref().map(|s| s.at) {
+            Some(NicAt::Port) => self.cores[usize::from(core)].local.into(),
+            _ => core.into(),
+        }
+    }
+
+    /// The NIC that the generator's packets go to.
+    fn serving_nic(&self) -> &Nic {
+        let at_port = self.source.as_ref().is_some_and(|s| s.at == NicAt::Port);
+        let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::look_at_nic);
+        port.unwrap_or(&self.machine.nic)
     }
 
     /// Runs until `done` says so, which is asked after each event.
@@ -219,13 +278,14 @@ impl Host {
             Signal::Interrupt(c) => self.interrupt(c.into()),
             Signal::Line(c) => self.notify(c.into(), Notice::Line),
             Signal::Sent(NicAt::Chip, id) => self.sent(id),
-            Signal::Sent(NicAt::Port, id) => unreachable!("packet {id} is of a NIC that no queue pair serves"),
+            Signal::Sent(NicAt::Port, id) => self.sent_from_port(id),
             Signal::Moved { port, lines } => {
                 if let Some(c) = self.book_keepers[usize::from(port)] {
                     self.notify(c.into(), Notice::Lines { port, lines: lines.into() });
                 }
             }
-            Signal::Landed(_) => self.frames_landed(),
+            Signal::Landed(_) if self.network.is_some() => self.frames_landed(),
+            Signal::Landed(_) => self.rings_landed(),
             Signal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
             Signal::Outside(e) => self.on_outside(e),
         }
@@ -236,13 +296,17 @@ impl Host {
         match e {
             Event::Arrival(_) => {
                 // A source that turned to another process leaves its last event behind.
-                if self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
+                if !self.came_off_wire() && self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
                     self.inject(None);
                     self.next_arrival();
                 }
             }
+            Event::Offer => self.on_offer(),
+            Event::Back | Event::Overdue => self.on_client(e),
             Event::Epoch => self.epoch(),
             Event::Sample => self.on_sample(),
+            Event::Bin => self.on_bin(),
+            Event::Control => self.on_control(),
             Event::Background => self.on_background(),
             e => self.on_network(e),
         }
@@ -357,6 +421,7 @@ impl Host {
     fn sent(&mut self, id: u32) {
         let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
+        self.replied(&p);
         let queue = usize::from(p.queue);
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
         if self.spec.platform.queue_pair.send_completions {
@@ -364,10 +429,34 @@ impl Host {
         }
         qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
         self.machine.nic.end_use(id);
-        if p.zero_copy {
+        if p.zero_copy && self.machine.nic.reclaims {
+            self.machine.nic.leave_to_software(id);
+            self.notify(queue, Notice::Queue);
+        } else if p.zero_copy {
             self.machine.cal.push(released, Event::Freed(NicAt::Chip, id));
         } else {
             self.notify(queue, Notice::Queue); // it may have waited for a transmit buffer
+        }
+    }
+
+    /// Packet `id`'s frame is on the wire of the NIC on a port.
+    fn sent_from_port(&mut self, id: u32) {
+        let now = self.machine.now;
+        let Some(source) = &self.source else { return };
+        let tenant = source.tenant;
+        let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
+        let p = *nic.packet(id);
+        qp::ended(nic, id, tenant, &mut self.tally, now);
+        nic.end_use(id);
+        self.replied(&p);
+    }
+
+    /// Descriptors that lie in memory have been written back: their cores hear of it.
+    fn rings_landed(&mut self) {
+        while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
+            let Some(core) = self.source.as_ref().and_then(|s| s.cores.get(queue)).copied() else { continue };
+            let what = if side == Side::Receive { Notice::Queue } else { Notice::Transmitted };
+            self.notify(core.into(), what);
         }
     }
 
@@ -424,14 +513,15 @@ impl Host {
         }
         self.check_network()?;
         self.check_storage()?;
+        self.check_client()?;
         self.machine.nic.check()?;
-        let c = &self.machine.nic.counts;
-        if c.accepted != self.tally.completed_ever + self.machine.nic.unfinished() {
+        let nic = self.serving_nic();
+        let accepted = nic.counts.offered - nic.drops.ever();
+        if accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
-                "packets are not conserved: {} accepted, {} completed, {} in flight",
-                c.accepted,
+                "packets are not conserved: {accepted} accepted, {} completed, {} in flight",
                 self.tally.completed_ever,
-                self.machine.nic.unfinished()
+                nic.unfinished()
             ));
         }
         if self.machine.mem.stats.stale_reads + self.machine.mem.stats.sweep_races > 0 {
@@ -444,17 +534,17 @@ impl Host {
     }
 }
 
-/// A packet for `core` that asks for `c`.
-fn packet(core: u16, c: &Content) -> Packet {
+/// A packet for a queue of the NIC at `at` that asks for `c`. On the chip its buffer and its reply are two uses of its record.
+fn packet(queue: usize, at: NicAt, c: &Content) -> Packet {
     Packet {
-        flow: core.into(),
-        queue: core,
+        flow: queue as u32,
+        queue: queue as u16,
         lines: c.lines,
         wire_bytes: c.wire_bytes,
         kind: c.kind,
         key: c.key,
         value_lines: c.value_lines,
-        uses: 2,
+        uses: if at == NicAt::Chip { 2 } else { 1 },
         ..Packet::default()
     }
 }

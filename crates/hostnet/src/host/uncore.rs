@@ -189,6 +189,13 @@ impl Host {
         if io.lines() > 0 {
             v.set("p2m_llc_miss_ratio", io.misses() as f64 / io.lines() as f64);
         }
+        for (name, misses, lines) in
+            [("p2m_write_miss_ratio", io.write_misses, io.writes), ("p2m_read_miss_ratio", io.read_misses, io.reads)]
+        {
+            if lines > 0 {
+                v.set(name, misses as f64 / lines as f64);
+            }
+        }
         v.set("p2m_iops", blocks as f64 / span * 1e12);
         let (up, down) = iio.utilisation(self.machine.now);
         for d in iio.devices() {

@@ -4,10 +4,11 @@
 //! then, but for standing queues, which the timed warm-up that follows brings about.
 
 use super::{packet, Host};
-use crate::app::App;
+use crate::app::{App, Content};
+use crate::config::check;
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::Time;
+use crate::kernel::{NicAt, Time};
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE};
@@ -38,15 +39,16 @@ impl Host {
             }
             return Ok(());
         };
-        let rings = source.cores.len() as u64 * u64::from(self.spec.rings.rx_buffers);
+        let rings = source.cores.len() as u64 * u64::from(check::rx_buffers(&self.spec));
         let chunk = CHUNK.max(rings / 2);
         let mut before = (0.0, 0.0);
         let mut served = 0;
         self.machine.mem.functional = true;
         while served < MOST {
             self.machine.mem.restart_meters(self.machine.now);
-            for n in 0..chunk {
-                self.serve_at_once();
+            let mut n = 0;
+            while n < chunk {
+                n += self.serve_at_once();
                 if n % self.cores.len() as u64 == 0 {
                     self.free_run_at_once(false);
                 }
@@ -232,18 +234,41 @@ impl Host {
         }
     }
 
-    /// The next packet comes, is served and answered.
-    fn serve_at_once(&mut self) {
-        let Some((core, content)) = self.draw(None) else { return };
+    /// The next packet comes, or the next burst where packets come in bursts, is served and answered; how many they were.
+    fn serve_at_once(&mut self) -> u64 {
+        let Some((core, content)) = self.draw(None) else { return 1 };
+        if let Some(burst) = self.spec.poll_mode().map(|p| p.costs.burst) {
+            return self.serve_burst_at_once(core, content, burst);
+        }
+        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
         let (rx, tx) = nic.cycle(core.into());
-        let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, ..packet(core, &content) });
-        self.machine.receive_at_once(rx, content.lines);
+        let packet = packet(core.into(), NicAt::Chip, &content);
+        let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
+        self.machine.receive_at_once(packet);
         let spikes = self.spikes.take(); // they take nothing but time
         self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx }, Time::ZERO);
         self.step_at_once(core.into());
         self.spikes = spikes;
         self.machine.nic.end_use(packet);
+        1
+    }
+
+    /// A burst of packets comes to a core with a poll-mode driver.
+    fn serve_burst_at_once(&mut self, core: u16, first: Content, burst: u32) -> u64 {
+        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
+        let (spikes, queue) = (self.spikes.take(), self.queue(core));
+        let mut content = Some(first);
+        for _ in 0..burst {
+            let Some(c) = content.take() else { break };
+            let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
+            let Some(packet) = self.machine.ring_receive_at_once(queue, packet) else { break };
+            self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx: 0 }, Time::ZERO);
+            content = self.draw(Some(core)).map(|d| d.1);
+        }
+        while self.step_at_once(core.into()) {}
+        self.spikes = spikes;
+        burst.into()
     }
 
     /// What has come for a core's thread makes it go on until it has no more to do.

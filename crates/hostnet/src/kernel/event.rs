@@ -7,6 +7,24 @@ pub enum NicAt {
     Port,
 }
 
+/// A ring of descriptors: for packets that come, or for those that leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    Receive,
+    Transmit,
+}
+
+/// What is due at a queue of a NIC with descriptor rings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RingTask {
+    /// The doorbell that moves a ring's tail.
+    Tail(Side),
+    /// Descriptors are fetched from memory.
+    Fetch(Side),
+    /// Used descriptors are written back to memory.
+    WriteBack(Side),
+}
+
 /// An event of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
@@ -18,12 +36,20 @@ pub enum Event {
     Fill(u32),
     /// A core's program continues (next phase, or after a stall).
     Core(u16),
+    /// Hits of a core that has run ahead are due: another agent may have written these lines.
+    Due(u16),
     /// A line that a core waits for has been written or taken away.
     Wake(u16),
     /// A core's retired side effects (sweeps, doorbells, buffer returns) are due.
     Retire(u16),
     /// The next packet of traffic source `0` reaches the NIC.
     Arrival(u16),
+    /// The load generator sends its next packet.
+    Offer,
+    /// The next reply is back at the load generator.
+    Back,
+    /// The load generator gives up requests that have waited too long.
+    Overdue,
     /// The NIC's receive engine continues.
     NicRx,
     /// A received packet is visible to its core.
@@ -32,10 +58,14 @@ pub enum Event {
     Freed(NicAt, u32),
     /// A transmit job of the NIC continues.
     NicTx(NicAt, u32),
+    /// `task` is due at a queue of the NIC on a port; a doorbell is for `n` descriptors.
+    Ring { queue: u16, task: RingTask, n: u32 },
     /// `count` sweep (or flush) messages reach the home agent: see [`Event::sweep`].
     Sweep { high: u16, low: u32, count: u32, op: u8 },
     /// A packet of port `0` has reached the IIO, and its device goes on.
     Tlp(u16),
+    /// A device has written a line for this core, whose L2 is to fetch it: see [`Event::hint`].
+    Hint { core: u16, high: u16, low: u32 },
     /// What one way of a port waited for is there: its device is asked again.
     Turn { port: u16, way: u8 },
     /// A device's read request has all its data.
@@ -54,8 +84,12 @@ pub enum Event {
     Timer(u32),
     /// A policy's control loop.
     Epoch,
-    /// A sample of the timeline.
+    /// A sample of the trace.
     Sample,
+    /// A bin of the timeline ends.
+    Bin,
+    /// An epoch of the user's own control plane ends.
+    Control,
     /// The system behind everything that is simulated reads a line.
     Background,
 }
@@ -67,6 +101,13 @@ impl Event {
     pub fn sweep(line: u64, count: u32, op: u8) -> Event {
         debug_assert!(line >> 48 == 0);
         Event::Sweep { high: (line >> 32) as u16, low: line as u32, count, op }
+    }
+
+    /// A hint for `line`, in two parts as in a sweep.
+    #[inline]
+    pub fn hint(core: u16, line: u64) -> Event {
+        debug_assert!(line >> 48 == 0);
+        Event::Hint { core, high: (line >> 32) as u16, low: line as u32 }
     }
 }
 

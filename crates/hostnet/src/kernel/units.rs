@@ -95,10 +95,99 @@ quantity!(
     [("pps", 1), ("kpps", 1_000), ("Mpps", 1_000_000), ("rps", 1), ("krps", 1_000), ("Mrps", 1_000_000)]
 );
 quantity!(
+    /// Events per second.
+    Pace, "a pace", "50 Mps",
+    [("ps", 1), ("kps", 1_000), ("Mps", 1_000_000), ("Gps", 1_000_000_000)]
+);
+quantity!(
     /// Bits per second.
     Bandwidth, "a bandwidth", "100 Gbps",
     [("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)]
 );
+
+/// A rate of packets, or of the bits of their frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum OfferedRate {
+    Packets(Rate),
+    Bits(Bandwidth),
+}
+
+impl OfferedRate {
+    /// Reads a number and a unit.
+    ///
+    /// # Errors
+    /// One clause that says what was expected.
+    pub fn parse(s: &str) -> Result<OfferedRate, String> {
+        let bits = Bandwidth::parse(s).map(OfferedRate::Bits);
+        Rate::parse(s).map(OfferedRate::Packets).or_else(|e| {
+            let (units, more) = (e.contains("; units are "), Bandwidth::UNITS.iter().map(|u| u.0));
+            bits.map_err(|b| match units {
+                // The unit is of neither, or the number is wrong for a bandwidth.
+                true if b.contains("; units are ") => format!("{e}, {}", more.collect::<Vec<_>>().join(", ")),
+                true => b,
+                false => e,
+            })
+        })
+    }
+
+    /// Packets per second, of `bytes` each on average.
+    pub fn packets(self, bytes: f64) -> f64 {
+        match self {
+            OfferedRate::Packets(r) => r.0 as f64,
+            OfferedRate::Bits(b) => b.0 as f64 / (8.0 * bytes),
+        }
+    }
+
+    pub fn is_zero(self) -> bool {
+        matches!(self, OfferedRate::Packets(Rate(0)) | OfferedRate::Bits(Bandwidth(0)))
+    }
+}
+
+impl fmt::Display for OfferedRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OfferedRate::Packets(r) => r.fmt(f),
+            OfferedRate::Bits(b) => b.fmt(f),
+        }
+    }
+}
+
+impl Serialize for OfferedRate {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&self.to_string())
+    }
+}
+
+impl<'de> Deserialize<'de> for OfferedRate {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<OfferedRate, D::Error> {
+        struct V;
+        impl de::Visitor<'_> for V {
+            type Value = OfferedRate;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rate with its unit, such as \"26 Mrps\" or \"10 Gbps\"")
+            }
+            fn visit_str<E: de::Error>(self, s: &str) -> Result<OfferedRate, E> {
+                OfferedRate::parse(s).map_err(E::custom)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for OfferedRate {
+    fn schema_name() -> Cow<'static, str> {
+        "OfferedRate".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let units: Vec<&str> = Rate::UNITS.iter().chain(Bandwidth::UNITS).map(|u| u.0).collect();
+        json_schema!({
+            "type": "string",
+            "description": "a rate of packets or of the bits of their frames with its unit",
+            "examples": ["26 Mrps", "10 Gbps"],
+            "pattern": format!(r"^[0-9][0-9_.]*\s*({})$", units.join("|"))
+        })
+    }
+}
 
 impl From<Span> for Time {
     fn from(s: Span) -> Time {
@@ -163,6 +252,22 @@ mod tests {
         }
         assert_eq!(Freq(3_200_000_000).to_string(), "3.2 GHz");
         assert_eq!(Rate::parse("26 Mpps").unwrap().to_string(), "26 Mrps");
+    }
+
+    #[test]
+    fn a_rate_is_of_packets_or_of_bits() {
+        // 14.88 Mpps of 64-byte frames are 7.62 Gb/s of frame bits.
+        let (packets, bits) = (OfferedRate::parse("14.88 Mpps").unwrap(), OfferedRate::parse("10 Gbps").unwrap());
+        assert_eq!((packets.packets(64.0), packets.packets(1518.0)), (14.88e6, 14.88e6));
+        assert_eq!(bits.packets(64.0), 1e10 / 512.0);
+        assert_eq!(bits.to_string(), "10 Gbps");
+        let e = OfferedRate::parse("2 GHz").unwrap_err();
+        assert!(
+            e.contains("a rate such as") && e.contains("Mpps") && e.contains("Gbps") && e.contains("\"2 GHz\""),
+            "{e}"
+        );
+        let e = OfferedRate::parse("0.1 bps").unwrap_err();
+        assert!(e.contains("a whole number of bps"), "{e}");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::Machine;
 use crate::core::{Op, Program};
-use crate::kernel::Time;
+use crate::device::nic::Packet;
+use crate::kernel::{NicAt, Time};
 use crate::memory::stats::Class;
-use crate::memory::{Agent, Sweep, Txn};
+use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
 
 impl Machine {
@@ -16,7 +17,6 @@ impl Machine {
     }
 
     fn each_at_once(&mut self, core: u16, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {
-        let now = Time::ZERO;
         for op in &program.ops {
             let (line, lines, write) = match *op {
                 Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
@@ -39,13 +39,11 @@ impl Machine {
                     continue;
                 }
                 Op::Maintain { line, lines, op } => {
-                    let op = Sweep::from_u8(op);
-                    if op == Sweep::Sweep {
-                        self.mem.consumed(line, lines.into());
-                    }
-                    for l in line..line + u64::from(lines) {
-                        self.mem.on_sweep(&mut self.cal, l, op, now);
-                    }
+                    self.maintain_at_once(core, line, lines, Sweep::from_u8(op));
+                    continue;
+                }
+                Op::Invalidate { line, lines, op, .. } => {
+                    self.maintain_at_once(core, line, lines, op);
                     continue;
                 }
                 Op::Retire { tag, .. } | Op::Mmio { tag, .. } => {
@@ -60,11 +58,29 @@ impl Machine {
         }
     }
 
-    /// The NIC writes `lines` lines of a packet from `line` on.
-    pub fn receive_at_once(&mut self, line: u64, lines: u16) {
-        let to = self.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, line));
-        let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, Time::ZERO);
-        self.mem.dma_at_once(&mut self.cal, &write);
+    /// Cache maintenance of `core` for `lines` lines from `line` on.
+    pub fn maintain_at_once(&mut self, core: u16, line: u64, lines: u32, op: Sweep) {
+        if op.drops_data() {
+            self.mem.consumed(line, lines.into());
+        }
+        if op == Sweep::InvalidateOwn {
+            return self.mem.invalidate_own(core.into(), line, lines.into());
+        }
+        for l in line..line + u64::from(lines) {
+            self.mem.on_sweep(&mut self.cal, l, op, Time::ZERO);
+        }
+    }
+
+    /// The NIC writes the lines of packet `id`.
+    pub fn receive_at_once(&mut self, id: u32) {
+        let p = *self.nic.packet(id);
+        for (tag, first, lines) in self.nic.parts(&p) {
+            let line = p.line + u64::from(first);
+            let transfer = Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) };
+            let to = self.placement.write(&transfer);
+            let write = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, 0, Time::ZERO);
+            self.mem.dma_at_once(&mut self.cal, &write);
+        }
     }
 
     /// The NIC reads the reply of packet `id` and sweeps it if asked.
@@ -78,6 +94,50 @@ impl Machine {
                 self.mem.on_sweep(&mut self.cal, l, Sweep::Sweep, Time::ZERO);
             }
         }
+    }
+
+    /// A packet comes to `queue` of the NIC on a port, whose descriptors lie in memory, and is visible; its record.
+    pub fn ring_receive_at_once(&mut self, queue: usize, packet: Packet) -> Option<u32> {
+        let nic = self.nic_at(NicAt::Port)?;
+        let (id, descriptor) = nic.receive_at_once(queue, packet);
+        let p = *nic.packet(id);
+        let parts = nic.parts(&p);
+        let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue as u16));
+        for (tag, first, lines) in parts {
+            self.io_at_once(true, p.line + u64::from(first), lines, tag);
+        }
+        self.io_at_once(false, descriptor, 1, own);
+        self.io_at_once(true, descriptor, 1, own);
+        Some(id)
+    }
+
+    /// That NIC sends all packets of `queue` that are in transmit descriptors.
+    pub fn ring_transmit_at_once(&mut self, queue: usize) {
+        while let Some((id, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue)) {
+            let Some(nic) = self.nic_at(NicAt::Port) else { return };
+            let p = *nic.packet(id);
+            nic.end_use(id);
+            let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue as u16));
+            self.io_at_once(false, descriptor, 1, own);
+            self.io_at_once(false, p.tx_line, p.tx_lines, own);
+            if self.nic_at(NicAt::Port).is_some_and(|nic| nic.sweep_tx == SweepTx::Nic) {
+                self.maintain_at_once(0, p.tx_line, p.tx_lines.into(), Sweep::Sweep);
+            }
+            self.io_at_once(true, descriptor, 1, own);
+        }
+    }
+
+    /// A NIC on a port writes, or reads, `lines` lines from `line` on.
+    fn io_at_once(&mut self, write: bool, line: u64, lines: u16, tag: Tag) {
+        let transfer = Transfer { tag, ..Transfer::of(Agent::Io, DeviceKind::Nic, line) };
+        let t = if write {
+            let to = self.placement.write(&transfer);
+            Txn::dma_write(Agent::Io, Class::IoWr, to, line, lines, 0, Time::ZERO)
+        } else {
+            let from = self.placement.read(&transfer);
+            Txn { from, ..Txn::dma_read(Agent::Io, Class::IoRd, line, lines, 0, Time::ZERO) }
+        };
+        self.mem.dma_at_once(&mut self.cal, &t);
     }
 
     /// Each device behind the IIO that writes moves `lines` lines.

@@ -37,7 +37,8 @@ pub enum Signal {
     Interrupt(u16),
     /// A line that the core watches has been written by another agent, or taken away.
     Line(u16),
-    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`].
+    /// Packets are visible in queues of the NIC on that port: take them with [`Nic::landed`], or [`Nic::landed_ring`] where
+    /// descriptors lie in memory.
     Landed(u16),
     /// The packet's reply is on the wire.
     Sent(NicAt, u32),
@@ -82,6 +83,8 @@ impl Machine {
             sweep_tx: SweepTx::None,
             iat: None,
             resq: false,
+            mode: None,
+            idio: None,
         };
         let placement = Placement::new(&placement);
         Machine { bare: true, ..Machine::new(mem, cpus, Nic::integrated(&none, 0), None, placement) }
@@ -128,6 +131,10 @@ impl Machine {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
                 }
             }
+            Event::Hint { core, high, low } => {
+                let line = u64::from(high) << 32 | u64::from(low);
+                self.cpus[usize::from(core)].on_hint(&mut self.mem, &mut self.cal, line, now);
+            }
             Event::Turn { port, way } => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_turn(&mut self.cal, port.into(), way, now);
@@ -137,6 +144,10 @@ impl Machine {
                 if let Some(iio) = &mut self.iio {
                     iio.on_completed(&mut self.cal, job, now);
                 }
+            }
+            Event::Due(c) => {
+                let end = self.cpus[c as usize].on_due(&mut self.mem, &mut self.cal, now);
+                self.ends(c.into(), end);
             }
             Event::Core(c) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
@@ -158,6 +169,11 @@ impl Machine {
                 };
                 return sent.then_some(Signal::Sent(at, id));
             }
+            Event::Ring { queue, task, n } => {
+                if let Some(iio) = &mut self.iio {
+                    iio.on_ring(&mut self.cal, queue, task, n, now);
+                }
+            }
             Event::Sweep { high, low, count, op } => {
                 let line = u64::from(high) << 32 | u64::from(low);
                 for l in line..line + u64::from(count) {
@@ -165,6 +181,9 @@ impl Machine {
                 }
             }
             Event::Arrival(_)
+            | Event::Offer
+            | Event::Back
+            | Event::Overdue
             | Event::Emit(_)
             | Event::Segment
             | Event::Ack
@@ -172,6 +191,8 @@ impl Machine {
             | Event::Timer(_)
             | Event::Epoch
             | Event::Sample
+            | Event::Bin
+            | Event::Control
             | Event::Background => return Some(Signal::Outside(e)),
         }
         None
@@ -198,7 +219,7 @@ impl Machine {
             }
             Agent::Core => {
                 let c = t.who as usize;
-                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, t, now);
+                let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
                 self.ends(c, end);
             }
         }
@@ -267,13 +288,18 @@ impl Machine {
     pub fn retired(&mut self, core: usize) -> Option<Retired> {
         let r = self.cpus[core].retired(&mut self.cal, self.now)?;
         if let Retired::Maintain { line, lines, op } = r {
-            if Sweep::from_u8(op) == Sweep::Sweep {
-                self.mem.stats.clsweeps += u64::from(lines);
+            let what = Sweep::from_u8(op);
+            self.mem.stats.clsweeps += if what == Sweep::Sweep { lines.into() } else { 0 };
+            if what.drops_data() {
                 // A sweep that finds the next instance in place of this one is a race.
                 self.mem.consumed(line, lines.into());
             }
-            let home = self.at_home();
-            self.cal.push(home, Event::sweep(line, lines, op));
+            if what == Sweep::InvalidateOwn {
+                self.mem.invalidate_own(core, line, lines.into());
+            } else {
+                let home = self.at_home();
+                self.cal.push(home, Event::sweep(line, lines, op));
+            }
         }
         Some(r)
     }

@@ -89,6 +89,13 @@ pub struct Slot {
     way: u32,
 }
 
+impl Slot {
+    #[inline]
+    pub fn way(&self) -> u32 {
+        self.way
+    }
+}
+
 /// Where a line will enter.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {

@@ -3,10 +3,12 @@
 use super::array::Home;
 use super::home::FIRST;
 use super::paths::{Marks, Path};
+use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::request::{Agent, Inbound, Op, Outbound};
 use super::shadow::At;
 use super::spec::DeviceRead;
+use super::stats::Place;
 use super::{rx, Memory, Txn, NOBODY};
 use crate::kernel::{Event, Events, Time};
 
@@ -30,22 +32,23 @@ impl Memory {
     /// Places the lines of an integrated NIC's burst, as far as there is room; true after the last one.
     pub(super) fn write_burst(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
         debug_assert_eq!(lane, FIRST);
+        let mut t = self.txns[id as usize];
         loop {
-            let t = &mut self.txns[id as usize];
-            let first = *t;
+            self.place(cal, &t, NOBODY, now);
             t.line += 1;
             t.lines -= 1;
-            let last = t.lines == 0;
-            self.place(cal, &first, NOBODY, now);
-            if last {
-                self.paths.admit(Path::P2mWrite, now - self.marks[id as usize].cha);
-                cal.push(now, Event::Fill(id));
-                return true;
+            if t.lines == 0 {
+                break;
             }
             if !self.admits(lane) {
+                self.txns[id as usize] = t;
                 return false;
             }
         }
+        self.txns[id as usize].lines = 0;
+        self.paths.admit(Path::P2mWrite, now - self.marks[id as usize].cha);
+        cal.push(now, Event::Fill(id));
+        true
     }
 
     /// A device behind the IIO writes one line. Its entry comes back once the LLC or a write queue has it.
@@ -72,31 +75,63 @@ impl Memory {
         if let Some(s) = &mut self.shadow {
             s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc });
         }
-        let dropped = self.take_away(cal, line, now);
-        self.stats.ledger.overwritten += dropped;
-        let counts = &mut self.stats.dma[agent as usize];
-        counts.writes += 1;
-        match to {
-            Inbound::Apart => true,
+        let taken = self.take_away(cal, line, now);
+        self.stats.ledger.overwritten += taken.dirty;
+        if taken.held {
+            if let Sharing::Core(c) = self.sharing(line) {
+                self.stats.cores[usize::from(c)].mlc_invalidations += 1;
+            }
+        }
+        self.stats.dma[agent as usize].writes += 1;
+        let (way, placed) = match to {
+            Inbound::Apart => return true,
             Inbound::Dram => {
-                counts.write_misses += 1;
-                let dropped = self.drop_llc(line);
+                let slot = self.llc.find(line);
+                let dropped = slot.map_or(0, |s| u64::from(self.llc.remove(s)));
                 self.stats.ledger.overwritten += dropped;
                 self.stats.ledger.bypassed += 1;
                 self.write_dram_for(cal, line, class, waiter, now);
-                false
+                self.stats.dma[agent as usize].write_misses += 1;
+                (slot.map(|s| s.way()), false)
             }
-            Inbound::Llc { ways } => {
+            Inbound::Llc { ways } | Inbound::Hint { ways, .. } => {
                 self.evicts_for = (waiter != NOBODY).then_some(waiter);
-                let hit = self.ddio_write(cal, line, ways, now);
-                self.stats.dma[agent as usize].write_misses += u64::from(!hit);
-                waiter == NOBODY || self.evicts_for.take().is_some()
+                let way = self.ddio_write(cal, line, ways, now);
+                self.stats.dma[agent as usize].write_misses += u64::from(way.is_none());
+                if let Inbound::Hint { core, .. } = to {
+                    self.tell_core(cal, core, line, now);
+                }
+                (way, waiter == NOBODY || self.evicts_for.take().is_some())
             }
+        };
+        let was = self.located(taken.held, way);
+        self.stats.dma[agent as usize].wrote_at[was as usize] += 1;
+        placed
+    }
+
+    /// Where a line was that private caches held or not, and the LLC in `way`.
+    #[inline]
+    fn located(&self, private: bool, way: Option<u32>) -> Place {
+        match way {
+            None if private => Place::Mlc,
+            None => Place::Dram,
+            Some(_) if private => Place::Both,
+            Some(w) if self.device_ways >> w & 1 == 1 => Place::Ddio,
+            Some(_) => Place::Llc,
         }
     }
 
-    /// A device's whole line enters the LLC, in place or else into one of `ways`; true when it was there.
-    fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> bool {
+    /// A hint leaves for `core`'s L2.
+    fn tell_core(&mut self, cal: &mut Events, core: u8, line: u64, now: Time) {
+        self.follows_hints = true;
+        if self.functional {
+            return self.fetch_at_once(cal, core.into(), line);
+        }
+        cal.push(now + self.lat.noc, Event::hint(core.into(), line));
+    }
+
+    /// A device's whole line enters the LLC, in place or else into one of `ways`; the way that it had there.
+    fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
         let home = self.llc.home(line);
         let ways = self.ways_of_devices(ways);
@@ -105,12 +140,12 @@ impl Memory {
             self.begin_miss(home, now);
             self.llc_insert(cal, home, true, ways, now);
             self.end_look_up(cal, now);
-            return false;
+            return None;
         };
         self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
         self.llc.set_dirty(s, true);
         self.llc.touch(s);
-        true
+        Some(s.way())
     }
 
     /// A device reads. Lines found on the chip are answered together; each that DRAM delivers by itself.
@@ -167,6 +202,11 @@ impl Memory {
         if let Some(s) = slot {
             self.llc.touch(s);
         }
+        let was = self.located(near, slot.map(|s| s.way()));
+        self.stats.dma[t.agent as usize].read_at[was as usize] += 1;
+        if near && self.habits.device_read == DeviceRead::Demote {
+            self.demote_for_device(cal, line, slot.is_some(), now);
+        }
         let missed = !near && slot.is_none();
         if missed {
             self.begin_miss(home, now);
@@ -183,7 +223,7 @@ impl Memory {
 
     /// A line that a device reads comes into the LLC: from a core that is `near`, or with the data that DRAM delivers.
     fn install(&mut self, cal: &mut Events, home: Home, line: u64, near: bool, now: Time) {
-        let dirty = if near { self.take_away(cal, line, now) } else { 0 };
+        let dirty = if near { self.take_away(cal, line, now).dirty } else { 0 };
         if dirty > 0 {
             if let Some(s) = &mut self.shadow {
                 s.settle(line, At::Llc);
@@ -199,13 +239,33 @@ impl Memory {
         if dirty == 0 {
             self.note_copy(line, At::Dram, At::Llc);
         }
+        let ways = if self.device_ways == 0 { u32::MAX >> (32 - self.llc.ways()) } else { self.device_ways };
         let looks_up = near && self.miss == NOBODY; // what comes from a core misses the LLC as well
         if looks_up {
             self.begin_miss(home, now);
         }
-        self.llc_insert(cal, home, dirty > 0, self.device_ways, now);
+        self.llc_insert(cal, home, dirty > 0, ways, now);
         if looks_up {
             self.end_look_up(cal, now);
+        }
+    }
+
+    /// A private copy that is dirty, or the only one, goes down to the LLC.
+    fn demote_for_device(&mut self, cal: &mut Events, line: u64, in_llc: bool, now: Time) {
+        let holders = match self.sharing(line) {
+            Sharing::Device => 0,
+            Sharing::Core(c) => 1u64 << c,
+            Sharing::Shared => self.shared.holders(line),
+        };
+        let of = |m: &Memory, c: usize| if holders >> c & 1 == 1 { m.private_copy(c, line) } else { Held::Nowhere };
+        let dirty = (0..self.l2.len()).any(|c| of(self, c) == Held::Dirty);
+        if !dirty && in_llc {
+            return;
+        }
+        for c in 0..self.l2.len() {
+            if of(self, c) != Held::Nowhere {
+                self.demote(cal, c, line, now);
+            }
         }
     }
 

@@ -2,8 +2,9 @@
 //! backpressure.
 
 use super::array::{Home, Victim};
-use super::lines::Turn;
+use super::lines::{Left, Turn};
 use super::paths::{Marks, Path};
+use super::private::Taken;
 use super::protocol::{transition, Held, Llc, Request};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
@@ -22,11 +23,19 @@ pub enum Sweep {
     Flush,
     /// x86 `CLWB`: dirty data written back, copies stay, clean.
     WriteBack,
+    /// As `Sweep`, where the page allows it (IDIO, section V-D, with the LLC).
+    Invalidate,
+    /// The same in the caches of the core that asks alone; no message leaves it.
+    InvalidateOwn,
 }
 
 impl Sweep {
+    /// Whether it loses what has been written, so that nobody may still want it.
+    pub fn drops_data(self) -> bool {
+        matches!(self, Sweep::Sweep | Sweep::Invalidate | Sweep::InvalidateOwn)
+    }
     pub fn from_u8(v: u8) -> Sweep {
-        [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack][v as usize]
+        [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack, Sweep::Invalidate, Sweep::InvalidateOwn][v as usize]
     }
 }
 
@@ -208,8 +217,9 @@ impl Memory {
     }
 
     fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, op, who, entry, .. } = self.txns[id as usize];
-        match self.look_up(cal, line, op, who, now) {
+        let t = self.txns[id as usize];
+        let Txn { line, who, entry, .. } = t;
+        match self.look_up(cal, &t, now) {
             Found::Here { snoop, with } => {
                 if entry.is_some() && matches!(with, With::Line { .. }) {
                     self.lines.take_over(line, id);
@@ -229,26 +239,35 @@ impl Memory {
     /// used once and not kept, because the line has been taken away on its way.
     pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, epoch: u16, now: Time) -> bool {
         let Txn { line, who, .. } = self.txns[id as usize];
-        let stale = self.lines.leave(line, id, epoch);
+        let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
         if stale && self.sharing(line) == Sharing::Shared && !self.holds(who as usize, line) {
             self.shared.drop_holder(line, who as usize);
         }
+        if others_wait {
+            self.next_turns(cal, line, now);
+        }
+        stale
+    }
+
+    /// Those whose turn it is for `line` go on.
+    #[cold]
+    fn next_turns(&mut self, cal: &mut Events, line: u64, now: Time) {
         let Memory { lines, txns, .. } = self;
         while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id as usize].op == Op::Own) {
             txns[next as usize].entry = Some(epoch);
             cal.push(now, Event::Cha(next)); // behind the end of the request before it
         }
-        stale
     }
 
-    /// Every copy of `line` is taken away, those under way too; returns the dirty ones.
-    pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> u64 {
+    /// Every copy of `line` is taken away, those under way too; returns what private caches had, and all dirty ones.
+    pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> Taken {
         self.tell_watchers(cal, line, now);
-        let mut dirty = self.invalidate_private(line);
+        self.note_write(line);
+        let mut taken = self.invalidate_private(line);
         if let Some(owner) = self.lines.invalidate(line) {
-            dirty += u64::from(std::mem::take(&mut self.txns[owner as usize].dirty));
+            taken.dirty += u64::from(std::mem::take(&mut self.txns[owner as usize].dirty));
         }
-        dirty
+        taken
     }
 
     /// Tells `core`, once, when another agent writes `line` or takes it away: `Event::Wake`.
@@ -281,7 +300,8 @@ impl Memory {
     }
 
     /// What a request of core `who` does to the caches.
-    fn look_up(&mut self, cal: &mut Events, line: u64, op: Op, who: u32, now: Time) -> Found {
+    fn look_up(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Found {
+        let Txn { line, op, who, ahead, .. } = *t;
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
         let (mut snoop, mut alone) = (Time::ZERO, true);
@@ -295,10 +315,10 @@ impl Memory {
                 alone = self.shared.add(line, who as usize);
             }
         }
-        if kind == Kind::Rx {
+        if kind == Kind::Rx && !ahead {
             let life = self.lives.of(line);
-            let stale = life == rx::SWEPT;
-            if life == rx::UNCONSUMED {
+            let stale = life == rx::SWEPT && op == Op::Read;
+            if life == rx::UNCONSUMED || (life == rx::SWEPT && op == Op::Own) {
                 self.lives.set(line, rx::CONSUMED);
             }
             self.stats.stale_reads += u64::from(stale);
@@ -352,7 +372,7 @@ impl Memory {
     }
 
     fn stream(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let dropped = self.take_away(cal, line, now) + self.drop_llc(line);
+        let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
         let class = Class::of_eviction(self.map.of(line).kind);
@@ -373,15 +393,21 @@ impl Memory {
         if self.probe(cal, core.into(), line, write, now) != Probe::Miss {
             return;
         }
-        let mut t = Txn::new(if write { Op::Own } else { Op::Read }, line, core.into(), now);
-        match self.look_up(cal, line, t.op, t.who, now) {
-            Found::Here { with, .. } => with.note(&mut t),
-            Found::InDram(class) => self.stats.count(class),
-        }
-        self.end_look_up(cal, now);
+        let t = Txn::new(if write { Op::Own } else { Op::Read }, line, core.into(), now);
+        let t = self.look_up_at_once(cal, t);
         if !t.transient {
             self.fill(cal, core.into(), &t, write, now);
         }
+    }
+
+    /// The answer to a core's request, at once.
+    pub(super) fn look_up_at_once(&mut self, cal: &mut Events, mut t: Txn) -> Txn {
+        match self.look_up(cal, &t, t.issued) {
+            Found::Here { with, .. } => with.note(&mut t),
+            Found::InDram(class) => self.stats.count(class),
+        }
+        self.end_look_up(cal, t.issued);
+        t
     }
 
     /// Without time: `core` stores to `line`, and the line goes on to the LLC. False when some core has it already.
@@ -433,7 +459,7 @@ impl Memory {
     /// Data on its way to a core enters the LLC again.
     fn pull(&mut self, cal: &mut Events, line: u64, dirty: bool, now: Time) -> bool {
         self.tell_watchers(cal, line, now);
-        let above = self.invalidate_private(line);
+        let above = self.invalidate_private(line).dirty;
         if above > 0 {
             self.stats.ledger.merged += above - u64::from(!dirty);
             if let Some(s) = &mut self.shadow {
@@ -456,6 +482,7 @@ impl Memory {
     fn evict(&mut self, cal: &mut Events, line: u64, now: Time) {
         self.note_copy(line, At::Llc, At::Dram);
         let kind = self.map.of(line).kind;
+        self.stats.llc_wb += 1;
         if kind == Kind::Rx {
             if self.lives.of(line) == rx::UNCONSUMED {
                 self.stats.rx_evct_premature += 1;
@@ -488,7 +515,7 @@ impl Memory {
     /// Moves `line` from its owner's private caches to the LLC, as evictions would.
     pub fn push_out(&mut self, cal: &mut Events, line: u64, now: Time) {
         let Sharing::Core(c) = self.sharing(line) else { return };
-        let dirty = self.invalidate_in(c as usize, line);
+        let dirty = self.invalidate_in(c as usize, line).dirty;
         self.stats.ledger.merged += u64::from(dirty > 1);
         if dirty > 0 {
             self.fill_llc(cal, c as usize, line, true, now);
@@ -529,8 +556,9 @@ impl Memory {
     pub fn on_sweep(&mut self, cal: &mut Events, line: u64, op: Sweep, now: Time) {
         self.stats.sweep_messages += 1;
         match op {
-            Sweep::Sweep => {
-                let dropped = self.take_away(cal, line, now) + self.drop_llc(line);
+            Sweep::Invalidate if !self.allows_invalidation(line) => {}
+            Sweep::Sweep | Sweep::Invalidate => {
+                let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
                 self.stats.ledger.swept += dropped;
                 if self.map.of(line).kind == Kind::Rx {
                     let race = self.lives.of(line) == rx::UNCONSUMED;
@@ -543,10 +571,11 @@ impl Memory {
             }
             Sweep::Flush => {
                 self.clean(cal, line, now);
-                let left = self.take_away(cal, line, now) + self.drop_llc(line);
+                let left = self.take_away(cal, line, now).dirty + self.drop_llc(line);
                 debug_assert_eq!(left, 0, "cleaned just now");
             }
             Sweep::WriteBack => self.clean(cal, line, now),
+            Sweep::InvalidateOwn => unreachable!("a core's own caches are all that it is about"),
         }
     }
 }

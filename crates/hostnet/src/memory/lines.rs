@@ -2,8 +2,6 @@
 //! home agent's table of requests. Owners that cross take turns, and an invalidation reaches fills under way.
 
 use super::NOBODY;
-use crate::kernel::rng::mix;
-
 const NO_LINE: u64 = u64::MAX;
 
 /// Requests in flight for one line.
@@ -32,6 +30,15 @@ pub enum Turn {
     Later,
 }
 
+/// What a request that has ended leaves behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Left {
+    /// An invalidation has reached it.
+    pub stale: bool,
+    /// Others wait for the line.
+    pub others_wait: bool,
+}
+
 /// The table. Its size follows from the line fill buffers of all cores.
 #[derive(Clone, Debug)]
 pub struct Lines {
@@ -48,10 +55,16 @@ impl Default for Lines {
 }
 
 impl Lines {
+    /// Where the search for `line` begins (Fibonacci hashing: neighbours lie far apart).
+    #[inline]
+    fn first_slot(&self, line: u64) -> usize {
+        (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.entries.len() - 1)
+    }
+
     #[inline]
     fn slot(&self, line: u64) -> usize {
         let mask = self.entries.len() - 1;
-        let mut i = mix(line) as usize & mask;
+        let mut i = self.first_slot(line);
         while self.entries[i].line != NO_LINE && self.entries[i].line != line {
             i = (i + 1) & mask;
         }
@@ -114,9 +127,9 @@ impl Lines {
         }
     }
 
-    /// Request `id`, which entered at `epoch`, ends. Says whether an invalidation has reached it.
+    /// Request `id`, which entered at `epoch`, ends.
     #[inline]
-    pub fn leave(&mut self, line: u64, id: u32, epoch: u16) -> bool {
+    pub fn leave(&mut self, line: u64, id: u32, epoch: u16) -> Left {
         let i = self.find(line).expect("a request in flight has an entry");
         let e = &mut self.entries[i];
         if e.owner == id {
@@ -124,11 +137,11 @@ impl Lines {
         } else {
             e.readers -= 1;
         }
-        let stale = e.epoch != epoch;
-        if e.owner == NOBODY && e.readers == 0 && e.first == NOBODY {
+        let left = Left { stale: e.epoch != epoch, others_wait: e.first != NOBODY };
+        if e.owner == NOBODY && e.readers == 0 && !left.others_wait {
             self.remove(i);
         }
-        stale
+        left
     }
 
     /// The request for `line` whose turn it is, if one waits and may go on; `takes` says whether it takes the line.
@@ -195,7 +208,7 @@ impl Lines {
             if e.line == NO_LINE {
                 break;
             }
-            let wants = mix(e.line) as usize & mask;
+            let wants = self.first_slot(e.line);
             // `e` may move to `i` unless its own place lies behind `i`.
             if (j.wrapping_sub(wants) & mask) >= (j.wrapping_sub(i) & mask) {
                 self.entries[i] = e;
@@ -220,14 +233,14 @@ mod tests {
         assert_eq!(l.enter(5, 3, true), Turn::Later);
         assert_eq!(l.enter(5, 4, false), Turn::Later, "behind the owner, for else it would wait for ever");
         let takes = |id| id == 3;
-        assert!(!l.leave(5, 1, 0));
+        assert!(!l.leave(5, 1, 0).stale);
         assert_eq!(l.next_turn(5, takes), None);
-        assert!(!l.leave(5, 2, 0));
+        assert_eq!(l.leave(5, 2, 0), Left { stale: false, others_wait: true });
         assert_eq!(l.next_turn(5, takes), Some((3, 0)));
         assert_eq!(l.next_turn(5, takes), None);
-        assert!(!l.leave(5, 3, 0));
+        assert!(l.leave(5, 3, 0).others_wait);
         assert_eq!(l.next_turn(5, takes), Some((4, 0)));
-        assert!(!l.leave(5, 4, 0));
+        assert!(!l.leave(5, 4, 0).others_wait);
         assert_eq!(l.used(), 0);
     }
 
@@ -237,10 +250,10 @@ mod tests {
         l.enter(5, 1, false);
         assert_eq!(l.invalidate(5), None);
         assert_eq!(l.enter(5, 2, false), Turn::Now { epoch: 1 });
-        assert!(l.leave(5, 1, 0) && !l.leave(5, 2, 1));
+        assert!(l.leave(5, 1, 0).stale && !l.leave(5, 2, 1).stale);
         l.enter(6, 3, true);
         assert_eq!((l.invalidate(6), l.invalidate(7)), (Some(3), None));
-        assert!(l.leave(6, 3, 0));
+        assert!(l.leave(6, 3, 0).stale);
     }
 
     /// Against a table that cannot lose an entry.

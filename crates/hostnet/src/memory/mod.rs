@@ -20,12 +20,14 @@ mod rx;
 pub mod shadow;
 pub mod spec;
 pub mod stats;
+pub mod tag;
 mod ways;
 
 pub use home::Sweep;
 pub use mshr::Mshrs;
 pub use private::Probe;
-pub use request::{Agent, Inbound, Op, Outbound, Tag, Txn};
+pub use request::{Agent, Inbound, Op, Outbound, Txn};
+pub use tag::Tag;
 
 use crate::flow::Domain;
 use crate::kernel::{Clock, Event, Events, Time};
@@ -90,8 +92,6 @@ pub struct Memory {
     write_back_uses: bool,
     /// Devices' ways count from the last one down.
     from_last: bool,
-    /// Ways of device writes, as of the last one.
-    device_ways: u32,
     /// Registers for misses, where they are limited, and the miss whose look-up is under way.
     mshrs: Option<Box<Mshrs>>,
     miss: u32,
@@ -123,12 +123,18 @@ pub struct Memory {
     pub paths: Paths,
     /// Write-backs travel to the home agent as requests of their own.
     writebacks: bool,
+    /// Some region's lines may change under a core that has them in its caches.
+    races: bool,
     /// The tags are more than a core of the host keeps close.
     spread: bool,
     leaving: Option<Leaving>,
     /// The device's transaction that the next eviction makes room for.
     evicts_for: Option<u32>,
     lives: rx::Lives,
+    /// Some L2 has been told to fetch a line.
+    follows_hints: bool,
+    /// Ways of the LLC that the last device's write might have allocated into.
+    device_ways: u32,
     /// The holders of lines in shared regions.
     shared: private::SharedFilter,
     /// Requests of cores for lines that others use, too.
@@ -167,9 +173,10 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         let uncore = Clock::from_hz(h.uncore_clock.0);
         Ok(Memory {
-            stats: MemStats::new(tenant_ways.len()),
+            stats: MemStats::new(tenant_ways.len(), cores as usize),
             lat: Latencies {
                 l1: clock.span(h.l1d.latency_cycles.into()),
                 l2: clock.span(h.l2.latency_cycles.into()),
@@ -180,6 +187,7 @@ impl Memory {
                 to_iio: Time::ZERO,
             },
             paths: Paths::default(),
+            races,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
             spread: cores as usize * l2.bytes() + llc.bytes() > HOST_CACHE,
             leaving: None,
@@ -198,7 +206,6 @@ impl Memory {
             strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
             write_back_uses: h.llc.write_back_uses,
             from_last: h.llc.device_ways == spec::DeviceWays::Highest,
-            device_ways: u32::MAX >> (32 - h.llc.ways),
             mshrs: (h.llc.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.mshrs))),
             miss: NOBODY,
             clean_victim: h.llc.clean_victim,
@@ -218,11 +225,45 @@ impl Memory {
             nic_credits: h.llc.nic_credits,
             cha_writes: Domain::new(h.llc.write_buffer),
             lives: rx::Lives::new(rx_base, rx_end),
+            follows_hints: false,
+            device_ways: 0,
             map,
             lines: lines::Lines::default(),
             watched: Vec::new(),
             shadow: None,
         })
+    }
+
+    /// Gives `core` an L2 of its own shape, which must be empty yet.
+    ///
+    /// # Errors
+    /// One clause that names the shape that does not work.
+    pub fn resize_l2(&mut self, core: usize, c: &CacheSpec) -> Result<(), String> {
+        debug_assert_eq!(self.l2[core].held(), 0);
+        self.l2[core] = build(c, "tenant.l2_size")?;
+        Ok(())
+    }
+
+    /// Lines of receive buffers: in L2s, in the LLC's ways for devices, in its other ways; of all these, those that hold a
+    /// packet nobody has read, and those of packets that were read.
+    pub fn received_lines(&self) -> [u64; 5] {
+        let mut n = [0; 5];
+        let lines = self.lives.range();
+        if lines.is_empty() {
+            return n;
+        }
+        let in_l2 = self.l2.iter().flat_map(|a| a.iter_within(lines.clone()).map(|l| (l.0, 0)));
+        let place = |way: u32| if self.device_ways >> way & 1 == 1 { 1 } else { 2 };
+        let in_llc = self.llc.iter_within(lines.clone()).map(|l| (l.0, place(l.1)));
+        for (line, place) in in_l2.chain(in_llc).filter(|l| self.map.of(l.0).kind == Kind::Rx) {
+            n[place] += 1;
+            match self.lives.of(line) {
+                rx::UNCONSUMED => n[3] += 1,
+                rx::CONSUMED => n[4] += 1,
+                _ => {}
+            }
+        }
+        n
     }
 
     /// Lines that the LLC and the private caches hold.
@@ -234,6 +275,9 @@ impl Memory {
         self.llc.ways()
     }
 
+    /// Part of its callers, so that a transaction is made where it will lie: to copy what has just been written in pieces
+    /// makes the host wait.
+    #[inline(always)]
     fn txn(&mut self, t: Txn) -> u32 {
         self.live_txns += 1;
         if let Some(id) = self.free_txns.pop() {
@@ -246,7 +290,16 @@ impl Memory {
     }
 
     /// Sends a request to the home agent; it arrives at `at`. `Event::Fill` answers it.
+    #[inline(always)]
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
+        let id = self.txn(t);
+        self.leaves(cal, at, id);
+    }
+
+    /// Transaction `id` is on its way.
+    #[inline(never)]
+    fn leaves(&mut self, cal: &mut Events, at: Time, id: u32) {
+        let t = &self.txns[id as usize];
         if t.lines == 1 {
             self.llc.announce(t.line);
         } else {
@@ -261,7 +314,6 @@ impl Memory {
         if t.agent != Agent::Background {
             self.paths.under_way[Path::of(t.op) as usize].force(t.issued);
         }
-        let id = self.txn(t);
         self.marks[id as usize] = Marks::at(t.issued, at);
         cal.push(at, Event::Cha(id));
     }
@@ -275,13 +327,12 @@ impl Memory {
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
     #[inline]
     pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
-        if let Some(epoch) = self.txns[id as usize].entry {
-            let stale = self.leave_line(cal, id, epoch, now);
-            self.txns[id as usize].transient |= stale;
+        // Copied before it is written: see `txn`.
+        let mut answer = self.txns[id as usize];
+        self.txns[id as usize].dirty = false;
+        if let Some(epoch) = answer.entry {
+            answer.transient |= self.leave_line(cal, id, epoch, now);
         }
-        let t = &mut self.txns[id as usize];
-        let answer = *t;
-        t.dirty = false;
         if answer.agent != Agent::Background && answer.holds_credit() {
             self.paths.end(Path::of(answer.op), &self.marks[id as usize], now);
         }

@@ -6,7 +6,7 @@ use super::paths::{Marks, Path};
 use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
-use super::{CleanVictim, Leaving, Memory, Op, Txn};
+use super::{rx, CleanVictim, Leaving, Memory, Op, Txn};
 use crate::kernel::{rng::mix, Events, Time};
 
 /// Where a core found a line.
@@ -62,7 +62,7 @@ impl Memory {
             left &= left - 1;
             let mut dirty = u64::from(self.clean_in(c, line));
             if own {
-                dirty += self.invalidate_in(c, line);
+                dirty += self.invalidate_in(c, line).dirty;
                 self.shared.drop_holder(line, c);
             }
             if dirty > 0 {
@@ -77,9 +77,43 @@ impl Memory {
         if !self.l1[core].is_dirty(slot) {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
+            self.note_write(line);
         }
         if let Some(s) = &mut self.shadow {
             s.store(line, At::Core(core as u16));
+        }
+    }
+
+    /// The region of `line` is no longer read-only.
+    #[inline]
+    pub(super) fn note_write(&mut self, line: u64) {
+        if self.races && self.sharing(line) == Sharing::Shared {
+            self.map.note_write(line);
+        }
+    }
+
+    /// Whether an access of `core` to `line` would hit in its caches and must not do so ahead of time: another core or a
+    /// device may write or read the line before.
+    #[inline]
+    pub fn hit_may_change(&self, core: usize, line: u64, write: bool) -> bool {
+        self.races && self.region_may_change(line, write) && self.hits(core, line, write)
+    }
+
+    #[inline]
+    fn region_may_change(&self, line: u64, write: bool) -> bool {
+        let r = self.map.of(line);
+        match r.sharing {
+            Sharing::Shared => write || r.written,
+            Sharing::Core(_) => r.polled && !write,
+            Sharing::Device => false,
+        }
+    }
+
+    /// Whether `probe` would find `line`.
+    fn hits(&self, core: usize, line: u64, write: bool) -> bool {
+        match self.private_copy(core, line) {
+            Held::Nowhere => false,
+            copy => !write || !self.others_hold(core, line, copy == Held::Dirty),
         }
     }
 
@@ -128,10 +162,21 @@ impl Memory {
                 }
             }
             if v.dirty || self.llc_takes(&v) {
+                self.count_write_back(core, v.line);
                 self.fill_llc(cal, core, v.line, v.dirty, now);
                 self.leave(cal, &v, now);
             }
         }
+    }
+
+    /// `core`'s L2 gives `line` to the LLC.
+    #[inline]
+    pub(super) fn count_write_back(&mut self, core: usize, line: u64) {
+        // Without hints, only a read brings a received line here.
+        let read = self.map.of(line).kind == Kind::Rx && (!self.follows_hints || self.lives.of(line) != rx::UNCONSUMED);
+        let counts = &mut self.stats.cores[core];
+        counts.mlc_wb += 1;
+        counts.mlc_wb_consumed += u64::from(read);
     }
 
     /// Whether a clean victim of an L2 goes to the LLC.
@@ -170,6 +215,11 @@ impl Memory {
         let r = self.map.of(line);
         let of_application = r.kind == Kind::App && line < r.base + r.lines;
         of_application && self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()
+    }
+
+    /// The same for a line that a device has written for the core.
+    pub fn worth_fetching(&self, core: usize, line: u64) -> bool {
+        self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()
     }
 
     /// Whether several cores may have copies of `line`.
@@ -256,28 +306,85 @@ impl Memory {
         }
     }
 
-    /// Takes every private copy of `line` away; returns how many dirty ones there were.
+    /// Takes every private copy of `line` away; returns what there was.
     #[inline]
-    pub(super) fn invalidate_private(&mut self, line: u64) -> u64 {
+    pub(super) fn invalidate_private(&mut self, line: u64) -> Taken {
         match self.sharing(line) {
             Sharing::Core(c) => self.invalidate_in(c as usize, line),
-            Sharing::Device => 0,
+            Sharing::Device => Taken::default(),
             Sharing::Shared => {
                 let holders = self.shared.take(line);
-                (0..64).filter(|c| holders >> c & 1 == 1).map(|c| self.invalidate_in(c, line)).sum()
+                let holders = (0..64).filter(|c| holders >> c & 1 == 1);
+                holders
+                    .map(|c| self.invalidate_in(c, line))
+                    .fold(Taken::default(), |a, b| Taken { held: a.held || b.held, dirty: a.dirty + b.dirty })
             }
         }
     }
 
-    pub(super) fn invalidate_in(&mut self, core: usize, line: u64) -> u64 {
-        let mut dirty = 0;
-        if let Some(s) = self.l1[core].find(line) {
-            dirty += u64::from(self.l1[core].remove(s));
+    pub(super) fn invalidate_in(&mut self, core: usize, line: u64) -> Taken {
+        let mut taken = Taken::default();
+        for a in [&mut self.l1[core], &mut self.l2[core]] {
+            if let Some(s) = a.find(line) {
+                taken.held = true;
+                taken.dirty += u64::from(a.remove(s));
+            }
         }
-        if let Some(s) = self.l2[core].find(line) {
-            dirty += u64::from(self.l2[core].remove(s));
+        taken
+    }
+
+    /// `core` drops its own copies of `lines` lines from `line` on, dirty or not, where their page allows it. What the LLC
+    /// has stays (IDIO, section V-D).
+    pub fn invalidate_own(&mut self, core: usize, line: u64, lines: u64) {
+        for l in line..line + lines {
+            if !self.allows_invalidation(l) {
+                continue;
+            }
+            let taken = self.invalidate_in(core, l);
+            if self.sharing(l) == Sharing::Shared {
+                self.shared.drop_holder(l, core);
+            }
+            self.stats.ledger.swept += taken.dirty;
+            if self.map.of(l).kind == Kind::Rx {
+                self.lives.set(l, rx::SWEPT);
+            }
+            let llc = self.llc.find(l).is_some();
+            if let Some(s) = self.shadow.as_mut().filter(|_| taken.dirty > 0) {
+                s.fall_back(l, if llc { At::Llc } else { At::Dram });
+            }
         }
-        dirty
+    }
+
+    /// Whether `line`'s page is one whose data may be lost; counts the refusals.
+    pub(super) fn allows_invalidation(&mut self, line: u64) -> bool {
+        let allowed = self.map.of(line).invalidatable;
+        self.stats.refused_invalidations += u64::from(!allowed);
+        allowed
+    }
+
+    /// A device's read makes `core` give `line` to the LLC, with its dirtiness.
+    pub(super) fn demote(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) {
+        let taken = self.invalidate_in(core, line);
+        if self.sharing(line) == Sharing::Shared {
+            self.shared.drop_holder(line, core);
+        }
+        if taken.held {
+            self.stats.ledger.merged += taken.dirty.saturating_sub(1);
+            self.count_write_back(core, line);
+            self.fill_llc(cal, core, line, taken.dirty > 0, now);
+        }
+    }
+
+    /// Without time: `core`'s L2 fetches `line`, which nobody has asked for yet.
+    pub(super) fn fetch_at_once(&mut self, cal: &mut Events, core: usize, line: u64) {
+        if !self.worth_fetching(core, line) {
+            return;
+        }
+        let t = Txn { ahead: true, ..Txn::new(Op::Read, line, core as u32, Time::ZERO) };
+        let t = self.look_up_at_once(cal, t);
+        if !t.transient {
+            self.fill_l2_once(cal, core, &t, Time::ZERO);
+        }
     }
 
     /// Makes every private copy of `line` clean; returns whether one was dirty.
@@ -317,6 +424,11 @@ impl Memory {
         held(&self.llc, line)
     }
 
+    /// The way of the LLC that has `line`.
+    pub fn llc_way(&self, line: u64) -> Option<u32> {
+        self.llc.find(line).map(|s| s.way())
+    }
+
     /// Copies of `line` that are valid anywhere: (count, dirty ones in the LLC).
     pub fn copies(&self, line: u64) -> (u32, u32) {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());
@@ -324,6 +436,14 @@ impl Memory {
         let dirty = self.llc.find(line).is_some_and(|s| self.llc.is_dirty(s));
         (n, u32::from(dirty))
     }
+}
+
+/// What private caches had of a line that was taken from them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken {
+    pub held: bool,
+    /// Dirty copies.
+    pub dirty: u64,
 }
 
 fn held(a: &Array, line: u64) -> Held {

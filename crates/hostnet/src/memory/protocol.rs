@@ -135,6 +135,12 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         (Request::DmaRead, Clean, Dirty) if installs => row(Private::Drop, Data::Private, Llc::Stay, calm),
         (Request::DmaRead, Clean, _) if installs => row(Private::Drop, Data::Private, Llc::FillClean, calm),
         (Request::DmaRead, Nowhere, Nowhere) if installs => row(Private::Stay, Data::Dram, Llc::FillClean, calm),
+        (Request::DmaRead, Dirty, _) if h.device_read == DeviceRead::Demote => {
+            row(Private::Drop, Data::Private, Llc::FillDirty, calm)
+        }
+        (Request::DmaRead, Clean, Nowhere) if h.device_read == DeviceRead::Demote => {
+            row(Private::Drop, Data::Private, Llc::FillClean, calm)
+        }
         (Request::DmaRead, Clean | Dirty, _) => row(Private::Stay, Data::Private, Llc::Stay, calm),
         (Request::DmaRead, Nowhere, Clean | Dirty) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
         (Request::DmaRead, Nowhere, Nowhere) => row(Private::Stay, Data::Dram, Llc::Stay, calm),

@@ -40,6 +40,12 @@ pub struct Region {
     pub kind: Kind,
     pub sharing: Sharing,
     pub tenant: u8,
+    /// Cores read its lines without being told that a device has written them: rings of descriptors.
+    pub polled: bool,
+    /// Somebody has written to it; known for shared regions only.
+    pub written: bool,
+    /// Software may drop what caches hold of it without writing it back (IDIO, section V-D).
+    pub invalidatable: bool,
 }
 
 impl Region {
@@ -70,12 +76,34 @@ impl AddressMap {
         let base = (self.granules.len() as u64) << GRANULE_BITS;
         let granules = lines.div_ceil(1 << GRANULE_BITS).max(1);
         self.granules.extend(std::iter::repeat_n(id, granules as usize));
-        self.regions.push(Region { base, lines, kind, sharing, tenant });
+        self.regions.push(Region {
+            base,
+            lines,
+            kind,
+            sharing,
+            tenant,
+            polled: false,
+            written: false,
+            invalidatable: false,
+        });
         id
+    }
+    /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
+    pub fn make_invalidatable(&mut self, line: u64) {
+        let id = self.granules[(line >> GRANULE_BITS) as usize];
+        self.regions[usize::from(id)].invalidatable = true;
     }
     #[inline]
     pub fn of(&self, line: u64) -> &Region {
         &self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize]
+    }
+    /// Cores read lines of the region without being told that a device has written them.
+    pub fn set_polled(&mut self, id: RegionId) {
+        self.regions[id as usize].polled = true;
+    }
+    /// Somebody writes to the region that `line` is in.
+    pub(super) fn note_write(&mut self, line: u64) {
+        self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize].written = true;
     }
     #[inline]
     pub fn get(&self, id: RegionId) -> &Region {

@@ -2,6 +2,7 @@
 //! [`Txn`] through the same door, [`Memory::send`](super::Memory::send), and are answered by `Event::Fill`.
 
 use super::stats::Class;
+use super::tag::Tag;
 use crate::kernel::Time;
 
 /// What a transaction does at the home agent.
@@ -46,6 +47,8 @@ pub enum Inbound {
     Dram,
     /// Into the LLC: in place when present, else into one of these ways (DDIO).
     Llc { ways: u32 },
+    /// The same, and the L2 of `core` is told to fetch it: `Event::Hint` (IDIO).
+    Hint { ways: u32, core: u8 },
     /// Into a cache of its own without limit (ideal-DDIO).
     Apart,
 }
@@ -59,10 +62,6 @@ pub enum Outbound {
     /// In DRAM, which dirty copies are written to first (conventional DMA of an integrated NIC).
     Dram,
 }
-
-/// What a device says about a line beside its address: TLP steering tag and reserved header bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tag(pub u16);
 
 /// A request on its way through the uncore.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +79,8 @@ pub struct Txn {
     pub copied: bool,
     /// Does not enter the private caches.
     pub transient: bool,
+    /// Fetches the line before anybody asks for it, which is no use of it.
+    pub ahead: bool,
     /// Consecutive lines from `line` on. In an answer: those that it is for.
     pub lines: u16,
     pub tag: Tag,
@@ -110,6 +111,7 @@ impl Txn {
             dirty: false,
             copied: false,
             transient: false,
+            ahead: false,
             lines: 1,
             tag: Tag::default(),
             entry: None,

@@ -45,7 +45,12 @@ impl Shadow {
 
     /// Every cached copy is gone: what DRAM has is the newest.
     pub(super) fn drop_cached(&mut self, line: u64) {
-        let v = self.at(line, At::Dram);
+        self.fall_back(line, At::Dram);
+    }
+
+    /// What was newer than the copy at `place` is gone.
+    pub(super) fn fall_back(&mut self, line: u64, place: At) {
+        let v = self.at(line, place);
         self.newest.insert(line, v);
     }
 

@@ -32,6 +32,20 @@ pub enum ReadHit {
     Migrate,
 }
 
+/// What a device's read does with a line's copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceRead {
+    /// Nothing: the device gets a snapshot.
+    #[default]
+    Snapshot,
+    /// A line that the LLC has not, or that is dirty, goes down to the LLC first (IDIO, sections II-A and III).
+    Demote,
+    /// The line ends in the LLC, in place or else in the ways of device writes, from DRAM too. Private copies are taken
+    /// away, and the duty to write it back goes along.
+    Install,
+}
+
 /// Where a clean victim of an L2 goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -68,18 +82,6 @@ pub enum StoreHit {
     Move,
     /// The line, dirty if it was; the core gets a copy to write (zSim).
     Retain,
-}
-
-/// What a device's read does to the caches.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DeviceRead {
-    /// Nothing moves: whoever has the line answers (PCIe reads take a snapshot).
-    #[default]
-    Snoop,
-    /// The line ends in the LLC, in place or else in the ways of device writes. Private copies are taken away, and the
-    /// duty to write it back goes along.
-    Install,
 }
 
 /// Which ways a placement policy's first ways are.
@@ -126,7 +128,7 @@ pub struct LlcSpec {
     /// A dirty L2 victim that finds its line counts as a use of it.
     #[serde(default = "yes")]
     pub write_back_uses: bool,
-    /// What a device's read does to the caches.
+    /// What a device's read does with the line's copies.
     #[serde(default)]
     pub device_read: DeviceRead,
     /// Which ways a placement policy's first ways are.

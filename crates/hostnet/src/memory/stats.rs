@@ -99,6 +99,34 @@ impl TenantCounts {
     }
 }
 
+/// What one core's L2 gave up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CoreCounts {
+    /// Lines that went to the LLC: victims, and what devices' reads took down.
+    pub mlc_wb: u64,
+    /// Of these, lines of received packets that had been read.
+    pub mlc_wb_consumed: u64,
+    /// Lines that devices' writes took away.
+    pub mlc_invalidations: u64,
+}
+
+/// Where a line is that a device asks for (IDIO, Fig. 1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Place {
+    /// P1: private caches alone.
+    Mlc,
+    /// P2: private caches and LLC.
+    Both,
+    /// P3: the LLC, in a way that devices do not allocate into.
+    Llc,
+    /// P4: the LLC, in a way that they do.
+    Ddio,
+    /// P5: no cache.
+    Dram,
+}
+pub const PLACES: [Place; 5] = [Place::Mlc, Place::Both, Place::Llc, Place::Ddio, Place::Dram];
+
 /// Lines that one kind of device read and wrote, and those of them that the LLC did not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DmaCounts {
@@ -106,6 +134,10 @@ pub struct DmaCounts {
     pub read_misses: u64,
     pub writes: u64,
     pub write_misses: u64,
+    /// Where the lines were that it wrote, by [`Place`]. Without caches of their own for buffers.
+    pub wrote_at: [u64; 5],
+    /// The same for lines that it read.
+    pub read_at: [u64; 5],
 }
 
 impl DmaCounts {
@@ -122,6 +154,11 @@ pub struct MemStats {
     pub dram: [u64; CLASSES],
     pub rx_evct_premature: u64,
     pub rx_evct_consumed: u64,
+    /// Dirty lines that the LLC gave to memory to make room.
+    pub llc_wb: u64,
+    pub cores: Vec<CoreCounts>,
+    /// Invalidations without write-back that the page did not allow.
+    pub refused_invalidations: u64,
     /// Latency of DRAM reads from the controller's door to data, in picoseconds.
     pub dram_ps: Histogram<u64>,
     pub tenants: Vec<TenantCounts>,
@@ -137,11 +174,14 @@ pub struct MemStats {
 }
 
 impl MemStats {
-    pub fn new(tenants: usize) -> MemStats {
+    pub fn new(tenants: usize, cores: usize) -> MemStats {
         MemStats {
             dram: [0; CLASSES],
             rx_evct_premature: 0,
             rx_evct_consumed: 0,
+            llc_wb: 0,
+            cores: vec![CoreCounts::default(); cores],
+            refused_invalidations: 0,
             dram_ps: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
             tenants: vec![TenantCounts::default(); tenants],
             clsweeps: 0,
@@ -168,7 +208,7 @@ impl MemStats {
         self.dram[c as usize]
     }
     pub fn restart(&mut self) {
-        let fresh = MemStats::new(self.tenants.len());
+        let fresh = MemStats::new(self.tenants.len(), self.cores.len());
         let old = std::mem::replace(self, fresh);
         self.ledger = old.ledger;
         self.stale_reads = old.stale_reads;

@@ -33,6 +33,12 @@ pub enum DropCause {
     TooLate,
     /// A queue of the network is full.
     QueueFull,
+    /// The NIC's DMA engine is slower than the wire.
+    DmaDrop,
+    /// Software is slower than the wire.
+    CoreDrop,
+    /// Transmission is slower than the wire, and has stalled software.
+    TxDrop,
 }
 
 impl DropCause {
@@ -42,6 +48,9 @@ impl DropCause {
             DropCause::BufferFull => "The host takes packets more slowly than the wire brings them.",
             DropCause::NoDescriptor => "Software has given no buffer back in time.",
             DropCause::TooLate => "So many packets wait that this one would miss its objective.",
+            DropCause::DmaDrop => "The NIC's receive DMA is slower than the wire; the receive ring had room (DmaDrop).",
+            DropCause::CoreDrop => "The core is slower than the wire; the receive ring was full first (CoreDrop).",
+            DropCause::TxDrop => "Transmission is slower than the wire; its ring was full first (TxDrop).",
             DropCause::QueueFull => "Senders together are faster than the link to the host.",
         }
     }

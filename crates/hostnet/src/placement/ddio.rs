@@ -2,7 +2,7 @@
 //! caches (Sweeper, section II-A).
 
 use super::iat::{Iat, IatSpec};
-use super::{Counters, DataPlane, PlacementSpec, Transfer};
+use super::{Counters, DataPlane, PlacementSpec, Settings, Transfer};
 use crate::kernel::Time;
 use crate::memory::Inbound;
 
@@ -23,12 +23,7 @@ impl DataPlane for Ddio {
         Ddio { ways: s.ways, control: s.iat.clone().map(|i| (i, Iat::default())) }
     }
     fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
-        if s.ways == 0 {
-            return Err("placement.ways = 0 must be positive".into());
-        }
-        if s.ways > llc_ways {
-            return Err(format!("placement.ways = {} is more than the LLC's {llc_ways} ways", s.ways));
-        }
+        check_ways(s, llc_ways)?;
         s.iat.as_ref().map_or(Ok(()), |i| i.check(llc_ways))
     }
     fn write(&mut self, _: &Transfer) -> Inbound {
@@ -45,11 +40,30 @@ impl DataPlane for Ddio {
             self.ways = iat.decide(s, self.ways, c);
         }
     }
+    fn set(&mut self, s: &Settings) -> Result<(), String> {
+        if !s.prefetch.is_empty() {
+            return Err("the control plane sets prefetch, which needs placement.policy = \"idio\"".into());
+        }
+        self.ways = s.ways.unwrap_or(self.ways);
+        Ok(())
+    }
     fn restart(&mut self) {
         if let Some((_, iat)) = &mut self.control {
             *iat = Iat::default();
         }
     }
+}
+
+/// # Errors
+/// One clause with key and value, unless the LLC has the ways.
+pub(super) fn check_ways(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
+    if s.ways == 0 {
+        return Err("placement.ways = 0 must be positive".into());
+    }
+    if s.ways > llc_ways {
+        return Err(format!("placement.ways = {} is more than the LLC's {llc_ways} ways", s.ways));
+    }
+    Ok(())
 }
 
 /// The mask of the `n` lowest ways.

@@ -47,14 +47,15 @@ impl IatSpec {
 
 #[derive(Clone, Debug, Default)]
 pub struct Iat {
-    seen: Counters,
+    /// Writes and misses up to the last decision.
+    seen: (u64, u64),
 }
 
 impl Iat {
     /// The ways from now on, given the ways so far and what devices have written since the counters began.
     pub fn decide(&mut self, s: &IatSpec, ways: u32, c: &Counters) -> u32 {
-        let (dw, dm) = (c.writes - self.seen.writes, c.write_misses - self.seen.write_misses);
-        self.seen = *c;
+        let (dw, dm) = (c.writes - self.seen.0, c.write_misses - self.seen.1);
+        self.seen = (c.writes, c.write_misses);
         if dw == 0 {
             return ways;
         }
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn ways_follow_the_miss_ratio_of_the_last_epoch_within_their_bounds() {
         let s = IatSpec { epoch: Span(1), min_ways: 2, max_ways: 4, grow_above: 0.5, shrink_below: 0.1 };
-        let at = |writes, write_misses| Counters { writes, write_misses };
+        let at = |writes, write_misses| Counters { writes, write_misses, cores: &[] };
         let mut iat = Iat::default();
         assert_eq!(iat.decide(&s, 2, &at(100, 90)), 3);
         assert_eq!(iat.decide(&s, 3, &at(200, 180)), 4);

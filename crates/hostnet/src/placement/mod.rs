@@ -6,9 +6,10 @@ pub mod nebula;
 pub mod resq;
 pub mod sweeper;
 
+use crate::core::{Op, Program};
 use crate::kernel::Time;
-use crate::memory::stats::{DmaCounts, MemStats};
-use crate::memory::{Agent, Inbound, Outbound, Tag};
+use crate::memory::stats::{CoreCounts, DmaCounts, MemStats};
+use crate::memory::{Agent, Inbound, Outbound, Sweep, Tag};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,66 @@ pub struct PlacementSpec {
     /// Caps receive rings so that all buffers fit the ways.
     #[serde(default)]
     pub resq: bool,
+    /// Which of IDIO's mechanisms work; `dynamic` when absent.
+    #[serde(default)]
+    pub mode: Option<idio::Mode>,
+    /// Thresholds, intervals and choices of IDIO.
+    #[serde(default)]
+    pub idio: Option<idio::IdioSpec>,
+}
+
+/// What software does with a receive buffer that nobody will read again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Spent {
+    /// Nothing.
+    #[default]
+    Keep,
+    /// Sweeps it (Sweeper).
+    Sweep,
+    /// Invalidates it without write-back (IDIO), with an instruction for each line or for all.
+    Invalidate { op: Sweep, each: bool },
+}
+
+impl Spent {
+    /// One op over the buffer's `lines` lines: after the last read and before the buffer goes back to the NIC.
+    #[inline]
+    pub fn relinquish(self, program: &mut Program, line: u64, lines: u32) {
+        match self {
+            Spent::Keep => {}
+            Spent::Sweep => sweeper::relinquish(program, line, lines),
+            Spent::Invalidate { op, each } => {
+                let instructions = if each { lines } else { 1 };
+                program.push(Op::Invalidate { line, lines, op, instructions });
+            }
+        }
+    }
+
+    /// Whether a buffer that is sent in place comes back to software first.
+    pub fn follows_transmission(self) -> bool {
+        matches!(self, Spent::Invalidate { .. })
+    }
+}
+
+impl PlacementSpec {
+    /// What threads do with spent receive buffers.
+    pub fn spent(&self) -> Spent {
+        if self.policy == Policy::Idio && self.mode.unwrap_or_default().invalidates() {
+            let s = self.idio.clone().unwrap_or_default();
+            let op = if s.invalidate == idio::Depth::Llc { Sweep::Invalidate } else { Sweep::InvalidateOwn };
+            return Spent::Invalidate { op, each: s.invalidate_form == idio::Form::Line };
+        }
+        if self.sweep_rx {
+            Spent::Sweep
+        } else {
+            Spent::Keep
+        }
+    }
+
+    /// IDIO's settings, where a NIC's lines are hinted to cores.
+    pub fn hints(&self) -> Option<idio::IdioSpec> {
+        let hints = self.policy == Policy::Idio && self.mode.unwrap_or_default().hints();
+        hints.then(|| self.idio.clone().unwrap_or_default())
+    }
 }
 
 /// What a device is, however it is attached.
@@ -80,16 +141,18 @@ impl Transfer {
 
 /// What a policy sees at the end of an epoch: counts since the window began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counters {
+pub struct Counters<'a> {
     /// Lines that devices wrote, and those that the LLC did not have.
     pub writes: u64,
     pub write_misses: u64,
+    /// What each core's L2 gave up.
+    pub cores: &'a [CoreCounts],
 }
 
-impl Counters {
-    pub fn of(m: &MemStats) -> Counters {
+impl Counters<'_> {
+    pub fn of(m: &MemStats) -> Counters<'_> {
         let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
-        Counters { writes: sum(|d| d.writes), write_misses: sum(|d| d.write_misses) }
+        Counters { writes: sum(|d| d.writes), write_misses: sum(|d| d.write_misses), cores: &m.cores }
     }
 }
 
@@ -141,6 +204,39 @@ pub trait DataPlane {
 
     /// Counters begin at zero again.
     fn restart(&mut self) {}
+
+    /// A control plane of the user's own has decided.
+    ///
+    /// # Errors
+    /// One sentence about a setting that the policy has not.
+    fn set(&mut self, s: &Settings) -> Result<(), String> {
+        if *s == Settings::default() {
+            return Ok(());
+        }
+        Err("the control plane sets what placement.policy does not have; ways need \"ddio\" or \"idio\", prefetch \"idio\"".into())
+    }
+}
+
+/// What a control plane of the user's own changes at the end of an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// LLC ways that devices may allocate into.
+    pub ways: Option<u32>,
+    /// Cores whose payload is prefetched, or is not, or is as the policy itself says.
+    pub prefetch: Vec<(u16, Option<bool>)>,
+}
+
+impl Settings {
+    /// # Errors
+    /// When the LLC has not that many ways.
+    fn check_ways(&self, of: u32) -> Result<(), String> {
+        match self.ways {
+            Some(n) if !(1..=of).contains(&n) => {
+                Err(format!("the control plane sets ways = {n}, which is not within 1 to {of}"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Declares the policies, a file each: their names in scenarios, and the dispatch.
@@ -200,6 +296,14 @@ macro_rules! policies {
             pub fn decide(&mut self, c: &Counters) {
                 match self { $(Placement::$name(p) => p.decide(c),)* }
             }
+            /// A control plane of the user's own has decided.
+            ///
+            /// # Errors
+            /// One sentence about a setting that the policy has not.
+            pub fn set(&mut self, s: &Settings, llc_ways: u32) -> Result<(), String> {
+                s.check_ways(llc_ways)?;
+                match self { $(Placement::$name(p) => p.set(s),)* }
+            }
             /// Counters begin at zero again.
             pub fn restart(&mut self) {
                 match self { $(Placement::$name(p) => p.restart(),)* }
@@ -215,6 +319,8 @@ policies! {
     mod ddio => Ddio(ddio::Ddio),
     /// Into an LLC of its own without limit.
     mod ideal => Ideal(ideal::Ideal),
+    /// Into the L2 of its core, the LLC or DRAM, line by line (IDIO).
+    mod idio => Idio(idio::Idio),
 }
 
 impl Placement {

@@ -12,6 +12,8 @@
 //! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads without
 //! time. A thread is one file here and one line of the list below.
 
+pub mod mempool;
+
 use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
@@ -21,6 +23,7 @@ use crate::machine::Machine;
 use crate::traffic::dctcp::Senders;
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
+use std::collections::VecDeque;
 
 /// What a thread's core does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +52,8 @@ pub enum Awaited {
 pub enum Notice {
     /// A packet is in its receive queue, or a transmit buffer is free again.
     Queue,
+    /// Descriptors of its transmit ring, which lies in memory, have been sent.
+    Transmitted,
     /// A line that it watches (`Memory::watch`) has been written by another agent, or taken away.
     Line,
     /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
@@ -151,6 +156,8 @@ macro_rules! threads {
 threads! {
     /// Packets of a queue pair, served by an application.
     mod qp => QueuePair(qp::QueuePair),
+    /// A poll-mode driver and its application.
+    mod pmd => PollMode(Box<pmd::PollMode>),
     /// An application that asks for nothing but its core.
     mod free => FreeRunning(free::FreeRunning),
     /// The kernel's TCP receive path.
@@ -194,6 +201,41 @@ pub struct Tally {
     pub service_ps: u128,
     /// Operations of each tenant.
     pub operations: Vec<u64>,
+    /// Bursts of packets, where traffic comes in bursts.
+    pub bursts: Option<Bursts>,
+}
+
+/// How long bursts take, from the first line that the NIC writes of each to the end of its last packet.
+#[derive(Clone)]
+pub struct Bursts {
+    /// When the first burst began, and the time from one to the next.
+    base: Time,
+    period: Time,
+    /// Of each burst: its number, when its first line set out, when its last packet ended, and its packets.
+    seen: VecDeque<(u64, Time, Time, u64)>,
+}
+
+impl Bursts {
+    pub fn new(base: Time, period: Time) -> Bursts {
+        Bursts { base, period, seen: VecDeque::new() }
+    }
+
+    /// A packet that had come at `arrived`, and whose first line had set out at `began`, has ended.
+    pub fn packet(&mut self, arrived: Time, began: Time, now: Time) {
+        let n = arrived.saturating_sub(self.base).0 / self.period.0;
+        match self.seen.iter_mut().rev().find(|b| b.0 == n) {
+            Some(b) => *b = (n, b.1.min(began), b.2.max(now), b.3 + 1),
+            None => self.seen.push_back((n, began, now, 1)),
+        }
+    }
+
+    /// Mean over the bursts that lie wholly in the window: the others have fewer packets.
+    pub fn mean_us(&self) -> Option<f64> {
+        let most = self.seen.iter().map(|b| b.3).max()?;
+        let whole: Vec<f64> =
+            self.seen.iter().filter(|b| b.3 * 10 >= most * 9).map(|b| (b.2 - b.1).as_ns() / 1e3).collect();
+        Some(whole.iter().sum::<f64>() / whole.len() as f64)
+    }
 }
 
 impl Tally {
@@ -207,6 +249,7 @@ impl Tally {
             services: 0,
             service_ps: 0,
             operations: vec![0; tenants],
+            bursts: None,
         }
     }
 
@@ -233,6 +276,7 @@ impl Tally {
 
     /// The tally of a new window.
     pub fn restarted(&self) -> Tally {
-        Tally { completed_ever: self.completed_ever, taken: self.taken, ..Tally::new(self.operations.len()) }
+        let bursts = self.bursts.as_ref().map(|b| Bursts::new(b.base, b.period));
+        Tally { completed_ever: self.completed_ever, taken: self.taken, bursts, ..Tally::new(self.operations.len()) }
     }
 }

@@ -8,7 +8,7 @@ use crate::core::{Mmio, Op, Program};
 use crate::device::nic::Nic;
 use crate::kernel::{Event, NicAt, Time};
 use crate::machine::Machine;
-use crate::placement::sweeper;
+use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -62,8 +62,8 @@ impl Effect {
 #[derive(Clone)]
 pub struct QueuePair {
     costs: QpSpec,
-    /// Relinquishes receive buffers (Sweeper).
-    sweep_rx: bool,
+    /// What becomes of spent receive buffers.
+    spent: Spent,
     /// Packets taken and not served yet.
     batch: VecDeque<u32>,
     /// Serving a packet since then.
@@ -73,13 +73,13 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
-    pub fn new(costs: QpSpec, sweep_rx: bool) -> QueuePair {
-        QueuePair { costs, sweep_rx, batch: VecDeque::new(), since: None, at_once: None }
+    pub fn new(costs: QpSpec, spent: Spent) -> QueuePair {
+        QueuePair { costs, spent, batch: VecDeque::new(), since: None, at_once: None }
     }
 
     /// That of each core of a scenario.
     pub fn of(s: &Scenario) -> QueuePair {
-        QueuePair::new(s.platform.queue_pair.clone(), s.placement.sweep_rx)
+        QueuePair::new(s.platform.queue_pair.clone(), s.placement.spent())
     }
 
     /// The packet to serve now; the queue's entries are taken as many at once as a batch has.
@@ -147,14 +147,19 @@ impl QueuePair {
         if answer == Answer::Forward {
             return; // the buffer is free once the NIC has sent it
         }
-        if self.sweep_rx {
-            sweeper::relinquish(program, rx.0, rx.1);
-        }
-        program.compute(self.costs.free_instructions);
-        program.push(Op::Retire { tag: Effect::FreeRx.tag(packet), stores: false });
+        self.free(program, packet, rx);
         if answer == Answer::Consumed {
             program.push(Op::Retire { tag: Effect::Done.tag(packet), stores: true });
         }
+    }
+}
+
+impl QueuePair {
+    /// A receive buffer that nobody will read again goes back to the ring.
+    fn free(&self, program: &mut Program, packet: u32, rx: (u64, u32)) {
+        self.spent.relinquish(program, rx.0, rx.1);
+        program.compute(self.costs.free_instructions);
+        program.push(Op::Retire { tag: Effect::FreeRx.tag(packet), stores: false });
     }
 }
 
@@ -174,6 +179,10 @@ impl Software for QueuePair {
         let queue = usize::from(c.core);
         while let Some((line, lines, _)) = c.nic.hint(queue) {
             sweeper::relinquish(c.program, line, lines.into());
+        }
+        while let Some(id) = c.nic.reclaim(queue) {
+            let p = *c.nic.packet(id);
+            self.free(c.program, id, (p.line, p.lines.into()));
         }
         let Some(id) = self.next(queue, c) else {
             return if c.program.ops.is_empty() { self.wait() } else { Step::Run };
@@ -207,7 +216,13 @@ impl Software for QueuePair {
 
     fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
         match Effect::of(tag) {
-            (Effect::Post, id) => m.transmit_at_once(id),
+            (Effect::Post, id) => {
+                m.transmit_at_once(id);
+                let p = *m.nic.packet(id);
+                if let (true, Spent::Invalidate { op, .. }) = (p.zero_copy, self.spent) {
+                    m.maintain_at_once(p.queue, p.line, p.lines.into(), op);
+                }
+            }
             (Effect::FreeRx, id) => {
                 let p = *m.nic.packet(id);
                 m.mem.consumed(p.line, p.lines.into());
@@ -226,4 +241,7 @@ pub fn ended(nic: &mut Nic, id: u32, tenant: usize, tally: &mut Tally, now: Time
     let p = nic.packet(id);
     p.done = true;
     tally.completed(tenant, now - p.arrived, p.wire_bytes);
+    if let Some(b) = &mut tally.bursts {
+        b.packet(p.arrived, p.began, now);
+    }
 }

@@ -1,7 +1,7 @@
 //! When packets arrive.
 
 use crate::kernel::{Stream, Time};
-use rand_distr::{Distribution, Exp1};
+use rand_distr::{Distribution, Exp1, LogNormal, Pareto};
 use std::sync::Arc;
 
 /// Picoseconds per second, as rates are given per second.
@@ -13,6 +13,7 @@ const SECOND_PS: f64 = 1e12;
 pub enum Arrivals {
     Fixed(Fixed),
     Poisson(Poisson),
+    Spread(Spread),
     Bursts(Bursts),
     OnOff(OnOff),
     Trace(Trace),
@@ -33,6 +34,14 @@ impl Arrivals {
     /// As `fixed`.
     pub fn poisson(rate: f64, stream: Stream) -> Arrivals {
         Arrivals::Poisson(Poisson { mean_ps: gap_ps(rate), at: Time::ZERO, stream })
+    }
+
+    /// Independent gaps of mean 1 / `rate`, drawn from `gaps`.
+    ///
+    /// # Panics
+    /// As `fixed`, and where `Gaps` says so.
+    pub fn spread(rate: f64, gaps: Gaps, stream: Stream) -> Arrivals {
+        Arrivals::Spread(Spread { mean_ps: gap_ps(rate), unit: gaps.unit(), at: Time::ZERO, stream })
     }
 
     /// Every `period`, `length` packets evenly spaced at `rate` per second; the first burst starts
@@ -83,6 +92,14 @@ impl Arrivals {
         Ok(Arrivals::Trace(Trace { times, period, stretch, base: Time::ZERO, n: 0 }))
     }
 
+    /// Time from one burst to the next, if there are any.
+    pub fn period(&self) -> Option<Time> {
+        match self {
+            Arrivals::Bursts(b) => Some(b.period),
+            _ => None,
+        }
+    }
+
     /// The time of the next arrival.
     #[inline]
     #[allow(clippy::should_implement_trait)] // never ends, so it is not an Iterator
@@ -90,11 +107,63 @@ impl Arrivals {
         match self {
             Arrivals::Fixed(a) => a.next(),
             Arrivals::Poisson(a) => a.next(),
+            Arrivals::Spread(a) => a.next(),
             Arrivals::Bursts(a) => a.next(),
             Arrivals::OnOff(a) => a.next(),
             Arrivals::Trace(a) => a.next(),
         }
     }
+}
+
+/// A distribution of gaps by its coefficient of variation: standard deviation over mean.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Gaps {
+    /// Between (1 - sqrt(3) cv) and (1 + sqrt(3) cv) of the mean; cv is at most 1 / sqrt(3).
+    Uniform {
+        cv: f64,
+    },
+    LogNormal {
+        cv: f64,
+    },
+    /// Of shape 1 + sqrt(1 + 1 / cv^2), which is above 2.
+    Pareto {
+        cv: f64,
+    },
+}
+
+impl Gaps {
+    /// The largest cv of uniform gaps: the shortest gap is none.
+    pub const WIDEST: f64 = 0.577_350_269_189_625_8;
+
+    /// The distribution with mean 1.
+    ///
+    /// # Panics
+    /// When cv is not positive, or above `WIDEST` for uniform gaps; specs reject that before.
+    fn unit(self) -> Unit {
+        match self {
+            Gaps::Uniform { cv } => {
+                assert!(0.0 < cv && cv <= Gaps::WIDEST, "uniform gaps of cv = {cv}");
+                Unit::Uniform { half: 3f64.sqrt() * cv }
+            }
+            Gaps::LogNormal { cv } => {
+                let variance = (1.0 + cv * cv).ln();
+                Unit::LogNormal(LogNormal::new(-variance / 2.0, variance.sqrt()).expect("a finite cv"))
+            }
+            Gaps::Pareto { cv } => {
+                assert!(cv > 0.0, "Pareto gaps of cv = {cv}");
+                let shape = 1.0 + (1.0 + 1.0 / (cv * cv)).sqrt();
+                Unit::Pareto(Pareto::new((shape - 1.0) / shape, shape).expect("a positive shape"))
+            }
+        }
+    }
+}
+
+/// A distribution of mean 1.
+#[derive(Clone, Debug)]
+enum Unit {
+    Uniform { half: f64 },
+    LogNormal(LogNormal<f64>),
+    Pareto(Pareto<f64>),
 }
 
 /// A trace without a rate of its own: fewer than two packets, or all at once.
@@ -112,6 +181,15 @@ pub struct Fixed {
 #[derive(Clone, Debug)]
 pub struct Poisson {
     mean_ps: f64,
+    at: Time,
+    stream: Stream,
+}
+
+/// See `Arrivals::spread`.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    mean_ps: f64,
+    unit: Unit,
     at: Time,
     stream: Stream,
 }
@@ -160,6 +238,18 @@ impl Poisson {
     #[inline]
     fn next(&mut self) -> Time {
         self.at += exponential(self.mean_ps, &mut self.stream);
+        self.at
+    }
+}
+
+impl Spread {
+    fn next(&mut self) -> Time {
+        let unit = match &self.unit {
+            Unit::Uniform { half } => 1.0 + half * (2.0 * self.stream.unit() - 1.0),
+            Unit::LogNormal(d) => d.sample(&mut self.stream),
+            Unit::Pareto(d) => d.sample(&mut self.stream),
+        };
+        self.at += nearest((unit * self.mean_ps).max(0.0));
         self.at
     }
 }
@@ -290,6 +380,46 @@ mod tests {
         assert!((var / mean - 1.0).abs() < 0.05, "{var}"); // 5 standard errors
     }
 
+    /// Mean and standard deviation over mean of many gaps, and the share of them below half the mean.
+    fn shape(gaps: Gaps) -> (f64, f64, f64) {
+        let n = 400_000;
+        let gaps = gaps_ns(&take(n, Arrivals::spread(10e6, gaps, stream())));
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let var = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        let below = gaps.iter().filter(|g| **g < 50.0).count() as f64 / gaps.len() as f64;
+        (mean, var.sqrt() / mean, below)
+    }
+
+    #[test]
+    fn gaps_have_the_mean_and_the_spread_that_were_asked_for() {
+        // 100 ns; standard errors of the mean are cv / sqrt(n), at most 0.16 %.
+        let near = |a: f64, b: f64, tol: f64| (a / b - 1.0).abs() < tol;
+        let (mean, cv, below) = shape(Gaps::Uniform { cv: 0.25 });
+        // Between 56.7 and 143.3 ns.
+        assert!(near(mean, 100.0, 0.002) && near(cv, 0.25, 0.005) && below == 0.0, "{mean} {cv} {below}");
+        let (mean, cv, below) = shape(Gaps::Uniform { cv: Gaps::WIDEST });
+        assert!(near(mean, 100.0, 0.005) && near(cv, 0.5774, 0.005) && near(below, 0.25, 0.02), "{mean} {cv} {below}");
+        // ln(gap / mean) is normal with mean -s^2/2 and variance s^2 = ln 2: P(gap < mean / 2) = Phi((-0.6931 + 0.3466) / 0.8326)
+        // = Phi(-0.4163) = 0.3386.
+        let (mean, cv, below) = shape(Gaps::LogNormal { cv: 1.0 });
+        assert!(near(mean, 100.0, 0.008) && near(cv, 1.0, 0.05) && near(below, 0.3386, 0.02), "{mean} {cv} {below}");
+        // Shape 1 + sqrt(2) and least gap 58.58 ns: none below half the mean. A heavy tail: its variance is slow to show.
+        let (mean, cv, below) = shape(Gaps::Pareto { cv: 1.0 });
+        assert!(near(mean, 100.0, 0.02) && cv > 0.6 && below == 0.0, "{mean} {cv} {below}");
+    }
+
+    /// P(gap > x) = (58.58 / x)^2.4142.
+    #[test]
+    fn pareto_gaps_have_their_tail() {
+        let n = 400_000;
+        let gaps = gaps_ns(&take(n, Arrivals::spread(10e6, Gaps::Pareto { cv: 1.0 }, stream())));
+        for (x, share) in [(100.0, 0.2750), (200.0, 0.05160), (1000.0, 0.001_060)] {
+            let beyond = gaps.iter().filter(|g| **g > x).count() as f64 / n as f64;
+            // 4 standard deviations of the count.
+            assert!((beyond - share).abs() < 4.0 * (share / n as f64).sqrt(), "{x}: {beyond}");
+        }
+    }
+
     #[test]
     fn bursts_repeat_with_their_period() {
         let t = take(7, Arrivals::bursts(Time::us(10), 3, 1e6));
@@ -352,6 +482,9 @@ mod tests {
         let all = [
             Arrivals::fixed(148.8e6),
             Arrivals::poisson(148.8e6, stream()),
+            Arrivals::spread(148.8e6, Gaps::Uniform { cv: Gaps::WIDEST }, stream()),
+            Arrivals::spread(148.8e6, Gaps::LogNormal { cv: 3.0 }, stream()),
+            Arrivals::spread(148.8e6, Gaps::Pareto { cv: 3.0 }, stream()),
             Arrivals::bursts(Time::us(1), 7, 1e9),
             Arrivals::on_off(Time::us(1), Time::ZERO, 1e9, stream()),
             trace(&[0, 0, 1, 1, 5], Some(7e8)).unwrap(),

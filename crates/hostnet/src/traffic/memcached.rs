@@ -24,6 +24,12 @@ pub fn header(payload: &[u8]) -> Option<(Header, &[u8])> {
     (word(6) == 0 && header.sequence < header.count).then_some((header, body))
 }
 
+/// The frame header of a reply that is one datagram.
+pub fn alone(id: u16) -> [u8; 8] {
+    let [a, b] = id.to_be_bytes();
+    [a, b, 0, 0, 0, 1, 0, 0]
+}
+
 /// Longest key that memcached accepts, in bytes.
 pub const KEY_MAX: usize = 250;
 

@@ -3,9 +3,12 @@
 pub mod arrival;
 pub mod dctcp;
 pub mod frame;
+pub mod generator;
+pub mod mac;
 pub mod memcached;
 pub mod pcap;
 pub mod records;
 pub mod search;
 pub mod spikes;
+pub mod writer;
 pub mod zipf;

@@ -24,9 +24,30 @@ pub enum Wanted {
 /// The port on which memcached listens when nobody says otherwise.
 pub const MEMCACHED_PORT: u16 = 11211;
 
+/// The note on how many packets a damaged file has.
+const BEFORE_DAMAGE: &str = "packets before the damage that ends the file";
+
 impl Default for Wanted {
     fn default() -> Wanted {
         Wanted::Memcached(MEMCACHED_PORT)
+    }
+}
+
+/// How to read a capture.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Reading {
+    pub wanted: Wanted,
+    /// Takes what comes before the damage of a file.
+    pub lenient: bool,
+    /// Somebody else says when packets are sent: those without a time stamp are replayed, too.
+    pub untimed: bool,
+    /// Keeps the frames.
+    pub frames: bool,
+}
+
+impl From<Wanted> for Reading {
+    fn from(wanted: Wanted) -> Reading {
+        Reading { wanted, ..Reading::default() }
     }
 }
 
@@ -173,6 +194,10 @@ pub struct Capture {
     /// At least one; the first is at time zero.
     pub packets: Vec<Captured>,
     pub counts: Counts,
+    /// What ended the reading of a damaged file.
+    pub damage: Option<Damage>,
+    /// What was captured of each packet's frame, if that was asked for.
+    pub frames: Vec<Box<[u8]>>,
     more: Vec<Key>,
 }
 
@@ -200,6 +225,10 @@ pub enum Fault {
     NoFrame {
         packets: u64,
         port: Option<u16>,
+    },
+    /// Packets, but those that are wanted have no time stamps.
+    Untimed {
+        packets: u64,
     },
     /// Its packets lie further apart than `Time` can express.
     TooLong {
@@ -246,6 +275,10 @@ impl fmt::Display for CaptureError {
             Fault::NoFrame { packets, port: Some(port) } => {
                 write!(f, "holds no packet to UDP or TCP port {port} among its {packets} packets")
             }
+            Fault::Untimed { packets } => write!(
+                f,
+                "has no time stamps on its {packets} packets; set traffic.pcap.timing = \"fixed\" or \"poisson\""
+            ),
             Fault::TooLong { packet } => write!(
                 f,
                 "is too long: packet {packet} lies more than 213 days from another that is replayed"
@@ -262,7 +295,7 @@ impl Capture {
     /// # Errors
     /// When the file is missing, truncated, damaged or not a capture, was not taken on
     /// Ethernet, or holds nothing that is wanted.
-    pub fn load(path: &Path, wanted: Wanted) -> Result<Capture, CaptureError> {
+    pub fn load(path: &Path, how: impl Into<Reading>) -> Result<Capture, CaptureError> {
         let fail = |fault| CaptureError { file: path.into(), fault };
         let unreadable = |e: std::io::Error| {
             let why = match e.kind() {
@@ -276,17 +309,33 @@ impl Capture {
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(fail(Damage::Unreadable("it is a directory".into()).into()));
         }
-        Capture::read(file, wanted).map_err(fail)
+        Capture::read(file, how).map_err(fail)
     }
 
     /// As `load`, from bytes.
     ///
     /// # Errors
     /// As `load`.
-    pub fn read(source: impl Read + Send, wanted: Wanted) -> Result<Capture, Fault> {
-        let mut loader = Loader { wanted, ..Loader::default() };
-        loader.counts.records = records::read(source, |number, record| loader.record(number, record))?;
-        loader.finish()
+    pub fn read(source: impl Read + Send, how: impl Into<Reading>) -> Result<Capture, Fault> {
+        let how = how.into();
+        let mut loader = Loader { how, ..Loader::default() };
+        let (records, damage) = records::read(source, how.lenient, |number, record| loader.record(number, record))?;
+        loader.counts.records = records;
+        // The first fault of a file of which nothing is left is its damage.
+        match (loader.finish(), damage) {
+            (Ok(capture), damage) => Ok(Capture { damage, ..capture }),
+            (Err(_), Some(damage)) => Err(damage.into()),
+            (Err(fault), None) => Err(fault),
+        }
+    }
+
+    /// `Counts::table`, and where the reading of a damaged file ended.
+    pub fn table(&self) -> Value {
+        let mut table = self.counts.table();
+        if let (Some(_), Some(rows)) = (&self.damage, table["rows"].as_array_mut()) {
+            rows.push(json!(["note", BEFORE_DAMAGE, self.counts.records]));
+        }
+        table
     }
 
     /// The keys of a multi-key get after its first.
@@ -297,6 +346,12 @@ impl Capture {
     /// Length of the longest packet on the wire in bytes.
     pub fn longest(&self) -> u32 {
         self.packets.iter().map(|p| p.wire_len).max().unwrap_or(0)
+    }
+
+    /// Mean length of the packets on the wire in bytes.
+    pub fn mean_size(&self) -> f64 {
+        let bytes: u64 = self.packets.iter().map(|p| u64::from(p.wire_len)).sum();
+        bytes as f64 / self.packets.len() as f64
     }
 
     /// Times of the packets, for `Arrivals::trace`.
@@ -315,9 +370,11 @@ struct Pending {
 
 #[derive(Default)]
 struct Loader {
-    wanted: Wanted,
+    how: Reading,
     /// With the absolute time and record number, until the first request is known.
     packets: Vec<(i128, u64, Captured)>,
+    /// Frames of those packets.
+    frames: Vec<Box<[u8]>>,
     more: Vec<Key>,
     /// By client, server and request id.
     pending: HashMap<(SocketAddr, SocketAddr, u16), Pending>,
@@ -336,7 +393,8 @@ impl Loader {
             return Ok(());
         }
         self.ethernet = true;
-        let Some(at_ps) = record.at_ps else {
+        let before = self.latest_ps.filter(|_| self.how.untimed).or(self.how.untimed.then_some(0));
+        let Some(at_ps) = record.at_ps.or(before) else {
             skipped.untimed += 1;
             return Ok(());
         };
@@ -345,13 +403,15 @@ impl Loader {
 
         let wire_len = record.wire_len.max(record.data.len() as u32);
         let cut = record.data.len() < wire_len as usize;
-        let why = match self.wanted {
+        let taken = self.packets.len();
+        let why = match self.how.wanted {
             Wanted::Frames(port) => match frame::flow(record.data) {
                 Ok(flow) if port.is_none() || port == flow.dst_port => {
                     self.counts.requests += 1;
                     self.counts.others += 1;
                     let packet = Captured { at: Time::ZERO, wire_len, flow: flow.hash, command: Command::Other };
                     self.packets.push((at_ps, number, packet));
+                    self.keep(taken, record.data);
                     return Ok(());
                 }
                 Ok(_) => {
@@ -363,6 +423,7 @@ impl Loader {
             Wanted::Memcached(port) => match frame::datagram(record.data) {
                 Ok(datagram) if datagram.dst.port() == port => {
                     self.request(number, at_ps, wire_len, datagram);
+                    self.keep(taken, record.data);
                     return Ok(());
                 }
                 Ok(datagram) if datagram.src.port() == port => {
@@ -386,6 +447,13 @@ impl Loader {
             NoDatagram::Malformed => &mut skipped.malformed,
         } += 1;
         Ok(())
+    }
+
+    /// Keeps the frame of a packet that was taken, if there are more than `before`.
+    fn keep(&mut self, before: usize, frame: &[u8]) {
+        if self.how.frames && self.packets.len() > before {
+            self.frames.push(frame.into());
+        }
     }
 
     fn request(&mut self, number: u64, at_ps: i128, wire_len: u32, d: frame::Datagram) {
@@ -484,23 +552,32 @@ impl Loader {
         if let (false, Some(link)) = (self.ethernet, self.other_link) {
             return Err(Fault::NotEthernet(link));
         }
+        // Frames were taken in the order of their numbers.
+        let mut frames: Vec<_> = self.packets.iter().map(|p| p.1).zip(std::mem::take(&mut self.frames)).collect();
         self.packets.sort_by_key(|&(at_ps, number, _)| (at_ps, number));
         let Some(&(start, ..)) = self.packets.first() else {
             let packets = self.counts.records;
-            return Err(match self.wanted {
+            return Err(match self.how.wanted {
+                _ if self.counts.skipped.untimed > 0 => Fault::Untimed { packets },
                 Wanted::Memcached(port) => Fault::NoRequest { packets, port },
                 Wanted::Frames(port) => Fault::NoFrame { packets, port },
             });
         };
         let mut packets = Vec::with_capacity(self.packets.len());
+        let mut sorted = Vec::with_capacity(frames.len());
         for (at_ps, number, packet) in self.packets {
-            let since = u64::try_from(at_ps - start).map_err(|_| Fault::TooLong { packet: number })?;
+            if let Ok(i) = frames.binary_search_by_key(&number, |f| f.0) {
+                sorted.push(std::mem::take(&mut frames[i].1));
+            }
+            // Where somebody else says when packets are sent, their times only order them.
+            let late = self.how.untimed.then_some(0).ok_or(Fault::TooLong { packet: number });
+            let since = u64::try_from(at_ps - start).or(late)?;
             packets.push(Captured { at: Time(since), ..packet });
         }
         let unknown = packets.iter().filter(|p| matches!(p.command, Command::Get { value_len: None, .. }));
         let unknown_more = self.more.iter().filter(|k| k.value_len.is_none());
         self.counts.unknown_values = (unknown.count() + unknown_more.count()) as u64;
-        Ok(Capture { packets, counts: self.counts, more: self.more })
+        Ok(Capture { packets, counts: self.counts, damage: None, frames: sorted, more: self.more })
     }
 }
 

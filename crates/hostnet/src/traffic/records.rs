@@ -31,12 +31,16 @@ pub enum Damage {
     UnknownInterface { packet: u64, byte: u64, interface: u32 },
 }
 
-/// Records longer than this are taken for damage (tcpdump's largest snap length is 256 KiB).
+/// Most bytes of a packet: the largest snap length of tcpdump and Wireshark. More are taken for damage.
+const LONGEST_PACKET: usize = 1 << 18;
+/// Blocks longer than this are taken for damage.
 const LONGEST_RECORD: usize = 16 << 20;
 
 /// An interface of a pcapng section, or the only one of a pcap file.
 struct Interface {
     link: Linktype,
+    /// Most bytes that are kept of a packet; 0 says nothing.
+    snap: u32,
     /// if_tsresol as stored: ticks are 10^-n s, or 2^-n s with the top bit set.
     resolution: u8,
     offset_s: i64,
@@ -47,6 +51,7 @@ impl Interface {
         Interface {
             // The upper half says whether frames carry their checksum, and how long it is.
             link: Linktype(header.network.0 & 0xffff),
+            snap: header.snaplen,
             resolution: if header.is_nanosecond_precision() { 9 } else { 6 },
             offset_s: 0,
         }
@@ -59,6 +64,7 @@ impl Interface {
         let offset = option(OptionCode::IfTsoffset).and_then(|v| v.first_chunk::<8>());
         Interface {
             link: block.linktype,
+            snap: block.snaplen,
             resolution: option(OptionCode::IfTsresol).and_then(|v| v.first().copied()).unwrap_or(6),
             offset_s: offset.map_or(0, |&v| match big_endian {
                 true => i64::from_be_bytes(v),
@@ -81,11 +87,43 @@ impl Interface {
     }
 }
 
-/// Hands each packet record of a capture to `each`, in file order, and returns how many there were.
+/// Hands each packet record of a capture to `each`, in file order, and returns how many there were. With `lenient`, damage
+/// ends the reading and is returned, too.
+///
+/// # Errors
+/// What `each` says; and damage, but for `lenient` no damage behind the file's header.
 pub fn read<E: From<Damage>>(
     source: impl Read + Send,
+    lenient: bool,
+    each: impl FnMut(u64, Record) -> Result<(), E>,
+) -> Result<(u64, Option<Damage>), E> {
+    let mut packets = 0;
+    match walk(source, &mut packets, each) {
+        Ok(()) => Ok((packets, None)),
+        Err(Stop::Damaged(d @ (Damage::Unreadable(_) | Damage::NotACapture))) => Err(d.into()),
+        Err(Stop::Damaged(d)) if lenient => Ok((packets, Some(d))),
+        Err(Stop::Damaged(d)) => Err(d.into()),
+        Err(Stop::Refused(e)) => Err(e),
+    }
+}
+
+/// Why reading ended early: the file's fault, or the reader has had enough.
+enum Stop<E> {
+    Damaged(Damage),
+    Refused(E),
+}
+
+impl<E> From<Damage> for Stop<E> {
+    fn from(d: Damage) -> Stop<E> {
+        Stop::Damaged(d)
+    }
+}
+
+fn walk<E>(
+    source: impl Read + Send,
+    packets: &mut u64,
     mut each: impl FnMut(u64, Record) -> Result<(), E>,
-) -> Result<u64, E> {
+) -> Result<(), Stop<E>> {
     let mut reader = create_reader(1 << 16, source).map_err(|e| match e {
         PcapError::ReadError => Damage::Unreadable("reading failed".into()),
         _ => Damage::NotACapture,
@@ -93,13 +131,12 @@ pub fn read<E: From<Damage>>(
     let mut capacity = 1 << 16;
     let mut interfaces = Vec::new();
     let mut big_endian = false;
-    let mut packets = 0;
     loop {
         let byte = reader.consumed() as u64;
-        let packet = packets + 1;
+        let packet = *packets + 1;
         let (used, block) = match reader.next() {
             Ok(next) => next,
-            Err(PcapError::Eof) => return Ok(packets),
+            Err(PcapError::Eof) => return Ok(()),
             Err(PcapError::Incomplete(_)) => {
                 refill(&mut *reader)?;
                 continue;
@@ -115,6 +152,13 @@ pub fn read<E: From<Damage>>(
             }
             Err(_) => return Err(Damage::Malformed { packet, byte }.into()),
         };
+        let mut hand_over = |record: Record| {
+            if record.data.len() > LONGEST_PACKET {
+                return Err(Damage::Malformed { packet, byte }.into());
+            }
+            *packets += 1;
+            each(packet, record).map_err(Stop::Refused)
+        };
         let interface = |n: u32| {
             let unknown = Damage::UnknownInterface { packet, byte, interface: n };
             interfaces.get(n as usize).ok_or(unknown)
@@ -126,8 +170,7 @@ pub fn read<E: From<Damage>>(
                 let per_second = 10u64.pow(u32::from(on.resolution));
                 let ticks = u64::from(p.ts_sec) * per_second + u64::from(p.ts_usec);
                 let at_ps = Some(on.picoseconds(ticks));
-                packets += 1;
-                each(packets, Record { at_ps, wire_len: p.origlen, link: on.link, data: p.data })?;
+                hand_over(Record { at_ps, wire_len: p.origlen, link: on.link, data: p.data })?;
             }
             PcapBlockOwned::NG(Block::SectionHeader(h)) => {
                 big_endian = h.big_endian();
@@ -140,15 +183,16 @@ pub fn read<E: From<Damage>>(
                 let on = interface(p.if_id)?;
                 let ticks = u64::from(p.ts_high) << 32 | u64::from(p.ts_low);
                 let at_ps = Some(on.picoseconds(ticks));
-                packets += 1;
                 let (wire_len, data) = (p.origlen, p.packet_data());
-                each(packets, Record { at_ps, wire_len, link: on.link, data })?;
+                hand_over(Record { at_ps, wire_len, link: on.link, data })?;
             }
             PcapBlockOwned::NG(Block::SimplePacket(p)) => {
                 let on = interface(0)?;
-                packets += 1;
-                let (wire_len, data) = (p.origlen, p.packet_data());
-                each(packets, Record { at_ps: None, wire_len, link: on.link, data })?;
+                // The snap length tells what of the last word is padding.
+                let most = if on.snap == 0 { usize::MAX } else { on.snap as usize };
+                let data = p.packet_data();
+                let data = &data[..data.len().min(most)];
+                hand_over(Record { at_ps: None, wire_len: p.origlen, link: on.link, data })?;
             }
             PcapBlockOwned::NG(_) => {} // statistics, names, secrets, comments
         }
@@ -187,7 +231,7 @@ mod tests {
     use super::*;
 
     fn at(resolution: u8, offset_s: i64, ticks: u64) -> i128 {
-        Interface { link: Linktype(1), resolution, offset_s }.picoseconds(ticks)
+        Interface { link: Linktype(1), snap: 0, resolution, offset_s }.picoseconds(ticks)
     }
 
     /// Section 4.2 of the pcapng draft: the top bit of if_tsresol selects powers of two.

@@ -159,11 +159,12 @@ pub fn pcap(big: bool, nanoseconds: bool, link: u32, records: &[Record]) -> Vec<
 #[derive(Clone, Copy, Debug)]
 pub struct Interface {
     pub link: u16,
+    pub snap: u32,
     pub tsresol: Option<u8>,
     pub tsoffset: Option<i64>,
 }
 
-pub const ETHERNET: Interface = Interface { link: 1, tsresol: None, tsoffset: None };
+pub const ETHERNET: Interface = Interface { link: 1, snap: 262_144, tsresol: None, tsoffset: None };
 
 /// A pcapng file (draft-ietf-opsawg-pcapng) of one section.
 pub fn pcapng(big: bool, interfaces: &[Interface], records: &[Record]) -> Vec<u8> {
@@ -179,7 +180,7 @@ pub fn pcapng(big: bool, interfaces: &[Interface], records: &[Record]) -> Vec<u8
         out.block(1, |b| {
             b.u16(i.link);
             b.u16(0);
-            b.u32(262_144);
+            b.u32(i.snap);
             if let Some(resolution) = i.tsresol {
                 b.u16(9);
                 b.u16(1);

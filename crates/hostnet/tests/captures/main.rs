@@ -5,7 +5,7 @@ mod build;
 use build::*;
 use hostnet::kernel::Time;
 use hostnet::traffic::frame::rss_hash;
-use hostnet::traffic::pcap::{Capture, CaptureError, Command, Fault, More, Wanted};
+use hostnet::traffic::pcap::{Capture, CaptureError, Command, Fault, More, Reading, Wanted};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -362,6 +362,124 @@ fn each_kind_of_damage_has_its_sentence() {
     );
 }
 
+fn leniently(bytes: &[u8]) -> Result<Capture, Fault> {
+    Capture::read(bytes, Reading { lenient: true, ..Reading::default() })
+}
+
+/// Where a file is damaged, a lenient reader has every packet before, and no other.
+#[test]
+fn a_lenient_reader_has_every_packet_before_the_damage() {
+    let frames = || whole((0..5).map(|i| request(5000 + i, 1, b"get k\r\n")));
+    let whole_of = |n: usize| loaded(&pcap(false, false, 1, &frames()[..n])).packets;
+    for big in [false, true] {
+        // File header 24 bytes, each record 16 + 57.
+        let good = pcap(big, false, 1, &frames());
+        let cut = leniently(&good[..24 + 3 * 73 + 40]).unwrap();
+        assert_eq!((cut.packets, cut.counts.records), (whole_of(3), 3));
+        let said = Fault::Damaged(cut.damage.expect("damage"));
+        let said = CaptureError { file: "x.pcap".into(), fault: said }.to_string();
+        assert_eq!(
+            said,
+            "capture x.pcap is truncated: it ends inside the record of packet 4, which begins at byte 243"
+        );
+        // A length beyond any snap length: what lies behind it cannot be told from its packet.
+        let mut long = pcap(big, false, 1, &frames());
+        long[24 + 2 * 73 + 8..][..4].copy_from_slice(&if big {
+            300_000u32.to_be_bytes()
+        } else {
+            300_000u32.to_le_bytes()
+        });
+        long.resize(400_000, 0);
+        assert_eq!(load(&long).map(drop), Err(leniently(&long).unwrap().damage.expect("damage").into()));
+        assert!(sentence(&long).contains("damaged at byte 170, at or before packet 3"), "{}", sentence(&long));
+        assert_eq!(leniently(&long).unwrap().packets, whole_of(2));
+        // pcapng: section header 28, interface 24, packet blocks 32 + 60; one names an interface that is not there.
+        let mut lost = frames();
+        lost[3].interface = 9;
+        assert_eq!(leniently(&pcapng(big, &[ETHERNET], &lost)).unwrap().packets, whole_of(3));
+        // The second length of a block contradicts the first.
+        let mut ng = pcapng(big, &[ETHERNET], &frames());
+        let end = 28 + 24 + 2 * 92;
+        ng[end - 4..end].copy_from_slice(&[0x11; 4]);
+        assert!(sentence(&ng).contains("packet 2"), "{}", sentence(&ng));
+        assert_eq!(leniently(&ng).unwrap().packets, whole_of(1));
+    }
+    let table = leniently(&pcap(false, false, 1, &frames())[..24 + 73 + 5]).unwrap().table();
+    let note = serde_json::json!(["note", "packets before the damage that ends the file", 1]);
+    assert!(table["rows"].as_array().expect("rows").contains(&note), "{table}");
+    assert_eq!(leniently(&pcap(false, false, 1, &frames())).unwrap().damage, None);
+}
+
+/// A file of which no packet is left is refused for its damage.
+#[test]
+fn damage_before_the_first_packet_is_a_sentence_for_lenient_readers_too() {
+    let good = pcap(false, false, 1, &whole([request(5000, 1, b"get k\r\n")]));
+    let Err(fault) = leniently(&good[..60]) else { panic!("nothing is left") };
+    let said = CaptureError { file: "x.pcap".into(), fault }.to_string();
+    assert_eq!(said, "capture x.pcap is truncated: it ends inside the record of packet 1, which begins at byte 24");
+    assert!(leniently(b"no capture at all, but long enough").is_err());
+}
+
+/// Simple packet blocks have no time stamps, and their snap length says what is padding (pcapng, section 4.4).
+#[test]
+fn packets_without_time_stamps_are_replayed_when_somebody_else_says_when() {
+    let frames: Vec<_> = (0..3).map(|i| request(5000 + i, 1, b"get k\r\n")).collect();
+    for big in [false, true] {
+        let mut file = pcapng(big, &[ETHERNET], &[]);
+        frames.iter().for_each(|f| file.extend(simple_packet(big, f)));
+        assert_eq!(
+            sentence(&file),
+            "capture x.pcap has no time stamps on its 3 packets; set traffic.pcap.timing = \"fixed\" or \"poisson\""
+        );
+        let how = Reading { untimed: true, frames: true, ..Reading::default() };
+        let capture = Capture::read(&file[..], how).unwrap();
+        // 57 bytes, and three of padding that are no part of the frame.
+        assert!(capture.frames.iter().zip(&frames).all(|(a, b)| **a == **b));
+        assert!(capture.packets.iter().all(|p| p.wire_len == 57));
+        // Beside stamped packets they keep the file's order.
+        let mut mixed = pcapng(
+            big,
+            &[Interface { tsresol: Some(9), ..ETHERNET }],
+            &[Record { ticks: 1_700_000_000_000_000_000, ..whole([request(6000, 1, b"get k\r\n")]).remove(0) }],
+        );
+        mixed.extend(simple_packet(big, &frames[0]));
+        assert_eq!(Capture::read(&mixed[..], how).unwrap().packets.len(), 2);
+    }
+}
+
+/// A snap length of 60: the block holds 60 bytes of a longer packet, without padding.
+#[test]
+fn a_simple_packet_block_ends_at_the_snap_length() {
+    let long = request(5000, 1, format!("get {}\r\n", "k".repeat(100)).as_bytes());
+    let mut file = pcapng(false, &[Interface { snap: 58, ..ETHERNET }], &[]);
+    let mut block = simple_packet(false, &long[..60]);
+    block[8..12].copy_from_slice(&(long.len() as u32).to_le_bytes()); // its length on the wire
+    file.extend(block);
+    let how = Reading { wanted: Wanted::Frames(None), untimed: true, frames: true, ..Reading::default() };
+    let capture = Capture::read(&file[..], how).unwrap();
+    assert_eq!((&capture.frames[0][..], capture.packets[0].wire_len), (&long[..58], long.len() as u32));
+}
+
+/// Jumbo frames, and as many tags as operators stack: 802.1ad before 802.1Q, IPv4 and IPv6.
+#[test]
+fn jumbo_frames_and_stacked_tags_keep_their_flow() {
+    let payload = vec![0; 8900];
+    for net in [Network::V4, Network::V6] {
+        let flows: Vec<_> = TAGS
+            .iter()
+            .map(|tags| {
+                let f = frame(tags, net, (CLIENT, 5000), (SERVER, 9), &payload);
+                let length = f.len() as u32;
+                let capture = Capture::read(&pcap(false, true, 1, &whole([f]))[..], Wanted::Frames(Some(9))).unwrap();
+                assert_eq!(capture.packets[0].wire_len, length);
+                assert!(length >= 8942, "14 + 20 + 8 bytes of headers at least: {length}");
+                capture.packets[0].flow
+            })
+            .collect();
+        assert!(flows.iter().all(|f| *f == flows[0]), "tags are no part of a flow");
+    }
+}
+
 #[test]
 fn missing_files_and_directories_are_named() {
     let say = |p: &str| Capture::load(Path::new(p), Wanted::default()).unwrap_err().to_string();
@@ -477,7 +595,11 @@ proptest! {
             true => pcapng(big, &[ETHERNET], &records),
             false => pcap(big, true, 1, &records),
         };
-        match load(&file[..(at * file.len() as f64) as usize]) {
+        let cut = &file[..(at * file.len() as f64) as usize];
+        if let (Ok(lenient), Ok(strict)) = (leniently(cut), load(cut)) {
+            prop_assert_eq!(lenient, strict);
+        }
+        match load(cut) {
             Ok(capture) => prop_assert!(capture.packets.len() <= 6),
             Err(Fault::Damaged(_) | Fault::Empty) => {}
             Err(other) => prop_assert!(false, "{:?}", other),

@@ -1,9 +1,15 @@
-//! What event mode costs and saves: CPU time while idle, and the way back.
+//! What event mode costs and saves: CPU time while idle, the wake-up itself, and the way back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use ccnic::{Config, Error, HostPort, HostQueue};
+use ccnic::{timestamp, Config, Error, HostPort, HostQueue};
+use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags};
+use rustix::net::{recv, send, socketpair, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+use super::run::ticks_per_ns;
 
 /// Without a sleep, and after these many microseconds of polling.
 const POLLS: [u32; 3] = [0, 50, 1000];
@@ -29,11 +35,72 @@ fn round_trip(queue: &mut HostQueue) -> Result<f64, Error> {
     Ok(ns)
 }
 
+/// What a thread sleeps on until another one wakes it.
+struct Bell {
+    name: &'static str,
+    rings: OwnedFd,
+    sleeps: OwnedFd,
+}
+
+/// What event mode uses, and what it would use among friends.
+fn bells() -> Result<[Bell; 2], Error> {
+    let (rings, sleeps) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let count = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+    let same = count.try_clone()?;
+    Ok([Bell { name: "socket", rings, sleeps }, Bell { name: "eventfd", rings: count, sleeps: same }])
+}
+
+/// Median time in ns from the call that wakes a thread asleep on another CPU until that thread runs.
+fn wake_up(cpus: (usize, usize), bell: &Bell) -> Result<f64, Error> {
+    const WAKES: usize = 200;
+    let (rung, heard, moved) = (AtomicU64::new(0), AtomicU64::new(0), Barrier::new(2));
+    let socket = bell.name == "socket";
+    ccnic::pin_to_cpu(cpus.0)?;
+    let mut ticks = std::thread::scope(|scope| -> Result<Vec<u64>, Error> {
+        let sleeper = scope.spawn(|| -> Result<Vec<u64>, Error> {
+            // Unpinned would still be a wake-up.
+            let _ = ccnic::pin_to_cpu(cpus.1);
+            moved.wait();
+            let mut ticks = Vec::with_capacity(WAKES);
+            while ticks.len() < WAKES {
+                poll(&mut [PollFd::new(&bell.sleeps, PollFlags::IN)], None)?;
+                ticks.push(timestamp().wrapping_sub(rung.load(Ordering::Acquire)));
+                if socket {
+                    recv(&bell.sleeps, &mut [0u8; 64], RecvFlags::DONTWAIT)?;
+                } else {
+                    rustix::io::read(&bell.sleeps, &mut [0u8; 8])?;
+                }
+                heard.fetch_add(1, Ordering::Release);
+            }
+            Ok(ticks)
+        });
+        moved.wait();
+        for n in 0..WAKES {
+            std::thread::sleep(Duration::from_millis(1));
+            while heard.load(Ordering::Acquire) < n as u64 {
+                std::thread::yield_now();
+            }
+            rung.store(timestamp(), Ordering::Release);
+            if socket {
+                send(&bell.rings, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+            } else {
+                rustix::io::write(&bell.rings, &1u64.to_ne_bytes())?;
+            }
+        }
+        sleeper.join().expect("the sleeper returns its errors")
+    })?;
+    ticks.sort_unstable();
+    Ok(ticks[WAKES / 2] as f64 / ticks_per_ns())
+}
+
 /// Rows on standard output: the share of a CPU that an idle NIC thread uses, and round trips
 /// after pauses that let both sides fall asleep.
 pub fn measure(cpus: (usize, usize), reps: usize, ms: u64) -> Result<(), Error> {
     println!("experiment,variant,size_bytes,rep,value,unit");
     for rep in 0..reps.max(1) {
+        for bell in bells()? {
+            println!("wake_up,{},0,{rep},{:.0},ns", bell.name, wake_up(cpus, &bell)?);
+        }
         for poll_us in POLLS {
             let variant = if poll_us == 0 { "polling".to_string() } else { format!("poll_{poll_us}us") };
             let mut port = HostPort::create(Config { poll_us, ..Config::default() })?;

@@ -1,6 +1,7 @@
 //! Measurements of the CC-NIC data plane on this machine, as tidy CSV on standard output:
 //! one row per repetition, medians per series on standard error.
 
+mod bound;
 mod idle;
 mod probe;
 mod run;
@@ -73,7 +74,13 @@ enum What {
         /// over its own region.
         #[arg(long)]
         scribbler: bool,
+        /// Most packets in flight; many let a soak run beside other work (with --poll-us).
+        #[arg(long, default_value_t = 256)]
+        window: u32,
     },
+    /// What bounds the rate at 64 B: bare line transfers, the interface's work on one CPU, and
+    /// both together.
+    Bound,
     /// CPU time of an idle NIC and round trips after a pause, with and without event mode.
     Idle,
     /// A hostile peer, for tests: random stores over the whole region.
@@ -119,7 +126,8 @@ fn measure(cli: &Cli) -> Result<(), Error> {
         What::Batch => report(c, &batch(c)),
         What::Loaded => loaded(c),
         What::Probe => probes(c),
-        What::Soak { packets, scribbler } => soak(c, *packets, *scribbler),
+        What::Soak { packets, scribbler, window } => soak(c, *packets, *scribbler, *window),
+        What::Bound => bounds(c),
         What::Idle => idle::measure((c.host_cpu, c.nic_cpu), c.reps, c.ms),
         What::Scribble { socket, nic: true, seconds } => scribble::nic(socket, *seconds),
         What::Scribble { socket, nic: false, seconds } => scribble::host(socket, *seconds),
@@ -356,8 +364,36 @@ fn probes(c: &Common) -> Result<(), Error> {
     Ok(())
 }
 
-fn soak(c: &Common, packets: u64, scribbler: bool) -> Result<(), Error> {
-    let base = spec(c, Config::default(), 64, 256);
+fn bounds(c: &Common) -> Result<(), Error> {
+    println!("experiment,variant,size_bytes,rep,value,unit");
+    let (cpus, time) = ((c.host_cpu, c.nic_cpu), Duration::from_millis(c.ms));
+    let row = |variant, rep, value: f64, unit| println!("bound,{variant},64,{rep},{value:.2},{unit}");
+    for rep in 0..c.reps.max(1) {
+        row("pingpong", rep, probe::ping_pong(cpus, true, PING_PONGS)?, "ns");
+        row("transfer", rep, probe::transfer(cpus, 2048, 64)?, "ns");
+        row("transfers_alone", rep, bound::transfers(cpus, c.huge, time)?, "Mpps");
+        let (least, median) = bound::round_trip(cpus, c.huge)?;
+        row("transfers_round_trip_min", rep, least, "ns");
+        row("transfers_round_trip_p50", rep, median, "ns");
+        let (host, nic) = bound::work(c.host_cpu, c.huge, time)?;
+        row("host_work_alone", rep, host, "ns");
+        row("nic_work_alone", rep, nic, "ns");
+        let p = run::run(&spec(c, Config::default(), 64, 256))?;
+        row("ccnic", rep, p.mpps, "Mpps");
+        row("lines_published", rep, p.units_per_packet, "per packet");
+        let one = run::run(&spec(c, Config::default(), 64, 1))?;
+        row("round_trip_min", rep, one.lat_min_ns, "ns");
+        row("round_trip_p50", rep, one.lat_p50_ns, "ns");
+    }
+    Ok(())
+}
+
+fn soak(c: &Common, packets: u64, scribbler: bool, window: u32) -> Result<(), Error> {
+    let full = Config::default();
+    // Room for the window in either ring and in the pool.
+    let slots = window.clamp(full.slots, 65536).next_power_of_two();
+    let config = Config { slots, buffers: full.buffers.max(4 * slots), ..full };
+    let base = spec(c, config, 64, window.into());
     let spec =
         Spec { packets: Some(packets), warmup: Duration::ZERO, scribbler, process: c.process || scribbler, ..base };
     let variant = if scribbler { "beside_scribbler" } else { "ccnic" };

@@ -80,6 +80,10 @@ impl Cpu {
                 self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
                 (0, 0, LOAD)
             }
+            Op::Invalidate { line, lines, op, instructions } => {
+                self.defer(cal, instructions, false, Effect::Tell(Retired::Maintain { line, lines, op: op as u8 }));
+                (0, 0, LOAD)
+            }
             Op::Retire { tag, stores } => {
                 self.defer(cal, 1, stores, Effect::Tell(Retired::Tag(tag)));
                 (0, 0, LOAD)
@@ -140,6 +144,15 @@ impl Cpu {
                 return true;
             }
             ready = ready.max(self.anchor_ready + self.clock.span(a.delay.into()));
+        }
+        if self.is_ahead(mem, line, a.write, ready) {
+            let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
+                self.wait = Wait::AnyRecord;
+                return false;
+            };
+            self.look_up_later(cal, r, ready);
+            self.enter(r, a);
+            return true;
         }
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
@@ -233,7 +246,7 @@ impl Cpu {
     fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
         self.dispatch(1);
         let at = self.now();
-        if self.lfb.free() == 0 || self.same_line(line).is_some() {
+        if !self.may_miss() || self.same_line(line).is_some() {
             return; // prefetches are hints
         }
         if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {

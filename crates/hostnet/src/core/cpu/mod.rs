@@ -4,17 +4,20 @@
 //! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
 //! access that is not done: waiting for its address, for a line fill buffer, or for data.
 
+mod due;
 mod execute;
 mod retire;
 
 pub use retire::Retired;
 
+use super::hints::Hints;
 use super::op::Program;
 use super::prefetch::{self, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
+use due::Due;
 use retire::{DeviceStores, Pending};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -135,8 +138,13 @@ pub struct Cpu {
     device_stores: DeviceStores,
     /// Stores to a write-combining buffer that no fence follows yet.
     combining: bool,
+    due: Due,
     pub lfb: Domain,
+    /// L2 misses under way, where they are bounded together.
+    pub mshrs: Option<Box<Domain>>,
     pub prefetcher: Option<Prefetcher>,
+    /// Hints of devices that write lines for this core.
+    pub hints: Option<Box<Hints>>,
     pub amat: AccessTime,
     /// Instructions dispatched in the measured window.
     pub instructions: u64,
@@ -191,11 +199,23 @@ impl Cpu {
             retire_after: None,
             device_stores: DeviceStores::default(),
             combining: false,
+            due: Due::default(),
             lfb: Domain::new(s.lfb),
+            mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
+            hints: None,
             amat: AccessTime::default(),
             instructions: 0,
         }
+    }
+
+    /// Follows hints from now on.
+    pub fn follow(&mut self, hints: Hints) {
+        let ahead = self.prefetcher.get_or_insert_with(Prefetcher::without_streams);
+        let all = self.lfb.credits() + ahead.queue.credits();
+        let mshrs = self.mshrs.get_or_insert_with(|| Box::new(Domain::new(all)));
+        ahead.widen(mshrs.credits());
+        self.hints = Some(Box::new(hints));
     }
 
     /// The core's own time: when the next instruction dispatches.
@@ -244,6 +264,7 @@ impl Cpu {
     /// the core is stalled and `on_fill` will say.
     pub fn start(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
         debug_assert!(!self.running);
+        self.due.at(mem, now);
         self.not_before(now);
         self.pc = 0;
         self.sub = 0;
@@ -254,34 +275,44 @@ impl Cpu {
     }
 
     /// `Event::Fill` of one of this core's transactions. Returns the program's end as `start` does.
-    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, mut t: Txn, now: Time) -> Option<Time> {
+    pub fn on_fill(&mut self, mem: &mut Memory, cal: &mut Events, t: &Txn, now: Time) -> Option<Time> {
+        self.due.at(mem, now);
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
+                self.follow_hints(mem, cal, now);
             } else if !t.transient {
                 self.lfb.give(now, t.issued);
                 self.hand_out(mem, cal, now);
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
-        let mut record = t.record;
+        let (mut t, mut record) = (t, t.record);
+        let joined;
+        if let Some(m) = self.mshrs.as_mut().filter(|_| t.op != memory::Op::Stream) {
+            m.give(now, t.issued);
+        }
         if record >= prefetch::FIRST {
             let waiter = self.prefetcher.as_mut().and_then(|p| p.land(record));
             let Some((r, since)) = waiter else {
-                let held = !t.transient && mem.fill_ahead(cal, self.id as usize, &t, prefetch::WRITE_BACK, now);
+                let held = !t.transient && mem.fill_ahead(cal, self.id as usize, t, prefetch::WRITE_BACK, now);
                 if !held {
                     self.prefetch_ended(now, t.issued);
                 }
-                return None;
+                self.mshrs.as_ref()?;
+                // A miss may have waited for this one's place.
+                self.hand_out(mem, cal, now);
+                return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
             };
             self.prefetch_ended(now, t.issued);
-            (record, t.issued) = (r, since);
+            joined = Txn { issued: since, ..*t };
+            (record, t) = (r, &joined);
         }
         let rec = self.recs[record];
         let fills = t.op != memory::Op::Stream && !t.transient;
         // A store that joined a read of a line that others have must still ask for it.
         let owns = t.op == memory::Op::Own || !rec.write || !mem.is_shared(rec.line);
-        let held = fills && mem.fill(cal, self.id as usize, &t, rec.write && owns, now);
+        let held = fills && mem.fill(cal, self.id as usize, t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);
         }
@@ -318,13 +349,56 @@ impl Cpu {
 
     /// Gives free line fill buffers to the misses that wait for one.
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
-        while self.lfb.free() > 0 {
+        while self.may_miss() {
             let Some(next) = self.no_credit.pop_front() else { break };
             let ready = self.recs[next].ready.max(now + self.retry + self.held_back);
             if self.prefetcher.is_some() {
                 self.reach(mem, cal, next, ready); // its line may have come meanwhile
             } else {
                 self.issue(mem, cal, next, ready);
+            }
+        }
+        if self.hints.is_some() {
+            // A miss may have found its line, which side effects waited for.
+            if !self.retire.is_empty() {
+                self.schedule_retirement(cal, now);
+            }
+            self.follow_hints(mem, cal, now);
+        }
+    }
+
+    /// Whether one miss more may be under way.
+    #[inline]
+    fn may_miss(&self) -> bool {
+        self.lfb.free() > 0 && self.mshrs.as_ref().is_none_or(|m| m.free() > 0)
+    }
+
+    /// `Event::Hint`: a device has written `line` for this core.
+    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, now: Time) {
+        if let Some(h) = &mut self.hints {
+            h.push(line, now);
+        }
+        self.follow_hints(mem, cal, now);
+    }
+
+    /// Makes prefetches of the oldest hints, as far as L2 misses may be under way.
+    #[inline(never)]
+    fn follow_hints(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
+            let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.same_line(line).is_some();
+            let fetch = !under_way && mem.worth_fetching(self.id as usize, line);
+            if fetch {
+                let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };
+                if m.free() == 0 {
+                    return;
+                }
+                let Some(record) = p.take(line, now) else { return };
+                m.take(now);
+                let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), now) };
+                send(mem, cal, now, t);
+            }
+            if let Some(h) = &mut self.hints {
+                h.pop(fetch, now);
             }
         }
     }
@@ -412,6 +486,9 @@ impl Cpu {
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
         let Rec { line, write, .. } = self.recs[r];
         self.recs[r].ready = ready;
+        if self.is_ahead(mem, line, write, ready) {
+            return self.look_up_later(cal, r, ready);
+        }
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
@@ -434,7 +511,7 @@ impl Cpu {
     }
 
     fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        if self.lfb.free() > 0 {
+        if self.may_miss() {
             self.issue(mem, cal, r, ready);
         } else {
             self.recs[r].state = State::Credit;
@@ -452,6 +529,9 @@ impl Cpu {
                 return;
             }
         }
+        if let Some(m) = &mut self.mshrs {
+            m.take(at);
+        }
         let op = if rec.write { memory::Op::Own } else { memory::Op::Read };
         let t = self.txn(r, op, at);
         send(mem, cal, at, t);
@@ -460,7 +540,7 @@ impl Cpu {
     /// An access to `line` has missed the L1: the stream prefetcher looks at it.
     #[inline]
     fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
-        if self.prefetcher.is_some() {
+        if self.prefetcher.as_ref().is_some_and(Prefetcher::watches) {
             self.fetch_stream(mem, cal, line, at);
         }
     }
@@ -472,8 +552,14 @@ impl Cpu {
             if !mem.worth_prefetching(self.id as usize, l) || self.same_line(l).is_some() {
                 continue;
             }
+            if self.mshrs.as_ref().is_some_and(|m| m.free() == 0) {
+                continue;
+            }
             let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(l, at)) else { continue };
-            let t = Txn { record, ..Txn::new(memory::Op::Read, l, self.id.into(), at) };
+            if let Some(m) = &mut self.mshrs {
+                m.take(at);
+            }
+            let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, l, self.id.into(), at) };
             send(mem, cal, at, t);
         }
     }
@@ -575,6 +661,12 @@ impl Cpu {
         self.lfb.restart(now);
         if let Some(p) = &mut self.prefetcher {
             p.queue.restart(now);
+        }
+        if let Some(m) = &mut self.mshrs {
+            m.restart(now);
+        }
+        if let Some(h) = &mut self.hints {
+            h.restart(now);
         }
         self.amat = AccessTime::default();
         self.instructions = 0;

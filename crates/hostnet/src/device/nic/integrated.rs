@@ -23,7 +23,7 @@ impl Nic {
     fn engine(&mut self) -> &mut Integrated {
         match &mut self.attachment {
             Attachment::Integrated(i) => i,
-            Attachment::Pcie(_) => unreachable!("an event of a NIC on the chip"),
+            _ => unreachable!("an event of a NIC on the chip"),
         }
     }
 
@@ -48,21 +48,31 @@ impl Nic {
             self.engine().rx_scheduled = false;
             return;
         };
-        let p = self.packets.get(id);
-        let transfer = self.transfer(p.queue, p.line);
-        let to = placement.write(&transfer);
-        let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, p.line, p.lines, id, now);
-        let t = Txn { tag: transfer.tag, ..t };
-        if !mem.has_mshrs() {
-            return mem.send(cal, now, t);
+        let p = self.packets.get_mut(id);
+        p.began = now;
+        let apart = mem.has_mshrs();
+        if apart {
+            p.left = p.lines;
         }
-        // Lines that wait for a register do not hold others up, nor the packets behind.
-        send_each(mem, cal, now, t);
-        self.packets.get_mut(id).left = t.lines;
-        let end = now + self.interval * u64::from(t.lines);
-        let e = self.engine();
-        e.writing.push_back(id);
-        self.follow(cal, end);
+        let p = *p;
+        for (tag, first, lines) in self.parts(&p) {
+            let line = p.line + u64::from(first);
+            let to = placement.write(&Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) });
+            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, id, now);
+            // Those that follow keep the packet from being complete.
+            let record = u8::from(first + lines < p.lines);
+            let t = Txn { tag, record, ..t };
+            if apart {
+                send_each(mem, cal, now, t);
+            } else {
+                mem.send(cal, now, t);
+            }
+        }
+        if apart {
+            // Lines that wait for a register do not hold others up, nor the packets behind.
+            self.engine().writing.push_back(id);
+            self.follow(cal, now + self.interval * u64::from(p.lines));
+        }
     }
 
     fn transfer(&self, queue: u16, line: u64) -> Transfer {
@@ -82,10 +92,13 @@ impl Nic {
         }
     }
 
-    /// A line of a packet is placed. Packets are announced in their order.
+    /// A burst is placed, or a line of a packet whose lines go on one by one. Packets are announced in their order.
     fn placed(&mut self, cal: &mut Events, t: &Txn, now: Time) {
         if self.engine().writing.is_empty() {
-            return self.written(cal, t.who, now);
+            if t.record == 0 {
+                self.written(cal, t.who, now);
+            }
+            return;
         }
         self.packets.get_mut(t.who).left -= 1;
         while let Some(&first) = self.engine().writing.front() {

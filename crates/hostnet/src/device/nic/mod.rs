@@ -10,18 +10,26 @@
 //!
 //! What lies between the NIC and memory is its *attachment*. On the chip ([`integrated`]) a packet is a burst to the home
 //! agent, and a message tells the core that it is there. Behind a port ([`pcie`]) it is payload lines and a completion line
-//! in memory, and software sees it when all of them have been written. Software meets the same calls on both.
+//! in memory, and software sees it when all of them have been written. With descriptor rings in memory ([`ringed`]) software sees
+//! a packet when its descriptor has been written back. Software meets the same calls on all.
 
 mod classify;
+mod contexts;
+pub mod drops;
 mod integrated;
 mod packet;
 mod pcie;
 mod queue;
+pub mod registers;
+mod ringed;
+mod rings;
 mod spec;
 
-pub use classify::Classifier;
+pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
+pub use ringed::RingMeter;
+pub use rings::{Layout, RingMemory, RingsSpec, WriteBack};
 pub use spec::{EthernetSpec, NicSpec};
 
 use crate::flow::Credits;
@@ -33,6 +41,12 @@ use integrated::Integrated;
 use packet::Packets;
 use pcie::Pcie;
 use queue::{Queue, Receive, Transmit, SENT};
+use registers::Registers;
+use ringed::Ringed;
+
+/// Identity in the configuration space: an 8254x controller, whose driver a poll-mode driver resembles.
+const VENDOR: u16 = 0x8086;
+const DEVICE: u16 = 0x1075;
 
 /// Packets that came and what became of them.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +68,7 @@ pub struct NicCounts {
 enum Attachment {
     Integrated(Integrated),
     Pcie(Box<Pcie>),
+    Ringed(Box<Ringed>),
 }
 
 #[derive(Clone)]
@@ -62,6 +77,10 @@ pub struct Nic {
     interval: Time,
     pub notify: Time,
     classifier: Classifier,
+    /// Tells placement about each packet; absent where no policy asks.
+    pub marker: Option<Box<Marker>>,
+    /// Receive buffers that were sent go to software, which gives them back.
+    pub reclaims: bool,
     queues: Vec<Queue>,
     packets: Packets,
     /// Bytes between wire and DMA; absent where a packet gets its buffer as it comes.
@@ -72,6 +91,7 @@ pub struct Nic {
     pub drop_depth: Option<u32>,
     pub counts: NicCounts,
     pub drops: Ledger,
+    pub registers: Registers,
 }
 
 impl Nic {
@@ -83,9 +103,13 @@ impl Nic {
 
     /// A NIC behind a PCIe port, without buffers of its queues.
     pub fn pcie(s: &EthernetSpec, queues: u32) -> Nic {
+        Nic::behind_port(s, queues, Attachment::Pcie(Box::new(Pcie::new(s))))
+    }
+
+    fn behind_port(s: &EthernetSpec, queues: u32, attachment: Attachment) -> Nic {
         let buffer = Credits::new(s.receive_buffer.0 as u32);
         let none = (Time::ZERO, Time::ZERO, Time::ZERO);
-        Nic::new(none, vec![Queue::default(); queues as usize], Some(buffer), Attachment::Pcie(Box::new(Pcie::new(s))))
+        Nic::new(none, vec![Queue::default(); queues as usize], Some(buffer), attachment)
     }
 
     fn new(times: (Time, Time, Time), queues: Vec<Queue>, buffer: Option<Credits>, attachment: Attachment) -> Nic {
@@ -95,6 +119,8 @@ impl Nic {
             interval,
             notify,
             classifier: Classifier::spread(queues.len()),
+            marker: None,
+            reclaims: false,
             queues,
             packets: Packets::default(),
             buffer,
@@ -103,6 +129,7 @@ impl Nic {
             drop_depth: None,
             counts: NicCounts::default(),
             drops: Ledger::default(),
+            registers: Registers::new(VENDOR, DEVICE),
         }
     }
 
@@ -119,6 +146,11 @@ impl Nic {
     /// Completions of `queue` go to `entries` lines from `base` on, in turn.
     pub fn attach_completions(&mut self, queue: usize, base: u64, entries: u64) {
         self.queues[queue].receive().complete_to(base, entries);
+    }
+
+    /// Packets of `flow` go to `queue`, whatever their hash says.
+    pub fn direct(&mut self, flow: u32, queue: u16) {
+        self.classifier.direct(flow, queue);
     }
 
     /// Packets of `queue` carry this steering tag towards memory.
@@ -142,20 +174,32 @@ impl Nic {
         self.counts.offered += 1;
         p.queue = self.classifier.queue(p.flow);
         p.arrived = now;
+        if let Some(m) = &mut self.marker {
+            p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, Some(now));
+        }
         let waiting = self.unconsumed(p.queue.into());
         if self.drop_depth.is_some_and(|depth| waiting >= depth) {
             return Err(self.lose(DropPlace::Admission, DropCause::TooLate, now));
         }
-        if let Some(b) = &mut self.buffer {
-            if b.take(p.wire_bytes, now).is_err() {
-                return Err(self.lose(DropPlace::ReceiveBuffer, DropCause::BufferFull, now));
-            }
+        let refused = self.buffer.as_mut().is_some_and(|b| b.take(p.wire_bytes, now).is_err());
+        let why = match &mut self.attachment {
+            Attachment::Ringed(r) => r.sample(p.queue.into(), refused),
+            _ => refused.then_some(DropCause::BufferFull),
+        };
+        if let Some(cause) = why {
+            return Err(self.lose(DropPlace::ReceiveBuffer, cause, now));
         }
         match &mut self.attachment {
             Attachment::Integrated(_) => self.receive(cal, p, now),
             Attachment::Pcie(pcie) => {
                 self.queues[p.queue as usize].buffered += 1;
                 pcie.fifo.push_back(self.packets.add(p));
+                Ok(())
+            }
+            Attachment::Ringed(r) => {
+                Nic::strip(&mut p);
+                self.queues[p.queue as usize].buffered += 1;
+                r.admit(self.packets.add(p));
                 Ok(())
             }
         }
@@ -185,8 +229,34 @@ impl Nic {
     }
 
     /// Gives packet `p`, which has not come off the wire, a record.
-    pub fn adopt(&mut self, p: Packet) -> u32 {
+    pub fn adopt(&mut self, mut p: Packet) -> u32 {
+        if let Some(m) = &mut self.marker {
+            p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, None);
+        }
         self.packets.add(p)
+    }
+
+    /// The lines of a packet by what they tell placement: tag, first line within the packet, lines.
+    #[inline]
+    pub fn parts(&self, p: &Packet) -> impl Iterator<Item = (Tag, u16, u16)> + use<> {
+        let [header, payload] = p.tags;
+        let parts = if self.marker.is_none() {
+            [(self.queues[usize::from(p.queue)].tag, 0, p.lines), (payload, 0, 0)]
+        } else {
+            [(header, 0, 1), (payload, 1, p.lines - 1)]
+        };
+        parts.into_iter().filter(|part| part.2 > 0)
+    }
+
+    /// The next packet of `queue` that has been sent from its receive buffer, for software to give that back.
+    pub fn reclaim(&mut self, queue: usize) -> Option<u32> {
+        self.queues[queue].reclaims.pop_front()
+    }
+
+    /// Packet `id` has been sent from its receive buffer: software hears of it.
+    pub fn leave_to_software(&mut self, id: u32) {
+        let queue = self.packets.get(id).queue;
+        self.queues[usize::from(queue)].reclaims.push_back(id);
     }
 
     // Software's side, the same for every attachment.
@@ -200,6 +270,11 @@ impl Nic {
     pub fn unconsumed(&self, queue: usize) -> u32 {
         let q = &self.queues[queue];
         (q.waiting.len() + q.arriving.len()) as u32 + q.buffered
+    }
+
+    /// Those of all queues.
+    pub fn waiting_packets(&self) -> u32 {
+        (0..self.queues.len()).map(|q| self.unconsumed(q)).sum()
     }
 
     /// Receive buffers that the NIC may fill.
@@ -348,8 +423,10 @@ impl Nic {
             q.receive.iter_mut().for_each(|r| r.descriptors.restart(now));
             q.transmit.iter_mut().for_each(|t| t.buffers.restart(now));
         }
-        if let Attachment::Pcie(p) = &mut self.attachment {
-            p.restart(now);
+        match &mut self.attachment {
+            Attachment::Integrated(_) => {}
+            Attachment::Pcie(p) => p.restart(now),
+            Attachment::Ringed(r) => r.restart(now),
         }
     }
 
@@ -382,6 +459,7 @@ impl Nic {
         match &self.attachment {
             Attachment::Integrated(_) => Ok(()),
             Attachment::Pcie(p) => p.check(self.buffer.as_ref()),
+            Attachment::Ringed(r) => r.check(self.buffer.as_ref()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Packets between their arrival and the end of their last use.
 
 use crate::kernel::Time;
+use crate::memory::Tag;
 
 /// A packet. What it asks for is the sender's and the application's business.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,6 +16,12 @@ pub struct Packet {
     pub wire_bytes: u32,
     /// The network has marked it (ECN).
     pub marked: bool,
+    /// Differentiated services code point of its IP header.
+    pub dscp: u8,
+    /// Of its first line and of the others, where the classifier tells placement about packets.
+    pub tags: [Tag; 2],
+    /// Its first line has set out for memory.
+    pub began: Time,
     /// Number of its receive buffer within the queue.
     pub buffer: u32,
     /// First line of that buffer.
@@ -29,6 +36,8 @@ pub struct Packet {
     /// The reply's lines.
     pub tx_line: u64,
     pub tx_lines: u16,
+    /// Its bytes in memory, where bytes count.
+    pub tx_bytes: u32,
     /// The reply leaves from the receive buffer.
     pub zero_copy: bool,
     /// Lines the NIC has yet to read.

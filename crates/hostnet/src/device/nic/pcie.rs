@@ -5,6 +5,7 @@
 //! Its times are the port's (see `iio`): what comes off the wire is a flight early and what leaves on it a flight late, so that
 //! a round trip is as long as it should be.
 
+use super::contexts::Contexts;
 use super::queue::Receive;
 use super::{Attachment, EthernetSpec, Nic};
 use crate::device::endpoint::{Bay, Device, Direction, Offer, Piece};
@@ -14,44 +15,6 @@ use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
 use std::collections::VecDeque;
-
-/// Packets whose lines a DMA engine may have under way.
-const CONTEXTS: u32 = 256;
-
-/// Packets whose lines are under way, and how many lines are not done.
-#[derive(Clone)]
-struct Contexts {
-    of: Vec<(u32, u32)>,
-    spare: Vec<u16>,
-    in_use: Credits,
-}
-
-impl Contexts {
-    fn new() -> Contexts {
-        let spare = (0..CONTEXTS as u16).rev().collect();
-        Contexts { of: vec![(0, 0); CONTEXTS as usize], spare, in_use: Credits::new(CONTEXTS) }
-    }
-
-    fn open(&mut self, id: u32, lines: u32, now: Time) -> u16 {
-        self.in_use.take(1, now).expect("whoever opens a context looked whether one is free");
-        let slot = self.spare.pop().expect("as many as credits");
-        self.of[usize::from(slot)] = (id, lines);
-        slot
-    }
-
-    /// `n` lines are done; the packet, when they were its last.
-    fn done(&mut self, slot: u16, n: u32, now: Time) -> Option<u32> {
-        let (id, left) = &mut self.of[usize::from(slot)];
-        assert!(*left >= n, "more lines are done than were asked for");
-        *left -= n;
-        if *left > 0 {
-            return None;
-        }
-        self.spare.push(slot);
-        self.in_use.give(1, now);
-        Some(*id)
-    }
-}
 
 /// The packet whose lines are moving.
 #[derive(Clone, Copy)]
@@ -71,13 +34,13 @@ pub(super) struct Pcie {
     /// Packets in the receive buffer that have no descriptor yet.
     pub fifo: VecDeque<u32>,
     receiving: Option<Moving>,
-    writes: Contexts,
+    writes: Contexts<u32>,
     /// Packets whose completion has landed and that nobody has fetched.
     landed: VecDeque<u32>,
     /// Replies whose doorbell has come.
     posts: VecDeque<u32>,
     fetching: Option<Moving>,
-    reads: Contexts,
+    reads: Contexts<u32>,
     wire: Link,
     /// Bytes of a frame on the wire beside what lies in memory.
     framing: u32,
@@ -120,7 +83,7 @@ impl Nic {
     fn port(&mut self) -> &mut Pcie {
         match &mut self.attachment {
             Attachment::Pcie(p) => p,
-            Attachment::Integrated(_) => unreachable!("a NIC on the chip has no port"),
+            _ => unreachable!("a NIC on the chip has no port, and one with rings in memory has another"),
         }
     }
 
@@ -129,6 +92,9 @@ impl Nic {
             if let Some(m) = self.port().receiving {
                 if m.at == m.lines {
                     return Offer::Lines(1); // the completion
+                }
+                if m.at == 0 && self.marker.is_some() {
+                    return Offer::Lines(1); // the header, which says that it is
                 }
                 let p = self.packets.get(m.id);
                 let q = &mut self.queues[p.queue as usize];
@@ -152,6 +118,7 @@ impl Nic {
             *self.packets.get_mut(id) = p;
             self.counts.rx_lines += u64::from(p.lines);
             let lines = u32::from(p.lines);
+            self.packets.get_mut(id).began = now;
             let port = self.port();
             let slot = port.writes.open(id, lines + u32::from(completion.is_some()), now);
             port.receiving = Some(Moving { id, slot, at: 0, lines, completion, held: p.wire_bytes });
@@ -176,10 +143,13 @@ impl Nic {
         let mut m = self.port().receiving.expect("lines were promised");
         let p = *self.packets.get(m.id);
         let q = &mut self.queues[p.queue as usize];
-        let tag = q.tag;
+        let tag = match &self.marker {
+            None => q.tag,
+            Some(_) => p.tags[usize::from(m.at > 0)],
+        };
         let line = if m.at == m.lines {
             self.port().receiving = None;
-            return Piece { line: m.completion.expect("promised"), slot: m.slot, tag };
+            return Piece { line: m.completion.expect("promised"), slot: m.slot, tag, omits: 0 };
         } else {
             q.receive().line(p.buffer, m.at.into())
         };
@@ -189,7 +159,7 @@ impl Nic {
         m.held = rest;
         let over = m.at == m.lines && m.completion.is_none();
         self.port().receiving = (!over).then_some(m);
-        Piece { line, slot: m.slot, tag }
+        Piece { line, slot: m.slot, tag, omits: 0 }
     }
 
     fn read_lines(&mut self, n: u32) -> Piece {
@@ -200,7 +170,7 @@ impl Nic {
             self.port().fetching = None;
         }
         let p = self.packets.get(id);
-        Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue as usize].tag }
+        Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue as usize].tag, omits: 0 }
     }
 
     /// All of packet `id` is in memory. Packets of a queue become visible in the order of their completions.
@@ -219,7 +189,11 @@ impl Nic {
     /// Whether packets have become visible that nobody has fetched with `landed`.
     #[inline]
     pub(in crate::device) fn has_landed(&self) -> bool {
-        matches!(&self.attachment, Attachment::Pcie(p) if !p.landed.is_empty())
+        match &self.attachment {
+            Attachment::Integrated(_) => false,
+            Attachment::Pcie(p) => !p.landed.is_empty(),
+            Attachment::Ringed(r) => r.has_landed(),
+        }
     }
 
     /// A packet that software can see since the last call.
@@ -234,6 +208,9 @@ impl Nic {
 
     /// `Event::NicTx`: the doorbell is here, or the reply has left. True once it is sent.
     pub(in crate::device) fn on_tx_port(&mut self, id: u32, now: Time) -> bool {
+        if self.has_rings() {
+            return self.ring_sent(id, now);
+        }
         if self.packets.get(id).left == 0 {
             return self.sent(id, now);
         }
@@ -252,8 +229,11 @@ impl Device for Nic {
     fn link(s: &EthernetSpec) -> (u32, u32) {
         (s.lanes, s.tags)
     }
-    /// The kernel's, whose frames go through the bay's pages.
+    /// A poll-mode driver's, whose descriptors are in the bay's rings; or the kernel's, whose frames go through the bay's pages.
     fn build(s: &EthernetSpec, bay: &mut Bay) -> Nic {
+        if !bay.rings.is_empty() {
+            return Nic::ringed(s, &std::mem::take(&mut bay.rings));
+        }
         let queues = std::mem::take(&mut bay.queues);
         let mut nic = Nic::pcie(s, queues.len() as u32);
         for (q, memory) in nic.queues.iter_mut().zip(queues) {
@@ -266,21 +246,27 @@ impl Device for Nic {
         true
     }
     fn next(&mut self, way: Direction, now: Time) -> Offer {
-        match way {
-            Direction::P2mWrite => self.next_write(now),
-            Direction::P2mRead => self.next_read(now),
+        match (way, self.has_rings()) {
+            (Direction::P2mWrite, false) => self.next_write(now),
+            (Direction::P2mRead, false) => self.next_read(now),
+            (Direction::P2mWrite, true) => self.next_ring_write(now),
+            (Direction::P2mRead, true) => self.next_ring_read(now),
         }
     }
 
     fn take(&mut self, way: Direction, n: u32, now: Time) -> Piece {
-        match way {
-            Direction::P2mWrite => self.write_lines(n, now),
-            Direction::P2mRead => self.read_lines(n),
+        match (way, self.has_rings()) {
+            (Direction::P2mWrite, false) => self.write_lines(n, now),
+            (Direction::P2mRead, false) => self.read_lines(n),
+            (Direction::P2mWrite, true) => self.take_ring_write(n, now),
+            (Direction::P2mRead, true) => self.take_ring_read(n),
         }
     }
 
     fn done(&mut self, cal: &mut Events, way: Direction, slot: u16, n: u32, now: Time) -> bool {
         match way {
+            Direction::P2mWrite if self.has_rings() => return self.ring_written(cal, slot, n, now),
+            Direction::P2mRead if self.has_rings() => return self.ring_read(cal, slot, n, now),
             Direction::P2mWrite => {
                 let blocked = self.port().writes.in_use.free() == 0;
                 if let Some(id) = self.port().writes.done(slot, n, now) {

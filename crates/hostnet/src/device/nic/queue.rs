@@ -238,6 +238,8 @@ pub(super) struct Queue {
     pub arriving: VecDeque<u32>,
     /// Transmit buffers whose sweep is left to the core (line, lines, sent).
     pub hints: VecDeque<(u64, u16, Time)>,
+    /// Packets that were sent from their receive buffers, which software has not taken back.
+    pub reclaims: VecDeque<u32>,
     /// The ring has run full and has not been half empty since.
     pub full: bool,
     /// Steering tag of its packets.

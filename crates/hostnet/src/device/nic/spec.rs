@@ -1,5 +1,6 @@
 //! What a scenario says about a NIC.
 
+use super::rings::RingsSpec;
 use crate::device::endpoint::{check_buffer, check_counts, check_link, defaults};
 use crate::device::response::HostResponse;
 use crate::flow::Link;
@@ -20,7 +21,7 @@ pub struct NicSpec {
     pub notify: Span,
 }
 
-/// An Ethernet NIC under the kernel's TCP.
+/// An Ethernet NIC, under the kernel's TCP or under a poll-mode driver.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EthernetSpec {
@@ -70,6 +71,9 @@ pub struct EthernetSpec {
     /// What the host does itself about its congestion. Absent: nothing.
     #[serde(default)]
     pub host_response: Option<HostResponse>,
+    /// Descriptor rings in memory, for a poll-mode driver; their defaults when absent.
+    #[serde(default)]
+    pub rings: Option<RingsSpec>,
 }
 fn mtu() -> Size {
     Size(9000)
@@ -119,6 +123,9 @@ impl EthernetSpec {
         }
         if let Some(r) = &self.host_response {
             r.check()?;
+        }
+        if let Some(r) = &self.rings {
+            r.check().map_err(|e| format!("rings.{e}"))?;
         }
         if !self.page.0.is_power_of_two() || self.page.0 < LINE || self.pool.0 % self.page.0 != 0 {
             return Err(format!(

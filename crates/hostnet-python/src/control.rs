@@ -1,0 +1,135 @@
+//! A control plane in Python: a function that is called at the end of each epoch.
+
+use crate::SpecError;
+use hostnet::host::control::{Control, CoreView, View};
+use hostnet::kernel::units::Span;
+use hostnet::placement::Settings;
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex};
+
+/// What an epoch saw, and what shall be different from now on. Counts are of the epoch; lists have an element for each core.
+#[pyclass(module = "hostnet")]
+pub struct Epoch {
+    seen: View,
+    set: Settings,
+}
+
+impl Epoch {
+    fn each<T>(&self, f: impl Fn(&CoreView) -> T) -> Vec<T> {
+        self.seen.cores.iter().map(f).collect()
+    }
+}
+
+#[pymethods]
+impl Epoch {
+    /// The end of the epoch, in us of simulated time.
+    #[getter]
+    fn now_us(&self) -> f64 {
+        self.seen.now.as_ns() / 1e3
+    }
+    /// Lines that each core's L2 gave to the LLC.
+    #[getter]
+    fn mlc_wb(&self) -> Vec<u64> {
+        self.each(|c| c.mlc_wb)
+    }
+    /// Lines that devices' writes took from each core's caches.
+    #[getter]
+    fn mlc_invalidations(&self) -> Vec<u64> {
+        self.each(|c| c.mlc_invalidations)
+    }
+    /// Lines that each core's L2 was told to fetch.
+    #[getter]
+    fn hints(&self) -> Vec<u64> {
+        self.each(|c| c.hints)
+    }
+    /// Of these, hints that found the queue full.
+    #[getter]
+    fn hints_dropped(&self) -> Vec<u64> {
+        self.each(|c| c.hints_dropped)
+    }
+    /// Packets from each core's pointer in its ring to the NIC's.
+    #[getter]
+    fn distance(&self) -> Vec<u32> {
+        self.each(|c| c.distance)
+    }
+    /// State of IDIO's FSM of each core, 0 to 3; None under other policies.
+    #[getter]
+    fn state(&self) -> Vec<Option<u8>> {
+        self.each(|c| c.state)
+    }
+    /// Dirty lines that the LLC gave to memory to make room.
+    #[getter]
+    fn llc_wb(&self) -> u64 {
+        self.seen.llc_wb
+    }
+    /// Of these, lines of packets that nobody had read.
+    #[getter]
+    fn llc_wb_unread(&self) -> u64 {
+        self.seen.llc_wb_unread
+    }
+    /// Lines that devices wrote.
+    #[getter]
+    fn dma_writes(&self) -> u64 {
+        self.seen.dma_writes
+    }
+    /// Of these, lines that the LLC did not have.
+    #[getter]
+    fn dma_write_misses(&self) -> u64 {
+        self.seen.dma_write_misses
+    }
+    /// Lines that memory gave.
+    #[getter]
+    fn dram_reads(&self) -> u64 {
+        self.seen.dram_reads
+    }
+    /// Lines that memory took.
+    #[getter]
+    fn dram_writes(&self) -> u64 {
+        self.seen.dram_writes
+    }
+    /// LLC ways that devices may allocate into; assign to change them.
+    #[getter]
+    fn ways(&self) -> u32 {
+        self.set.ways.unwrap_or(self.seen.ways)
+    }
+    #[setter]
+    fn set_ways(&mut self, n: u32) {
+        self.set.ways = Some(n);
+    }
+    /// From now on payload for `core` is prefetched into its L2, or is not, or with None is as the policy says.
+    #[pyo3(signature = (core, on))]
+    fn prefetch(&mut self, core: usize, on: Option<bool>) -> PyResult<()> {
+        let cores = self.seen.cores.len();
+        if core >= cores {
+            return Err(SpecError::new_err(format!("prefetch: core {core} is not within 0 to {}.", cores - 1)));
+        }
+        self.set.prefetch.push((core as u16, on));
+        Ok(())
+    }
+}
+
+/// An exception that the function raised.
+pub type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// The control plane that calls `f` with an `Epoch` every `interval`, and where its exception is.
+pub fn plane(f: Py<PyAny>, interval: &str) -> PyResult<(Control, Raised)> {
+    let every = Span::parse(interval).map_err(|e| SpecError::new_err(format!("interval: {e}.")))?;
+    if every.0 < 10_000 {
+        return Err(SpecError::new_err(format!("interval = \"{every}\" is below 10 ns.")));
+    }
+    let raised = Raised::default();
+    let told = raised.clone();
+    let decide = move |seen: View| {
+        Python::attach(|py| {
+            let called = Bound::new(py, Epoch { seen, set: Settings::default() })
+                .and_then(|epoch| f.call1(py, (&epoch,)).map(|_| std::mem::take(&mut epoch.borrow_mut().set)));
+            called.map_err(|e| {
+                if let Ok(mut told) = told.lock() {
+                    *told = Some(e);
+                }
+                "the control plane raised an exception".to_string()
+            })
+        })
+    };
+    Ok((Control::new(every.into(), Arc::new(Mutex::new(decide))), raised))
+}

@@ -1,0 +1,62 @@
+//! L2 forwarder: reads and edits the Ethernet header and sends the packet from where it lies, or drops it (IDIO, Table II).
+
+use super::{lines, Answer, Application, Content, Site};
+use crate::core::{Op, Program};
+use crate::kernel::Stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a packet whose header has been seen to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Payload {
+    /// The NIC sends it from its receive buffer.
+    #[default]
+    Forward,
+    /// It is dropped unread.
+    Drop,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct L2fwdSpec {
+    /// What becomes of a packet.
+    #[serde(default)]
+    pub payload: Payload,
+    /// Instructions per packet besides the header's load and store.
+    #[serde(default = "instructions")]
+    pub instructions: u32,
+}
+fn instructions() -> u32 {
+    100
+}
+
+#[derive(Clone)]
+pub struct L2fwd {
+    payload: Payload,
+    instructions: u32,
+    content: Content,
+}
+
+impl Application for L2fwd {
+    type Spec = L2fwdSpec;
+
+    fn build(s: &L2fwdSpec, packet: u32, _site: Site) -> Result<L2fwd, String> {
+        let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
+        Ok(L2fwd { payload: s.payload, instructions: s.instructions, content })
+    }
+    #[inline]
+    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+        self.content
+    }
+    #[inline]
+    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+        p.push(Op::Anchor { line: rx });
+        p.compute(self.instructions);
+        if self.payload == Payload::Drop {
+            return (Answer::Consumed, 0);
+        }
+        p.push(Op::DependentStore { line: rx, lines: 1 });
+        (Answer::Forward, c.lines)
+    }
+}

@@ -1,0 +1,78 @@
+//! LLCAntagonist: random reads and writes of a buffer, for ever (IDIO, Table II). Its measure is the cycles of an instruction.
+
+use super::{Application, Site, Work};
+use crate::core::{Op, Program};
+use crate::kernel::units::Size;
+use crate::kernel::Stream;
+use crate::memory::region::{Kind, Sharing};
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LlcAntagonistSpec {
+    /// Each core's buffer.
+    pub buffer: Size,
+    /// Share of the accesses that write.
+    #[serde(default = "half")]
+    pub writes: f64,
+    /// Instructions between two accesses.
+    #[serde(default = "gap")]
+    pub gap_instructions: u32,
+}
+fn half() -> f64 {
+    0.5
+}
+fn gap() -> u32 {
+    4
+}
+
+/// Accesses of a program.
+const BATCH: u32 = 32;
+
+#[derive(Clone)]
+pub struct LlcAntagonist {
+    bases: Vec<u64>,
+    lines: u64,
+    writes: f64,
+    gap: u32,
+}
+
+impl Application for LlcAntagonist {
+    type Spec = LlcAntagonistSpec;
+    const WORK: Work = Work::Own;
+
+    fn check(s: &LlcAntagonistSpec, _cores: u32) -> Result<(), String> {
+        if !(LINE..=1 << 40).contains(&s.buffer.0) {
+            return Err(format!("buffer = \"{}\" is not within 64 B to 1024 GiB", s.buffer));
+        }
+        if !(0.0..=1.0).contains(&s.writes) {
+            return Err(format!("writes = {} is not within 0 to 1", s.writes));
+        }
+        Ok(())
+    }
+
+    fn build(s: &LlcAntagonistSpec, _packet: u32, site: Site) -> Result<LlcAntagonist, String> {
+        let lines = s.buffer.0 / LINE;
+        let mut base = |c: &u16| {
+            let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
+            site.map.get(r).base
+        };
+        let bases = site.cores.iter().map(&mut base).collect();
+        Ok(LlcAntagonist { bases, lines, writes: s.writes, gap: s.gap_instructions })
+    }
+
+    fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
+        for _ in 0..BATCH {
+            let line = self.bases[core] + rng.below(self.lines);
+            if rng.unit() < self.writes {
+                p.push(Op::Store { line, lines: 1 });
+            } else {
+                p.push(Op::Load { line, lines: 1 });
+            }
+            p.compute(self.gap);
+        }
+        Some(BATCH)
+    }
+}

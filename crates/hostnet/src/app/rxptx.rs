@@ -1,0 +1,52 @@
+//! RXpTX: receives a burst, waits, and sends the burst.
+
+use super::{lines, Answer, Application, Content, Site};
+use crate::core::{Op, Program};
+use crate::kernel::units::Span;
+use crate::kernel::{Stream, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RxptxSpec {
+    /// What the core waits, in a loop, after each burst that it has received.
+    pub interval: Span,
+    /// Instructions per packet.
+    #[serde(default = "instructions")]
+    pub instructions: u32,
+}
+fn instructions() -> u32 {
+    20
+}
+
+#[derive(Clone)]
+pub struct Rxptx {
+    interval: Time,
+    instructions: u32,
+    content: Content,
+}
+
+impl Application for Rxptx {
+    type Spec = RxptxSpec;
+
+    fn build(s: &RxptxSpec, packet: u32, _site: Site) -> Result<Rxptx, String> {
+        let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
+        Ok(Rxptx { interval: s.interval.into(), instructions: s.instructions, content })
+    }
+    #[inline]
+    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+        self.content
+    }
+    #[inline]
+    fn serve(&mut self, _core: usize, c: &Content, _rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+        p.compute(self.instructions);
+        (Answer::Forward, c.lines)
+    }
+    #[inline]
+    fn end_burst(&mut self, _core: usize, packets: u32, p: &mut Program) {
+        if packets > 0 && self.interval > Time::ZERO {
+            p.push(Op::Stall(self.interval.0));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! TestPMD: forwards packets, or drops them, and looks at no more than their Ethernet header.
+
+use super::{lines, Answer, Application, Content, Site};
+use crate::core::{Op, Program};
+use crate::kernel::Stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TestpmdMode {
+    /// It is sent as it is, unread.
+    #[default]
+    Io,
+    /// Its addresses are exchanged, and it is sent.
+    Macswap,
+    /// It is freed, unread.
+    Rxonly,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestpmdSpec {
+    /// What becomes of a packet.
+    #[serde(default)]
+    pub mode: TestpmdMode,
+    /// Instructions per packet besides the access to its first line.
+    #[serde(default = "instructions")]
+    pub instructions: u32,
+}
+fn instructions() -> u32 {
+    20
+}
+
+#[derive(Clone)]
+pub struct Testpmd {
+    mode: TestpmdMode,
+    instructions: u32,
+    content: Content,
+}
+
+impl Application for Testpmd {
+    type Spec = TestpmdSpec;
+
+    fn build(s: &TestpmdSpec, packet: u32, _site: Site) -> Result<Testpmd, String> {
+        let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
+        Ok(Testpmd { mode: s.mode, instructions: s.instructions, content })
+    }
+    #[inline]
+    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+        self.content
+    }
+    #[inline]
+    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+        if self.mode == TestpmdMode::Macswap {
+            p.push(Op::Load { line: rx, lines: 1 });
+            p.push(Op::Store { line: rx, lines: 1 });
+        }
+        p.compute(self.instructions);
+        match self.mode {
+            TestpmdMode::Rxonly => (Answer::Consumed, 0),
+            TestpmdMode::Io | TestpmdMode::Macswap => (Answer::Forward, c.lines),
+        }
+    }
+}

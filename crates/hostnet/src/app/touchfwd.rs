@@ -1,0 +1,76 @@
+//! TouchFwd: reads every byte of a packet and forwards it.
+
+use super::{lines, Answer, Application, Content, Site};
+use crate::core::{Op, Program};
+use crate::kernel::Stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TouchfwdSpec {
+    /// Instructions for each byte of the packet: load, compare and branch.
+    #[serde(default = "per_byte")]
+    pub instructions_per_byte: f64,
+    /// Instructions per packet besides.
+    #[serde(default = "instructions")]
+    pub instructions: u32,
+}
+fn per_byte() -> f64 {
+    3.0
+}
+fn instructions() -> u32 {
+    20
+}
+
+#[derive(Clone)]
+pub struct Touchfwd {
+    per_byte: f64,
+    instructions: u32,
+    content: Content,
+}
+
+impl Application for Touchfwd {
+    type Spec = TouchfwdSpec;
+
+    fn check(s: &TouchfwdSpec, _cores: u32) -> Result<(), String> {
+        check_per_byte(s.instructions_per_byte)
+    }
+    fn build(s: &TouchfwdSpec, packet: u32, _site: Site) -> Result<Touchfwd, String> {
+        let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
+        Ok(Touchfwd { per_byte: s.instructions_per_byte, instructions: s.instructions, content })
+    }
+    #[inline]
+    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+        self.content
+    }
+    #[inline]
+    fn serve(&mut self, _core: usize, c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+        p.compute(self.instructions);
+        touch(p, rx, c, self.per_byte);
+        (Answer::Forward, c.lines)
+    }
+}
+
+/// # Errors
+/// One clause with key and value.
+pub(super) fn check_per_byte(per_byte: f64) -> Result<(), String> {
+    if !(0.0..=1000.0).contains(&per_byte) {
+        return Err(format!("instructions_per_byte = {per_byte} is not within 0 to 1000"));
+    }
+    Ok(())
+}
+
+/// Reads the packet at `rx`, line by line, with `per_byte` instructions for each byte after its line's load.
+#[inline]
+pub(super) fn touch(p: &mut Program, rx: u64, c: &Content, per_byte: f64) {
+    if per_byte == 0.0 {
+        p.push(Op::Load { line: rx, lines: c.lines.into() });
+        return;
+    }
+    let bytes = f64::from(c.wire_bytes) / f64::from(c.lines.max(1));
+    for line in rx..rx + u64::from(c.lines) {
+        p.push(Op::Load { line, lines: 1 });
+        p.compute((bytes * per_byte).round() as u32);
+    }
+}

@@ -1,0 +1,473 @@
+//! What a user writes about traffic.
+
+use super::check::{need, serves, Check};
+use super::scenario::{Load, Scenario};
+use crate::app::AppSpec;
+use crate::device::PeripheralSpec;
+use crate::kernel::units::{Bandwidth, OfferedRate, Size, Span};
+use crate::traffic::arrival::Gaps;
+use crate::traffic::dctcp::DctcpSpec;
+use crate::traffic::generator::{BETWEEN_FRAMES, CHECKSUM};
+use crate::traffic::mac::Mac;
+use schemars::JsonSchema;
+use serde::{de, Deserialize, Deserializer, Serialize};
+use std::fmt;
+
+/// Bytes of a time stamp in a frame.
+pub const STAMP: u64 = 8;
+/// Flows that the generator knows addresses of, at most.
+const MOST_FLOWS: u32 = 1 << 20;
+
+/// How packets arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// Exponential gaps at `rate`.
+    Poisson,
+    /// Equal gaps at `rate`.
+    Fixed,
+    /// Gaps at `rate` that are uniform around their mean, as far as `cv` says.
+    Uniform,
+    /// Log-normal gaps at `rate` with `cv`.
+    LogNormal,
+    /// Pareto gaps at `rate` with `cv`: a shortest gap, and rare long ones.
+    Pareto,
+    /// `burst` packets every `burst` / `rate` (or every `burst_period`), back to back or `burst_gap` apart.
+    Burst,
+    /// A closed loop: `outstanding` requests without a reply at most; each reply lets the next request go.
+    Closed,
+    /// Each core always has `depth` packets waiting.
+    KeepDepth,
+    /// From a capture.
+    Pcap,
+    /// None.
+    None,
+}
+
+/// Which core of the tenant a packet goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// Any, at random.
+    #[default]
+    Random,
+    /// One after the other.
+    Turns,
+    /// The one with the fewest entries in its completion queue; in turn, among several.
+    ShortestQueue,
+}
+
+/// Schedule of a replayed capture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Timing {
+    /// The captured times; with `traffic.rate`, stretched or compressed to that mean rate.
+    #[default]
+    Original,
+    /// Exponential gaps at `traffic.rate`.
+    Poisson,
+    /// Equal gaps at `traffic.rate`.
+    Fixed,
+}
+
+/// A capture to replay.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PcapSpec {
+    /// pcap or pcapng, relative to the scenario's file.
+    pub file: String,
+    /// Schedule.
+    #[serde(default)]
+    pub timing: Timing,
+    /// For memcached, the UDP port of its server; 11211 when absent. For other applications, replays only what goes to
+    /// this UDP or TCP port; all IP packets when absent.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// Replays what comes before the damage of a truncated or corrupt file, which is refused otherwise.
+    #[serde(default)]
+    pub lenient: bool,
+}
+
+/// Rare long stalls of the application (Sweeper, section VI-F).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpikeSpec {
+    /// Probability per request.
+    pub probability: f64,
+    /// Shortest stall.
+    pub min: Span,
+    /// Longest stall.
+    pub max: Span,
+}
+
+/// What a generator's frames carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// IPv4 and UDP: 42 bytes of headers, and flows that RSS tells apart.
+    #[default]
+    Udp,
+    /// Nothing: RSS sees one flow.
+    Ethernet,
+}
+
+/// A size of frames, and how often it comes.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SizeWeight {
+    /// Bytes of the frame, checksum included.
+    pub size: Size,
+    /// Packets of this size for those of the others.
+    pub weight: u32,
+}
+
+/// A distribution of sizes that has a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mix {
+    /// The simple Internet mix: IP packets of 40, 576 and 1500 bytes as 7 : 4 : 1, in frames of 64, 594 and 1518 bytes.
+    Imix,
+}
+
+/// Sizes of frames.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SizesSpec {
+    Named(Mix),
+    Table(Vec<SizeWeight>),
+}
+
+impl<'de> Deserialize<'de> for SizesSpec {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<SizesSpec, D::Error> {
+        struct V;
+        impl<'de> de::Visitor<'de> for V {
+            type Value = SizesSpec;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"imix\" or a list of { size, weight }")
+            }
+            fn visit_str<E: de::Error>(self, s: &str) -> Result<SizesSpec, E> {
+                Mix::deserialize(de::value::StrDeserializer::new(s)).map(SizesSpec::Named)
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<SizesSpec, A::Error> {
+                Vec::deserialize(de::value::SeqAccessDeserializer::new(seq)).map(SizesSpec::Table)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl SizesSpec {
+    /// The sizes with their weights.
+    pub fn table(&self) -> Vec<SizeWeight> {
+        match self {
+            SizesSpec::Named(Mix::Imix) => {
+                [(64, 7), (594, 4), (1518, 1)].map(|(size, weight)| SizeWeight { size: Size(size), weight }).into()
+            }
+            SizesSpec::Table(t) => t.clone(),
+        }
+    }
+}
+
+/// A wire with its two ends.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WireSpec {
+    /// Rate, each way.
+    pub rate: Bandwidth,
+    /// Flight time, each way.
+    #[serde(default)]
+    pub propagation: Span,
+}
+
+/// What the clients do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrafficSpec {
+    /// Arrival process.
+    pub arrivals: Arrivals,
+    /// Mean rate over all cores, in packets or in bits of frames. `peak_loss` starts from it when given.
+    #[serde(default)]
+    pub rate: Option<OfferedRate>,
+    /// Size of frames, checksum included, for applications whose requests do not set it; 1 KiB when absent.
+    #[serde(default)]
+    pub packet: Option<Size>,
+    /// Sizes of frames with their weights instead of `packet`; "imix" is 7 : 4 : 1 of 64, 594 and 1518 B.
+    #[serde(default)]
+    pub sizes: Option<SizesSpec>,
+    /// Flows that packets belong to, at random; a flow goes to one core, by its RSS hash. When absent, each packet goes to
+    /// any core.
+    #[serde(default)]
+    pub flows: Option<u32>,
+    /// What frames carry.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Waiting packets per core that `keep_depth` maintains; completions of sends count, where the queue pair has such.
+    #[serde(default)]
+    pub depth: u32,
+    /// Packets per burst of `burst`.
+    #[serde(default)]
+    pub burst: u32,
+    /// From the start of a packet to that of the next in a burst of `burst`; back to back when absent.
+    #[serde(default)]
+    pub burst_gap: Option<Span>,
+    /// From the start of a burst to that of the next, instead of `rate`.
+    #[serde(default)]
+    pub burst_period: Option<Span>,
+    /// Which core of the tenant a packet goes to that belongs to no flow.
+    #[serde(default)]
+    pub spread: Spread,
+    /// Standard deviation of gaps over their mean (`uniform`: up to 0.577, which is also its default; `log_normal`,
+    /// `pareto`: 1 when absent).
+    #[serde(default)]
+    pub cv: Option<f64>,
+    /// Requests without a reply at most, of `closed`.
+    #[serde(default)]
+    pub outstanding: u32,
+    /// A request of `closed` without a reply for so long is given up, and the next one goes.
+    #[serde(default = "timeout")]
+    pub timeout: Span,
+    /// Wire between the generator and a NIC on the chip, which otherwise has none. That of an Ethernet NIC is its own.
+    #[serde(default)]
+    pub link: Option<WireSpec>,
+    /// Ethernet address that packets go to, captured ones included; "02:00:00:00:00:01" when absent.
+    #[serde(default)]
+    pub destination_mac: Option<Mac>,
+    /// Ethernet address that packets come from; that of the capture, or "02:00:00:00:00:02", when absent.
+    #[serde(default)]
+    pub source_mac: Option<Mac>,
+    /// Where a frame carries the time of its sending, in bytes from its start.
+    #[serde(default = "stamp")]
+    pub stamp: u32,
+    /// Service-time spikes.
+    #[serde(default)]
+    pub spikes: Option<SpikeSpec>,
+    /// Capture of `pcap`.
+    #[serde(default)]
+    pub pcap: Option<PcapSpec>,
+    /// Senders of the TCP flows that `tcp_receive` cores receive.
+    #[serde(default)]
+    pub dctcp: Option<DctcpSpec>,
+}
+fn timeout() -> Span {
+    Span(1_000_000_000)
+}
+/// The first byte behind the headers of Ethernet, IPv4 and UDP.
+fn stamp() -> u32 {
+    42
+}
+
+impl Default for TrafficSpec {
+    /// No packets.
+    fn default() -> TrafficSpec {
+        TrafficSpec {
+            arrivals: Arrivals::None,
+            rate: None,
+            packet: None,
+            sizes: None,
+            flows: None,
+            protocol: Protocol::Udp,
+            depth: 0,
+            burst: 0,
+            burst_gap: None,
+            burst_period: None,
+            spread: Spread::Random,
+            cv: None,
+            outstanding: 0,
+            timeout: timeout(),
+            link: None,
+            destination_mac: None,
+            source_mac: None,
+            stamp: stamp(),
+            spikes: None,
+            pcap: None,
+            dctcp: None,
+        }
+    }
+}
+
+impl TrafficSpec {
+    /// Sizes of frames, checksum included, of applications whose requests do not set them.
+    pub fn frames(&self) -> Vec<SizeWeight> {
+        match &self.sizes {
+            Some(s) => s.table(),
+            None => vec![SizeWeight { size: self.frame(), weight: 1 }],
+        }
+    }
+
+    /// The size of every frame, where there is but one.
+    pub fn frame(&self) -> Size {
+        self.packet.unwrap_or(Size(1024))
+    }
+
+    /// The largest and the mean frame, in bytes.
+    pub fn frame_sizes(&self) -> (u64, f64) {
+        let t = self.frames();
+        let weights: f64 = t.iter().map(|s| f64::from(s.weight)).sum();
+        let bytes: f64 = t.iter().map(|s| s.size.0 as f64 * f64::from(s.weight)).sum();
+        (t.iter().map(|s| s.size.0).max().unwrap_or(0), bytes / weights)
+    }
+}
+
+/// Whether the traffic says how large an application's requests are.
+pub fn sets_no_size(app: &AppSpec) -> bool {
+    app.largest(Some(Size(1))) == Some(Size(1))
+}
+
+/// Shortest and longest Ethernet frame, checksum included (IEEE 802.3, 3.2.7; the longest are jumbo frames).
+const FRAMES: (u64, u64) = (64, 65_535);
+
+/// What can be said about traffic without its applications.
+///
+/// # Errors
+/// One clause that names key, value and what would be valid.
+pub fn check(s: &Scenario) -> Check {
+    let t = &s.traffic;
+    need(t.packet.is_none() || t.sizes.is_none(), || {
+        "traffic.packet and traffic.sizes are both given; keep one of them".into()
+    })?;
+    let table = matches!(t.sizes, Some(SizesSpec::Table(_)));
+    let frames = t.frames();
+    need(frames.iter().any(|f| f.weight > 0), || "traffic.sizes has no size of a positive weight".into())?;
+    for (i, f) in frames.iter().enumerate() {
+        let key = if table { format!("traffic.sizes[{i}].size") } else { "traffic.packet".into() };
+        need(f.size.0 >= FRAMES.0, || {
+            format!("{key} = \"{}\" is below the {} bytes of the shortest Ethernet frame", f.size, FRAMES.0)
+        })?;
+        need(f.size.0 <= FRAMES.1, || {
+            format!("{key} = \"{}\" is more than the {} bytes of a frame", f.size, FRAMES.1)
+        })?;
+    }
+    let shortest = frames.iter().map(|f| f.size.0).min().unwrap_or(0);
+    let room = shortest.saturating_sub(u64::from(CHECKSUM) + STAMP);
+    let headers = if t.protocol == Protocol::Udp { stamp() } else { 14 };
+    need((headers.into()..=room).contains(&t.stamp.into()), || {
+        format!(
+            "traffic.stamp = {} is not within {headers} to {room}, where a frame of {shortest} bytes has room for it",
+            t.stamp
+        )
+    })?;
+    one_process(t)?;
+    flows(t)?;
+    if let Some(l) = &t.link {
+        need((1_000_000..=1_600_000_000_000).contains(&l.rate.0), || {
+            format!("traffic.link.rate = \"{}\" is not within 1 Mbps to 1.6 Tbps", l.rate)
+        })?;
+        need(l.propagation.0 <= 1_000_000_000_000, || {
+            format!("traffic.link.propagation = \"{}\" is more than 1 s", l.propagation)
+        })?;
+        let ethernet = s.peripherals.iter().any(|p| p.ethernet().is_some());
+        need(!ethernet, || {
+            "traffic.link is for a NIC on the chip; that of an Ethernet NIC is its peripheral's".into()
+        })?;
+    }
+    rates(s)
+}
+
+/// How a scenario spells a choice.
+fn word(choice: impl Serialize) -> String {
+    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
+}
+
+/// Keys of one arrival process beside another say that something else was meant.
+fn one_process(t: &TrafficSpec) -> Check {
+    let (burst, closed) = (t.arrivals == Arrivals::Burst, t.arrivals == Arrivals::Closed);
+    for (key, given, of, fits) in [
+        ("burst_gap", t.burst_gap.is_some(), "burst", burst),
+        ("burst_period", t.burst_period.is_some(), "burst", burst),
+        ("outstanding", t.outstanding > 0, "closed", closed),
+    ] {
+        need(!given || fits, || {
+            format!("traffic.{key} is for traffic.arrivals = \"{of}\", which is \"{}\" here", word(t.arrivals))
+        })?;
+    }
+    need(t.timeout.0 > 0, || "traffic.timeout = \"0 ps\" must be positive".into())?;
+    if let Some(cv) = t.cv {
+        let most = match t.arrivals {
+            Arrivals::Uniform => Gaps::WIDEST,
+            Arrivals::LogNormal | Arrivals::Pareto => 100.0,
+            a => {
+                let what = "is for traffic.arrivals = \"uniform\", \"log_normal\" or \"pareto\"";
+                return Err(format!("traffic.cv {what}, which is \"{}\" here", word(a)));
+            }
+        };
+        need(cv > 0.0 && cv <= most, || {
+            format!("traffic.cv = {cv} is not within 0 to {most:.3} for arrivals = \"{}\"", word(t.arrivals))
+        })?;
+    }
+    let Some(period) = t.burst_period else { return Ok(()) };
+    need(t.rate.is_none(), || "traffic.rate and traffic.burst_period are both given; keep one of them".into())?;
+    let lasts = t.burst_gap.map_or(0, |g| g.0).saturating_mul(t.burst.into());
+    need(period.0 > 0 && lasts <= period.0, || {
+        format!("traffic.burst_period = \"{period}\" is shorter than a burst of {} packets", t.burst)
+    })
+}
+
+fn flows(t: &TrafficSpec) -> Check {
+    let Some(n) = t.flows else { return Ok(()) };
+    need(t.spread == Spread::Random, || {
+        format!(
+            "traffic.spread = \"{}\" beside traffic.flows = {n}: the hash of a flow says where it goes",
+            word(t.spread)
+        )
+    })?;
+    need((1..=MOST_FLOWS).contains(&n), || format!("traffic.flows = {n} is not within 1 to {MOST_FLOWS}"))?;
+    need(n == 1 || t.protocol == Protocol::Udp, || {
+        format!("traffic.flows = {n} needs traffic.protocol = \"udp\": RSS sees one flow in plain Ethernet")
+    })?;
+    let (how, fits) = match t.arrivals {
+        Arrivals::Pcap => ("are those of the capture", false),
+        Arrivals::KeepDepth => ("are not chosen where each core always has packets waiting", false),
+        _ => ("", true),
+    };
+    need(fits, || format!("traffic.flows = {n}: flows {how}"))
+}
+
+/// Rates in bits need sizes that are known, and a wire carries no more than its own.
+fn rates(s: &Scenario) -> Check {
+    let (t, peak) = (&s.traffic, s.run.load == Load::PeakLoss);
+    let tenant = s.tenants.iter().position(serves);
+    let sized = tenant.is_none_or(|i| sets_no_size(&s.tenants[i].app));
+    let captured = t.arrivals == Arrivals::Pcap;
+    if let (false, Some(i)) = (sized || captured, tenant) {
+        need(t.sizes.is_none(), || {
+            format!("traffic.sizes: the application of tenant[{i}] sets its packets' sizes itself")
+        })?;
+    }
+    for (key, rate) in [("traffic.rate", t.rate), ("run.step", s.run.step)] {
+        let Some(r) = rate else { continue };
+        need(sized || captured || matches!(r, OfferedRate::Packets(_)), || {
+            format!(
+                "{key} = \"{r}\" is in bits, but packets have sizes that the application sets; give packets per second"
+            )
+        })?;
+    }
+    let search = peak || matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop);
+    need(t.burst_period.is_none() || !search, || {
+        "run.load searches for a rate, which traffic.burst_period fixes; remove it".into()
+    })?;
+    need(s.run.step.is_none() || peak, || "run.step is for run.load = \"peak_loss\"".into())?;
+    need(!s.run.step.is_some_and(OfferedRate::is_zero), || "run.step = 0 must be positive".into())?;
+    need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not within 0 to 1", s.run.loss))?;
+    // The objective must be some packets.
+    need(!peak || s.run.requests as f64 * s.run.loss >= 10.0, || {
+        let least = (10.0 / s.run.loss).ceil();
+        format!("run.requests = {} cannot tell a loss of {}; give {least} or more", s.run.requests, s.run.loss)
+    })?;
+    let wire = line_rate(s).filter(|_| sized && !captured && !peak);
+    if let (Some(r), Some((rate, beside))) = (t.rate, wire) {
+        let bytes = t.frame_sizes().1;
+        let most = rate.0 as f64 / (8.0 * (bytes + f64::from(beside)));
+        need(r.packets(bytes) <= most * (1.0 + 1e-9), || {
+            format!("traffic.rate = \"{r}\" is more than the link carries: {:.4} Mpps of {bytes:.0} bytes", most / 1e6)
+        })?;
+    }
+    Ok(())
+}
+
+/// Rate of the wire between generator and host, and the bytes of a frame on it beside itself; None without a wire.
+pub fn line_rate(s: &Scenario) -> Option<(Bandwidth, u32)> {
+    let checksum = if s.traffic.arrivals == Arrivals::Pcap { CHECKSUM } else { 0 };
+    let of_nic = || s.peripherals.iter().find_map(PeripheralSpec::ethernet).map(|e| e.link);
+    let rate = s.traffic.link.map(|l| l.rate).or_else(of_nic)?;
+    Some((rate, BETWEEN_FRAMES + checksum))
+}

@@ -1,0 +1,103 @@
+//! The L2's queue of hints: lines that a device has written for this core and that its L2 is to fetch (IDIO, section V-C).
+
+use crate::flow::Domain;
+use crate::kernel::Time;
+use crate::placement::idio::HintOverflow;
+use std::collections::VecDeque;
+
+/// Hints and what became of them in the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HintCounts {
+    pub came: u64,
+    /// Those that found the queue full and were lost.
+    pub dropped: u64,
+    /// Those whose line the core had, or had asked for.
+    pub late: u64,
+    /// Those that became a prefetch.
+    pub fetched: u64,
+}
+
+/// The queue of one core.
+#[derive(Clone, Debug)]
+pub struct Hints {
+    /// Lines, and when each came.
+    queue: VecDeque<(u64, Time)>,
+    /// Lines that the controller keeps until the queue has room.
+    kept: VecDeque<u64>,
+    overflow: HintOverflow,
+    /// Places in the queue.
+    pub places: Domain,
+    pub counts: HintCounts,
+}
+
+impl Hints {
+    pub fn new(places: u32, overflow: HintOverflow) -> Hints {
+        Hints {
+            queue: VecDeque::with_capacity(places as usize),
+            kept: VecDeque::new(),
+            overflow,
+            places: Domain::new(places),
+            counts: HintCounts::default(),
+        }
+    }
+
+    /// A hint for `line` comes.
+    pub fn push(&mut self, line: u64, now: Time) {
+        self.counts.came += 1;
+        if self.places.take(now) {
+            self.queue.push_back((line, now));
+        } else if self.overflow == HintOverflow::Stall {
+            self.kept.push_back(line);
+        } else {
+            self.counts.dropped += 1;
+        }
+    }
+
+    /// The oldest hint.
+    pub fn first(&self) -> Option<u64> {
+        self.queue.front().map(|h| h.0)
+    }
+
+    /// The oldest hint is dealt with: it became a prefetch, or nothing need be done.
+    pub fn pop(&mut self, fetched: bool, now: Time) {
+        let Some((_, since)) = self.queue.pop_front() else { return };
+        self.places.give(now.max(since), since);
+        self.counts.fetched += u64::from(fetched);
+        self.counts.late += u64::from(!fetched);
+        if let Some(line) = self.kept.pop_front() {
+            self.places.take(now);
+            self.queue.push_back((line, now));
+        }
+    }
+
+    pub fn restart(&mut self, now: Time) {
+        self.places.restart(now);
+        self.counts = HintCounts::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// idio.f.mlc_hint_queue: first in, first out, of 32; the policy when it is full.
+    #[test]
+    fn a_full_queue_loses_hints_or_keeps_them_for_later() {
+        for (overflow, left) in [(HintOverflow::Drop, 32), (HintOverflow::Stall, 40)] {
+            let mut h = Hints::new(32, overflow);
+            for line in 0..40 {
+                h.push(line, Time(line));
+            }
+            assert_eq!(h.places.used(), 32);
+            let out: Vec<u64> = std::iter::from_fn(|| {
+                let line = h.first()?;
+                h.pop(true, Time(100));
+                Some(line)
+            })
+            .collect();
+            assert_eq!(out, (0..left).collect::<Vec<u64>>(), "{overflow:?}");
+            assert_eq!((h.counts.came, h.counts.dropped), (40, 40 - left));
+            assert_eq!(h.places.used(), 0);
+        }
+    }
+}

@@ -1,0 +1,679 @@
+//! The attachment behind a PCIe port with descriptor rings in memory, for a driver that polls.
+//!
+//! ```text
+//!   receive:   wire --> buffer --> payload lines --> used descriptors written back --> software sees the packets
+//!                          ^ one cached descriptor a packet         | room in the cache
+//!                          +---- descriptors fetched <--------------+---- tail (doorbell)
+//!   transmit:  tail (doorbell) --> descriptors fetched --> payload read --> transmit buffer --> wire
+//!                                                             +--> used descriptors written back
+//! ```
+//!
+//! A packet waits in the receive buffer for a descriptor; it is lost only when it finds no room there. One fetch and one
+//! write-back of a ring are under way at a time: what becomes due meanwhile goes together with the next.
+
+use super::contexts::Contexts;
+use super::drops::{Full, State};
+use super::rings::{Layout, Ring, RingMemory, RingsSpec, WriteBack};
+use super::{Attachment, EthernetSpec, Nic, Packet};
+use crate::device::endpoint::{Offer, Piece};
+use crate::flow::{Credits, Link};
+use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
+use crate::memory::{Sweep, Tag, LINE};
+use crate::meter::drops::DropCause;
+use crate::placement::SweepTx;
+use std::collections::VecDeque;
+
+/// Bytes of a frame that stay in the NIC: its check sequence.
+const FCS: u32 = 4;
+/// Bytes that a frame takes on the wire beside its own: preamble, start delimiter and gap.
+const GAP: u32 = 20;
+/// Length of the windows of which the busiest is kept.
+const WINDOW: Time = Time(100_000);
+
+/// What lines belong to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Work {
+    /// A packet.
+    Packet(u32),
+    /// Descriptors of a ring: on their way up written back, on their way down fetched.
+    Descriptors { queue: u16, side: Side, n: u32 },
+}
+
+/// The piece of work whose lines are moving.
+#[derive(Clone, Copy)]
+struct Moving {
+    what: Work,
+    slot: u16,
+    line: u64,
+    /// Lines that have set out, of how many, and bytes that have not.
+    at: u32,
+    lines: u32,
+    bytes: u32,
+    /// Bytes that are still in the receive buffer.
+    held: u32,
+    /// What the first line and the others tell placement.
+    tags: [Tag; 2],
+    /// The first line is a write of its own.
+    split: bool,
+}
+
+impl Moving {
+    fn offer(self) -> Offer {
+        Offer::Lines(if self.split && self.at == 0 { 1 } else { self.lines - self.at })
+    }
+
+    /// The next `n` of its lines set out.
+    fn advance(&mut self, n: u32) -> Piece {
+        let line = self.line + u64::from(self.at);
+        let tag = self.tags[usize::from(self.at > 0)];
+        self.at += n;
+        let whole = n * LINE as u32;
+        let bytes = if self.at == self.lines { self.bytes } else { whole.min(self.bytes) };
+        self.bytes -= bytes;
+        Piece { line, slot: self.slot, omits: whole - bytes, tag }
+    }
+}
+
+/// The rings of a queue, and what is in them.
+#[derive(Clone)]
+struct Pair {
+    receive: Ring,
+    transmit: Ring,
+    /// Buffers that software has put into receive descriptors: number and first line of data.
+    armed: VecDeque<(u32, u64)>,
+    /// Packets that are wholly in memory and whose descriptors are not.
+    filled: VecDeque<u32>,
+    /// Packets that software has put into transmit descriptors, and how many it ever has.
+    put: VecDeque<u32>,
+    puts: u64,
+    /// Packets whose payload is being read.
+    leaving: VecDeque<u32>,
+}
+
+impl Pair {
+    fn ring(&mut self, side: Side) -> &mut Ring {
+        match side {
+            Side::Receive => &mut self.receive,
+            Side::Transmit => &mut self.transmit,
+        }
+    }
+}
+
+/// What the receive DMA has done since the restart.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RingMeter {
+    /// Receive descriptors written back, and in how many writes.
+    pub descriptors: u64,
+    pub write_backs: u64,
+    /// Time with a packet or descriptors on their way to memory.
+    pub busy: Time,
+    since: Option<Time>,
+    /// Bytes of the window that began then, and of the busiest.
+    window: Time,
+    bytes: u64,
+    pub most_bytes: u64,
+}
+
+impl RingMeter {
+    /// Bytes a nanosecond in the busiest window, which is GB/s.
+    pub fn peak_gbs(&self) -> f64 {
+        self.most_bytes.max(self.bytes) as f64 / WINDOW.as_ns()
+    }
+
+    /// Busy time up to `now`.
+    pub fn busy_until(&self, now: Time) -> Time {
+        self.busy + self.since.map_or(Time::ZERO, |s| now - s)
+    }
+
+    fn moves(&mut self, bytes: u32, now: Time) {
+        if now >= self.window + WINDOW {
+            self.most_bytes = self.most_bytes.max(self.bytes);
+            self.bytes = 0;
+            self.window = Time(now.0 / WINDOW.0 * WINDOW.0);
+        }
+        self.bytes += u64::from(bytes);
+    }
+
+    fn set_busy(&mut self, busy: bool, now: Time) {
+        match (busy, self.since) {
+            (true, None) => self.since = Some(now),
+            (false, Some(s)) => {
+                self.busy += now - s;
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn restart(&mut self, now: Time) {
+        *self = RingMeter {
+            since: self.since.map(|_| now),
+            window: Time(now.0 / WINDOW.0 * WINDOW.0),
+            ..Default::default()
+        };
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Ringed {
+    spec: RingsSpec,
+    pairs: Vec<Pair>,
+    /// Packets in the receive buffer that have no descriptor yet.
+    fifo: VecDeque<u32>,
+    /// Packets whose receive DMA is in flight.
+    receiving: u32,
+    write: Option<Moving>,
+    writes: Contexts<Work>,
+    write_backs: VecDeque<(u16, Side)>,
+    read: Option<Moving>,
+    reads: Contexts<Work>,
+    fetches: VecDeque<(u16, Side)>,
+    /// The queue that transmits next.
+    turn: usize,
+    /// Bytes of the transmit buffer.
+    room: Credits,
+    wire: Link,
+    /// Rings of which software can see more, as nobody has fetched.
+    landed: VecDeque<(u16, Side)>,
+    drops: State,
+    meter: RingMeter,
+}
+
+impl Ringed {
+    pub fn restart(&mut self, now: Time) {
+        self.wire.restart(now);
+        self.writes.in_use.restart(now);
+        self.reads.in_use.restart(now);
+        self.room.restart(now);
+        self.meter.restart(now);
+    }
+
+    pub fn has_landed(&self) -> bool {
+        !self.landed.is_empty()
+    }
+
+    /// # Errors
+    /// When rings are out of order, or an idle NIC holds bytes of a buffer.
+    pub fn check(&self, buffer: Option<&Credits>) -> Result<(), String> {
+        for pair in &self.pairs {
+            pair.receive.check()?;
+            pair.transmit.check()?;
+            let r = &pair.receive;
+            if (pair.armed.len() as u64) < r.posted - r.used {
+                return Err(format!("{} receive descriptors name {} buffers", r.posted - r.used, pair.armed.len()));
+            }
+        }
+        let moving = matches!(self.write, Some(Moving { what: Work::Packet(_), .. }));
+        let held = buffer.map_or(0, Credits::held);
+        if self.fifo.is_empty() && !moving && held > 0 {
+            return Err(format!("the NIC's receive buffer keeps {held} bytes of no packet"));
+        }
+        Ok(())
+    }
+
+    /// A packet that comes finds these flags; why it is lost, if it is.
+    pub fn sample(&mut self, queue: usize, refused: bool) -> Option<DropCause> {
+        let p = &self.pairs[queue];
+        let found = Full {
+            buffer: refused,
+            receive_ring: p.receive.posted == p.receive.used,
+            transmit_ring: p.puts - p.transmit.seen >= p.transmit.layout.usable(),
+        };
+        self.drops = self.drops.next(found);
+        self.drops.cause().filter(|_| refused)
+    }
+
+    pub fn admit(&mut self, id: u32) {
+        self.fifo.push_back(id);
+    }
+
+    /// Decides on a fetch or a write-back, which takes its delay.
+    fn decide(&mut self, cal: &mut Events, queue: usize, task: RingTask, now: Time) {
+        let delay: Time = match task {
+            RingTask::Fetch(side) => {
+                self.pairs[queue].ring(side).fetching = true;
+                self.spec.fetch_delay.into()
+            }
+            RingTask::WriteBack(side) => {
+                self.pairs[queue].ring(side).writing = true;
+                self.spec.write_back_delay.into()
+            }
+            RingTask::Tail(_) => unreachable!("software moves the tail"),
+        };
+        if delay > Time::ZERO {
+            cal.push(now + delay, Event::Ring { queue: queue as u16, task, n: 0 });
+        } else {
+            self.begin(queue, task);
+        }
+    }
+
+    /// What was decided on stands in line for the link.
+    fn begin(&mut self, queue: usize, task: RingTask) {
+        match task {
+            RingTask::Fetch(side) => self.fetches.push_back((queue as u16, side)),
+            RingTask::WriteBack(side) => self.write_backs.push_back((queue as u16, side)),
+            RingTask::Tail(_) => unreachable!("software moves the tail"),
+        }
+    }
+
+    /// Something has changed at `queue`: what is due there?
+    fn look(&mut self, cal: &mut Events, queue: usize, now: Time) {
+        let Pair { receive: r, transmit: t, .. } = &self.pairs[queue];
+        let few = r.asked - r.used < u64::from(self.spec.replenish);
+        let fetch = [!r.fetching && few && r.fetchable() > 0, {
+            let few = t.asked - t.used < (t.cache / 2).max(1);
+            !t.fetching && few && t.fetchable() > 0
+        }];
+        // All that is cached has been used, and all of that has been moved.
+        let spent = |r: &Ring| !r.fetching && r.asked == r.used && r.used == r.filled;
+        let write_back = [
+            !r.writing && r.writable() > 0 && {
+                let n = r.filled - r.written;
+                let enough = matches!(self.spec.write_back, WriteBack::After(least) if n >= least.into());
+                let idle = self.spec.write_back_idle && self.fifo.is_empty() && r.used == r.filled;
+                enough || idle || spent(r)
+            },
+            {
+                let n = t.filled - t.written;
+                !t.writing && n > 0 && (n >= self.spec.transmit_write_back.into() || spent(t))
+            },
+        ];
+        for (i, side) in [Side::Receive, Side::Transmit].into_iter().enumerate() {
+            if fetch[i] {
+                self.decide(cal, queue, RingTask::Fetch(side), now);
+            }
+            if write_back[i] {
+                self.decide(cal, queue, RingTask::WriteBack(side), now);
+            }
+        }
+    }
+
+    fn descriptors(&mut self, queue: u16, side: Side, from: u64, n: u64) -> (Work, u64, u32, u32) {
+        let (line, lines, bytes) = self.pairs[usize::from(queue)].ring(side).layout.span(from, n);
+        (Work::Descriptors { queue, side, n: n as u32 }, line, lines, bytes)
+    }
+
+    fn open_write(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), held: u32, now: Time) {
+        self.meter.set_busy(true, now);
+        let slot = self.writes.open(what, lines, now);
+        self.write =
+            Some(Moving { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
+    }
+
+    fn open_read(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), now: Time) {
+        let slot = self.reads.open(what, lines, now);
+        self.read =
+            Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
+    }
+
+    /// Descriptors to be fetched, first; they are few and much waits for them.
+    fn fetch(&mut self, now: Time) -> bool {
+        let Some((queue, side)) = self.fetches.pop_front() else { return false };
+        let ring = self.pairs[usize::from(queue)].ring(side);
+        let (from, n) = (ring.asked, ring.fetchable());
+        ring.asked += n;
+        let work = self.descriptors(queue, side, from, n);
+        self.open_read(work, now);
+        true
+    }
+
+    fn write_back(&mut self, now: Time) -> bool {
+        let Some((queue, side)) = self.write_backs.pop_front() else { return false };
+        let ring = self.pairs[usize::from(queue)].ring(side);
+        let (from, n) = (ring.written, ring.writable());
+        ring.written += n;
+        if side == Side::Receive {
+            self.meter.descriptors += n;
+            self.meter.write_backs += 1;
+        }
+        let work = self.descriptors(queue, side, from, n);
+        self.open_write(work, 0, now);
+        true
+    }
+}
+
+/// Lines of a frame of `wire_bytes` in memory, and its bytes there.
+fn in_memory(wire_bytes: u32) -> (u16, u32) {
+    let bytes = wire_bytes - FCS;
+    (bytes.div_ceil(LINE as u32) as u16, bytes)
+}
+
+impl Nic {
+    /// A NIC behind a PCIe port with a pair of descriptor rings in memory for each queue.
+    pub fn ringed(s: &EthernetSpec, memory: &[RingMemory]) -> Nic {
+        let spec = s.rings.clone().unwrap_or_default();
+        let pair = |m: &RingMemory| Pair {
+            receive: Ring::new(Layout::new(m.receive, spec.receive, spec.descriptor), spec.receive_cache),
+            transmit: Ring::new(Layout::new(m.transmit, spec.transmit, spec.descriptor), spec.transmit_cache),
+            armed: VecDeque::with_capacity(spec.receive as usize),
+            filled: VecDeque::with_capacity(64),
+            put: VecDeque::with_capacity(spec.transmit as usize),
+            puts: 0,
+            leaving: VecDeque::with_capacity(64),
+        };
+        let ringed = Ringed {
+            pairs: memory.iter().map(pair).collect(),
+            fifo: VecDeque::with_capacity(1024),
+            receiving: 0,
+            write: None,
+            writes: Contexts::new(),
+            write_backs: VecDeque::with_capacity(64),
+            read: None,
+            reads: Contexts::new(),
+            fetches: VecDeque::with_capacity(64),
+            turn: 0,
+            room: Credits::new(spec.transmit_buffer.0 as u32),
+            wire: s.wire(),
+            landed: VecDeque::with_capacity(64),
+            drops: State::default(),
+            meter: RingMeter::default(),
+            spec,
+        };
+        Nic::behind_port(s, memory.len() as u32, Attachment::Ringed(Box::new(ringed)))
+    }
+
+    fn ringed_mut(&mut self) -> &mut Ringed {
+        match &mut self.attachment {
+            Attachment::Ringed(r) => r,
+            _ => unreachable!("a NIC without descriptor rings in memory"),
+        }
+    }
+
+    fn ringed_ref(&self) -> &Ringed {
+        match &self.attachment {
+            Attachment::Ringed(r) => r,
+            _ => unreachable!("a NIC without descriptor rings in memory"),
+        }
+    }
+
+    /// Whether its descriptors lie in memory.
+    pub fn has_rings(&self) -> bool {
+        matches!(self.attachment, Attachment::Ringed(_))
+    }
+
+    /// What its receive DMA has done since the restart, where descriptors lie in memory.
+    pub fn ring_meter(&self) -> Option<&RingMeter> {
+        self.has_rings().then(|| &self.ringed_ref().meter)
+    }
+
+    // Software's side of the rings.
+
+    /// Where the receive ring and the transmit ring of `queue` lie.
+    pub fn layouts(&self, queue: usize) -> (Layout, Layout) {
+        let p = &self.ringed_ref().pairs[queue];
+        (p.receive.layout, p.transmit.layout)
+    }
+
+    /// Software puts `buffer`, whose data begin at `line`, into the next receive descriptor.
+    pub fn arm(&mut self, queue: usize, buffer: u32, line: u64) {
+        self.ringed_mut().pairs[queue].armed.push_back((buffer, line));
+    }
+
+    /// All buffers that software has put into receive descriptors are the NIC's from the start, as an uptime would leave it.
+    pub fn start_armed(&mut self, queue: usize) {
+        let Pair { receive: r, armed, .. } = &mut self.ringed_mut().pairs[queue];
+        r.posted = armed.len() as u64;
+        r.asked = r.posted.min(r.cache);
+        r.fetched = r.asked;
+    }
+
+    /// Software puts packet `id`'s reply into the next transmit descriptor.
+    pub fn put(&mut self, queue: usize, id: u32) {
+        self.ready(id);
+        let p = &mut self.ringed_mut().pairs[queue];
+        p.put.push_back(id);
+        p.puts += 1;
+    }
+
+    /// Transmit descriptors of `queue` that software sees to be sent, since the beginning.
+    pub fn sent_descriptors(&self, queue: usize) -> u64 {
+        self.ringed_ref().pairs[queue].transmit.seen
+    }
+
+    /// A ring of which software can see more since the last call.
+    pub fn landed_ring(&mut self) -> Option<(usize, Side)> {
+        let (queue, side) = self.ringed_mut().landed.pop_front()?;
+        Some((queue.into(), side))
+    }
+
+    // The NIC's side.
+
+    /// A packet as it lies in memory, where the check sequence is left out.
+    pub(super) fn strip(p: &mut Packet) {
+        p.lines = in_memory(p.wire_bytes).0;
+    }
+
+    /// `Event::Ring`.
+    pub(in crate::device) fn on_ring(&mut self, cal: &mut Events, queue: usize, task: RingTask, n: u32, now: Time) {
+        let r = self.ringed_mut();
+        match task {
+            RingTask::Tail(side) => {
+                r.pairs[queue].ring(side).posted += u64::from(n);
+                r.look(cal, queue, now);
+            }
+            task => r.begin(queue, task),
+        }
+    }
+
+    pub(super) fn next_ring_write(&mut self, now: Time) -> Offer {
+        let r = self.ringed_mut();
+        if let Some(m) = r.write {
+            return m.offer();
+        }
+        if r.writes.in_use.free() == 0 {
+            return Offer::Nothing;
+        }
+        if !r.write_back(now) {
+            self.begin_packet(now);
+        }
+        self.mark_write();
+        self.ringed_ref().write.map_or(Offer::Nothing, Moving::offer)
+    }
+
+    /// What sets out for memory carries what the classifier says, where it says anything.
+    fn mark_write(&mut self) {
+        let (Attachment::Ringed(r), Some(marker)) = (&mut self.attachment, &self.marker) else { return };
+        let Some(m) = &mut r.write else { return };
+        match m.what {
+            Work::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
+            Work::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
+        }
+    }
+
+    /// The oldest packet in the receive buffer gets its descriptor, if there is one.
+    fn begin_packet(&mut self, now: Time) {
+        let r = self.ringed_mut();
+        let Some(&id) = r.fifo.front().filter(|_| r.receiving < r.spec.receive_packets) else { return };
+        let mut p = *self.packets.get(id);
+        let queue = usize::from(p.queue);
+        let r = self.ringed_mut();
+        let pair = &mut r.pairs[queue];
+        if pair.receive.cached() == 0 {
+            return;
+        }
+        pair.receive.used += 1;
+        (p.buffer, p.line) = pair.armed.pop_front().expect("a descriptor names a buffer");
+        r.fifo.pop_front();
+        r.receiving += 1;
+        let (lines, bytes) = in_memory(p.wire_bytes);
+        r.open_write((Work::Packet(id), p.line, lines.into(), bytes), p.wire_bytes, now);
+        p.began = now;
+        *self.packets.get_mut(id) = p;
+        let q = &mut self.queues[queue];
+        q.buffered -= 1;
+        q.arriving.push_back(id);
+        self.counts.accepted += 1;
+        self.counts.rx_lines += u64::from(lines);
+    }
+
+    pub(super) fn next_ring_read(&mut self, now: Time) -> Offer {
+        let r = self.ringed_mut();
+        if r.read.is_none() && r.reads.in_use.free() > 0 && !r.fetch(now) {
+            self.begin_frame(now);
+        }
+        self.ringed_ref().read.map_or(Offer::Nothing, Moving::offer)
+    }
+
+    /// The payload of the next frame to be sent, queues in turn, if the transmit buffer has room.
+    fn begin_frame(&mut self, now: Time) {
+        let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
+        let of = r.pairs.len();
+        for i in 0..of {
+            let queue = (r.turn + i) % of;
+            let pair = &mut r.pairs[queue];
+            if pair.transmit.cached() == 0 {
+                continue;
+            }
+            let id = *pair.put.front().expect("a descriptor names a packet");
+            let p = packets.get(id);
+            if r.room.take(p.tx_bytes, now).is_err() {
+                return;
+            }
+            pair.put.pop_front();
+            pair.transmit.used += 1;
+            pair.leaving.push_back(id);
+            r.turn = (queue + 1) % of;
+            return r.open_read((Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes), now);
+        }
+    }
+
+    pub(super) fn take_ring_write(&mut self, n: u32, now: Time) -> Piece {
+        let (Attachment::Ringed(r), buffer) = (&mut self.attachment, &mut self.buffer) else {
+            unreachable!("lines of rings")
+        };
+        let m = r.write.as_mut().expect("lines were promised");
+        let before = m.bytes;
+        let piece = m.advance(n);
+        r.meter.moves(before - m.bytes, now);
+        let rest = if m.at == m.lines { 0 } else { m.held.min(m.bytes) };
+        if m.held > rest {
+            buffer.as_mut().expect("behind the wire").give(m.held - rest, now);
+            m.held = rest;
+        }
+        if m.at == m.lines {
+            r.write = None;
+        }
+        piece
+    }
+
+    pub(super) fn take_ring_read(&mut self, n: u32) -> Piece {
+        let r = self.ringed_mut();
+        let m = r.read.as_mut().expect("lines were promised");
+        let piece = m.advance(n);
+        if m.at == m.lines {
+            r.read = None;
+        }
+        piece
+    }
+
+    /// Lines are in memory; true when that ended something.
+    pub(super) fn ring_written(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
+        let (Attachment::Ringed(r), queues) = (&mut self.attachment, &mut self.queues) else { return false };
+        let Some(work) = r.writes.done(slot, n, now) else { return false };
+        let busy = r.writes.in_use.held() > 0;
+        r.meter.set_busy(busy, now);
+        let queue = match work {
+            Work::Packet(id) => {
+                r.receiving -= 1;
+                let p = self.packets.get_mut(id);
+                p.in_memory = true;
+                let queue = usize::from(p.queue);
+                let arriving = &queues[queue].arriving;
+                let pair = &mut r.pairs[queue];
+                let done = arriving.iter().skip(pair.filled.len());
+                let done = done.take_while(|i| self.packets.get(**i).in_memory).count();
+                pair.receive.filled += done as u64;
+                pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
+                queue
+            }
+            Work::Descriptors { queue, side, n } => {
+                r.landed.push_back((queue, side));
+                let queue = usize::from(queue);
+                let pair = &mut r.pairs[queue];
+                let ring = pair.ring(side);
+                ring.seen += u64::from(n);
+                ring.writing = false;
+                if side == Side::Receive {
+                    let q = &mut queues[queue];
+                    q.waiting.extend(pair.filled.drain(..n as usize));
+                    q.arriving.drain(..n as usize);
+                    self.counts.delivered += u64::from(n);
+                }
+                queue
+            }
+        };
+        r.look(cal, queue, now);
+        if r.fifo.is_empty() && matches!(work, Work::Packet(_)) {
+            // An empty buffer is a reason to write back at every queue.
+            (0..r.pairs.len()).filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
+        }
+        true
+    }
+
+    /// Lines have come from memory; true when that ended something.
+    pub(super) fn ring_read(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
+        let r = self.ringed_mut();
+        let Some(work) = r.reads.done(slot, n, now) else { return false };
+        let queue = match work {
+            Work::Packet(id) => {
+                let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return false };
+                let p = packets.get_mut(id);
+                p.left = 0;
+                p.data_at = now;
+                if self.sweep_tx == SweepTx::Nic {
+                    // All of it has been read; its buffer is software's only behind a descriptor's write-back.
+                    cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
+                }
+                let end = r.wire.send((p.tx_bytes + FCS + GAP).into(), now);
+                cal.push(end, Event::NicTx(NicAt::Port, id));
+                let queue = usize::from(p.queue);
+                let pair = &mut r.pairs[queue];
+                while pair.leaving.front().is_some_and(|i| packets.get(*i).left == 0) {
+                    pair.leaving.pop_front();
+                    pair.transmit.filled += 1;
+                }
+                queue
+            }
+            Work::Descriptors { queue, side, n } => {
+                let ring = r.pairs[usize::from(queue)].ring(side);
+                ring.fetched += u64::from(n);
+                ring.fetching = false;
+                usize::from(queue)
+            }
+        };
+        self.ringed_mut().look(cal, queue, now);
+        true
+    }
+
+    /// `Event::NicTx`: packet `id`'s frame is on the wire.
+    pub(super) fn ring_sent(&mut self, id: u32, now: Time) -> bool {
+        let bytes = self.packets.get(id).tx_bytes;
+        self.ringed_mut().room.give(bytes, now);
+        self.sent(id, now)
+    }
+
+    // The same without time.
+
+    /// A packet comes to `queue` and is visible at once; its record, and the line of its descriptor. All counts of the ring
+    /// move on together, so that what is under way is as it was.
+    pub fn receive_at_once(&mut self, queue: usize, mut p: Packet) -> (u32, u64) {
+        Nic::strip(&mut p);
+        let pair = &mut self.ringed_mut().pairs[queue];
+        (p.buffer, p.line) = pair.armed.pop_front().expect("software keeps the ring armed");
+        let line = pair.receive.layout.line(pair.receive.seen);
+        pair.receive.step_at_once();
+        let id = self.adopt(Packet { queue: queue as u16, done: true, in_memory: true, ..p });
+        self.queues[queue].waiting.push_back(id);
+        (id, line)
+    }
+
+    /// The next packet of `queue` that software has put into a transmit descriptor is sent at once: its record, and the
+    /// descriptor's line.
+    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(u32, u64)> {
+        let pair = &mut self.ringed_mut().pairs[queue];
+        let id = pair.put.pop_front()?;
+        let line = pair.transmit.layout.line(pair.transmit.seen);
+        pair.transmit.step_at_once();
+        Some((id, line))
+    }
+}

@@ -1,0 +1,226 @@
+//! The load generator's place on a host: its wire, its closed loop, and what it has to say at the end of a window.
+
+use super::measure::table;
+use super::Host;
+use crate::app::AppSpec;
+use crate::config::scenario::{Arrivals as Spec, Protocol};
+use crate::config::traffic::sets_no_size;
+use crate::config::Scenario;
+use crate::device::nic::Packet;
+use crate::device::PeripheralSpec;
+use crate::kernel::{Event, Stream, Time};
+use crate::meter::Values;
+use crate::traffic::generator::{Flows, Generator, Returned, Sizes, CHECKSUM};
+use crate::traffic::mac::Mac;
+use crate::traffic::writer::Frames;
+use serde_json::{json, Value};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The generator that a scenario describes for the tenant that serves packets.
+pub fn generator(s: &Scenario, tenant: usize) -> Generator {
+    let t = &s.traffic;
+    let drawn = t.sizes.is_some() && sets_no_size(&s.tenants[tenant].app);
+    let sizes = drawn.then(|| {
+        let table = t.frames().into_iter().map(|f| (f.size.0 as u32, f.weight));
+        Sizes::new(table, Stream::new(s.seed, "sizes", 0))
+    });
+    let flows = match (t.flows, t.protocol) {
+        (_, Protocol::Ethernet) => Flows::unseen(),
+        (Some(n), Protocol::Udp) => Flows::udp(n),
+        (None, Protocol::Udp) => Flows::Any,
+    };
+    let g = Generator::new(sizes, flows);
+    let checksum = if t.arrivals == Spec::Pcap { CHECKSUM } else { 0 };
+    match (&t.link, s.peripherals.iter().find_map(PeripheralSpec::ethernet)) {
+        (Some(l), _) => g.over(l.rate, l.propagation.into(), false, checksum),
+        (None, Some(nic)) => g.over(nic.link, nic.propagation.into(), true, checksum),
+        (None, None) => g,
+    }
+}
+
+/// A file that gets its name when all of it is written; until then, and after a failure, there is none of that name.
+pub struct Unfinished {
+    name: PathBuf,
+    part: PathBuf,
+    file: File,
+}
+
+impl Unfinished {
+    /// # Errors
+    /// One sentence when no file can be made there.
+    pub fn beside(name: &Path) -> Result<Unfinished, String> {
+        let mut part = name.as_os_str().to_owned();
+        part.push(format!(".part-{}", std::process::id()));
+        let part = PathBuf::from(part);
+        let refuse = |why: String| format!("{} cannot be written: {why}", name.display());
+        if name.is_dir() {
+            return Err(refuse("it is a directory".into()));
+        }
+        let file = File::create(&part).map_err(|e| refuse(e.to_string()))?;
+        Ok(Unfinished { name: name.into(), part, file })
+    }
+
+    /// # Errors
+    /// One sentence with what the system says.
+    pub fn finish(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+        let mut out = BufWriter::new(&self.file);
+        let written = write(&mut out).and_then(|()| out.flush());
+        written
+            .and_then(|()| std::fs::rename(&self.part, &self.name))
+            .map_err(|e| format!("{} cannot be written: {e}", self.name.display()))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Once it has its name, nothing of this one is left.
+        let _ = std::fs::remove_file(&self.part);
+    }
+}
+
+impl Host {
+    /// From now on `most` requests of the generator have no reply yet, at any time.
+    pub fn offer_closed(&mut self, most: u32, timeout: Time) {
+        let now = self.machine.now;
+        if let Some(s) = &mut self.source {
+            s.arrivals = None;
+            s.depth = 0;
+            s.generator.close(most, timeout, &mut self.machine.cal, now);
+        }
+    }
+
+    /// `Event::Offer`: the generator sends a packet, over its wire if it has one.
+    pub(super) fn on_offer(&mut self) {
+        let Some((wire, closed, open)) = self.source.as_ref().map(|s| {
+            let g = &s.generator;
+            (g.has_wire(), g.is_closed(), s.arrivals.is_some())
+        }) else {
+            return;
+        };
+        // A source that turned to another process leaves its last event behind.
+        if !(closed || open) || self.stopped {
+            return;
+        }
+        if wire {
+            if let Some(p) = self.draw_packet(None) {
+                let now = self.machine.now;
+                let Some(s) = &mut self.source else { return };
+                let arrives = s.generator.send(p, &mut self.machine.cal, now);
+                self.machine.cal.push(arrives, Event::Arrival(0));
+            }
+        } else {
+            self.inject(None);
+        }
+        self.next_arrival();
+    }
+
+    /// `Event::Arrival` at the end of a wire. False when there is none.
+    pub(super) fn came_off_wire(&mut self) -> bool {
+        let Some(s) = self.source.as_mut().filter(|s| s.generator.has_wire()) else { return false };
+        if let Some(p) = s.generator.take_off() {
+            self.reach(p);
+        }
+        true
+    }
+
+    pub(super) fn on_client(&mut self, e: Event) {
+        let (cal, now) = (&mut self.machine.cal, self.machine.now);
+        let Some(s) = self.source.as_mut().filter(|_| !self.stopped) else { return };
+        match e {
+            Event::Back => s.generator.on_back(cal, now),
+            _ => s.generator.on_overdue(cal, now),
+        }
+    }
+
+    /// The reply to `p` has left the NIC.
+    #[inline]
+    pub(super) fn replied(&mut self, p: &Packet) {
+        if let Some(s) = &mut self.source {
+            s.generator.replied(p, &mut self.machine.cal, self.machine.now);
+        }
+    }
+
+    /// Keeps every packet that comes back, for `returned`.
+    pub fn record_returned(&mut self) {
+        if let Some(s) = &mut self.source {
+            s.generator.record();
+        }
+    }
+
+    /// What frames look like that come back.
+    pub(super) fn frames(&self) -> Frames {
+        let t = &self.spec.traffic;
+        Frames {
+            host: t.destination_mac.unwrap_or(Mac::HOST),
+            generator: t.source_mac,
+            udp: t.protocol == Protocol::Udp,
+            stamp: t.stamp,
+            capture: self.source.as_ref().and_then(|s| s.capture.clone()),
+            answers: self.spec.tenants.iter().any(|t| matches!(t.app, AppSpec::Memcached(_))),
+        }
+    }
+
+    /// What came back in the window.
+    pub fn returned(&self) -> &[Returned] {
+        self.source.as_ref().map_or(&[], |s| s.generator.returned())
+    }
+
+    /// # Errors
+    /// One sentence about packets that the generator has sent and nobody knows of.
+    pub(super) fn check_client(&self) -> Result<(), String> {
+        let Some(s) = &self.source else { return Ok(()) };
+        let (sent, came, under_way) = (s.generator.sent, self.serving_nic().counts.offered, s.generator.on_wire());
+        if sent != came + under_way {
+            return Err(format!("{sent} packets were sent, {came} came to the NIC and {under_way} are on the wire"));
+        }
+        Ok(())
+    }
+
+    /// The generator's metrics of a window of `us` microseconds.
+    pub(super) fn client_metrics(&self, v: &mut Values, us: f64) {
+        let Some(s) = &self.source else { return };
+        let (g, rtt) = (&s.generator, &s.generator.rtt);
+        v.set("offered_gbps", g.offered_bytes as f64 * 8.0 / us / 1e3);
+        if rtt.count() == 0 {
+            return;
+        }
+        v.set("achieved_gbps", rtt.bytes as f64 * 8.0 / us / 1e3);
+        v.set("rtt_mean_us", rtt.mean_ns() / 1e3);
+        v.set("rtt_sd_us", rtt.sd_ns() / 1e3);
+        let quantiles = [("rtt_median_us", 0.5), ("rtt_p90_us", 0.9), ("rtt_p99_us", 0.99), ("rtt_p999_us", 0.999)];
+        for (name, q) in quantiles {
+            v.set(name, rtt.histogram.value_at_quantile(q) as f64 / 1e3);
+        }
+    }
+
+    /// Round trips of the window: the share that took no longer, and how many took so long.
+    pub(super) fn rtt_table(&self) -> Option<Value> {
+        let rtt = &self.source.as_ref()?.generator.rtt;
+        let mut seen = 0;
+        let row = |x: hdrhistogram::iterators::IterationValue<u64>| {
+            seen += x.count_at_value();
+            let (us, n) = (x.value_iterated_to() as f64 / 1e3, x.count_at_value());
+            vec![json!(us), json!(seen as f64 / rtt.count() as f64), json!(n)]
+        };
+        let rows: Vec<_> = rtt.histogram.iter_recorded().map(row).collect();
+        let columns = [("rtt_us", "us"), ("fraction", "1"), ("packets", "packets")];
+        (!rows.is_empty()).then(|| table(&columns, rows))
+    }
+
+    /// The window's packets: what was inside and came is what was served, was lost and is inside.
+    pub(super) fn packet_table(&self) -> Option<Value> {
+        self.source.as_ref()?;
+        let (nic, before) = (self.serving_nic(), self.window.packets);
+        let rows = [
+            ("in the host at the start", before.1),
+            ("offered", nic.counts.offered - before.0),
+            ("served", self.tally.completed),
+            ("lost", nic.drops.count()),
+            ("in the host at the end", nic.unfinished()),
+        ];
+        let rows = rows.map(|(what, n)| vec![json!(what), json!(n)]).to_vec();
+        Some(table(&[("what", ""), ("packets", "packets")], rows))
+    }
+}

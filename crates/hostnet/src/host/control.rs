@@ -1,0 +1,158 @@
+//! A control plane of the user's own: at the end of each epoch it sees counters and answers with settings of the policy.
+
+use super::Host;
+use crate::kernel::{Event, Time};
+use crate::memory::stats::{Class, DmaCounts};
+use crate::placement::{Placement, Settings};
+use std::sync::{Arc, Mutex};
+
+/// What an epoch saw of a core.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CoreView {
+    /// Lines that its L2 gave to the LLC, and that devices' writes took from it.
+    pub mlc_wb: u64,
+    pub mlc_invalidations: u64,
+    /// Hints that came to its L2, and those that found no place.
+    pub hints: u64,
+    pub hints_dropped: u64,
+    /// Packets from the core's pointer in its ring to the NIC's, at the end of the epoch.
+    pub distance: u32,
+    /// State of IDIO's FSM at the end of the epoch, where there is one.
+    pub state: Option<u8>,
+}
+
+/// What an epoch saw.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct View {
+    pub now: Time,
+    pub cores: Vec<CoreView>,
+    /// Dirty lines that the LLC gave to memory, and of these the ones of packets that nobody had read.
+    pub llc_wb: u64,
+    pub llc_wb_unread: u64,
+    /// Lines that devices wrote, and those that the LLC did not have.
+    pub dma_writes: u64,
+    pub dma_write_misses: u64,
+    /// Lines that memory gave and took.
+    pub dram_reads: u64,
+    pub dram_writes: u64,
+    /// LLC ways that devices may allocate into.
+    pub ways: u32,
+}
+
+/// Decides at the end of an epoch; an error ends the run.
+pub type Decide = dyn FnMut(View) -> Result<Settings, String> + Send;
+
+/// The control plane with its interval.
+#[derive(Clone)]
+pub struct Control {
+    pub every: Time,
+    pub decide: Arc<Mutex<Decide>>,
+    /// Counters at the end of the last epoch.
+    last: View,
+    failed: Option<String>,
+}
+
+impl Control {
+    pub fn new(every: Time, decide: Arc<Mutex<Decide>>) -> Control {
+        Control { every, decide, last: View::default(), failed: None }
+    }
+}
+
+/// Since `was`, or since counters began again.
+fn since(is: u64, was: u64) -> u64 {
+    is.checked_sub(was).unwrap_or(is)
+}
+
+impl Host {
+    /// Epochs of `control` begin.
+    pub fn control_by(&mut self, control: Control) {
+        self.machine.cal.push(self.machine.now + control.every, Event::Control);
+        self.control = Some(Box::new(control));
+    }
+
+    /// Why the control plane gave up, if it did.
+    pub(super) fn control_failure(&mut self) -> Option<String> {
+        self.control.as_mut()?.failed.take()
+    }
+
+    /// `Event::Control`.
+    pub(super) fn on_control(&mut self) {
+        let (is, ways) = (self.view(), self.machine.mem.llc_ways());
+        let Some(c) = self.control.as_mut().filter(|_| !self.stopped) else { return };
+        let was = std::mem::replace(&mut c.last, is.clone());
+        let said = c.decide.lock().map_err(|_| "the control plane has failed".to_string());
+        let said = said.and_then(|mut decide| decide(epoch(is, &was)));
+        match said.and_then(|s| self.machine.placement.set(&s, ways)) {
+            Ok(()) => self.machine.cal.push(self.machine.now + c.every, Event::Control),
+            Err(e) => c.failed = Some(e),
+        }
+    }
+
+    /// Counters so far.
+    fn view(&self) -> View {
+        let m = &self.machine.mem.stats;
+        let sum = |f: fn(&DmaCounts) -> u64| m.dma.iter().map(f).sum();
+        let nic = self.serving_nic();
+        let state = |c: u16| match &self.machine.placement {
+            Placement::Idio(p) => Some(p.state(c)),
+            _ => None,
+        };
+        let core = |c: usize| {
+            let hints = self.machine.cpus[c].hints.as_ref().map(|h| h.counts).unwrap_or_default();
+            let serves = self.source.as_ref().is_some_and(|s| s.cores.contains(&(c as u16)));
+            CoreView {
+                mlc_wb: m.cores[c].mlc_wb,
+                mlc_invalidations: m.cores[c].mlc_invalidations,
+                hints: hints.came,
+                hints_dropped: hints.dropped,
+                distance: if serves { nic.unconsumed(self.queue(c as u16)) } else { 0 },
+                state: state(c as u16),
+            }
+        };
+        let written: u64 = CLASSES.iter().filter(|c| c.is_write()).map(|c| m.of(*c)).sum();
+        View {
+            now: self.machine.now,
+            cores: (0..self.cores.len()).map(core).collect(),
+            llc_wb: m.llc_wb,
+            llc_wb_unread: m.rx_evct_premature,
+            dma_writes: sum(|d| d.writes),
+            dma_write_misses: sum(|d| d.write_misses),
+            dram_reads: m.dram.iter().sum::<u64>() - written,
+            dram_writes: written,
+            ways: self.machine.placement.ways(),
+        }
+    }
+}
+
+/// Classes of DRAM transfers.
+const CLASSES: [Class; 12] = [
+    Class::NicRxWr,
+    Class::NicTxRd,
+    Class::CpuRxRd,
+    Class::CpuTxRdWr,
+    Class::CpuOtherRd,
+    Class::RxEvct,
+    Class::TxEvct,
+    Class::OtherEvct,
+    Class::IoWr,
+    Class::IoRd,
+    Class::IoEvct,
+    Class::BackgroundRd,
+];
+
+/// What happened between two looks.
+fn epoch(mut is: View, was: &View) -> View {
+    for (a, b) in is.cores.iter_mut().zip(&was.cores) {
+        a.mlc_wb = since(a.mlc_wb, b.mlc_wb);
+        a.mlc_invalidations = since(a.mlc_invalidations, b.mlc_invalidations);
+        a.hints = since(a.hints, b.hints);
+        a.hints_dropped = since(a.hints_dropped, b.hints_dropped);
+    }
+    is.llc_wb = since(is.llc_wb, was.llc_wb);
+    is.llc_wb_unread = since(is.llc_wb_unread, was.llc_wb_unread);
+    is.dma_writes = since(is.dma_writes, was.dma_writes);
+    is.dma_write_misses = since(is.dma_write_misses, was.dma_write_misses);
+    is.dram_reads = since(is.dram_reads, was.dram_reads);
+    is.dram_writes = since(is.dram_writes, was.dram_writes);
+    is
+}

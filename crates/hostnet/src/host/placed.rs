@@ -1,0 +1,105 @@
+//! Metrics of where devices' lines were and went: the L2s' and the LLC's write-backs, hints, and what each core saw of them.
+
+use super::Host;
+use crate::core::Cpu;
+use crate::kernel::Clock;
+use crate::memory::stats::{CoreCounts, DmaCounts, PLACES};
+use crate::memory::Agent;
+use crate::meter::Values;
+use serde_json::{json, Value};
+
+/// Agents with lines of their own to place.
+const DEVICES: [(Agent, &str); 2] = [(Agent::Nic, "integrated NIC"), (Agent::Io, "devices behind the IIO")];
+
+impl Host {
+    /// Cycles of an instruction on a core in the window.
+    fn cpi<'a>(&self, cpus: impl Iterator<Item = &'a Cpu>) -> Option<f64> {
+        let clock = Clock::from_hz(self.spec.platform.core.clock.0);
+        let span = clock.cycles(self.machine.now - self.window.start);
+        let (cores, instructions) = cpus.fold((0.0, 0), |(n, i), c| (n + 1.0, i + c.instructions));
+        (instructions > 0).then(|| span * cores / instructions as f64)
+    }
+
+    pub(super) fn placed(&self, v: &mut Values, us: f64) {
+        let m = &self.machine.mem.stats;
+        let sum = |f: fn(&CoreCounts) -> u64| m.cores.iter().map(f).sum::<u64>() as f64;
+        v.set("mlc_wb", sum(|c| c.mlc_wb));
+        v.set("mlc_wb_mtps", sum(|c| c.mlc_wb) / us);
+        v.set("mlc_wb_consumed", sum(|c| c.mlc_wb_consumed));
+        v.set("mlc_invalidations", sum(|c| c.mlc_invalidations));
+        v.set("llc_wb", m.llc_wb as f64);
+        v.set("llc_wb_unread", m.rx_evct_premature as f64);
+        v.set("llc_wb_victim", (m.llc_wb - m.rx_evct_premature) as f64);
+        v.set("dma_mtps", m.dma.iter().map(DmaCounts::lines).sum::<u64>() as f64 / us);
+        for (t, name) in ["t0_cpi", "t1_cpi"].into_iter().enumerate() {
+            let cpus = self.machine.cpus.iter().zip(&self.cores).filter(|(_, s)| usize::from(s.tenant) == t);
+            if let Some(cpi) = self.cpi(cpus.map(|(c, _)| c)).filter(|_| t < self.spec.tenants.len()) {
+                v.set(name, cpi);
+            }
+        }
+        let hints = self.machine.cpus.iter().filter_map(|c| c.hints.as_ref()).map(|h| h.counts);
+        if let Some((came, dropped, fetched)) =
+            hints.map(|h| (h.came, h.dropped, h.fetched)).reduce(|a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2))
+        {
+            v.set("hints", came as f64);
+            v.set("hints_dropped", dropped as f64);
+            v.set("hints_fetched", fetched as f64);
+        }
+        if let Some(us) = self.tally.bursts.as_ref().and_then(|b| b.mean_us()) {
+            v.set("burst_us", us);
+        }
+    }
+
+    /// What each core's L2 gave up and was told, and its cycles of an instruction.
+    pub(super) fn core_table(&self) -> Value {
+        let columns = [
+            ("core", ""),
+            ("tenant", ""),
+            ("mlc_wb", "lines"),
+            ("mlc_wb_mtps", "M/s"),
+            ("mlc_wb_consumed", "lines"),
+            ("mlc_invalidations", "lines"),
+            ("hints", "lines"),
+            ("hints_dropped", "lines"),
+            ("hints_late", "lines"),
+            ("hints_fetched", "lines"),
+            ("cpi", "cycles"),
+        ];
+        let us = (self.machine.now - self.window.start).0.max(1) as f64 / 1e6;
+        let row = |i: usize| {
+            let (c, cpu) = (&self.machine.mem.stats.cores[i], &self.machine.cpus[i]);
+            let tenant = self.spec.tenants.get(usize::from(self.cores[i].tenant)).map_or("kernel", |t| &t.name);
+            let h = cpu.hints.as_ref().map(|h| h.counts).unwrap_or_default();
+            vec![
+                json!(i),
+                json!(tenant),
+                json!(c.mlc_wb),
+                json!(c.mlc_wb as f64 / us),
+                json!(c.mlc_wb_consumed),
+                json!(c.mlc_invalidations),
+                json!(h.came),
+                json!(h.dropped),
+                json!(h.late),
+                json!(h.fetched),
+                json!(self.cpi(std::iter::once(cpu))),
+            ]
+        };
+        super::measure::table(&columns, (0..self.cores.len()).map(row).collect())
+    }
+
+    /// Where lines were that devices asked for.
+    pub(super) fn place_table(&self) -> Value {
+        let columns = [("device", ""), ("request", ""), ("place", ""), ("lines", "lines")];
+        let names = ["MLC", "MLC and LLC", "LLC, other ways", "LLC, DDIO ways", "DRAM"];
+        let mut rows = Vec::new();
+        for (agent, device) in DEVICES {
+            let d = self.machine.mem.stats.dma(agent);
+            for (request, at) in [("write", d.wrote_at), ("read", d.read_at)] {
+                for (place, name) in PLACES.into_iter().zip(names) {
+                    rows.push(vec![json!(device), json!(request), json!(name), json!(at[place as usize])]);
+                }
+            }
+        }
+        super::measure::table(&columns, rows)
+    }
+}

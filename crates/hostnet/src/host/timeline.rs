@@ -1,0 +1,85 @@
+//! The timeline: what moved in each bin of time, and where received lines are at its end.
+
+use super::Host;
+use crate::kernel::{Event, Time};
+use crate::memory::stats::{DmaCounts, MemStats};
+use serde_json::{json, Value};
+
+/// Columns of the table with their units; moves are rates.
+const COLUMNS: [(&str, &str); 11] = [
+    ("t_us", "us"),
+    ("mlc_wb", "M/s"),
+    ("llc_wb", "M/s"),
+    ("dma_requests", "M/s"),
+    ("packets", "M/s"),
+    ("waiting", "packets"),
+    ("rx_mlc", "lines"),
+    ("rx_ddio", "lines"),
+    ("rx_llc", "lines"),
+    ("rx_unread", "lines"),
+    ("rx_spent", "lines"),
+];
+
+/// Counters at an instant: write-backs of L2s and of the LLC, lines that devices asked for, packets served.
+#[derive(Clone, Copy, Default)]
+struct Seen([u64; 4]);
+
+impl Seen {
+    fn of(m: &MemStats, served: u64) -> Seen {
+        Seen([m.cores.iter().map(|c| c.mlc_wb).sum(), m.llc_wb, m.dma.iter().map(DmaCounts::lines).sum(), served])
+    }
+}
+
+#[derive(Clone, Default)]
+pub struct Timeline {
+    every: Option<Time>,
+    /// The end of a bin is in the calendar.
+    pending: bool,
+    last: Seen,
+    start: Time,
+    rows: Vec<[f64; COLUMNS.len()]>,
+}
+
+impl Timeline {
+    pub fn new(every: Option<Time>) -> Timeline {
+        Timeline { every, ..Timeline::default() }
+    }
+}
+
+impl Host {
+    /// A new window begins, whose counters are zero.
+    pub(super) fn restart_timeline(&mut self) {
+        let Some(every) = self.timeline.every else { return };
+        self.timeline.rows.clear();
+        self.timeline.start = self.machine.now;
+        self.timeline.last = Seen::default();
+        if !std::mem::replace(&mut self.timeline.pending, true) {
+            self.machine.cal.push(self.machine.now + every, Event::Bin);
+        }
+    }
+
+    /// `Event::Bin`.
+    pub(super) fn on_bin(&mut self) {
+        self.timeline.pending = false;
+        let (Some(every), false) = (self.timeline.every, self.stopped) else { return };
+        let now = self.machine.now;
+        let is = Seen::of(&self.machine.mem.stats, self.tally.completed);
+        let was = std::mem::replace(&mut self.timeline.last, is);
+        let us = every.0 as f64 / 1e6;
+        let [mlc, llc, dma, packets] = std::array::from_fn(|i| (is.0[i] - was.0[i]) as f64 / us);
+        let waiting = self.serving_nic().waiting_packets();
+        let held = self.machine.mem.received_lines();
+        let t = (now - self.timeline.start).as_ns() / 1e3;
+        let [in_mlc, ddio, other, unread, spent] = held.map(|n| n as f64);
+        self.timeline.rows.push([t, mlc, llc, dma, packets, f64::from(waiting), in_mlc, ddio, other, unread, spent]);
+        self.timeline.pending = true;
+        self.machine.cal.push(now + every, Event::Bin);
+    }
+
+    /// One row for each bin of the window, if the scenario asks for a timeline.
+    pub(super) fn timeline_table(&self) -> Option<Value> {
+        self.timeline.every?;
+        let rows = self.timeline.rows.iter().map(|r| r.iter().map(|x| json!(x)).collect());
+        Some(super::measure::table(&COLUMNS, rows.collect()))
+    }
+}

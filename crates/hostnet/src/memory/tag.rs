@@ -1,0 +1,100 @@
+//! What a NIC says about a line in the reserved bits of its write's TLP header (IDIO, section V-A, Fig. 7).
+
+/// The code of all ones stands for class 1 in place of a core.
+const CLASS_1: u8 = 0b11_1111;
+/// Cores that have a code.
+pub const CORES: usize = CLASS_1 as usize;
+
+const HEADER: u8 = 1 << 6;
+const BURST: u8 = 1 << 7;
+
+/// Bits of the first dword that carry the core's code, from its highest bit down.
+const CORE_BITS: [u32; 6] = [23, 19, 18, 17, 16, 11];
+/// The bit of the first dword that marks the first line of a packet.
+const HEADER_BIT: u32 = 31;
+/// The bit that tells of a burst.
+const BURST_BIT: u32 = 10;
+
+/// Destination core, header and burst, as eight reserved bits carry them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tag(u8);
+
+impl Tag {
+    /// Of a line for `core`. A header names its core whatever the class; of class 1, all else has the code in its place.
+    ///
+    /// # Panics
+    /// When `core` has no code.
+    pub fn new(core: u16, class_1: bool, header: bool, burst: bool) -> Tag {
+        assert!(usize::from(core) < CORES, "core {core} has no code of six bits beside that of class 1");
+        let code = if class_1 && !header { CLASS_1 } else { core as u8 };
+        Tag(code | if header { HEADER } else { 0 } | if burst { BURST } else { 0 })
+    }
+
+    /// The core that the line is for; class 1 has none.
+    #[inline]
+    pub fn core(self) -> Option<u16> {
+        let code = self.0 & CLASS_1;
+        (code != CLASS_1).then_some(code.into())
+    }
+    /// Whether it is the first line of its packet.
+    #[inline]
+    pub fn is_header(self) -> bool {
+        self.0 & HEADER != 0
+    }
+    #[inline]
+    pub fn is_burst(self) -> bool {
+        self.0 & BURST != 0
+    }
+
+    /// The reserved bits of a memory write's first dword.
+    pub fn encode(self) -> u32 {
+        let core = CORE_BITS.iter().enumerate().map(|(i, bit)| u32::from(self.0 >> (5 - i) & 1) << bit).sum::<u32>();
+        core | u32::from(self.is_header()) << HEADER_BIT | u32::from(self.is_burst()) << BURST_BIT
+    }
+
+    /// What the reserved bits of a first dword say.
+    pub fn decode(dword: u32) -> Tag {
+        let bit = |at: u32| (dword >> at & 1) as u8;
+        let core = CORE_BITS.iter().fold(0, |code, at| code << 1 | bit(*at));
+        Tag(core | bit(HEADER_BIT) << 6 | bit(BURST_BIT) << 7)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// idio.f.tlp_encoding: core in bits 23, 19:16 and 11, header in bit 31, burst in bit 10.
+    #[test]
+    fn core_header_and_burst_have_their_reserved_bits() {
+        for (core, dword) in
+            [(0, 0), (1, 1 << 11), (2, 1 << 16), (4, 1 << 17), (8, 1 << 18), (16, 1 << 19), (32, 1 << 23)]
+        {
+            assert_eq!(Tag::new(core, false, false, false).encode(), dword, "core {core}");
+        }
+        let all = 1 << 23 | 0xf << 16 | 1 << 11;
+        assert_eq!(Tag::new(62, false, false, false).encode(), all - (1 << 11));
+        assert_eq!(Tag::new(0, false, true, false).encode(), 1 << 31);
+        assert_eq!(Tag::new(0, false, false, true).encode(), 1 << 10);
+        assert_eq!(Tag::new(5, true, false, false).encode(), all, "class 1 is the code of all ones");
+    }
+
+    /// PCI Express Base Specification, 2.2.1: format, type, traffic class, digest, poison, attributes and length are not
+    /// reserved.
+    #[test]
+    fn no_bit_with_a_meaning_of_its_own_is_touched() {
+        let own = 0x7f << 24 | 0x7 << 20 | 0xf << 12 | 0x3ff;
+        for bits in 0..=u8::MAX {
+            assert_eq!(Tag(bits).encode() & own, 0);
+            assert_eq!(Tag::decode(Tag(bits).encode() | own), Tag(bits));
+        }
+    }
+
+    /// idio.f.tlp_encoding: a packet of class 1 names its core in the header's write and has code 63 in the others.
+    #[test]
+    fn a_header_of_class_1_names_its_core_and_its_payload_does_not() {
+        let (header, payload) = (Tag::new(7, true, true, true), Tag::new(7, true, false, true));
+        assert_eq!((header.core(), header.is_header(), header.is_burst()), (Some(7), true, true));
+        assert_eq!((payload.core(), payload.is_header(), payload.is_burst()), (None, false, true));
+    }
+}

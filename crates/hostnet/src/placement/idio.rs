@@ -1,0 +1,467 @@
+//! IDIO (Alian et al., MICRO 2022): each line that a NIC writes goes to the L2 of its core (MLC), the LLC or DRAM, by the
+//! class of its packet, by header and payload, and by how much that L2 writes back.
+//!
+//! The data plane is Algorithm 1's: a header is hinted to its core; other lines of class 1 go to DRAM; the rest is hinted or
+//! stays in the LLC, as the core's [`Steering`] says. The control plane steps each core's FSM once an interval.
+
+use super::ddio::low_ways;
+use super::{Counters, DataPlane, DeviceKind, PlacementSpec, Settings, Transfer};
+use crate::kernel::units::{Bandwidth, Pace, Span};
+use crate::kernel::Time;
+use crate::memory::Inbound;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which of IDIO's mechanisms work (section VII).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// DDIO, and software drops spent buffers.
+    Invalidate,
+    /// DDIO, and every line is hinted to its core's L2.
+    Prefetch,
+    /// Both, and payload of class 1 goes to DRAM.
+    Static,
+    /// The same, with payload hinted or not as the core's FSM says.
+    #[default]
+    Dynamic,
+}
+
+/// When the classifier marks a packet as part of a burst.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Burst {
+    /// The packet with which a core's bytes exceed the threshold, unless they did in the interval before.
+    #[default]
+    Edge,
+    /// Every packet from then on in an interval whose bytes exceed it.
+    Level,
+}
+
+/// What becomes of a hint that finds the queue full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HintOverflow {
+    /// It is lost; the line stays in the LLC.
+    #[default]
+    Drop,
+    /// The controller keeps it until there is room.
+    Stall,
+}
+
+/// How far an invalidation without write-back reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Depth {
+    /// L1 and L2 of the core.
+    Mlc,
+    /// The LLC too.
+    #[default]
+    Llc,
+}
+
+/// What one invalidate instruction covers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// A line.
+    Line,
+    /// A packet's lines.
+    #[default]
+    Range,
+}
+
+/// States of the FSM in which payload stays in the LLC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// 0b11 alone.
+    #[default]
+    Saturated,
+    /// 0b10 and 0b11.
+    Upper,
+}
+
+/// Thresholds, intervals and choices of IDIO.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct IdioSpec {
+    /// Rate to a core above which the NIC tells of a burst (rxBurstTHR).
+    pub burst_threshold: Bandwidth,
+    /// When packets are marked as a burst.
+    pub burst: Burst,
+    /// Interval of the NIC's byte counters and of the control plane.
+    pub interval: Span,
+    /// Intervals in an average of write-backs.
+    pub average: u32,
+    /// Write-backs of an L2 beyond their average that are high pressure (mlcTHR).
+    pub mlc_threshold: Pace,
+    /// Hints that an L2's prefetcher holds.
+    pub hint_queue: u32,
+    /// What becomes of a hint that finds the queue full.
+    pub hint_overflow: HintOverflow,
+    /// DSCP values of class 1: payload that is hardly ever read, or late.
+    pub class1_dscp: Vec<u8>,
+    /// How far invalidations reach.
+    pub invalidate: Depth,
+    /// What one invalidate instruction covers.
+    pub invalidate_form: Form,
+    /// States of the FSM in which payload stays in the LLC.
+    pub status: Status,
+    /// State 0b11 is left by a burst alone, not by low pressure.
+    pub sticky: bool,
+}
+
+impl Default for IdioSpec {
+    fn default() -> IdioSpec {
+        IdioSpec {
+            burst_threshold: Bandwidth(10_000_000_000),
+            burst: Burst::Edge,
+            interval: Span(1_000_000),
+            average: 8192,
+            mlc_threshold: Pace(50_000_000),
+            hint_queue: 32,
+            hint_overflow: HintOverflow::Drop,
+            class1_dscp: Vec::new(),
+            invalidate: Depth::Llc,
+            invalidate_form: Form::Range,
+            status: Status::Saturated,
+            sticky: false,
+        }
+    }
+}
+
+impl IdioSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        if self.interval.0 < 10_000 {
+            return Err(format!("placement.idio.interval = \"{}\" is below 10 ns", self.interval));
+        }
+        for (key, v, most) in [("average", self.average, 1 << 20), ("hint_queue", self.hint_queue, 4096)] {
+            if !(1..=most).contains(&v) {
+                return Err(format!("placement.idio.{key} = {v} is not within 1 to {most}"));
+            }
+        }
+        match self.class1_dscp.iter().find(|d| **d > 63) {
+            Some(d) => Err(format!("placement.idio.class1_dscp holds {d}, which is not within 0 to 63")),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of an interval above which a core's traffic is a burst.
+    pub fn burst_bytes(&self) -> u64 {
+        (u128::from(self.burst_threshold.0) * u128::from(self.interval.0) / 8_000_000_000_000) as u64
+    }
+
+    /// Write-backs of an interval beyond the average that are high pressure.
+    pub fn press(&self) -> u64 {
+        (u128::from(self.mlc_threshold.0) * u128::from(self.interval.0) / 1_000_000_000_000) as u64
+    }
+}
+
+impl Mode {
+    pub fn hints(self) -> bool {
+        self != Mode::Invalidate
+    }
+    pub fn invalidates(self) -> bool {
+        self != Mode::Prefetch
+    }
+}
+
+/// The FSM of a core (Fig. 8): 0b00 is prefetching, 0b11 is not.
+const OFF: u8 = 0b11;
+
+/// What the controller keeps of a core (section V-B).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steering {
+    fsm: u8,
+    /// Write-backs in the intervals of the average under way, and in a mean interval of the last one.
+    sum: u64,
+    average: u64,
+    /// Write-backs counted up to the last interval.
+    seen: u64,
+    /// What a control plane of the user's own says instead of the mode.
+    told: Option<bool>,
+}
+
+impl Default for Steering {
+    fn default() -> Steering {
+        Steering { fsm: OFF, sum: 0, average: 0, seen: 0, told: None }
+    }
+}
+
+impl Steering {
+    /// An interval with `write_backs` ends.
+    fn step(&mut self, write_backs: u64, s: &IdioSpec) {
+        let high = write_backs > self.average + s.press();
+        self.fsm = match self.fsm {
+            f if high => (f + 1).min(OFF),
+            OFF if s.sticky => OFF,
+            f => f.saturating_sub(1),
+        };
+        self.sum += write_backs;
+    }
+
+    /// Whether payload goes to the L2, as the FSM says.
+    fn prefetches(self, s: &IdioSpec) -> bool {
+        match s.status {
+            Status::Saturated => self.fsm != OFF,
+            Status::Upper => self.fsm & 0b10 == 0,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Idio {
+    spec: IdioSpec,
+    mode: Mode,
+    ways: u32,
+    cores: Vec<Steering>,
+    /// Intervals of the average under way.
+    intervals: u32,
+}
+
+impl Idio {
+    fn core(&mut self, core: u16) -> &mut Steering {
+        let i = usize::from(core);
+        if i >= self.cores.len() {
+            self.cores.resize(i + 1, Steering::default());
+        }
+        &mut self.cores[i]
+    }
+
+    /// The FSM's state of `core`.
+    pub fn state(&self, core: u16) -> u8 {
+        self.cores.get(usize::from(core)).map_or(OFF, |c| c.fsm)
+    }
+}
+
+impl DataPlane for Idio {
+    fn new(s: &PlacementSpec) -> Idio {
+        let spec = s.idio.clone().unwrap_or_default();
+        Idio { spec, mode: s.mode.unwrap_or_default(), ways: s.ways, cores: Vec::new(), intervals: 0 }
+    }
+    fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
+        super::ddio::check_ways(s, llc_ways)?;
+        if s.iat.is_some() {
+            return Err("placement.iat needs placement.policy = \"ddio\"".into());
+        }
+        if s.sweep_rx {
+            return Err("placement.sweep_rx = true is what IDIO's own invalidations are for; choose \
+                        placement.idio.invalidate = \"llc\" or policy = \"ddio\""
+                .into());
+        }
+        s.idio.as_ref().map_or(Ok(()), IdioSpec::check)
+    }
+
+    fn write(&mut self, t: &Transfer) -> Inbound {
+        let ways = low_ways(self.ways);
+        if t.device != DeviceKind::Nic || !self.mode.hints() {
+            return Inbound::Llc { ways };
+        }
+        let Some(core) = t.tag.core() else {
+            // Class 1, and no header.
+            return if self.mode == Mode::Prefetch { Inbound::Llc { ways } } else { Inbound::Dram };
+        };
+        let dynamic = self.mode == Mode::Dynamic;
+        if dynamic && t.tag.is_burst() {
+            self.core(core).fsm = 0;
+        }
+        let steering = *self.core(core);
+        let prefetched = steering.told.unwrap_or(!dynamic || steering.prefetches(&self.spec));
+        if t.tag.is_header() || prefetched {
+            Inbound::Hint { ways, core: core as u8 }
+        } else {
+            Inbound::Llc { ways }
+        }
+    }
+
+    fn ways(&self) -> u32 {
+        self.ways
+    }
+
+    fn epoch(&self) -> Option<Time> {
+        (self.mode == Mode::Dynamic).then_some(self.spec.interval.into())
+    }
+
+    fn decide(&mut self, c: &Counters) {
+        if self.cores.len() < c.cores.len() {
+            self.cores.resize(c.cores.len(), Steering::default());
+        }
+        for (core, counts) in self.cores.iter_mut().zip(c.cores) {
+            let write_backs = counts.mlc_wb - core.seen;
+            core.seen = counts.mlc_wb;
+            core.step(write_backs, &self.spec);
+        }
+        self.intervals += 1;
+        if self.intervals == self.spec.average {
+            self.intervals = 0;
+            for core in &mut self.cores {
+                core.average = std::mem::take(&mut core.sum) / u64::from(self.spec.average);
+            }
+        }
+    }
+
+    fn set(&mut self, s: &Settings) -> Result<(), String> {
+        if !s.prefetch.is_empty() && !self.mode.hints() {
+            return Err("the control plane sets prefetch, which placement.mode = \"invalidate\" has not".into());
+        }
+        self.ways = s.ways.unwrap_or(self.ways);
+        for (core, told) in &s.prefetch {
+            self.core(*core).told = *told;
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self) {
+        self.cores.iter_mut().for_each(|c| c.seen = 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::stats::CoreCounts;
+    use crate::memory::{Agent, Tag};
+    use crate::placement::{Placement, Policy, SweepTx};
+
+    fn placement(mode: Mode, spec: IdioSpec) -> PlacementSpec {
+        PlacementSpec {
+            policy: Policy::Idio,
+            mode: Some(mode),
+            idio: Some(spec),
+            ways: 2,
+            sweep_rx: false,
+            sweep_tx: SweepTx::None,
+            iat: None,
+            resq: false,
+        }
+    }
+
+    fn idio(mode: Mode, spec: IdioSpec) -> Idio {
+        <Idio as DataPlane>::new(&placement(mode, spec))
+    }
+
+    fn line(tag: Tag) -> Transfer {
+        Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, 0) }
+    }
+
+    const LLC: Inbound = Inbound::Llc { ways: 0b11 };
+    const HINT: Inbound = Inbound::Hint { ways: 0b11, core: 3 };
+
+    /// Write-backs so far of eight cores, of which core 3 has `n`.
+    fn counts(n: u64) -> Vec<CoreCounts> {
+        let mut all = vec![CoreCounts::default(); 8];
+        all[3].mlc_wb = n;
+        all
+    }
+
+    /// Ends an interval in which core 3 has written back `n` lines.
+    fn interval(p: &mut Idio, so_far: &mut u64, n: u64) {
+        *so_far += n;
+        p.decide(&Counters { writes: 0, write_misses: 0, cores: &counts(*so_far) });
+    }
+
+    /// idio.f.alg1_data_plane, idio.f.policy_*: destination by mode, class, header and FSM.
+    #[test]
+    fn a_line_goes_where_its_mode_class_and_place_in_the_packet_say() {
+        let tag = |class_1, header| Tag::new(3, class_1, header, false);
+        for (mode, header, payload, header_1, payload_1) in [
+            (Mode::Invalidate, LLC, LLC, LLC, LLC),
+            (Mode::Prefetch, HINT, HINT, HINT, LLC),
+            (Mode::Static, HINT, HINT, HINT, Inbound::Dram),
+            (Mode::Dynamic, HINT, LLC, HINT, Inbound::Dram), // the FSM begins with 0b11
+        ] {
+            let mut p = idio(mode, IdioSpec::default());
+            for (class_1, is_header, expected) in
+                [(false, true, header), (false, false, payload), (true, true, header_1), (true, false, payload_1)]
+            {
+                let to = p.write(&line(tag(class_1, is_header)));
+                assert_eq!(to, expected, "{mode:?} class 1 {class_1} header {is_header}");
+            }
+            let ssd = Transfer::of(Agent::Io, DeviceKind::Storage, 0);
+            assert_eq!(p.write(&ssd), LLC, "what no NIC sends has no tag");
+        }
+    }
+
+    /// idio.f.fsm: every state under high and low pressure and under a burst.
+    #[test]
+    fn the_fsm_counts_pressure_and_a_burst_resets_it() {
+        let s = IdioSpec::default();
+        for (state, high, low) in [(0b00, 0b01, 0b00), (0b01, 0b10, 0b00), (0b10, 0b11, 0b01), (0b11, 0b11, 0b10)] {
+            for (write_backs, next) in [(51, high), (50, low)] {
+                let mut c = Steering { fsm: state, ..Steering::default() };
+                c.step(write_backs, &s);
+                assert_eq!(c.fsm, next, "{state:#b} after {write_backs}");
+            }
+            let mut p = idio(Mode::Dynamic, s.clone());
+            p.core(3).fsm = state;
+            p.write(&line(Tag::new(3, false, true, true)));
+            assert_eq!(p.state(3), 0b00, "a burst in {state:#b}");
+            assert_eq!(p.state(2), OFF, "of another core");
+        }
+    }
+
+    /// idio.f.fsm: 0b11 is LLC and 0b00 MLC; those between are a choice, and so is whether 0b11 is left without a burst.
+    #[test]
+    fn status_is_of_the_state_as_chosen() {
+        let payload = Tag::new(3, false, false, false);
+        for (status, to) in [(Status::Saturated, [HINT, HINT, HINT, LLC]), (Status::Upper, [HINT, HINT, LLC, LLC])] {
+            let mut p = idio(Mode::Dynamic, IdioSpec { status, ..IdioSpec::default() });
+            for state in 0..4 {
+                p.core(3).fsm = state;
+                assert_eq!(p.write(&line(payload)), to[usize::from(state)], "{status:?} {state:#b}");
+            }
+        }
+        let mut c = Steering::default();
+        c.step(0, &IdioSpec { sticky: true, ..IdioSpec::default() });
+        assert_eq!(c.fsm, OFF);
+    }
+
+    /// idio.f.alg1_control_plane, idio.f.thresholds: pressure is high above the average by more than 50 write-backs in
+    /// 1 us; the average is over 8192 intervals, and 0 before.
+    #[test]
+    fn pressure_is_measured_against_the_average_of_the_intervals_before() {
+        let mut p = idio(Mode::Dynamic, IdioSpec { average: 4, ..IdioSpec::default() });
+        let mut n = 0;
+        p.core(3).fsm = 0;
+        for (i, write_backs, state) in [
+            (0, 51, 1),  // above 0 + 50
+            (1, 50, 0),  // not above
+            (2, 60, 1),  // sums to 161
+            (3, 40, 0),  // 201 / 4 = 50 from now on
+            (4, 101, 1), // above 50 + 50
+            (5, 100, 0),
+        ] {
+            interval(&mut p, &mut n, write_backs);
+            assert_eq!(p.state(3), state, "interval {i}");
+        }
+        assert_eq!(p.core(3).average, 50);
+        assert_eq!(p.epoch(), Some(Time::us(1)));
+        p.restart();
+        p.decide(&Counters { writes: 0, write_misses: 0, cores: &counts(51) });
+        assert_eq!(p.state(3), 0, "counters that begin again are no negative pressure: 51 against 50 + 50");
+    }
+
+    /// idio.f.burst_detector: 10 Gb/s are 1250 bytes in 1 us, or 1342 where a gigabit is 2^30.
+    #[test]
+    fn thresholds_are_rates_times_the_interval() {
+        let s = IdioSpec::default();
+        assert_eq!((s.burst_bytes(), s.press()), (1250, 50));
+        let binary = IdioSpec { burst_threshold: Bandwidth(10 << 30), ..s.clone() };
+        assert_eq!(binary.burst_bytes(), 1342);
+        let slow = IdioSpec { interval: Span(10_000_000), ..s };
+        assert_eq!((slow.burst_bytes(), slow.press()), (12_500, 500));
+    }
+
+    #[test]
+    fn only_the_dynamic_mode_has_a_control_plane() {
+        for (mode, has) in
+            [(Mode::Invalidate, false), (Mode::Prefetch, false), (Mode::Static, false), (Mode::Dynamic, true)]
+        {
+            let p = Placement::new(&placement(mode, IdioSpec::default()));
+            assert_eq!(p.epoch().is_some(), has, "{mode:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Packet buffers (mbufs) as a poll-mode driver keeps them: a pool in memory, and a cache of its own for each core that hands
+//! out first what came back last.
+
+use crate::core::{Op, Program};
+use crate::memory::LINE;
+use std::collections::VecDeque;
+
+/// Bytes of a buffer in the pool: an object's header, the buffer's metadata, headroom, room for a frame (DPDK's defaults).
+const HEADER: u64 = 64;
+const METADATA: u64 = 128;
+const HEADROOM: u64 = 128;
+pub const DATA_ROOM: u64 = 2048;
+/// Lines from one buffer to the next: an odd number, which spreads buffers over channels.
+pub const STRIDE: u64 = (HEADER + METADATA + HEADROOM + DATA_ROOM) / LINE;
+/// Buffers whose addresses fit a line of the pool's ring.
+const POINTERS: u64 = LINE / 8;
+
+/// Where a pool lies: its buffers, and the ring of those that no cache has.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolMemory {
+    pub buffers: u64,
+    pub ring: u64,
+}
+
+/// One core's pool.
+#[derive(Clone)]
+pub struct Mempool {
+    memory: PoolMemory,
+    of: u64,
+    /// Buffers that the cache is filled up to and emptied down to.
+    cache_size: usize,
+    cache: Vec<u32>,
+    ring: VecDeque<u32>,
+    /// Buffers ever taken from and put into the ring, which is used round after round.
+    from: u64,
+    to: u64,
+}
+
+impl Mempool {
+    /// A pool of `of` buffers.
+    pub fn new(memory: PoolMemory, of: u32, cache_size: u32) -> Mempool {
+        let ring = (0..of).collect();
+        let cache_size = cache_size as usize;
+        Mempool { memory, of: of.into(), cache_size, cache: Vec::with_capacity(2 * cache_size), ring, from: 0, to: 0 }
+    }
+
+    /// Lines of the pool's ring.
+    pub fn ring_lines(of: u32) -> u64 {
+        u64::from(of).div_ceil(POINTERS)
+    }
+
+    /// First line of a buffer's metadata.
+    pub fn metadata(&self, buffer: u32) -> u64 {
+        self.memory.buffers + u64::from(buffer) * STRIDE + HEADER / LINE
+    }
+
+    /// First line of a buffer's data.
+    pub fn data(&self, buffer: u32) -> u64 {
+        self.metadata(buffer) + (METADATA + HEADROOM) / LINE
+    }
+
+    /// Lines of the ring that hold `n` pointers from the `from`-th on.
+    fn pointers(&self, from: u64, n: u64) -> impl Iterator<Item = u64> + use<> {
+        let (base, of) = (self.memory.ring, self.of);
+        (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % of.div_ceil(POINTERS))
+    }
+
+    /// A buffer; its ops go to `p` when the cache has to be filled. None when no buffer is left.
+    pub fn get(&mut self, p: &mut Program) -> Option<u32> {
+        if self.cache.is_empty() {
+            let n = (self.cache_size + 1).min(self.ring.len());
+            for line in self.pointers(self.from, n as u64) {
+                p.push(Op::Load { line, lines: 1 });
+            }
+            self.from += n as u64;
+            self.cache.extend(self.ring.drain(..n));
+        }
+        self.cache.pop()
+    }
+
+    /// A buffer comes back; its ops go to `p` when the cache overflows, at one and a half times its size.
+    pub fn put(&mut self, buffer: u32, p: &mut Program) {
+        self.cache.push(buffer);
+        if self.cache.len() > self.cache_size + self.cache_size / 2 {
+            let n = self.cache.len() - self.cache_size;
+            for line in self.pointers(self.to, n as u64) {
+                p.push(Op::Store { line, lines: 1 });
+            }
+            self.to += n as u64;
+            self.ring.extend(self.cache.drain(self.cache_size..));
+        }
+    }
+
+    /// Buffers that nobody has.
+    pub fn free(&self) -> usize {
+        self.cache.len() + self.ring.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(of: u32, cache: u32) -> Mempool {
+        Mempool::new(PoolMemory { buffers: 1 << 12, ring: 1 << 20 }, of, cache)
+    }
+
+    #[test]
+    fn the_cache_hands_out_first_what_came_back_last() {
+        let (mut m, mut p) = (pool(64, 8), Program::default());
+        let taken: Vec<u32> = (0..4).map(|_| m.get(&mut p).expect("enough")).collect();
+        for b in &taken {
+            m.put(*b, &mut p);
+        }
+        let again: Vec<u32> = (0..4).map(|_| m.get(&mut p).expect("enough")).collect();
+        assert_eq!(again, taken.into_iter().rev().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_buffer_is_lost_or_handed_out_twice_and_the_ring_is_touched_only_beyond_the_cache() {
+        let (mut m, mut p) = (pool(64, 8), Program::default());
+        let mut out: Vec<u32> = std::iter::from_fn(|| m.get(&mut p)).collect();
+        assert_eq!(m.free(), 0);
+        out.sort_unstable();
+        assert_eq!(out, (0..64).collect::<Vec<_>>());
+        p.ops.clear();
+        for b in out.drain(..12) {
+            m.put(b, &mut p);
+        }
+        assert!(p.ops.is_empty(), "twelve fit a cache of eight, which may have half as many more");
+        m.put(out.pop().expect("one more"), &mut p);
+        assert_eq!(p.ops, [Op::Store { line: 1 << 20, lines: 1 }], "five pointers go to the ring");
+        assert_eq!((m.free(), m.cache.len(), m.ring.len()), (13, 8, 5));
+    }
+
+    /// 64 + 128 + 128 + 2048 bytes.
+    #[test]
+    fn buffers_lie_one_after_the_other_with_their_metadata_before_their_data() {
+        let m = pool(64, 8);
+        assert_eq!(m.metadata(0), (1 << 12) + 1);
+        assert_eq!(m.data(0) - m.metadata(0), 4);
+        assert_eq!(m.metadata(1) - m.metadata(0), 37);
+    }
+}

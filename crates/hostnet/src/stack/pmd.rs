@@ -1,0 +1,609 @@
+//! A poll-mode driver and its application, run to completion on one core (DPDK).
+//!
+//! ```text
+//!   poll: the next descriptor's line --nothing--> wait for that line, whole polls charged
+//!     | packets
+//!   rx_burst: descriptors, mbufs, fresh buffers into the ring, tail --> serve each --> tx_burst: sent buffers freed,
+//!     ^                                                                 descriptors, tail
+//!     +--------------------------------------------- ring full: try again, which costs a burst's fixed part ---+
+//! ```
+
+use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
+use super::{qp, Awaited, Ctx, Notice, Software, Step, Wakes};
+use crate::app::{Answer, Content};
+use crate::core::{Mmio, Op, Program};
+use crate::device::nic::{Layout, Nic, RingsSpec};
+use crate::kernel::{NicAt, Side, Time};
+use crate::machine::Machine;
+use crate::memory::LINE;
+use crate::placement::{sweeper, Spent, SweepTx};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// What a poll-mode driver costs beside the memory accesses that are simulated (descriptors, mbufs, packets), in instructions
+/// where nothing else is said.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PollModeSpec {
+    /// Packets that `rx_burst` returns at most.
+    #[serde(default = "thirty_two")]
+    pub burst: u32,
+    /// An `rx_burst` that finds nothing.
+    pub poll_instructions: u32,
+    /// The fixed part of an `rx_burst` that finds packets, and of a `tx_burst`.
+    pub burst_instructions: u32,
+    /// A received packet.
+    pub receive_instructions: u32,
+    /// A packet to be sent.
+    pub transmit_instructions: u32,
+    /// A buffer that is freed.
+    pub free_instructions: u32,
+    /// Buffers of a core's cache of the mempool.
+    #[serde(default = "mempool_cache")]
+    pub mempool_cache: u32,
+    /// Buffers of each core's mempool. Absent: as many as both rings, two caches and two bursts can hold.
+    #[serde(default)]
+    pub mempool: Option<u32>,
+    /// Lines of a buffer's metadata that the driver touches: 1 or 2.
+    #[serde(default = "two")]
+    pub mbuf_lines: u32,
+    /// Whether each packet's first line and the next buffer's metadata are prefetched.
+    #[serde(default = "yes")]
+    pub prefetch: bool,
+    /// Receive descriptors that are given fresh buffers before the NIC is told (`rx_free_thresh`).
+    #[serde(default = "thirty_two")]
+    pub rearm: u32,
+    /// When fewer transmit descriptors than this are free (`tx_free_thresh`), as many sent buffers are freed, or as many as
+    /// the burst needs.
+    #[serde(default = "thirty_two")]
+    pub free_threshold: u32,
+}
+fn thirty_two() -> u32 {
+    32
+}
+fn mempool_cache() -> u32 {
+    250
+}
+fn two() -> u32 {
+    2
+}
+fn yes() -> bool {
+    true
+}
+
+impl PollModeSpec {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        let counts = [
+            ("burst", self.burst, 1, 512),
+            ("poll_instructions", self.poll_instructions, 1, 1 << 20),
+            ("mempool_cache", self.mempool_cache, 1, 512),
+            ("mbuf_lines", self.mbuf_lines, 1, 2),
+            ("rearm", self.rearm, 1, 512),
+            ("free_threshold", self.free_threshold, 1, 512),
+        ];
+        match counts.iter().find(|(_, n, least, most)| n < least || n > most) {
+            Some((key, n, least, most)) => Err(format!("{key} = {n} is not within {least} to {most}")),
+            None => Ok(()),
+        }
+    }
+
+    /// # Errors
+    /// One clause with key and value, when the driver does not fit the NIC's rings.
+    pub fn check_with(&self, rings: &RingsSpec) -> Result<(), String> {
+        for (key, n) in [("rearm", self.rearm), ("burst", self.burst)] {
+            if n > rings.receive / 2 {
+                return Err(format!("{key} = {n} is more than half of the {} receive descriptors", rings.receive));
+            }
+        }
+        if self.free_threshold >= rings.transmit {
+            return Err(format!(
+                "free_threshold = {} is not below the {} transmit descriptors",
+                self.free_threshold, rings.transmit
+            ));
+        }
+        let (n, least) = (self.buffers(rings), self.least(rings));
+        if n < least {
+            return Err(format!(
+                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Buffers that rings, caches and bursts can hold.
+    fn least(&self, rings: &RingsSpec) -> u32 {
+        rings.receive + rings.transmit + 2 * self.mempool_cache + 2 * self.burst
+    }
+
+    /// Buffers of a core's mempool.
+    pub fn buffers(&self, rings: &RingsSpec) -> u32 {
+        self.mempool.unwrap_or(self.least(rings))
+    }
+}
+
+/// What becomes of a receive buffer whose packet the application has yet to process (IDIO, section II-B).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Recycling {
+    /// The application works in it, and it is free afterwards.
+    #[default]
+    RunToCompletion,
+    /// The packet is copied to memory of the application's, and the buffer is free at once.
+    Copy,
+    /// It is kept while packets come, up to as many as the mempool's cache holds, and processed later.
+    Reallocate,
+}
+
+/// Bytes of the driver's own note beside a descriptor: which buffer is in it.
+const NOTE: u64 = 8;
+
+/// Lines of the driver's notes about a ring.
+pub fn note_lines(slots: u32) -> u64 {
+    (u64::from(slots) * NOTE).div_ceil(LINE)
+}
+
+/// Where a core's driver keeps its data.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverMemory {
+    pub pool: PoolMemory,
+    /// Notes about the receive and the transmit ring.
+    pub receive_notes: u64,
+    pub transmit_notes: u64,
+    /// Memory that packets are copied to, as many as there are receive descriptors.
+    pub copies: u64,
+}
+
+/// Lines of a packet's copy.
+pub const COPY_LINES: u64 = DATA_ROOM / LINE;
+
+/// What a driver does with buffers beside what it costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffers {
+    pub recycling: Recycling,
+    pub spent: Spent,
+    pub sweep_tx: SweepTx,
+}
+
+/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the number of descriptors or packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Effect {
+    /// The receive ring's tail moves.
+    Armed,
+    /// The transmit ring's does.
+    Put,
+    /// Packets are consumed for good.
+    Done,
+}
+
+impl Effect {
+    fn tag(self, n: u32) -> u32 {
+        n << 2 | self as u32
+    }
+    fn of(tag: u32) -> (Effect, u32) {
+        ([Effect::Armed, Effect::Put, Effect::Done][(tag & 3) as usize], tag >> 2)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// The next receive descriptor is to be read.
+    Poll,
+    /// It has been read.
+    Look,
+    /// The oldest transmit descriptor is to be read: its ring is full.
+    Full,
+    /// It has been read.
+    Retry,
+}
+
+/// One core with a pair of rings.
+#[derive(Clone)]
+pub struct PollMode {
+    costs: PollModeSpec,
+    queue: usize,
+    receive: Layout,
+    transmit: Layout,
+    memory: DriverMemory,
+    pool: Mempool,
+    state: State,
+    /// Receive descriptors taken, and of these the ones with a fresh buffer that the NIC has not been told of.
+    taken: u64,
+    held: u32,
+    buffers: Buffers,
+    /// Packets that have been received and are kept.
+    stash: VecDeque<u32>,
+    /// Packets copied.
+    copied: u64,
+    /// Transmit descriptors written, and their buffers, with the lines that are sent of each, that have not been freed.
+    put: u64,
+    in_ring: VecDeque<(u32, u32)>,
+    /// Packets, with their buffers, that wait for a transmit descriptor.
+    backlog: VecDeque<(u32, u32)>,
+    /// Packets that are consumed once their burst retires.
+    consumed: VecDeque<u32>,
+    burst: Vec<u32>,
+    /// Packets come without time.
+    at_once: bool,
+    /// When the present poll began.
+    polled: Time,
+    /// In empty polls since then, and before.
+    idle_since: Option<Time>,
+    idle: Time,
+    /// A burst is worked on since then, of so many packets.
+    since: Option<(Time, u32)>,
+}
+
+impl PollMode {
+    /// The driver of `queue`, which hands all usable receive descriptors to `nic` at once.
+    pub fn new(
+        costs: PollModeSpec,
+        rings: &RingsSpec,
+        queue: usize,
+        memory: DriverMemory,
+        nic: &mut Nic,
+        buffers: Buffers,
+    ) -> PollMode {
+        let (receive, transmit) = nic.layouts(queue);
+        let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.mempool_cache);
+        let mut none = Program::default();
+        for _ in 0..receive.usable() {
+            let buffer = pool.get(&mut none).expect("a pool holds more than its rings");
+            nic.arm(queue, buffer, pool.data(buffer));
+        }
+        nic.start_armed(queue);
+        nic.registers.set_mask(0);
+        nic.registers.bind_to_userspace().expect("the NIC can disable its interrupts");
+        PollMode {
+            burst: Vec::with_capacity(costs.burst as usize),
+            costs,
+            queue,
+            receive,
+            transmit,
+            memory,
+            pool,
+            state: State::Poll,
+            taken: 0,
+            held: 0,
+            buffers,
+            stash: VecDeque::new(),
+            copied: 0,
+            put: 0,
+            in_ring: VecDeque::with_capacity(transmit.usable() as usize),
+            backlog: VecDeque::with_capacity(64),
+            consumed: VecDeque::with_capacity(64),
+            at_once: false,
+            polled: Time::ZERO,
+            idle_since: Some(Time::ZERO),
+            idle: Time::ZERO,
+            since: None,
+        }
+    }
+
+    /// Time in empty polls since the restart.
+    pub fn idle_until(&self, now: Time) -> Time {
+        self.idle + self.idle_since.map_or(Time::ZERO, |s| now.saturating_sub(s))
+    }
+
+    fn note(&self, side: Side, i: u64) -> Option<u64> {
+        let (base, of) = match side {
+            Side::Receive => (self.memory.receive_notes, self.receive.usable() + 1),
+            Side::Transmit => (self.memory.transmit_notes, self.transmit.usable() + 1),
+        };
+        (i % (LINE / NOTE) == 0).then_some(base + i % of / (LINE / NOTE))
+    }
+
+    /// Reads the descriptor on which it depends whether the core goes on.
+    fn read(&mut self, line: u64, state: State, p: &mut Program) -> Step {
+        p.push(Op::Load { line, lines: 1 });
+        p.push(Op::Fence);
+        self.state = state;
+        Step::Run
+    }
+
+    /// `rx_burst`: takes up to a burst of packets, and gives their descriptors fresh buffers.
+    fn receive(&mut self, c: &mut Ctx) {
+        let p = &mut *c.program;
+        let nic = port(c.iio.as_deref_mut());
+        p.compute(self.costs.burst_instructions);
+        self.burst.clear();
+        while self.burst.len() < self.costs.burst as usize && nic.waiting(self.queue) > 0 {
+            let Some(fresh) = self.pool.get(p) else { break };
+            let id = nic.take(self.queue).expect("it waits");
+            let (buffer, data) = (nic.packet(id).buffer, nic.packet(id).line);
+            let line = self.receive.line(self.taken);
+            if self.burst.is_empty() || self.receive.begins_line(self.taken) {
+                p.push(Op::Load { line, lines: 1 });
+            }
+            if let Some(note) = self.note(Side::Receive, self.taken) {
+                p.push(Op::Load { line: note, lines: 1 });
+                p.push(Op::Store { line: note, lines: 1 });
+            }
+            let metadata = self.pool.metadata(buffer);
+            if self.costs.prefetch {
+                p.push(Op::Prefetch { line: metadata, lines: 1 });
+                p.push(Op::Prefetch { line: data, lines: 1 });
+            }
+            p.push(Op::Load { line: self.pool.metadata(fresh), lines: 1 });
+            p.compute(self.costs.receive_instructions);
+            p.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
+            self.taken += 1;
+            if self.receive.begins_line(self.taken) {
+                p.push(Op::Store { line, lines: 1 });
+            }
+            nic.arm(self.queue, fresh, self.pool.data(fresh));
+            self.burst.push(id);
+        }
+        if !self.receive.begins_line(self.taken) {
+            p.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
+        }
+        self.held += self.burst.len() as u32;
+        if self.held >= self.costs.rearm || self.at_once {
+            p.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Armed.tag(self.held) });
+            self.held = 0;
+        }
+    }
+
+    /// The burst goes to the packets that are kept. True when more are to be received first; else the oldest are the burst.
+    fn keep(&mut self, c: &mut Ctx) -> bool {
+        self.stash.extend(self.burst.drain(..));
+        let more = port(c.iio.as_deref_mut()).waiting(self.queue) > 0;
+        if more && !self.at_once && self.stash.len() + (self.costs.burst as usize) <= self.costs.mempool_cache as usize
+        {
+            return true;
+        }
+        let n = self.stash.len().min(self.costs.burst as usize);
+        self.burst.extend(self.stash.drain(..n));
+        false
+    }
+
+    /// The application serves each packet of the burst.
+    fn serve(&mut self, c: &mut Ctx) {
+        let (n, before) = (self.burst.len(), self.consumed.len());
+        let app = c.app.as_mut().expect("packets come for applications");
+        for i in 0..n {
+            let id = self.burst[i];
+            let packet = port(c.iio.as_deref_mut()).packet(id);
+            let p = *packet;
+            let content = Content {
+                kind: p.kind,
+                key: p.key,
+                lines: p.lines,
+                value_lines: p.value_lines,
+                wire_bytes: p.wire_bytes,
+            };
+            let spare = self.pool.get(c.program);
+            let tx = self.pool.data(spare.unwrap_or(p.buffer));
+            let (spent, lines) = (self.buffers.spent, u32::from(p.lines));
+            let copies = self.buffers.recycling == Recycling::Copy;
+            let mut at = p.line;
+            if copies {
+                at = self.memory.copies + self.copied % (self.receive.usable() + 1) * COPY_LINES;
+                self.copied += 1;
+                c.program.push(Op::Copy { from: p.line, to: at, lines, dependent: false });
+                spent.relinquish(c.program, p.line, lines);
+            }
+            let spent = if copies { Spent::Keep } else { spent };
+            let (answer, lines) = app.serve(c.local, &content, at, tx, c.program);
+            if let Some(s) = &mut c.spikes {
+                let stall = s.draw();
+                if stall > Time::ZERO {
+                    c.program.push(Op::Stall(stall.0));
+                }
+            }
+            let whole = u32::from(lines) * LINE as u32;
+            packet.tx_lines = lines;
+            packet.tx_bytes = if lines == p.lines { whole.min(p.wire_bytes - 4) } else { whole };
+            match (answer, spare) {
+                (Answer::Reply, Some(fresh)) => {
+                    packet.tx_line = tx;
+                    self.backlog.push_back((id, fresh));
+                    spent.relinquish(c.program, p.line, p.lines.into());
+                    self.free(p.buffer, c.program);
+                }
+                (Answer::Forward | Answer::Reply, _) => {
+                    packet.tx_line = at;
+                    self.backlog.push_back((id, p.buffer));
+                    self.back(spare, c.program);
+                }
+                (Answer::Consumed, _) => {
+                    self.back(spare, c.program);
+                    self.consumed.push_back(id);
+                    spent.relinquish(c.program, p.line, p.lines.into());
+                    self.free(p.buffer, c.program);
+                }
+            }
+        }
+        app.end_burst(c.local, n as u32, c.program);
+        let consumed = (self.consumed.len() - before) as u32;
+        if consumed > 0 {
+            c.program.push(Op::Retire { tag: Effect::Done.tag(consumed), stores: true });
+        }
+    }
+
+    /// A buffer that was not needed goes back where it came from.
+    fn back(&mut self, spare: Option<u32>, p: &mut Program) {
+        if let Some(b) = spare {
+            self.pool.put(b, p);
+        }
+    }
+
+    fn free(&mut self, buffer: u32, p: &mut Program) {
+        p.compute(self.costs.free_instructions);
+        self.pool.put(buffer, p);
+    }
+
+    /// Frees buffers that have been sent, the oldest first, up to `most`.
+    fn reclaim(&mut self, most: u64, c: &mut Ctx) {
+        let clean = self.put - self.in_ring.len() as u64;
+        let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue).min(clean.saturating_add(most));
+        for i in clean..sent {
+            if i == clean || self.transmit.begins_line(i) {
+                c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
+            }
+            let (buffer, lines) = self.in_ring.pop_front().expect("it was written");
+            if self.buffers.sweep_tx == SweepTx::Cpu {
+                sweeper::relinquish(c.program, self.pool.data(buffer), lines);
+            } else if self.buffers.spent.follows_transmission() {
+                self.buffers.spent.relinquish(c.program, self.pool.data(buffer), lines);
+            }
+            c.program.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
+            self.free(buffer, c.program);
+        }
+    }
+
+    fn room(&self) -> u64 {
+        self.transmit.usable() - self.in_ring.len() as u64
+    }
+
+    /// `tx_burst`: writes descriptors for as much of the backlog as the ring takes.
+    fn transmit(&mut self, c: &mut Ctx) {
+        c.program.compute(self.costs.burst_instructions);
+        let least = u64::from(self.costs.free_threshold).max(self.backlog.len() as u64);
+        if self.buffers.spent.follows_transmission() {
+            self.reclaim(u64::MAX, c); // what has been sent is dropped before it takes room
+        } else if self.room() < least {
+            self.reclaim(least, c);
+        }
+        let n = self.room().min(self.backlog.len() as u64) as u32;
+        let p = &mut *c.program;
+        let nic = port(c.iio.as_deref_mut());
+        for _ in 0..n {
+            let (id, buffer) = self.backlog.pop_front().expect("counted");
+            p.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
+            p.compute(self.costs.transmit_instructions);
+            if let Some(note) = self.note(Side::Transmit, self.put) {
+                p.push(Op::Store { line: note, lines: 1 });
+            }
+            nic.put(self.queue, id);
+            self.in_ring.push_back((buffer, nic.packet(id).tx_lines.into()));
+            let line = self.transmit.line(self.put);
+            self.put += 1;
+            if self.transmit.begins_line(self.put) {
+                p.push(Op::Store { line, lines: 1 });
+            }
+        }
+        if n > 0 && !self.transmit.begins_line(self.put) {
+            p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
+        }
+        if n > 0 {
+            p.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Put.tag(n) });
+        }
+        self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
+    }
+}
+
+/// The NIC that the driver has.
+fn port(iio: Option<&mut crate::device::iio::Iio>) -> &mut Nic {
+    iio.and_then(|i| i.nic()).expect("a poll-mode driver has a NIC").1
+}
+
+impl Software for PollMode {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        c.program.ops.clear();
+        if let Some(since) = self.idle_since.take() {
+            self.idle += c.now.saturating_sub(since);
+        }
+        if let Some((since, n)) = self.since.take() {
+            c.tally.served(c.now - since);
+            (1..n).for_each(|_| c.tally.served(Time::ZERO));
+        }
+        match self.state {
+            State::Poll if c.stopped => Step::Idle,
+            State::Poll => {
+                self.polled = c.now;
+                self.read(self.receive.line(self.taken), State::Look, c.program)
+            }
+            State::Look if self.stash.is_empty() && port(c.iio.as_deref_mut()).waiting(self.queue) == 0 => {
+                self.state = State::Poll;
+                self.idle_since = Some(self.polled);
+                let line = self.receive.line(self.taken);
+                Step::Wait { on: Awaited::Line(line), instructions: self.costs.poll_instructions }
+            }
+            State::Look => {
+                self.receive(c);
+                if self.buffers.recycling == Recycling::Reallocate && self.keep(c) {
+                    return Step::Run;
+                }
+                self.serve(c);
+                self.state = State::Poll;
+                if !self.backlog.is_empty() {
+                    self.transmit(c);
+                }
+                let n = self.burst.len() as u32;
+                c.tally.taken += u64::from(n);
+                self.since = (n > 0).then_some((self.polled, n));
+                Step::Run
+            }
+            State::Full => {
+                let clean = self.put - self.in_ring.len() as u64;
+                self.read(self.transmit.line(clean), State::Retry, c.program)
+            }
+            State::Retry => {
+                let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue);
+                let clean = self.put - self.in_ring.len() as u64;
+                if sent == clean {
+                    self.state = State::Full;
+                    let line = self.transmit.line(clean);
+                    return Step::Wait { on: Awaited::Line(line), instructions: self.costs.burst_instructions };
+                }
+                self.transmit(c);
+                Step::Run
+            }
+        }
+    }
+
+    fn notify(&mut self, what: Notice, _: Time) -> Wakes {
+        let stalled = self.state == State::Full;
+        match what {
+            Notice::AtOnce { .. } => self.at_once = true,
+            Notice::Queue if stalled => return Wakes::Not,
+            Notice::Transmitted if !stalled => return Wakes::Not,
+            _ => {}
+        }
+        Wakes::Now
+    }
+
+    fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        let queue = self.queue as u16;
+        match Effect::of(tag) {
+            (Effect::Done, n) => {
+                for _ in 0..n {
+                    let id = self.consumed.pop_front().expect("a burst's packets");
+                    let nic = port(c.iio.as_deref_mut());
+                    qp::ended(nic, id, c.tenant, c.tally, c.now);
+                    nic.end_use(id);
+                }
+            }
+            (effect, n) => {
+                let side = if effect == Effect::Armed { Side::Receive } else { Side::Transmit };
+                if let Some(iio) = c.iio.as_deref_mut() {
+                    iio.ring(c.cal, queue, side, n, c.now);
+                }
+            }
+        }
+    }
+
+    fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
+        match Effect::of(tag) {
+            (Effect::Armed, _) => self.at_once = false,
+            (Effect::Put, _) => m.ring_transmit_at_once(self.queue),
+            (Effect::Done, n) => {
+                for id in self.consumed.drain(..n as usize) {
+                    if let Some(nic) = m.nic_at(NicAt::Port) {
+                        nic.end_use(id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn restart_meters(&mut self, now: Time) {
+        self.idle = Time::ZERO;
+        self.polled = self.polled.max(now);
+        self.idle_since = self.idle_since.map(|s| s.max(now));
+        self.since = self.since.map(|(s, n)| (s.max(now), n));
+    }
+}

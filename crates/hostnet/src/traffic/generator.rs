@@ -1,0 +1,511 @@
+//! The load generator at the other end of the wire: sizes and flows of what it sends, and what it sees of the replies.
+//!
+//! It costs no simulated time and loses nothing. A round trip lasts from the first bit on the wire to the last bit of the
+//! reply that is back, so that only packets that return count. When a packet left follows from when it arrived: watching
+//! changes nothing.
+
+use super::frame::rss_hash;
+use crate::device::nic::Packet;
+use crate::flow::Link;
+use crate::kernel::units::Bandwidth;
+use crate::kernel::{Event, Events, Stream, Time};
+use crate::memory::LINE;
+use hdrhistogram::Histogram;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// Bytes that a frame takes on the wire beside itself: preamble, delimiter and gap (IEEE 802.3, 3.1.1 and 4.4.2).
+pub const BETWEEN_FRAMES: u32 = 20;
+/// Bytes of the frame check sequence, which captures leave out.
+pub const CHECKSUM: u32 = 4;
+/// Where the generator's packets go: UDP's discard service.
+const PORT: u16 = 9;
+/// Source ports of flows, from the first beyond the well-known ones.
+const PORTS: (u32, u32) = (1024, 64_000);
+
+/// Addresses of the `i`-th flow: source and destination.
+pub fn addresses(i: u32) -> (SocketAddr, SocketAddr) {
+    let (host, port) = (i / PORTS.1, PORTS.0 + i % PORTS.1);
+    let source = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 1, 0, 1)) + host);
+    (SocketAddr::from((source, port as u16)), SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), PORT)))
+}
+
+/// Sizes of frames by weight.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    /// Bytes, and the weight of this size and those before it.
+    table: Arc<[(u32, u64)]>,
+    stream: Stream,
+}
+
+impl Sizes {
+    /// # Panics
+    /// When no weight is positive; specs reject that before.
+    pub fn new(table: impl IntoIterator<Item = (u32, u32)>, stream: Stream) -> Sizes {
+        let mut sum = 0;
+        let mut add = |(bytes, weight): (u32, u32)| {
+            sum += u64::from(weight);
+            (bytes, sum)
+        };
+        let table: Arc<[_]> = table.into_iter().map(&mut add).collect();
+        assert!(sum > 0, "sizes need a weight");
+        Sizes { table, stream }
+    }
+
+    pub fn draw(&mut self) -> u32 {
+        let n = self.stream.below(self.table[self.table.len() - 1].1);
+        let hit = self.table.iter().find(|(_, upto)| n < *upto);
+        hit.map_or(0, |(bytes, _)| *bytes)
+    }
+}
+
+/// Which flow a packet belongs to.
+#[derive(Clone, Debug)]
+pub enum Flows {
+    /// Each to one of its own.
+    Any,
+    /// RSS hashes of the flows.
+    Of(Arc<[u32]>),
+}
+
+impl Flows {
+    /// `n` flows over UDP.
+    pub fn udp(n: u32) -> Flows {
+        let hash = |i| {
+            let (source, destination) = addresses(i);
+            rss_hash(source, destination)
+        };
+        Flows::Of((0..n).map(hash).collect())
+    }
+
+    /// One flow that RSS sees no addresses of.
+    pub fn unseen() -> Flows {
+        Flows::Of([0].into())
+    }
+}
+
+/// The wire to the host, and back where the NIC has none of its own.
+#[derive(Clone)]
+struct Wire {
+    there: Link,
+    back: Option<Link>,
+    /// Bytes of a frame on the wire beside those that it counts.
+    beside: u32,
+    /// Packets on their way, and those that wait for the wire.
+    on_it: VecDeque<Packet>,
+}
+
+impl Wire {
+    fn time(&self, bytes: u32) -> Time {
+        self.there.time(u64::from(bytes + self.beside))
+    }
+}
+
+/// A closed loop's requests.
+#[derive(Clone)]
+struct Closed {
+    timeout: Time,
+    /// How many were sent at each time and have neither a reply nor been given up.
+    waiting: BTreeMap<Time, u32>,
+    /// When those were sent whose replies are on their way back.
+    coming: VecDeque<Time>,
+    timer: bool,
+}
+
+/// What the packets that came back in a window took.
+#[derive(Clone)]
+pub struct Rtt {
+    /// In ns.
+    pub histogram: Histogram<u64>,
+    sum_ps: u128,
+    /// Sum of squares, in ns^2.
+    squares: f64,
+    /// Bytes of frames that came back.
+    pub bytes: u64,
+}
+
+impl Rtt {
+    fn new() -> Rtt {
+        let histogram = Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds");
+        Rtt { histogram, sum_ps: 0, squares: 0.0, bytes: 0 }
+    }
+
+    #[inline]
+    fn record(&mut self, took: Time, bytes: u32) {
+        self.histogram.saturating_record(((took.0 + 500) / 1000).max(1));
+        self.sum_ps += u128::from(took.0);
+        self.squares += took.as_ns() * took.as_ns();
+        self.bytes += u64::from(bytes);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+    pub fn mean_ns(&self) -> f64 {
+        self.sum_ps as f64 / 1e3 / self.count() as f64
+    }
+    /// Standard deviation of the packets of the window.
+    pub fn sd_ns(&self) -> f64 {
+        let mean = self.mean_ns();
+        (self.squares / self.count() as f64 - mean * mean).max(0.0).sqrt()
+    }
+}
+
+/// What the generator asked with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Asked {
+    /// Packets sent before it.
+    pub number: u64,
+    /// Its flow, where there are flows.
+    pub flow: u32,
+    /// Its place in the capture that is replayed.
+    pub captured: Option<u32>,
+}
+
+/// A packet that came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Returned {
+    pub asked: Asked,
+    /// When its first bit left the generator, and when the last of the reply was back.
+    pub sent: Time,
+    pub back: Time,
+    /// Bytes of the request's frame and of the reply's.
+    pub request: u32,
+    pub reply: u32,
+}
+
+/// Every packet that comes back, for a capture of them.
+#[derive(Clone, Default)]
+struct Recorder {
+    asked: HashMap<(Time, u32), VecDeque<Asked>>,
+    returned: Vec<Returned>,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Generator {
+    sizes: Option<Sizes>,
+    flows: Flows,
+    wire: Option<Wire>,
+    closed: Option<Closed>,
+    recorder: Option<Box<Recorder>>,
+    /// What the packet asks that was drawn last.
+    pub drawn: Asked,
+    /// Packets sent since the beginning, and bytes of their frames since the window's start.
+    pub sent: u64,
+    pub offered_bytes: u64,
+    pub rtt: Rtt,
+}
+
+impl Generator {
+    /// One whose applications say how large packets are when `sizes` does not.
+    pub fn new(sizes: Option<Sizes>, flows: Flows) -> Generator {
+        Generator {
+            sizes,
+            flows,
+            wire: None,
+            closed: None,
+            recorder: None,
+            drawn: Asked::default(),
+            sent: 0,
+            offered_bytes: 0,
+            rtt: Rtt::new(),
+        }
+    }
+
+    /// Puts a wire between generator and NIC. A NIC with a `transmitter` of its own sends replies as fast as that. Frames
+    /// that do not count their checksum have `checksum` bytes more there.
+    pub fn over(mut self, rate: Bandwidth, flight: Time, transmitter: bool, checksum: u32) -> Generator {
+        let link = Link::ethernet(rate, flight);
+        let back = (!transmitter).then(|| link.clone());
+        self.wire = Some(Wire { there: link, back, beside: BETWEEN_FRAMES + checksum, on_it: VecDeque::new() });
+        self
+    }
+
+    /// Keeps what comes back.
+    pub fn record(&mut self) {
+        self.recorder = Some(Box::default());
+    }
+
+    pub fn has_wire(&self) -> bool {
+        self.wire.is_some()
+    }
+    pub fn on_wire(&self) -> u64 {
+        self.wire.as_ref().map_or(0, |w| w.on_it.len() as u64)
+    }
+
+    /// The size of the next packet, if the generator sets it.
+    #[inline]
+    pub fn size(&mut self) -> Option<u32> {
+        self.sizes.as_mut().map(Sizes::draw)
+    }
+
+    /// The core of the next packet, of so many.
+    #[inline]
+    pub fn pick(&mut self, rng: &mut Stream, cores: usize) -> usize {
+        match &self.flows {
+            Flows::Any => rng.below(cores as u64) as usize,
+            Flows::Of(hashes) => {
+                let flow = if hashes.len() > 1 { rng.below(hashes.len() as u64) as usize } else { 0 };
+                self.drawn.flow = flow as u32;
+                hashes[flow] as usize % cores
+            }
+        }
+    }
+
+    /// `p` is put on the wire; returns when it comes off it.
+    ///
+    /// # Panics
+    /// Without a wire.
+    pub fn send(&mut self, p: Packet, cal: &mut Events, now: Time) -> Time {
+        let w = self.wire.as_mut().expect("a wire");
+        let arrives = w.there.send(u64::from(p.wire_bytes + w.beside), now) + w.there.flight;
+        w.on_it.push_back(p);
+        let p = Packet { arrived: arrives, ..p };
+        self.ask(&p, cal);
+        arrives
+    }
+
+    /// The packet that comes off the wire now, if there is one.
+    pub fn take_off(&mut self) -> Option<Packet> {
+        self.wire.as_mut()?.on_it.pop_front()
+    }
+
+    /// `p` arrives at `p.arrived`, and is on its way.
+    #[inline]
+    pub fn ask(&mut self, p: &Packet, cal: &mut Events) {
+        self.sent += 1;
+        if self.closed.is_none() && self.recorder.is_none() {
+            return;
+        }
+        let sent = self.left(p);
+        if let Some(c) = &mut self.closed {
+            *c.waiting.entry(sent).or_default() += 1;
+            if !std::mem::replace(&mut c.timer, true) {
+                cal.push(sent + c.timeout, Event::Overdue);
+            }
+        }
+        if let Some(r) = &mut self.recorder {
+            r.asked.entry((p.arrived, p.flow)).or_default().push_back(self.drawn);
+        }
+    }
+
+    /// When the first bit of `p` left the generator.
+    #[inline]
+    fn left(&self, p: &Packet) -> Time {
+        match &self.wire {
+            Some(w) => p.arrived.saturating_sub(w.there.flight + w.time(p.wire_bytes)),
+            None => p.arrived,
+        }
+    }
+
+    /// The NIC has sent the last bit of the reply to `p`.
+    #[inline]
+    pub fn replied(&mut self, p: &Packet, cal: &mut Events, now: Time) {
+        let reply = reply_bytes(p);
+        let sent = self.left(p);
+        let back = match &mut self.wire {
+            Some(Wire { there, back, beside, .. }) => {
+                let leaves = back.as_mut().map_or(now, |b| b.send(u64::from(reply + *beside), now));
+                leaves + there.flight
+            }
+            None => now,
+        };
+        self.rtt.record(back - sent, reply);
+        if let Some(c) = &mut self.closed {
+            c.coming.push_back(sent);
+            cal.push(back, Event::Back);
+        }
+        if let Some(r) = &mut self.recorder {
+            let asked = r.asked.get_mut(&(p.arrived, p.flow)).and_then(VecDeque::pop_front);
+            if let Some(asked) = asked {
+                r.returned.push(Returned { asked, sent, back, request: p.wire_bytes, reply });
+            }
+        }
+    }
+
+    /// From now on `most` requests are under way, whatever became of those before.
+    pub fn close(&mut self, most: u32, timeout: Time, cal: &mut Events, now: Time) {
+        let empty = Closed { timeout, waiting: BTreeMap::new(), coming: VecDeque::new(), timer: false };
+        self.closed = Some(empty);
+        (0..most).for_each(|_| cal.push(now, Event::Offer));
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// `Event::Back`: a reply is back at the generator, which sends the next request.
+    pub fn on_back(&mut self, cal: &mut Events, now: Time) {
+        let Some(c) = &mut self.closed else { return };
+        let Some(sent) = c.coming.pop_front() else { return };
+        // One that has been given up has been replaced already.
+        if let Some(n) = c.waiting.get_mut(&sent) {
+            *n -= 1;
+            if *n == 0 {
+                c.waiting.remove(&sent);
+            }
+            cal.push(now, Event::Offer);
+        }
+    }
+
+    /// `Event::Overdue`: requests that have waited too long are given up, and others go instead.
+    pub fn on_overdue(&mut self, cal: &mut Events, now: Time) {
+        let Some(c) = &mut self.closed else { return };
+        c.timer = false;
+        while let Some(first) = c.waiting.first_entry() {
+            let due = *first.key() + c.timeout;
+            if due > now {
+                c.timer = true;
+                cal.push(due, Event::Overdue);
+                return;
+            }
+            (0..first.remove()).for_each(|_| cal.push(now, Event::Offer));
+        }
+    }
+
+    /// A new window begins.
+    pub fn restart(&mut self) {
+        self.rtt = Rtt::new();
+        self.offered_bytes = 0;
+        if let Some(r) = &mut self.recorder {
+            r.returned.clear();
+        }
+    }
+
+    /// What came back in the window, in that order.
+    pub fn returned(&self) -> &[Returned] {
+        self.recorder.as_ref().map_or(&[], |r| &r.returned)
+    }
+}
+
+/// Bytes of a reply's frame: as many as the request's where it is the request that is sent back or a copy as long;
+/// otherwise what is known is its lines.
+fn reply_bytes(p: &Packet) -> u32 {
+    if p.zero_copy || p.tx_lines == p.lines {
+        p.wire_bytes
+    } else {
+        u32::from(p.tx_lines) * LINE as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream() -> Stream {
+        Stream::new(1, "sizes", 0)
+    }
+
+    #[test]
+    fn sizes_come_by_their_weights() {
+        let mut s = Sizes::new([(64, 7), (594, 4), (1518, 1)], stream());
+        let n = 120_000;
+        let mut seen = BTreeMap::new();
+        (0..n).for_each(|_| *seen.entry(s.draw()).or_insert(0) += 1);
+        for (bytes, weight) in [(64, 7.0), (594, 4.0), (1518, 1.0)] {
+            let expected = f64::from(n) * weight / 12.0;
+            // 5 standard deviations of a binomial count, at most.
+            assert!((f64::from(seen[&bytes]) - expected).abs() < 5.0 * expected.sqrt(), "{seen:?}");
+        }
+        assert_eq!(seen.len(), 3);
+    }
+
+    #[test]
+    fn a_flow_goes_to_one_core_and_many_flows_to_all() {
+        let mut rng = stream();
+        let mut one = Generator::new(None, Flows::udp(1));
+        let cores: Vec<_> = (0..100).map(|_| one.pick(&mut rng, 7)).collect();
+        let (a, b) = addresses(0);
+        assert_eq!(cores, vec![rss_hash(a, b) as usize % 7; 100]);
+        let mut many = Generator::new(None, Flows::udp(100_000));
+        let mut seen = [0; 7];
+        (0..70_000).for_each(|_| seen[many.pick(&mut rng, 7)] += 1);
+        assert!(seen.iter().all(|n| (9_500..10_500).contains(n)), "{seen:?}");
+    }
+
+    #[test]
+    fn no_two_flows_have_the_same_addresses() {
+        let all: std::collections::HashSet<_> = (0..200_000).map(addresses).collect();
+        assert_eq!(all.len(), 200_000);
+        assert_eq!(addresses(64_000).0, SocketAddr::from(([10, 1, 0, 2], 1024)));
+    }
+
+    /// 10 Gb/s is 0.8 ns a byte: a frame of 64 bytes takes 84 byte times, 67.2 ns, one of 1518 bytes 1230.4 ns.
+    fn wired() -> Generator {
+        Generator::new(None, Flows::Any).over(Bandwidth(10_000_000_000), Time::ns(500), false, 0)
+    }
+
+    fn packet(bytes: u32) -> Packet {
+        Packet { wire_bytes: bytes, lines: bytes.div_ceil(64) as u16, ..Packet::default() }
+    }
+
+    #[test]
+    fn frames_follow_each_other_on_the_wire_and_a_round_trip_is_both_ways_and_the_host() {
+        let mut cal = Events::default();
+        let mut g = wired();
+        let first = g.send(packet(64), &mut cal, Time::us(1));
+        let second = g.send(packet(1518), &mut cal, Time::us(1));
+        assert_eq!((first, second), (Time(1_567_200), Time(2_797_600)));
+        // The host answers each 100 ns after it came.
+        for at in [first, second] {
+            let p = Packet { arrived: at, zero_copy: true, ..g.take_off().expect("sent") };
+            g.replied(&p, &mut cal, at + Time::ns(100));
+        }
+        // 67.2 + 500 + 100 + 67.2 + 500, and 1230.4 instead of 67.2; the wait for the wire is no part of it.
+        let (short, long) = (1234.4, 3560.8);
+        assert_eq!(g.rtt.count(), 2);
+        assert!((g.rtt.mean_ns() - (short + long) / 2.0).abs() < 1e-6, "{}", g.rtt.mean_ns());
+        assert!((g.rtt.sd_ns() - (long - short) / 2.0).abs() < 1e-6, "{}", g.rtt.sd_ns());
+        assert_eq!(g.rtt.bytes, 64 + 1518);
+        assert_eq!(g.take_off().map(|p| p.wire_bytes), None);
+    }
+
+    #[test]
+    fn replies_share_the_wire_back() {
+        let mut cal = Events::default();
+        let mut g = wired();
+        let p = Packet { arrived: Time::us(2), zero_copy: true, ..packet(64) };
+        g.replied(&p, &mut cal, Time::us(3));
+        g.replied(&p, &mut cal, Time::us(3));
+        // 1000 + 2 x 567.2 ns, and 67.2 more for the second.
+        assert!((g.rtt.mean_ns() - (2134.4 + 2201.6) / 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_reply_of_another_length_is_known_in_lines() {
+        assert_eq!(reply_bytes(&Packet { tx_lines: 3, ..packet(64) }), 192);
+        assert_eq!(reply_bytes(&Packet { tx_lines: 2, ..packet(70) }), 70);
+        assert_eq!(reply_bytes(&Packet { tx_lines: 9, zero_copy: true, ..packet(70) }), 70);
+    }
+
+    fn pending(cal: &mut Events) -> Vec<(Time, Event)> {
+        std::iter::from_fn(|| cal.pop()).collect()
+    }
+
+    #[test]
+    fn a_closed_loop_sends_for_each_reply_and_for_each_request_given_up() {
+        let mut cal = Events::default();
+        let mut g = Generator::new(None, Flows::Any);
+        g.close(2, Time::us(10), &mut cal, Time::ZERO);
+        assert_eq!(pending(&mut cal), [(Time::ZERO, Event::Offer); 2]);
+        let (a, b) = (Packet { arrived: Time::us(1), ..packet(64) }, Packet { arrived: Time::us(2), ..packet(64) });
+        g.ask(&a, &mut cal);
+        g.ask(&b, &mut cal);
+        // One timer for both, of the older.
+        assert_eq!(pending(&mut cal), [(Time::us(11), Event::Overdue)]);
+        g.replied(&b, &mut cal, Time::us(5));
+        assert_eq!(pending(&mut cal), [(Time::us(5), Event::Back)]);
+        g.on_back(&mut cal, Time::us(5));
+        assert_eq!(pending(&mut cal), [(Time::us(5), Event::Offer)]);
+        // The first is lost.
+        g.on_overdue(&mut cal, Time::us(11));
+        assert_eq!(pending(&mut cal), [(Time::us(11), Event::Offer)]);
+        // Its reply comes after all: it has been replaced.
+        g.replied(&a, &mut cal, Time::us(12));
+        assert_eq!(pending(&mut cal), [(Time::us(12), Event::Back)]);
+        g.on_back(&mut cal, Time::us(12));
+        assert_eq!(pending(&mut cal), []);
+    }
+}

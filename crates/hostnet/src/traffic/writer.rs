@@ -1,0 +1,189 @@
+//! Captures of what came back to the generator: pcap with nanoseconds, which tcpdump and Wireshark read.
+//!
+//! The format is that of draft-ietf-opsawg-pcap. Frames are without their checksums, as NICs hand them over. Stamps count
+//! from the start of the simulation.
+
+use super::frame;
+use super::generator::{addresses, Returned, CHECKSUM};
+use super::mac::Mac;
+use super::memcached;
+use super::pcap::Capture;
+use crate::kernel::Time;
+use etherparse::{IpNumber, Ipv4Header, Ipv6Header, UdpHeader};
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+const VERSION: (u16, u16) = (2, 4);
+const LONGEST: u32 = 1 << 18;
+const ETHERNET: u32 = 1;
+
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+/// For experiments of one's own (IEEE 802, table 9-1).
+const EXPERIMENT: u16 = 0x88b5;
+const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+const HOPS: u8 = 64;
+/// Bytes of an Ethernet header, and of IPv4 and UDP.
+const HEADER: usize = 14;
+const IPV4_UDP: usize = 28;
+
+/// What frames look like that come back.
+#[derive(Clone)]
+pub struct Frames {
+    /// The NIC's address, and the generator's; a capture's own is kept when that is absent.
+    pub host: Mac,
+    pub generator: Option<Mac>,
+    /// UDP, or plain Ethernet.
+    pub udp: bool,
+    /// Where a frame carries the time of its sending, in ps, eight bytes with the highest first.
+    pub stamp: u32,
+    /// The frames that were replayed.
+    pub capture: Option<Arc<Capture>>,
+    /// Replies answer in their own words, even where they are as long as the request (memcached).
+    pub answers: bool,
+}
+
+/// Writes a capture of `returned`, in that order.
+///
+/// # Errors
+/// The system's.
+pub fn write(out: &mut dyn Write, frames: &Frames, returned: &[Returned]) -> io::Result<()> {
+    out.write_all(&NANOSECONDS.to_le_bytes())?;
+    out.write_all(&VERSION.0.to_le_bytes())?;
+    out.write_all(&VERSION.1.to_le_bytes())?;
+    for n in [0, 0, LONGEST, ETHERNET] {
+        out.write_all(&n.to_le_bytes())?;
+    }
+    for r in returned {
+        let (frame, length) = frames.frame(r);
+        let ns = r.back.0 / 1000;
+        let (second, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+        for n in [second as u32, rest as u32, frame.len() as u32, length as u32] {
+            out.write_all(&n.to_le_bytes())?;
+        }
+        out.write_all(&frame)?;
+    }
+    Ok(())
+}
+
+impl Frames {
+    /// What is kept of the frame that came back, and its length.
+    fn frame(&self, r: &Returned) -> (Vec<u8>, usize) {
+        let captured = self.capture.as_ref().zip(r.asked.captured).and_then(|(c, i)| c.frames.get(i as usize));
+        match captured {
+            Some(request) => self.replayed(request, r),
+            None => {
+                let frame = self.made(r);
+                let length = frame.len();
+                (frame, length)
+            }
+        }
+    }
+
+    /// A reply to a captured frame.
+    fn replayed(&self, request: &[u8], r: &Returned) -> (Vec<u8>, usize) {
+        let forwarded = r.request == r.reply && !self.answers;
+        if let (false, Some(reply)) = (forwarded, self.answer(request, r)) {
+            let length = reply.len();
+            return (reply, length);
+        }
+        let mut frame = request.to_vec();
+        if let Some((addresses, _)) = frame.split_at_mut_checked(12) {
+            let source = self.source(addresses);
+            addresses[..6].copy_from_slice(&source.0);
+            addresses[6..].copy_from_slice(&self.host.0);
+        }
+        (frame, r.request.max(request.len() as u32) as usize)
+    }
+
+    /// Where the request with these addresses came from.
+    fn source(&self, addresses: &[u8]) -> Mac {
+        let own = addresses.last_chunk().map(|a| Mac(*a));
+        self.generator.or(own).unwrap_or(Mac::GENERATOR)
+    }
+
+    /// A datagram back to the sender of a captured one, with its tags and its memcached header.
+    fn answer(&self, request: &[u8], r: &Returned) -> Option<Vec<u8>> {
+        let asked = frame::datagram(request).ok()?;
+        let mut ends = 12;
+        let kind = |at: usize| request.get(at..at + 2).map(|t| u16::from_be_bytes([t[0], t[1]]));
+        while TAGS.contains(&kind(ends)?) {
+            ends += 4;
+        }
+        let source = self.source(&request[..12]);
+        let mut out = [source.0, self.host.0].concat();
+        out.extend_from_slice(&request[12..ends]);
+        let headers = ends + 2 + if asked.src.is_ipv4() { IPV4_UDP } else { Ipv6Header::LEN + 8 };
+        let mut payload = vec![0; (r.reply as usize).saturating_sub(headers)];
+        if let (Some((header, _)), Some(front)) = (memcached::header(asked.payload), payload.first_chunk_mut::<8>()) {
+            *front = memcached::alone(header.id);
+        }
+        datagram(&mut out, asked.dst, asked.src, r.asked.number, &payload)?;
+        Some(out)
+    }
+
+    /// A frame that the generator had made, as it comes back: a reply of another length is an answer.
+    fn made(&self, r: &Returned) -> Vec<u8> {
+        let length = r.reply.saturating_sub(CHECKSUM) as usize;
+        let generator = self.generator.unwrap_or(Mac::GENERATOR);
+        let mut out = [generator.0, self.host.0].concat();
+        if self.udp {
+            let (mut from, mut to) = addresses(r.asked.flow);
+            if r.reply != r.request {
+                std::mem::swap(&mut from, &mut to);
+            }
+            let mut payload = vec![0; length.saturating_sub(HEADER + IPV4_UDP)];
+            self.mark(&mut payload, HEADER + IPV4_UDP, r.sent);
+            // What a frame may be long fits into an IP packet.
+            datagram(&mut out, from, to, r.asked.number, &payload).expect("a payload that fits");
+        } else {
+            out.extend(EXPERIMENT.to_be_bytes());
+            let mut payload = vec![0; length.saturating_sub(HEADER)];
+            self.mark(&mut payload, HEADER, r.sent);
+            out.extend(payload);
+        }
+        out
+    }
+
+    /// Puts the time of sending into a payload that begins at byte `at` of the frame.
+    fn mark(&self, payload: &mut [u8], at: usize, sent: Time) {
+        let there = (self.stamp as usize).checked_sub(at).and_then(|i| payload.get_mut(i..i + 8));
+        if let Some(bytes) = there {
+            bytes.copy_from_slice(&sent.0.to_be_bytes());
+        }
+    }
+}
+
+/// Appends type, IP and UDP headers and `payload`. None when an IP packet does not hold that.
+fn datagram(out: &mut Vec<u8>, from: SocketAddr, to: SocketAddr, number: u64, payload: &[u8]) -> Option<()> {
+    let length = u16::try_from(8 + payload.len()).ok()?;
+    let udp = match (from.ip(), to.ip()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            let mut ip = Ipv4Header::new(length, HOPS, IpNumber::UDP, a.octets(), b.octets()).ok()?;
+            ip.identification = number as u16;
+            ip.header_checksum = ip.calc_header_checksum();
+            out.extend(IPV4.to_be_bytes());
+            out.extend_from_slice(&ip.to_bytes());
+            UdpHeader::with_ipv4_checksum(from.port(), to.port(), &ip, payload)
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => {
+            let ip = Ipv6Header {
+                payload_length: length,
+                next_header: IpNumber::UDP,
+                hop_limit: HOPS,
+                source: a.octets(),
+                destination: b.octets(),
+                ..Ipv6Header::default()
+            };
+            out.extend(IPV6.to_be_bytes());
+            out.extend_from_slice(&ip.to_bytes());
+            UdpHeader::with_ipv6_checksum(from.port(), to.port(), &ip, payload)
+        }
+        _ => return None,
+    };
+    out.extend_from_slice(&udp.ok()?.to_bytes());
+    out.extend_from_slice(payload);
+    Some(())
+}

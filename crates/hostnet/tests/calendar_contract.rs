@@ -1,0 +1,220 @@
+//! A core runs ahead of the calendar through its private caches. What another agent does to a line before the core's own
+//! time must have reached the core when it looks: every offset between the two, in steps of one cycle.
+
+mod common;
+
+use common::scenario;
+use hostnet::core::{Cpu, Op, Pipeline};
+use hostnet::kernel::{Clock, Time};
+use hostnet::machine::{Machine, Signal};
+use hostnet::memory::protocol::Held;
+use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::shadow::{At, Shadow};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{Agent, Inbound, Memory, Txn};
+
+/// A cycle of sim24, in ps (312.5), times two.
+const TWO_CYCLES: u64 = 625;
+/// sim24: look-ups of 4 and 14 cycles, 8 of crossbar.
+const TO_HOME: u64 = (4 + 14 + 8) * TWO_CYCLES / 2;
+const CROSSBAR: u64 = 8 * TWO_CYCLES / 2;
+const L1: u64 = 4 * TWO_CYCLES / 2;
+
+/// Two cores, a line that core 0 has in its L1, and lines of core 0 alone.
+struct Bench {
+    m: Machine,
+    line: u64,
+    own: u64,
+}
+
+impl Bench {
+    /// The line is application data of both cores, or in a ring that a device writes.
+    fn new(ring: bool, pipeline: Pipeline) -> Bench {
+        let s = scenario(
+            r#"
+            name = "two"
+            platform = "sim24"
+            placement = { policy = "ddio" }
+            rings = { rx_buffers = 16, buffer_size = "1 KiB" }
+            tenant = [{ name = "a", cores = 2, app = { kind = "xmem", array = "1 MiB" } }]
+            traffic = { arrivals = "none" }
+            run = { load = "none" }
+            "#,
+        );
+        let mut core = s.platform.core;
+        core.pipeline = pipeline;
+        let mut map = AddressMap::default();
+        let r = match ring {
+            true => map.add(1 << 10, Kind::Rx, Sharing::Core(0), 0),
+            false => map.add(1 << 10, Kind::App, Sharing::Shared, 0),
+        };
+        if ring {
+            map.set_polled(r);
+        }
+        let own = map.add(1 << 10, Kind::App, Sharing::Core(0), 0);
+        let (line, own) = (map.get(r).base, map.get(own).base);
+        let clock = Clock::from_hz(core.clock.0);
+        let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 2, vec![(1 << 12) - 1], map);
+        let mut m = Machine::bare(mem.expect("a valid memory"), vec![Cpu::new(0, &core), Cpu::new(1, &core)]);
+        m.now = Time::ns(1);
+        let mut b = Bench { m, line, own };
+        // Somebody has written to the shared region before, and core 0 has the line, clean.
+        if !ring {
+            b.go(&[(1, &[Op::Store { line: line + 1, lines: 1 }])]);
+        }
+        b.go(&[(0, &[Op::Load { line, lines: 1 }, Op::Load { line: own, lines: 1 }])]);
+        assert_eq!(b.m.mem.private_copy(0, line), Held::Clean);
+        b.m.mem.shadow = Some(Box::new(Shadow::default()));
+        b
+    }
+
+    /// Starts these programs at once and lets all end; later calls begin 10 us later.
+    fn go(&mut self, programs: &[(usize, &[Op])]) {
+        self.m.now += Time::us(10);
+        for c in &mut self.m.cpus {
+            c.restart_meters(self.m.now);
+        }
+        for (core, ops) in programs {
+            self.m.cpus[*core].program.ops = ops.to_vec();
+            self.m.start(*core);
+        }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        while let Some(s) = self.m.next_signal() {
+            if let Signal::Answer(id) = s {
+                self.m.mem.answered(&mut self.m.cal, id, self.m.now);
+            }
+        }
+    }
+
+    /// Whether core 0's last access of its program was a hit, after `hits` others that were.
+    fn hit(&self, hits: u64) -> bool {
+        let a = self.m.cpus[0].amat;
+        assert_eq!(a.accesses, hits + 1);
+        a.ps == u128::from(L1 * (hits + 1))
+    }
+}
+
+/// Programs of core 0 that access `line` at `at` ps after their start, with the accesses before, which all hit.
+fn programs(b: &Bench, at: u64, access: fn(u64) -> Op) -> Vec<(u64, Vec<Op>)> {
+    let wait = Op::Stall(at);
+    vec![
+        (0, vec![wait, access(b.line)]),
+        // The core's time is another one than the access's: its address comes from a load.
+        (1, vec![Op::Stall(at - L1), Op::Anchor { line: b.own }, access(b.line)]),
+    ]
+}
+
+fn load(line: u64) -> Op {
+    Op::DependentLoad { line, lines: 1 }
+}
+fn store(line: u64) -> Op {
+    Op::DependentStore { line, lines: 1 }
+}
+
+/// What the other agent does is at the home agent 100 ns after the start. Calls `check` with the time of core 0's access.
+fn each_offset(mut check: impl FnMut(u64)) {
+    (60_000..140_000).step_by(312).for_each(&mut check);
+}
+const HOME: u64 = 100_000;
+
+#[test]
+fn a_load_misses_when_another_core_has_stored_before_it() {
+    for pipeline in [Pipeline::OutOfOrder, Pipeline::InOrder] {
+        for first in [0, 1] {
+            each_offset(|at| {
+                for which in 0..2 {
+                    let mut b = Bench::new(false, pipeline);
+                    let (hits, reader) = programs(&b, at, load).swap_remove(which);
+                    let writer = [Op::Stall(HOME - TO_HOME), Op::Store { line: b.line, lines: 1 }];
+                    let mut both: [(usize, &[Op]); 2] = [(0, &reader), (1, &writer)];
+                    both.rotate_left(first);
+                    b.go(&both);
+                    let newest = b.m.mem.version(b.line);
+                    assert_eq!(newest, 1, "one store");
+                    if at > HOME + CROSSBAR {
+                        assert!(!b.hit(hits), "{at} ps is after the store, which nobody saw ({pipeline:?})");
+                        assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(0)), newest);
+                    } else if at < HOME {
+                        assert!(b.hit(hits), "{at} ps is before the store ({pipeline:?})");
+                    }
+                    b.m.mem.coherent(b.line).unwrap();
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_store_ahead_of_the_calendar_is_not_seen_before_its_time() {
+    for first in [0, 1] {
+        each_offset(|at| {
+            for which in 0..2 {
+                let mut b = Bench::new(false, Pipeline::OutOfOrder);
+                let (_, writer) = programs(&b, at, store).swap_remove(which);
+                let reader = [Op::Stall(HOME - TO_HOME), Op::Load { line: b.line, lines: 1 }];
+                let mut both: [(usize, &[Op]); 2] = [(0, &writer), (1, &reader)];
+                both.rotate_left(first);
+                b.go(&both);
+                let seen = b.m.mem.shadow.as_ref().unwrap().at(b.line, At::ToCore(1));
+                if at > HOME + CROSSBAR {
+                    assert_eq!(seen, 0, "a load that came before the store at {at} ps read what it wrote");
+                } else if at < HOME {
+                    assert_eq!(seen, 1, "a load that came after the store at {at} ps read what was before");
+                }
+                b.m.mem.coherent(b.line).unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_poll_of_a_ring_misses_when_the_device_has_written_before_it() {
+    each_offset(|at| {
+        let mut b = Bench::new(true, Pipeline::OutOfOrder);
+        let arrives = b.m.now + Time::us(10) + Time(HOME);
+        let t = Txn::dma_write(Agent::Io, Class::IoWr, Inbound::Llc { ways: 0b11 }, b.line, 1, 0, b.m.now);
+        b.m.mem.send(&mut b.m.cal, arrives, t);
+        let poll = [Op::Stall(at), Op::Load { line: b.line, lines: 1 }];
+        b.go(&[(0, &poll)]);
+        if at > HOME + CROSSBAR {
+            assert!(!b.hit(0), "{at} ps is after the device's write, which the core did not see");
+            assert_eq!(b.m.mem.shadow.as_ref().unwrap().at(b.line, At::Core(0)), 1);
+        } else if at < HOME {
+            assert!(b.hit(0), "{at} ps is before the device's write");
+        }
+    });
+}
+
+/// More accesses than the core has records for, all ahead of the calendar: it goes on, and each takes the time of a hit.
+#[test]
+fn many_hits_ahead_of_the_calendar_are_hits() {
+    for pipeline in [Pipeline::OutOfOrder, Pipeline::InOrder] {
+        let mut b = Bench::new(false, pipeline);
+        let mut ops = vec![Op::Stall(50_000)];
+        for _ in 0..300 {
+            ops.extend([load(b.line), Op::Compute(40), Op::Chase { line: b.line, delay: 3 }]);
+        }
+        ops.push(Op::Fence);
+        b.go(&[(0, &ops)]);
+        let a = b.m.cpus[0].amat;
+        assert_eq!((a.accesses, a.ps), (600, u128::from(600 * L1)));
+        assert!(b.m.cpus[0].quiet());
+    }
+}
+
+/// Lines of a region that nobody writes, and those of one core, cost no event.
+#[test]
+fn read_only_and_private_lines_are_read_ahead_of_the_calendar() {
+    let mut b = Bench::new(false, Pipeline::OutOfOrder);
+    let shared = b.m.mem.map.iter().next().expect("a region").written;
+    assert!(shared, "core 1 has written to it");
+    let before = b.m.cal.popped();
+    b.go(&[(0, &[Op::Stall(50_000), Op::Load { line: b.own, lines: 1 }])]);
+    assert_eq!(b.m.cal.popped() - before, 1, "the end of the program");
+    let before = b.m.cal.popped();
+    b.go(&[(0, &[Op::Stall(50_000), Op::Load { line: b.line, lines: 1 }])]);
+    assert_eq!(b.m.cal.popped() - before, 2, "the end of the program, and the hit");
+}

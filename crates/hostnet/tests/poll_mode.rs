@@ -1,0 +1,320 @@
+//! A host that serves packets through the Ethernet NIC behind its port, with descriptor rings in memory and a poll-mode driver.
+
+mod common;
+
+use common::{get, platforms, scenario, simulate};
+use hostnet::config::resolve;
+use hostnet::host::{Host, Outcome};
+use hostnet::kernel::{Stream, Time};
+use std::sync::Arc;
+
+/// A NIC on eight lanes of the third generation, and a driver; the rest is said by each test.
+const BASE: &str = r#"
+name = "pmd"
+placement = { policy = "ddio", ways = 4 }
+[platform]
+name = "cascadelake"
+[platform.iio]
+write_buffer = 1024
+read_buffer = 1024
+[platform.pcie]
+posted_lines = 512
+dllp_share = 0.0
+[platform.poll_mode]
+poll_instructions = 40
+burst_instructions = 60
+receive_instructions = 40
+transmit_instructions = 40
+free_instructions = 10
+"#;
+
+struct Setting {
+    app: &'static str,
+    cores: u32,
+    nic: &'static str,
+    rings: String,
+    rate: f64,
+    frame: u32,
+    requests: u32,
+}
+
+impl Default for Setting {
+    fn default() -> Setting {
+        Setting {
+            app: r#"kind = "testpmd", mode = "macswap""#,
+            cores: 1,
+            nic: "lanes = 8",
+            rings: String::new(),
+            rate: 2.0,
+            frame: 256,
+            requests: 20_000,
+        }
+    }
+}
+
+impl Setting {
+    fn text(&self) -> String {
+        let Setting { app, cores, nic, rings, rate, frame, requests } = self;
+        format!(
+            "{BASE}[[tenant]]\nname = \"t\"\ncores = {cores}\nstack = \"poll_mode\"\napp = {{ {app} }}\n[[peripheral]]\nkind = \
+             \"ethernet\"\n{nic}\n[peripheral.rings]\n{rings}\n[traffic]\narrivals = \"poisson\"\nrate = \"{rate} Mrps\"\npacket = \
+             \"{frame} B\"\n[run]\nload = \"fixed\"\nrequests = {requests}\nwarmup_requests = {requests}\n"
+        )
+    }
+    fn run(&self) -> Outcome {
+        simulate(&self.text())
+    }
+}
+
+/// Bits per second that eight lanes at 8 GT/s carry after the line code.
+const GEN3_X8: f64 = 8.0 * 8e9 * 128.0 / 130.0;
+
+/// Bytes of transaction-layer packets for each packet, by the time that a link was busy.
+fn link_bytes(o: &Outcome, metric: &str) -> f64 {
+    get(o, metric) * GEN3_X8 / 8.0 / (get(o, "throughput_mrps") * 1e6)
+}
+
+/// Writes of at most 256 bytes with 24 more on the link, a write-back of 24 bytes and 16 a descriptor, and requests of 24 bytes
+/// for at most 512 bytes of descriptors (Neugebauer et al., SIGCOMM'18, section 3).
+fn receive_bytes(frame: u32, per_write_back: f64) -> f64 {
+    let payload = f64::from(frame - 4);
+    payload + 24.0 * (payload / 256.0).ceil() + 16.0 + 24.0 / per_write_back + 24.0 / 32.0
+}
+
+#[test]
+fn the_receive_path_puts_the_closed_forms_bytes_on_the_link() {
+    for frame in [64, 65, 128, 256, 257, 260, 261, 512, 1024, 1280, 1500, 1518] {
+        let o = Setting { app: r#"kind = "testpmd", mode = "rxonly""#, frame, ..Setting::default() }.run();
+        assert_eq!(get(&o, "drops"), 0.0);
+        let (seen, expected) =
+            (link_bytes(&o, "pcie_up_util"), receive_bytes(frame, get(&o, "descriptors_per_write_back")));
+        assert!(
+            (seen / expected - 1.0).abs() < 0.02,
+            "{frame} B: {seen:.1} bytes up, {expected:.1} by the closed form"
+        );
+    }
+}
+
+/// `dpdk_rx_gbps` of pcie-bench for eight lanes of the third generation, which leaves out the request for descriptors and takes
+/// 8.14 % of the link for data-link packets.
+#[test]
+fn a_nic_that_its_link_limits_receives_as_fast_as_pcie_bench_says() {
+    for (frame, published) in [(512, 49.338), (1024, 51.0748), (1518, 51.6122)] {
+        let rate = (70e3 / 8.0 / f64::from(frame)).round();
+        let s = Setting {
+            app: r#"kind = "testpmd", mode = "rxonly""#,
+            cores: 2,
+            frame,
+            rate,
+            requests: 30_000,
+            ..Setting::default()
+        };
+        let o = simulate(&s.text().replace("dllp_share = 0.0", "dllp_share = 0.0814"));
+        let got = get(&o, "throughput_mrps") * 8.0 * f64::from(frame - 4) / 1e3;
+        assert!((got / published - 1.0).abs() < 0.03, "{frame} B: {got:.2} Gb/s, published {published}");
+        assert!((get(&o, "drop_dma_share") - 1.0).abs() < 1e-9, "the link is what is too slow");
+    }
+}
+
+#[test]
+fn what_is_written_back_at_once_follows_the_policy() {
+    // A packet every 10 us is written back by itself.
+    let one = Setting { rate: 0.1, ..Setting::default() }.run();
+    assert!(
+        (1.0..1.05).contains(&get(&one, "descriptors_per_write_back")),
+        "{}",
+        get(&one, "descriptors_per_write_back")
+    );
+    // Only when the whole cache is used, and never because the buffer has run empty.
+    for cache in [32, 64] {
+        let rings = format!("receive_cache = {cache}\nwrite_back = \"all_used\"\nwrite_back_idle = false");
+        let all = Setting { rings, ..Setting::default() }.run();
+        assert!((get(&all, "descriptors_per_write_back") / f64::from(cache) - 1.0).abs() < 0.05);
+    }
+    let rings = "write_back = { after = 8 }\nwrite_back_idle = false".into();
+    let eight = Setting { rings, ..Setting::default() }.run();
+    let eight = get(&eight, "descriptors_per_write_back");
+    assert!((7.9..8.8).contains(&eight), "{eight}"); // the end of the ring cuts one short
+}
+
+/// Losses by cause as the drop table has them.
+fn ledger(o: &Outcome, cause: &str) -> f64 {
+    let rows = o.tables["drops"]["rows"].as_array().expect("rows");
+    let of = rows.iter().filter(|r| r[1].as_str().is_some_and(|s| s.contains(cause)));
+    of.map(|r| r[2].as_f64().expect("a count")).sum()
+}
+
+/// gem5net.f.backpressure: a slow core enters the chain at the receive ring, a slow DMA at the receive buffer, a slow wire at
+/// the transmit ring.
+#[test]
+fn packets_are_lost_in_the_receive_buffer_and_the_cause_is_what_filled_first() {
+    let slow_core = Setting {
+        app: r#"kind = "touchfwd", instructions_per_byte = 20.0"#,
+        rings: "receive = 256".into(),
+        rate: 4.0,
+        ..Setting::default()
+    };
+    let slow_dma = Setting { nic: "lanes = 1", frame: 1024, rate: 3.0, ..Setting::default() };
+    let slow_wire = Setting { nic: "lanes = 8\nlink = \"1 Gbps\"", rate: 1.0, ..Setting::default() };
+    for (setting, cause, share) in [
+        (slow_core, "CoreDrop", "drop_core_share"),
+        (slow_dma, "DmaDrop", "drop_dma_share"),
+        (slow_wire, "TxDrop", "drop_tx_share"),
+    ] {
+        let o = setting.run();
+        assert!(get(&o, "drop_rate") > 0.1, "{cause}: {}", get(&o, "drop_rate"));
+        assert!(get(&o, share) > 0.99, "{cause}: {}", get(&o, share));
+        // The machine's counts are the ledger's.
+        for (name, share) in
+            [("DmaDrop", "drop_dma_share"), ("CoreDrop", "drop_core_share"), ("TxDrop", "drop_tx_share")]
+        {
+            assert!((ledger(&o, name) - get(&o, share) * get(&o, "drops")).abs() < 0.5, "{name}");
+        }
+    }
+}
+
+fn dice<T: Copy>(d: &mut Stream, of: &[T]) -> T {
+    of[d.below(of.len() as u64) as usize]
+}
+
+/// Any small configuration, at rates far below and far beyond what it takes, looked at every microsecond.
+#[test]
+fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
+    let mut d = Stream::new(3, "configurations", 0);
+    let mut lost = 0;
+    for i in 0..24 {
+        let cache = dice(&mut d, &[8, 32, 64]);
+        let write_back = dice(&mut d, &["\"all_used\"", "{ after = 1 }", "{ after = 4 }"]);
+        let rings = format!(
+            "receive = {}\ntransmit = {}\nreceive_cache = {cache}\ntransmit_cache = {}\nreplenish = {}\ntransmit_write_back = \
+             {}\nwrite_back = {write_back}\nfetch_delay = \"{} ns\"\nwrite_back_delay = \"{} ns\"\nreceive_packets = \
+             {}\ndescriptor = \"{} B\"",
+            dice(&mut d, &[64, 128]),
+            dice(&mut d, &[64, 128]),
+            dice(&mut d, &[4, 64]),
+            dice(&mut d, &[1, cache / 2]),
+            dice(&mut d, &[1, 4]),
+            dice(&mut d, &[0, 10]),
+            dice(&mut d, &[0, 10]),
+            dice(&mut d, &[1, 2, 256]),
+            dice(&mut d, &[8, 16, 32, 64]),
+        );
+        let app = dice(
+            &mut d,
+            &[
+                r#"kind = "testpmd""#,
+                r#"kind = "testpmd", mode = "rxonly""#,
+                r#"kind = "touchfwd""#,
+                r#"kind = "touchdrop""#,
+                r#"kind = "rxptx", interval = "300 ns""#,
+                r#"kind = "l3fwd", rules = 64"#,
+            ],
+        );
+        let nic = dice(
+            &mut d,
+            &[
+                "lanes = 8\nreceive_buffer = \"16 KiB\"",
+                "lanes = 1\nreceive_buffer = \"16 KiB\"",
+                "link = \"2 Gbps\"\nreceive_buffer = \"16 KiB\"",
+            ],
+        );
+        let s = Setting {
+            app,
+            nic,
+            rings,
+            cores: dice(&mut d, &[1, 2, 3]),
+            rate: dice(&mut d, &[0.5, 5.0, 60.0]),
+            frame: dice(&mut d, &[64, 65, 300, 1518]),
+            ..Setting::default()
+        };
+        let text = s.text();
+        let spec = Arc::new(scenario(&text));
+        let mut host = Host::new(spec).expect("a host");
+        let rate = s.rate * 1e6;
+        host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(rate, Stream::new(i, "wire", 0))), 0);
+        for _ in 0..60 {
+            host.run_for(Time::us(1));
+            host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        }
+        // Without anything new all that is inside is served, but for what the policy never writes back.
+        host.offer(None, 0);
+        host.run_for(Time::us(6000));
+        host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let nic = host.machine.iio.as_ref().and_then(|i| i.look_at_nic()).expect("its NIC");
+        assert!(nic.counts.delivered > 10, "{text}");
+        assert_eq!((nic.inside(), nic.unfinished()), (0, 0), "a packet is stuck:\n{text}");
+        lost += nic.drops.ever();
+        host.drain();
+        host.check().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert!(host.machine.iio.as_ref().is_some_and(hostnet::device::iio::Iio::at_rest), "{text}");
+    }
+    assert!(lost > 1000, "the test loses packets");
+}
+
+/// A core that polls an empty ring is busy with packets for the time that they take, and with nothing else.
+#[test]
+fn an_idle_core_polls_and_a_loaded_one_does_not() {
+    let app = r#"kind = "touchfwd", instructions_per_byte = 10.0"#;
+    let busy = |rate: f64| get(&Setting { app, rate, frame: 64, ..Setting::default() }.run(), "cpu_utilisation");
+    let (low, twice, over) = (busy(0.1), busy(0.2), busy(10.0));
+    assert!(low > 0.0 && low < 0.1, "{low}");
+    assert!((twice / low / 2.0 - 1.0).abs() < 0.1, "{low} {twice}");
+    assert!(over > 0.97, "{over}");
+}
+
+/// gem5net.w.rxptx: the interval is waited once a burst. At one packet a burst it is part of each packet's latency.
+#[test]
+fn rxptx_waits_once_a_burst() {
+    let mean = |app| Setting { app, rate: 0.02, requests: 2_000, ..Setting::default() }.run();
+    let (none, some) = (mean(r#"kind = "rxptx", interval = "0 ns""#), mean(r#"kind = "rxptx", interval = "1 us""#));
+    let longer = get(&some, "lat_mean_us") - get(&none, "lat_mean_us");
+    assert!((0.95..1.06).contains(&longer), "{longer}");
+    let most = |rate| {
+        get(
+            &Setting { app: r#"kind = "rxptx", interval = "10 us""#, rate, ..Setting::default() }.run(),
+            "throughput_mrps",
+        )
+    };
+    // 32 packets in 10 us and what they take.
+    assert!((2.6..3.2).contains(&most(10.0)), "{}", most(10.0));
+}
+
+fn refusal(from: &str, to: &str) -> String {
+    let text = Setting::default().text();
+    assert!(text.contains(from), "{from}");
+    let e = resolve(&text.replacen(from, to, 1), "dir/pmd.toml", &[platforms()]).err();
+    e.unwrap_or_else(|| panic!("{to} was taken")).to_string()
+}
+
+#[test]
+fn a_stack_that_cannot_be_is_one_sentence() {
+    let nic = "[[peripheral]]\nkind = \"ethernet\"\nlanes = 8\n[peripheral.rings]\n";
+    for (from, to, said) in [
+        ("stack = \"poll_mode\"", "stack = \"kernel\"", "tenant[0].stack = \"kernel\" is not built yet for this application"),
+        (nic, "", "needs one [[peripheral]] of kind \"ethernet\"; here are 0"),
+        (nic, "[[peripheral]]\nkind = \"ethernet\"\n[[peripheral]]\nkind = \"ethernet\"\n", "here are 2"),
+        ("[platform.poll_mode]\npoll_instructions = 40\nburst_instructions = 60\nreceive_instructions = 40\ntransmit_instructions = 40\nfree_instructions = 10\n", "", "needs platform.poll_mode"),
+        ("stack = \"poll_mode\"\n", "", "stack = \"poll_mode\" is"),
+        ("lanes = 8\n[peripheral.rings]\n", "[peripheral.rings]\nreceive = 1000\n", "receive = 1000 is not a power of two"),
+        ("[peripheral.rings]\n", "[peripheral.rings]\nwrite_back = \"some\"\n", "write_back = \"some\" is neither \"all_used\" nor a table"),
+        ("free_instructions = 10", "free_instructions = 10\nmempool = 100", "mempool = 100 is less than"),
+        ("packet = \"256 B\"", "packet = \"4 KiB\"", "does not fit an mbuf"),
+        ("ways = 4 }", "ways = 4, sweep_rx = true }", "placement.sweep_rx = true is for queue pairs"),
+    ] {
+        let e = refusal(from, to);
+        assert!(e.contains(said), "{e}");
+        assert!(e.starts_with("dir/pmd.toml: ") && e.ends_with('.') && !e.contains('\n'), "{e}");
+    }
+}
+
+/// What a `[[peripheral]]` does not say its platform's `[ethernet]` says, and what that does not say has a default.
+#[test]
+fn a_nic_takes_what_it_does_not_say_from_its_platform() {
+    let platform = "[platform.ethernet]\nlink = \"40 Gbps\"\nlanes = 4\n[platform.ethernet.rings]\nreceive = 256\n[platform.poll_mode]\n";
+    let text = Setting::default().text().replace("[platform.poll_mode]\n", platform);
+    let s = scenario(&text.replace("[peripheral.rings]\n", "[peripheral.rings]\ntransmit = 128\n"));
+    let nic = s.peripherals[0].ethernet().expect("it is one");
+    let rings = nic.rings.as_ref().expect("it has them");
+    assert_eq!((nic.link.0, nic.lanes), (40_000_000_000, 8));
+    assert_eq!((rings.receive, rings.transmit, rings.receive_cache), (256, 128, 64));
+}

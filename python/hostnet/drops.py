@@ -1,0 +1,31 @@
+"""Packets that were lost: where, why, since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Losses of one kind in the measured window; times are microseconds from its start."""
+
+    where: str
+    why: str
+    count: int
+    first_us: float
+    last_us: float
+
+    def __str__(self) -> str:
+        when = f"from {self.first_us:,.1f} to {self.last_us:,.1f} µs" if self.count > 1 else f"at {self.first_us:,.1f} µs"
+        return f"lost {self.count:,} ({self.where}, {when}): {self.why}"
+
+
+def losses(data: Mapping[str, Any]) -> list[Loss]:
+    """The losses of a result (as `Result.data`), most first; none for one without packets."""
+    found = (data.get("tables") or {}).get("drops") or {"columns": [], "rows": []}
+    names = [c["name"] for c in found["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in found["rows"]]
+    every = [Loss(r["where"], r["why"], r["count"], r["first_us"], r["last_us"]) for r in rows]
+    return sorted(every, key=lambda loss: -loss.count)

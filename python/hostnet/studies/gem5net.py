@@ -1,0 +1,351 @@
+"""The experiments of "Userspace Networking in gem5" (ISPASS'24): drops, bandwidth tests, memcached, and the method.
+
+Sweeps of one part of the machine (Figs. 10 to 17) are in ``gem5net_sweeps``. ``msb_gbps`` is the maximum sustainable
+bandwidth: frame bits of the highest offered rate of which at most 1 % is lost. ``krps`` is the same for memcached.
+
+The authors' released configuration decides what the paper leaves open. Their RXpTX waits a number of ticks of a slow counter,
+so that its "1 us" is nearly four; ``interval_ns`` is the paper's number, and `waits` what the program does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import Point, Rows, Study
+
+BASE, MEMCACHED = "testpmd", "memcached-dpdk"
+SIZES = (64, 128, 256, 512, 1024, 1518)
+
+# Packets a second of one step of the authors' rates (artifact: run-scripts/run-droprate-exp*.sh): 1.1 Gb/s of frame bits.
+STEP = {64: 2_150_786, 128: 1_075_393, 256: 537_696, 512: 268_848, 1024: 134_424, 1518: 88_418}
+
+# The counter that RXpTX reads (artifact): N ns are N / 10 of its ticks, and the first tick has begun already.
+TICK_NS = {"gem5": 1e9 / 25_165_824, "altra": 1e9 / 25e6}
+
+RXPTX = {"rxptx-10ns": 10, "rxptx-1us": 1000}
+FORWARDERS = ("testpmd", "touchfwd", *RXPTX)
+
+# What some points need and the simulator does not have yet.
+NEEDS = {
+    "iperf": "the kernel's TCP receiver behind this NIC, for every packet size",
+    "mc-kernel": "the kernel's UDP sockets",
+}
+TWO_HOSTS = "two hosts joined by a link"
+
+# An in-order core of gem5 (MinorCPU) issues two instructions a cycle; that dependences leave one of them is assumed.
+IN_ORDER = {"override.core.pipeline": "in_order", "override.core.width": 2, "override.core.compute_ipc": 1.0}
+
+QUICK_REQUESTS, REQUESTS = 20_000, 60_000
+# Receive buffer and rings of the platform, which are full before the first packet is lost.
+BUFFER, RING = 4 << 20, 1024
+# Pktgen's own ceiling on the client of the real server (Sec. VII-B): 8 Gb/s of 64-byte frames.
+CLIENT_PPS = 8e9 / (64 * 8)
+
+
+def waits(platform: str, interval_ns: float) -> str:
+    """The time that RXpTX really waits after a burst, on average, for an interval as the paper names it."""
+    ticks = interval_ns / 10 - 0.5
+    return f"{round(ticks * TICK_NS[platform], 1)} ns"
+
+
+def application(app: str, size: int, platform: str, interval_ns: float) -> dict[str, Any]:
+    """The application's table. TouchDrop is TouchFwd without sending: a load, a compare and a branch for each byte."""
+    if app.startswith("rxptx"):
+        return {"kind": "rxptx", "interval": waits(platform, interval_ns)}
+    if app == "touchdrop":
+        return {"kind": "touchdrop", "instructions": 20 + 3 * size}
+    return {"kind": app, "mode": "macswap"} if app == "testpmd" else {"kind": app}
+
+
+def machine(platform: str = "gem5", *, dca: str | None = None, clock_ghz: float = 3.0, core: str = "out-of-order",
+            rob: int = 128, l1_kib: int = 64, l2_kib: int = 1024, llc_mib: int = 16, channels: int | None = None,
+            write_back: int | str = 1) -> dict[str, Any]:
+    """The changes that make the base scenario this machine; what is as on the platform is left alone, so that equal machines
+    are one simulation."""
+    out: dict[str, Any] = {} if platform == "gem5" else {"platform": platform}
+    if (dca or ("on" if platform == "gem5" else "off")) == "off":
+        out["placement"] = {"policy": "dma"}
+    if clock_ghz != 3.0:
+        # The L3's 12 cycles are the core's, its unit here is the uncore's nanosecond.
+        out |= {"override.core.clock": f"{clock_ghz} GHz", "override.caches.llc.latency_cycles": round(12 / clock_ghz)}
+    if core == "in-order":
+        out |= IN_ORDER
+    for name, value, usual in (("core.rob", rob, 128), ("caches.l1d.size", l1_kib, 64), ("caches.l2.size", l2_kib, 1024),
+                               ("caches.llc.size", llc_mib * 1024, 16 * 1024)):
+        if value != usual:
+            out[f"override.{name}"] = f"{value} KiB" if name.endswith("size") else value
+    if channels is not None:
+        out["override.memory.channels"] = channels
+    if write_back != 1:
+        out["peripheral.0.rings.write_back"] = {"after": write_back} if isinstance(write_back, int) else write_back
+    return out
+
+
+def point(quick: bool, app: str, size: int | None = None, *, platform: str = "gem5", interval_ns: float | None = None,
+          pps: float | None = None, requests: int | None = None, columns: Mapping[str, Any] | None = None,
+          changes: Mapping[str, Any] | None = None, **knobs: Any) -> Point:
+    """One run: a bandwidth test, or a fixed rate of `pps`. ``knobs`` are those of `machine`, and columns too."""
+    dca = knobs.get("dca") or ("on" if platform == "gem5" else "off")
+    interval_ns = RXPTX.get(app, interval_ns)
+    named = {"platform": platform, "app": app, "packet_bytes": size, "interval_ns": interval_ns, **knobs, "dca": dca,
+             "load": "fixed" if pps else "peak_loss", **(columns or {})}
+    if "write_back" in knobs:
+        named["write_back"] = str(knobs["write_back"])
+    if pps:
+        named["rate_mrps"] = round(pps / 1e6, 6)
+    if app in NEEDS:
+        return Point(BASE, named, {}, needs=NEEDS[app])
+    run: dict[str, Any] = {"run.requests": requests or (QUICK_REQUESTS if quick else REQUESTS)}
+    served: dict[str, Any] = {}
+    if app != "mc-dpdk":
+        size = size or SIZES[0]
+        served = {"name": app, "tenant.0.name": app, "tenant.0.app": application(app, size, platform, interval_ns or 0),
+                  "traffic.packet": f"{size} B", "run.step": f"{STEP[size]} pps"}
+    if pps:
+        run |= {"run.load": "fixed", "run.step": None, "traffic.rate": f"{round(pps)} pps"}
+    return Point(MEMCACHED if app == "mc-dpdk" else BASE, named,
+                 {**served, **machine(platform, **knobs), **run, **(changes or {})})
+
+
+# --- Rates that follow from bandwidth tests -------------------------------------------------------------------------
+
+def peak_of(rows: Rows, **wanted: Any) -> float:
+    """Packets a second of the bandwidth test whose row has the wanted columns."""
+    (row,) = [r for r in rows if r.get("load") == "peak_loss" and all(r.get(k) == v for k, v in wanted.items())]
+    return 1e6 * float(row["offered_mrps"])
+
+
+def beyond(peak: float, size: int | None, quick: bool) -> float:
+    """A rate beyond the knee: a tenth more than the peak, on the authors' grid; half as much again in a quick run."""
+    rate = peak * (1.5 if quick else 1.1)
+    return math.ceil(rate / STEP[size]) * STEP[size] if size in STEP else rate
+
+
+def overload(peak: float, rate: float, size: int | None) -> int:
+    """Packets after which buffers are full at that rate and as many as usual have met them so."""
+    if rate <= peak:
+        return REQUESTS
+    waiting = BUFFER // (size or 110) + RING
+    return round(1.3 * waiting * rate / (rate - peak)) + REQUESTS
+
+
+def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "", **knobs: Any) -> Point:
+    """`app` at the rate beyond the knee of `like`, which is itself unless said."""
+    if app in NEEDS:
+        return point(quick, app, size, pps=1.0, columns={"rate_basis": "knee"}, **knobs)
+    peak = peak_of(rows, app=like or app, packet_bytes=size, **knobs)
+    rate = beyond(peak, size, quick)
+    return point(quick, app, size, pps=rate, requests=overload(peak, rate, size), columns={"rate_basis": "knee"}, **knobs)
+
+
+# --- Columns --------------------------------------------------------------------------------------------------------
+
+def msb_gbps(row: Mapping[str, Any]) -> float | None:
+    """Maximum sustainable bandwidth in frame bits; None for other runs and for applications that count requests."""
+    return row.get("offered_gbps") if row.get("load") == "peak_loss" and not str(row["app"]).startswith("mc-") else None
+
+
+def krps(row: Mapping[str, Any]) -> float | None:
+    """The same for key-value servers, in thousands of requests a second."""
+    good = row.get("load") == "peak_loss" and str(row["app"]).startswith("mc-") and row.get("offered_mrps") is not None
+    return 1e3 * row["offered_mrps"] if good else None
+
+
+def client_gbps(row: Mapping[str, Any]) -> float | None:
+    """What the real server's client can send at most; the simulated generator has no such limit."""
+    size = row.get("packet_bytes")
+    return CLIENT_PPS * size * 8 / 1e9 if row["platform"] == "altra" and size else None
+
+
+def seen_gbps(row: Mapping[str, Any]) -> float | None:
+    """The bandwidth that the real client could have found: that of the server, unless the client ends first."""
+    msb = msb_gbps(row)
+    return msb if msb is None else min(msb, client_gbps(row) or msb)
+
+
+Points = Callable[[bool], list[Point]]
+UNITS = {"packet_bytes": "B", "interval_ns": "ns", "clock_ghz": "GHz", "rate_mrps": "Mpps", "l1_kib": "KiB", "l2_kib": "KiB",
+         "llc_mib": "MiB", "msb_gbps": "Gb/s", "krps": "kRPS", "client_gbps": "Gb/s", "seen_gbps": "Gb/s"}
+RATES = ("msb_gbps", "offered_gbps", "achieved_gbps", "drop_rate")
+CAUSES = ("drop_dma_share", "drop_core_share", "drop_tx_share")
+
+
+def study(figure: str, title: str, points: Points, metrics: tuple[str, ...], **more: Any) -> Study:
+    """A study with the columns that all tables of this system have."""
+    derived = {"msb_gbps": msb_gbps, "krps": krps, "client_gbps": client_gbps, "seen_gbps": seen_gbps}
+    return Study("gem5net", figure, title, points, metrics, derived=derived, derived_units=UNITS, **more)
+
+
+# --- Drops by cause (Fig. 5) ----------------------------------------------------------------------------------------
+
+DROP_SIZES = (64, 256, 1518)
+
+
+def fig5(quick: bool) -> list[Point]:
+    return [point(quick, app, size) for app in FORWARDERS for size in DROP_SIZES] + both_servers(quick)
+
+
+def fig5_knees(rows: Rows, quick: bool) -> list[Point]:
+    """Beyond each knee, where packets are lost; TouchDrop has none of its own and takes TouchFwd's."""
+    out = [at_knee(rows, quick, app, size) for app in FORWARDERS for size in DROP_SIZES]
+    out += [at_knee(rows, quick, "touchdrop", size, like="touchfwd") for size in DROP_SIZES]
+    return out + [at_knee(rows, quick, app, None) for app in ("mc-dpdk", "mc-kernel")]
+
+
+def both_servers(quick: bool, **knobs: Any) -> list[Point]:
+    return [point(quick, app, **knobs) for app in ("mc-dpdk", "mc-kernel")]
+
+
+# --- Bandwidth against drop rate, beside the real server (Figs. 6 to 9) ---------------------------------------------
+
+PLATFORMS = ("gem5", "altra")
+OFFERED = (0.8, 0.95, 1.05, 1.2)
+
+
+def on_both(quick: bool, *apps: str) -> list[Point]:
+    return [point(quick, app, size, platform=p) for app in apps for p in PLATFORMS for size in SIZES]
+
+
+def curve(app: str) -> Callable[[Rows, bool], list[Point]]:
+    """Drop rates around the knee on both platforms."""
+    def points(rows: Rows, quick: bool) -> list[Point]:
+        out = []
+        for platform in PLATFORMS:
+            for size in SIZES:
+                peak = peak_of(rows, app=app, platform=platform, packet_bytes=size, dca="on" if platform == "gem5" else "off",
+                               clock_ghz=None)
+                for share in OFFERED[-1:] if quick else OFFERED:
+                    rate = share * peak
+                    if 8 * (size + 20) * rate > 100e9:
+                        continue  # more than the link carries
+                    out.append(point(quick, app, size, platform=platform, pps=rate, requests=overload(peak, rate, size),
+                                     columns={"rate_basis": f"{share} x peak"}))
+        return out
+
+    return points
+
+
+def fig6(quick: bool) -> list[Point]:
+    return on_both(quick, "testpmd") + [point(quick, "testpmd", size, dca="off") for size in SIZES]
+
+
+def fig7(quick: bool) -> list[Point]:
+    return on_both(quick, "touchfwd", "testpmd") + [point(quick, "touchfwd", 1518, clock_ghz=f) for f in (2.0, 4.0)]
+
+
+def fig8(quick: bool) -> list[Point]:
+    return on_both(quick, "rxptx-10ns", "testpmd")
+
+
+def fig9(quick: bool) -> list[Point]:
+    return on_both(quick, "rxptx-1us", "rxptx-10ns")
+
+
+# --- Memcached (Figs. 18 to 20) -------------------------------------------------------------------------------------
+
+CLOCKS = (1.0, 2.0, 3.0, 4.0)
+LOADS = (0.3, 0.6, 0.8, 0.95, 1.1)
+
+
+def fig18(quick: bool) -> list[Point]:
+    return both_servers(quick)
+
+
+def fig18_curve(rows: Rows, quick: bool) -> list[Point]:
+    peak = peak_of(rows, app="mc-dpdk")
+    return [point(quick, "mc-dpdk", pps=share * peak, requests=overload(peak, share * peak, None),
+                  columns={"rate_basis": f"{share} x peak"}) for share in (LOADS[-2:] if quick else LOADS)]
+
+
+def fig19(quick: bool) -> list[Point]:
+    return [p for clock in CLOCKS for p in both_servers(quick, clock_ghz=clock)]
+
+
+def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
+    """The same rates at every clock; the kernel's server would have the lowest of them."""
+    peak = peak_of(rows, app="mc-dpdk", clock_ghz=3.0)
+    out = []
+    for share in (0.3, 0.95):
+        for clock in CLOCKS:
+            own = peak_of(rows, app="mc-dpdk", clock_ghz=clock)
+            out += [point(quick, app, pps=share * peak, requests=overload(own, share * peak, None), clock_ghz=clock,
+                          columns={"rate_basis": f"{share} x peak at 3 GHz"}) for app in ("mc-dpdk", "mc-kernel")]
+    return out
+
+
+def fig20(quick: bool) -> list[Point]:
+    return [Point(MEMCACHED, {"platform": "gem5", "app": app, "mode": mode, "core": core, "load": "fixed"}, {}, needs=TWO_HOSTS)
+            for app in ("mc-dpdk", "mc-kernel") for mode in ("generator", "two hosts") for core in ("out-of-order", "in-order")]
+
+
+# --- Method ---------------------------------------------------------------------------------------------------------
+
+def stacks(quick: bool) -> list[Point]:
+    """Userspace and kernel stacks at every packet size, and without direct cache access."""
+    return [point(quick, app, size, dca=dca) for app in ("testpmd", "iperf") for dca in ("on", "off") for size in SIZES]
+
+
+def kernel_bandwidth(quick: bool) -> list[Point]:
+    return [point(quick, "iperf", 1518)]
+
+
+WRITE_BACKS: tuple[int | str, ...] = ("all_used", 1, 8, 16, 32)
+
+
+def write_backs(quick: bool) -> list[Point]:
+    return [point(quick, "testpmd", size) for size in (64, 1518)]
+
+
+def write_backs_at_one_rate(rows: Rows, quick: bool) -> list[Point]:
+    """Every rule at the same rate, a tenth below the knee of the platform's own."""
+    return [point(quick, "testpmd", size, pps=0.9 * peak_of(rows, packet_bytes=size), write_back=rule,
+                  columns={"rate_basis": "0.9 x peak"}) for size in (64, 1518) for rule in WRITE_BACKS]
+
+
+def without_dca(quick: bool) -> list[Point]:
+    return [point(quick, "testpmd", size, platform=p, dca="off") for p in PLATFORMS for size in SIZES]
+
+
+def generator(quick: bool) -> list[Point]:
+    """Frames at half and all of the link's rate, and a trace with its own times: a request every 10 us."""
+    rates = [(size, share * 100e9 / (8 * (size + 20))) for size in (64, 1518) for share in (0.5, 0.99)]
+    frames = [point(quick, "testpmd", size, pps=pps) for size, pps in rates]
+    replay = {"traffic.rate": None, "traffic.pcap.timing": "original"}
+    return [*frames, point(quick, "mc-dpdk", pps=1e5, columns={"mode": "trace"}, changes=replay)]
+
+
+SEEDS = tuple(range(1, 8))
+
+
+def method(quick: bool) -> list[Point]:
+    echo = point(quick, "testpmd", 64, platform="altra", pps=1e5, columns={"rate_basis": "idle"})
+    return [point(quick, "testpmd", 1518, platform="altra"), echo]
+
+
+def samples(rows: Rows, quick: bool) -> list[Point]:
+    peak = peak_of(rows, packet_bytes=1518)
+    return [point(quick, "testpmd", 1518, platform="altra", pps=0.9 * peak, columns={"repeat": seed, "rate_basis": "0.9 x peak"},
+                  changes={"seed": seed}) for seed in SEEDS]
+
+
+STUDIES = [
+    study("abs_speedup", "Userspace against kernel stack", stacks, RATES),
+    study("s2_kernelbw", "Bandwidth of the kernel stack", kernel_bandwidth, RATES),
+    study("s3_writeback", "When descriptors are written back", write_backs,
+          ("descriptors_per_write_back", "dma_peak_gbs", *RATES), then=write_backs_at_one_rate),
+    study("s3_dca", "No direct cache access, against the real server", without_dca, RATES),
+    study("s4_loadgen", "The load generator", generator, ("offered_mrps", *RATES, "rtt_mean_us"), side_tables=("drops",)),
+    study("s6_method", "Spread over seeds, and an unloaded echo", method, (*RATES, "rtt_mean_us"), then=samples),
+    study("fig5", "Drops by cause beyond the knee", fig5, (*CAUSES, "drop_rate", "dma_busy", "cpu_utilisation"), then=fig5_knees),
+    study("fig6", "TestPMD: drop rate over bandwidth", fig6, (*RATES, "client_gbps"), then=curve("testpmd"),
+          side_tables=("drops",)),
+    study("fig7", "TouchFwd: drop rate over bandwidth", fig7, RATES, then=curve("touchfwd")),
+    study("fig8", "RXpTX, 10 ns: drop rate over bandwidth", fig8, RATES, then=curve("rxptx-10ns")),
+    study("fig9", "RXpTX, 1 us: drop rate over bandwidth", fig9, RATES, then=curve("rxptx-1us")),
+    study("fig18", "Memcached: drop rate over requests", fig18, ("krps", "offered_mrps", "drop_rate"), then=fig18_curve),
+    study("fig19", "Memcached: latency and drops over the clock", fig19,
+          ("krps", "rtt_mean_us", "rtt_p99_us", "drop_rate"), then=fig19_loads),
+    study("fig20", "What the generator saves against a second host", fig20, ("sim_events",)),
+]

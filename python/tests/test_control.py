@@ -1,0 +1,86 @@
+"""A control plane in Python: what it sees, what it sets, and how it fails."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+import hostnet as hn
+from hostnet.errors import HostnetError
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def scenario(**changes) -> hn.Scenario:
+    return hn.Scenario.load("idio").with_({"run.requests": 2048, "run.warmup_requests": 2048, **changes})
+
+
+def test_an_epoch_is_counted_from_the_last_one_and_its_settings_hold() -> None:
+    seen = []
+
+    def off(epoch) -> None:
+        seen.append((epoch.now_us, sum(epoch.hints), epoch.ways, epoch.state))
+        for core in range(2):
+            epoch.prefetch(core, False)
+
+    result = hn.run(scenario(**{"placement.mode": "static"}), control=off)
+    steps = {round(b[0] - a[0], 6) for a, b in zip(seen, seen[1:], strict=False)}
+    assert steps == {10.0}
+    assert result["hints"] == pytest.approx(2048, rel=0.01), "headers alone"
+    assert seen[0][2] == 2 and len(seen[0][3]) == 2
+    assert not result.cached
+
+
+def test_ways_are_set_at_run_time() -> None:
+    ways = []
+
+    def grow(epoch) -> None:
+        ways.append(epoch.ways)
+        epoch.ways = min(epoch.ways + 1, 4)
+
+    hn.run(scenario(**{"placement.mode": "invalidate"}), control=grow)
+    assert ways[:4] == [2, 3, 4, 4]
+
+
+def test_exceptions_and_settings_of_other_policies_end_the_run() -> None:
+    def broken(epoch) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        hn.run(scenario(), control=broken)
+
+    def hints(epoch) -> None:
+        epoch.prefetch(0, True)
+
+    with pytest.raises(HostnetError, match='placement.mode = "invalidate"'):
+        hn.run(scenario(**{"placement.mode": "invalidate"}), control=hints)
+    with pytest.raises(HostnetError, match="interval"):
+        hn.run(scenario(), control=hints, interval="1 ns")
+
+
+def test_an_epoch_costs_microseconds() -> None:
+    def look(epoch) -> None:
+        for core, distance in enumerate(epoch.distance):
+            epoch.prefetch(core, distance < 256)
+
+    calls = 0
+
+    def count(epoch) -> None:
+        nonlocal calls
+        calls += 1
+        look(epoch)
+
+    plain = min(hn.run(scenario(), control=lambda epoch: None, interval="100 ms").wall_s for _ in range(3))
+    start = time.perf_counter()
+    hn.run(scenario(), control=count, interval="1 us")
+    each = (time.perf_counter() - start - plain) / calls
+    assert each < 50e-6, f"{each * 1e6:.1f} us a call"
+
+
+def test_the_example_of_the_page_runs(capsys) -> None:
+    text = (DOCS / "control.md").read_text(encoding="utf-8")
+    code = text.split("```python\n", 1)[1].split("```", 1)[0]
+    exec(compile(code, "docs/control.md", "exec"), {})
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["pointer", "IDIO"]
