@@ -7,7 +7,7 @@ use common::{close, get, simulate, small, Rig};
 use hostnet::kernel::{Stream, Time};
 use hostnet::memory::dram::{DramSpec, Overflow};
 use hostnet::memory::protocol::Held;
-use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole};
+use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Agent, Inbound, Op, Outbound, Probe};
 
@@ -172,19 +172,30 @@ fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
 }
 
 #[test]
-fn a_device_s_read_that_installs_takes_the_line_from_the_core_and_its_next_store_hits_the_llc() {
+fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store_asks_the_llc() {
     let mut h = small();
+    h.llc.store_hit = StoreHit::Retain;
     h.llc.device_read = DeviceRead::Install;
     let mut r = Rig::new(&h, ALL);
     let line = r.tx;
     r.write(line);
     let before = r.dram_transfers();
     r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
-    assert_eq!((r.m.mem.private_copy(0, line), r.m.mem.llc_copy(line)), (Held::Nowhere, Held::Dirty));
+    assert_eq!((r.m.mem.private_copy(0, line), r.m.mem.llc_copy(line)), (Held::Clean, Held::Dirty));
+    assert_eq!(r.read(line).probe, Probe::L1);
     let hits = r.m.mem.stats.tenants[0].llc_hits;
     assert_eq!(r.write(line).probe, Probe::Miss);
     assert_eq!(r.m.mem.stats.tenants[0].llc_hits, hits + 1);
+    assert_eq!(r.write(line).probe, Probe::L1, "the core owns it now");
     assert_eq!(r.dram_transfers(), before);
+    // The LLC loses the line: the core still has the data, and needs leave alone.
+    r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
+    let now = r.m.now;
+    assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, now), Some(true));
+    r.settle();
+    let before = r.dram_transfers();
+    assert_eq!(r.write(line).probe, Probe::Miss);
+    assert_eq!((r.dram_transfers(), r.m.mem.private_copy(0, line)), (before, Held::Dirty));
     // A line that nobody has comes from memory and stays, in the ways of device writes.
     r.device_writes(Agent::Nic, r.rx, 1, Inbound::Llc { ways: 0b0001 });
     for i in 1..5 {

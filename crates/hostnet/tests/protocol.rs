@@ -57,6 +57,7 @@ fn data_comes_from_the_newest_copy() {
             // Private copies answer a device first: what they have is never older.
             Request::DmaRead if p != Held::Nowhere => assert_eq!(t.data, Data::Private),
             Request::DmaRead => assert_eq!(t.data, newest),
+            Request::Upgrade => assert!(t.data == newest || t.data == Data::Nobody && p != Held::Dirty),
             Request::DmaReadDram => assert!(t.data == Data::Dram && (t.dram == Dram::Written || newest_is_clean(p, l))),
             _ => assert_eq!(t.data, Data::Nobody),
         }
@@ -84,8 +85,8 @@ fn dirty_data_is_kept_given_on_overwritten_swept_or_written() {
     }
 }
 
-/// A rig whose core 1 and LLC hold the line so, if that can come about.
-fn rig_with(h: Habits, private: Held, llc: Held) -> Option<(Rig, u64)> {
+/// A rig whose core 1 and LLC hold the line so, and core 0 a clean copy if it `upgrades`, if that can come about.
+fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig, u64)> {
     let mut spec: HierarchySpec = small();
     (spec.llc.role, spec.llc.read_hit, spec.llc.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
     (spec.llc.store_hit, spec.llc.device_read) = (h.store_hit, h.device_read);
@@ -113,9 +114,25 @@ fn rig_with(h: Habits, private: Held, llc: Held) -> Option<(Rig, u64)> {
         r.m.mem.force_out(&mut r.m.cal, line, now);
         r.settle();
     }
+    if upgrades {
+        let installs = h.device_read == DeviceRead::Install;
+        if private == Held::Dirty || !installs && private == Held::Nowhere {
+            return None; // nobody else has a copy, so that no request is made
+        }
+        r.access(0, line, false);
+        if installs {
+            r.device_reads(Agent::Io, line, 1, Outbound::Nearest);
+        }
+        if llc == Held::Nowhere {
+            let now = r.m.now;
+            r.m.mem.force_out(&mut r.m.cal, line, now);
+            r.settle();
+        }
+    }
+    let mine = if upgrades { Held::Clean } else { Held::Nowhere };
     let there = r.m.mem.private_copy(1, line) == private
         && r.m.mem.llc_copy(line) == llc
-        && r.m.mem.private_copy(0, line) == Held::Nowhere;
+        && r.m.mem.private_copy(0, line) == mine;
     r.m.now += Time::us(1);
     there.then_some((r, line))
 }
@@ -127,7 +144,7 @@ fn observe(r: &mut Rig, line: u64, ask: Request) -> (Held, Held, Held, u64, u64)
     let before = (reads(r), writes(r));
     match ask {
         Request::Read => drop(r.access(0, line, false)),
-        Request::Own => drop(r.access(0, line, true)),
+        Request::Own | Request::Upgrade => drop(r.access(0, line, true)),
         Request::Stream => {
             r.request(0, line, Op::Stream);
             r.settle();
@@ -157,7 +174,7 @@ fn observe(r: &mut Rig, line: u64, ask: Request) -> (Held, Held, Held, u64, u64)
 fn the_memory_system_does_what_every_row_says() {
     let mut rows = 0;
     for (h, ask, private, llc, t) in every_row() {
-        let Some((mut r, line)) = rig_with(h, private, llc) else { continue };
+        let Some((mut r, line)) = rig_with(h, private, llc, ask == Request::Upgrade) else { continue };
         rows += 1;
         let (mine, others, left, reads, writes) = observe(&mut r, line, ask);
         let at = format!("{h:?} {ask:?}, others {private:?}, LLC {llc:?}: {t:?}");
@@ -179,7 +196,7 @@ fn the_memory_system_does_what_every_row_says() {
         assert_eq!(left, llc_after, "the LLC after {at}");
         let given = matches!(t.llc, Llc::Give) && (llc == Held::Dirty || private == Held::Dirty);
         let wants = match ask {
-            Request::Own => Held::Dirty,
+            Request::Own | Request::Upgrade => Held::Dirty,
             Request::Read if given => Held::Dirty,
             Request::Read => Held::Clean,
             _ => Held::Nowhere,
@@ -192,5 +209,5 @@ fn the_memory_system_does_what_every_row_says() {
     }
     // The others cannot come about: a victim cache gives a line away when a core takes it, and beside a strictly
     // inclusive one no core has what it has not.
-    assert!(rows >= 480, "{rows} of 720 rows have been seen");
+    assert!(rows >= 480, "{rows} of 792 rows have been seen");
 }

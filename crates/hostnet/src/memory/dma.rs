@@ -221,22 +221,25 @@ impl Memory {
         Source::Chip { snoop: if near { self.lat.noc + self.lat.l2 } else { Time::ZERO } }
     }
 
-    /// A line that a device reads comes into the LLC: from a core that is `near`, or with the data that DRAM delivers.
+    /// A line that a device reads comes into the LLC: from a core that is `near` and keeps a clean copy, or with the data
+    /// that DRAM delivers.
     fn install(&mut self, cal: &mut Events, home: Home, line: u64, near: bool, now: Time) {
-        let dirty = if near { self.take_away(cal, line, now).dirty } else { 0 };
-        if dirty > 0 {
+        let dirty = near && self.clean_above(line);
+        if near {
+            self.read_by_devices.add(line, 0);
+        }
+        if dirty {
             if let Some(s) = &mut self.shadow {
                 s.settle(line, At::Llc);
             }
         }
         if let Some(s) = self.llc.find_at(home) {
-            let both = u64::from(self.llc.is_dirty(s)) + dirty;
-            self.stats.ledger.merged += both.saturating_sub(1);
-            self.llc.set_dirty(s, both > 0);
+            let here = self.llc.is_dirty(s);
+            self.stats.ledger.merged += u64::from(here && dirty);
+            self.llc.set_dirty(s, here || dirty);
             return;
         }
-        self.stats.ledger.merged += dirty.saturating_sub(1);
-        if dirty == 0 {
+        if !dirty {
             self.note_copy(line, At::Dram, At::Llc);
         }
         let ways = if self.device_ways == 0 { u32::MAX >> (32 - self.llc.ways()) } else { self.device_ways };
@@ -244,7 +247,7 @@ impl Memory {
         if looks_up {
             self.begin_miss(home, now);
         }
-        self.llc_insert(cal, home, dirty > 0, ways, now);
+        self.llc_insert(cal, home, dirty, ways, now);
         if looks_up {
             self.end_look_up(cal, now);
         }

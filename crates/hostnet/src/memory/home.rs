@@ -326,6 +326,14 @@ impl Memory {
         let apart = self.apart(kind);
         let home = self.llc.home(line);
         let slot = if apart { None } else { self.llc.find_at(home) };
+        let upgrades = self.installs() && op == Op::Own && self.holds(who as usize, line);
+        if self.installs() {
+            self.read_by_devices.drop_holder(line, 0);
+        }
+        if upgrades && !apart && slot.is_none() {
+            self.note_copy(line, At::Core(who as u16), At::ToCore(who as u16));
+            return Found::Here { snoop, with: With::Copy };
+        }
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == Kind::App);
         counts.llc_hits += u64::from(apart || slot.is_some());
@@ -334,7 +342,11 @@ impl Memory {
             return Found::Here { snoop, with: With::Nothing };
         }
         let llc = slot.map_or(Held::Nowhere, |s| if self.llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
-        let ask = if op == Op::Own { Request::Own } else { Request::Read };
+        let ask = match op {
+            Op::Own if upgrades => Request::Upgrade,
+            Op::Own => Request::Own,
+            _ => Request::Read,
+        };
         let others = if alone { Held::Nowhere } else { Held::Clean }; // dirty ones have just gone to the LLC
         let t = transition(ask, others, llc, self.habits);
         let Some(slot) = slot else {
@@ -526,15 +538,19 @@ impl Memory {
         self.llc.find(line).map_or(0, |s| u64::from(self.llc.remove(s)))
     }
 
+    /// Makes the copies clean that cores have or are about to have; says whether one was dirty.
+    pub(super) fn clean_above(&mut self, line: u64) -> bool {
+        let dirty = self.clean_private(line);
+        let Some(owner) = self.lines.owner(line) else { return dirty };
+        // On its way to a core, which gets it clean.
+        let moving = std::mem::take(&mut self.txns[owner as usize].dirty);
+        self.stats.ledger.merged += u64::from(moving && dirty);
+        dirty || moving
+    }
+
     /// Writes a dirty line back wherever it lies, leaving clean copies.
     pub(super) fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let mut dirty = self.clean_private(line);
-        if let Some(owner) = self.lines.owner(line) {
-            // On its way to a core, which gets it clean.
-            let moving = std::mem::take(&mut self.txns[owner as usize].dirty);
-            self.stats.ledger.merged += u64::from(moving && dirty);
-            dirty |= moving;
-        }
+        let mut dirty = self.clean_above(line);
         if let Some(s) = self.llc.find(line) {
             let here = self.llc.is_dirty(s);
             self.stats.ledger.merged += u64::from(here && dirty);

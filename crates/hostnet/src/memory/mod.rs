@@ -137,6 +137,8 @@ pub struct Memory {
     device_ways: u32,
     /// The holders of lines in shared regions.
     shared: private::SharedFilter,
+    /// Lines of which a core may have a copy that a device has read, where it must ask for such to store.
+    read_by_devices: private::SharedFilter,
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
     /// Lines that cores wait for.
@@ -193,6 +195,7 @@ impl Memory {
             leaving: None,
             evicts_for: None,
             shared: private::SharedFilter::default(),
+            read_by_devices: private::SharedFilter::default(),
             l1: vec![l1; cores as usize],
             l2: vec![l2; cores as usize],
             llc,
@@ -441,6 +444,12 @@ impl Memory {
             return Err(format!("{} lines have an entry and no request is in flight", self.lines.used()));
         }
         self.stats.ledger.check(resident + moving)
+    }
+
+    /// Whether what devices read comes into the LLC.
+    #[inline]
+    fn installs(&self) -> bool {
+        self.habits.device_read == spec::DeviceRead::Install
     }
 
     /// Requests of cores and devices that are under way.

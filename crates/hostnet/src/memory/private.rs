@@ -46,10 +46,12 @@ impl Memory {
         Probe::Miss
     }
 
-    /// A store to a clean copy of a line that other cores may hold must ask for ownership.
+    /// A store to a clean copy of a line that other cores may hold, or that a device has read, must ask for ownership.
     #[inline]
     fn others_hold(&self, core: usize, line: u64, dirty: bool) -> bool {
-        !dirty && self.sharing(line) == Sharing::Shared && self.shared.holders(line) & !(1 << core) != 0
+        !dirty
+            && (self.sharing(line) == Sharing::Shared && self.shared.holders(line) & !(1 << core) != 0
+                || self.installs() && self.read_by_devices.holders(line) != 0)
     }
 
     /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.

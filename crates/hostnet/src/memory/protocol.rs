@@ -19,6 +19,8 @@ pub const HELD: [Held; 3] = [Held::Nowhere, Held::Clean, Held::Dirty];
 pub enum Request {
     Read,
     Own,
+    /// A core that has a copy, clean, asks to write it.
+    Upgrade,
     Stream,
     /// A device reads whichever copy is nearest.
     DmaRead,
@@ -30,9 +32,10 @@ pub enum Request {
     Flush,
     Clean,
 }
-pub const REQUESTS: [Request; 10] = [
+pub const REQUESTS: [Request; 11] = [
     Request::Read,
     Request::Own,
+    Request::Upgrade,
     Request::Stream,
     Request::DmaRead,
     Request::DmaReadDram,
@@ -119,6 +122,10 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         }
         (Request::Read, _, _) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
 
+        // Where cores keep what devices read, their own copies answer for a line that the LLC has lost.
+        (Request::Upgrade, Nowhere | Clean, Nowhere) if installs => row(Private::Drop, Data::Nobody, Llc::Stay, calm),
+        (Request::Upgrade, _, _) => transition(Request::Own, private, llc, h),
+
         // A dirty copy goes by way of the LLC, which gives it on.
         (Request::Own, Dirty, _) if gives => row(Private::Drop, Data::Private, Llc::Give, calm),
         (Request::Own, Dirty, _) => row(Private::Drop, Data::Private, Llc::FillDirty, calm),
@@ -131,9 +138,8 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         (Request::Stream | Request::DmaWriteDram, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, Dram::Written),
         (Request::DmaWriteLlc, _, _) => row(Private::Drop, Data::Nobody, Llc::FillDirty, calm),
 
-        (Request::DmaRead, Dirty, _) if installs => row(Private::Drop, Data::Private, Llc::FillDirty, calm),
-        (Request::DmaRead, Clean, Dirty) if installs => row(Private::Drop, Data::Private, Llc::Stay, calm),
-        (Request::DmaRead, Clean, _) if installs => row(Private::Drop, Data::Private, Llc::FillClean, calm),
+        (Request::DmaRead, Dirty, _) if installs => row(Private::Share, Data::Private, Llc::FillDirty, calm),
+        (Request::DmaRead, Clean, Nowhere) if installs => row(Private::Stay, Data::Private, Llc::FillClean, calm),
         (Request::DmaRead, Nowhere, Nowhere) if installs => row(Private::Stay, Data::Dram, Llc::FillClean, calm),
         (Request::DmaRead, Dirty, _) if h.device_read == DeviceRead::Demote => {
             row(Private::Drop, Data::Private, Llc::FillDirty, calm)

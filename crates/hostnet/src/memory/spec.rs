@@ -41,8 +41,8 @@ pub enum DeviceRead {
     Snapshot,
     /// A line that the LLC has not, or that is dirty, goes down to the LLC first (IDIO, sections II-A and III).
     Demote,
-    /// The line ends in the LLC, in place or else in the ways of device writes, from DRAM too. Private copies are taken
-    /// away, and the duty to write it back goes along.
+    /// The line ends in the LLC, in place or else in the ways of device writes, from DRAM too, with the duty to write it
+    /// back. Private copies stay, shared and clean: a core asks the LLC for ownership before it stores again.
     Install,
 }
 
