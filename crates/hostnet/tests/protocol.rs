@@ -7,16 +7,24 @@ use hostnet::kernel::Time;
 use hostnet::memory::protocol::{
     transition, Data, Dram, Habits, Held, Llc, Private, Request, Transition, HELD, REQUESTS,
 };
-use hostnet::memory::spec::{CleanVictim, DeviceRead, HierarchySpec, LlcRole, ReadHit};
+use hostnet::memory::spec::{CleanVictim, DeviceRead, HierarchySpec, LlcRole, ReadHit, StoreHit};
 use hostnet::memory::{Agent, Inbound, Op, Outbound, Sweep};
 
-const VICTIM: Habits = Habits { role: LlcRole::Victim, read_hit: ReadHit::Retain, device_read: DeviceRead::Snapshot };
-const ALL: [Habits; 5] = [
+const VICTIM: Habits = Habits {
+    role: LlcRole::Victim,
+    read_hit: ReadHit::Retain,
+    store_hit: StoreHit::Move,
+    device_read: DeviceRead::Snapshot,
+};
+const ALL: [Habits; 8] = [
     VICTIM,
     Habits { read_hit: ReadHit::Migrate, ..VICTIM },
     Habits { role: LlcRole::Inclusive, ..VICTIM },
+    Habits { role: LlcRole::StrictlyInclusive, ..VICTIM },
+    Habits { store_hit: StoreHit::Retain, ..VICTIM },
     Habits { device_read: DeviceRead::Demote, ..VICTIM },
     Habits { read_hit: ReadHit::Migrate, device_read: DeviceRead::Demote, ..VICTIM },
+    Habits { device_read: DeviceRead::Install, ..VICTIM },
 ];
 
 fn every_row() -> impl Iterator<Item = (Habits, Request, Held, Held, Transition)> {
@@ -49,6 +57,7 @@ fn data_comes_from_the_newest_copy() {
             // Private copies answer a device first: what they have is never older.
             Request::DmaRead if p != Held::Nowhere => assert_eq!(t.data, Data::Private),
             Request::DmaRead => assert_eq!(t.data, newest),
+            Request::Upgrade => assert!(t.data == newest || t.data == Data::Nobody && p != Held::Dirty),
             Request::DmaReadDram => assert!(t.data == Data::Dram && (t.dram == Dram::Written || newest_is_clean(p, l))),
             _ => assert_eq!(t.data, Data::Nobody),
         }
@@ -76,11 +85,11 @@ fn dirty_data_is_kept_given_on_overwritten_swept_or_written() {
     }
 }
 
-/// A rig whose core 1 and LLC hold the line so, if that can come about.
-fn rig_with(h: Habits, private: Held, llc: Held) -> Option<(Rig, u64)> {
+/// A rig whose core 1 and LLC hold the line so, and core 0 a clean copy if it `upgrades`, if that can come about.
+fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig, u64)> {
     let mut spec: HierarchySpec = small();
     (spec.llc.role, spec.llc.read_hit, spec.llc.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
-    spec.llc.device_read = h.device_read;
+    (spec.llc.store_hit, spec.llc.device_read) = (h.store_hit, h.device_read);
     let mut r = Rig::new(&spec, 0b1111);
     let line = r.shared + 3;
     if llc != Held::Nowhere {
@@ -105,9 +114,25 @@ fn rig_with(h: Habits, private: Held, llc: Held) -> Option<(Rig, u64)> {
         r.m.mem.force_out(&mut r.m.cal, line, now);
         r.settle();
     }
+    if upgrades {
+        let installs = h.device_read == DeviceRead::Install;
+        if private == Held::Dirty || !installs && private == Held::Nowhere {
+            return None; // nobody else has a copy, so that no request is made
+        }
+        r.access(0, line, false);
+        if installs {
+            r.device_reads(Agent::Io, line, 1, Outbound::Nearest);
+        }
+        if llc == Held::Nowhere {
+            let now = r.m.now;
+            r.m.mem.force_out(&mut r.m.cal, line, now);
+            r.settle();
+        }
+    }
+    let mine = if upgrades { Held::Clean } else { Held::Nowhere };
     let there = r.m.mem.private_copy(1, line) == private
         && r.m.mem.llc_copy(line) == llc
-        && r.m.mem.private_copy(0, line) == Held::Nowhere;
+        && r.m.mem.private_copy(0, line) == mine;
     r.m.now += Time::us(1);
     there.then_some((r, line))
 }
@@ -119,7 +144,7 @@ fn observe(r: &mut Rig, line: u64, ask: Request) -> (Held, Held, Held, u64, u64)
     let before = (reads(r), writes(r));
     match ask {
         Request::Read => drop(r.access(0, line, false)),
-        Request::Own => drop(r.access(0, line, true)),
+        Request::Own | Request::Upgrade => drop(r.access(0, line, true)),
         Request::Stream => {
             r.request(0, line, Op::Stream);
             r.settle();
@@ -149,7 +174,7 @@ fn observe(r: &mut Rig, line: u64, ask: Request) -> (Held, Held, Held, u64, u64)
 fn the_memory_system_does_what_every_row_says() {
     let mut rows = 0;
     for (h, ask, private, llc, t) in every_row() {
-        let Some((mut r, line)) = rig_with(h, private, llc) else { continue };
+        let Some((mut r, line)) = rig_with(h, private, llc, ask == Request::Upgrade) else { continue };
         rows += 1;
         let (mine, others, left, reads, writes) = observe(&mut r, line, ask);
         let at = format!("{h:?} {ask:?}, others {private:?}, LLC {llc:?}: {t:?}");
@@ -171,7 +196,7 @@ fn the_memory_system_does_what_every_row_says() {
         assert_eq!(left, llc_after, "the LLC after {at}");
         let given = matches!(t.llc, Llc::Give) && (llc == Held::Dirty || private == Held::Dirty);
         let wants = match ask {
-            Request::Own => Held::Dirty,
+            Request::Own | Request::Upgrade => Held::Dirty,
             Request::Read if given => Held::Dirty,
             Request::Read => Held::Clean,
             _ => Held::Nowhere,
@@ -182,6 +207,7 @@ fn the_memory_system_does_what_every_row_says() {
         r.m.mem.check().unwrap_or_else(|e| panic!("{at}: {e}"));
         assert_eq!(r.m.mem.in_flight(), 0, "{at}");
     }
-    // The others cannot come about: a victim cache gives a line away when a core takes it.
-    assert!(rows >= 300, "{rows} of 450 rows have been seen");
+    // The others cannot come about: a victim cache gives a line away when a core takes it, and beside a strictly
+    // inclusive one no core has what it has not.
+    assert!(rows >= 480, "{rows} of 792 rows have been seen");
 }

@@ -35,6 +35,7 @@ BUILT = ("sweeper", "hostnetwork", "idio", "gem5net", "real")
 
 # Where the studies of a system are, when not in the module of its name alone.
 _MODULES = {
+    "sweeper": ("sweeper", "sweeper_artifact"),
     "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
     "idio": ("idio", "idio_policies"),
     "gem5net": ("gem5net", "gem5net_sweeps"),

@@ -1,5 +1,6 @@
 //! L3 forwarder: parse, route look-up, send (DPDK's l3fwd on queue pairs; Sweeper, sections III, IV-B).
 
+use super::exact::ExactMatch;
 use super::lpm::Lpm;
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
@@ -11,11 +12,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// How a forwarder finds the route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Table {
+    /// Longest-prefix match (DIR-24-8) in tables that all cores share.
+    #[default]
+    Lpm,
+    /// The whole 5-tuple, by hash, in a table of each core (DPDK's rte_hash).
+    ExactMatch,
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct L3fwdSpec {
-    /// Routes, each a /24 of its own; packets spread evenly over them.
+    /// Routes, each a /24 or a 5-tuple of its own; packets spread evenly over them.
     pub rules: u32,
+    /// How a route is found.
+    #[serde(default)]
+    pub table: Table,
+    /// Keys that an exact-match table has room for, at least `rules`; twice as many as these when absent.
+    #[serde(default)]
+    pub table_entries: Option<u32>,
     /// Edits the packet in its receive buffer and sends it from there; otherwise it is copied to a
     /// transmit buffer.
     #[serde(default)]
@@ -36,9 +54,21 @@ pub struct L3fwd {
     zero_copy: bool,
     wire_bytes: u32,
     lines: u16,
-    tables: Arc<(Lpm, Vec<u32>)>,
-    tbl24: u64,
-    tbl8: u64,
+    routes: Routes,
+}
+
+#[derive(Clone)]
+enum Routes {
+    Lpm {
+        /// The table, and an address of each route.
+        lpm: Arc<(Lpm, Vec<u32>)>,
+        tbl24: u64,
+        tbl8: u64,
+    },
+    ExactMatch {
+        table: ExactMatch,
+        rules: u32,
+    },
 }
 
 impl L3fwdSpec {
@@ -48,7 +78,13 @@ impl L3fwdSpec {
         if self.rules == 0 || self.rules > 1 << 20 {
             return Err(format!("rules = {} is not within 1 to 1048576", self.rules));
         }
-        Ok(())
+        match (self.table, self.table_entries) {
+            (Table::Lpm, Some(_)) => Err("table_entries is for table = \"exact_match\"".into()),
+            (_, Some(n)) if n < self.rules || n > 1 << 22 => {
+                Err(format!("table_entries = {n} is not within rules = {} to 4194304", self.rules))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -59,8 +95,84 @@ impl Application for L3fwd {
         s.check()
     }
 
-    fn build(s: &L3fwdSpec, packet: u32, site: Site) -> Result<L3fwd, String> {
+    fn build(s: &L3fwdSpec, packet: u32, mut site: Site) -> Result<L3fwd, String> {
         s.check()?;
+        let routes = match s.table {
+            Table::Lpm => Routes::lpm(s, site),
+            Table::ExactMatch => Routes::ExactMatch {
+                table: ExactMatch::new(s.rules, s.table_entries.unwrap_or(2 * s.rules), &mut site)?,
+                rules: s.rules,
+            },
+        };
+        Ok(L3fwd {
+            instructions: s.instructions,
+            zero_copy: s.zero_copy,
+            wire_bytes: packet,
+            lines: lines(packet.into()),
+            routes,
+        })
+    }
+
+    #[inline]
+    fn content(&mut self, _core: usize, rng: &mut Stream) -> Content {
+        let route = rng.below(self.routes.count() as u64) as usize;
+        self.at(route, rng.below(256) as u32)
+    }
+
+    /// A packet of a captured flow: all of them take one route.
+    #[inline]
+    fn replay(&mut self, _core: usize, packet: &Captured, _i: usize, _pass: u64, _rng: &mut Stream) -> Content {
+        let route = mix(packet.flow.into()) as usize % self.routes.count();
+        self.at(route, packet.flow & 0xff).of_size(packet)
+    }
+
+    #[inline]
+    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+        p.push(Op::Anchor { line: rx });
+        p.compute(self.instructions / 2);
+        match &self.routes {
+            Routes::Lpm { lpm, tbl24, tbl8 } => {
+                let at = lpm.0.lookup(c.key as u32);
+                p.push(Op::Chase { line: tbl24 + u64::from(at.tbl24 / ENTRIES_PER_LINE), delay: 8 });
+                if let Some(i) = at.tbl8 {
+                    p.push(Op::Chase { line: tbl8 + u64::from(i / ENTRIES_PER_LINE), delay: 2 });
+                }
+            }
+            Routes::ExactMatch { table, .. } => {
+                for line in table.lines(core, c.key as u32) {
+                    p.push(Op::Chase { line, delay: 8 });
+                }
+            }
+        }
+        p.compute(self.instructions - self.instructions / 2);
+        if self.zero_copy {
+            p.push(Op::DependentStore { line: rx, lines: 1 });
+            return (Answer::Forward, c.lines);
+        }
+        p.push(Op::Copy { from: rx, to: tx, lines: c.lines.into(), dependent: false });
+        (Answer::Reply, c.lines)
+    }
+}
+
+impl L3fwd {
+    fn at(&self, route: usize, host: u32) -> Content {
+        let key = match &self.routes {
+            Routes::Lpm { lpm, .. } => lpm.1[route] | host,
+            Routes::ExactMatch { .. } => route as u32,
+        };
+        Content { key: key.into(), lines: self.lines, wire_bytes: self.wire_bytes, ..Content::default() }
+    }
+}
+
+impl Routes {
+    fn count(&self) -> usize {
+        match self {
+            Routes::Lpm { lpm, .. } => lpm.1.len(),
+            Routes::ExactMatch { rules, .. } => *rules as usize,
+        }
+    }
+
+    fn lpm(s: &L3fwdSpec, site: Site) -> Routes {
         let mut lpm = Lpm::default();
         let mut rng = Stream::new(site.seed, "l3fwd routes", site.tenant.into());
         // Routes a line of the table apart, so that n routes touch n lines.
@@ -80,52 +192,6 @@ impl Application for L3fwd {
         };
         let tbl24 = region(1 << 24);
         let tbl8 = region(lpm.tbl8_entries() as u64);
-        Ok(L3fwd {
-            instructions: s.instructions,
-            zero_copy: s.zero_copy,
-            wire_bytes: packet,
-            lines: lines(packet.into()),
-            tables: Arc::new((lpm, routes)),
-            tbl24,
-            tbl8,
-        })
-    }
-
-    #[inline]
-    fn content(&mut self, _core: usize, rng: &mut Stream) -> Content {
-        let routes = &self.tables.1;
-        self.at(rng.below(routes.len() as u64) as usize, rng.below(256) as u32)
-    }
-
-    /// A packet of a captured flow: all of them take one route.
-    #[inline]
-    fn replay(&mut self, _core: usize, packet: &Captured, _i: usize, _pass: u64, _rng: &mut Stream) -> Content {
-        let route = mix(packet.flow.into()) as usize % self.tables.1.len();
-        self.at(route, packet.flow & 0xff).of_size(packet)
-    }
-
-    #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
-        p.push(Op::Anchor { line: rx });
-        p.compute(self.instructions / 2);
-        let at = self.tables.0.lookup(c.key as u32);
-        p.push(Op::Chase { line: self.tbl24 + u64::from(at.tbl24 / ENTRIES_PER_LINE), delay: 8 });
-        if let Some(i) = at.tbl8 {
-            p.push(Op::Chase { line: self.tbl8 + u64::from(i / ENTRIES_PER_LINE), delay: 2 });
-        }
-        p.compute(self.instructions - self.instructions / 2);
-        if self.zero_copy {
-            p.push(Op::DependentStore { line: rx, lines: 1 });
-            return (Answer::Forward, c.lines);
-        }
-        p.push(Op::Copy { from: rx, to: tx, lines: c.lines.into(), dependent: false });
-        (Answer::Reply, c.lines)
-    }
-}
-
-impl L3fwd {
-    fn at(&self, route: usize, host: u32) -> Content {
-        let ip = self.tables.1[route] | host;
-        Content { key: ip.into(), lines: self.lines, wire_bytes: self.wire_bytes, ..Content::default() }
+        Routes::Lpm { lpm: Arc::new((lpm, routes)), tbl24, tbl8 }
     }
 }

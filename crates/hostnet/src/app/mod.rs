@@ -1,6 +1,7 @@
 //! Workloads. One file each: what a request is, and the ops it takes. Applications see buffers and
 //! their own data as simulated addresses, never caches.
 
+pub mod exact;
 pub mod lpm;
 mod mmu;
 

@@ -53,6 +53,8 @@ pub enum Spread {
     Random,
     /// One after the other.
     Turns,
+    /// The one with the fewest entries in its completion queue; in turn, among several.
+    ShortestQueue,
 }
 
 /// Schedule of a replayed capture.
@@ -199,7 +201,7 @@ pub struct TrafficSpec {
     /// What frames carry.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Waiting packets per core that `keep_depth` maintains.
+    /// Waiting packets per core that `keep_depth` maintains; completions of sends count, where the queue pair has such.
     #[serde(default)]
     pub depth: u32,
     /// Packets per burst of `burst`.
@@ -361,10 +363,13 @@ pub fn check(s: &Scenario) -> Check {
     rates(s)
 }
 
+/// How a scenario spells a choice.
+fn word(choice: impl Serialize) -> String {
+    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
+}
+
 /// Keys of one arrival process beside another say that something else was meant.
 fn one_process(t: &TrafficSpec) -> Check {
-    let word =
-        |a: Arrivals| serde_json::to_value(a).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default();
     let (burst, closed) = (t.arrivals == Arrivals::Burst, t.arrivals == Arrivals::Closed);
     for (key, given, of, fits) in [
         ("burst_gap", t.burst_gap.is_some(), "burst", burst),
@@ -400,7 +405,10 @@ fn one_process(t: &TrafficSpec) -> Check {
 fn flows(t: &TrafficSpec) -> Check {
     let Some(n) = t.flows else { return Ok(()) };
     need(t.spread == Spread::Random, || {
-        format!("traffic.spread = \"turns\" beside traffic.flows = {n}: the hash of a flow says where it goes")
+        format!(
+            "traffic.spread = \"{}\" beside traffic.flows = {n}: the hash of a flow says where it goes",
+            word(t.spread)
+        )
     })?;
     need((1..=MOST_FLOWS).contains(&n), || format!("traffic.flows = {n} is not within 1 to {MOST_FLOWS}"))?;
     need(n == 1 || t.protocol == Protocol::Udp, || {

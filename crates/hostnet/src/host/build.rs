@@ -179,6 +179,7 @@ impl Host {
             depth: 0,
             capture: capture.clone(),
             next: 0,
+            turn: 0,
             generator: client::generator(s, t),
         });
         let spikes = s.traffic.spikes.as_ref().map(|p| {

@@ -79,7 +79,20 @@ struct Source {
     depth: u32,
     capture: Option<Arc<Capture>>,
     next: u64,
+    /// Where the search for the shortest queue begins.
+    turn: usize,
     generator: Generator,
+}
+
+impl Source {
+    /// The core with the fewest entries in its queue; the next one after the last choice, among several.
+    fn shortest(&mut self, nic: &Nic) -> usize {
+        let n = self.cores.len();
+        let round = (0..n).map(|i| (self.turn + i) % n);
+        let least = round.min_by_key(|i| nic.unconsumed(self.cores[*i].into())).unwrap_or(0);
+        self.turn = (least + 1) % n;
+        least
+    }
 }
 
 /// The simulated host, with everything that is under way in it.
@@ -182,16 +195,19 @@ impl Host {
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
-                    None if s.spread == Spread::Turns => n as usize % s.cores.len(),
-                    None => {
-                        flow = s.generator.flow(&mut s.rng);
-                        let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
-                        match (flow, nic.filter(|_| s.at == NicAt::Port)) {
-                            (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).into(),
-                            (Some((_, hash)), None) => hash as usize % s.cores.len(),
-                            (None, _) => s.rng.below(s.cores.len() as u64) as usize,
+                    None => match s.spread {
+                        Spread::Random => {
+                            flow = s.generator.flow(&mut s.rng);
+                            let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
+                            match (flow, nic.filter(|_| s.at == NicAt::Port)) {
+                                (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).into(),
+                                (Some((_, hash)), None) => hash as usize % s.cores.len(),
+                                (None, _) => s.rng.below(s.cores.len() as u64) as usize,
+                            }
                         }
-                    }
+                        Spread::Turns => n as usize % s.cores.len(),
+                        Spread::ShortestQueue => s.shortest(&self.machine.nic),
+                    },
                 };
                 let content = app.content(i, &mut s.rng);
                 let content = match s.generator.size() {
@@ -431,6 +447,9 @@ impl Host {
         self.replied(&p);
         let queue = usize::from(p.queue);
         let released = self.machine.nic.release_tx(&mut self.machine.cal, id, now);
+        if self.spec.platform.queue_pair.send_completions {
+            self.machine.nic.complete_send(queue);
+        }
         qp::ended(&mut self.machine.nic, id, self.cores[queue].tenant.into(), &mut self.tally, now);
         self.machine.nic.end_use(id);
         if p.zero_copy && self.machine.nic.reclaims {

@@ -145,7 +145,7 @@ impl Host {
             writes_yield: d.writes_yield,
             victims_apart: match p.caches.llc.indexing {
                 _ if p.caches.llc.slices == 1 => 0.0,
-                Indexing::Modulo => 0.0,
+                Indexing::Modulo | Indexing::FoldedSlices => 0.0,
                 Indexing::InterleavedSlices => 0.5, // 18 slices of 11 ways: 0.48, see array_tests
                 Indexing::HashedSlices => 1.0,
             },

@@ -20,6 +20,9 @@ pub enum Indexing {
     /// of the block picks the element. So are Intel's, as McCalpin found (ACELab TR-2021-03); the sequence itself
     /// (slice after slice) and the hash are not his.
     InterleavedSlices,
+    /// The XOR of the line number's four groups of 16 bits, modulo the slices, picks the slice; its low bits the set
+    /// inside it. With slices that share a power of two, the low bits of both are tied (zSim with Sweeper's changes).
+    FoldedSlices,
 }
 
 /// Lines of the sequence of slices that `InterleavedSlices` permutes.
@@ -56,7 +59,7 @@ pub struct Array {
     slices: u32,
     /// 2^SLICE_BITS / slices, rounded up.
     per_slice: u64,
-    interleaved: bool,
+    indexing: Indexing,
     /// A set takes two blocks.
     wide: bool,
     set_bits: u32,
@@ -138,7 +141,7 @@ impl Array {
             sets,
             slices,
             per_slice: (1 << SLICE_BITS) / u64::from(slices) + 1,
-            interleaved: indexing == Indexing::InterleavedSlices,
+            indexing,
             wide,
             set_bits: (sets / slices).trailing_zeros(),
             policy,
@@ -226,6 +229,9 @@ impl Array {
     pub fn ways(&self) -> u32 {
         self.ways
     }
+    pub fn slices(&self) -> usize {
+        self.slices as usize
+    }
 
     /// Where `line` belongs.
     #[inline]
@@ -235,11 +241,18 @@ impl Array {
         let set = if self.slices == 1 {
             inner
         } else {
-            let slice = if self.interleaved {
-                let place = (line ^ mix(line >> SEQUENCE_BITS)) as u32 & ((1 << SEQUENCE_BITS) - 1);
-                self.round(place)
-            } else {
-                (((mix(line) >> 32) * u64::from(self.slices)) >> 32) as u32
+            let slice = match self.indexing {
+                Indexing::InterleavedSlices => {
+                    let place = (line ^ mix(line >> SEQUENCE_BITS)) as u32 & ((1 << SEQUENCE_BITS) - 1);
+                    self.round(place)
+                }
+                Indexing::FoldedSlices => {
+                    let half = line ^ line >> 32;
+                    self.round((half ^ half >> 16) as u32 & 0xffff)
+                }
+                Indexing::HashedSlices | Indexing::Modulo => {
+                    (((mix(line) >> 32) * u64::from(self.slices)) >> 32) as u32
+                }
             };
             (u64::from(slice) << self.set_bits) | inner
         };
@@ -262,6 +275,12 @@ impl Array {
         if self.wide {
             prefetch(self.rest(base));
         }
+    }
+
+    /// The slice that a line of `home` belongs to.
+    #[inline]
+    pub fn slice(&self, home: Home) -> usize {
+        self.set_of(home.base) >> self.set_bits
     }
 
     /// The slot that holds `line`, if any. Does not count as a use.

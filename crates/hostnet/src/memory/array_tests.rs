@@ -216,3 +216,29 @@ fn recency_survives_the_wrap_of_a_set_s_clock() {
         assert_eq!(a.insert(100 + gone, false, 0b1111).1.unwrap().line, gone);
     }
 }
+
+/// 24 slices of 2048 sets, as large as a published simulator's LLC.
+fn folded() -> Array {
+    Array::new(24 * 2048, 12, Replacement::Lru, Indexing::FoldedSlices, 24).unwrap()
+}
+
+#[test]
+fn folded_slices_are_the_xor_of_four_groups_of_16_bits_modulo_the_slices() {
+    let a = folded();
+    let mut rng = crate::kernel::Stream::new(7, "folded", 0);
+    for _ in 0..20_000 {
+        let line = rng.below(1 << 40);
+        let groups = (0..4).map(|i| line >> (16 * i) & 0xffff);
+        assert_eq!(a.slice(a.home(line)) as u64, groups.fold(0, |x, g| x ^ g) % 24, "{line:#x}");
+    }
+}
+
+#[test]
+fn with_folded_slices_four_mebibytes_reach_an_eighth_of_the_sets() {
+    // 24 is a multiple of eight: within 2^16 lines the low three bits of slice and set differ by the same XOR.
+    let a = folded();
+    for base in [0u64, 5 << 16, 0x1234 << 16] {
+        let sets: std::collections::HashSet<_> = (base..base + (1 << 16)).map(|l| a.home(l).base).collect();
+        assert_eq!(sets.len(), 24 * 2048 / 8);
+    }
+}

@@ -1,5 +1,6 @@
 //! What devices do at the home agent: reads and writes of whole lines, through whichever attachment they came.
 
+use super::array::Home;
 use super::home::FIRST;
 use super::paths::{Marks, Path};
 use super::protocol::Held;
@@ -94,7 +95,6 @@ impl Memory {
                 (slot.map(|s| s.way()), false)
             }
             Inbound::Llc { ways } | Inbound::Hint { ways, .. } => {
-                self.device_ways = ways;
                 self.evicts_for = (waiter != NOBODY).then_some(waiter);
                 let way = self.ddio_write(cal, line, ways, now);
                 self.stats.dma[agent as usize].write_misses += u64::from(way.is_none());
@@ -134,8 +134,12 @@ impl Memory {
     fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
         let home = self.llc.home(line);
+        let ways = self.ways_of_devices(ways);
+        self.device_ways = ways;
         let Some(s) = self.llc.find_at(home) else {
+            self.begin_miss(home, now);
             self.llc_insert(cal, home, true, ways, now);
+            self.end_look_up(cal, now);
             return None;
         };
         self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
@@ -154,11 +158,15 @@ impl Memory {
                     here += 1;
                     snoop = snoop.max(s);
                 }
-                Source::Dram if t.lines == 1 => return self.read_dram(cal, id, t.class, now),
+                Source::Dram if t.lines == 1 => {
+                    self.tie_miss(id);
+                    return self.read_dram(cal, id, t.class, now);
+                }
                 Source::Dram => {
                     let part = self.txn(Txn { line, lines: 1, ..t });
                     self.marks[part as usize] = Marks { admitted: now, ..self.marks[id as usize] };
                     self.paths.under_way[Path::P2mRead as usize].force(t.issued);
+                    self.tie_miss(part);
                     self.read_dram(cal, part, t.class, now);
                 }
             }
@@ -172,7 +180,7 @@ impl Memory {
         cal.push(now + self.lat.llc + snoop + self.way_back(t.agent), Event::Fill(id));
     }
 
-    /// Looks for a line that a device reads. Nothing moves; a dirty private copy answers for the LLC.
+    /// Looks for a line that a device reads. A private copy answers for the LLC, which may take it.
     fn source(&mut self, cal: &mut Events, t: &Txn, line: u64, now: Time) -> Source {
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
@@ -189,7 +197,8 @@ impl Memory {
             return Source::Dram;
         }
         let near = self.held_by_a_core(line);
-        let slot = self.llc.find(line);
+        let home = self.llc.home(line);
+        let slot = self.llc.find_at(home);
         if let Some(s) = slot {
             self.llc.touch(s);
         }
@@ -198,11 +207,50 @@ impl Memory {
         if near && self.habits.device_read == DeviceRead::Demote {
             self.demote_for_device(cal, line, slot.is_some(), now);
         }
-        if !near && slot.is_none() {
+        let missed = !near && slot.is_none();
+        if missed {
+            self.begin_miss(home, now);
             self.stats.dma[t.agent as usize].read_misses += 1;
+        }
+        if self.habits.device_read == DeviceRead::Install {
+            self.install(cal, home, line, near, now);
+        }
+        if missed {
             return Source::Dram;
         }
         Source::Chip { snoop: if near { self.lat.noc + self.lat.l2 } else { Time::ZERO } }
+    }
+
+    /// A line that a device reads comes into the LLC: from a core that is `near` and keeps a clean copy, or with the data
+    /// that DRAM delivers.
+    fn install(&mut self, cal: &mut Events, home: Home, line: u64, near: bool, now: Time) {
+        let dirty = near && self.clean_above(line);
+        if near {
+            self.read_by_devices.add(line, 0);
+        }
+        if dirty {
+            if let Some(s) = &mut self.shadow {
+                s.settle(line, At::Llc);
+            }
+        }
+        if let Some(s) = self.llc.find_at(home) {
+            let here = self.llc.is_dirty(s);
+            self.stats.ledger.merged += u64::from(here && dirty);
+            self.llc.set_dirty(s, here || dirty);
+            return;
+        }
+        if !dirty {
+            self.note_copy(line, At::Dram, At::Llc);
+        }
+        let ways = if self.device_ways == 0 { u32::MAX >> (32 - self.llc.ways()) } else { self.device_ways };
+        let looks_up = near && self.miss == NOBODY; // what comes from a core misses the LLC as well
+        if looks_up {
+            self.begin_miss(home, now);
+        }
+        self.llc_insert(cal, home, dirty, ways, now);
+        if looks_up {
+            self.end_look_up(cal, now);
+        }
     }
 
     /// A private copy that is dirty, or the only one, goes down to the LLC.
@@ -243,6 +291,7 @@ impl Memory {
             if t.op == Op::DmaWrite {
                 self.place(cal, &Txn { line, ..*t }, NOBODY, t.issued);
             } else if let Source::Dram = self.source(cal, t, line, t.issued) {
+                self.end_look_up(cal, t.issued);
                 self.stats.count(t.class);
             }
         }

@@ -1,6 +1,6 @@
 //! The memory controllers' door: reads and writes enter the channels' queues, or wait for room.
 
-use super::dram::{mapping::Decoded, Request};
+use super::dram::{self, mapping::Decoded, Overflow};
 use super::paths::Path;
 use super::stats::Class;
 use super::{Memory, NOBODY};
@@ -16,11 +16,33 @@ pub(super) struct Channel {
     pub reads: VecDeque<u32>,
     /// By side, see `Memory::side`.
     pub writes: [VecDeque<Write>; 2],
+    /// Both in the order of their arrival, where they share the door.
+    shared: Option<VecDeque<Request>>,
     /// The side that gave the last write.
     pub last: usize,
 }
 
 impl Channel {
+    pub fn new(overflow: Overflow) -> Channel {
+        Channel {
+            next: Time::MAX,
+            reads: VecDeque::new(),
+            writes: Default::default(),
+            shared: (overflow == Overflow::Shared).then(VecDeque::new),
+            last: 0,
+        }
+    }
+
+    /// Writes at the door.
+    pub fn writes_waiting(&self) -> usize {
+        let shared = self.shared.iter().flatten().filter(|r| matches!(r, Request::Write(_))).count();
+        self.writes.iter().map(VecDeque::len).sum::<usize>() + shared
+    }
+
+    fn waits(&self) -> bool {
+        !self.reads.is_empty() || self.waits_to_write() || self.shared.as_ref().is_some_and(|s| !s.is_empty())
+    }
+
     fn waits_to_write(&self) -> bool {
         self.writes.iter().any(|w| !w.is_empty())
     }
@@ -43,6 +65,15 @@ pub(super) struct Write {
     path: Path,
     /// Transaction of a device that waits for the queue to take it, or `NOBODY`.
     id: u32,
+    /// The miss that pushed the line out, or `NOBODY`.
+    miss: u32,
+}
+
+/// What waits at a door that reads and writes share.
+#[derive(Clone, Copy)]
+enum Request {
+    Read(u32),
+    Write(Write),
 }
 
 impl Memory {
@@ -55,7 +86,9 @@ impl Memory {
         self.stats.count(class);
         let (ch, at) = self.dram.route(line);
         let c = &self.channels[ch];
-        if c.reads.is_empty() && self.accepts(ch, false, now) {
+        if c.shared.is_some() {
+            self.join(cal, ch, Request::Read(id), now);
+        } else if c.reads.is_empty() && self.accepts(ch, false, now) {
             self.enqueue(ch, line, id, at, now);
         } else {
             self.channels[ch].reads.push_back(id);
@@ -77,12 +110,20 @@ impl Memory {
         }
         let (ch, at) = self.dram.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
-        if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
+        let w = Write { line, since: now, path, id, miss: self.miss };
+        if let Some(m) = self.mshrs.as_mut().filter(|_| w.miss != NOBODY) {
+            m.extend(w.miss);
+        }
+        if self.channels[ch].shared.is_some() {
+            self.waiting[0] += 1;
+            self.cha_writes.force(now);
+            self.join(cal, ch, Request::Write(w), now);
+        } else if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
-            self.accepted(cal, path, now, id, now);
+            self.accepted(cal, &w, now);
         } else {
             let side = self.side(path);
-            self.channels[ch].writes[side].push_back(Write { line, since: now, path, id });
+            self.channels[ch].writes[side].push_back(w);
             self.waiting[side] += 1;
             self.cha_writes.force(now);
         }
@@ -91,7 +132,11 @@ impl Memory {
 
     /// A channel's queue has taken a write: the home agent hears of it, and so does the device.
     #[inline]
-    fn accepted(&mut self, cal: &mut Events, path: Path, since: Time, id: u32, now: Time) {
+    fn accepted(&mut self, cal: &mut Events, w: &Write, now: Time) {
+        let Write { path, since, id, miss, .. } = *w;
+        if let Some(m) = self.mshrs.as_mut().filter(|_| miss != NOBODY) {
+            m.end(cal, miss, now);
+        }
         let device = if id == NOBODY { Time::ZERO } else { self.lat.ownership };
         let freed = now + device + self.lat.write_ack;
         let held = &mut self.paths.held[path as usize];
@@ -106,7 +151,7 @@ impl Memory {
 
     #[inline]
     fn enqueue(&mut self, ch: usize, line: u64, token: u32, at: Decoded, now: Time) {
-        let req = Request { token, line, write: token == WRITE, class: 0 };
+        let req = dram::Request { token, line, write: token == WRITE, class: 0 };
         if token != WRITE {
             self.marks[token as usize].queued = now;
         }
@@ -126,8 +171,7 @@ impl Memory {
     #[inline]
     fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
         let c = &self.channels[ch];
-        let waiting = !c.reads.is_empty() || c.waits_to_write();
-        if let Some(next) = self.dram.wake(ch, waiting) {
+        if let Some(next) = self.dram.wake(ch, c.waits()) {
             let next = next.max(now);
             if next < self.channels[ch].next {
                 self.channels[ch].next = next;
@@ -164,7 +208,7 @@ impl Memory {
                 self.cha_writes.give(now, w.since);
                 let (_, at) = self.dram.route(w.line);
                 self.enqueue(ch, w.line, WRITE, at, now);
-                self.accepted(cal, w.path, w.since, w.id, now);
+                self.accepted(cal, &w, now);
             }
             while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
                 let id = self.channels[ch].reads.pop_front().expect("not empty");
@@ -172,8 +216,36 @@ impl Memory {
                 let (_, at) = self.dram.route(line);
                 self.enqueue(ch, line, id, at, now);
             }
+            self.serve_shared(cal, ch, now);
         }
         self.arm(cal, ch, now);
         self.resume(cal, now);
+    }
+
+    /// A request comes to a door that reads and writes share: behind those that wait, in order, until both queues have
+    /// room.
+    fn join(&mut self, cal: &mut Events, ch: usize, r: Request, now: Time) {
+        self.channels[ch].shared.as_mut().expect("a shared door").push_back(r);
+        if !(self.dram.can_accept(ch, false) && self.dram.can_accept(ch, true)) {
+            self.dram.advance(now, ch, &mut self.done);
+        }
+        self.serve_shared(cal, ch, now);
+    }
+
+    fn serve_shared(&mut self, cal: &mut Events, ch: usize, now: Time) {
+        while self.dram.can_accept(ch, false) && self.dram.can_accept(ch, true) {
+            let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) else { return };
+            let (line, token) = match r {
+                Request::Read(id) => (self.txns[id as usize].line, id),
+                Request::Write(w) => (w.line, WRITE),
+            };
+            let (_, at) = self.dram.route(line);
+            self.enqueue(ch, line, token, at, now);
+            if let Request::Write(w) = r {
+                self.waiting[0] -= 1;
+                self.cha_writes.give(now, w.since);
+                self.accepted(cal, &w, now);
+            }
+        }
     }
 }

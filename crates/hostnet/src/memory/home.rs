@@ -79,8 +79,14 @@ impl With {
 impl Memory {
     /// `Event::Cha`: a request arrives, and waits while the home agent admits none of its kind.
     pub fn on_cha(&mut self, cal: &mut Events, id: u32, now: Time) {
+        if id == super::NOBODY {
+            return self.resume_slices(cal, now);
+        }
         if self.txns[id as usize].entry.is_some() {
             return self.core_read_in_turn(cal, id, now);
+        }
+        if self.mshrs.is_some() {
+            return self.on_slice(cal, id, now);
         }
         let lane = self.lane(&self.txns[id as usize]);
         if !self.admission[lane].is_empty() || !self.admit(cal, id, lane, now) {
@@ -123,7 +129,7 @@ impl Memory {
 
     /// The queue that a request waits in for its admission.
     #[inline]
-    fn lane(&self, t: &Txn) -> usize {
+    pub(super) fn lane(&self, t: &Txn) -> usize {
         match t.agent {
             Agent::Nic => FIRST,
             Agent::Io if self.sides => DEVICES,
@@ -159,9 +165,12 @@ impl Memory {
     /// Takes a request in; false while there is no room for all of it.
     #[inline]
     fn admit(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
-        if !self.admits(lane) {
-            return false;
-        }
+        self.admits(lane) && self.begin(cal, id, lane, now)
+    }
+
+    /// An admitted request begins; false while there is no room for the rest of it.
+    #[inline]
+    pub(super) fn begin(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
         let Txn { line, op, agent, .. } = self.txns[id as usize];
         let m = &mut self.marks[id as usize];
         (m.admitted, m.queued, m.data) = (now, now, now);
@@ -220,6 +229,7 @@ impl Memory {
             }
             Found::InDram(class) => {
                 self.note_copy(line, At::Dram, At::ToCore(who as u16));
+                self.tie_miss(id);
                 self.read_dram(cal, id, class, now);
             }
         }
@@ -316,6 +326,14 @@ impl Memory {
         let apart = self.apart(kind);
         let home = self.llc.home(line);
         let slot = if apart { None } else { self.llc.find_at(home) };
+        let upgrades = self.installs() && op == Op::Own && self.holds(who as usize, line);
+        if self.installs() {
+            self.read_by_devices.drop_holder(line, 0);
+        }
+        if upgrades && !apart && slot.is_none() {
+            self.note_copy(line, At::Core(who as u16), At::ToCore(who as u16));
+            return Found::Here { snoop, with: With::Copy };
+        }
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == Kind::App);
         counts.llc_hits += u64::from(apart || slot.is_some());
@@ -324,10 +342,15 @@ impl Memory {
             return Found::Here { snoop, with: With::Nothing };
         }
         let llc = slot.map_or(Held::Nowhere, |s| if self.llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
-        let ask = if op == Op::Own { Request::Own } else { Request::Read };
+        let ask = match op {
+            Op::Own if upgrades => Request::Upgrade,
+            Op::Own => Request::Own,
+            _ => Request::Read,
+        };
         let others = if alone { Held::Nowhere } else { Held::Clean }; // dirty ones have just gone to the LLC
         let t = transition(ask, others, llc, self.habits);
         let Some(slot) = slot else {
+            self.begin_miss(home, now);
             if t.llc == Llc::FillClean {
                 let mask = self.tenant_ways[tenant];
                 self.note_copy(line, At::Dram, At::Llc);
@@ -395,6 +418,7 @@ impl Memory {
             Found::Here { with, .. } => with.note(&mut t),
             Found::InDram(class) => self.stats.count(class),
         }
+        self.end_look_up(cal, t.issued);
         t
     }
 
@@ -414,7 +438,9 @@ impl Memory {
         if let Some(s) = self.llc.find_at(home) {
             if dirty {
                 self.note_from_core(core, line);
-                self.llc.touch(s);
+                if self.write_back_uses {
+                    self.llc.touch(s);
+                }
                 self.stats.ledger.merged += u64::from(self.llc.is_dirty(s));
                 self.llc.set_dirty(s, true);
             }
@@ -425,13 +451,43 @@ impl Memory {
         let tenant = self.map.of(line).tenant as usize;
         self.stats.tenants[tenant].dirty_fills += u64::from(dirty);
         let mask = self.tenant_ways[tenant];
+        self.begin_miss(home, now);
         self.llc_insert(cal, home, dirty, mask, now);
+        self.end_look_up(cal, now);
     }
 
     pub(super) fn llc_insert(&mut self, cal: &mut Events, home: Home, dirty: bool, mask: u32, now: Time) {
         let (_, victim) = self.llc.insert_at(home, dirty, mask);
-        if let Some(Victim { line, dirty: true, .. }) = victim {
+        let Some(Victim { line, mut dirty, .. }) = victim else { return };
+        if self.strict {
+            dirty = self.pull(cal, line, dirty, now);
+        }
+        if dirty {
             self.evict(cal, line, now);
+        }
+    }
+
+    /// Takes the private copies of a line that leaves an inclusive LLC, which had it `dirty`; says whether somebody had.
+    /// Data on its way to a core enters the LLC again.
+    fn pull(&mut self, cal: &mut Events, line: u64, dirty: bool, now: Time) -> bool {
+        self.tell_watchers(cal, line, now);
+        let above = self.invalidate_private(line).dirty;
+        if above > 0 {
+            self.stats.ledger.merged += above - u64::from(!dirty);
+            if let Some(s) = &mut self.shadow {
+                s.settle(line, At::Llc);
+            }
+        }
+        dirty || above > 0
+    }
+
+    /// A line that comes to a core's caches is in the LLC, too.
+    pub(super) fn include(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let home = self.llc.home(line);
+        if self.llc.find_at(home).is_none() {
+            let mask = self.tenant_ways[self.map.of(line).tenant as usize];
+            self.note_copy(line, At::Dram, At::Llc);
+            self.llc_insert(cal, home, false, mask, now);
         }
     }
 
@@ -458,7 +514,10 @@ impl Memory {
     /// when the line is not there.
     pub fn force_out(&mut self, cal: &mut Events, line: u64, now: Time) -> Option<bool> {
         let slot = self.llc.find(line)?;
-        let dirty = self.llc.remove(slot);
+        let mut dirty = self.llc.remove(slot);
+        if self.strict {
+            dirty = self.pull(cal, line, dirty, now);
+        }
         if dirty {
             self.evict(cal, line, now);
         }
@@ -479,15 +538,19 @@ impl Memory {
         self.llc.find(line).map_or(0, |s| u64::from(self.llc.remove(s)))
     }
 
+    /// Makes the copies clean that cores have or are about to have; says whether one was dirty.
+    pub(super) fn clean_above(&mut self, line: u64) -> bool {
+        let dirty = self.clean_private(line);
+        let Some(owner) = self.lines.owner(line) else { return dirty };
+        // On its way to a core, which gets it clean.
+        let moving = std::mem::take(&mut self.txns[owner as usize].dirty);
+        self.stats.ledger.merged += u64::from(moving && dirty);
+        dirty || moving
+    }
+
     /// Writes a dirty line back wherever it lies, leaving clean copies.
     pub(super) fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let mut dirty = self.clean_private(line);
-        if let Some(owner) = self.lines.owner(line) {
-            // On its way to a core, which gets it clean.
-            let moving = std::mem::take(&mut self.txns[owner as usize].dirty);
-            self.stats.ledger.merged += u64::from(moving && dirty);
-            dirty |= moving;
-        }
+        let mut dirty = self.clean_above(line);
         if let Some(s) = self.llc.find(line) {
             let here = self.llc.is_dirty(s);
             self.stats.ledger.merged += u64::from(here && dirty);

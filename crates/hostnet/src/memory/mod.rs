@@ -9,6 +9,7 @@ mod door;
 pub mod dram;
 pub mod home;
 mod lines;
+mod mshr;
 pub mod paths;
 mod private;
 pub mod protocol;
@@ -23,6 +24,7 @@ pub mod tag;
 mod ways;
 
 pub use home::Sweep;
+pub use mshr::Mshrs;
 pub use private::Probe;
 pub use request::{Agent, Inbound, Op, Outbound, Txn};
 pub use tag::Tag;
@@ -85,6 +87,14 @@ pub struct Memory {
     llc: Array,
     l2_inclusive: bool,
     habits: Habits,
+    /// What the LLC evicts is taken from private caches.
+    strict: bool,
+    write_back_uses: bool,
+    /// Devices' ways count from the last one down.
+    from_last: bool,
+    /// Registers for misses, where they are limited, and the miss whose look-up is under way.
+    mshrs: Option<Box<Mshrs>>,
+    miss: u32,
     clean_victim: CleanVictim,
     /// LLC ways that each tenant's fills may take.
     tenant_ways: Vec<u32>,
@@ -127,6 +137,8 @@ pub struct Memory {
     device_ways: u32,
     /// The holders of lines in shared regions.
     shared: private::SharedFilter,
+    /// Lines of which a core may have a copy that a device has read, where it must ask for such to store.
+    read_by_devices: private::SharedFilter,
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
     /// Lines that cores wait for.
@@ -158,7 +170,8 @@ impl Memory {
         let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
         let dram = Controller::new(d)?;
-        let channel = Channel { next: Time::MAX, reads: VecDeque::new(), writes: Default::default(), last: 0 };
+        let llc_slices = llc.slices();
+        let channel = Channel::new(d.overflow);
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
@@ -182,11 +195,22 @@ impl Memory {
             leaving: None,
             evicts_for: None,
             shared: private::SharedFilter::default(),
+            read_by_devices: private::SharedFilter::default(),
             l1: vec![l1; cores as usize],
             l2: vec![l2; cores as usize],
             llc,
             l2_inclusive: h.l2_inclusive,
-            habits: Habits { role: h.llc.role, read_hit: h.llc.read_hit, device_read: h.llc.device_read },
+            habits: Habits {
+                role: h.llc.role,
+                read_hit: h.llc.read_hit,
+                store_hit: h.llc.store_hit,
+                device_read: h.llc.device_read,
+            },
+            strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
+            write_back_uses: h.llc.write_back_uses,
+            from_last: h.llc.device_ways == spec::DeviceWays::Highest,
+            mshrs: (h.llc.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.mshrs))),
+            miss: NOBODY,
             clean_victim: h.llc.clean_victim,
             tenant_ways,
             ideal_network: false,
@@ -316,6 +340,9 @@ impl Memory {
             self.paths.end(Path::of(answer.op), &self.marks[id as usize], now);
         }
         self.finish(id);
+        if let Some(m) = &mut self.mshrs {
+            m.answered(cal, id, now);
+        }
         answer
     }
 
@@ -361,12 +388,33 @@ impl Memory {
         self.stats.restart();
         self.cha_writes.restart(now);
         self.paths.restart(now);
+        self.mshrs.iter_mut().for_each(|m| m.restart(now));
     }
 
-    /// LLC lines that hold receive buffers: (all of them, those outside `ways`).
+    /// The ways that a policy's ways stand for.
+    #[inline]
+    pub fn ways_of_devices(&self, ways: u32) -> u32 {
+        if self.from_last {
+            ways.reverse_bits() >> (32 - self.llc.ways())
+        } else {
+            ways
+        }
+    }
+
+    /// Whether misses at the LLC hold registers, so that a burst's lines go on one by one.
+    pub fn has_mshrs(&self) -> bool {
+        self.mshrs.is_some()
+    }
+
+    /// The LLC's registers for misses.
+    pub fn mshrs(&self) -> Option<&Mshrs> {
+        self.mshrs.as_deref()
+    }
+
+    /// LLC lines that hold receive buffers: (all of them, those outside a policy's `ways`).
     pub fn llc_rx_lines(&self, ways: u32) -> (u64, u64) {
         let mut n = (0, 0);
-        let lines = self.lives.range();
+        let (lines, ways) = (self.lives.range(), self.ways_of_devices(ways));
         if lines.is_empty() {
             return n;
         }
@@ -384,7 +432,7 @@ impl Memory {
     /// # Errors
     /// One sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
-        let waiting: usize = self.channels.iter().flat_map(|c| &c.writes).map(VecDeque::len).sum();
+        let waiting: usize = self.channels.iter().map(Channel::writes_waiting).sum();
         if [self.cha_writes.used(), self.waiting.iter().sum()] != [waiting as u32; 2] {
             return Err(format!("{} home-agent credits are out for {waiting} waiting writes", self.cha_writes.used()));
         }
@@ -396,6 +444,12 @@ impl Memory {
             return Err(format!("{} lines have an entry and no request is in flight", self.lines.used()));
         }
         self.stats.ledger.check(resident + moving)
+    }
+
+    /// Whether what devices read comes into the LLC.
+    #[inline]
+    fn installs(&self) -> bool {
+        self.habits.device_read == spec::DeviceRead::Install
     }
 
     /// Requests of cores and devices that are under way.

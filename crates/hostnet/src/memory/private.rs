@@ -46,10 +46,12 @@ impl Memory {
         Probe::Miss
     }
 
-    /// A store to a clean copy of a line that other cores may hold must ask for ownership.
+    /// A store to a clean copy of a line that other cores may hold, or that a device has read, must ask for ownership.
     #[inline]
     fn others_hold(&self, core: usize, line: u64, dirty: bool) -> bool {
-        !dirty && self.sharing(line) == Sharing::Shared && self.shared.holders(line) & !(1 << core) != 0
+        !dirty
+            && (self.sharing(line) == Sharing::Shared && self.shared.holders(line) & !(1 << core) != 0
+                || self.installs() && self.read_by_devices.holders(line) != 0)
     }
 
     /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
@@ -272,7 +274,12 @@ impl Memory {
             Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) if dirty => self.l2[core].set_dirty(s, true),
             Some(_) => {}
-            None => self.fill_l2(cal, core, line, dirty, t.copied, now),
+            None => {
+                if self.strict {
+                    self.include(cal, line, now);
+                }
+                self.fill_l2(cal, core, line, dirty, t.copied, now);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! Private caches are those of cores other than the one that asks (for devices and maintenance: of all cores). The
 //! home agent acts on the core's rows; `tests/protocol.rs` holds every row against what the memory system does.
 
-use super::spec::{DeviceRead, LlcRole, ReadHit};
+use super::spec::{DeviceRead, LlcRole, ReadHit, StoreHit};
 
 /// The best copy that some caches have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +19,8 @@ pub const HELD: [Held; 3] = [Held::Nowhere, Held::Clean, Held::Dirty];
 pub enum Request {
     Read,
     Own,
+    /// A core that has a copy, clean, asks to write it.
+    Upgrade,
     Stream,
     /// A device reads whichever copy is nearest.
     DmaRead,
@@ -30,9 +32,10 @@ pub enum Request {
     Flush,
     Clean,
 }
-pub const REQUESTS: [Request; 10] = [
+pub const REQUESTS: [Request; 11] = [
     Request::Read,
     Request::Own,
+    Request::Upgrade,
     Request::Stream,
     Request::DmaRead,
     Request::DmaReadDram,
@@ -96,6 +99,7 @@ pub struct Transition {
 pub struct Habits {
     pub role: LlcRole,
     pub read_hit: ReadHit,
+    pub store_hit: StoreHit,
     pub device_read: DeviceRead,
 }
 
@@ -105,6 +109,8 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
     use Held::{Clean, Dirty, Nowhere};
     let row = |private, data, llc, dram| Transition { private, data, llc, dram };
     let victim = h.role == LlcRole::Victim;
+    let gives = victim && h.store_hit == StoreHit::Move;
+    let installs = h.device_read == DeviceRead::Install;
     let written = if private == Dirty || llc == Dirty { Dram::Written } else { Dram::Untouched };
     let calm = Dram::Untouched;
     match (r, private, llc) {
@@ -116,18 +122,25 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         }
         (Request::Read, _, _) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
 
+        // Where cores keep what devices read, their own copies answer for a line that the LLC has lost.
+        (Request::Upgrade, Nowhere | Clean, Nowhere) if installs => row(Private::Drop, Data::Nobody, Llc::Stay, calm),
+        (Request::Upgrade, _, _) => transition(Request::Own, private, llc, h),
+
         // A dirty copy goes by way of the LLC, which gives it on.
-        (Request::Own, Dirty, _) if victim => row(Private::Drop, Data::Private, Llc::Give, calm),
+        (Request::Own, Dirty, _) if gives => row(Private::Drop, Data::Private, Llc::Give, calm),
         (Request::Own, Dirty, _) => row(Private::Drop, Data::Private, Llc::FillDirty, calm),
         (Request::Own, _, Nowhere) if victim => row(Private::Drop, Data::Dram, Llc::Stay, calm),
         (Request::Own, _, Nowhere) => row(Private::Drop, Data::Dram, Llc::FillClean, calm),
-        (Request::Own, _, Clean | Dirty) if victim => row(Private::Drop, Data::Llc, Llc::Give, calm),
+        (Request::Own, _, Clean | Dirty) if gives => row(Private::Drop, Data::Llc, Llc::Give, calm),
         (Request::Own, _, Clean | Dirty) => row(Private::Drop, Data::Llc, Llc::Stay, calm),
 
         // Whole lines: what the caches have is overwritten.
         (Request::Stream | Request::DmaWriteDram, _, _) => row(Private::Drop, Data::Nobody, Llc::Drop, Dram::Written),
         (Request::DmaWriteLlc, _, _) => row(Private::Drop, Data::Nobody, Llc::FillDirty, calm),
 
+        (Request::DmaRead, Dirty, _) if installs => row(Private::Share, Data::Private, Llc::FillDirty, calm),
+        (Request::DmaRead, Clean, Nowhere) if installs => row(Private::Stay, Data::Private, Llc::FillClean, calm),
+        (Request::DmaRead, Nowhere, Nowhere) if installs => row(Private::Stay, Data::Dram, Llc::FillClean, calm),
         (Request::DmaRead, Dirty, _) if h.device_read == DeviceRead::Demote => {
             row(Private::Drop, Data::Private, Llc::FillDirty, calm)
         }

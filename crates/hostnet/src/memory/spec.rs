@@ -32,7 +32,7 @@ pub enum ReadHit {
     Migrate,
 }
 
-/// What a device's read does with a copy in a private cache.
+/// What a device's read does with a line's copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceRead {
@@ -41,6 +41,9 @@ pub enum DeviceRead {
     Snapshot,
     /// A line that the LLC has not, or that is dirty, goes down to the LLC first (IDIO, sections II-A and III).
     Demote,
+    /// The line ends in the LLC, in place or else in the ways of device writes, from DRAM too, with the duty to write it
+    /// back. Private copies stay, shared and clean: a core asks the LLC for ownership before it stores again.
+    Install,
 }
 
 /// Where a clean victim of an L2 goes.
@@ -65,6 +68,31 @@ pub enum LlcRole {
     Victim,
     /// Mostly inclusive: fills go to the LLC as well.
     Inclusive,
+    /// The same, and the private caches hold nothing that the LLC does not: what it evicts is taken from them
+    /// (back-invalidation).
+    StrictlyInclusive,
+}
+
+/// What a store's hit leaves in an LLC whose role is `victim`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreHit {
+    /// Nothing: the line moves to the private cache with its dirtiness.
+    #[default]
+    Move,
+    /// The line, dirty if it was; the core gets a copy to write (zSim).
+    Retain,
+}
+
+/// Which ways a placement policy's first ways are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceWays {
+    /// Those from way 0 on. Cores look for an empty way there first.
+    #[default]
+    Lowest,
+    /// Those from the last way down.
+    Highest,
 }
 
 /// The shared last-level cache and its home agent (CHA).
@@ -91,12 +119,26 @@ pub struct LlcSpec {
     /// What a core's read hit leaves behind.
     #[serde(default)]
     pub read_hit: ReadHit,
+    /// What a store's hit leaves behind.
+    #[serde(default)]
+    pub store_hit: StoreHit,
     /// Where clean L2 victims go.
     #[serde(default)]
     pub clean_victim: CleanVictim,
-    /// What a device's read does with a copy in a private cache.
+    /// A dirty L2 victim that finds its line counts as a use of it.
+    #[serde(default = "yes")]
+    pub write_back_uses: bool,
+    /// What a device's read does with the line's copies.
     #[serde(default)]
     pub device_read: DeviceRead,
+    /// Which ways a placement policy's first ways are.
+    #[serde(default)]
+    pub device_ways: DeviceWays,
+    /// Miss status holding registers of each slice; 0 is no limit. A miss holds one until its data has reached who asked
+    /// and the memory controller has taken in the line that it pushed out. While a slice has none, whatever comes for it
+    /// waits, hits too, and `write_buffer` and `nic_credits` have no effect.
+    #[serde(default)]
+    pub mshrs: u32,
     /// Writes that may wait at the home agent for a full write pending queue before it stops
     /// admitting requests (second stage of backpressure).
     pub write_buffer: u32,
@@ -113,6 +155,10 @@ pub struct LlcSpec {
     /// queue has it.
     #[serde(default)]
     pub write_ack: Span,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// In which order writes that wait at the home agent enter a channel's queue.

@@ -11,6 +11,7 @@ use crate::machine::Machine;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// Instructions of the queue-pair library per packet.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +26,16 @@ pub struct QpSpec {
     pub post_instructions: u32,
     /// Returning a receive buffer.
     pub free_instructions: u32,
+    /// Most packets that are taken off the completion queue before the first of them is served.
+    #[serde(default = "one")]
+    pub batch: u32,
+    /// A reply that is on the wire puts an entry into the completion queue, too, behind the packets that wait there.
+    /// `keep_depth` counts such entries, and taking one costs `poll_instructions`.
+    #[serde(default)]
+    pub send_completions: bool,
+}
+fn one() -> u32 {
+    1
 }
 
 /// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet they are for.
@@ -53,6 +64,8 @@ pub struct QueuePair {
     costs: QpSpec,
     /// What becomes of spent receive buffers.
     spent: Spent,
+    /// Packets taken and not served yet.
+    batch: VecDeque<u32>,
     /// Serving a packet since then.
     since: Option<Time>,
     /// A packet that came without time, and where its reply goes.
@@ -61,12 +74,36 @@ pub struct QueuePair {
 
 impl QueuePair {
     pub fn new(costs: QpSpec, spent: Spent) -> QueuePair {
-        QueuePair { costs, spent, since: None, at_once: None }
+        QueuePair { costs, spent, batch: VecDeque::new(), since: None, at_once: None }
     }
 
     /// That of each core of a scenario.
     pub fn of(s: &Scenario) -> QueuePair {
         QueuePair::new(s.platform.queue_pair.clone(), s.placement.spent())
+    }
+
+    /// The packet to serve now; the queue's entries are taken as many at once as a batch has.
+    fn next(&mut self, queue: usize, c: &mut Ctx) -> Option<u32> {
+        while self.batch.is_empty() {
+            let before = c.tally.taken;
+            for _ in 0..self.costs.batch {
+                if c.nic.take_completion(queue) {
+                    c.program.compute(self.costs.poll_instructions);
+                } else if let Some(id) = c.nic.take(queue) {
+                    self.batch.push_back(id);
+                } else {
+                    break;
+                }
+                c.tally.taken += 1;
+            }
+            if c.tally.taken == before {
+                return None;
+            }
+        }
+        if !c.nic.may_reply(queue) {
+            return None;
+        }
+        self.batch.pop_front()
     }
 
     /// Nothing is there: polls until something is.
@@ -146,14 +183,13 @@ impl Software for QueuePair {
             let p = *c.nic.packet(id);
             self.free(c.program, id, (p.line, p.lines.into()));
         }
-        let Some(id) = c.nic.take(queue) else {
+        let Some(id) = self.next(queue, c) else {
             return if c.program.ops.is_empty() { self.wait() } else { Step::Run };
         };
         let tx = c.nic.next_tx(queue);
         if self.serve(id, tx, c) == Answer::Reply {
             c.nic.reserve_tx(queue, c.now);
         }
-        c.tally.taken += 1;
         self.since = Some(c.now);
         Step::Run
     }

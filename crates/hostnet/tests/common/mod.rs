@@ -41,8 +41,12 @@ pub fn small() -> HierarchySpec {
             replacement: Replacement::Lru,
             role: LlcRole::Victim,
             read_hit: ReadHit::Retain,
-            device_read: Default::default(),
+            store_hit: Default::default(),
             clean_victim: CleanVictim::Allocate,
+            write_back_uses: true,
+            device_read: Default::default(),
+            device_ways: Default::default(),
+            mshrs: 0,
             write_buffer: 256,
             nic_credits: 0,
             write_order: Default::default(),
@@ -75,6 +79,10 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(h: &HierarchySpec, tenant_ways: u32) -> Rig {
+        Rig::with_memory(h, tenant_ways, &DramSpec::default())
+    }
+
+    pub fn with_memory(h: &HierarchySpec, tenant_ways: u32, d: &DramSpec) -> Rig {
         let mut map = AddressMap::default();
         let mut add = |kind, sharing| {
             let r = map.add(1 << 14, kind, sharing, 0);
@@ -85,7 +93,7 @@ impl Rig {
         let app = add(Kind::App, Sharing::Core(0));
         let shared = add(Kind::App, Sharing::Shared);
         let clock = Clock::from_hz(MHZ_3200);
-        let mem = Memory::new(h, &DramSpec::default(), clock, 2, vec![tenant_ways], map);
+        let mem = Memory::new(h, d, clock, 2, vec![tenant_ways], map);
         let mem = mem.expect("a valid memory system");
         let mut m = Machine::bare(mem, Vec::new());
         m.now = Time::ns(1);
@@ -109,6 +117,12 @@ impl Rig {
             let own = f.op == memory::Op::Own;
             self.m.mem.fill(&mut self.m.cal, f.who as usize, &f, write.unwrap_or(own), self.m.now);
         }
+    }
+
+    /// A device's write of one line, under way when it returns.
+    pub fn device_writes_later(&mut self, agent: Agent, line: u64, to: Inbound) {
+        let t = Txn::dma_write(agent, Class::NicRxWr, to, line, 1, 0, self.m.now);
+        self.m.mem.send(&mut self.m.cal, self.m.now, t);
     }
 
     /// A device's write of `lines` lines, over when it returns.

@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Default)]
 pub(super) struct Integrated {
     rx: VecDeque<u32>,
+    /// Packets whose lines go on one by one, in their order, until all are placed.
+    writing: VecDeque<u32>,
     rx_free_at: Time,
     rx_scheduled: bool,
 }
@@ -48,6 +50,10 @@ impl Nic {
         };
         let p = self.packets.get_mut(id);
         p.began = now;
+        let apart = mem.has_mshrs();
+        if apart {
+            p.left = p.lines;
+        }
         let p = *p;
         for (tag, first, lines) in self.parts(&p) {
             let line = p.line + u64::from(first);
@@ -55,7 +61,17 @@ impl Nic {
             let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, id, now);
             // Those that follow keep the packet from being complete.
             let record = u8::from(first + lines < p.lines);
-            mem.send(cal, now, Txn { tag, record, ..t });
+            let t = Txn { tag, record, ..t };
+            if apart {
+                send_each(mem, cal, now, t);
+            } else {
+                mem.send(cal, now, t);
+            }
+        }
+        if apart {
+            // Lines that wait for a register do not hold others up, nor the packets behind.
+            self.engine().writing.push_back(id);
+            self.follow(cal, now + self.interval * u64::from(p.lines));
         }
     }
 
@@ -66,10 +82,7 @@ impl Nic {
     /// `Event::Fill` of a burst, or of a line that DRAM delivered.
     pub fn on_answer(&mut self, cal: &mut Events, t: &Txn, now: Time) {
         if t.op == Op::DmaWrite {
-            if t.record == 0 {
-                self.written(cal, t.who, now);
-            }
-            return;
+            return self.placed(cal, t, now);
         }
         let p = self.packets.get_mut(t.who);
         p.left -= t.lines;
@@ -79,12 +92,36 @@ impl Nic {
         }
     }
 
+    /// A burst is placed, or a line of a packet whose lines go on one by one. Packets are announced in their order.
+    fn placed(&mut self, cal: &mut Events, t: &Txn, now: Time) {
+        if self.engine().writing.is_empty() {
+            if t.record == 0 {
+                self.written(cal, t.who, now);
+            }
+            return;
+        }
+        self.packets.get_mut(t.who).left -= 1;
+        while let Some(&first) = self.engine().writing.front() {
+            if self.packets.get(first).left > 0 {
+                return;
+            }
+            self.engine().writing.pop_front();
+            self.counts.rx_lines += u64::from(self.packets.get(first).lines);
+            cal.push(now + self.notify, Event::Delivered(first));
+        }
+    }
+
     /// The oldest packet's lines are all placed: it is announced to its core, and the next one follows.
     fn written(&mut self, cal: &mut Events, id: u32, now: Time) {
         let lines = u64::from(self.packets.get(id).lines);
         let end = now + self.interval * lines;
         self.counts.rx_lines += lines;
         cal.push(end + self.notify, Event::Delivered(id));
+        self.follow(cal, end);
+    }
+
+    /// The engine is done with its packet at `end`, and turns to the next one.
+    fn follow(&mut self, cal: &mut Events, end: Time) {
         let e = self.engine();
         e.rx.pop_front();
         e.rx_free_at = end;
@@ -123,7 +160,12 @@ impl Nic {
         let transfer = self.transfer(p.queue, p.tx_line);
         let from = placement.read(&transfer);
         let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, id, now);
-        mem.send(cal, now + mem.lat.noc, Txn { from, tag: transfer.tag, ..t });
+        let (t, at) = (Txn { from, tag: transfer.tag, ..t }, now + mem.lat.noc);
+        if mem.has_mshrs() {
+            send_each(mem, cal, at, t);
+        } else {
+            mem.send(cal, at, t);
+        }
         false
     }
 
@@ -131,5 +173,12 @@ impl Nic {
         self.packets.get_mut(id).sent_at = now;
         self.counts.sent += 1;
         true
+    }
+}
+
+/// Sends the lines of a burst as requests of their own.
+fn send_each(mem: &mut Memory, cal: &mut Events, at: Time, t: Txn) {
+    for line in t.line..t.line + u64::from(t.lines) {
+        mem.send(cal, at, Txn { line, lines: 1, ..t });
     }
 }

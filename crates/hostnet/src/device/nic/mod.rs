@@ -42,7 +42,7 @@ use integrated::Integrated;
 use moderation::Moderation;
 use packet::Packets;
 use pcie::Pcie;
-use queue::{Queue, Receive, Transmit};
+use queue::{Queue, Receive, Transmit, SENT};
 use registers::Registers;
 use ringed::Ringed;
 use std::collections::VecDeque;
@@ -278,7 +278,7 @@ impl Nic {
 
     // Software's side, the same for every attachment.
 
-    /// Packets of `queue` that software can see and has not taken.
+    /// Entries of `queue` that software can see and has not taken: packets, and completions of sends.
     pub fn waiting(&self, queue: usize) -> usize {
         self.queues[queue].waiting.len()
     }
@@ -311,7 +311,27 @@ impl Nic {
     /// What the packet asks for that `queue`'s core will take next.
     pub fn next_key(&self, queue: usize) -> Option<u64> {
         let id = *self.queues[queue].waiting.front()?;
-        Some(self.packets.get(id).key)
+        (id != SENT).then(|| self.packets.get(id).key)
+    }
+
+    /// A send of `queue` is complete: an entry says so, behind the packets that wait.
+    pub fn complete_send(&mut self, queue: usize) {
+        self.queues[queue].waiting.push_back(SENT);
+    }
+
+    /// The core takes the completion of a send, if that is its oldest entry.
+    pub fn take_completion(&mut self, queue: usize) -> bool {
+        let waiting = &mut self.queues[queue].waiting;
+        let sent = waiting.front() == Some(&SENT);
+        if sent {
+            waiting.pop_front();
+        }
+        sent
+    }
+
+    /// Whether `queue` has a transmit buffer for a reply.
+    pub fn may_reply(&self, queue: usize) -> bool {
+        self.queues[queue].transmit.as_ref().is_none_or(|t| t.buffers.free() > 0)
     }
 
     /// Where packet `id` lies in its queue's memory, in lines.

@@ -55,6 +55,9 @@ struct Completions {
     of: u64,
 }
 
+/// What stands in a queue for the completion of a send.
+pub(super) const SENT: u32 = u32::MAX;
+
 /// Completion queue entries of a core, one a line.
 pub const COMPLETIONS: u64 = 4096;
 
@@ -228,7 +231,7 @@ impl Transmit {
 pub(super) struct Queue {
     pub receive: Option<Receive>,
     pub transmit: Option<Transmit>,
-    /// Packets that software can see and has not taken.
+    /// Packets that software can see and has not taken, and completions of sends among them (`SENT`).
     pub waiting: VecDeque<u32>,
     /// Packets that wait in the NIC for a buffer.
     pub buffered: u32,

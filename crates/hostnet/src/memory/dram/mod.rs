@@ -67,6 +67,17 @@ pub enum Release {
     Data,
 }
 
+/// Where requests wait that come while a channel's queue is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overflow {
+    /// Reads and writes apart, each for their own queue.
+    #[default]
+    Apart,
+    /// In one order; the first goes on when both queues have room.
+    Shared,
+}
+
 /// One memory system: standard, organisation, controller policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -118,6 +129,8 @@ pub struct DramSpec {
     pub wpq_full_mark: u32,
     /// When an entry of these queues becomes free.
     pub entry_release: Release,
+    /// Where requests wait that come while a queue is full.
+    pub overflow: Overflow,
     /// Write mode begins when the write queue holds more than this fraction.
     pub write_high: f64,
     /// Write mode ends when it holds less than this fraction and reads wait.
@@ -168,6 +181,7 @@ impl Default for DramSpec {
             rpq_full_mark: 0,
             wpq_full_mark: 0,
             entry_release: Release::Column,
+            overflow: Overflow::Apart,
             write_high: 0.8,
             write_low: 0.2,
             write_idle: 0.0,

@@ -1,0 +1,137 @@
+//! An exact-match table as DPDK's rte_hash lays it out: buckets of eight signatures, a line each, and a line for each key
+//! up to 48 B. A key stands in one of two buckets.
+
+use super::Site;
+use crate::kernel::rng::mix;
+use crate::memory::region::{Kind, Sharing};
+use std::sync::Arc;
+
+/// Signatures of a bucket.
+const WAYS: usize = 8;
+/// Keys that move for a new one before the table counts as full.
+const MOST_MOVES: usize = 500;
+
+/// Where one key stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// The bucket that is looked at first, and the other one where the key is not there.
+    pub bucket: u32,
+    pub other: Option<u32>,
+}
+
+/// A table of its own for every core, all with the same keys, numbered from zero.
+#[derive(Clone)]
+pub struct ExactMatch {
+    keys: Arc<[Found]>,
+    buckets: u32,
+    /// First line of each core's table.
+    bases: Vec<u64>,
+}
+
+impl ExactMatch {
+    /// Tables for `entries` keys at most, with `keys` in them.
+    ///
+    /// # Errors
+    /// When the keys do not fit their buckets.
+    pub fn new(keys: u32, entries: u32, site: &mut Site) -> Result<ExactMatch, String> {
+        let buckets = (entries / WAYS as u32).max(1).next_power_of_two();
+        let stream = mix(site.seed ^ 0xe4ac);
+        let homes = |key: u32| {
+            let hash = mix(stream ^ u64::from(key));
+            [hash as u32 % buckets, (hash >> 32) as u32 % buckets]
+        };
+        let places = places(keys, buckets, homes)
+            .ok_or_else(|| format!("rules = {keys} do not fit an exact-match table of {entries} entries"))?;
+        let found = |(key, place): (u32, u32)| {
+            let [bucket, _] = homes(key);
+            Found { bucket, other: (place != bucket).then_some(place) }
+        };
+        let keys = (0..keys).zip(places).map(found).collect();
+        let lines = u64::from(buckets) + u64::from(entries);
+        let bases = site
+            .cores
+            .iter()
+            .map(|c| {
+                let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
+                site.map.get(r).base
+            })
+            .collect();
+        Ok(ExactMatch { keys, buckets, bases })
+    }
+
+    /// Lines that a look-up of `key` reads, one after the other: a bucket or two, and the key.
+    pub fn lines(&self, core: usize, key: u32) -> impl Iterator<Item = u64> {
+        let (base, f) = (self.bases[core], self.keys[key as usize]);
+        let bucket = |b: u32| base + u64::from(b);
+        let stored = base + u64::from(self.buckets) + u64::from(key);
+        [Some(bucket(f.bucket)), f.other.map(bucket), Some(stored)].into_iter().flatten()
+    }
+}
+
+/// The bucket of each key, by cuckoo hashing: one that finds both its buckets full takes another's place, which moves on.
+fn places(keys: u32, buckets: u32, homes: impl Fn(u32) -> [u32; 2]) -> Option<Vec<u32>> {
+    let mut held = vec![Vec::with_capacity(WAYS); buckets as usize];
+    let mut places = vec![0; keys as usize];
+    for key in 0..keys {
+        let (mut key, mut to) = (key, homes(key)[0]);
+        let mut moves = 0;
+        loop {
+            let other = homes(key).into_iter().find(|b| held[*b as usize].len() < WAYS);
+            if let Some(b) = other {
+                held[b as usize].push(key);
+                places[key as usize] = b;
+                break;
+            }
+            if moves == MOST_MOVES {
+                return None;
+            }
+            moves += 1;
+            places[key as usize] = to;
+            let evicted = std::mem::replace(&mut held[to as usize][moves % WAYS], key);
+            let [a, b] = homes(evicted);
+            (key, to) = (evicted, if a == to { b } else { a });
+        }
+    }
+    Some(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::region::AddressMap;
+    use std::collections::HashMap;
+
+    fn table(keys: u32, entries: u32) -> Result<ExactMatch, String> {
+        let mut map = AddressMap::default();
+        let mut site = Site { map: &mut map, tenant: 0, cores: &[0, 1], seed: 1, capture: None, stlb: None };
+        ExactMatch::new(keys, entries, &mut site)
+    }
+
+    #[test]
+    fn a_bucket_holds_eight_keys_and_what_overflows_stands_in_another() {
+        let t = table(900, 1024).unwrap();
+        let mut held = HashMap::<u32, u32>::new();
+        for f in t.keys.iter() {
+            *held.entry(f.other.unwrap_or(f.bucket)).or_default() += 1;
+        }
+        assert!(held.values().all(|n| *n <= 8) && held.values().sum::<u32>() == 900);
+        let overflowed = t.keys.iter().filter(|f| f.other.is_some()).count();
+        // 7.03 a bucket on the mean: of a Poisson of that mean 0.65 lie above eight, so 84 of all, and some that had to move.
+        assert!((84..252).contains(&overflowed), "{overflowed}");
+    }
+
+    #[test]
+    fn each_core_has_a_table_of_its_own_and_each_key_a_line() {
+        let t = table(512, 1024).unwrap();
+        let keys = |core| (0..512).map(|k| t.lines(core, k).last().unwrap()).collect::<Vec<_>>();
+        let (a, b) = (keys(0), keys(1));
+        assert!(a.windows(2).all(|w| w[1] == w[0] + 1));
+        assert!(b[0] >= a[0] + 128 + 1024);
+    }
+
+    #[test]
+    fn more_keys_than_places_are_refused() {
+        let e = table(2000, 1024).err().unwrap();
+        assert!(e.contains("2000") && e.contains("1024"), "{e}");
+    }
+}

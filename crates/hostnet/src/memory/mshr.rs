@@ -1,0 +1,178 @@
+//! Miss status holding registers of the LLC's slices, and the requests that wait for one.
+
+use super::array::Home;
+use super::{Memory, Op, Txn, NOBODY};
+use crate::flow::Domain;
+use crate::kernel::{Event, Events, Time};
+use std::collections::VecDeque;
+
+#[derive(Clone)]
+struct Slice {
+    registers: Domain,
+    /// Requests that came while none was free, in their order.
+    waiting: VecDeque<u32>,
+}
+
+/// A miss.
+#[derive(Clone, Copy)]
+struct Miss {
+    slice: u16,
+    /// What has to happen before its register is free.
+    awaits: u16,
+    since: Time,
+}
+
+#[derive(Clone)]
+pub struct Mshrs {
+    slices: Vec<Slice>,
+    misses: Vec<Miss>,
+    spare: Vec<u32>,
+    /// The miss of each transaction, or `NOBODY`.
+    of: Vec<u32>,
+    /// Slices that may take somebody in.
+    due: Vec<u16>,
+}
+
+impl Mshrs {
+    /// `each` registers in each of `slices` slices.
+    pub(super) fn new(slices: usize, each: u32) -> Mshrs {
+        let slice = Slice { registers: Domain::new(each), waiting: VecDeque::new() };
+        Mshrs { slices: vec![slice; slices], misses: Vec::new(), spare: Vec::new(), of: Vec::new(), due: Vec::new() }
+    }
+
+    /// Whether a request for `slice` goes on now; else it waits.
+    pub(super) fn enter(&mut self, slice: usize, id: u32) -> bool {
+        let s = &mut self.slices[slice];
+        let free = s.waiting.is_empty() && s.registers.free() > 0;
+        if !free {
+            s.waiting.push_back(id);
+        }
+        free
+    }
+
+    /// A miss at `slice` takes a register, or, when an L2's victim causes it, one more than there are.
+    pub(super) fn begin(&mut self, slice: usize, now: Time) -> u32 {
+        self.slices[slice].registers.force(now);
+        let miss = Miss { slice: slice as u16, awaits: 1, since: now };
+        if let Some(i) = self.spare.pop() {
+            self.misses[i as usize] = miss;
+            return i;
+        }
+        self.misses.push(miss);
+        (self.misses.len() - 1) as u32
+    }
+
+    /// The miss has one thing more to wait for.
+    pub(super) fn extend(&mut self, miss: u32) {
+        self.misses[miss as usize].awaits += 1;
+    }
+
+    /// One thing that the miss waited for has happened; with the last its register is free, and if somebody waits for
+    /// that, `Event::Cha` of nobody makes them go on.
+    pub(super) fn end(&mut self, cal: &mut Events, miss: u32, now: Time) {
+        let m = &mut self.misses[miss as usize];
+        m.awaits -= 1;
+        if m.awaits == 0 {
+            let m = *m;
+            self.slices[m.slice as usize].registers.give(now, m.since);
+            self.spare.push(miss);
+            if !self.slices[m.slice as usize].waiting.is_empty() {
+                self.due.push(m.slice);
+                cal.push(now, Event::Cha(NOBODY));
+            }
+        }
+    }
+
+    /// The miss ends when transaction `id` is answered.
+    pub(super) fn tie(&mut self, id: u32, miss: u32) {
+        if self.of.len() <= id as usize {
+            self.of.resize(id as usize + 1, NOBODY);
+        }
+        self.of[id as usize] = miss;
+    }
+
+    /// Transaction `id` has been answered.
+    pub(super) fn answered(&mut self, cal: &mut Events, id: u32, now: Time) {
+        if let Some(miss) = self.of.get_mut(id as usize).map(|m| std::mem::replace(m, NOBODY)) {
+            if miss != NOBODY {
+                self.end(cal, miss, now);
+            }
+        }
+    }
+
+    /// The next request that goes on.
+    pub(super) fn next(&mut self) -> Option<u32> {
+        while let Some(&slice) = self.due.last() {
+            let s = &mut self.slices[slice as usize];
+            if s.registers.free() > 0 {
+                if let Some(id) = s.waiting.pop_front() {
+                    return Some(id);
+                }
+            }
+            self.due.pop();
+        }
+        None
+    }
+
+    /// The registers of each slice.
+    pub fn registers(&self) -> impl Iterator<Item = &Domain> {
+        self.slices.iter().map(|s| &s.registers)
+    }
+
+    pub(super) fn restart(&mut self, now: Time) {
+        self.slices.iter_mut().for_each(|s| s.registers.restart(now));
+    }
+}
+
+impl Memory {
+    /// A miss at the LLC takes a register, where there are such, until `end_look_up` or its answer and until the line
+    /// that it pushes out has been taken in.
+    #[inline]
+    pub(super) fn begin_miss(&mut self, home: Home, now: Time) {
+        if self.functional {
+            return;
+        }
+        if let Some(m) = &mut self.mshrs {
+            debug_assert_eq!(self.miss, NOBODY, "a miss within a miss");
+            self.miss = m.begin(self.llc.slice(home), now);
+        }
+    }
+
+    /// The miss needs no data.
+    #[inline]
+    pub(super) fn end_look_up(&mut self, cal: &mut Events, now: Time) {
+        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != NOBODY) {
+            m.end(cal, std::mem::replace(&mut self.miss, NOBODY), now);
+        }
+    }
+
+    /// The miss ends when transaction `id` is answered.
+    #[inline]
+    pub(super) fn tie_miss(&mut self, id: u32) {
+        if let Some(m) = self.mshrs.as_mut().filter(|_| self.miss != NOBODY) {
+            m.tie(id, std::mem::replace(&mut self.miss, NOBODY));
+        }
+    }
+
+    /// A request arrives at the slice of its first line.
+    pub(super) fn on_slice(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, op, .. } = self.txns[id as usize];
+        let slice = self.llc.slice(self.llc.home(line));
+        let past = matches!(op, Op::Stream | Op::Uncached);
+        if past || self.mshrs.as_mut().is_some_and(|m| m.enter(slice, id)) {
+            self.begin_whole(cal, id, now);
+        }
+    }
+
+    fn begin_whole(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let lane = self.lane(&self.txns[id as usize]);
+        while !self.begin(cal, id, lane, now) {}
+    }
+
+    /// Requests go on that waited for a register.
+    pub(super) fn resume_slices(&mut self, cal: &mut Events, now: Time) {
+        while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
+            self.begin_whole(cal, id, now);
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! What the choices of a last-level cache promise: registers for misses, inclusion, reads of devices that install, and
+//! the order at a controller's door.
+
+mod common;
+
+use common::{close, get, simulate, small, Rig};
+use hostnet::kernel::{Stream, Time};
+use hostnet::memory::dram::{DramSpec, Overflow};
+use hostnet::memory::protocol::Held;
+use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{Agent, Inbound, Op, Outbound, Probe};
+
+const ALL: u32 = 0b1111;
+
+fn with(mshrs: u32) -> HierarchySpec {
+    let mut h = small();
+    h.llc.mshrs = mshrs;
+    h
+}
+
+/// Sends everything that `ask` puts into the calendar, and returns how long that takes to be over.
+fn time_of(r: &mut Rig, ask: impl FnOnce(&mut Rig)) -> Time {
+    let start = r.m.now;
+    ask(r);
+    r.settle();
+    r.answers.iter().map(|a| a.0).max().expect("answers") - start
+}
+
+/// 64 reads of rows in banks that nobody else uses, all at once.
+fn reads_of_all_banks(r: &mut Rig) {
+    for i in 0..64 {
+        r.request(0, r.app + i % 4 + i / 4 * 512, Op::Read);
+    }
+}
+
+#[test]
+fn a_slice_with_n_registers_serves_n_misses_in_the_time_of_one() {
+    for n in [1, 2, 8] {
+        let mut h = with(n);
+        h.llc.clean_victim = CleanVictim::Drop; // an L2's victim takes a register as well
+        let mut r = Rig::new(&h, ALL);
+        let t = r.m.mem.dram.timing().clone();
+        let lat = r.m.mem.lat;
+        let took = time_of(&mut r, reads_of_all_banks);
+        // Held from the look-up to the answer: activate, read, burst, and the way back.
+        let held = Time(t.rcd + t.cl + t.burst) + lat.llc + lat.noc;
+        let expected = held.0 * 64 / u64::from(n) + (lat.l1 + lat.l2 + lat.noc).0;
+        assert!(close(took.0 as f64, expected as f64, 0.03), "{n}: {took:?}, expected {expected} ps");
+        let reading: Vec<_> = r.m.mem.mshrs().unwrap().registers().map(|d| (d.peak(), d.used())).collect();
+        assert_eq!(reading, [(n, 0)]);
+        r.m.mem.check().unwrap();
+    }
+    let mut free = Rig::new(&with(0), ALL);
+    let mut one = Rig::new(&with(1), ALL);
+    let (free, one) = (time_of(&mut free, reads_of_all_banks), time_of(&mut one, reads_of_all_banks));
+    assert!(one.0 > 20 * free.0, "{free:?} {one:?}");
+}
+
+/// 400 lines from the NIC, more than the cache holds.
+fn burst(r: &mut Rig) {
+    for i in 0..400 {
+        r.device_writes_later(Agent::Nic, r.rx + i, Inbound::Llc { ways: ALL });
+    }
+}
+
+#[test]
+fn a_miss_holds_its_register_until_the_controller_has_taken_its_victim() {
+    let narrow = DramSpec { channels: 1, wpq: 2, ..DramSpec::default() };
+    for n in [1, 3, 6] {
+        let mut r = Rig::with_memory(&with(n), ALL, &narrow);
+        burst(&mut r);
+        r.settle();
+        assert_eq!(r.m.mem.stats.of(Class::RxEvct), 400 - 64);
+        // Each victim at the door has a register of its own.
+        assert_eq!(r.m.mem.cha_writes.peak(), n);
+        r.m.mem.check().unwrap();
+    }
+}
+
+#[test]
+fn while_a_slice_has_no_register_hits_wait_too() {
+    let narrow = DramSpec { channels: 1, wpq: 2, ..DramSpec::default() };
+    let hit = |mshrs| {
+        let mut r = Rig::with_memory(&with(mshrs), ALL, &narrow);
+        let line = r.app;
+        r.write(line);
+        r.m.mem.push_out(&mut r.m.cal, line, r.m.now);
+        r.answers.clear();
+        for i in 0..80 {
+            // Of other sets than the line's.
+            r.device_writes_later(Agent::Nic, r.rx + 16 * i + 1, Inbound::Llc { ways: ALL });
+        }
+        let start = r.m.now;
+        r.request(0, line, Op::Read);
+        r.settle();
+        let answer = r.answers.iter().find(|a| a.1.agent == Agent::Core).expect("the hit").0;
+        assert_eq!(r.m.mem.stats.tenants[0].llc_misses, 1, "the store before");
+        (answer - start, r.m.mem.lat)
+    };
+    let (free, lat) = hit(100);
+    assert_eq!(free, lat.l1 + lat.l2 + lat.noc + lat.llc + lat.noc);
+    let (waits, _) = hit(2);
+    assert!(waits > Time::ns(100) + free, "{waits:?}");
+}
+
+fn strict() -> HierarchySpec {
+    let mut h = small();
+    (h.llc.role, h.l2_inclusive) = (LlcRole::StrictlyInclusive, true);
+    h
+}
+
+#[test]
+fn what_an_inclusive_llc_evicts_leaves_the_private_caches_and_dirty_data_goes_to_memory() {
+    for dirty in [false, true] {
+        let mut r = Rig::new(&strict(), ALL);
+        let line = r.app;
+        r.access(0, line, dirty);
+        assert_ne!(r.m.mem.private_copy(0, line), Held::Nowhere);
+        assert_eq!(r.m.mem.llc_copy(line), Held::Clean);
+        let before = r.m.mem.stats.of(Class::OtherEvct);
+        for i in 0..4 {
+            // To the line's set.
+            r.device_writes(Agent::Nic, r.rx + 16 * i, 1, Inbound::Llc { ways: ALL });
+        }
+        assert_eq!(r.m.mem.copies(line).0, 0);
+        assert_eq!(r.m.mem.stats.of(Class::OtherEvct) - before, u64::from(dirty));
+        r.m.mem.check().unwrap();
+    }
+}
+
+#[test]
+fn private_caches_never_hold_what_a_strictly_inclusive_llc_has_not() {
+    for mshrs in [0, 2] {
+        let mut h = strict();
+        h.llc.mshrs = mshrs;
+        let mut r = Rig::new(&h, ALL);
+        r.m.mem.shadow = Some(Box::default());
+        let mut rng = Stream::new(2, "inclusion", 0);
+        for _ in 0..3000 {
+            let mut asked = Vec::new(); // a core merges its requests for a line
+            for _ in 0..1 + rng.below(6) {
+                let lines = [r.rx, r.tx, r.app, r.shared];
+                let line = lines[rng.below(4) as usize] + rng.below(60);
+                if asked.contains(&line) {
+                    continue;
+                }
+                asked.push(line);
+                match rng.below(8) {
+                    0 | 1 => r.device_writes_later(Agent::Nic, line, Inbound::Llc { ways: 0b0011 }),
+                    n => {
+                        let core = if line >= r.shared { rng.below(2) as u32 } else { 0 };
+                        let op = if n < 5 { Op::Read } else { Op::Own };
+                        let now = r.m.now;
+                        let probe = r.m.mem.probe(&mut r.m.cal, core as usize, line, op == Op::Own, now);
+                        if probe == Probe::Miss {
+                            r.request(core, line, op);
+                        }
+                    }
+                }
+            }
+            r.settle();
+            for line in [r.rx, r.tx, r.app, r.shared].into_iter().flat_map(|b| b..b + 60) {
+                let held = (0..2).any(|c| r.m.mem.private_copy(c, line) != Held::Nowhere);
+                assert!(!held || r.m.mem.llc_copy(line) != Held::Nowhere, "line {line}");
+                r.m.mem.coherent(line).unwrap();
+            }
+            r.m.mem.check().unwrap();
+        }
+        assert!(r.m.mem.stats.of(Class::OtherEvct) > 1000, "lines were evicted");
+    }
+}
+
+#[test]
+fn a_device_s_read_that_installs_leaves_the_core_a_clean_copy_and_its_next_store_asks_the_llc() {
+    let mut h = small();
+    h.llc.store_hit = StoreHit::Retain;
+    h.llc.device_read = DeviceRead::Install;
+    let mut r = Rig::new(&h, ALL);
+    let line = r.tx;
+    r.write(line);
+    let before = r.dram_transfers();
+    r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
+    assert_eq!((r.m.mem.private_copy(0, line), r.m.mem.llc_copy(line)), (Held::Clean, Held::Dirty));
+    assert_eq!(r.read(line).probe, Probe::L1);
+    let hits = r.m.mem.stats.tenants[0].llc_hits;
+    assert_eq!(r.write(line).probe, Probe::Miss);
+    assert_eq!(r.m.mem.stats.tenants[0].llc_hits, hits + 1);
+    assert_eq!(r.write(line).probe, Probe::L1, "the core owns it now");
+    assert_eq!(r.dram_transfers(), before);
+    // The LLC loses the line: the core still has the data, and needs leave alone.
+    r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
+    let now = r.m.now;
+    assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, now), Some(true));
+    r.settle();
+    let before = r.dram_transfers();
+    assert_eq!(r.write(line).probe, Probe::Miss);
+    assert_eq!((r.dram_transfers(), r.m.mem.private_copy(0, line)), (before, Held::Dirty));
+    // A line that nobody has comes from memory and stays, in the ways of device writes.
+    r.device_writes(Agent::Nic, r.rx, 1, Inbound::Llc { ways: 0b0001 });
+    for i in 1..5 {
+        r.device_reads(Agent::Nic, r.app + 16 * i + 5, 1, Outbound::Nearest);
+    }
+    let there = (1..5).filter(|i| r.m.mem.llc_copy(r.app + 16 * i + 5) == Held::Clean).count();
+    assert_eq!((there, r.m.mem.stats.of(Class::NicTxRd)), (1, 4));
+    r.m.mem.check().unwrap();
+}
+
+#[test]
+fn ways_of_devices_count_from_the_end_that_is_chosen() {
+    for (ways, first, inside) in [(DeviceWays::Lowest, 0b0011, 0b0011), (DeviceWays::Highest, 0b0011, 0b1100)] {
+        let mut h = small();
+        h.llc.device_ways = ways;
+        let mut r = Rig::new(&h, ALL);
+        assert_eq!(r.m.mem.ways_of_devices(first), inside);
+        for i in 0..200 {
+            r.device_writes(Agent::Nic, r.rx + i, 1, Inbound::Llc { ways: first });
+        }
+        assert_eq!(r.m.mem.llc_rx_lines(first), (32, 0), "16 sets of two ways");
+    }
+}
+
+/// A read that comes while `n` writes of one bank wait at the door.
+fn read_behind(overflow: Overflow, n: u64) -> Time {
+    let d = DramSpec {
+        channels: 1,
+        rpq: 4,
+        wpq: 4,
+        max_write_burst: 4,
+        min_read_burst: 1,
+        overflow,
+        refresh: false,
+        ..DramSpec::default()
+    };
+    let mut r = Rig::with_memory(&small(), ALL, &d);
+    for i in 0..4 + n {
+        r.device_writes_later(Agent::Nic, r.rx + 2048 * (i % 8) + i / 8, Inbound::Dram);
+    }
+    let start = r.m.now;
+    r.request(0, r.app, Op::Read);
+    r.settle();
+    r.m.mem.check().unwrap();
+    r.answers.iter().find(|a| a.1.agent == Agent::Core).expect("the read").0 - start
+}
+
+#[test]
+fn at_a_shared_door_a_read_waits_behind_the_writes_that_came_before_it() {
+    let (apart, shared) = (read_behind(Overflow::Apart, 24), read_behind(Overflow::Shared, 24));
+    // All but those that the queue still holds have been sent before it enters: a burst of 2.5 ns each at least.
+    assert!(shared.0 > apart.0 + 20 * 2_500, "{apart:?} {shared:?}");
+    let empty = |o| read_behind(o, 0);
+    assert_eq!(empty(Overflow::Apart), empty(Overflow::Shared), "with room for all both are the same");
+}
+
+const FORWARDER: &str = r#"
+    name = "forwarder"
+    platform = "sim24"
+    placement = { policy = "ideal" }
+    rings = { rx_buffers = 512, buffer_size = "64 B" }
+    [[tenant]]
+    name = "l3fwd"
+    cores = 4
+    app = { kind = "l3fwd", rules = 16 }
+"#;
+
+#[test]
+fn even_gaps_to_the_shortest_queue_make_nobody_wait() {
+    let run = |spread: &str| {
+        let load = format!(
+            "traffic = {{ arrivals = \"fixed\", rate = \"14 Mrps\", packet = \"64 B\", spread = \"{spread}\" }}
+             run = {{ load = \"fixed\", requests = 8000 }}"
+        );
+        simulate(&(FORWARDER.replace("[[tenant]]", &format!("{load}\n[[tenant]]"))))
+    };
+    let (even, random) = (run("shortest_queue"), run("random"));
+    // D/D/4 has no queue: a packet waits for the end of an empty poll at most, 200 instructions at two a cycle. With random
+    // choice some wait for the whole service of another.
+    let spread = get(&even, "lat_p99_us") - get(&even, "lat_p50_us");
+    assert!(spread < 0.0313 + 0.002, "{spread}");
+    assert!(get(&random, "lat_p99_us") > get(&even, "lat_p99_us") + get(&even, "service_mean_us"));
+}
+
+#[test]
+fn a_nic_whose_lines_go_on_one_by_one_delivers_as_many_packets() {
+    let run = |mshrs: u32| {
+        simulate(&format!(
+            "{}
+            [traffic]
+            arrivals = \"fixed\"
+            rate = \"10 Mrps\"
+            packet = \"1 KiB\"
+            [run]
+            load = \"fixed\"
+            requests = 8000
+            [override.caches.llc]
+            mshrs = {mshrs}",
+            FORWARDER.replace("policy = \"ideal\"", "policy = \"ddio\"").replace("64 B", "1 KiB")
+        ))
+    };
+    let (all, each) = (run(0), run(32));
+    for o in [&all, &each] {
+        assert!(close(get(o, "throughput_mrps"), 10.0, 0.01));
+        assert_eq!(get(o, "drops"), 0.0);
+    }
+    // No line waits at this load.
+    assert!(close(get(&each, "lat_p50_us"), get(&all, "lat_p50_us"), 0.03));
+}
+
+/// Packets in the system by Little's law, a core.
+fn standing(queue_pair: &str) -> f64 {
+    let o = simulate(&format!(
+        "{}
+        [traffic]
+        arrivals = \"keep_depth\"
+        depth = 100
+        packet = \"64 B\"
+        [run]
+        load = \"saturate\"
+        requests = 40000
+        [override.queue_pair]
+        {queue_pair}",
+        FORWARDER
+    ));
+    get(&o, "throughput_mrps") * get(&o, "lat_mean_us") / 4.0
+}
+
+#[test]
+fn a_standing_queue_that_counts_completions_holds_half_as_many_packets() {
+    let plain = standing("batch = 1");
+    assert!((100.0..103.0).contains(&plain), "{plain}");
+    // Taken packets are replaced by their completions, which take next to no time: the packets fall evenly from all to none.
+    let counted = standing("send_completions = true\npoll_instructions = 4");
+    assert!((45.0..58.0).contains(&counted), "{counted}");
+}
+
+#[test]
+fn a_batch_is_off_the_queue_before_its_first_packet_is_served() {
+    // Of the batch (n + 1) / 2 are left on the mean.
+    let more = standing("batch = 32") - standing("batch = 1");
+    assert!(close(more, 15.5, 0.1), "{more}");
+}
+
+/// Hits of an LRU cache of `c` lines, by Che's approximation: `classes` of (share of the accesses, lines).
+fn che(c: f64, classes: &[(f64, f64)]) -> f64 {
+    let held = |t: f64| classes.iter().map(|(p, n)| n * (1.0 - (-p / n * t).exp())).sum::<f64>();
+    let (mut lo, mut hi) = (0.0, 1e9);
+    for _ in 0..200 {
+        let t = (lo + hi) / 2.0;
+        if held(t) < c {
+            lo = t;
+        } else {
+            hi = t;
+        }
+    }
+    classes.iter().map(|(p, n)| p * (1.0 - (-p / n * lo).exp())).sum()
+}
+
+#[test]
+fn an_exact_match_table_misses_as_its_size_over_the_cache_s_says() {
+    for (rules, entries) in [(65_536u32, 131_072u32), (32_768, 262_144)] {
+        let o = simulate(&format!(
+            r#"
+            name = "exact"
+            platform = "sim24"
+            placement = {{ policy = "ideal" }}
+            rings = {{ rx_buffers = 64, buffer_size = "64 B" }}
+            [[tenant]]
+            name = "l3fwd"
+            cores = 1
+            app = {{ kind = "l3fwd", rules = {rules}, table = "exact_match", table_entries = {entries} }}
+            [traffic]
+            arrivals = "keep_depth"
+            depth = 2
+            packet = "64 B"
+            [run]
+            load = "saturate"
+            requests = 60000
+            [override.caches.l2]
+            size = "20 KiB"
+            [override.caches.l1d]
+            size = "3 KiB"
+            [override.caches.llc]
+            size = "1536 KiB"
+            slices = 1
+            replacement = "lru"
+            role = "strictly_inclusive"
+            "#
+        ));
+        // Of n keys thrown into m buckets, a bucket has as many as a Poisson number of mean n / m says, and is read as often.
+        let (n, m) = (f64::from(rules), f64::from(entries) / 8.0);
+        let mut with = m * (-n / m).exp();
+        let mut classes = vec![(0.5, n)];
+        for k in 1..20 {
+            with *= n / m / f64::from(k);
+            classes.push((0.5 * with * f64::from(k) / n, with));
+        }
+        // What the private caches hit is no use of the LLC's line; 64 transmit buffers of a line live in the cache, too.
+        let hits = che(24_576.0 - 64.0, &classes);
+        let expected = 2.0 * (1.0 - hits);
+        let seen = get(&o, "acc_cpu_other_rd");
+        assert!(close(seen, expected, 0.04), "{rules} of {entries}: {seen:.3}, expected {expected:.3}");
+    }
+}

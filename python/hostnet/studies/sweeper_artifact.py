@@ -1,0 +1,131 @@
+"""The runs that Sweeper's authors published, on their own settings, ours beside theirs.
+
+``data/sweeper_artifact.csv`` has settings and counters of 71 runs. A peak of theirs is run at the rate where they found it:
+a throughput below says that this model does not carry it.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..paths import DATA
+from . import Point, Rows, Study
+
+# Relative, or in lines a packet: the larger of both for lines.
+NEAR, NEAR_LINES, NEAR_LOADED = 0.05, 0.3, 0.15
+LINES = ("acc_cpu_rx_rd", "acc_cpu_other_rd", "acc_rx_evct", "acc_tx_evct", "acc_other_evct", "acc_total")
+LOADED = ("throughput_mrps", "mem_bw_gbs", "dram_lat_avg_ns")
+COMPARED = (*LOADED, *LINES)
+
+# Of each family of runs, one of each system that is quick to run.
+QUICK = {("standing", "2", "50", "4"), ("standing", "12", "450", "8")}
+
+
+def runs() -> list[dict[str, str]]:
+    """The authors' runs: settings and compared counters, as the file has them."""
+    with (DATA / "sweeper_artifact.csv").open(encoding="utf-8") as f:
+        return list(csv.DictReader(line for line in f if not line.startswith("#")))
+
+
+def gap_cycles(per_1000_cycles: int) -> int:
+    """Whole cycles between two packets, as their generator rounds."""
+    return 1000 // per_1000_cycles
+
+
+def changes(run: Mapping[str, str]) -> dict[str, Any]:
+    """What makes the base scenario one of their runs."""
+    ways, buf = int(run["ways"]), int(run["buf"])
+    made: dict[str, Any] = {
+        "placement.ways": ways, "placement.sweep_rx": True if run["system"] == "sweeper" else None, "rings.rx_buffers": buf,
+        **({"override.memory.channels": int(run["channels"])} if run["channels"] != "4" else {}),
+    }
+    if run["family"] == "standing":
+        return made | {"traffic.depth": int(run["depth"])}
+    made["traffic.rate"] = f"{round(2_500_000_000 / gap_cycles(int(run['per_1000_cycles'])))} rps"
+    if run["family"] == "overlap":
+        # X-Mem has ten of the ways there, the forwarder's own fills the last four, and the arrays are larger.
+        return made | {"tenant.0.llc_ways": "8-11", "tenant.1.llc_ways": "0-9", "tenant.1.app.array": "2560 KiB"}
+    return made | {"tenant.0.llc_ways": f"{12 - ways}-11", "tenant.1.llc_ways": f"0-{int(run['xmem_ways']) - 1}"}
+
+
+def points(quick: bool) -> list[Point]:
+    """A point for each of their runs; a quick study has a few of the standing queues."""
+    chosen = [r for r in runs() if not quick or (r["family"], r["ways"], r["depth"], r["channels"]) in QUICK]
+    return [
+        Point("artifact-l3fwd" if r["family"] == "standing" else "artifact-colocation", {
+            "case": r["family"], "system": r["system"], "ways": int(r["ways"]), "buf": int(r["buf"]),
+            "channels": int(r["channels"]), "depth": int(r["depth"] or 0), "split_b": int(r["xmem_ways"] or 0),
+            "n": int(r["per_1000_cycles"] or 0),
+        }, changes(r))
+        for r in chosen
+    ]
+
+
+def theirs(row: Mapping[str, Any]) -> dict[str, str]:
+    """Their run with the settings of a row of ours."""
+    keys = {"case": "family", "system": "system", "ways": "ways", "buf": "buf", "channels": "channels", "depth": "depth",
+            "split_b": "xmem_ways", "n": "per_1000_cycles"}
+    (run,) = [r for r in runs() if all(str(row[k] or "") == (r[name] if r[name] != "0" else "") for k, name in keys.items())]
+    return run
+
+
+def near(metric: str, ours: float, their: float) -> bool:
+    """Whether a figure of ours is as near to theirs as is aimed for."""
+    if metric in LINES:
+        return abs(ours - their) <= max(NEAR * abs(their), NEAR_LINES)
+    return abs(ours - their) <= NEAR_LOADED * abs(their)
+
+
+def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
+    """Their figures beside ours, and how many of a row's are near."""
+    out = []
+    for row in rows:
+        run = theirs(row)
+        given = [m for m in COMPARED if run[m] and row.get(m) is not None]
+        hits = sum(near(m, float(row[m]), float(run[m])) for m in given)
+        out.append({**{f"their_{m}": float(run[m]) if run[m] else None for m in COMPARED}, "near": f"{hits} of {len(given)}"})
+    return out
+
+
+def page(rows: Rows) -> str:
+    """The comparison as a page: how many figures are near, metric by metric, and every run."""
+    text = ["# Sweeper's published runs, ours beside theirs", "",
+            "Written by `python -m hostnet.studies.sweeper_artifact` from the results of `hostnet study sweeper artifact`.",
+            "Near is within 5 % or 0.3 lines a packet, and within 15 % for throughput, bandwidth and latency of DRAM reads.", ""]
+    families = list(dict.fromkeys(str(r["case"]) for r in rows))
+    text += ["| metric | " + " | ".join(families) + " |", "|---|" + "---:|" * len(families)]
+    for m in COMPARED:
+        cells = []
+        for family in families:
+            pairs = [(float(r[m]), float(t[m])) for r in rows if r["case"] == family and (t := theirs(r))[m] and r[m] not in (None, "")]
+            cells.append(f"{sum(near(m, *p) for p in pairs)} of {len(pairs)}")
+        text.append(f"| `{m}` | " + " | ".join(cells) + " |")
+    text += ["", "Each cell: ours, then theirs.", "",
+             "| run | " + " | ".join(f"`{m}`" for m in COMPARED) + " |", "|---|" + "---|" * len(COMPARED)]
+    for r in rows:
+        run = theirs(r)
+        load = f"D {r['depth']}" if r["case"] == "standing" else f"{r['n']} in 1000 cycles"
+        name = f"{r['case']}, {r['system']}, {r['ways']} ways, {r['buf']} buffers, {r['channels']} channels, {load}"
+        cells = [f"{float(r[m]):.3g} / {float(run[m]):.3g}" if run[m] and r[m] not in (None, "") else "" for m in COMPARED]
+        text.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(text) + "\n"
+
+
+def main(table: str, out: str) -> None:
+    """Write the page ``out`` from the study's ``table`` (CSV)."""
+    with Path(table).open(encoding="utf-8") as f:
+        rows = [{k: int(v) if k in ("ways", "buf", "channels", "depth", "split_b", "n") else v for k, v in r.items()}
+                for r in csv.DictReader(f)]
+    Path(out).write_text(page(rows), encoding="utf-8")
+
+
+STUDIES = [
+    Study("sweeper", "artifact", "The authors' published runs, ours beside theirs", points, COMPARED, across=beside),
+]
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
