@@ -358,7 +358,7 @@ fn a_stack_that_cannot_be_is_one_sentence() {
             "flow_director = [{ flow = 8, queue = 1 }]\n[traffic]\nflows = 9\n",
             "peripheral[0].flow_director[0].queue = 1 is not within 0 to 0, one for each core of \"t\"",
         ),
-        ("ways = 4 }", "ways = 4, sweep_rx = true }", "placement.sweep_rx = true is for queue pairs"),
+        ("ways = 4 }", "ways = 4, resq = true }", "placement.resq = true is for queue pairs"),
     ] {
         let e = refusal(from, to);
         assert!(e.contains(said), "{e}");
