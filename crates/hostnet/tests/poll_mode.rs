@@ -283,8 +283,8 @@ fn rxptx_waits_once_a_burst() {
 
 /// Frames that each of three queues has sent of flows at random.
 fn sent_by_queue(flows: u32, rules: &str) -> [u64; 3] {
-    let nic = format!("lanes = 8\nflow_director = [{rules}]");
-    let text = Setting { nic: &nic, cores: 3, ..Setting::default() }.text();
+    let text = Setting { cores: 3, ..Setting::default() }.text();
+    let text = text.replace("lanes = 8\n", &format!("lanes = 8\nflow_director = [{rules}]\n"));
     let text = text.replace("[traffic]\n", &format!("[traffic]\nflows = {flows}\n"));
     let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
     host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(4e6, Stream::new(7, "wire", 0))), 0);
@@ -358,7 +358,7 @@ fn a_stack_that_cannot_be_is_one_sentence() {
             "flow_director = [{ flow = 8, queue = 1 }]\n[traffic]\nflows = 9\n",
             "peripheral[0].flow_director[0].queue = 1 is not within 0 to 0, one for each core of \"t\"",
         ),
-        ("ways = 4 }", "ways = 4, sweep_rx = true }", "placement.sweep_rx = true is for queue pairs"),
+        ("ways = 4 }", "ways = 4, resq = true }", "placement.resq = true is for queue pairs"),
     ] {
         let e = refusal(from, to);
         assert!(e.contains(said), "{e}");
