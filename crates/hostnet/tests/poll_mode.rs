@@ -55,13 +55,12 @@ impl Default for Setting<'_> {
 }
 
 impl Setting<'_> {
-    /// The generator's own wire is faster than anything here.
     fn text(&self) -> String {
         let Setting { app, cores, nic, rings, rate, frame, requests } = self;
         format!(
             "{BASE}[[tenant]]\nname = \"t\"\ncores = {cores}\nstack = \"poll_mode\"\napp = {{ {app} }}\n[[peripheral]]\nkind = \
              \"ethernet\"\n{nic}\n[peripheral.rings]\n{rings}\n[traffic]\narrivals = \"poisson\"\nrate = \"{rate} Mrps\"\npacket = \
-             \"{frame} B\"\nlink = {{ rate = \"1000 Gbps\" }}\n[run]\nload = \"fixed\"\nrequests = {requests}\nwarmup_requests = {requests}\n"
+             \"{frame} B\"\n[run]\nload = \"fixed\"\nrequests = {requests}\nwarmup_requests = {requests}\n"
         )
     }
     fn run(&self) -> Outcome {
