@@ -37,6 +37,9 @@ class CoreSpec(Section):
     keep it below the width."""
     count: int
     """Cores on the host."""
+    l2_mshrs: int | None
+    """L2 misses under way at once, those of prefetches included. When absent, line fill buffers and the
+    prefetcher's credits are the only bounds; where a NIC's hints are followed, both together are."""
     lfb: int
     """Line fill buffers: L1 misses under way at once, loads and stores together."""
     lfb_retry: str
@@ -130,6 +133,8 @@ class DramSpec(Section):
     """Reads to serve before write mode may begin, unless none is left."""
     min_write_burst: int
     """Writes to serve before write mode may end, unless none is left."""
+    overflow: Literal['apart'] | Literal['shared']
+    """Where requests wait that come while a queue is full."""
     page_idle_ns: float
     """Time after which a row that nobody uses or waits for is closed; 0 leaves it open."""
     page_policy: Literal['open'] | Literal['closed'] | Literal['open_adaptive'] | Literal['closed_adaptive']
@@ -177,6 +182,9 @@ class EthernetPeripheralSpec(Section):
     """Ethernet NIC that receives for the kernel's TCP."""
     descriptors: int
     """Receive descriptors of each core, one a frame."""
+    flow_director: list[FlowRule]
+    """Flow director: flows of `traffic.flows` that go to a said queue; RSS spreads the others by their Toeplitz
+    hash."""
     framing: int
     """Bytes of a frame on the wire beside the IP packet: preamble, header, FCS, gap."""
     headers: int
@@ -205,8 +213,58 @@ class EthernetPeripheralSpec(Section):
     """Flight time of a frame, MAC to MAC."""
     receive_buffer: str
     """Receive buffer of the NIC."""
+    rings: RingsSpec | None
+    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP; their defaults when absent."""
     tags: int
     """Read requests that the NIC has under way at most."""
+
+
+class EthernetSpec(Section):
+    """An Ethernet NIC, under the kernel or under a poll-mode driver."""
+    descriptors: int
+    """Receive descriptors of each core, one a frame."""
+    flow_director: list[FlowRule]
+    """Flow director: flows of `traffic.flows` that go to a said queue; RSS spreads the others by their Toeplitz
+    hash."""
+    framing: int
+    """Bytes of a frame on the wire beside the IP packet: preamble, header, FCS, gap."""
+    headers: int
+    """Bytes of IP and TCP headers with timestamps."""
+    host_mark: int | None
+    """Congestion of the host told to the senders (hostCC, SIGCOMM'23): frames that come while the IIO has this many
+    write entries in use, on a moving average, count as marked. Absent: never."""
+    host_response: HostResponse | None
+    """What the host does itself about its congestion. Absent: nothing."""
+    lanes: int
+    """PCIe lanes."""
+    link: str
+    """Rate of the link."""
+    moderation: str
+    """From a frame's completion in memory to an interrupt, unless many come."""
+    moderation_frames: int
+    """Completions that raise the interrupt at once."""
+    mtu: str
+    """Largest IP packet."""
+    page: str
+    """Contiguous physical memory of the pool; larger pieces lie anywhere. The kernel counts the users of each."""
+    pool: str
+    """Memory that each core's frames go through: pages are used again after that much."""
+    propagation: str
+    """Flight time of a frame, MAC to MAC."""
+    receive_buffer: str
+    """Receive buffer of the NIC."""
+    rings: RingsSpec | None
+    """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP; their defaults when absent."""
+    tags: int
+    """Read requests that the NIC has under way at most."""
+
+
+class FlowRule(Section):
+    """An exact match of the flow director."""
+    flow: int
+    """Number of the flow, from 0."""
+    queue: int
+    """Queue, and so core of the tenant, from 0."""
 
 
 class GapbsAppSpec(Section):
@@ -269,6 +327,34 @@ class IatSpec(Section):
     """Write misses per line written below which it loses one."""
 
 
+class IdioSpec(Section):
+    """Thresholds, intervals and choices of IDIO."""
+    average: int
+    """Intervals in an average of write-backs."""
+    burst: Literal['edge'] | Literal['level']
+    """When packets are marked as a burst."""
+    burst_threshold: str
+    """Rate to a core above which the NIC tells of a burst (rxBurstTHR)."""
+    class1_dscp: list[int]
+    """DSCP values of class 1: payload that is hardly ever read, or late."""
+    hint_overflow: Literal['drop'] | Literal['stall']
+    """What becomes of a hint that finds the queue full."""
+    hint_queue: int
+    """Hints that an L2's prefetcher holds."""
+    interval: str
+    """Interval of the NIC's byte counters and of the control plane."""
+    invalidate: Literal['mlc'] | Literal['llc']
+    """How far invalidations reach."""
+    invalidate_form: Literal['line'] | Literal['range']
+    """What one invalidate instruction covers."""
+    mlc_threshold: str
+    """Write-backs of an L2 beyond their average that are high pressure (mlcTHR)."""
+    status: Literal['saturated'] | Literal['upper']
+    """States of the FSM in which payload stays in the LLC."""
+    sticky: bool
+    """State 0b11 is left by a burst alone, not by low pressure."""
+
+
 class IioSpec(Section):
     """Buffers of the IIO and its distance to the home agent."""
     count: int
@@ -288,42 +374,78 @@ class IioSpec(Section):
     """Write buffer entries of each: credits of the P2M-Write domain."""
 
 
+class L2FwdAppSpec(Section):
+    """Layer-2 forwarder: edits the header and sends the packet in place, or drops it."""
+    instructions: int
+    """Instructions per packet besides the header's load and store."""
+    kind: Literal['l2fwd']
+    payload: Literal['forward'] | Literal['drop']
+    """What becomes of a packet."""
+
+
 class L3FwdAppSpec(Section):
     """Layer-3 forwarder."""
     instructions: int
     """Instructions per packet besides loads and stores of lines."""
     kind: Literal['l3fwd']
     rules: int
-    """Routes, each a /24 of its own; packets spread evenly over them."""
+    """Routes, each a /24 or a 5-tuple of its own; packets spread evenly over them."""
+    table: Literal['lpm'] | Literal['exact_match']
+    """How a route is found."""
+    table_entries: int | None
+    """Keys that an exact-match table has room for, at least `rules`; twice as many as these when absent."""
     zero_copy: bool
     """Edits the packet in its receive buffer and sends it from there; otherwise it is copied to a transmit
     buffer."""
+
+
+class LlcAntagonistAppSpec(Section):
+    """Random reads and writes of a private buffer; its measure is the cycles of an instruction."""
+    buffer: str
+    """Each core's buffer."""
+    gap_instructions: int
+    """Instructions between two accesses."""
+    kind: Literal['llc_antagonist']
+    writes: float
+    """Share of the accesses that write."""
 
 
 class LlcSpec(Section):
     """The shared last-level cache and its home agent (CHA)."""
     clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
     """Where clean L2 victims go."""
-    indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices']
+    device_read: Literal['snapshot'] | Literal['demote'] | Literal['install']
+    """What a device's read does with the line's copies."""
+    device_ways: Literal['lowest'] | Literal['highest']
+    """Which ways a placement policy's first ways are."""
+    indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices'] | Literal['folded_slices']
     """How lines spread over slices."""
     latency_cycles: int
     """Cycles of the uncore clock that a look-up adds to an access."""
+    mshrs: int
+    """Miss status holding registers of each slice; 0 is no limit. A miss holds one until its data has reached who
+    asked and the memory controller has taken in the line that it pushed out. While a slice has none, whatever comes
+    for it waits, hits too, and `write_buffer` and `nic_credits` have no effect."""
     nic_credits: int
     """Of these, how many only the integrated NIC may use, so that what has come over the wire goes first."""
     read_hit: Literal['retain'] | Literal['migrate']
     """What a core's read hit leaves behind."""
     replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
     """Replacement policy."""
-    role: Literal['victim'] | Literal['inclusive']
+    role: Literal['victim'] | Literal['inclusive'] | Literal['strictly_inclusive']
     """Role in the hierarchy."""
     size: str
     """Capacity over all slices."""
     slices: int
     """Slices; sets of a slice must come out as a power of two."""
+    store_hit: Literal['move'] | Literal['retain']
+    """What a store's hit leaves behind."""
     ways: int
     """Associativity."""
     write_ack: str
     """A write's way from the home agent to the memory controller, and the acknowledgement that its queue has it."""
+    write_back_uses: bool
+    """A dirty L2 victim that finds its line counts as a use of it."""
     write_buffer: int
     """Writes that may wait at the home agent for a full write pending queue before it stops admitting requests
     (second stage of backpressure)."""
@@ -430,7 +552,11 @@ class PlacementSpec(Section):
     """Everything that a scenario says about placement."""
     iat: IatSpec | None
     """Moves ways between the NIC and the cores at run time."""
-    policy: Literal['dma'] | Literal['ddio'] | Literal['ideal']
+    idio: IdioSpec | None
+    """Thresholds, intervals and choices of IDIO."""
+    mode: Literal['invalidate'] | Literal['prefetch'] | Literal['static'] | Literal['dynamic'] | None
+    """Which of IDIO's mechanisms work; `dynamic` when absent."""
+    policy: Literal['dma'] | Literal['ddio'] | Literal['ideal'] | Literal['idio']
     """How inbound packets are injected."""
     resq: bool
     """Caps receive rings so that all buffers fit the ways."""
@@ -454,6 +580,8 @@ class Platform(Section):
     """Cores."""
     description: str
     """What it models."""
+    ethernet: EthernetSpec | None
+    """The Ethernet NIC behind a PCIe port: what `[[peripheral]]` of that kind does not say."""
     iio: IioSpec | None
     """Integrated I/O controller."""
     memory: DramSpec
@@ -464,13 +592,47 @@ class Platform(Section):
     """Network interface."""
     pcie: PcieSpec | None
     """Links between peripherals and the I/O controller."""
+    poll_mode: PollModeSpec | None
+    """The poll-mode driver."""
     provenance: Section
-    """Where each number comes from: key path to 'datasheet: ...', 'paper: ...', 'standard: ...', 'measured: ...',
-    'fitted: ...' or 'assumed: ...'."""
+    """Where each number comes from: key path to 'datasheet: ...', 'paper: ...', 'artifact: ...', 'standard: ...',
+    'measured: ...', 'fitted: ...' or 'assumed: ...'."""
     queue_pair: QpSpec
     """Queue-pair library."""
     tcp: TcpSpec | None
     """The kernel's TCP receive path."""
+    udp: UdpSpec | None
+    """The kernel's sockets over UDP."""
+
+
+class PollModeSpec(Section):
+    """What a poll-mode driver costs beside the memory accesses that are simulated (descriptors, mbufs, packets), in
+    instructions where nothing else is said."""
+    burst: int
+    """Packets that `rx_burst` returns at most."""
+    burst_instructions: int
+    """The fixed part of an `rx_burst` that finds packets, and of a `tx_burst`."""
+    free_instructions: int
+    """A buffer that is freed."""
+    free_threshold: int
+    """When fewer transmit descriptors than this are free (`tx_free_thresh`), as many sent buffers are freed, or as
+    many as the burst needs."""
+    mbuf_lines: int
+    """Lines of a buffer's metadata that the driver touches: 1 or 2."""
+    mempool: int | None
+    """Buffers of each core's mempool. Absent: as many as both rings, two caches and two bursts can hold."""
+    mempool_cache: int
+    """Buffers of a core's cache of the mempool."""
+    poll_instructions: int
+    """An `rx_burst` that finds nothing."""
+    prefetch: bool
+    """Whether each packet's first line and the next buffer's metadata are prefetched."""
+    rearm: int
+    """Receive descriptors that are given fresh buffers before the NIC is told (`rx_free_thresh`)."""
+    receive_instructions: int
+    """A received packet."""
+    transmit_instructions: int
+    """A packet to be sent."""
 
 
 class PrefetchSpec(Section):
@@ -491,6 +653,8 @@ class PrefetchSpec(Section):
 
 class QpSpec(Section):
     """Instructions of the queue-pair library per packet."""
+    batch: int
+    """Most packets that are taken off the completion queue before the first of them is served."""
     empty_poll_instructions: int | None
     """A poll of a completion queue that is empty; as many as `poll_instructions` when absent."""
     free_instructions: int
@@ -499,6 +663,9 @@ class QpSpec(Section):
     """Taking a packet off the completion queue."""
     post_instructions: int
     """Writing a work queue entry."""
+    send_completions: bool
+    """A reply that is on the wire puts an entry into the completion queue, too, behind the packets that wait there.
+    `keep_depth` counts such entries, and taking one costs `poll_instructions`."""
 
 
 class RedisAppSpec(Section):
@@ -534,6 +701,37 @@ class RingSpec(Section):
     """Receive buffers per core, used cyclically."""
     tx_buffers: int
     """Transmit buffers per core, used cyclically."""
+
+
+class RingsSpec(Section):
+    """Descriptor rings in memory, and the NIC's caches of their descriptors."""
+    descriptor: str
+    """Size of a descriptor; a power of two up to a line."""
+    fetch_delay: str
+    """From the decision to fetch descriptors to the request."""
+    receive: int
+    """Receive descriptors of each queue. One of them is never used, so that a full ring differs from an empty
+    one."""
+    receive_cache: int
+    """Receive descriptors that the NIC caches for each queue, free and used ones together."""
+    receive_packets: int
+    """Packets whose receive DMA is in flight at most."""
+    replenish: int
+    """It fetches receive descriptors when fewer than this many free ones are cached."""
+    transmit: int
+    """Transmit descriptors of each queue, likewise."""
+    transmit_buffer: str
+    """Bytes of frames between the transmit DMA and the wire."""
+    transmit_cache: int
+    """Transmit descriptors that it caches for each queue."""
+    transmit_write_back: int
+    """Sent descriptors from which on they are written back; the last of what was posted always are."""
+    write_back: str | WriteBackTable
+    """When used receive descriptors are written back."""
+    write_back_delay: str
+    """From the decision to write descriptors back to the write."""
+    write_back_idle: bool
+    """They are also written back when the receive buffer runs empty."""
 
 
 class RocePeripheralSpec(Section):
@@ -590,12 +788,23 @@ class RunSpec(Section):
     """Rates of `peak_loss` are multiples of this; as fine as 1 % when absent."""
     time: str
     """Time measured when no tenant serves packets."""
+    timeline: str | None
+    """Bins of the table `timeline`: what moved in each, and where received lines are; a few samples when absent."""
     trace: str | None
     """Interval of a trace over time of the I/O controller's buffers and of pauses; no trace when absent."""
     warmup_requests: int | None
     """Requests before measuring; detected when absent."""
     warmup_time: str | None
     """Time before measuring when no tenant serves packets; caches are filled without timing first."""
+
+
+class RxptxAppSpec(Section):
+    """Receives a burst, waits, and sends it."""
+    instructions: int
+    """Instructions per packet."""
+    interval: str
+    """What the core waits, in a loop, after each burst that it has received."""
+    kind: Literal['rxptx']
 
 
 class SizeWeight(Section):
@@ -705,14 +914,32 @@ class TcpSpec(Section):
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
     """What runs."""
     cores: int
     """Cores, taken in order from the platform's."""
+    dscp: int
+    """Differentiated services code point of its packets, 0 to 63."""
+    l2_size: str | None
+    """Size of each of its cores' L2 instead of the platform's, of as many ways."""
     llc_ways: int | str | None
     """LLC ways that this tenant's L2 victims may fill (CAT); all when absent."""
     name: str
     """For messages and tables."""
+    recycling: Literal['run_to_completion'] | Literal['copy'] | Literal['reallocate']
+    """What a poll-mode driver does with the buffer of a packet that the application has yet to process."""
+    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['kernel'] | None
+    """Who hands packets to the application; absent, the stack that its kind of application has by default: queue
+    pairs on the NIC on the chip, or the kernel for `tcp_receive`."""
+
+
+class TestpmdAppSpec(Section):
+    """Forwards packets unread, or drops them (DPDK's testpmd)."""
+    instructions: int
+    """Instructions per packet besides the access to its first line."""
+    kind: Literal['testpmd']
+    mode: Literal['io'] | Literal['macswap'] | Literal['rxonly']
+    """What becomes of a packet."""
 
 
 class TimingOverride(Section):
@@ -769,7 +996,18 @@ class TouchdropAppSpec(Section):
     """Reads every packet and drops it."""
     instructions: int
     """Instructions per packet besides its loads."""
+    instructions_per_byte: float
+    """Instructions for each byte, between the loads of its lines; with none, the loads go out together."""
     kind: Literal['touchdrop']
+
+
+class TouchfwdAppSpec(Section):
+    """Reads every byte of a packet and forwards it."""
+    instructions: int
+    """Instructions per packet besides."""
+    instructions_per_byte: float
+    """Instructions for each byte of the packet: load, compare and branch."""
+    kind: Literal['touchfwd']
 
 
 class TrafficSpec(Section):
@@ -788,7 +1026,8 @@ class TrafficSpec(Section):
     dctcp: DctcpSpec | None
     """Senders of the TCP flows that `tcp_receive` cores receive."""
     depth: int
-    """Waiting packets per core that `keep_depth` maintains."""
+    """Waiting packets per core that `keep_depth` maintains; completions of sends count, where the queue pair has
+    such."""
     destination_mac: str | None
     """Ethernet address that packets go to, captured ones included; '02:00:00:00:00:01' when absent."""
     flows: int | None
@@ -813,10 +1052,25 @@ class TrafficSpec(Section):
     """Ethernet address that packets come from; that of the capture, or '02:00:00:00:00:02', when absent."""
     spikes: SpikeSpec | None
     """Service-time spikes."""
+    spread: Literal['random'] | Literal['turns'] | Literal['shortest_queue']
+    """Which core of the tenant a packet goes to that belongs to no flow."""
     stamp: int
     """Where a frame carries the time of its sending, in bytes from its start."""
     timeout: str
     """A request of `closed` without a reply for so long is given up, and the next one goes."""
+
+
+class UdpSpec(Section):
+    """What datagrams cost in the kernel beside what they share with TCP, in instructions where nothing else is
+    said. `[tcp]` has the rest: frames, interrupts, wake-ups, calls that receive, and copies."""
+    free: int
+    """A socket buffer that is freed."""
+    receive: int
+    """A received datagram: IP, UDP, the socket's queue."""
+    receive_buffer: str
+    """What a socket may hold (`rmem_default`), socket buffers with all their overhead."""
+    send: int
+    """A `sendmsg` call: system call, UDP, IP, queueing discipline, driver."""
 
 
 class WireSpec(Section):
@@ -825,6 +1079,12 @@ class WireSpec(Section):
     """Flight time, each way."""
     rate: str
     """Rate, each way."""
+
+
+class WriteBackTable(Section):
+    """A threshold."""
+    after: int
+    """Used descriptors from which on they are written back."""
 
 
 class XmemAppSpec(Section):

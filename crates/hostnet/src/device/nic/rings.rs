@@ -74,6 +74,8 @@ pub enum WriteBack {
 pub enum WriteBackText {
     Word(String),
     Table(WriteBackTable),
+    /// Neither, which is refused with a sentence.
+    #[schemars(skip)]
     Other(serde_json::Value),
 }
 
