@@ -324,7 +324,8 @@ def test_missing_points_are_errors_never_passes(figure):
 
 
 def test_the_invented_machine_has_every_study_and_no_other():
-    tables = {s.table for s in studies.all_studies() if s.system == "sweeper"}
+    # The authors' own runs are compared run by run, without claims.
+    tables = {s.table for s in studies.all_studies() if s.system == "sweeper" and s.figure != "artifact"}
     assert tables | {"sweeper_fig4_events"} == set(paperworld.tables())
 
 

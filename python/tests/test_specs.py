@@ -295,7 +295,7 @@ def test_every_value_of_a_platform_says_where_it_comes_from(name):
     found = hn.platform(name)
     values = dict(leaves(found))
     assert len(values) > 60 and set(found["provenance"]) == set(values)
-    kinds = ("datasheet: ", "paper: ", "standard: ", "measured: ", "fitted: ", "assumed: ", "default: ")
+    kinds = ("datasheet: ", "paper: ", "standard: ", "artifact: ", "measured: ", "fitted: ", "assumed: ", "default: ")
     assert all(text.startswith(kinds) for text in found["provenance"].values()), found["provenance"]
 
 
