@@ -164,4 +164,5 @@ def tidy_table(name: str, results: Sequence[Result], columns: Sequence[Mapping[s
     swept = list(dict.fromkeys(n for c in columns for n in c))
     typed = pl.DataFrame([_swept(n, columns) for n in swept])
     parts = [typed[i].join(r.table(name), how="cross") for i, r in enumerate(results) if name in r.tables]
-    return pl.concat(parts, how="vertical_relaxed") if parts else typed.clear()
+    # Tables of hosts with more cores have more columns.
+    return pl.concat(parts, how="diagonal_relaxed") if parts else typed.clear()

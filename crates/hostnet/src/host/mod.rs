@@ -95,6 +95,13 @@ impl Source {
     }
 }
 
+/// A packet before it has an address: whose it is, its flow with the RSS hash, and what it asks for.
+struct Drawn {
+    core: u16,
+    flow: Option<(u32, u32)>,
+    content: Content,
+}
+
 /// The simulated host, with everything that is under way in it.
 #[derive(Clone)]
 pub struct Host {
@@ -176,8 +183,8 @@ impl Host {
         }
     }
 
-    /// Draws the next packet, for `core` or for one that the source picks: core, flow with its RSS hash, content.
-    fn draw(&mut self, core: Option<u16>) -> Option<(u16, Option<(u32, u32)>, Content)> {
+    /// Draws the next packet, for `core` or for one that the source picks.
+    fn draw(&mut self, core: Option<u16>) -> Option<Drawn> {
         let s = self.source.as_mut()?;
         let mut flow = None;
         let n = s.next;
@@ -190,7 +197,7 @@ impl Host {
                 let packet = &capture.packets[i];
                 let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
                 let local = local.unwrap_or(packet.flow as usize % s.cores.len());
-                (s.cores[local], flow, app.replay(local, packet, i, pass, &mut s.rng))
+                Drawn { core: s.cores[local], flow, content: app.replay(local, packet, i, pass, &mut s.rng) }
             }
             (_, app) => {
                 let i = match core {
@@ -214,14 +221,14 @@ impl Host {
                     Some(bytes) => content.sized(bytes),
                     None => content,
                 };
-                (s.cores[i], flow, content)
+                Drawn { core: s.cores[i], flow, content }
             }
         })
     }
 
     /// As `draw`, as it goes to the NIC.
     fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
-        let (core, flow, content) = self.draw(core)?;
+        let Drawn { core, flow, content } = self.draw(core)?;
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let mut p = Packet { dscp, ..packet(self.queue(core), at, &content) };
