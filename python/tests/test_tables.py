@@ -163,3 +163,21 @@ def test_names_of_metrics_carry_their_units():
         end = endings.get(m["unit"])
         assert end is None or m["name"].endswith(end), m
         assert not re.search(r"_(kb|mb|gb)$", m["name"]), m
+
+
+def test_tables_of_hosts_with_more_columns_stack():
+    import polars as pl
+
+    from hostnet.results import tidy_table
+
+    class Run:
+        def __init__(self, frame):
+            self.tables = {"timeline": frame}
+
+        def table(self, name):
+            return self.tables[name]
+
+    one = Run(pl.DataFrame({"t_us": [1.0], "core0": [3]}))
+    two = Run(pl.DataFrame({"t_us": [1.0], "core0": [4], "core1": [5]}))
+    stacked = tidy_table("timeline", [one, two], [{"cores": 1}, {"cores": 2}])
+    assert stacked.select("cores", "core0", "core1").rows() == [(1, 3, None), (2, 4, 5)]
