@@ -231,7 +231,9 @@ fn peripherals(s: &Scenario) -> Check {
         positive("platform.iio.read_buffer", iio.read_buffer.into())?;
         let train = p.pcie.as_ref().map_or(1, |pcie| pcie.train);
         need(train <= iio.write_buffer.min(iio.read_buffer), || {
-            format!("platform.pcie.train = {train} is more than the entries of platform.iio.write_buffer or read_buffer")
+            format!(
+                "platform.pcie.train = {train} is more than the entries of platform.iio.write_buffer or read_buffer"
+            )
         })?;
         need((1..=16).contains(&iio.count), || format!("platform.iio.count = {} is not within 1 to 16", iio.count))?;
     }

@@ -177,11 +177,11 @@ struct Controller {
 }
 
 impl Controller {
-    /// When a line that has an entry now leaves, the last one of `lines` that leave together.
+    /// When a line that has an entry now leaves: the last of a train, whose others came and left before it.
     #[inline]
     fn leave(&mut self, now: Time, interval: Time, lines: u16) -> Time {
-        let at = self.free.max(now);
-        self.free = at + interval * u64::from(lines);
+        let at = now.max(self.free + interval * u64::from(lines - 1));
+        self.free = at + interval;
         at
     }
 }

@@ -107,7 +107,8 @@ impl PcieSpec {
         if self.lane_rate.is_some_and(|r| r.0 < 1_000_000_000) {
             return Err("lane_rate is below 1 Gbps".into());
         }
-        let most = (self.posted_lines / payload).min(self.non_posted).min(64 * LINE as u32 / self.max_read_request.0 as u32);
+        let most =
+            (self.posted_lines / payload).min(self.non_posted).min(64 * LINE as u32 / self.max_read_request.0 as u32);
         if !(1..=most).contains(&self.train) {
             return Err(format!("train = {} is not within 1 to {most}, as the port's credits allow", self.train));
         }
