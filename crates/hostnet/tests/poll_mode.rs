@@ -191,7 +191,9 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
         let rings = format!(
             "receive = {}\ntransmit = {}\nreceive_cache = {cache}\ntransmit_cache = {}\nreplenish = {}\ntransmit_write_back = \
              {}\nwrite_back = {write_back}\nfetch_delay = \"{} ns\"\nwrite_back_delay = \"{} ns\"\nreceive_packets = \
-             {}\ndescriptor = \"{} B\"",
+             {}\ndescriptor = \"{} B\"\ntransmit_packets = {}\none_engine = {}\nfetch_completion = \"{} \
+             ns\"\nwrite_back_completion = \"{} ns\"\nreceive_turnaround = \"{} ns\"\ntransmit_turnaround = \"{} \
+             ns\"\nstrip_fcs = {}",
             dice(&mut d, &[64, 128]),
             dice(&mut d, &[64, 128]),
             dice(&mut d, &[4, 64]),
@@ -201,6 +203,13 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
             dice(&mut d, &[0, 10]),
             dice(&mut d, &[1, 2, 256]),
             dice(&mut d, &[8, 16, 32, 64]),
+            dice(&mut d, &[1, 3, 256]),
+            dice(&mut d, &[true, false]),
+            dice(&mut d, &[0, 10]),
+            dice(&mut d, &[0, 10]),
+            dice(&mut d, &[0, 5]),
+            dice(&mut d, &[0, 2]),
+            dice(&mut d, &[true, false]),
         );
         let app = dice(
             &mut d,
@@ -232,7 +241,12 @@ fn at_any_time_what_was_offered_was_served_or_lost_or_is_inside() {
         };
         let rate = s.rate * 1e6;
         // What is offered is more than the link carries at times.
-        let text = Setting { rate: 0.1, ..s }.text();
+        let mut text = Setting { rate: 0.1, ..s }.text();
+        if i % 2 == 1 {
+            text = text
+                .replace("[platform.iio]", "[platform.iio]\nfetch_partial = true\nregister_write = \"88 ns\"")
+                .replace("[platform.pcie]", "[platform.pcie]\nlane_rate = \"8 Gbps\"\ncut_through = true\ntrain = 4");
+        }
         let spec = Arc::new(scenario(&text));
         let mut host = Host::new(spec).expect("a host");
         host.offer(Some(hostnet::traffic::arrival::Arrivals::poisson(rate, Stream::new(i, "wire", 0))), 0);

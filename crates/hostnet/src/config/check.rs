@@ -229,6 +229,12 @@ fn peripherals(s: &Scenario) -> Check {
     if let Some(iio) = &p.iio {
         positive("platform.iio.write_buffer", iio.write_buffer.into())?;
         positive("platform.iio.read_buffer", iio.read_buffer.into())?;
+        let train = p.pcie.as_ref().map_or(1, |pcie| pcie.train);
+        need(train <= iio.write_buffer.min(iio.read_buffer), || {
+            format!(
+                "platform.pcie.train = {train} is more than the entries of platform.iio.write_buffer or read_buffer"
+            )
+        })?;
         need((1..=16).contains(&iio.count), || format!("platform.iio.count = {} is not within 1 to 16", iio.count))?;
     }
     if s.peripherals.is_empty() {

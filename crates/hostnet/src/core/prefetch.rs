@@ -1,24 +1,43 @@
-//! The L2's stream prefetcher: it watches the L1's misses, follows ascending or descending accesses within a page, and
-//! fetches lines ahead of them into the L2 ("streamer", Intel 64 and IA-32 Architectures Optimization Reference Manual).
+//! The L2's prefetcher: it watches the L1's misses, follows ascending or descending accesses within a page, and fetches lines
+//! ahead of them into the L2 ("streamer", Intel 64 and IA-32 Architectures Optimization Reference Manual). Or it follows
+//! accesses at a constant stride, as gem5's StridePrefetcher does (mem/cache/prefetch/stride.cc), whose table is by the
+//! instruction's address instead of the page.
 
 use crate::flow::Domain;
 use crate::kernel::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The L2's stream prefetcher.
+/// Which accesses a prefetcher follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pattern {
+    /// Those in one direction.
+    #[default]
+    Stream,
+    /// Those at a constant distance from each other. Each makes it fetch `degree` lines at that distance.
+    Stride,
+}
+
+/// The L2's prefetcher.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchSpec {
     /// Whether it works.
     pub enabled: bool,
+    /// Which accesses it follows.
+    #[serde(default)]
+    pub pattern: Pattern,
+    /// It follows accesses to a NIC's receive buffers too.
+    #[serde(default)]
+    pub network: bool,
     /// Pages watched at once, one stream in each.
     pub streams: u32,
-    /// Lines ahead of the newest access, at most; never beyond its page of 4 KiB.
+    /// Lines ahead of the newest access that a stream runs, at most; never beyond its page of 4 KiB.
     pub distance: u32,
     /// Lines that one access makes it fetch, at most.
     pub degree: u32,
-    /// Accesses in one direction that make a stream, the first included.
+    /// Accesses in one direction, or at one stride, that make a stream, the first included.
     pub trigger: u32,
     /// Prefetches under way at most: the L2's request queue without what the line fill buffers may fill.
     pub credits: u32,
@@ -77,6 +96,9 @@ pub struct Prefetcher {
     distance: i32,
     degree: u32,
     trigger: u32,
+    pattern: Pattern,
+    /// It follows a NIC's receive buffers.
+    pub network: bool,
     streams: Vec<Stream>,
     tick: u64,
     flights: Vec<Option<Flight>>,
@@ -91,6 +113,8 @@ impl Prefetcher {
             distance: s.distance as i32,
             degree: s.degree,
             trigger: s.trigger,
+            pattern: s.pattern,
+            network: s.network,
             streams: vec![none; s.streams as usize],
             tick: 0,
             flights: vec![None; s.credits as usize],
@@ -104,6 +128,8 @@ impl Prefetcher {
             distance: 0,
             degree: 0,
             trigger: 2,
+            pattern: Pattern::Stream,
+            network: false,
             streams: Vec::new(),
             tick: 0,
             flights: Vec::new(),
@@ -133,6 +159,25 @@ impl Prefetcher {
             None => {
                 let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
                 *oldest = Stream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
+            }
+            Some(s) if self.pattern == Pattern::Stride => {
+                s.used = self.tick;
+                step = at - s.last;
+                if step != 0 {
+                    if step != s.step {
+                        (s.step, s.run, s.ahead) = (step, 1, at);
+                    }
+                    s.run += 1;
+                    s.last = at;
+                }
+                if step != 0 && s.run >= self.trigger {
+                    // those that an earlier access has made it fetch are left out
+                    from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
+                    let room = self.degree as i32 + 1 - (from - at) / step;
+                    let end = if step > 0 { PAGE as i32 - 1 - from } else { from };
+                    n = if end < 0 { 0 } else { room.min(end / step.abs() + 1).max(0) };
+                    s.ahead = from + n * step;
+                }
             }
             Some(s) => {
                 s.used = self.tick;
@@ -192,9 +237,39 @@ mod tests {
     use super::*;
 
     fn manual() -> Prefetcher {
-        let s = PrefetchSpec { enabled: true, streams: 32, distance: 20, degree: 2, trigger: 3, credits: 20 };
+        let s = PrefetchSpec {
+            enabled: true,
+            pattern: Pattern::Stream,
+            network: false,
+            streams: 32,
+            distance: 20,
+            degree: 2,
+            trigger: 3,
+            credits: 20,
+        };
         s.check().unwrap();
         Prefetcher::new(&s).unwrap()
+    }
+
+    /// What stride.cc fetches for a sequence of addresses of one instruction: its degree of lines from the access that finds
+    /// the stride confirmed, and with each further access those that are new. Requests do not leave the page.
+    #[test]
+    fn a_stride_that_repeats_is_fetched_to_its_degree_and_a_broken_one_is_not() {
+        let mut p = Prefetcher { pattern: Pattern::Stride, degree: 8, ..manual() };
+        let page = 64 * 20;
+        assert!(lines(&mut p, page).is_empty());
+        assert!(lines(&mut p, page + 2).is_empty());
+        let want: Vec<u64> = (1..=8).map(|k| page + 4 + 2 * k).collect();
+        assert_eq!(lines(&mut p, page + 4), want);
+        assert_eq!(lines(&mut p, page + 6), [page + 22]);
+        let other = 64 * 30; // header lines of a buffer, then its data: no stride
+        for at in [0, 1, 4, 10] {
+            assert!(lines(&mut p, other + at).is_empty());
+        }
+        let down = 64 * 40;
+        assert!(lines(&mut p, down + 9).is_empty() && lines(&mut p, down + 6).is_empty());
+        assert_eq!(lines(&mut p, down + 3), [down]);
+        assert!(lines(&mut p, down).is_empty());
     }
 
     fn lines(p: &mut Prefetcher, line: u64) -> Vec<u64> {

@@ -47,7 +47,7 @@ pub struct CoreSpec {
     pub lfb_retry: Span,
     /// Load (or store) instructions that move one 64-byte line.
     pub stores_per_line: u32,
-    /// Stream prefetcher of the L2; none when absent. It follows application memory, not buffers of a NIC.
+    /// Prefetcher of the L2; none when absent. It follows application memory, and a NIC's buffers if it is told to.
     #[serde(default)]
     pub prefetch: Option<PrefetchSpec>,
     /// Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it.

@@ -48,6 +48,13 @@ pub struct IioSpec {
     /// Time at the home agent that a write takes beside the way to the memory controller: ownership of
     /// the line, without which it may not go on.
     pub ownership: Span,
+    /// A write of a part of a line reads the line first, as a cache in front of the home agent does that writes back whole
+    /// lines. When false, it goes on as a whole line does.
+    #[serde(default)]
+    pub fetch_partial: bool,
+    /// Way of a register write beside the link: bridges in front of it, and the register.
+    #[serde(default)]
+    pub register_write: Span,
 }
 
 fn one() -> u32 {
@@ -59,10 +66,18 @@ const DOORBELL: u32 = 8;
 /// Bytes of a ring's tail register.
 const TAIL: u32 = 4;
 
-/// A line of a packet that has arrived.
+/// Marks reads that fetch a line for a write of a part of it; the rest names the write.
+const FETCH: u32 = 1 << 31;
+/// The `slot` of a write whose device has been told already.
+const TOLD: u16 = u16::MAX;
+
+/// Consecutive lines of packets that have arrived, as many as are simulated as one.
 #[derive(Clone, Copy, Debug)]
 struct Want {
     line: u64,
+    lines: u16,
+    /// A part of the line is written, which has to be read first.
+    partial: bool,
     who: u32,
     device: DeviceKind,
     tag: Tag,
@@ -80,9 +95,16 @@ impl Piece {
         n * LINE as u32 - self.omits
     }
 
-    /// What each of its first `n` lines asks for.
-    fn lines(self, n: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
-        (self.line..self.line + u64::from(n)).map(move |line| Want { line, who, device, tag: self.tag })
+    /// What its first `n` lines, which are all of them, ask for, up to `each` together.
+    fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
+        (0..n).step_by(each as usize).map(move |at| Want {
+            line: self.line + u64::from(at),
+            lines: each.min(n - at) as u16,
+            partial: false,
+            who,
+            device,
+            tag: self.tag,
+        })
     }
 }
 
@@ -155,10 +177,10 @@ struct Controller {
 }
 
 impl Controller {
-    /// When a line that has an entry now leaves.
+    /// When a line that has an entry now leaves: the last of a train, whose others came and left before it.
     #[inline]
-    fn leave(&mut self, now: Time, interval: Time) -> Time {
-        let at = self.free.max(now);
+    fn leave(&mut self, now: Time, interval: Time, lines: u16) -> Time {
+        let at = now.max(self.free + interval * u64::from(lines - 1));
         self.free = at + interval;
         at
     }
@@ -172,6 +194,11 @@ pub struct Iio {
     ports: Vec<Port>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
+    fetch_partial: bool,
+    /// Writes of parts of lines that are being read, and places for more.
+    fetches: Vec<Want>,
+    spare_fetches: Vec<u32>,
+    register_write: Time,
     /// Devices send nothing new.
     pub stopped: bool,
     since: Time,
@@ -205,6 +232,10 @@ impl Iio {
             ports: devices.into_iter().map(port).collect(),
             jobs: Vec::with_capacity(1024),
             spare: Vec::with_capacity(1024),
+            fetch_partial: s.fetch_partial,
+            fetches: Vec::new(),
+            spare_fetches: Vec::new(),
+            register_write: s.register_write.into(),
             stopped: false,
             since: Time::ZERO,
             completed_before: 0,
@@ -252,7 +283,7 @@ impl Iio {
         };
         let end = match way {
             Direction::P2mWrite => {
-                let n = lines.min(port.framing.payload / LINE as u32);
+                let n = lines.min(port.framing.payload / LINE as u32 * port.framing.train);
                 match port.up.take(POSTED, n, now) {
                     Ok(()) => {}
                     Err(Wait::Until(t)) => {
@@ -266,26 +297,37 @@ impl Iio {
                 }
                 let piece = port.device.take(way, n, now);
                 port.on_wire = Some(Tlp::Write(piece, n, piece.tag.encode()));
-                port.up.send(port.framing.write(piece.bytes(n)), now)
+                let bytes = piece.bytes(n);
+                let end = port.up.send(port.framing.writes(bytes, n), now);
+                let last = bytes - bytes.saturating_sub(1) / port.framing.payload * port.framing.payload;
+                port.framing.acted_on(&port.up, last, end)
             }
             Direction::P2mRead => {
-                if let Err(wait) = port.tags.look(1, now) {
+                let n = lines.min(port.framing.request / LINE as u32 * port.framing.train);
+                let requests = port.framing.requests(n);
+                if let Err(wait) = port.tags.look(requests, now) {
                     if let Wait::Until(t) = wait {
                         self.wait_until(cal, p, way, t);
                     }
                     return false; // otherwise the end of a request goes on
                 }
-                if port.up.take(NON_POSTED, 1, now).is_err() {
+                if port.up.take(NON_POSTED, requests, now).is_err() {
                     return false; // the end of a request's wait for entries goes on
                 }
-                port.tags.take(1, now).expect("one is free");
-                let n = lines.min(port.framing.request / LINE as u32);
+                port.tags.take(requests, now).expect("they are free");
                 let piece = port.device.take(way, n, now);
                 let job = Job { port: p as u16, piece, lines: n, bytes: piece.bytes(n), entries: n, ..Job::default() };
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
-                port.up.send(port.framing.read_request.into(), now)
+                // Data comes back more slowly than requests go: what they ask for begins with the first.
+                let first = u64::from(port.framing.read_request);
+                let rest = u64::from(requests - 1) * first;
+                let end = port.up.send(first, now);
+                if rest > 0 {
+                    port.up.send(rest, now);
+                }
+                end
             }
         };
         self.ports[p].turn = way.other();
@@ -316,21 +358,23 @@ impl Iio {
                 let piece = Piece { tag: Tag::decode(reserved), ..piece };
                 let who = (p as u32) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
-                for w in piece.lines(lines, who, device) {
-                    let ctl = &mut self.controllers[c];
-                    if ctl.writes.is_empty() && ctl.write.free() > 0 {
-                        self.enter_write(mem, cal, placement, c, w, now);
-                    } else {
-                        ctl.writes.push_back(w);
-                    }
+                let each = self.ports[p].framing.train;
+                let whole = lines - u32::from(self.fetch_partial && piece.omits > 0);
+                for w in piece.wants(whole, each, who, device) {
+                    self.want_write(mem, cal, placement, c, w, now);
+                }
+                if whole < lines {
+                    let line = piece.line + u64::from(whole);
+                    let w = Want { line, lines: 1, partial: true, who, device, tag: piece.tag };
+                    self.want_write(mem, cal, placement, c, w, now);
                 }
             }
             Some(Tlp::Read { job }) => {
                 let j = self.jobs[job as usize];
                 let c = self.controller_of(p);
-                for w in j.piece.lines(j.lines, job, device) {
+                for w in j.piece.wants(j.lines, self.ports[p].framing.train, job, device) {
                     let ctl = &mut self.controllers[c];
-                    if ctl.reads.is_empty() && ctl.read.free() > 0 {
+                    if ctl.reads.is_empty() && ctl.read.free() >= w.lines.into() {
                         self.enter_read(mem, cal, placement, c, w, now);
                     } else {
                         ctl.reads.push_back(w);
@@ -348,10 +392,24 @@ impl Iio {
         p % self.controllers.len()
     }
 
+    /// Lines have arrived, which need entries.
+    #[inline]
+    fn want_write(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
+        let ctl = &mut self.controllers[c];
+        if ctl.writes.is_empty() && ctl.write.free() >= w.lines.into() {
+            self.enter_write(mem, cal, door, c, w, now);
+        } else {
+            ctl.writes.push_back(w);
+        }
+    }
+
     /// Lines that wait get the entries that are free.
     fn enter_writes(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
-        while self.controllers[c].write.free() > 0 {
-            let Some(w) = self.controllers[c].writes.pop_front() else { break };
+        while let Some(&w) = self.controllers[c].writes.front() {
+            if self.controllers[c].write.free() < w.lines.into() {
+                break;
+            }
+            self.controllers[c].writes.pop_front();
             self.enter_write(mem, cal, placement, c, w, now);
         }
     }
@@ -360,17 +418,35 @@ impl Iio {
     #[inline]
     fn enter_write(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
-        ctl.write.take(now);
-        let at = ctl.leave(now, self.line_interval) + self.to_cha;
+        ctl.write.force_many(w.lines.into(), now);
+        let at = ctl.leave(now, self.line_interval, w.lines) + self.to_cha;
+        if w.partial {
+            let from = door.read(&w.transfer());
+            let who = FETCH | self.fetch(w);
+            let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, who, now);
+            return mem.send(cal, at, Txn { from, tag: w.tag, ..t });
+        }
         let to = door.write(&w.transfer());
-        let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now);
+        let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { tag: w.tag, ..t });
+    }
+
+    fn fetch(&mut self, w: Want) -> u32 {
+        if let Some(i) = self.spare_fetches.pop() {
+            self.fetches[i as usize] = w;
+            return i;
+        }
+        self.fetches.push(w);
+        (self.fetches.len() - 1) as u32
     }
 
     /// As `enter_writes`.
     fn enter_reads(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, c: usize, now: Time) {
-        while self.controllers[c].read.free() > 0 {
-            let Some(w) = self.controllers[c].reads.pop_front() else { break };
+        while let Some(&w) = self.controllers[c].reads.front() {
+            if self.controllers[c].read.free() < w.lines.into() {
+                break;
+            }
+            self.controllers[c].reads.pop_front();
             self.enter_read(mem, cal, placement, c, w, now);
         }
     }
@@ -379,16 +455,17 @@ impl Iio {
     #[inline]
     fn enter_read(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
-        ctl.read.take(now);
-        let at = ctl.leave(now, self.line_interval) + self.to_cha;
+        ctl.read.force_many(w.lines.into(), now);
+        let at = ctl.leave(now, self.line_interval, w.lines) + self.to_cha;
         let from = door.read(&w.transfer());
-        let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
+        let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
         let j = &mut self.jobs[w.who as usize];
-        j.entries -= 1;
+        j.entries -= u32::from(w.lines);
         if j.entries == 0 {
-            let p = usize::from(j.port);
-            self.ports[p].up.credits_mut(NON_POSTED).give(1, now);
+            let (p, lines) = (usize::from(j.port), j.lines);
+            let requests = self.ports[p].framing.requests(lines);
+            self.ports[p].up.credits_mut(NON_POSTED).give(requests, now);
             self.launch(cal, p, now);
         }
     }
@@ -397,24 +474,44 @@ impl Iio {
     pub fn on_line(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, t: &Txn, now: Time) {
         let p = self.port_of(t);
         let c = self.controller_of(p);
-        if t.op == Op::DmaWrite {
-            self.controllers[c].write.give(now, t.issued);
+        let n = u32::from(t.lines);
+        let fetched = t.op == Op::DmaRead && t.who & FETCH != 0;
+        if t.op == Op::DmaWrite || fetched {
+            let mut slot = t.who as u16;
+            if fetched {
+                // The write is done here; the line goes on to where writes go.
+                let i = t.who & !FETCH;
+                let w = self.fetches[i as usize];
+                self.spare_fetches.push(i);
+                slot = w.who as u16;
+                let (to, who) = (placement.write(&w.transfer()), w.who | u32::from(TOLD));
+                let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, who, now);
+                mem.send(cal, now, Txn { tag: w.tag, ..t });
+            } else if slot == TOLD && self.fetch_partial {
+                return;
+            }
+            self.controllers[c].write.give_many(n, now, t.issued);
             let port = &mut self.ports[p];
-            port.moved += 1;
+            port.moved += u64::from(n);
             let back = now + port.up.flight * 2;
             let posted = port.up.credits_mut(POSTED);
-            posted.give_at(1, back);
+            posted.give_at(n, back);
             if let Hold::Credits(n) = port.holds[Direction::P2mWrite as usize] {
                 if let Wait::Until(at) = posted.wait_for(n) {
                     self.wait_until(cal, p, Direction::P2mWrite, at);
                 }
             }
-            self.end_lines(cal, p, Direction::P2mWrite, (t.who as u16, 1), now);
+            self.end_lines(cal, p, Direction::P2mWrite, (slot, n), now);
             return self.enter_writes(mem, cal, placement, c, now);
         }
-        self.controllers[c].read.give(now, t.issued);
+        self.controllers[c].read.give_many(n, now, t.issued);
         let j = &mut self.jobs[t.who as usize];
-        j.here |= 1 << (t.line - j.piece.line);
+        if self.ports[p].framing.train > 1 {
+            // Which of a train's lines they are does not matter: its device hears of the last one.
+            (0..n).for_each(|_| j.here |= j.here + 1);
+        } else {
+            j.here |= 1 << (t.line - j.piece.line);
+        }
         let port = &mut self.ports[p];
         let payload = port.framing.payload / LINE as u32;
         while j.sent < j.lines {
@@ -429,13 +526,15 @@ impl Iio {
             j.bytes -= bytes;
             let end = port.down.send(port.framing.completion(bytes), now);
             if j.sent == j.lines {
+                let end = port.framing.acted_on(&port.down, bytes, end);
                 let at = end + port.down.flight * 2;
+                let requests = port.framing.requests(j.lines);
                 let ends = port.device.expect(j.piece.slot, j.lines);
                 let mut wait = false;
                 if ends.is_some() {
                     let open = port.holds[Direction::P2mRead as usize] == Hold::Open;
-                    wait = open && port.tags.look(1, now) == Err(Wait::Return);
-                    port.tags.give_at(1, at);
+                    wait = open && port.tags.look(requests, now) == Err(Wait::Return);
+                    port.tags.give_at(requests, at);
                 }
                 if ends == Some(false) {
                     port.moved += u64::from(j.lines);
@@ -460,7 +559,8 @@ impl Iio {
         self.spare.push(job);
         let p = usize::from(j.port);
         if !j.returned {
-            self.ports[p].tags.give(1, now);
+            let requests = self.ports[p].framing.requests(j.lines);
+            self.ports[p].tags.give(requests, now);
         }
         self.ports[p].moved += u64::from(j.lines);
         self.end_lines(cal, p, Direction::P2mRead, (j.piece.slot, j.lines), now);
@@ -568,7 +668,8 @@ impl Iio {
         nic.ring(id);
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(DOORBELL), now);
-        cal.push(end + port.down.flight * 2, Event::NicTx(NicAt::Port, id));
+        let at = end + port.down.flight * 2 + self.register_write;
+        cal.push(at, Event::NicTx(NicAt::Port, id));
     }
 
     /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
@@ -584,7 +685,8 @@ impl Iio {
         let (port, _) = self.nic().expect("a NIC on a port");
         let port = &mut self.ports[port];
         let end = port.down.send(port.framing.write(TAIL), now);
-        cal.push(end + port.down.flight * 2, Event::Ring { queue, task: RingTask::Tail(side), n });
+        let at = end + port.down.flight * 2 + self.register_write;
+        cal.push(at, Event::Ring { queue, task: RingTask::Tail(side), n });
     }
 
     /// `Event::Ring`: something is due at a queue of that NIC.
@@ -605,6 +707,8 @@ impl Iio {
     pub fn port_of(&self, t: &Txn) -> usize {
         if t.op == Op::DmaWrite {
             (t.who >> 16) as usize
+        } else if t.who & FETCH != 0 {
+            (self.fetches[(t.who & !FETCH) as usize].who >> 16) as usize
         } else {
             self.jobs[t.who as usize].port.into()
         }
@@ -644,17 +748,21 @@ impl Iio {
     pub fn check(&self) -> Result<(), String> {
         self.devices().try_for_each(Endpoint::check)?;
         let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
-        let entries: u32 = self.controllers.iter().map(|s| s.write.used() + s.writes.len() as u32).sum();
+        let waiting_lines = |c: &Controller| c.writes.iter().map(|w| u32::from(w.lines)).sum::<u32>();
+        let entries: u32 = self.controllers.iter().map(|s| s.write.used() + waiting_lines(s)).sum();
         let on_wire = sum(|p| match p.on_wire {
             Some(Tlp::Write(_, lines, _)) => lines,
             _ => 0,
         });
-        let returned = self.jobs.iter().filter(|j| j.returned).count();
-        let waiting = self.jobs.iter().filter(|j| j.entries > 0).count();
+        let of = |j: &Job| self.ports[usize::from(j.port)].framing.requests(j.lines);
+        let every: u32 = self.jobs.iter().map(of).sum();
+        let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[*id as usize])).sum();
+        let returned: u32 = self.jobs.iter().filter(|j| j.returned).map(of).sum();
+        let waiting: u32 = self.jobs.iter().filter(|j| j.entries > 0).map(of).sum();
         for (what, out, inside) in [
             ("posted credits", sum(|p| p.up.credits(POSTED).held()), entries + on_wire),
-            ("non-posted credits", sum(|p| p.up.credits(NON_POSTED).held()), waiting as u32),
-            ("tags", sum(|p| p.tags.held()), (self.jobs.len() - self.spare.len() - returned) as u32),
+            ("non-posted credits", sum(|p| p.up.credits(NON_POSTED).held()), waiting),
+            ("tags", sum(|p| p.tags.held()), every - ended - returned),
         ] {
             if out != inside {
                 return Err(format!("{out} {what} of devices are out, {inside} are accounted for"));

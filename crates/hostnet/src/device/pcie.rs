@@ -2,7 +2,8 @@
 //! time, flow-control credits.
 
 use crate::flow::Link;
-use crate::kernel::units::{Size, Span};
+use crate::kernel::units::{Bandwidth, Size, Span};
+use crate::kernel::Time;
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ impl Generation {
 pub struct PcieSpec {
     /// Signalling rate and line code.
     pub generation: Generation,
+    /// Rate of one lane after the line code, in place of the generation's: for a bus that is no PCIe link.
+    #[serde(default)]
+    pub lane_rate: Option<Bandwidth>,
     /// Largest payload of a write or a completion.
     pub max_payload: Size,
     /// Largest read request.
@@ -51,11 +55,22 @@ pub struct PcieSpec {
     pub dllp_share: f64,
     /// Flight time of a packet, transmitter to receiver, controllers included.
     pub propagation: Span,
+    /// Who receives a packet acts on its header, while the payload still holds the link. When false, it has to come whole.
+    #[serde(default)]
+    pub cut_through: bool,
+    /// Packets for consecutive lines that are simulated as one, with all their bytes. They arrive when the last one does,
+    /// which makes the first ones late by the time that the others hold the link, and a simulation faster.
+    #[serde(default = "one")]
+    pub train: u32,
     /// Posted-data credits of a port of four lanes, in lines: writes sent whose IIO entries are not yet free.
     /// A wider port has as many times more as the ports that it could be divided into.
     pub posted_lines: u32,
     /// Non-posted header credits of a port of four lanes: read requests that wait for IIO entries.
     pub non_posted: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Lanes of the narrowest port that a stack is divided into.
@@ -89,6 +104,14 @@ impl PcieSpec {
         if self.non_posted == 0 {
             return Err("non_posted = 0 must be positive".into());
         }
+        if self.lane_rate.is_some_and(|r| r.0 < 1_000_000_000) {
+            return Err("lane_rate is below 1 Gbps".into());
+        }
+        let most =
+            (self.posted_lines / payload).min(self.non_posted).min(64 * LINE as u32 / self.max_read_request.0 as u32);
+        if !(1..=most).contains(&self.train) {
+            return Err(format!("train = {} is not within 1 to {most}, as the port's credits allow", self.train));
+        }
         Ok(())
     }
 }
@@ -101,7 +124,8 @@ pub const NON_POSTED: usize = 1;
 impl PcieSpec {
     /// One direction of a port of `lanes`.
     fn link(&self, lanes: u32) -> Link {
-        let bps = self.generation.lane_bps() * f64::from(lanes) * (1.0 - self.dllp_share);
+        let lane = self.lane_rate.map_or(self.generation.lane_bps(), |r| r.0 as f64);
+        let bps = lane * f64::from(lanes) * (1.0 - self.dllp_share);
         Link::new(bps, self.propagation.into())
     }
     /// From a device to the IIO, with the credits for what it sends.
@@ -119,6 +143,8 @@ impl PcieSpec {
             write_overhead: self.write_overhead,
             read_request: self.read_request,
             completion_overhead: self.completion_overhead,
+            train: self.train,
+            cut_through: self.cut_through,
         }
     }
 }
@@ -133,12 +159,32 @@ pub struct Framing {
     /// A read request on the link.
     pub read_request: u32,
     completion_overhead: u32,
+    /// Packets that are one to the simulation.
+    pub train: u32,
+    cut_through: bool,
 }
 
 impl Framing {
     /// A write of `bytes` payload on the link.
     pub fn write(&self, bytes: u32) -> u64 {
         (bytes + self.write_overhead).into()
+    }
+    /// Writes of `bytes` payload to `lines` lines.
+    pub fn writes(&self, bytes: u32, lines: u32) -> u64 {
+        let packets = (lines * LINE as u32).div_ceil(self.payload);
+        (bytes + packets * self.write_overhead).into()
+    }
+    /// Requests that ask for `lines` lines.
+    pub fn requests(&self, lines: u32) -> u32 {
+        (lines * LINE as u32).div_ceil(self.request)
+    }
+    /// When a packet that ends at `end` with so many bytes of payload is acted on.
+    pub fn acted_on(&self, link: &Link, bytes: u32, end: Time) -> Time {
+        if self.cut_through {
+            end - link.time(bytes.min(self.payload).into())
+        } else {
+            end
+        }
     }
     /// A completion of `bytes` payload on the link.
     pub fn completion(&self, bytes: u32) -> u64 {
@@ -163,6 +209,9 @@ mod tests {
             propagation: Span(100_000),
             posted_lines: 64,
             non_posted: 32,
+            lane_rate: None,
+            cut_through: false,
+            train: 1,
         }
     }
 

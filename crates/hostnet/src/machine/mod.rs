@@ -215,7 +215,11 @@ impl Machine {
                 let p = iio.port_of(&t);
                 iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
                 let port = p as u16;
-                return Some(if iio.has_landed(p) { Signal::Landed(port) } else { Signal::Moved { port, lines: 1 } });
+                return Some(if iio.has_landed(p) {
+                    Signal::Landed(port)
+                } else {
+                    Signal::Moved { port, lines: t.lines }
+                });
             }
             Agent::Core => {
                 let c = t.who as usize;

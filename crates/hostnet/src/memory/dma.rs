@@ -51,11 +51,32 @@ impl Memory {
         true
     }
 
-    /// A device behind the IIO writes one line. Its entry comes back once the LLC or a write queue has it.
+    /// A device behind the IIO writes. The entry of a line comes back once the LLC or a write queue has it; lines that the LLC
+    /// takes at once are answered together.
     pub(super) fn io_write(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
-        if !self.place(cal, &t, id, now) {
-            return; // a write queue will answer
+        let mut here = t.lines;
+        if t.lines == 1 {
+            if !self.place(cal, &t, id, now) {
+                return; // a write queue will answer
+            }
+        } else {
+            for line in t.line..t.line + u64::from(t.lines) {
+                let one = Txn { line, lines: 1, ..t };
+                let part = self.txn(one);
+                self.marks[part as usize] = self.marks[id as usize];
+                if self.place(cal, &one, part, now) {
+                    self.finish(part);
+                } else {
+                    here -= 1;
+                    self.paths.under_way[Path::P2mWrite as usize].force(t.issued);
+                }
+            }
+            if here == 0 {
+                self.paths.under_way[Path::P2mWrite as usize].give(now, t.issued);
+                return self.finish(id);
+            }
+            self.txns[id as usize].lines = here;
         }
         let freed = now + self.lat.ownership + self.lat.llc;
         let held = &mut self.paths.held[Path::P2mWrite as usize];

@@ -212,11 +212,13 @@ impl Memory {
         self.leaving.take().is_some_and(|l| l.carried)
     }
 
-    /// Whether a prefetch of `line` would bring the core anything.
-    pub fn worth_prefetching(&self, core: usize, line: u64) -> bool {
+    /// Whether a prefetch of `line` would bring the core anything: of application memory, and of its receive buffers if it
+    /// follows the `network`.
+    pub fn worth_prefetching(&self, core: usize, line: u64, network: bool) -> bool {
         let r = self.map.of(line);
-        let of_application = r.kind == Kind::App && line < r.base + r.lines;
-        of_application && self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()
+        let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core as u16);
+        let may = (r.kind == Kind::App || own) && line < r.base + r.lines;
+        may && self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()
     }
 
     /// The same for a line that a device has written for the core.

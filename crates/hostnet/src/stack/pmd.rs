@@ -491,7 +491,7 @@ impl PollMode {
 pub(super) fn answered(packet: &mut Packet, lines: u16) {
     let whole = u32::from(lines) * LINE as u32;
     packet.tx_lines = lines;
-    packet.tx_bytes = if lines == packet.lines { whole.min(packet.wire_bytes - 4) } else { whole };
+    packet.tx_bytes = if lines == packet.lines { whole.min(packet.rx_bytes) } else { whole };
 }
 
 /// A program's side effect is due at `queue`; `consumed` are the packets that end with one.

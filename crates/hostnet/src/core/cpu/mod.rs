@@ -548,8 +548,9 @@ impl Cpu {
     #[inline(never)]
     fn fetch_stream(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
+        let network = p.network;
         for l in p.observe(line) {
-            if !mem.worth_prefetching(self.id as usize, l) || self.same_line(l).is_some() {
+            if !mem.worth_prefetching(self.id as usize, l, network) || self.same_line(l).is_some() {
                 continue;
             }
             if self.mshrs.as_ref().is_some_and(|m| m.free() == 0) {

@@ -214,7 +214,7 @@ impl Nic {
                 Ok(())
             }
             Attachment::Ringed(r) => {
-                Nic::strip(&mut p);
+                r.strip(&mut p);
                 self.queues[p.queue as usize].buffered += 1;
                 r.admit(self.packets.add(p));
                 Ok(())

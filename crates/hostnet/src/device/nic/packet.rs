@@ -39,6 +39,8 @@ pub struct Packet {
     pub tx_lines: u16,
     /// Its bytes in memory, where bytes count.
     pub tx_bytes: u32,
+    /// Bytes of the packet in memory, behind descriptor rings there.
+    pub rx_bytes: u32,
     /// The reply leaves from the receive buffer.
     pub zero_copy: bool,
     /// Lines the NIC has yet to read.

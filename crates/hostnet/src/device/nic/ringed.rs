@@ -17,6 +17,7 @@ use super::rings::{Layout, Ring, RingMemory, RingsSpec, WriteBack};
 use super::{Attachment, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
+use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
 use crate::memory::{Sweep, Tag, LINE};
 use crate::meter::drops::DropCause;
@@ -160,8 +161,9 @@ pub(super) struct Ringed {
     pairs: Vec<Pair>,
     /// Packets in the receive buffer that have no descriptor yet.
     fifo: VecDeque<u32>,
-    /// Packets whose receive DMA is in flight.
+    /// Packets whose receive DMA is in flight, and frames whose payload is being read.
     receiving: u32,
+    reading: u32,
     write: Option<Moving>,
     writes: Contexts<Work>,
     write_backs: VecDeque<(u16, Side)>,
@@ -223,6 +225,21 @@ impl Ringed {
         self.drops.cause().filter(|_| refused)
     }
 
+    /// Bytes of a frame that memory does not have.
+    fn stripped(&self) -> u32 {
+        if self.spec.strip_fcs {
+            FCS
+        } else {
+            0
+        }
+    }
+
+    /// A packet as it lies in memory.
+    pub fn strip(&self, p: &mut Packet) {
+        p.rx_bytes = p.wire_bytes - self.stripped();
+        p.lines = p.rx_bytes.div_ceil(LINE as u32) as u16;
+    }
+
     pub fn admit(&mut self, id: u32) {
         self.fifo.push_back(id);
     }
@@ -238,7 +255,7 @@ impl Ringed {
                 self.pairs[queue].ring(side).writing = true;
                 self.spec.write_back_delay.into()
             }
-            RingTask::Tail(_) => unreachable!("software moves the tail"),
+            _ => unreachable!("no decision of the NIC"),
         };
         if delay > Time::ZERO {
             cal.push(now + delay, Event::Ring { queue: queue as u16, task, n: 0 });
@@ -252,7 +269,34 @@ impl Ringed {
         match task {
             RingTask::Fetch(side) => self.fetches.push_back((queue as u16, side)),
             RingTask::WriteBack(side) => self.write_backs.push_back((queue as u16, side)),
-            RingTask::Tail(_) => unreachable!("software moves the tail"),
+            _ => unreachable!("no decision of the NIC"),
+        }
+    }
+
+    /// Something has ended at `queue`, and is known after `delay`.
+    fn after(&mut self, cal: &mut Events, queue: usize, task: RingTask, n: u32, delay: Span, now: Time) {
+        if delay.0 > 0 {
+            cal.push(now + delay.into(), Event::Ring { queue: queue as u16, task, n });
+        } else {
+            self.end(queue, task, n);
+        }
+    }
+
+    fn end(&mut self, queue: usize, task: RingTask, n: u32) {
+        match task {
+            RingTask::Fetched(side) => {
+                let ring = self.pairs[queue].ring(side);
+                ring.fetched += u64::from(n);
+                ring.fetching = false;
+            }
+            RingTask::Recycled(side) => {
+                let ring = self.pairs[queue].ring(side);
+                ring.recycled += u64::from(n);
+                ring.writing = false;
+            }
+            RingTask::Next(Side::Receive) => self.receiving -= 1,
+            RingTask::Next(Side::Transmit) => self.reading -= 1,
+            _ => unreachable!("nothing that ends"),
         }
     }
 
@@ -332,12 +376,6 @@ impl Ringed {
     }
 }
 
-/// Lines of a frame of `wire_bytes` in memory, and its bytes there.
-fn in_memory(wire_bytes: u32) -> (u16, u32) {
-    let bytes = wire_bytes - FCS;
-    (bytes.div_ceil(LINE as u32) as u16, bytes)
-}
-
 impl Nic {
     /// A NIC behind a PCIe port with a pair of descriptor rings in memory for each queue.
     pub fn ringed(s: &EthernetSpec, memory: &[RingMemory]) -> Nic {
@@ -355,6 +393,7 @@ impl Nic {
             pairs: memory.iter().map(pair).collect(),
             fifo: VecDeque::with_capacity(1024),
             receiving: 0,
+            reading: 0,
             write: None,
             writes: Contexts::new(),
             write_backs: VecDeque::with_capacity(64),
@@ -438,11 +477,6 @@ impl Nic {
 
     // The NIC's side.
 
-    /// A packet as it lies in memory, where the check sequence is left out.
-    pub(super) fn strip(p: &mut Packet) {
-        p.lines = in_memory(p.wire_bytes).0;
-    }
-
     /// `Event::Ring`.
     pub(in crate::device) fn on_ring(&mut self, cal: &mut Events, queue: usize, task: RingTask, n: u32, now: Time) {
         let r = self.ringed_mut();
@@ -451,7 +485,11 @@ impl Nic {
                 r.pairs[queue].ring(side).posted += u64::from(n);
                 r.look(cal, queue, now);
             }
-            task => r.begin(queue, task),
+            RingTask::Fetch(_) | RingTask::WriteBack(_) => r.begin(queue, task),
+            ended => {
+                r.end(queue, ended, n);
+                r.look(cal, queue, now);
+            }
         }
     }
 
@@ -460,7 +498,7 @@ impl Nic {
         if let Some(m) = r.write {
             return m.offer();
         }
-        if r.writes.in_use.free() == 0 {
+        if r.writes.in_use.free() == 0 || (r.spec.one_engine && r.read.is_some()) {
             return Offer::Nothing;
         }
         if !r.write_back(now) {
@@ -495,8 +533,8 @@ impl Nic {
         (p.buffer, p.line) = pair.armed.pop_front().expect("a descriptor names a buffer");
         r.fifo.pop_front();
         r.receiving += 1;
-        let (lines, bytes) = in_memory(p.wire_bytes);
-        r.open_write((Work::Packet(id), p.line, lines.into(), bytes), p.wire_bytes, now);
+        let lines = u32::from(p.lines);
+        r.open_write((Work::Packet(id), p.line, lines, p.rx_bytes), p.wire_bytes, now);
         p.began = now;
         *self.packets.get_mut(id) = p;
         let q = &mut self.queues[queue];
@@ -508,8 +546,13 @@ impl Nic {
 
     pub(super) fn next_ring_read(&mut self, now: Time) -> Offer {
         let r = self.ringed_mut();
-        if r.read.is_none() && r.reads.in_use.free() > 0 && !r.fetch(now) {
-            self.begin_frame(now);
+        if r.read.is_none() {
+            if r.spec.one_engine && r.write.is_some() {
+                return Offer::Nothing;
+            }
+            if r.reads.in_use.free() > 0 && !r.fetch(now) {
+                self.begin_frame(now);
+            }
         }
         self.ringed_ref().read.map_or(Offer::Nothing, Moving::offer)
     }
@@ -517,6 +560,9 @@ impl Nic {
     /// The payload of the next frame to be sent, queues in turn, if the transmit buffer has room.
     fn begin_frame(&mut self, now: Time) {
         let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
+        if r.reading == r.spec.transmit_packets {
+            return;
+        }
         let of = r.pairs.len();
         for i in 0..of {
             let queue = (r.turn + i) % of;
@@ -532,6 +578,7 @@ impl Nic {
             pair.put.pop_front();
             pair.transmit.used += 1;
             pair.leaving.push_back((id, false));
+            r.reading += 1;
             r.turn = (queue + 1) % of;
             return r.open_read((Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes), now);
         }
@@ -574,10 +621,10 @@ impl Nic {
         r.meter.set_busy(busy, now);
         let queue = match work {
             Work::Packet(id) => {
-                r.receiving -= 1;
                 let p = self.packets.get_mut(id);
                 p.in_memory = true;
                 let queue = usize::from(p.queue);
+                r.after(cal, queue, RingTask::Next(Side::Receive), 1, r.spec.receive_turnaround, now);
                 let arriving = &queues[queue].arriving;
                 let pair = &mut r.pairs[queue];
                 let done = arriving.iter().skip(pair.filled.len());
@@ -589,10 +636,9 @@ impl Nic {
             Work::Descriptors { queue, side, n } => {
                 r.landed.push_back((queue, side));
                 let queue = usize::from(queue);
+                r.after(cal, queue, RingTask::Recycled(side), n, r.spec.write_back_completion, now);
                 let pair = &mut r.pairs[queue];
-                let ring = pair.ring(side);
-                ring.seen += u64::from(n);
-                ring.writing = false;
+                pair.ring(side).seen += u64::from(n);
                 if side == Side::Receive {
                     let q = &mut queues[queue];
                     q.waiting.extend(pair.filled.drain(..n as usize));
@@ -627,9 +673,10 @@ impl Nic {
                     // All of it has been read; its buffer is software's only behind a descriptor's write-back.
                     cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
                 }
-                let end = r.wire.send((p.tx_bytes + FCS + GAP).into(), now);
+                let end = r.wire.send((p.tx_bytes + r.stripped() + GAP).into(), now);
                 cal.push(end, Event::NicTx(NicAt::Port, id));
                 let queue = usize::from(p.queue);
+                r.after(cal, queue, RingTask::Next(Side::Transmit), 1, r.spec.transmit_turnaround, now);
                 let pair = &mut r.pairs[queue];
                 // A frame may leave, and its record be another packet's, before those in front of it have been read.
                 let mine = pair.leaving.iter_mut().find(|l| **l == (id, false));
@@ -641,9 +688,7 @@ impl Nic {
                 queue
             }
             Work::Descriptors { queue, side, n } => {
-                let ring = r.pairs[usize::from(queue)].ring(side);
-                ring.fetched += u64::from(n);
-                ring.fetching = false;
+                r.after(cal, queue.into(), RingTask::Fetched(side), n, r.spec.fetch_completion, now);
                 usize::from(queue)
             }
         };
@@ -668,8 +713,9 @@ impl Nic {
     /// A packet comes to `queue` and is visible at once; its record, and the line of its descriptor. All counts of the ring
     /// move on together, so that what is under way is as it was.
     pub fn receive_at_once(&mut self, queue: usize, mut p: Packet) -> (u32, u64) {
-        Nic::strip(&mut p);
-        let pair = &mut self.ringed_mut().pairs[queue];
+        let r = self.ringed_mut();
+        r.strip(&mut p);
+        let pair = &mut r.pairs[queue];
         (p.buffer, p.line) = pair.armed.pop_front().expect("software keeps the ring armed");
         let line = pair.receive.layout.line(pair.receive.seen);
         pair.receive.step_at_once();

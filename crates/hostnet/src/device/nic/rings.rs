@@ -31,8 +31,25 @@ pub struct RingsSpec {
     pub fetch_delay: Span,
     /// From the decision to write descriptors back to the write.
     pub write_back_delay: Span,
+    /// From the arrival of fetched descriptors to their use.
+    pub fetch_completion: Span,
+    /// From a write-back's end to the next one of its ring, and to the use of its places in the cache. Software sees the
+    /// descriptors before that.
+    pub write_back_completion: Span,
     /// Packets whose receive DMA is in flight at most.
     pub receive_packets: u32,
+    /// From a packet's last line in memory to the DMA of the packet that takes its place among them.
+    pub receive_turnaround: Span,
+    /// Frames whose payload is being read at most.
+    pub transmit_packets: u32,
+    /// From a frame's last line in the NIC to the read of the frame that takes its place among them.
+    pub transmit_turnaround: Span,
+    /// One DMA engine for both ways: the lines of a packet, or of descriptors, all set out before those of another. When
+    /// false, reads and writes take turns on the link.
+    pub one_engine: bool,
+    /// Frames lie in memory without their check sequence, which the NIC takes off and puts on. When false, a frame is data
+    /// all through, as in a simulator whose frames have no check sequence.
+    pub strip_fcs: bool,
     /// Bytes of frames between the transmit DMA and the wire.
     pub transmit_buffer: Size,
 }
@@ -51,7 +68,14 @@ impl Default for RingsSpec {
             transmit_write_back: 32,
             fetch_delay: Span(0),
             write_back_delay: Span(0),
+            fetch_completion: Span(0),
+            write_back_completion: Span(0),
             receive_packets: 256,
+            receive_turnaround: Span(0),
+            transmit_packets: 256,
+            transmit_turnaround: Span(0),
+            one_engine: false,
+            strip_fcs: true,
             transmit_buffer: Size(128 << 10),
         }
     }
@@ -139,6 +163,7 @@ impl RingsSpec {
             after,
             ("transmit_write_back", self.transmit_write_back, self.transmit_cache),
             ("receive_packets", self.receive_packets, 256),
+            ("transmit_packets", self.transmit_packets, 256),
         ];
         if let Some((key, n, most)) = counts.iter().find(|(_, n, most)| *n == 0 || n > most) {
             return Err(format!("{key} = {n} is not within 1 to {most}"));
@@ -209,7 +234,7 @@ impl Layout {
 }
 
 /// How far software and the NIC have come round one ring, in descriptors since the beginning:
-/// `seen <= written <= filled <= used <= fetched <= asked <= posted`.
+/// `recycled <= seen <= written <= filled <= used <= fetched <= asked <= posted`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring {
     pub layout: Layout,
@@ -225,6 +250,8 @@ pub(super) struct Ring {
     /// Their write-back has begun; and it is where software sees it.
     pub written: u64,
     pub seen: u64,
+    /// Their places in the cache are free.
+    pub recycled: u64,
     /// A fetch, or a write-back, is decided on or under way.
     pub fetching: bool,
     pub writing: bool,
@@ -242,6 +269,7 @@ impl Ring {
             filled: 0,
             written: 0,
             seen: 0,
+            recycled: 0,
             fetching: false,
             writing: false,
         }
@@ -250,7 +278,7 @@ impl Ring {
     /// Descriptors that one fetch can bring: those that are posted, follow each other and find room in the cache.
     #[inline]
     pub fn fetchable(&self) -> u64 {
-        let room = self.cache - (self.asked - self.seen);
+        let room = self.cache - (self.asked - self.recycled);
         (self.posted - self.asked).min(room).min(self.layout.together(self.asked))
     }
 
@@ -276,6 +304,7 @@ impl Ring {
             &mut self.filled,
             &mut self.written,
             &mut self.seen,
+            &mut self.recycled,
         ] {
             *n += 1;
         }
@@ -284,8 +313,9 @@ impl Ring {
     /// # Errors
     /// When the counts are out of order.
     pub fn check(&self) -> Result<(), String> {
-        let order = [self.seen, self.written, self.filled, self.used, self.fetched, self.asked, self.posted];
-        if order.windows(2).any(|w| w[0] > w[1]) || self.asked - self.seen > self.cache {
+        let Ring { recycled, seen, written, filled, used, fetched, asked, posted, .. } = *self;
+        let order = [recycled, seen, written, filled, used, fetched, asked, posted];
+        if order.windows(2).any(|w| w[0] > w[1]) || asked - recycled > self.cache {
             return Err(format!("a descriptor ring is out of order: {self:?}"));
         }
         Ok(())

@@ -1,0 +1,77 @@
+//! The DMA of a NIC with descriptor rings, against closed forms from the sources of gem5 (docs/network.md) on the platform
+//! that has its settings.
+
+mod common;
+
+use common::{get, simulate};
+
+/// Nanoseconds a packet at the highest rate that the NIC takes, when more is offered.
+fn period(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)]) -> f64 {
+    let text = format!(
+        "name = \"dma\"\nplacement = {{ policy = \"ddio\", ways = 16 }}\n[platform]\nname = \"gem5\"\n[[tenant]]\nname = \
+         \"t\"\ncores = 4\nstack = \"poll_mode\"\napp = {{ kind = \"testpmd\", mode = \"{mode}\" }}\n[[peripheral]]\nkind = \
+         \"ethernet\"\nlink = \"400 Gbps\"\nreceive_buffer = \"64 KiB\"\npropagation = \"1 us\"\n{rings}\n[traffic]\narrivals = \
+         \"fixed\"\nrate = \"{rate} Mpps\"\npacket = \"{frame} B\"\nflows = 16\n[run]\nload = \"fixed\"\nrequests = \
+         20000\nwarmup_requests = 20000\n"
+    );
+    let o = simulate(&change.iter().fold(text, |t, (old, new)| t.replace(old, new)));
+    assert!(get(&o, "drop_rate") > 0.0, "more is to be offered than the NIC takes");
+    1e3 / get(&o, "throughput_mrps")
+}
+
+fn lines(frame: u32) -> f64 {
+    f64::from(frame.div_ceil(64))
+}
+
+/// A line of 64 B holds the I/O bus for 5 cycles of 1 ns, its header and 16 B a cycle (mem/XBar.py). The answer to the last one
+/// comes 15 ns after it has set out: 3 on the bus, 2 in the I/O cache, 1 in the crossbar, 4 in the L3 (12 cycles of the core),
+/// and 1, 2 and 2 back. Two steps of the state machine later the next packet begins (dev/net/i8254xGBe.cc).
+#[test]
+fn one_packet_in_flight_takes_its_lines_and_one_round_trip() {
+    for (frame, rate) in [(512, 22.0), (1024, 13.0), (1518, 9.0)] {
+        let expected = (lines(frame) - 1.0) * 5.0 + 15.0 + 2.0;
+        let got = period("rxonly", frame, rate, "", &[]);
+        assert!((got / expected - 1.0).abs() < 0.025, "{frame} B: {got:.2} ns a packet, {expected} by the sources");
+    }
+}
+
+/// Of a forwarded packet the bus carries 5 ns for each line written and 1 for each line asked for; descriptors add a write of 2
+/// and requests of 1 each way. The engine has one list of requests, so these times add up, and between two packets it waits for
+/// one round trip and two steps at most.
+#[test]
+fn one_engine_for_both_ways_carries_a_packets_writes_and_reads_after_each_other() {
+    for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
+        let (least, descriptors) = (lines(frame) * 6.0, 2.0 + 1.0 + 1.0 + 5.0 / 4.0);
+        let got = period("io", frame, rate, "", &[]);
+        assert!(got > least && got < least + descriptors + 17.0, "{frame} B: {got:.2} ns, {least} for data alone");
+    }
+}
+
+/// With one frame's payload being read at a time, each waits for the data of the one before it: a round trip of 15 ns, 5 ns for
+/// each further line on the way down, and the turnaround, which is long here so that nothing else is the limit.
+#[test]
+fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
+    let one = "[peripheral.rings]\nreceive_packets = 16\none_engine = false";
+    let one = &format!("{one}\ntransmit_turnaround = \"150 ns\"");
+    let frame = 512;
+    let expected = (lines(frame) - 1.0) * 5.0 + 15.0 + 150.0;
+    let got = period("io", frame, 15.0, one, &[]);
+    assert!((expected..expected * 1.05).contains(&got), "{got:.2} ns a frame, {expected} at least");
+    let two = period("io", frame, 15.0, &format!("{one}\ntransmit_packets = 2"), &[]);
+    assert!((two * 2.0 / got - 1.0).abs() < 0.05, "{two:.2} ns with two, {got:.2} with one");
+}
+
+/// Of 1518 B the last line is written in part. Where devices write to memory, the read that this takes is one of DRAM: 33 ns on
+/// its way and 14.16 + 3.33 at an open row at least, where a write waits for 9 ns. Frames of whole lines wait for no read.
+#[test]
+fn a_part_of_a_line_waits_for_the_line() {
+    let dma = ("policy = \"ddio\", ways = 16", "policy = \"dma\"");
+    let off = ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nfetch_partial = false\n");
+    let [part, whole] = [1518, 1024].map(|frame| {
+        let with = period("rxonly", frame, 12.0, "", &[dma]);
+        with - period("rxonly", frame, 12.0, "", &[dma, off])
+    });
+    let least = 33.0 + 14.16 + 3.33 - 9.0;
+    assert!((least..least + 60.0).contains(&part), "{part:.1} ns more, at least {least}");
+    assert!(whole.abs() < 5.0, "{whole:.1} ns");
+}
