@@ -207,8 +207,8 @@ def test_the_page_of_ddio_counts_what_is_near_and_finds_the_knees(tmp_path):
     assert "8 near" in real.page(rows(hits=-9.5, share=1.09))
 
     out = tmp_path / "page.md"
-    out.write_text("old\n\n" + real.CAUSES + "\nBecause.\n", encoding="utf-8")
+    out.write_text("Earlier.\n\n" + real.CAUSES + "\nBecause.\n", encoding="utf-8")
     table = tmp_path / "t.csv"
     table.write_text("\n".join(",".join(map(str, r)) for r in ([*rows()[0]], *(r.values() for r in rows()))), encoding="utf-8")
     real.main(str(table), str(out))
-    assert out.read_text(encoding="utf-8").count("Because.") == 1 and "old" not in out.read_text(encoding="utf-8")
+    assert out.read_text(encoding="utf-8").count("Because.") == 1 and "Earlier." not in out.read_text(encoding="utf-8")
