@@ -179,5 +179,36 @@ def test_received_bits_are_the_wire_s_and_hits_are_what_did_not_miss():
     from hostnet.studies import real
 
     assert real.received_gbps({"throughput_mrps": 8.16, "packet_bytes": 1500}) == pytest.approx(99.45, rel=0.001)
-    assert real.write_hit_pct({"p2m_write_miss_ratio": 0.25}) == 75.0
+    assert real.write_hit_pct({"p2m_write_nowhere_ratio": 0.25}) == 75.0
     assert real.write_hit_pct({}) is None
+
+
+def test_every_measured_setting_of_ddio_is_a_point_and_a_quick_study_has_no_others():
+    from hostnet.studies import real
+
+    every, quick = ([real.setting(p.columns) for p in real.ddio(q)] for q in (False, True))
+    assert set(real.measured()) < set(every)
+    assert sorted(quick, key=str) == sorted(real.measured(), key=str)
+
+
+def test_the_page_of_ddio_counts_what_is_near_and_finds_the_knees(tmp_path):
+    from hostnet.studies import real
+
+    def rows(hits: float = 0.0, share: float = 1.0) -> list[dict]:
+        return [{**dict(zip(real.SETTINGS, s, strict=True)), "ring": int(s[2]), "write_hit_pct": m["write_hit_pct"] + hits,
+                 "received_gbps": m["received_gbps"] * share} for s, m in real.measured().items()]
+
+    exact = real.page(rows())
+    assert "| ways | 8 | 8 near | 8 near |" in exact
+    # Their tables: 5 ways are the first with 95 % at 1024 B; at 1500 B 512 descriptors are the last.
+    assert "| ways, 1024 B | 5 | 5 | 0 |" in exact and "| descriptors, 1500 B | 512 | 512 | 0 |" in exact
+    off = real.page(rows(hits=-10.5, share=1.11))
+    assert "| ways | 8 | 0 near | 0 near |" in off and "| ways, 1024 B | none | 5 |  |" in off
+    assert "8 near" in real.page(rows(hits=-9.5, share=1.09))
+
+    out = tmp_path / "page.md"
+    out.write_text("Earlier.\n\n" + real.CAUSES + "\nBecause.\n", encoding="utf-8")
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(",".join(map(str, r)) for r in ([*rows()[0]], *(r.values() for r in rows()))), encoding="utf-8")
+    real.main(str(table), str(out))
+    assert out.read_text(encoding="utf-8").count("Because.") == 1 and "Earlier." not in out.read_text(encoding="utf-8")

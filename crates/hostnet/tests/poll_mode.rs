@@ -118,6 +118,24 @@ fn a_nic_that_its_link_limits_receives_as_fast_as_pcie_bench_says() {
     }
 }
 
+/// Two DDIO ways, 6 MiB. Frames of 24 lines pass through the receive ring's 512 buffers, 0.75 MiB, and through those that
+/// the driver keeps: up to 8,192 descriptors' worth, 12 MiB.
+#[test]
+fn packets_pass_through_the_buffers_that_the_driver_has_not_freed() {
+    let nowhere = |free: &str| {
+        let rings = "receive = 512\ntransmit = 8192".into();
+        let s = Setting { frame: 1518, rate: 1.0, rings, requests: 30_000, ..Setting::default() };
+        let text = s.text().replace("ways = 4", "ways = 2");
+        let o =
+            simulate(&text.replace("[platform.poll_mode]", &format!("[platform.poll_mode]\nfree_sent = \"{free}\"")));
+        get(&o, "p2m_write_nowhere_ratio")
+    };
+    let (burst, threshold) = (nowhere("burst"), nowhere("threshold"));
+    assert!(burst < 0.02, "{burst}");
+    // Lines come round again after 12.75 MiB, of which 6 fit, and those that cores take out besides.
+    assert!(threshold > 1.0 - 6.0 / 12.75 - 2.0 / 24.0, "{threshold}");
+}
+
 #[test]
 fn what_is_written_back_at_once_follows_the_policy() {
     // A packet every 10 us is written back by itself.

@@ -1,15 +1,21 @@
-"""Settings of measurements on real machines.
+"""Settings of measurements on real machines, ours beside theirs.
 
 ``ddio``: a Xeon Gold 6140 with a ConnectX-5 forwards at layer 2 (public measurements of Farshin et al., "Reexamining Direct
 Cache Access", ATC'20). Swept there: DDIO ways, descriptors, frame size, offered rate, cores, uncore clock, work per packet.
+``data/ddio_atc20.csv`` has what they measured. A quick study has the settings that stand there; a whole one those between, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from . import Point, Study
+from ..paths import DATA
+from . import Point, Rows, Study
 
 BASE = "ddio-bench"
 
@@ -23,6 +29,28 @@ REPLAY_GBPS = 9.75 / 200
 CALL_INSTRUCTIONS = 6
 
 QUICK_REQUESTS, REQUESTS = 20_000, 200_000
+
+# How near is aimed for: points of a hit rate, and relative for a throughput.
+NEAR_POINTS, NEAR_GBPS = 10.0, 0.1
+# The knee of a sweep is where the hit rate passes this.
+KNEE_PCT = 95.0
+COMPARED = {"write_hit_pct": "write hits, %", "received_gbps": "received, Gb/s"}
+# The heading of the page's part that is written by hand.
+CAUSES = "## Where they differ, and why\n"
+SETTINGS = ("case", "packet_bytes", "ring", "ways", "n", "rate_gbps", "uncore_ghz", "calls")
+
+
+def setting(row: Mapping[str, Any]) -> tuple[str | float, ...]:
+    """What tells a row's setting from others."""
+    return tuple(str(row[k]) if k == "case" else round(float(row[k]), 2) for k in SETTINGS)
+
+
+@cache
+def measured() -> Mapping[tuple[str | float, ...], Mapping[str, float]]:
+    """What they measured, by setting."""
+    with (DATA / "ddio_atc20.csv").open(encoding="utf-8") as f:
+        rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
+    return {setting(r): {m: float(r[m]) for m in COMPARED} for r in rows}
 
 
 def point(quick: bool, experiment: str, *, frame: int = 1500, descriptors: int = 4096, ways: int = 2, cores: int = 1,
@@ -44,19 +72,24 @@ def point(quick: bool, experiment: str, *, frame: int = 1500, descriptors: int =
 
 
 def ddio(quick: bool) -> list[Point]:
-    """Every value between the ends of each sweep that the public tables name."""
+    """Every value between the ends of each sweep that the public tables name; a quick study has those of our table."""
     out = [point(quick, "ways", frame=1024, ways=w) for w in range(2, 12)]
     out += [point(quick, "cores and ways", ways=w, cores=n) for n in (1, 2, 4) for w in (2, 4, 6, 8)]
     out += [point(quick, "cores", descriptors=256, cores=n) for n in (1, 2, 4, 6, 8, 10, 12, 14, 16, 18)]
     out += [point(quick, "descriptors", frame=f, descriptors=d) for f in OFFERED_GBPS for d in (128, 256, 512, 1024, 2048, 4096)]
     out += [point(quick, "rate", cores=2, gbps=REPLAY_GBPS * r) for r in range(200, 2101, 100)]
     out += [point(quick, "uncore clock", uncore_ghz=c / 10) for c in range(12, 25, 2)]
-    return out + [point(quick, "processing time", cores=2, calls=n) for n in range(60, 381, 20)]
+    out += [point(quick, "processing time", cores=2, calls=n) for n in range(60, 381, 20)]
+    return [p for p in out if not quick or setting(p.columns) in measured()]
 
 
 def write_hit_pct(row: Mapping[str, Any]) -> float | None:
-    """Lines written by the NIC that hit the LLC, in percent."""
-    return None if row.get("p2m_write_miss_ratio") is None else 100 * (1 - row["p2m_write_miss_ratio"])
+    """Lines written by the NIC that some cache had, in percent.
+
+    Lines that only a core's L2 has count as hits: the measurements have 100 % with 128 descriptors of 256 B, although the core
+    reads each header and each completion entry into its L2.
+    """
+    return None if row.get("p2m_write_nowhere_ratio") is None else 100 * (1 - row["p2m_write_nowhere_ratio"])
 
 
 def received_gbps(row: Mapping[str, Any]) -> float | None:
@@ -64,10 +97,84 @@ def received_gbps(row: Mapping[str, Any]) -> float | None:
     return None if row.get("throughput_mrps") is None else row["throughput_mrps"] * 8e-3 * (row["packet_bytes"] + BESIDE)
 
 
+def near(metric: str, ours: float, their: float) -> bool:
+    """Whether a figure of ours is as near to theirs as is aimed for."""
+    return abs(ours - their) <= (NEAR_POINTS if metric == "write_hit_pct" else NEAR_GBPS * their)
+
+
+def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
+    """Their figures beside ours, where they have some."""
+    return [{f"their_{m}": measured().get(setting(r), {}).get(m) for m in COMPARED} for r in rows]
+
+
+# Sweeps with a knee: title, the swept column, what else the rows have, and whether hits rise along the sweep.
+KNEES: tuple[tuple[str, str, Mapping[str, Any], bool], ...] = (
+    ("ways, 1024 B", "ways", {"case": "ways"}, True),
+    *((f"ways, {n} cores, 1500 B", "ways", {"case": "cores and ways", "n": n}, True) for n in (2, 4)),
+    *((f"descriptors, {f} B", "ring", {"case": "descriptors", "packet_bytes": f}, False) for f in (1024, 1500)),
+    ("cores, 256 descriptors each", "n", {"case": "cores"}, False),
+)
+
+
+def knee(hits: Iterable[tuple[float, float]], rising: bool) -> int | None:
+    """Of (value, hit rate) along a sweep, the place of the first value that is past the knee, or of the last one before it when
+    hits fall; None when there is none."""
+    high = [i for i, (_, hit) in enumerate(sorted(hits)) if hit >= KNEE_PCT]
+    return (high[0] if rising else high[-1]) if high else None
+
+
+def page(rows: Rows) -> str:
+    """The comparison as a page: how many figures are near, sweep by sweep, where the knees are, and every setting."""
+    rows = [r for r in rows if setting(r) in measured()]
+    text = ["# Measurements of DDIO on a real machine, ours beside theirs", "",
+            "Written by `python -m hostnet.studies.real` from the results of `hostnet study real ddio --quick`.",
+            "Theirs: a Xeon Gold 6140 with a ConnectX-5 that forwards at layer 2 (Farshin et al., ATC'20), medians of ten runs.",
+            f"Near is within {NEAR_POINTS:.0f} points for hits of PCIe writes in the LLC, and within {NEAR_GBPS:.0%} for the rate."
+            .replace("%", " %"), ""]
+    text += ["| sweep | settings | " + " | ".join(COMPARED.values()) + " |", "|---|---:|" + "---:|" * len(COMPARED)]
+    for case in dict.fromkeys(str(r["case"]) for r in rows):
+        of = [r for r in rows if r["case"] == case]
+        counts = [sum(near(m, float(r[m]), measured()[setting(r)][m]) for r in of) for m in COMPARED]
+        text.append(f"| {case} | {len(of)} | " + " | ".join(f"{n} near" for n in counts) + " |")
+    text += ["", f"A knee is the last or first of their swept values at which at least {KNEE_PCT:.0f} % of the writes hit.", "",
+             "| sweep | knee, ours | knee, theirs | steps apart |", "|---|---:|---:|---:|"]
+    for title, column, wanted, rising in KNEES:
+        of = [r for r in rows if all(r[k] == v for k, v in wanted.items())]
+        values = sorted(float(r[column]) for r in of)
+        ours = knee(((float(r[column]), float(r["write_hit_pct"])) for r in of), rising)
+        their = knee(((float(r[column]), measured()[setting(r)]["write_hit_pct"]) for r in of), rising)
+        named = [f"{values[i]:.0f}" if i is not None else "none" for i in (ours, their)]
+        apart = str(abs(ours - their)) if ours is not None and their is not None else ""
+        text.append(f"| {title} | {' | '.join(named)} | {apart} |")
+    text += ["", "Each cell: ours, then theirs.", "",
+             "| sweep | frame | descriptors | ways | cores | offered, Gb/s | uncore, GHz | calls | "
+             + " | ".join(COMPARED.values()) + " |", "|---|" + "---:|" * (7 + len(COMPARED))]
+    for r in rows:
+        shown = [str(r["case"]), f"{r['packet_bytes']} B", *(str(r[k]) for k in SETTINGS[2:])]
+        cells = [f"{float(r[m]):.1f} / {measured()[setting(r)][m]:.1f}" for m in COMPARED]
+        text.append("| " + " | ".join([*shown, *cells]) + " |")
+    return "\n".join(text) + "\n"
+
+
+def main(table: str, out: str) -> None:
+    """Write the page ``out`` from the study's ``table`` (CSV). Causes that stand in it already stay."""
+    with Path(table).open(encoding="utf-8") as f:
+        rows = [{k: int(float(v)) if k in ("packet_bytes", "ring", "ways", "n", "calls") else v for k, v in r.items()}
+                for r in csv.DictReader(f)]
+    path = Path(out)
+    _, heading, causes = (path.read_text(encoding="utf-8") if path.exists() else "").partition(CAUSES)
+    path.write_text(page(rows) + ("\n" + heading + causes if heading else ""), encoding="utf-8")
+
+
 STUDIES = [
     Study("real", "ddio", "DDIO under a forwarder at 100 Gb/s, the settings of public measurements", ddio,
           ("write_hit_pct", "received_gbps", "throughput_mrps", "drop_rate", "rtt_median_us", "rtt_p99_us"),
           derived={"write_hit_pct": write_hit_pct, "received_gbps": received_gbps},
           derived_units={"n": "cores", "rate_gbps": "Gb/s", "uncore_ghz": "GHz", "calls": "calls", "ring": "descriptors",
-                         "write_hit_pct": "%", "received_gbps": "Gb/s"}),
+                         "write_hit_pct": "%", "received_gbps": "Gb/s", "their_write_hit_pct": "%",
+                         "their_received_gbps": "Gb/s"},
+          across=beside),
 ]
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

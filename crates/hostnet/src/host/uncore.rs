@@ -8,7 +8,7 @@ use crate::kernel::Time;
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
 use crate::memory::paths::{Path, PATHS, SEGMENTS};
-use crate::memory::stats::Class;
+use crate::memory::stats::{Class, Place};
 use crate::memory::{Agent, LINE};
 use crate::meter::Values;
 use serde_json::{json, Value};
@@ -189,9 +189,11 @@ impl Host {
         if io.lines() > 0 {
             v.set("p2m_llc_miss_ratio", io.misses() as f64 / io.lines() as f64);
         }
-        for (name, misses, lines) in
-            [("p2m_write_miss_ratio", io.write_misses, io.writes), ("p2m_read_miss_ratio", io.read_misses, io.reads)]
-        {
+        for (name, misses, lines) in [
+            ("p2m_write_miss_ratio", io.write_misses, io.writes),
+            ("p2m_write_nowhere_ratio", io.wrote_at[Place::Dram as usize], io.writes),
+            ("p2m_read_miss_ratio", io.read_misses, io.reads),
+        ] {
             if lines > 0 {
                 v.set(name, misses as f64 / lines as f64);
             }

@@ -95,6 +95,7 @@ metrics! {
     p2m_gbs ["GB/s"] "Payload that peripherals moved";
     p2m_llc_miss_ratio ["fraction"] "LLC miss ratio of peripherals";
     p2m_write_miss_ratio ["fraction"] "Lines that the LLC did not have of those that peripherals wrote";
+    p2m_write_nowhere_ratio ["fraction"] "Lines that no cache had, private ones included, of those that peripherals wrote";
     p2m_read_miss_ratio ["fraction"] "Lines that the LLC did not have of those that peripherals read";
     p2m_iops ["1/s"] "Blocks that peripherals completed per second";
     mem_c2m_read_gbs ["GB/s"] "DRAM bytes read for cores";

@@ -58,6 +58,20 @@ pub struct PollModeSpec {
     /// the burst needs.
     #[serde(default = "thirty_two")]
     pub free_threshold: u32,
+    /// When sent buffers are freed. Those that the driver keeps enlarge the memory that packets pass through.
+    #[serde(default)]
+    pub free_sent: FreeSent,
+}
+
+/// When a poll-mode driver frees the buffers of packets that have been sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FreeSent {
+    /// When few transmit descriptors are free: see `free_threshold` (DPDK's drivers of Intel NICs).
+    #[default]
+    Threshold,
+    /// In each `tx_burst`, all of them (DPDK's driver mlx5 handles completions there).
+    Burst,
 }
 fn thirty_two() -> u32 {
     32
@@ -454,8 +468,8 @@ impl PollMode {
     fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
         let least = u64::from(self.costs.free_threshold).max(self.backlog.len() as u64);
-        if self.buffers.spent.follows_transmission() {
-            self.reclaim(u64::MAX, c); // what has been sent is dropped before it takes room
+        if self.buffers.spent.follows_transmission() || self.costs.free_sent == FreeSent::Burst {
+            self.reclaim(u64::MAX, c); // dropped, or used again, before it takes room
         } else if self.room() < least {
             self.reclaim(least, c);
         }
