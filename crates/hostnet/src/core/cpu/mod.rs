@@ -349,6 +349,7 @@ impl Cpu {
 
     /// Gives free line fill buffers to the misses that wait for one.
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        let finished = self.finished;
         while self.may_miss() {
             let Some(next) = self.no_credit.pop_front() else { break };
             let ready = self.recs[next].ready.max(now + self.retry + self.held_back);
@@ -358,11 +359,11 @@ impl Cpu {
                 self.issue(mem, cal, next, ready);
             }
         }
+        if self.finished != finished && !self.retire.is_empty() {
+            // A miss has found its line, which side effects may have waited for.
+            self.schedule_retirement(cal, now);
+        }
         if self.hints.is_some() {
-            // A miss may have found its line, which side effects waited for.
-            if !self.retire.is_empty() {
-                self.schedule_retirement(cal, now);
-            }
             self.follow_hints(mem, cal, now);
         }
     }
