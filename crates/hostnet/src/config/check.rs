@@ -230,6 +230,10 @@ fn peripherals(s: &Scenario) -> Check {
         positive("platform.iio.write_buffer", iio.write_buffer.into())?;
         positive("platform.iio.read_buffer", iio.read_buffer.into())?;
         need((1..=16).contains(&iio.count), || format!("platform.iio.count = {} is not within 1 to 16", iio.count))?;
+        let header = iio.line_header.unwrap_or_default();
+        need(header.0 <= iio.line_interval.0, || {
+            format!("platform.iio.line_header = \"{header}\" is more than line_interval = \"{}\"", iio.line_interval)
+        })?;
     }
     if s.peripherals.is_empty() {
         return Ok(());

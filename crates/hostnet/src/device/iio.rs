@@ -43,6 +43,10 @@ pub struct IioSpec {
     /// Time between two lines on their way to the home agent: a clock of the IIO's coherent side.
     #[serde(default)]
     pub line_interval: Span,
+    /// The part of `line_interval` that a write takes however few of its line's bytes it has; the rest is in proportion to
+    /// them. Every line takes all of it when absent.
+    #[serde(default)]
+    pub line_header: Option<Span>,
     /// From the home agent's answer to the entry's release.
     pub from_cha: Span,
     /// Time at the home agent that a write takes beside the way to the memory controller: ownership of
@@ -66,11 +70,21 @@ struct Want {
     who: u32,
     device: DeviceKind,
     tag: Tag,
+    /// Bytes of the line that are moved.
+    bytes: u32,
 }
 
 impl Want {
     fn transfer(&self) -> Transfer {
         Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.device, self.line) }
+    }
+
+    /// What its transfer of DRAM counts as: packets are a NIC's wherever it is attached.
+    fn classes(&self) -> (Class, Class) {
+        match self.device {
+            DeviceKind::Nic => (Class::NicRxWr, Class::NicTxRd),
+            DeviceKind::Rdma | DeviceKind::Storage => (Class::IoWr, Class::IoRd),
+        }
     }
 }
 
@@ -82,7 +96,11 @@ impl Piece {
 
     /// What each of its first `n` lines asks for.
     fn lines(self, n: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
-        (self.line..self.line + u64::from(n)).map(move |line| Want { line, who, device, tag: self.tag })
+        let last = self.line + u64::from(n) - 1;
+        (self.line..=last).map(move |line| {
+            let bytes = LINE as u32 - if line == last { self.omits.min(LINE as u32) } else { 0 };
+            Want { line, who, device, tag: self.tag, bytes }
+        })
     }
 }
 
@@ -169,6 +187,7 @@ pub struct Iio {
     controllers: Vec<Controller>,
     to_cha: Time,
     line_interval: Time,
+    line_header: Time,
     ports: Vec<Port>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
@@ -202,6 +221,7 @@ impl Iio {
             controllers: (0..s.count).map(controller).collect(),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
+            line_header: s.line_header.unwrap_or(s.line_interval).into(),
             ports: devices.into_iter().map(port).collect(),
             jobs: Vec::with_capacity(1024),
             spare: Vec::with_capacity(1024),
@@ -361,9 +381,10 @@ impl Iio {
     fn enter_write(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
         ctl.write.take(now);
-        let at = ctl.leave(now, self.line_interval) + self.to_cha;
+        let data = Time((self.line_interval - self.line_header).0 * u64::from(w.bytes) / LINE);
+        let at = ctl.leave(now, self.line_header + data) + self.to_cha;
         let to = door.write(&w.transfer());
-        let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, w.who, now);
+        let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, 1, w.who, now);
         mem.send(cal, at, Txn { tag: w.tag, ..t });
     }
 
@@ -382,7 +403,7 @@ impl Iio {
         ctl.read.take(now);
         let at = ctl.leave(now, self.line_interval) + self.to_cha;
         let from = door.read(&w.transfer());
-        let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, w.who, now);
+        let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, 1, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
         let j = &mut self.jobs[w.who as usize];
         j.entries -= 1;

@@ -247,10 +247,11 @@ impl Memory {
         Ok(())
     }
 
-    /// Lines of receive buffers: in L2s, in the LLC's ways for devices, in its other ways; of all these, those that hold a
-    /// packet nobody has read, and those of packets that were read.
-    pub fn received_lines(&self) -> [u64; 5] {
-        let mut n = [0; 5];
+    /// Lines of receive buffers that a device has written: in L2s, in the LLC's ways for devices, in its other ways; of all
+    /// these, those that hold a packet nobody has read, and those of packets that were read; and in L2s those that begin a
+    /// packet, before which a buffer has no data.
+    pub fn received_lines(&self) -> [u64; 6] {
+        let mut n = [0; 6];
         let lines = self.lives.range();
         if lines.is_empty() {
             return n;
@@ -259,12 +260,15 @@ impl Memory {
         let place = |way: u32| if self.device_ways >> way & 1 == 1 { 1 } else { 2 };
         let in_llc = self.llc.iter_within(lines.clone()).map(|l| (l.0, place(l.1)));
         for (line, place) in in_l2.chain(in_llc).filter(|l| self.map.of(l.0).kind == Kind::Rx) {
-            n[place] += 1;
             match self.lives.of(line) {
+                rx::FREE => continue,
                 rx::UNCONSUMED => n[3] += 1,
                 rx::CONSUMED => n[4] += 1,
                 _ => {}
             }
+            n[place] += 1;
+            let begins = line == lines.start || self.lives.of(line - 1) == rx::FREE;
+            n[5] += u64::from(place == 0 && begins);
         }
         n
     }
