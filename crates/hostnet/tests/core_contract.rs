@@ -3,6 +3,7 @@
 mod common;
 
 use common::{close, execute, scenario};
+use hostnet::core::prefetch::PrefetchSpec;
 use hostnet::core::{CoreSpec, Cpu, Mmio, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};
 use hostnet::machine::Machine;
@@ -265,6 +266,25 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
     assert!(retired.is_sorted_by_key(|r| r.0));
     let load = Time::from_ns_f64(LLC + 40.0);
     assert!(retired[0].0 > load, "the sweep left at {}, before the data came", retired[0].0);
+}
+
+/// A load that waits for a register of the L2 finds its line in the caches when the stream prefetcher has brought it. Nothing
+/// else of the core is under way then, and what waits for the load still happens.
+#[test]
+fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited() {
+    for mshrs in 1..=4 {
+        for lines in 2..=24 {
+            let mut b = Bench::new(|core| {
+                core.l2_mshrs = Some(mshrs);
+                core.lfb = 16;
+                core.prefetch =
+                    Some(PrefetchSpec { enabled: true, streams: 4, distance: 8, degree: 4, trigger: 2, credits: 16 });
+            });
+            let (_, retired) = b.run(&[Op::Load { line: b.base, lines }, Op::Retire { tag: 7, stores: false }]);
+            let tags: Vec<Retired> = retired.into_iter().map(|r| r.1).collect();
+            assert_eq!(tags, [Retired::Tag(7)], "{lines} lines, {mshrs} registers");
+        }
+    }
 }
 
 #[test]

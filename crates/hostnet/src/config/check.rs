@@ -191,7 +191,14 @@ fn tenants(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
         positive(&format!("tenant[{i}].cores"), t.cores.into())?;
         cores += u64::from(t.cores);
-        ways(t, s.platform.caches.llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        let llc = &s.platform.caches.llc;
+        let mask = ways(t, llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        need(mask & !llc.inclusive_mask() != 0, || {
+            format!(
+                "tenant[{i}].llc_ways are all among the {} of platform.caches.llc.inclusive_ways; choose others",
+                llc.inclusive_ways
+            )
+        })?;
         let driver = t.stack == Some(StackSpec::PollMode);
         need(driver || t.recycling == Recycling::RunToCompletion, || {
             format!("tenant[{i}].recycling is of a poll-mode driver; give stack = \"poll_mode\" or leave it out")

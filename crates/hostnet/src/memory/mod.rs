@@ -92,6 +92,8 @@ pub struct Memory {
     write_back_uses: bool,
     /// Devices' ways count from the last one down.
     from_last: bool,
+    /// Ways for lines that a core has too, if there are such.
+    inclusive_ways: u32,
     /// Registers for misses, where they are limited, and the miss whose look-up is under way.
     mshrs: Option<Box<Mshrs>>,
     miss: u32,
@@ -209,10 +211,11 @@ impl Memory {
             strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
             write_back_uses: h.llc.write_back_uses,
             from_last: h.llc.device_ways == spec::DeviceWays::Highest,
+            inclusive_ways: h.llc.inclusive_mask(),
             mshrs: (h.llc.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.mshrs))),
             miss: NOBODY,
             clean_victim: h.llc.clean_victim,
-            tenant_ways,
+            tenant_ways: tenant_ways.into_iter().map(|w| w & !h.llc.inclusive_mask()).collect(),
             ideal_network: false,
             functional: false,
             channels: vec![channel; dram.channels()],
