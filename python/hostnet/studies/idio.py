@@ -131,8 +131,8 @@ def ring_point(case: str, app: str, system: str, entries: int, gbps: float) -> P
 LEVELS = {"low": 0.008, "med": 1.0, "high": 20.0}
 # Below, around and above the 692 frames that fill an MLC of 1 MB.
 KNEE_RINGS = (64, 256, 448, 512, 576, 640, 704, 768, 832, 896, 1024)
-# The first way: devices have the highest two of eleven.
-ONE_WAY = "0"
+# The first way that is neither the directory's, the lowest two of eleven, nor the devices', the highest two.
+ONE_WAY = "2"
 
 
 def server(quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER_FUNCTIONS, case: str = "loads") -> Point:
@@ -196,7 +196,7 @@ def fig10(quick: bool) -> list[Point]:
 
 
 # As in the scenario of both.
-ANTAGONIST = {"name": "antagonist", "cores": 1, "l2_size": "256 KiB", "llc_ways": "2-11", "app": {"kind": "llc_antagonist", "buffer": "2 MiB"}}
+ANTAGONIST = {"name": "antagonist", "cores": 1, "l2_size": "256 KiB", "app": {"kind": "llc_antagonist", "buffer": "2 MiB"}}
 
 
 def alone(quick: bool) -> Point:
