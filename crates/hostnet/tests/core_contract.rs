@@ -93,6 +93,30 @@ fn a_dependent_load_takes_the_sum_of_the_parts_at_each_level() {
     }
 }
 
+/// A line's 64 loads are more than the 8 that its line fill buffer takes: the next line is asked for once this one is there
+/// and the other 56 loads have gone, one a cycle. Where a buffer takes all of them, lines overlap.
+#[test]
+fn a_walk_over_a_line_s_bytes_holds_the_next_line_back_where_a_line_fill_buffer_takes_few() {
+    let per_line = |targets: Option<u32>, loads: u16| {
+        let mut b = Bench::new(|core| core.lfb_targets = targets);
+        b.warm(LLC_LINES);
+        let walk = |n: u64| -> Vec<Op> {
+            let lines = (0..n).map(|i| Op::Walk { line: b.base + i, loads });
+            lines.chain([Op::Fence]).collect()
+        };
+        let (short, long) = (walk(1_000), walk(3_000));
+        let (short, long) = (b.run(&short).0, b.run(&long).0);
+        (long - short) / 2_000.0
+    };
+    let expected = 56.0 * CYCLE + LLC;
+    let held = per_line(Some(8), 64);
+    assert!(close(held, expected, 0.05), "{held:.2} ns a line, not {expected:.2}");
+    for (targets, loads) in [(Some(8), 8), (Some(64), 64), (None, 64)] {
+        let free = per_line(targets, loads);
+        assert!(free < LLC / 4.0, "{targets:?} for {loads}: {free:.2} ns a line");
+    }
+}
+
 #[test]
 fn a_lone_load_from_dram_takes_caches_controller_activate_and_column_access() {
     let mut b = Bench::new(|_| {});

@@ -196,7 +196,7 @@ def fig10(quick: bool) -> list[Point]:
 
 
 # As in the scenario of both.
-ANTAGONIST = {"name": "antagonist", "cores": 1, "l2_size": "256 KiB", "app": {"kind": "llc_antagonist", "buffer": "2 MiB"}}
+ANTAGONIST = {"name": "antagonist", "cores": 1, "l2_size": "256 KiB", "llc_ways": "2-11", "app": {"kind": "llc_antagonist", "buffer": "2 MiB"}}
 
 
 def alone(quick: bool) -> Point:

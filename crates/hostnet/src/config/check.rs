@@ -105,6 +105,9 @@ fn platform(s: &Scenario) -> Check {
     if let Some(t) = &p.core.stlb {
         t.check().map_err(|e| format!("platform.core.{e}"))?;
     }
+    if let Some(n) = p.core.lfb_targets {
+        need((1..=1024).contains(&n), || format!("platform.core.lfb_targets = {n} is not within 1 to 1024"))?;
+    }
     if let Some(n) = p.core.l2_mshrs {
         need((1..=100).contains(&n), || format!("platform.core.l2_mshrs = {n} is not within 1 to 100"))?;
     }

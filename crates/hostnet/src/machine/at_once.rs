@@ -22,7 +22,7 @@ impl Machine {
                 Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
                     (line, lines, false)
                 }
-                Op::Anchor { line } | Op::Chase { line, .. } => (line, 1, false),
+                Op::Anchor { line } | Op::Chase { line, .. } | Op::Walk { line, .. } => (line, 1, false),
                 Op::Store { line, lines } | Op::DependentStore { line, lines } => (line, lines, true),
                 Op::Copy { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
