@@ -100,11 +100,10 @@ fn a_walk_over_a_line_s_bytes_holds_the_next_line_back_where_a_line_fill_buffer_
     let per_line = |targets: Option<u32>, loads: u16| {
         let mut b = Bench::new(|core| core.lfb_targets = targets);
         b.warm(LLC_LINES);
-        let walk = |n: u64| -> Vec<Op> {
-            let lines = (0..n).map(|i| Op::Walk { line: b.base + i, loads });
-            lines.chain([Op::Fence]).collect()
+        let walk = |lines: std::ops::Range<u64>| -> Vec<Op> {
+            lines.map(|i| Op::Walk { line: b.base + i, loads }).chain([Op::Fence]).collect()
         };
-        let (short, long) = (walk(1_000), walk(3_000));
+        let (short, long) = (walk(0..1_000), walk(1_000..4_000));
         let (short, long) = (b.run(&short).0, b.run(&long).0);
         (long - short) / 2_000.0
     };
