@@ -3,6 +3,7 @@
 mod common;
 
 use common::{close, execute, scenario};
+use hostnet::core::prefetch::PrefetchSpec;
 use hostnet::core::{CoreSpec, Cpu, Mmio, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};
 use hostnet::machine::Machine;
@@ -89,6 +90,29 @@ fn a_dependent_load_takes_the_sum_of_the_parts_at_each_level() {
         b.warm(lines);
         let ns = b.chain(lines.into());
         assert!(close(ns, expected, 0.05), "{lines} lines: {ns:.2} ns, not {expected:.2}");
+    }
+}
+
+/// A line's 64 loads are more than the 8 that its line fill buffer takes: the next line is asked for once this one is there
+/// and the other 56 loads have gone, one a cycle. Where a buffer takes all of them, lines overlap.
+#[test]
+fn a_walk_over_a_line_s_bytes_holds_the_next_line_back_where_a_line_fill_buffer_takes_few() {
+    let per_line = |targets: Option<u32>, loads: u16| {
+        let mut b = Bench::new(|core| core.lfb_targets = targets);
+        b.warm(LLC_LINES);
+        let walk = |lines: std::ops::Range<u64>| -> Vec<Op> {
+            lines.map(|i| Op::Walk { line: b.base + i, loads }).chain([Op::Fence]).collect()
+        };
+        let (short, long) = (walk(0..1_000), walk(1_000..4_000));
+        let (short, long) = (b.run(&short).0, b.run(&long).0);
+        (long - short) / 2_000.0
+    };
+    let expected = 56.0 * CYCLE + LLC;
+    let held = per_line(Some(8), 64);
+    assert!(close(held, expected, 0.05), "{held:.2} ns a line, not {expected:.2}");
+    for (targets, loads) in [(Some(8), 8), (Some(64), 64), (None, 64)] {
+        let free = per_line(targets, loads);
+        assert!(free < LLC / 4.0, "{targets:?} for {loads}: {free:.2} ns a line");
     }
 }
 
@@ -265,6 +289,25 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
     assert!(retired.is_sorted_by_key(|r| r.0));
     let load = Time::from_ns_f64(LLC + 40.0);
     assert!(retired[0].0 > load, "the sweep left at {}, before the data came", retired[0].0);
+}
+
+/// A load that waits for a register of the L2 finds its line in the caches when the stream prefetcher has brought it. Nothing
+/// else of the core is under way then, and what waits for the load still happens.
+#[test]
+fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited() {
+    for mshrs in 1..=4 {
+        for lines in 2..=24 {
+            let mut b = Bench::new(|core| {
+                core.l2_mshrs = Some(mshrs);
+                core.lfb = 16;
+                core.prefetch =
+                    Some(PrefetchSpec { enabled: true, streams: 4, distance: 8, degree: 4, trigger: 2, credits: 16 });
+            });
+            let (_, retired) = b.run(&[Op::Load { line: b.base, lines }, Op::Retire { tag: 7, stores: false }]);
+            let tags: Vec<Retired> = retired.into_iter().map(|r| r.1).collect();
+            assert_eq!(tags, [Retired::Tag(7)], "{lines} lines, {mshrs} registers");
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use hostnet::machine::Machine;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::protocol::Held;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
-use hostnet::memory::spec::{DeviceRead, HierarchySpec, ReadHit};
+use hostnet::memory::spec::{DeviceRead, HierarchySpec, LlcSpec, ReadHit};
 use hostnet::memory::stats::{Class, Place, PLACES};
 use hostnet::memory::{Agent, Inbound, Memory, Outbound, Sweep, Txn};
 use hostnet::placement::idio::HintOverflow;
@@ -31,7 +31,12 @@ struct Rig {
 
 impl Rig {
     fn new(read_hit: ReadHit, hints: u32, mshrs: Option<u32>) -> Rig {
+        Rig::with(read_hit, hints, mshrs, VICTIMS, |_| {})
+    }
+
+    fn with(read_hit: ReadHit, hints: u32, mshrs: Option<u32>, victims: u32, change: impl FnOnce(&mut LlcSpec)) -> Rig {
         let mut h: HierarchySpec = small();
+        change(&mut h.llc);
         (h.llc.read_hit, h.llc.device_read) = (read_hit, DeviceRead::Demote);
         let mut map = AddressMap::default();
         let r = map.add(1 << 12, Kind::Rx, Sharing::Core(0), 0);
@@ -41,7 +46,7 @@ impl Rig {
         let mut core = scenario(RUN).platform.core;
         core.l2_mshrs = mshrs;
         let clock = hostnet::kernel::Clock::from_hz(core.clock.0);
-        let mem = Memory::new(&h, &DramSpec::default(), clock, 1, vec![VICTIMS], map).expect("a memory system");
+        let mem = Memory::new(&h, &DramSpec::default(), clock, 1, vec![victims], map).expect("a memory system");
         let mut cpu = Cpu::new(0, &core);
         cpu.follow(Hints::new(hints, HintOverflow::Drop));
         let mut m = Machine::bare(mem, vec![cpu]);
@@ -222,6 +227,57 @@ fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_le
     r.write(unread, INTO_LLC);
     r.m.mem.force_out(&mut r.m.cal, unread, now);
     assert_eq!((r.m.mem.stats.llc_wb, r.m.mem.stats.rx_evct_premature), (2, 1));
+}
+
+/// idio.f.llc_partitions: of four ways the lowest is the devices', the highest the directory's. What a core has too is in the
+/// last; what only the LLC has is in the first when a device has written it, and between them when an L2 gave it up.
+#[test]
+fn each_line_is_in_the_ways_of_its_kind() {
+    let way = |r: &Rig, line: u64| r.m.mem.llc_way(line);
+    for (place, ways) in [
+        (Place::Mlc, None),
+        (Place::Both, Some(0b1000)),
+        (Place::Llc, Some(0b0110)),
+        (Place::Ddio, Some(0b0001)),
+        (Place::Dram, None),
+    ] {
+        let read_hit = if place == Place::Both { ReadHit::Retain } else { ReadHit::Migrate };
+        let mut r = Rig::with(read_hit, 32, None, 0b1110, |llc| llc.inclusive_ways = 1);
+        let (line, one) = (r.rx + 5, Inbound::Llc { ways: 0b0001 });
+        match place {
+            Place::Mlc => r.load(line),
+            Place::Both => {
+                r.write(line, one);
+                r.load(line);
+                assert_eq!(r.at(line).1, Held::Dirty, "the LLC keeps its copy as it was");
+            }
+            Place::Llc => {
+                r.store(line);
+                r.push_out(line);
+            }
+            Place::Ddio => r.write(line, one),
+            Place::Dram => {}
+        }
+        let is = way(&r, line).map(|w| 1u32 << w);
+        assert_eq!(is.is_some(), ways.is_some(), "{place:?}");
+        assert!(is.is_none_or(|w| ways.is_some_and(|m| w & m != 0)), "{place:?} is in {is:?}");
+        r.balanced();
+    }
+}
+
+/// idio.f.llc_partitions: victims of the L2 fill their own two ways and no others: of lines of one set, two stay.
+#[test]
+fn victims_of_the_l2_have_what_the_directory_and_devices_leave() {
+    let mut r = Rig::with(ReadHit::Migrate, 32, None, 0b1110, |llc| llc.inclusive_ways = 1);
+    let lines: Vec<u64> = (0..6).map(|i| r.rx + 5 + 16 * i).collect();
+    for l in &lines {
+        r.store(*l);
+        r.push_out(*l);
+    }
+    let held = lines.iter().filter(|l| r.m.mem.llc_way(**l).is_some()).count();
+    assert_eq!(held, 2, "of four ways");
+    assert_eq!(r.m.mem.stats.llc_wb, 4);
+    r.balanced();
 }
 
 /// idio.f.m2_mlc_prefetch, idio.f.mlc_hint_queue: the hinted line moves from the LLC to the L2 without a DRAM access. That
@@ -558,6 +614,41 @@ fn tags_reach_the_policy_through_a_pcie_port() {
     let per_packet = get(&all, "hints") / 4096.0;
     assert!((24.0..26.0).contains(&per_packet), "{per_packet} hints a packet");
     assert_eq!(get(&off, "drops") + get(&all, "drops"), 0.0);
+}
+
+/// idio.f.m3_direct_dram behind a PCIe port: packets are a NIC's transfers of DRAM there too. Of 24 lines 23 are payload, which
+/// goes to DRAM; what is forwarded comes from there again.
+#[test]
+fn packets_behind_a_pcie_port_count_as_the_nic_s() {
+    let class_1 = ("burst_threshold", "class1_dscp = [8], burst_threshold");
+    let dscp = ("stack = \"poll_mode\"", "dscp = 8, stack = \"poll_mode\"");
+    let o = polled(&[class_1, dscp, ("\"touchdrop\"", "\"l2fwd\"")]);
+    let per = |class: &str| get(&o, class);
+    assert!((per("acc_nic_rx_wr") - 23.0).abs() < 0.1, "{}", per("acc_nic_rx_wr"));
+    assert!((per("acc_nic_tx_rd") - 23.0).abs() < 0.5, "{}", per("acc_nic_tx_rd"));
+    assert_eq!((per("acc_io_wr"), per("acc_io_rd")), (0.0, 0.0));
+}
+
+/// A 16 B descriptor takes the header's part of a line's time on the I/O bus and a quarter of the rest; a frame of 1514 B is
+/// 23 lines and 42 B. At 250 ns a line, of which 50 are the header, a packet takes 23 x 250 + 50 + 131.25 + 50 + 50 ns.
+#[test]
+fn short_writes_take_their_share_of_the_io_bus() {
+    for (header, per_packet) in [("250 ns", 25.0 * 250.0), ("50 ns", 23.0 * 250.0 + 181.25 + 100.0)] {
+        let bus =
+            format!("override.iio = {{ line_interval = \"250 ns\", line_header = \"{header}\" }}\n        run = {{");
+        let o = polled(&[
+            ("0.66 Mpps", "0.3 Mpps"),
+            (
+                "policy = \"idio\", ways = 2, idio = { sticky = true, burst_threshold = \"100 Tbps\" }",
+                "policy = \"ddio\", ways = 2",
+            ),
+            ("run = {", &bus),
+        ]);
+        // One descriptor is read for each packet as well, four in a line.
+        let expected = 1e3 / (per_packet + 250.0 / 4.0);
+        let got = get(&o, "throughput_mrps");
+        assert!((got / expected - 1.0).abs() < 0.02, "{header}: {got} Mpps, not {expected}");
+    }
 }
 
 /// idio.f.recycle_copy, idio.f.recycle_realloc, idio.f.recycle_rtc: invalidation ends write-backs of buffers in each mode;

@@ -131,7 +131,8 @@ def ring_point(case: str, app: str, system: str, entries: int, gbps: float) -> P
 LEVELS = {"low": 0.008, "med": 1.0, "high": 20.0}
 # Below, around and above the 692 frames that fill an MLC of 1 MB.
 KNEE_RINGS = (64, 256, 448, 512, 576, 640, 704, 768, 832, 896, 1024)
-ODD_RINGS = "descriptor rings whose size is no power of two"
+# The first way that is neither the directory's, the lowest two of eleven, nor the devices', the highest two.
+ONE_WAY = "2"
 
 
 def server(quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER_FUNCTIONS, case: str = "loads") -> Point:
@@ -139,12 +140,12 @@ def server(quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER
     rounds = 2 if quick else 3
     packets = rounds * n * entries
     changes = {**ring(entries), **steady(packets, 2 * n * entries, LEVELS[level] / SERVER_FUNCTIONS, n, FRAME, SECOND),
-               "tenant.0.cores": n, "tenant.0.llc_ways": 1 if app_ways == "1" else None,
+               "tenant.0.cores": n, "tenant.0.llc_ways": ONE_WAY if app_ways == "1" else None,
                "run.timeline": "100 us" if level == "high" else None}
     return Point(SERVER, {
         "case": case, "app": "touchdrop", "system": "ddio", "ring": entries, "level": level, "app_ways": app_ways, "n": n,
         "packet_bytes": FRAME, "packets": packets,
-    }, changes, "" if entries.bit_count() == 1 else ODD_RINGS)
+    }, changes)
 
 
 def fig4(quick: bool) -> list[Point]:
@@ -195,7 +196,7 @@ def fig10(quick: bool) -> list[Point]:
 
 
 # As in the scenario of both.
-ANTAGONIST = {"name": "antagonist", "cores": 1, "l2_size": "256 KiB", "app": {"kind": "llc_antagonist", "buffer": "2 MiB"}}
+ANTAGONIST = {"name": "antagonist", "cores": 1, "l2_size": "256 KiB", "llc_ways": "2-11", "app": {"kind": "llc_antagonist", "buffer": "2 MiB"}}
 
 
 def alone(quick: bool) -> Point:
@@ -353,7 +354,7 @@ STUDIES = [
     _study("fig10", "A burst's transactions and time over DDIO's", fig10, (*COUNTS, *BARS), side_tables=("timeline",)),
     _study("fig10corun", "The same beside an antagonist", fig10corun, (*COUNTS, *BARS, "t1_cpi", "cpi_rel"),
            side_tables=("cores",)),
-    _study("fig11", "Forwarders: a burst over time", fig11, COUNTS, side_tables=("timeline",)),
+    _study("fig11", "Forwarders: a burst over time", fig11, COUNTS, side_tables=("timeline", "places")),
     _study("directdram", "Payload that goes to DRAM", directdram, ("lines_written", "dram_wr_per_rx", "llc_wb")),
     _study("fig12", "Latency of a burst's packets", fig12, ("lat_p50_us", "lat_p99_us", "p50_rel", "p99_rel")),
     _study("fig13", "Constant rate", fig13, ("mlc_wb", "llc_wb", "mlc_wb_mtps", "drop_rate"), side_tables=("timeline",)),

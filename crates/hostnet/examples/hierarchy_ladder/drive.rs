@@ -124,6 +124,7 @@ fn hierarchy() -> HierarchySpec {
             write_back_uses: true,
             device_read: Default::default(),
             device_ways: Default::default(),
+            inclusive_ways: 0,
             mshrs: 0,
             write_buffer: 512,
             nic_credits: 0,

@@ -61,7 +61,7 @@ pub(super) fn check_per_byte(per_byte: f64) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the packet at `rx`, line by line, with `per_byte` instructions for each byte after its line's load.
+/// Reads the packet at `rx`, byte by byte, with `per_byte` instructions for each: line by line, its load and then these.
 #[inline]
 pub(super) fn touch(p: &mut Program, rx: u64, c: &Content, per_byte: f64) {
     if per_byte == 0.0 {
@@ -70,7 +70,7 @@ pub(super) fn touch(p: &mut Program, rx: u64, c: &Content, per_byte: f64) {
     }
     let bytes = f64::from(c.wire_bytes) / f64::from(c.lines.max(1));
     for line in rx..rx + u64::from(c.lines) {
-        p.push(Op::Load { line, lines: 1 });
+        p.push(Op::Walk { line, loads: bytes.ceil() as u16 });
         p.compute((bytes * per_byte).round() as u32);
     }
 }

@@ -105,6 +105,9 @@ fn platform(s: &Scenario) -> Check {
     if let Some(t) = &p.core.stlb {
         t.check().map_err(|e| format!("platform.core.{e}"))?;
     }
+    if let Some(n) = p.core.lfb_targets {
+        need((1..=1024).contains(&n), || format!("platform.core.lfb_targets = {n} is not within 1 to 1024"))?;
+    }
     if let Some(n) = p.core.l2_mshrs {
         need((1..=100).contains(&n), || format!("platform.core.l2_mshrs = {n} is not within 1 to 100"))?;
     }
@@ -191,7 +194,14 @@ fn tenants(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
         positive(&format!("tenant[{i}].cores"), t.cores.into())?;
         cores += u64::from(t.cores);
-        ways(t, s.platform.caches.llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        let llc = &s.platform.caches.llc;
+        let mask = ways(t, llc.ways).map_err(|e| format!("tenant[{i}].llc_ways: {e}"))?;
+        need(mask & !llc.inclusive_mask() != 0, || {
+            format!(
+                "tenant[{i}].llc_ways are all among the {} of platform.caches.llc.inclusive_ways; choose others",
+                llc.inclusive_ways
+            )
+        })?;
         let driver = t.stack == Some(StackSpec::PollMode);
         need(driver || t.recycling == Recycling::RunToCompletion, || {
             format!("tenant[{i}].recycling is of a poll-mode driver; give stack = \"poll_mode\" or leave it out")
@@ -236,6 +246,10 @@ fn peripherals(s: &Scenario) -> Check {
             )
         })?;
         need((1..=16).contains(&iio.count), || format!("platform.iio.count = {} is not within 1 to 16", iio.count))?;
+        let header = iio.line_header.unwrap_or_default();
+        need(header.0 <= iio.line_interval.0, || {
+            format!("platform.iio.line_header = \"{header}\" is more than line_interval = \"{}\"", iio.line_interval)
+        })?;
     }
     if s.peripherals.is_empty() {
         return Ok(());

@@ -24,6 +24,10 @@ pub enum Op {
     Chase { line: u64, delay: u16 },
     /// Load whose value later `Chase`s and `Dependent` stores wait for.
     Anchor { line: u64 },
+    /// `loads` loads of one line after the other, addresses known at dispatch: a walk over its bytes or words. Where a line fill
+    /// buffer takes fewer (`core.lfb_targets`), the next line's wait for this one. The instructions of all but one load are the
+    /// program's own.
+    Walk { line: u64, loads: u16 },
     /// Store `lines` consecutive lines; addresses known at dispatch.
     Store { line: u64, lines: u32 },
     /// The same, but the address comes from the anchor.

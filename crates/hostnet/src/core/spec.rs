@@ -42,6 +42,10 @@ pub struct CoreSpec {
     /// are the only bounds; where a NIC's hints are followed, both together are.
     #[serde(default)]
     pub l2_mshrs: Option<u32>,
+    /// Accesses that one line fill buffer takes. One more blocks the L1 until the line is there, and loads then go on one a
+    /// cycle. Without a limit when absent.
+    #[serde(default)]
+    pub lfb_targets: Option<u32>,
     /// How long after a line fill buffer has become free a miss that found none takes it.
     #[serde(default)]
     pub lfb_retry: Span,

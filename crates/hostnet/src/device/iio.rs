@@ -43,6 +43,10 @@ pub struct IioSpec {
     /// Time between two lines on their way to the home agent: a clock of the IIO's coherent side.
     #[serde(default)]
     pub line_interval: Span,
+    /// The part of `line_interval` that a write takes however few of its line's bytes it has; the rest is in proportion to
+    /// them. Every line takes all of it when absent.
+    #[serde(default)]
+    pub line_header: Option<Span>,
     /// From the home agent's answer to the entry's release.
     pub from_cha: Span,
     /// Time at the home agent that a write takes beside the way to the memory controller: ownership of
@@ -81,11 +85,21 @@ struct Want {
     who: u32,
     device: DeviceKind,
     tag: Tag,
+    /// Bytes of the line that are moved.
+    bytes: u32,
 }
 
 impl Want {
     fn transfer(&self) -> Transfer {
         Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.device, self.line) }
+    }
+
+    /// What its transfer of DRAM counts as: packets are a NIC's wherever it is attached.
+    fn classes(&self) -> (Class, Class) {
+        match self.device {
+            DeviceKind::Nic => (Class::NicRxWr, Class::NicTxRd),
+            DeviceKind::Rdma | DeviceKind::Storage => (Class::IoWr, Class::IoRd),
+        }
     }
 }
 
@@ -97,13 +111,18 @@ impl Piece {
 
     /// What its first `n` lines, which are all of them, ask for, up to `each` together.
     fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
-        (0..n).step_by(each as usize).map(move |at| Want {
-            line: self.line + u64::from(at),
-            lines: each.min(n - at) as u16,
-            partial: false,
-            who,
-            device,
-            tag: self.tag,
+        (0..n).step_by(each as usize).map(move |at| {
+            let lines = each.min(n - at);
+            let omits = if at + lines == n { self.omits.min(LINE as u32) } else { 0 };
+            Want {
+                line: self.line + u64::from(at),
+                lines: lines as u16,
+                partial: false,
+                who,
+                device,
+                tag: self.tag,
+                bytes: LINE as u32 - omits,
+            }
         })
     }
 }
@@ -177,11 +196,12 @@ struct Controller {
 }
 
 impl Controller {
-    /// When a line that has an entry now leaves: the last of a train, whose others came and left before it.
+    /// When a line that has an entry now leaves: the last of a train, whose others came and left before it. Each of those takes
+    /// `interval`, the last one `last`.
     #[inline]
-    fn leave(&mut self, now: Time, interval: Time, lines: u16) -> Time {
+    fn leave(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
         let at = now.max(self.free + interval * u64::from(lines - 1));
-        self.free = at + interval;
+        self.free = at + last;
         at
     }
 }
@@ -191,6 +211,7 @@ pub struct Iio {
     controllers: Vec<Controller>,
     to_cha: Time,
     line_interval: Time,
+    line_header: Time,
     ports: Vec<Port>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
@@ -229,6 +250,7 @@ impl Iio {
             controllers: (0..s.count).map(controller).collect(),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
+            line_header: s.line_header.unwrap_or(s.line_interval).into(),
             ports: devices.into_iter().map(port).collect(),
             jobs: Vec::with_capacity(1024),
             spare: Vec::with_capacity(1024),
@@ -365,7 +387,8 @@ impl Iio {
                 }
                 if whole < lines {
                     let line = piece.line + u64::from(whole);
-                    let w = Want { line, lines: 1, partial: true, who, device, tag: piece.tag };
+                    let bytes = LINE as u32 - piece.omits.min(LINE as u32);
+                    let w = Want { line, lines: 1, partial: true, who, device, tag: piece.tag, bytes };
                     self.want_write(mem, cal, placement, c, w, now);
                 }
             }
@@ -419,15 +442,16 @@ impl Iio {
     fn enter_write(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
         ctl.write.force_many(w.lines.into(), now);
-        let at = ctl.leave(now, self.line_interval, w.lines) + self.to_cha;
+        let data = Time((self.line_interval - self.line_header).0 * u64::from(w.bytes) / LINE);
+        let at = ctl.leave(now, self.line_interval, self.line_header + data, w.lines) + self.to_cha;
         if w.partial {
             let from = door.read(&w.transfer());
             let who = FETCH | self.fetch(w);
-            let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, 1, who, now);
+            let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, 1, who, now);
             return mem.send(cal, at, Txn { from, tag: w.tag, ..t });
         }
         let to = door.write(&w.transfer());
-        let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, w.lines, w.who, now);
+        let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { tag: w.tag, ..t });
     }
 
@@ -456,9 +480,9 @@ impl Iio {
     fn enter_read(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
-        let at = ctl.leave(now, self.line_interval, w.lines) + self.to_cha;
+        let at = ctl.leave(now, self.line_interval, self.line_interval, w.lines) + self.to_cha;
         let from = door.read(&w.transfer());
-        let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, w.lines, w.who, now);
+        let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
         let j = &mut self.jobs[w.who as usize];
         j.entries -= u32::from(w.lines);
@@ -485,7 +509,7 @@ impl Iio {
                 self.spare_fetches.push(i);
                 slot = w.who as u16;
                 let (to, who) = (placement.write(&w.transfer()), w.who | u32::from(TOLD));
-                let t = Txn::dma_write(Agent::Io, Class::IoWr, to, w.line, 1, who, now);
+                let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, 1, who, now);
                 mem.send(cal, now, Txn { tag: w.tag, ..t });
             } else if slot == TOLD && self.fetch_partial {
                 return;

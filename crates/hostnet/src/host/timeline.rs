@@ -6,7 +6,7 @@ use crate::memory::stats::{DmaCounts, MemStats};
 use serde_json::{json, Value};
 
 /// Columns of the table with their units; moves are rates.
-const COLUMNS: [(&str, &str); 11] = [
+const COLUMNS: [(&str, &str); 12] = [
     ("t_us", "us"),
     ("mlc_wb", "M/s"),
     ("llc_wb", "M/s"),
@@ -18,6 +18,7 @@ const COLUMNS: [(&str, &str); 11] = [
     ("rx_llc", "lines"),
     ("rx_unread", "lines"),
     ("rx_spent", "lines"),
+    ("rx_mlc_headers", "lines"),
 ];
 
 /// Counters at an instant: write-backs of L2s and of the LLC, lines that devices asked for, packets served.
@@ -70,8 +71,9 @@ impl Host {
         let waiting = self.serving_nic().waiting_packets();
         let held = self.machine.mem.received_lines();
         let t = (now - self.timeline.start).as_ns() / 1e3;
-        let [in_mlc, ddio, other, unread, spent] = held.map(|n| n as f64);
-        self.timeline.rows.push([t, mlc, llc, dma, packets, f64::from(waiting), in_mlc, ddio, other, unread, spent]);
+        let [in_mlc, ddio, other, unread, spent, headers] = held.map(|n| n as f64);
+        let waiting = f64::from(waiting);
+        self.timeline.rows.push([t, mlc, llc, dma, packets, waiting, in_mlc, ddio, other, unread, spent, headers]);
         self.timeline.pending = true;
         self.machine.cal.push(now + every, Event::Bin);
     }

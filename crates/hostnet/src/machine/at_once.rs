@@ -22,7 +22,7 @@ impl Machine {
                 Op::Load { line, lines } | Op::DependentLoad { line, lines } | Op::Prefetch { line, lines } => {
                     (line, lines, false)
                 }
-                Op::Anchor { line } | Op::Chase { line, .. } => (line, 1, false),
+                Op::Anchor { line } | Op::Chase { line, .. } | Op::Walk { line, .. } => (line, 1, false),
                 Op::Store { line, lines } | Op::DependentStore { line, lines } => (line, lines, true),
                 Op::Copy { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
@@ -132,10 +132,10 @@ impl Machine {
         let transfer = Transfer { tag, ..Transfer::of(Agent::Io, DeviceKind::Nic, line) };
         let t = if write {
             let to = self.placement.write(&transfer);
-            Txn::dma_write(Agent::Io, Class::IoWr, to, line, lines, 0, Time::ZERO)
+            Txn::dma_write(Agent::Io, Class::NicRxWr, to, line, lines, 0, Time::ZERO)
         } else {
             let from = self.placement.read(&transfer);
-            Txn { from, ..Txn::dma_read(Agent::Io, Class::IoRd, line, lines, 0, Time::ZERO) }
+            Txn { from, ..Txn::dma_read(Agent::Io, Class::NicTxRd, line, lines, 0, Time::ZERO) }
         };
         self.mem.dma_at_once(&mut self.cal, &t);
     }

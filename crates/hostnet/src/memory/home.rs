@@ -360,8 +360,15 @@ impl Memory {
         };
         self.llc.touch(slot);
         self.note_copy(line, At::Llc, At::ToCore(who as u16));
-        let with = if t.llc == Llc::Give { With::Line { dirty: self.llc.remove(slot) } } else { With::Copy };
-        Found::Here { snoop, with }
+        if t.llc == Llc::Give {
+            return Found::Here { snoop, with: With::Line { dirty: self.llc.remove(slot) } };
+        }
+        if self.inclusive_ways != 0 && self.inclusive_ways >> slot.way() & 1 == 0 {
+            self.begin_miss(home, now);
+            let dirty = self.llc.remove(slot);
+            self.llc_insert(cal, home, dirty, self.inclusive_ways, now);
+        }
+        Found::Here { snoop, with: With::Copy }
     }
 
     /// Asks the other cores that may have copies of a shared line; returns the time that takes.

@@ -92,6 +92,8 @@ pub struct Memory {
     write_back_uses: bool,
     /// Devices' ways count from the last one down.
     from_last: bool,
+    /// Ways for lines that a core has too, if there are such.
+    inclusive_ways: u32,
     /// Registers for misses, where they are limited, and the miss whose look-up is under way.
     mshrs: Option<Box<Mshrs>>,
     miss: u32,
@@ -209,10 +211,11 @@ impl Memory {
             strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
             write_back_uses: h.llc.write_back_uses,
             from_last: h.llc.device_ways == spec::DeviceWays::Highest,
+            inclusive_ways: h.llc.inclusive_mask(),
             mshrs: (h.llc.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.mshrs))),
             miss: NOBODY,
             clean_victim: h.llc.clean_victim,
-            tenant_ways,
+            tenant_ways: tenant_ways.into_iter().map(|w| w & !h.llc.inclusive_mask()).collect(),
             ideal_network: false,
             functional: false,
             channels: vec![channel; dram.channels()],
@@ -247,10 +250,11 @@ impl Memory {
         Ok(())
     }
 
-    /// Lines of receive buffers: in L2s, in the LLC's ways for devices, in its other ways; of all these, those that hold a
-    /// packet nobody has read, and those of packets that were read.
-    pub fn received_lines(&self) -> [u64; 5] {
-        let mut n = [0; 5];
+    /// Lines of receive buffers that a device has written: in L2s, in the LLC's ways for devices, in its other ways; of all
+    /// these, those that hold a packet nobody has read, and those of packets that were read; and in L2s those that begin a
+    /// packet, before which a buffer has no data.
+    pub fn received_lines(&self) -> [u64; 6] {
+        let mut n = [0; 6];
         let lines = self.lives.range();
         if lines.is_empty() {
             return n;
@@ -259,12 +263,15 @@ impl Memory {
         let place = |way: u32| if self.device_ways >> way & 1 == 1 { 1 } else { 2 };
         let in_llc = self.llc.iter_within(lines.clone()).map(|l| (l.0, place(l.1)));
         for (line, place) in in_l2.chain(in_llc).filter(|l| self.map.of(l.0).kind == Kind::Rx) {
-            n[place] += 1;
             match self.lives.of(line) {
+                rx::FREE => continue,
                 rx::UNCONSUMED => n[3] += 1,
                 rx::CONSUMED => n[4] += 1,
                 _ => {}
             }
+            n[place] += 1;
+            let begins = line == lines.start || self.lives.of(line - 1) == rx::FREE;
+            n[5] += u64::from(place == 0 && begins);
         }
         n
     }

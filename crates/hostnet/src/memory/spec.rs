@@ -134,6 +134,10 @@ pub struct LlcSpec {
     /// Which ways a placement policy's first ways are.
     #[serde(default)]
     pub device_ways: DeviceWays,
+    /// Directory-inclusive ways: those for lines that a core has too, at the other end of a set than the ways of devices.
+    /// Victims of L2s go elsewhere. None when 0; they need role = "victim".
+    #[serde(default)]
+    pub inclusive_ways: u32,
     /// Miss status holding registers of each slice; 0 is no limit. A miss holds one until its data has reached who asked
     /// and the memory controller has taken in the line that it pushed out. While a slice has none, whatever comes for it
     /// waits, hits too, and `write_buffer` and `nic_credits` have no effect.
@@ -205,6 +209,17 @@ pub struct HierarchySpec {
     pub noc_cycles: u32,
 }
 
+impl LlcSpec {
+    /// The mask of the directory-inclusive ways.
+    pub fn inclusive_mask(&self) -> u32 {
+        let lowest = (1u32 << self.inclusive_ways.min(31)) - 1;
+        match self.device_ways {
+            DeviceWays::Highest => lowest,
+            DeviceWays::Lowest => lowest << self.ways.saturating_sub(self.inclusive_ways),
+        }
+    }
+}
+
 impl HierarchySpec {
     /// # Errors
     /// One clause that names the cache whose shape does not work.
@@ -221,6 +236,15 @@ impl HierarchySpec {
         one("caches.l1d", self.l1d.size, self.l1d.ways, Indexing::Modulo, 1)?;
         one("caches.l2", self.l2.size, self.l2.ways, Indexing::Modulo, 1)?;
         let llc = &self.llc;
+        let most = if llc.role == LlcRole::Victim { llc.ways.saturating_sub(1) } else { 0 };
+        if llc.inclusive_ways > most {
+            return Err(format!(
+                "caches.llc.inclusive_ways = {} is not within 0 to {most}, what {} ways of role = \"{}\" allow",
+                llc.inclusive_ways,
+                llc.ways,
+                if llc.role == LlcRole::Victim { "victim" } else { "inclusive" }
+            ));
+        }
         one("caches.llc", llc.size, llc.ways, llc.indexing, llc.slices)
     }
 }

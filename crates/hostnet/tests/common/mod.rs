@@ -46,6 +46,7 @@ pub fn small() -> HierarchySpec {
             write_back_uses: true,
             device_read: Default::default(),
             device_ways: Default::default(),
+            inclusive_ways: 0,
             mshrs: 0,
             write_buffer: 256,
             nic_credits: 0,

@@ -108,6 +108,8 @@ pub struct Cpu {
     sq_size: u32,
     per_line: u32,
     retry: Time,
+    /// Accesses that a line fill buffer takes.
+    targets: u32,
     /// What somebody holds this core's misses back for, beyond `retry`.
     held_back: Time,
     per_instr: u64,
@@ -173,6 +175,7 @@ impl Cpu {
             sq_size: s.store_queue,
             per_line: s.stores_per_line,
             retry: s.lfb_retry.into(),
+            targets: s.lfb_targets.unwrap_or(u32::MAX),
             held_back: Time::ZERO,
             per_instr: (clock.span(1_000_000).0 as u128 * u128::from(FRAC) / 1_000_000 / u128::from(s.width)) as u64,
             per_compute: (clock.span(1_000_000).0 as f64 * FRAC as f64 / 1e6 / s.compute_ipc) as u64,
@@ -349,6 +352,7 @@ impl Cpu {
 
     /// Gives free line fill buffers to the misses that wait for one.
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        let finished = self.finished;
         while self.may_miss() {
             let Some(next) = self.no_credit.pop_front() else { break };
             let ready = self.recs[next].ready.max(now + self.retry + self.held_back);
@@ -358,11 +362,11 @@ impl Cpu {
                 self.issue(mem, cal, next, ready);
             }
         }
+        if self.finished != finished && !self.retire.is_empty() {
+            // A miss has found its line, which side effects may have waited for.
+            self.schedule_retirement(cal, now);
+        }
         if self.hints.is_some() {
-            // A miss may have found its line, which side effects waited for.
-            if !self.retire.is_empty() {
-                self.schedule_retirement(cal, now);
-            }
             self.follow_hints(mem, cal, now);
         }
     }

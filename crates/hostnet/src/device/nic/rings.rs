@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RingsSpec {
-    /// Receive descriptors of each queue. One of them is never used, so that a full ring differs from an empty one.
+    /// Receive descriptors of each queue; a multiple of 8. One of them is never used, so that a full ring differs from an
+    /// empty one.
     pub receive: u32,
     /// Transmit descriptors of each queue, likewise.
     pub transmit: u32,
@@ -144,8 +145,8 @@ impl RingsSpec {
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
         for (key, n) in [("receive", self.receive), ("transmit", self.transmit)] {
-            if !(64..=1 << 16).contains(&n) || !n.is_power_of_two() {
-                return Err(format!("{key} = {n} is not a power of two within 64 to 65536"));
+            if !(64..=1 << 16).contains(&n) || n % 8 != 0 {
+                return Err(format!("{key} = {n} is not a multiple of 8 within 64 to 65536"));
             }
         }
         let d = self.descriptor;
