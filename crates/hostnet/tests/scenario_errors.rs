@@ -139,7 +139,7 @@ fn every_bad_value_is_named_with_its_file_and_key() {
             "link = { rate = \"1 bps\" }",
             &["traffic.link.rate = \"1 bps\"", "1 Mbps to 1.6 Tbps"],
         ),
-        ("load = \"fixed\"", "load = \"fixed\"\nstep = \"1 Mpps\"", &["run.step is for run.load = \"peak_loss\""]),
+        ("load = \"fixed\"", "load = \"peak_slo\"\nstep = \"0 pps\"", &["run.step = 0 must be positive"]),
         ("load = \"fixed\"", "load = \"peak_loss\"\nloss = 0.0", &["run.loss = 0 is not within 0 to 1"]),
         ("load = \"fixed\"", "load = \"peak_loss\"", &["run.requests = 400", "a loss of 0.01", "1000 or more"]),
         ("packet = \"1 KiB\"", "packet = \"1 B\"", &["traffic.packet = \"1 B\"", "64 bytes", "shortest Ethernet frame"]),

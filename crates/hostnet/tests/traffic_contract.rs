@@ -195,17 +195,19 @@ fn the_bandwidth_test_finds_the_same_knee_behind_shallow_and_deep_queues() {
 #[test]
 fn a_step_puts_every_rate_of_the_test_on_its_grid() {
     let traffic = r#"arrivals = "fixed", packet = "1000 B", rate = "40 Gbps""#;
-    let run = r#"load = "peak_loss", step = "5 Gbps", requests = 4000"#;
-    let o = Load { app: TOUCH, traffic, run, ..Load::default() }.go();
-    let curve = rows(&o, "search");
-    let mut rates: Vec<(f64, bool)> =
-        curve.iter().map(|r| (r[0].as_f64().expect("a rate") * 8.0, r[4] == true)).collect();
-    rates.sort_by(|a, b| a.0.total_cmp(&b.0));
-    assert!(rates.iter().all(|(gbps, _)| (gbps / 5.0 - (gbps / 5.0).round()).abs() < 1e-9), "{rates:?}");
-    let best = rates.iter().rfind(|r| r.1).expect("one passes").0;
-    let worse = rates.iter().find(|r| !r.1).expect("one fails").0;
-    assert!((worse - best - 5.0).abs() < 1e-9, "{rates:?}");
-    assert!(close(get(&o, "offered_gbps"), best, 0.01));
+    for load in ["peak_loss", "peak_slo", "peak_nodrop"] {
+        let run = format!(r#"load = "{load}", step = "5 Gbps", requests = 4000"#);
+        let o = Load { app: TOUCH, traffic, run: &run, ..Load::default() }.go();
+        let curve = rows(&o, "search");
+        let mut rates: Vec<(f64, bool)> =
+            curve.iter().map(|r| (r[0].as_f64().expect("a rate") * 8.0, r[4] == true)).collect();
+        rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(rates.iter().all(|(gbps, _)| (gbps / 5.0 - (gbps / 5.0).round()).abs() < 1e-9), "{load}: {rates:?}");
+        let best = rates.iter().rfind(|r| r.1).expect("one passes").0;
+        let worse = rates.iter().find(|r| !r.1).expect("one fails").0;
+        assert!((worse - best - 5.0).abs() < 1e-9, "{load}: {rates:?}");
+        assert!(close(get(&o, "offered_gbps"), best, 0.01), "{load}");
+    }
 }
 
 /// 1 Gb/s carries 1e9 / (8 x 84) frames of 64 bytes a second.

@@ -186,7 +186,7 @@ pub struct RunSpec {
     /// Objective of `peak_loss`: share of the offered packets that may be lost. Those by which queues grow count as lost.
     #[serde(default = "loss")]
     pub loss: f64,
-    /// Rates of `peak_loss` are multiples of this; as fine as 1 % when absent.
+    /// Rates that a search tries are multiples of this; as fine as `search_tolerance` when absent.
     #[serde(default)]
     pub step: Option<OfferedRate>,
     /// Requests measured (of the tenants that serve packets).

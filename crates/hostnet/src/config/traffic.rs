@@ -445,7 +445,6 @@ fn rates(s: &Scenario) -> Check {
     need(t.burst_period.is_none() || !search, || {
         "run.load searches for a rate, which traffic.burst_period fixes; remove it".into()
     })?;
-    need(s.run.step.is_none() || peak, || "run.step is for run.load = \"peak_loss\"".into())?;
     need(!s.run.step.is_some_and(OfferedRate::is_zero), || "run.step = 0 must be positive".into())?;
     need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not within 0 to 1", s.run.loss))?;
     // The objective must be some packets.
