@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SYSTEMS = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic", "real")
-BUILT = ("sweeper", "hostnetwork", "idio", "gem5net", "real")
+BUILT = ("sweeper", "hostnetwork", "idio", "gem5net", "ccnic", "real")
 
 # Where the studies of a system are, when not in the module of its name alone.
 _MODULES = {
@@ -39,6 +39,7 @@ _MODULES = {
     "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
     "idio": ("idio", "idio_policies"),
     "gem5net": ("gem5net", "gem5net_sweeps"),
+    "ccnic": ("ccnic", "ccnic_links"),
 }
 
 # Swept columns come first in every table, in this order.
@@ -46,7 +47,8 @@ COLUMN_ORDER = ("platform", "quadrant", "app", "packet_bytes", "interval_ns", "d
                 "llc_mib", "write_back", "run", "ddio", "prefetch", "c2m", "p2m", "n", "repeat", "case", "scenario", "level",
                 "app_ways", "request", "location", "mlc_dirty", "status", "app_class", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf",
                 "ways", "depth", "endpoints", "channels", "split_a", "split_b", "ring", "packets", "rate_gbps", "core_gbps",
-                "thr_mtps", "share", "uncore_ghz", "calls", "rate_mrps", "rate_basis", "load", "quick")
+                "thr_mtps", "link", "place", "placed", "layout", "signal", "variant", "pool", "policy", "touch", "stores_as", "pairs",
+                "tx_batch", "rx_batch", "slowdown", "share", "uncore_ghz", "calls", "rate_mrps", "rate_basis", "load", "quick")
 
 
 @dataclass(frozen=True)
