@@ -149,6 +149,14 @@ impl DmaCounts {
     }
 }
 
+/// Requests of one core whose answer came from another node.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RemoteCounts {
+    pub reads: u64,
+    /// For ownership: stores, prefetches for stores, and what only takes copies away.
+    pub rfos: u64,
+}
+
 #[derive(Clone, Debug)]
 pub struct MemStats {
     pub dram: [u64; CLASSES],
@@ -157,6 +165,8 @@ pub struct MemStats {
     /// Dirty lines that the LLC gave to memory to make room.
     pub llc_wb: u64,
     pub cores: Vec<CoreCounts>,
+    /// By core.
+    pub remote: Vec<RemoteCounts>,
     /// Invalidations without write-back that the page did not allow.
     pub refused_invalidations: u64,
     /// Latency of DRAM reads from the controller's door to data, in picoseconds.
@@ -181,6 +191,7 @@ impl MemStats {
             rx_evct_consumed: 0,
             llc_wb: 0,
             cores: vec![CoreCounts::default(); cores],
+            remote: vec![RemoteCounts::default(); cores],
             refused_invalidations: 0,
             dram_ps: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
             tenants: vec![TenantCounts::default(); tenants],
