@@ -27,6 +27,7 @@ pub use home::Sweep;
 pub use mshr::Mshrs;
 pub use private::Probe;
 pub use request::{Agent, Inbound, Op, Outbound, Txn};
+pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::Domain;
@@ -144,6 +145,8 @@ pub struct Memory {
     /// Lines that cores wait for.
     watched: Vec<(u64, u16)>,
     pub shadow: Option<Box<shadow::Shadow>>,
+    /// Requests that leave cores, where somebody counts them.
+    pub off_core: Option<OffCores>,
 }
 
 fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
@@ -234,6 +237,7 @@ impl Memory {
             lines: lines::Lines::default(),
             watched: Vec::new(),
             shadow: None,
+            off_core: None,
         })
     }
 
@@ -297,6 +301,15 @@ impl Memory {
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
         let id = self.txn(t);
         self.leaves(cal, at, id);
+    }
+
+    /// The same from a core, which may be counted.
+    #[inline]
+    pub fn send_from_core(&mut self, cal: &mut Events, at: Time, t: Txn) {
+        if let Some(n) = &mut self.off_core {
+            n.note(t.who, self.map.id(t.line), t.op);
+        }
+        self.send(cal, at, t);
     }
 
     /// Transaction `id` is on its way.
@@ -386,6 +399,7 @@ impl Memory {
     /// Starts the measured window.
     pub fn restart_meters(&mut self, now: Time) {
         self.stats.restart();
+        self.off_core.iter_mut().for_each(OffCores::restart);
         self.cha_writes.restart(now);
         self.paths.restart(now);
         self.mshrs.iter_mut().for_each(|m| m.restart(now));
