@@ -12,7 +12,7 @@ from typing import Any
 
 from . import Point, Rows, Study
 
-LOOPBACK = "ccnic-loopback"
+LOOPBACK = "ccnic-upi"
 PCIE = {"e810": "pcie-e810", "cx6": "pcie-cx6"}
 COHERENT = ("ccnic", "unopt")
 CORES = {"icx": 16, "spr": 56}

@@ -420,6 +420,8 @@ apps! {
     mod rxptx => Rxptx(rxptx::Rxptx),
     /// Key-value server that answers a capture of memcached over UDP.
     mod memcached => Memcached(memcached::Memcached),
+    /// Sends packets through CC-NIC and reads what comes back.
+    mod loopback => Loopback(loopback::Loopback),
     --- directed tests ---
     /// Directed test of one receive buffer's life.
     DirectedRx(DirectedRxSpec),

@@ -205,9 +205,13 @@ fn tenants(s: &Scenario) -> Check {
         }
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }
-    let storage = s.storage_cores();
-    need(cores + storage <= s.platform.core.count.into(), || {
-        let ssds = if storage > 0 { format!(" and SSDs for {storage}") } else { String::new() };
+    let (storage, nic) = (s.storage_cores(), s.nic_cores());
+    need(cores + storage + nic <= s.platform.core.count.into(), || {
+        let ssds = match (storage, nic) {
+            (0, 0) => String::new(),
+            (n, 0) => format!(" and SSDs for {n}"),
+            (_, n) => format!(" and CC-NIC's NIC for {n}"),
+        };
         format!("tenants ask for {cores} cores{ssds}; platform.core.count is {}", s.platform.core.count)
     })
 }
@@ -253,17 +257,48 @@ fn stacks(s: &Scenario) -> Check {
         let key = || format!("tenant[{i}].stack");
         match (stack, t.app.work()) {
             (StackSpec::QueuePair, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {}
+            (StackSpec::Ccnic, _) => {}
             (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
             (_, Work::Kernel) => return Err(format!("{}: the application receives through the kernel only", key())),
             (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) => driver(s, i)?,
         }
     }
+    ccnic(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
     match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
         Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel's TCP")),
         None => Ok(()),
     }
+}
+
+/// CC-NIC is one tenant that runs loopback, and nothing else that moves packets.
+fn ccnic(s: &Scenario) -> Check {
+    let loopback = s.tenants.iter().position(|t| matches!(t.app, AppSpec::Loopback(_)));
+    let Some(i) = s.ccnic_tenant() else {
+        if let Some(i) = loopback {
+            return Err(format!("tenant[{i}].app of kind \"loopback\" needs stack = \"ccnic\""));
+        }
+        return need(s.ccnic.is_none(), || "ccnic needs a tenant with stack = \"ccnic\"".into());
+    };
+    let key = format!("tenant[{i}].stack = \"ccnic\"");
+    let AppSpec::Loopback(app) = &s.tenants[i].app else {
+        return Err(format!("{key} runs app of kind \"loopback\" only; others are not built yet"));
+    };
+    let tenants = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
+    need(tenants == 1, || format!("{tenants} tenants have stack = \"ccnic\"; one is built so far"))?;
+    need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
+        format!("{key} beside other packets or a [[peripheral]] is not built yet")
+    })?;
+    let t = &s.traffic;
+    need(matches!(t.arrivals, Arrivals::Closed | Arrivals::Fixed | Arrivals::Poisson), || {
+        format!("{key} needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
+    })?;
+    let sized = t.packet.is_some() || t.sizes.is_some();
+    need(!sized, || format!("traffic.packet and traffic.sizes are for other stacks; {key} takes app.bytes"))?;
+    let c = s.ccnic.clone().unwrap_or_default();
+    need(c.nic_node == 0, || format!("ccnic.nic_node = {} is not a node: there is node 0 only", c.nic_node))?;
+    c.check(s.tenants[i].cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
 }
 
 /// Rules are for flows that the generator has, and for queues of the cores that poll.

@@ -14,6 +14,7 @@ use crate::memory::dram::DramSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
+use crate::stack::ccnic::spec::CcnicSpec;
 use crate::stack::pmd::PollModeSpec;
 use crate::stack::pmd::Recycling;
 use crate::stack::qp::QpSpec;
@@ -63,6 +64,9 @@ pub struct Platform {
     /// The kernel's sockets over UDP.
     #[serde(default)]
     pub udp: Option<UdpSpec>,
+    /// CC-NIC: what a scenario's table `ccnic` does not say.
+    #[serde(default)]
+    pub ccnic: Option<CcnicSpec>,
     /// The kernel's block layer.
     #[serde(default)]
     pub block: Option<BlockSpec>,
@@ -151,6 +155,8 @@ pub enum StackSpec {
     QueuePair,
     /// A poll-mode driver of the Ethernet NIC behind a PCIe port.
     PollMode,
+    /// CC-NIC: descriptors and payload in coherent memory, and a thread of the NIC for each of the tenant's cores.
+    Ccnic,
     /// The kernel, which receives from that NIC: a socket over UDP on each core, or TCP for `tcp_receive`.
     Kernel,
 }
@@ -249,6 +255,10 @@ pub struct Scenario {
     /// Peripherals behind the I/O controller.
     #[serde(rename = "peripheral", default)]
     pub peripherals: Vec<PeripheralSpec>,
+    /// The interface over coherent memory, for a tenant with `stack = "ccnic"`; what is not said here the platform's table
+    /// says.
+    #[serde(default)]
+    pub ccnic: Option<CcnicSpec>,
     /// Packets.
     #[serde(default)]
     pub traffic: TrafficSpec,
@@ -294,6 +304,16 @@ impl Scenario {
             _ => Driver::PollMode(self.platform.poll_mode.as_ref()?),
         };
         Some(RingSite { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
+    }
+
+    /// The tenant whose packets go through CC-NIC.
+    pub fn ccnic_tenant(&self) -> Option<usize> {
+        self.tenants.iter().position(|t| t.stack == Some(StackSpec::Ccnic))
+    }
+
+    /// Cores of CC-NIC's NIC, one for each queue pair; they come after all others.
+    pub fn nic_cores(&self) -> u64 {
+        self.ccnic_tenant().map_or(0, |t| self.tenants[t].cores.into())
     }
 
     /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.

@@ -1,6 +1,7 @@
 //! From a scenario to a cold host.
 
 use super::background::Background;
+use super::ccnic;
 use super::client;
 use super::measure::Window;
 use super::network::{self, Network};
@@ -8,7 +9,7 @@ use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
-use crate::config::scenario::{Driver, RingSite, Timing};
+use crate::config::scenario::{Driver, RingSite, StackSpec, Timing};
 use crate::config::Scenario;
 use crate::core::hints::Hints;
 use crate::core::Cpu;
@@ -19,7 +20,7 @@ use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
-use crate::memory::{Memory, LINE};
+use crate::memory::{Memory, OffCores, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
 use crate::stack::pmd::{self, Buffers, DriverMemory, PollMode, Recycling, COPY_LINES};
@@ -72,6 +73,8 @@ impl Host {
             cores.extend((0..tenant.cores as u16).map(|local| (t as u8, local)));
         }
         let (kernel, first) = (s.tenants.len() as u8, cores.len());
+        let nic = ccnic::parts(s).map(|p| (p.tenant as u8, p.queues as u16));
+        cores.extend(nic.into_iter().flat_map(|(t, n)| (n..2 * n).map(move |local| (t, local))));
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
@@ -133,6 +136,7 @@ impl Host {
                 apps.push(app);
             }
         }
+        let interface = ccnic::build(s, &mut map);
         let driven = driver_memory(s, &groups, &mut map);
         let rings = driven.iter().map(|d| d.ring).collect();
         let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
@@ -159,6 +163,7 @@ impl Host {
         let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
             .map_err(|e| format!("platform.{e}"))?;
         let placement = Placement::new(&s.placement);
+        mem.off_core = interface.is_some().then(|| OffCores::new(cores.len(), mem.map.iter().count()));
         mem.ideal_network = placement.keeps_buffers_apart();
         let ports = devices.len();
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
@@ -189,6 +194,10 @@ impl Host {
         let mut block = block.into_iter();
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
+                Some(t) if t.stack == Some(StackSpec::Ccnic) => {
+                    let i = interface.as_ref().expect("memory of the interface");
+                    ccnic::thread(s, i, (*local).into())
+                }
                 Some(t) if t.has_rings() => drivers.next().expect("a driver for each core"),
                 Some(t) => t.app.thread(s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
@@ -213,6 +222,7 @@ impl Host {
             storage,
             // A directed test runs until nothing is left to happen.
             background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
+            ccnic: interface,
             apps,
             cores: seats,
             tenant_cores: first,

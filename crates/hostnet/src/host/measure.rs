@@ -86,6 +86,9 @@ impl Host {
         if let Some(iio) = &mut self.machine.iio {
             iio.restart_meters(self.machine.now);
         }
+        if let Some(i) = &mut self.ccnic {
+            i.restart();
+        }
         self.restart_network();
         self.restart_trace();
         self.window.last_sample = (self.machine.now, 0, 0);
@@ -229,6 +232,7 @@ impl Host {
         self.network_metrics(&mut v);
         self.ring_metrics(&mut v);
         self.storage_metrics(&mut v);
+        self.ccnic_metrics(&mut v, us);
         Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
     }
 
@@ -258,7 +262,8 @@ impl Host {
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         out.insert("drops".into(), self.drop_table());
-        let client = [("rtt", self.rtt_table()), ("packets", self.packet_table())];
+        let client =
+            [("rtt", self.rtt_table()), ("packets", self.packet_table()), ("off_core", self.off_core_table())];
         out.extend(client.into_iter().filter_map(|(name, t)| Some((name.to_string(), t?))));
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());

@@ -287,7 +287,7 @@ impl Machine {
     /// The next side effect of `core` that is due now. Cache maintenance is on its way by then.
     #[inline]
     pub fn retired(&mut self, core: usize) -> Option<Retired> {
-        let r = self.cpus[core].retired(&mut self.cal, self.now)?;
+        let r = self.cpus[core].retired(&mut self.mem, &mut self.cal, self.now)?;
         if let Retired::Maintain { line, lines, op } = r {
             let what = Sweep::from_u8(op);
             self.mem.stats.clsweeps += if what == Sweep::Sweep { lines.into() } else { 0 };

@@ -32,6 +32,7 @@ pub use mshr::Mshrs;
 pub use node::Node;
 pub use private::Probe;
 pub use request::{Agent, Inbound, Op, Outbound, Txn};
+pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
@@ -150,6 +151,8 @@ pub struct Memory {
     /// Lines that cores wait for.
     watched: Vec<(u64, u16)>,
     pub shadow: Option<Box<shadow::Shadow>>,
+    /// Requests that leave cores, where somebody counts them.
+    pub off_core: Option<OffCores>,
 }
 
 fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
@@ -272,6 +275,7 @@ impl Memory {
             lines: lines::Lines::default(),
             watched: Vec::new(),
             shadow: None,
+            off_core: None,
         })
     }
 
@@ -363,6 +367,15 @@ impl Memory {
     pub fn send(&mut self, cal: &mut Events, at: Time, t: Txn) {
         let id = self.txn(t);
         self.leaves(cal, at, id);
+    }
+
+    /// The same from a core, which may be counted.
+    #[inline]
+    pub fn send_from_core(&mut self, cal: &mut Events, at: Time, t: Txn) {
+        if let Some(n) = &mut self.off_core {
+            n.note(t.who, self.map.id(t.line), t.op);
+        }
+        self.send(cal, at, t);
     }
 
     /// Transaction `id` is on its way.
@@ -459,6 +472,7 @@ impl Memory {
     pub fn restart_meters(&mut self, now: Time) {
         self.stats.restart();
         self.nodes.iter_mut().for_each(|n| n.cha_writes.restart(now));
+        self.off_core.iter_mut().for_each(OffCores::restart);
         self.paths.restart(now);
         self.between.iter_mut().for_each(|b| b.restart(now));
         self.mshrs.iter_mut().for_each(|m| m.restart(now));

@@ -124,6 +124,11 @@ impl AddressMap {
     pub(super) fn note_write(&mut self, line: u64) {
         self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize].written = true;
     }
+    /// The region that `line` is in.
+    #[inline]
+    pub fn id(&self, line: u64) -> RegionId {
+        self.granules[(line >> GRANULE_BITS) as usize]
+    }
     #[inline]
     pub fn get(&self, id: RegionId) -> &Region {
         &self.regions[id as usize]

@@ -226,3 +226,41 @@ impl MemStats {
         self.sweep_races = old.sweep_races;
     }
 }
+
+/// Requests of one core for lines of one region that have left its L2, hardware prefetches included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OffCore {
+    pub reads: u64,
+    /// For ownership.
+    pub owns: u64,
+    /// Whole lines that are written past the caches.
+    pub streams: u64,
+}
+
+/// The same of all cores, counted where somebody asks.
+#[derive(Clone, Debug)]
+pub struct OffCores {
+    regions: usize,
+    counts: Vec<OffCore>,
+}
+
+impl OffCores {
+    pub fn new(cores: usize, regions: usize) -> OffCores {
+        OffCores { regions, counts: vec![OffCore::default(); cores * regions] }
+    }
+    #[inline]
+    pub(in crate::memory) fn note(&mut self, core: u32, region: u16, op: super::Op) {
+        let n = &mut self.counts[core as usize * self.regions + usize::from(region)];
+        match op {
+            super::Op::Own => n.owns += 1,
+            super::Op::Stream => n.streams += 1,
+            _ => n.reads += 1,
+        }
+    }
+    pub fn of(&self, core: usize, region: u16) -> OffCore {
+        self.counts[core * self.regions + usize::from(region)]
+    }
+    pub(in crate::memory) fn restart(&mut self) {
+        self.counts.fill(OffCore::default());
+    }
+}

@@ -39,6 +39,16 @@ metrics! {
     rtt_p90_us ["us"] "90th percentile of round trips";
     rtt_p99_us ["us"] "99th percentile of round trips";
     rtt_p999_us ["us"] "99.9th percentile of round trips";
+    rtt_min_ns ["ns"] "Shortest round trip of a packet through CC-NIC";
+    achieved_mpps ["Mpps"] "Packets per second that came back through CC-NIC";
+    host_reads_per_packet ["1/packet"] "Reads of CC-NIC's lines that left the L2s of the host's cores";
+    host_rfos_per_packet ["1/packet"] "Requests for their ownership that left the L2s of the host's cores";
+    nic_reads_per_packet ["1/packet"] "Reads of CC-NIC's lines that left the L2s of the NIC's cores";
+    nic_rfos_per_packet ["1/packet"] "Requests for their ownership that left the L2s of the NIC's cores";
+    host_instructions_per_packet ["1/packet"] "Instructions of the host's cores for a packet through CC-NIC, empty polls included";
+    nic_instructions_per_packet ["1/packet"] "The same of the NIC's cores";
+    pool_ops_per_packet ["1/packet"] "Buffers that threads of CC-NIC moved from and to the pool";
+    small_fallbacks ["buffers"] "Large buffers for packets that fit a small one, because no small one was left";
     service_mean_us ["us"] "Mean time a core spends on a request";
     cores_busy ["cores"] "Mean number of cores serving requests";
     mem_bw_gbs ["GB/s"] "DRAM bytes moved per second, reads and writes";

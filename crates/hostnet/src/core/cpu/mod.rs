@@ -135,6 +135,9 @@ pub struct Cpu {
     retire_event: Option<Time>,
     /// Record, with its generation, that the oldest side effect waits for.
     retire_after: Option<(u8, u32)>,
+    /// Stores that become visible after all before them, and the record that the oldest waits for.
+    releases: VecDeque<retire::Release>,
+    release_after: Option<(u8, u32)>,
     device_stores: DeviceStores,
     /// Stores to a write-combining buffer that no fence follows yet.
     combining: bool,
@@ -197,6 +200,8 @@ impl Cpu {
             retire: VecDeque::with_capacity(64),
             retire_event: None,
             retire_after: None,
+            releases: VecDeque::new(),
+            release_after: None,
             device_stores: DeviceStores::default(),
             combining: false,
             due: Due::default(),
@@ -257,7 +262,7 @@ impl Cpu {
 
     /// Nothing of this core is under way.
     pub fn quiet(&self) -> bool {
-        self.live & !self.finished == 0 && self.retire.is_empty() && !self.running
+        self.live & !self.finished == 0 && !self.effects_wait() && !self.running
     }
 
     /// Starts the ops in `program` at `now`; returns the time the last one dispatched, or None when
@@ -328,7 +333,7 @@ impl Cpu {
         self.hand_out(mem, cal, now);
         self.complete(mem, cal, record, now);
         self.release_finished(now);
-        if !self.retire.is_empty() {
+        if self.effects_wait() {
             self.schedule_retirement(cal, now);
         }
         if self.running && self.may_go_on() {
@@ -360,7 +365,7 @@ impl Cpu {
         }
         if self.hints.is_some() {
             // A miss may have found its line, which side effects waited for.
-            if !self.retire.is_empty() {
+            if self.effects_wait() {
                 self.schedule_retirement(cal, now);
             }
             self.follow_hints(mem, cal, now);
@@ -676,5 +681,5 @@ impl Cpu {
 /// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
 fn send(mem: &mut Memory, cal: &mut Events, at: Time, t: Txn) {
     let arrive = at + mem.lat.l1 + mem.lat.l2 + mem.lat.noc;
-    mem.send(cal, arrive, t);
+    mem.send_from_core(cal, arrive, t);
 }

@@ -3,6 +3,7 @@
 use super::{Cpu, Rec};
 use crate::core::op::Mmio;
 use crate::kernel::{Event, Events, Time};
+use crate::memory::{Memory, Probe};
 use std::collections::VecDeque;
 
 /// A side effect that is due.
@@ -82,6 +83,17 @@ pub(super) struct Pending {
     what: Effect,
 }
 
+/// A store that waits until all before it are done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Release {
+    seq: u64,
+    at: Time,
+    line: u64,
+    tag: u32,
+    /// It has asked for its line.
+    begun: bool,
+}
+
 impl Cpu {
     pub(super) fn defer(&mut self, cal: &mut Events, instructions: u32, stores: bool, what: Effect) {
         self.dispatch(instructions);
@@ -114,8 +126,66 @@ impl Cpu {
         })
     }
 
+    pub(super) fn release_later(&mut self, cal: &mut Events, line: u64, tag: u32) {
+        self.dispatch(1);
+        let at = self.now();
+        self.releases.push_back(Release { seq: self.seq, at, line, tag, begun: false });
+        if self.releases.len() == 1 {
+            self.schedule_retirement(cal, at);
+        }
+    }
+
+    /// When the oldest release may happen: None while an earlier access is open, or its own line is on its way.
+    fn next_release(&mut self) -> Option<Time> {
+        let p = *self.releases.front()?;
+        if let Some((r, generation)) = self.release_after {
+            let open = (self.live & !self.finished) >> r & 1 == 1;
+            if open && self.recs[r].generation == generation {
+                return None;
+            }
+        }
+        let before = |r: &Rec| r.seq < p.seq;
+        let first = self.first_open(before);
+        self.release_after = first.map(|r| (r, self.recs[r].generation));
+        if first.is_some() || (!p.begun && self.live == u64::MAX && self.finished == 0) {
+            return None;
+        }
+        Some(p.at.max(self.latest(before)))
+    }
+
+    /// The oldest release, whose turn it is: asks for its line. Its tag, when the store is done with that.
+    fn release(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<u32> {
+        let p = self.releases.front_mut()?;
+        let Release { seq, line, tag, begun, .. } = *p;
+        p.begun = true;
+        if begun || mem.probe(cal, self.id as usize, line, true, now) != Probe::Miss {
+            self.release_after = None;
+            self.releases.pop_front();
+            return Some(tag);
+        }
+        let r = match self.same_line(line) {
+            Some(r) => r,
+            None => {
+                let r = self.new_rec(line, true, false, now)?;
+                self.want_credit(mem, cal, r, now);
+                r
+            }
+        };
+        self.recs[r].write = true;
+        self.recs[r].seq = self.recs[r].seq.min(seq - 1);
+        None
+    }
+
+    pub(super) fn effects_wait(&self) -> bool {
+        !self.retire.is_empty() || !self.releases.is_empty()
+    }
+
     pub(super) fn schedule_retirement(&mut self, cal: &mut Events, now: Time) {
-        if let Some(at) = self.retirement() {
+        let due = match (self.retirement(), self.next_release()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if let Some(at) = due {
             let at = at.max(now);
             if self.retire_event.is_none_or(|t| at < t) {
                 self.retire_event = Some(at);
@@ -125,7 +195,7 @@ impl Cpu {
     }
 
     /// `Event::Retire`: takes the next side effect that is due at `now`, if any. Call until None.
-    pub fn retired(&mut self, cal: &mut Events, now: Time) -> Option<Retired> {
+    pub fn retired(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Retired> {
         if self.retire_event.is_some_and(|t| t <= now) {
             self.retire_event = None;
         }
@@ -133,7 +203,12 @@ impl Cpu {
             if let Some(tag) = self.device_stores.leaving.pop_front() {
                 return Some(Retired::Mmio(tag));
             }
-            if self.retirement()? > now {
+            if self.retirement().is_none_or(|at| at > now) {
+                while self.next_release().is_some_and(|at| at <= now) {
+                    if let Some(tag) = self.release(mem, cal, now) {
+                        return Some(Retired::Tag(tag));
+                    }
+                }
                 self.schedule_retirement(cal, now);
                 return None;
             }
