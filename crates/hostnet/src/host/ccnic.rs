@@ -30,7 +30,7 @@ pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
 }
 
 /// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
-const OBJECTS: [&str; 4] = ["tx descriptors", "rx descriptors", "pool", "payload"];
+const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
 
 /// Registers the interface's memory; all of it may be in any core's caches. This is the place that knows of nodes: rings and
 /// buffers have homes, and the NIC's cores a node.
@@ -41,8 +41,8 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
         let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
         map.get(r).base
     };
-    let memory =
-        Memory { tx_rings: add(lines[0]), rx_rings: add(lines[1]), pools: add(lines[2]), buffers: add(lines[3]) };
+    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = lines.map(&mut add);
+    let memory = Memory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
     Some(Box::new(Interface::new(&spec, queues, memory)))
 }
 
@@ -57,6 +57,15 @@ pub fn thread(s: &Scenario, i: &Interface, local: usize) -> Thread {
 }
 
 impl Host {
+    pub(super) fn has_ccnic(&self) -> bool {
+        self.ccnic.is_some()
+    }
+
+    /// Whether a window is as long as its requests take, rather than a time.
+    pub(super) fn counts_requests(&self) -> bool {
+        self.source.is_some() || self.has_ccnic()
+    }
+
     fn agents(&self) -> impl Iterator<Item = (usize, &Agent)> {
         self.cores.iter().enumerate().filter_map(|(c, Seat { thread, .. })| match thread {
             Thread::CcNic(a) => Some((c, &**a)),
@@ -79,12 +88,13 @@ impl Host {
     }
 
     /// Requests of the host's or the NIC's cores that left their L2, by object: reads, and those for ownership.
-    fn off_core(&self, host: bool) -> [OffCore; 4] {
-        let mut sum = [OffCore::default(); 4];
+    fn off_core(&self, host: bool) -> [OffCore; 6] {
+        let mut sum = [OffCore::default(); 6];
         let (Some(i), Some(counts)) = (&self.ccnic, &self.machine.mem.off_core) else { return sum };
         let m = &i.memory;
         for (c, _) in self.agents().filter(|(_, a)| a.is_host() == host) {
-            for (to, line) in sum.iter_mut().zip([m.tx_rings, m.rx_rings, m.pools, m.buffers]) {
+            let lines = [m.tx_rings, m.rx_rings, m.tx_registers, m.rx_registers, m.pools, m.buffers];
+            for (to, line) in sum.iter_mut().zip(lines) {
                 let n = counts.of(c, self.machine.mem.map.id(line));
                 *to = OffCore { reads: to.reads + n.reads, owns: to.owns + n.owns, streams: to.streams + n.streams };
             }
@@ -126,6 +136,9 @@ impl Host {
         v.set("nic_instructions_per_packet", per(nic));
         v.set("pool_ops_per_packet", per(pool));
         v.set("small_fallbacks", fallbacks as f64);
+        v.set("host_blanks_per_packet", per(t.blanks));
+        v.set("host_tx_frees_per_packet", per(t.swept));
+        v.set("throughput_mrps", t.packets as f64 / us);
     }
 
     /// Requests that left the L2, by side and object.

@@ -48,6 +48,8 @@ metrics! {
     host_instructions_per_packet ["1/packet"] "Instructions of the host's cores for a packet through CC-NIC, empty polls included";
     nic_instructions_per_packet ["1/packet"] "The same of the NIC's cores";
     pool_ops_per_packet ["1/packet"] "Buffers that threads of CC-NIC moved from and to the pool";
+    host_blanks_per_packet ["1/packet"] "Blank receive buffers that the host posted through CC-NIC";
+    host_tx_frees_per_packet ["1/packet"] "Transmit buffers that the host freed after CC-NIC had sent them";
     small_fallbacks ["buffers"] "Large buffers for packets that fit a small one, because no small one was left";
     service_mean_us ["us"] "Mean time a core spends on a request";
     cores_busy ["cores"] "Mean number of cores serving requests";
