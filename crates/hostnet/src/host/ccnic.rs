@@ -87,15 +87,16 @@ impl Host {
         Ok(())
     }
 
-    /// Requests of the host's or the NIC's cores that left their L2, by object: reads, and those for ownership.
-    fn off_core(&self, host: bool) -> [OffCore; 6] {
+    /// Requests of the host's or the NIC's cores that left their L2, by object; or those that another node answered.
+    fn off_core(&self, host: bool, remote: bool) -> [OffCore; 6] {
         let mut sum = [OffCore::default(); 6];
         let (Some(i), Some(counts)) = (&self.ccnic, &self.machine.mem.off_core) else { return sum };
         let m = &i.memory;
         for (c, _) in self.agents().filter(|(_, a)| a.is_host() == host) {
             let lines = [m.tx_rings, m.rx_rings, m.tx_registers, m.rx_registers, m.pools, m.buffers];
             for (to, line) in sum.iter_mut().zip(lines) {
-                let n = counts.of(c, self.machine.mem.map.id(line));
+                let region = self.machine.mem.map.id(line);
+                let n = if remote { counts.remote(c, region) } else { counts.of(c, region) };
                 *to = OffCore { reads: to.reads + n.reads, owns: to.owns + n.owns, streams: to.streams + n.streams };
             }
         }
@@ -117,14 +118,21 @@ impl Host {
         for (name, q) in quantiles {
             v.set(name, t.histogram.value_at_quantile(q) as f64 / 1e6);
         }
-        for (host, reads, owns) in [
-            (true, "host_reads_per_packet", "host_rfos_per_packet"),
-            (false, "nic_reads_per_packet", "nic_rfos_per_packet"),
+        for (host, remote, reads, owns) in [
+            (true, false, "host_reads_per_packet", "host_rfos_per_packet"),
+            (false, false, "nic_reads_per_packet", "nic_rfos_per_packet"),
+            (true, true, "host_remote_reads", "host_remote_rfos"),
+            (false, true, "nic_remote_reads", "nic_remote_rfos"),
         ] {
-            let n = self.off_core(host);
+            let n = self.off_core(host, remote);
             v.set(reads, per(n.iter().map(|o| o.reads).sum()));
             v.set(owns, per(n.iter().map(|o| o.owns).sum()));
         }
+        let (of_host, of_nic) = (self.off_core(true, true), self.off_core(false, true));
+        v.set("host_remote_rfos_payload", per(of_host[5].owns));
+        v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
+        v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
+        v.set("nic_remote_reads_payload", per(of_nic[5].reads));
         let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
         for (c, a) in self.agents() {
             *(if a.is_host() { &mut host } else { &mut nic }) += self.machine.cpus[c].instructions;
@@ -146,13 +154,23 @@ impl Host {
         let packets = self.ccnic.as_ref()?.trips.packets.max(1) as f64;
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
-            for (object, n) in OBJECTS.iter().zip(self.off_core(host)) {
+            for ((object, n), r) in OBJECTS.iter().zip(self.off_core(host, false)).zip(self.off_core(host, true)) {
                 let per = |k: u64| json!(k as f64 / packets);
-                rows.push(vec![json!(side), json!(object), per(n.reads), per(n.owns), per(n.streams)]);
+                let row = [n.reads, n.owns, n.streams, r.reads, r.owns, r.streams].map(per);
+                rows.push([json!(side), json!(object)].into_iter().chain(row).collect());
             }
         }
         let unit = "1/packet";
-        let columns = [("side", ""), ("object", ""), ("reads", unit), ("rfos", unit), ("nontemporal", unit)];
+        let columns = [
+            ("side", ""),
+            ("object", ""),
+            ("reads", unit),
+            ("rfos", unit),
+            ("nontemporal", unit),
+            ("remote_reads", unit),
+            ("remote_rfos", unit),
+            ("remote_nontemporal", unit),
+        ];
         Some(table(&columns, rows))
     }
 }

@@ -126,6 +126,7 @@ impl Machine {
             Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
             Event::Fill(id) => return self.on_fill(id),
+            Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
             Event::Tlp(port) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);

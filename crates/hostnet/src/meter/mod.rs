@@ -45,6 +45,14 @@ metrics! {
     host_rfos_per_packet ["1/packet"] "Requests for their ownership that left the L2s of the host's cores";
     nic_reads_per_packet ["1/packet"] "Reads of CC-NIC's lines that left the L2s of the NIC's cores";
     nic_rfos_per_packet ["1/packet"] "Requests for their ownership that left the L2s of the NIC's cores";
+    host_remote_reads ["1/packet"] "Reads of CC-NIC's lines by the host's cores whose answer came from another node";
+    host_remote_rfos ["1/packet"] "Requests for their ownership by the host's cores whose answer came from another node";
+    nic_remote_reads ["1/packet"] "Reads of CC-NIC's lines by the NIC's cores whose answer came from another node";
+    nic_remote_rfos ["1/packet"] "Requests for their ownership by the NIC's cores whose answer came from another node";
+    host_remote_rfos_payload ["1/packet"] "Of host_remote_rfos, those for lines of payload";
+    nic_remote_reads_descriptor ["1/packet"] "Of nic_remote_reads, those of descriptors' lines";
+    nic_remote_reads_register ["1/packet"] "Of nic_remote_reads, those of registers";
+    nic_remote_reads_payload ["1/packet"] "Of nic_remote_reads, those of lines of payload";
     host_instructions_per_packet ["1/packet"] "Instructions of the host's cores for a packet through CC-NIC, empty polls included";
     nic_instructions_per_packet ["1/packet"] "The same of the NIC's cores";
     pool_ops_per_packet ["1/packet"] "Buffers that threads of CC-NIC moved from and to the pool";
