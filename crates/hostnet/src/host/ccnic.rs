@@ -30,7 +30,7 @@ pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
 }
 
 /// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
-const OBJECTS: [&str; 4] = ["tx descriptors", "rx descriptors", "pool", "payload"];
+const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
 
 /// Registers the interface's memory; all of it may be in any core's caches. This is the place that knows of nodes: rings and
 /// buffers have homes, and the NIC's cores a node.
@@ -41,8 +41,8 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
         let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
         map.get(r).base
     };
-    let memory =
-        Memory { tx_rings: add(lines[0]), rx_rings: add(lines[1]), pools: add(lines[2]), buffers: add(lines[3]) };
+    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = lines.map(&mut add);
+    let memory = Memory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
     Some(Box::new(Interface::new(&spec, queues, memory)))
 }
 
@@ -57,6 +57,15 @@ pub fn thread(s: &Scenario, i: &Interface, local: usize) -> Thread {
 }
 
 impl Host {
+    pub(super) fn has_ccnic(&self) -> bool {
+        self.ccnic.is_some()
+    }
+
+    /// Whether a window is as long as its requests take, rather than a time.
+    pub(super) fn counts_requests(&self) -> bool {
+        self.source.is_some() || self.has_ccnic()
+    }
+
     fn agents(&self) -> impl Iterator<Item = (usize, &Agent)> {
         self.cores.iter().enumerate().filter_map(|(c, Seat { thread, .. })| match thread {
             Thread::CcNic(a) => Some((c, &**a)),
@@ -78,14 +87,16 @@ impl Host {
         Ok(())
     }
 
-    /// Requests of the host's or the NIC's cores that left their L2, by object: reads, and those for ownership.
-    fn off_core(&self, host: bool) -> [OffCore; 4] {
-        let mut sum = [OffCore::default(); 4];
+    /// Requests of the host's or the NIC's cores that left their L2, by object; or those that another node answered.
+    fn off_core(&self, host: bool, remote: bool) -> [OffCore; 6] {
+        let mut sum = [OffCore::default(); 6];
         let (Some(i), Some(counts)) = (&self.ccnic, &self.machine.mem.off_core) else { return sum };
         let m = &i.memory;
         for (c, _) in self.agents().filter(|(_, a)| a.is_host() == host) {
-            for (to, line) in sum.iter_mut().zip([m.tx_rings, m.rx_rings, m.pools, m.buffers]) {
-                let n = counts.of(c, self.machine.mem.map.id(line));
+            let lines = [m.tx_rings, m.rx_rings, m.tx_registers, m.rx_registers, m.pools, m.buffers];
+            for (to, line) in sum.iter_mut().zip(lines) {
+                let region = self.machine.mem.map.id(line);
+                let n = if remote { counts.remote(c, region) } else { counts.of(c, region) };
                 *to = OffCore { reads: to.reads + n.reads, owns: to.owns + n.owns, streams: to.streams + n.streams };
             }
         }
@@ -107,14 +118,21 @@ impl Host {
         for (name, q) in quantiles {
             v.set(name, t.histogram.value_at_quantile(q) as f64 / 1e6);
         }
-        for (host, reads, owns) in [
-            (true, "host_reads_per_packet", "host_rfos_per_packet"),
-            (false, "nic_reads_per_packet", "nic_rfos_per_packet"),
+        for (host, remote, reads, owns) in [
+            (true, false, "host_reads_per_packet", "host_rfos_per_packet"),
+            (false, false, "nic_reads_per_packet", "nic_rfos_per_packet"),
+            (true, true, "host_remote_reads", "host_remote_rfos"),
+            (false, true, "nic_remote_reads", "nic_remote_rfos"),
         ] {
-            let n = self.off_core(host);
+            let n = self.off_core(host, remote);
             v.set(reads, per(n.iter().map(|o| o.reads).sum()));
             v.set(owns, per(n.iter().map(|o| o.owns).sum()));
         }
+        let (of_host, of_nic) = (self.off_core(true, true), self.off_core(false, true));
+        v.set("host_remote_rfos_payload", per(of_host[5].owns));
+        v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
+        v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
+        v.set("nic_remote_reads_payload", per(of_nic[5].reads));
         let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
         for (c, a) in self.agents() {
             *(if a.is_host() { &mut host } else { &mut nic }) += self.machine.cpus[c].instructions;
@@ -126,6 +144,9 @@ impl Host {
         v.set("nic_instructions_per_packet", per(nic));
         v.set("pool_ops_per_packet", per(pool));
         v.set("small_fallbacks", fallbacks as f64);
+        v.set("host_blanks_per_packet", per(t.blanks));
+        v.set("host_tx_frees_per_packet", per(t.swept));
+        v.set("throughput_mrps", t.packets as f64 / us);
     }
 
     /// Requests that left the L2, by side and object.
@@ -133,13 +154,23 @@ impl Host {
         let packets = self.ccnic.as_ref()?.trips.packets.max(1) as f64;
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
-            for (object, n) in OBJECTS.iter().zip(self.off_core(host)) {
+            for ((object, n), r) in OBJECTS.iter().zip(self.off_core(host, false)).zip(self.off_core(host, true)) {
                 let per = |k: u64| json!(k as f64 / packets);
-                rows.push(vec![json!(side), json!(object), per(n.reads), per(n.owns), per(n.streams)]);
+                let row = [n.reads, n.owns, n.streams, r.reads, r.owns, r.streams].map(per);
+                rows.push([json!(side), json!(object)].into_iter().chain(row).collect());
             }
         }
         let unit = "1/packet";
-        let columns = [("side", ""), ("object", ""), ("reads", unit), ("rfos", unit), ("nontemporal", unit)];
+        let columns = [
+            ("side", ""),
+            ("object", ""),
+            ("reads", unit),
+            ("rfos", unit),
+            ("nontemporal", unit),
+            ("remote_reads", unit),
+            ("remote_rfos", unit),
+            ("remote_nontemporal", unit),
+        ];
         Some(table(&columns, rows))
     }
 }

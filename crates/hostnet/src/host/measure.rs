@@ -151,7 +151,7 @@ impl Host {
                 v.set("packets_between_pauses", accepted as f64 / pauses as f64);
             }
         }
-        if y.completed > 0 {
+        if !y.latency_ns.is_empty() {
             v.set("lat_mean_us", y.latency_ns.mean() / 1e3);
             let quantiles = [("lat_p50_us", 0.5), ("lat_p90_us", 0.9), ("lat_p99_us", 0.99), ("lat_p999_us", 0.999)];
             for (name, q) in quantiles {

@@ -421,7 +421,7 @@ impl Memory {
 
     /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
     pub(super) fn trip_ends(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { who, op, agent, .. } = self.txns[id as usize];
+        let Txn { who, op, agent, line, .. } = self.txns[id as usize];
         let trip = *self.links().trip(id);
         if trip.crossed && agent == Agent::Core {
             let remote = &mut self.stats.remote[who as usize];
@@ -429,6 +429,9 @@ impl Memory {
                 Op::Own => remote.rfos += 1,
                 Op::Read => remote.reads += 1,
                 _ => {}
+            }
+            if let Some(n) = &mut self.off_core {
+                n.note_remote(who, self.map.id(line), op);
             }
         }
         let Some(since) = trip.credit else { return };

@@ -471,8 +471,8 @@ impl Memory {
     /// Starts the measured window.
     pub fn restart_meters(&mut self, now: Time) {
         self.stats.restart();
-        self.nodes.iter_mut().for_each(|n| n.cha_writes.restart(now));
         self.off_core.iter_mut().for_each(OffCores::restart);
+        self.nodes.iter_mut().for_each(|n| n.cha_writes.restart(now));
         self.paths.restart(now);
         self.between.iter_mut().for_each(|b| b.restart(now));
         self.mshrs.iter_mut().for_each(|m| m.restart(now));

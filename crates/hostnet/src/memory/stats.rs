@@ -237,30 +237,46 @@ pub struct OffCore {
     pub streams: u64,
 }
 
+impl OffCore {
+    #[inline]
+    fn note(&mut self, op: super::Op) {
+        match op {
+            super::Op::Own => self.owns += 1,
+            super::Op::Stream => self.streams += 1,
+            _ => self.reads += 1,
+        }
+    }
+}
+
 /// The same of all cores, counted where somebody asks.
 #[derive(Clone, Debug)]
 pub struct OffCores {
     regions: usize,
     counts: Vec<OffCore>,
+    /// Of these, requests whose answer came from another node.
+    remote: Vec<OffCore>,
 }
 
 impl OffCores {
     pub fn new(cores: usize, regions: usize) -> OffCores {
-        OffCores { regions, counts: vec![OffCore::default(); cores * regions] }
+        let counts = vec![OffCore::default(); cores * regions];
+        OffCores { regions, remote: counts.clone(), counts }
     }
     #[inline]
     pub(in crate::memory) fn note(&mut self, core: u32, region: u16, op: super::Op) {
-        let n = &mut self.counts[core as usize * self.regions + usize::from(region)];
-        match op {
-            super::Op::Own => n.owns += 1,
-            super::Op::Stream => n.streams += 1,
-            _ => n.reads += 1,
-        }
+        self.counts[core as usize * self.regions + usize::from(region)].note(op);
+    }
+    pub(in crate::memory) fn note_remote(&mut self, core: u32, region: u16, op: super::Op) {
+        self.remote[core as usize * self.regions + usize::from(region)].note(op);
     }
     pub fn of(&self, core: usize, region: u16) -> OffCore {
         self.counts[core * self.regions + usize::from(region)]
     }
+    pub fn remote(&self, core: usize, region: u16) -> OffCore {
+        self.remote[core * self.regions + usize::from(region)]
+    }
     pub(in crate::memory) fn restart(&mut self) {
         self.counts.fill(OffCore::default());
+        self.remote.fill(OffCore::default());
     }
 }

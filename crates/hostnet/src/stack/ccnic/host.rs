@@ -56,8 +56,8 @@ pub struct Host {
 impl Host {
     pub(super) fn new(common: Common, i: &Interface, app: &LoopbackSpec, s: &Scenario) -> Host {
         let (spec, q) = (&common.spec, common.queue as u64);
-        let tx = Producer::new(spec.shape(i.memory.tx_rings, q, true));
-        let shape = spec.shape(i.memory.rx_rings, q, spec.groups_rx());
+        let tx = Producer::new(i.memory.tx(spec, q));
+        let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => {
                 let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group as u64;
@@ -203,6 +203,7 @@ impl Host {
                     let blanks = self.common.alloc(i, 0, want, p);
                     let got = blanks.len();
                     self.posted += got as u32;
+                    i.trips.blanks += got as u64;
                     stores.extend(blanks.into_iter().map(|b| r.post(b + 1)));
                     if got < want {
                         break;
@@ -226,6 +227,7 @@ impl Host {
         while let Some((_, b)) = self.lent.pop_front_if(|l| l.0 < to) {
             done.push(b);
         }
+        i.trips.swept += done.len() as u64;
         self.common.free(i, done.into_iter(), c);
     }
 
@@ -300,6 +302,8 @@ impl Host {
                 i.trips.packets += 1;
                 i.trips.bytes += u64::from(self.common.bytes);
                 c.tally.operations[c.tenant] += 1;
+                c.tally.completed += 1;
+                c.tally.completed_ever += 1;
             }
         }
     }

@@ -26,7 +26,7 @@ use crate::memory::LINE;
 use crate::traffic::arrival::Arrivals;
 use hdrhistogram::Histogram;
 use pool::{fill_order, FreeRing, Pools, Side, Touch};
-use rings::{Change, Publication, Words};
+use rings::{Change, Publication, Shape, Words};
 use spec::{CcnicSpec, Stores};
 use std::collections::VecDeque;
 
@@ -35,8 +35,20 @@ use std::collections::VecDeque;
 pub struct Memory {
     pub tx_rings: u64,
     pub rx_rings: u64,
+    pub tx_registers: u64,
+    pub rx_registers: u64,
     pub pools: u64,
     pub buffers: u64,
+}
+
+impl Memory {
+    /// Rings of queue pair `queue`.
+    pub fn tx(&self, s: &CcnicSpec, queue: u64) -> Shape {
+        s.shape(self.tx_rings, self.tx_registers, queue, true)
+    }
+    pub fn rx(&self, s: &CcnicSpec, queue: u64) -> Shape {
+        s.shape(self.rx_rings, self.rx_registers, queue, s.groups_rx())
+    }
 }
 
 /// Which ring of a queue pair.
@@ -60,11 +72,15 @@ pub struct RoundTrips {
     pub histogram: Histogram<u64>,
     pub packets: u64,
     pub bytes: u64,
+    /// Blank receive buffers that the host posted, and transmit buffers that it freed after their transmission.
+    pub blanks: u64,
+    pub swept: u64,
 }
 
 impl RoundTrips {
     fn new() -> RoundTrips {
-        RoundTrips { histogram: Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds"), packets: 0, bytes: 0 }
+        let histogram = Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
+        RoundTrips { histogram, packets: 0, bytes: 0, blanks: 0, swept: 0 }
     }
 }
 
@@ -90,8 +106,8 @@ impl Interface {
             FreeRing::new(memory.pools + FreeRing::lines(small), order(large, s.large_buffer.0 as u32).map(|b| small + b)),
         ];
         let pair = |q: u32| Pair {
-            tx: Words::new(&s.shape(memory.tx_rings, q.into(), true)),
-            rx: Words::new(&s.shape(memory.rx_rings, q.into(), s.groups_rx())),
+            tx: Words::new(&memory.tx(s, q.into())),
+            rx: Words::new(&memory.rx(s, q.into())),
         };
         Interface {
             memory,
@@ -167,7 +183,7 @@ impl Common {
         p.push(Op::Store { line: s.line, lines: 1 });
         p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(0) });
         self.leaving.push_back((ring, s.change));
-        if let Some(line) = s.own_ahead {
+        if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
             p.push(Op::Ahead { line, own: true });
         }
     }
@@ -181,17 +197,26 @@ impl Common {
     }
 
     fn alloc(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
-        let out = self.side.alloc(&mut i.pools, hint, n, &mut |t| touch(t, p));
+        let pool = self.spec.costs.pool;
+        let out = self.side.alloc(&mut i.pools, hint, n, &mut |t| touch(t, pool, p));
         p.compute(self.spec.costs.alloc * out.len() as u32);
         out
     }
 
+    fn free_one(&mut self, i: &mut Interface, buffer: u32, p: &mut Program) {
+        p.compute(self.spec.costs.free);
+        let pool = self.spec.costs.pool;
+        self.side.free(&mut i.pools, buffer, &mut |t| touch(t, pool, p));
+    }
+
+    fn free_done(&mut self, i: &mut Interface, p: &mut Program) {
+        let pool = self.spec.costs.pool;
+        self.side.free_done(&mut i.pools, &mut |t| touch(t, pool, p));
+    }
+
     fn free(&mut self, i: &mut Interface, buffers: impl Iterator<Item = u32>, p: &mut Program) {
-        for b in buffers {
-            p.compute(self.spec.costs.free);
-            self.side.free(&mut i.pools, b, &mut |t| touch(t, p));
-        }
-        self.side.free_done(&mut i.pools, &mut |t| touch(t, p));
+        buffers.for_each(|b| self.free_one(i, b, p));
+        self.free_done(i, p);
     }
 
     /// Payload is written to `to`; copied from there with `from`.
@@ -217,11 +242,12 @@ impl Common {
 }
 
 /// A locked operation drains what is before it, and later ones wait for it.
-fn touch(t: Touch, p: &mut Program) {
+fn touch(t: Touch, pool: u32, p: &mut Program) {
     match t {
         Touch::Read(line) => p.push(Op::Load { line, lines: 1 }),
         Touch::Write(line) => p.push(Op::Store { line, lines: 1 }),
         Touch::Atomic(line) => {
+            p.compute(pool);
             p.push(Op::Fence);
             p.push(Op::Store { line, lines: 1 });
             p.push(Op::Fence);

@@ -32,8 +32,8 @@ pub struct Nic {
 impl Nic {
     pub(super) fn new(common: Common, i: &Interface) -> Nic {
         let (spec, q) = (&common.spec, common.queue as u64);
-        let tx = Consumer::new(spec.shape(i.memory.tx_rings, q, true), 1);
-        let shape = spec.shape(i.memory.rx_rings, q, spec.groups_rx());
+        let tx = Consumer::new(i.memory.tx(spec, q), 1);
+        let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => Rx::Lines(Producer::new(shape)),
             PoolKind::Host => Rx::Slots(PostNic::new(shape)),
@@ -128,9 +128,9 @@ impl Nic {
         let Some(i) = c.ccnic.as_deref_mut() else { return };
         let p = &mut *c.program;
         let lines = self.common.lines();
-        let mut done = Vec::new();
-        while done.len() < self.pending.len() {
-            let from = self.pending[done.len()];
+        let mut done = 0;
+        while done < self.pending.len() {
+            let from = self.pending[done];
             let Some(to) = self.blank(i, p) else { break };
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
             self.common.write(Some(source), target, lines, p);
@@ -142,11 +142,13 @@ impl Nic {
                 ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack as u8 }),
             }
             self.filled.push(Desc { buffer: to + 1, bytes: from.bytes, flags: 0 });
-            done.push(from);
+            if from.flags & NO_RECYCLE == 0 {
+                self.common.free_one(i, from.buffer - 1, p);
+            }
+            done += 1;
         }
-        self.pending.drain(..done.len());
-        let own = done.iter().filter(|d| d.flags & NO_RECYCLE == 0).map(|d| d.buffer - 1);
-        self.common.free(i, own, p);
+        self.pending.drain(..done);
+        self.common.free_done(i, p);
         self.publish(i, p);
         if self.pending.is_empty() {
             // First the copies, then the lines that were taken: the host waits for the former.

@@ -11,10 +11,6 @@
 pub const GROUP: usize = 4;
 /// Units ahead that a producer probes: consumers clear in order, so one clear unit vouches for those before it.
 const PROBE: u64 = 8;
-/// Units ahead that a producer asks ownership of.
-const OWN_AHEAD: u64 = 2;
-/// Most lines ahead that a consumer fetches while it finds one ready after the other.
-const READ_AHEAD: u64 = 6;
 /// Blank slots that the host posts at once, and those that must be vacant before it does.
 pub const BLANKS: u64 = 32;
 pub const BLANKS_LEAST: u64 = 8;
@@ -63,6 +59,10 @@ pub struct Shape {
     /// Lines of the producer's and the consumer's register.
     pub tail: u64,
     pub head: u64,
+    /// Units ahead that a producer asks ownership of.
+    pub own_ahead: u64,
+    /// Most lines ahead that a consumer fetches while it finds one ready after the other.
+    pub read_ahead: u64,
 }
 
 impl Shape {
@@ -178,9 +178,9 @@ impl Producer {
         unit.slots[..descs.len()].copy_from_slice(descs);
         let index = self.next;
         self.next += 1;
-        let ahead = !s.register && self.next + OWN_AHEAD < self.free_to;
+        let ahead = !s.register && s.own_ahead > 0 && self.next + s.own_ahead < self.free_to;
         let line = s.line(index);
-        let own_ahead = ahead.then(|| s.line(self.next + OWN_AHEAD)).filter(|l| *l != line);
+        let own_ahead = ahead.then(|| s.line(self.next + s.own_ahead));
         Publication { line, change: Change::Unit { index, unit }, own_ahead }
     }
 
@@ -271,7 +271,7 @@ impl Consumer {
         if s.group == 1 {
             return 1;
         }
-        self.streak = (self.streak + 1).min(READ_AHEAD);
+        self.streak = (self.streak + 1).min(s.read_ahead);
         self.fetched = self.fetched.max(self.next);
         while self.fetched < self.next + self.streak {
             fetch(s.line(self.fetched));

@@ -179,6 +179,10 @@ pub struct CcnicSpec {
     pub nic_batch: u32,
     /// Lines of the receive ring that the host keeps before it clears them.
     pub lazy_release: u32,
+    /// Units ahead that a producer asks ownership of, with inline signals; 0: none.
+    pub own_ahead: u32,
+    /// Most lines of grouped descriptors that a consumer fetches ahead while it finds one ready after the other; 0: none.
+    pub read_ahead: u32,
     /// How payload is written, by both sides.
     pub stores: Stores,
     /// What the NIC does with a line of payload that it has read.
@@ -222,6 +226,8 @@ impl Default for CcnicSpec {
             rx_batch: 32,
             nic_batch: 32,
             lazy_release: 8,
+            own_ahead: 2,
+            read_ahead: 6,
             stores: Stores::Cached,
             release: ReleaseKind::None,
             preset: None,
@@ -238,12 +244,13 @@ impl Default for CcnicSpec {
 
 impl CcnicSpec {
     /// Lines of each region for `queues` queue pairs, in the order of [`Memory`](super::Memory).
-    pub fn lines(&self, queues: u64) -> [u64; 5] {
-        let ring = |group: bool| self.units(group) / self.per_line(group) + 2;
+    pub fn lines(&self, queues: u64) -> [u64; 6] {
+        let ring = |group: bool| self.units(group) / self.per_line(group);
         let [small, large] = self.counts();
         let pools = FreeRing::lines(small) + FreeRing::lines(large);
         let buffers = u64::from(small) * self.small_buffer.0 / LINE + u64::from(large) * self.large_buffer.0 / LINE;
-        [queues * ring(true), queues * ring(self.groups_rx()), pools, buffers, 0]
+        let registers = queues * 2;
+        [queues * ring(true), queues * ring(self.groups_rx()), registers, registers, pools, buffers]
     }
 
     /// Small and large buffers.
@@ -277,13 +284,21 @@ impl CcnicSpec {
         }
     }
 
-    /// Ring `queue` of a region that begins at line `base`; `groups` says whether it may have groups.
-    pub fn shape(&self, base: u64, queue: u64, groups: bool) -> Shape {
+    /// Ring `queue` of a region that begins at line `base`, and whose registers begin at line `registers`; `groups` says
+    /// whether it may have groups.
+    pub fn shape(&self, base: u64, registers: u64, queue: u64, groups: bool) -> Shape {
         let (units, per_line) = (self.units(groups), self.per_line(groups));
-        let lines = units / per_line;
-        let base = base + queue * (lines + 2);
-        let (tail, head) = (base + lines, base + lines + 1);
-        Shape { base, units, per_line, group: self.group(groups), register: self.signal == Signalling::Register, tail, head }
+        Shape {
+            base: base + queue * (units / per_line),
+            units,
+            per_line,
+            group: self.group(groups),
+            register: self.signal == Signalling::Register,
+            tail: registers + 2 * queue,
+            head: registers + 2 * queue + 1,
+            own_ahead: self.own_ahead.into(),
+            read_ahead: self.read_ahead.into(),
+        }
     }
 
     /// # Errors
@@ -297,6 +312,8 @@ impl CcnicSpec {
         within("rx_batch", self.rx_batch, 1, 256)?;
         within("nic_batch", self.nic_batch, 1, 256)?;
         within("lazy_release", self.lazy_release, 1, self.ring)?;
+        within("own_ahead", self.own_ahead, 0, 7)?;
+        within("read_ahead", self.read_ahead, 0, 64)?;
         within("buffers", self.buffers, 64, 1 << 20)?;
         within("stack", self.stack, 1, 1 << 16)?;
         within("bulk", self.bulk, 1, 256)?;
