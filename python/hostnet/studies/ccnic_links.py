@@ -130,7 +130,7 @@ def fig21b(quick: bool) -> list[Point]:
 # --- A link of another class (no paper has it) ----------------------------------------------------------------------
 
 # One-way latency so that memory behind the link takes 285 ns, half as much again as over UPI (section 5.9).
-CXL_LATENCY = "84.5 ns"
+CXL_LATENCY = "80.3 ns"
 CXL = {"upi": {}, "upi-slow": {"latency": CXL_LATENCY}, "cxl2-x16": {"links": 1, "rate": "63 GB/s", "latency": CXL_LATENCY},
        "cxl3-x16": {"links": 1, "rate": "121 GB/s", "latency": CXL_LATENCY}}
 
