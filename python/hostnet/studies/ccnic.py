@@ -35,19 +35,21 @@ NOT_BUILT = {
 }
 
 # Packets under way at each queue pair for the peak, and in all with a PCIe NIC: beyond what rings and latency take.
-DEEP, DEEP_PCIE = 256, 8192
-# Packets measured of each queue pair by size, after as many; of a PCIe NIC, of all.
-EACH = {SMALL: 800, LARGE: 200, HUGE: 100}
-EACH_PCIE = {SMALL: 40_000, LARGE: 15_000}
+DEEP, DEEP_PCIE = 128, 8192
+# Packets of each queue pair by size that warm up and that are measured: all small buffers are used once before.
+EACH = {SMALL: (1600, 600), LARGE: (400, 200), HUGE: (150, 80)}
+# Of all queues of a PCIe NIC together.
+EACH_PCIE = {SMALL: (40_000, 40_000), LARGE: (15_000, 15_000)}
 ALONE, QUICK_ALONE = 400, 100
 # Shares of its own peak at which an interface is loaded; the paper names 80 %.
 SHARES, LOADED = (0.3, 0.6, 0.8, 0.95), (0.8,)
 
 
-def packets(quick: bool, system: str, size: int, n: int) -> int:
-    """Packets measured at the peak and under load."""
-    whole = EACH_PCIE[size] if system in PCIE else EACH[size] * n
-    return max(whole // 4, 200) if quick else whole
+def packets(quick: bool, system: str, size: int, n: int) -> dict[str, Any]:
+    """The packets that warm up and that are measured, at the peak and under load."""
+    warm, measured = EACH_PCIE[size] if system in PCIE else (n * each for each in EACH[size])
+    part = 4 if quick else 1
+    return {"run.warmup_requests": warm // part, "run.requests": max(measured // part, 100)}
 
 
 def interface(system: str, platform: str, size: int, n: int, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,8 +73,7 @@ def point(quick: bool, platform: str, system: str, size: int = SMALL, *, n: int 
         count = QUICK_ALONE if quick else ALONE
         run: dict[str, Any] = {"traffic.outstanding": 1, "run.requests": count, "run.warmup_requests": count // 4}
     else:
-        count = packets(quick, system, size, n)
-        run = {"run.requests": count, "run.warmup_requests": count}
+        run = packets(quick, system, size, n)
         if load == "peak":
             run["traffic.outstanding"] = DEEP_PCIE if system in PCIE else DEEP
         else:
@@ -225,9 +226,13 @@ def cache_management(quick: bool) -> list[Point]:
     return [point(quick, plat, "ccnic", columns={"policy": name}, changes=changes) for plat in CORES for name, changes in POLICIES.items()]
 
 
+# Blank buffers are posted before sizes are known.
+HOST_POOL = {"ccnic.pool": "host", "ccnic.small_buffers": False}
+
+
 def fig10(quick: bool) -> list[Point]:
     """Who manages buffers."""
-    return [point(quick, plat, "ccnic", columns={"pool": pool}, changes={} if pool == "shared" else {"ccnic.pool": "host"})
+    return [point(quick, plat, "ccnic", columns={"pool": pool}, changes={} if pool == "shared" else HOST_POOL)
             for plat in CORES for pool in ("shared", "host")]
 
 
