@@ -45,7 +45,7 @@ impl Machine {
                 }
                 Op::StoreStream { line, lines } => {
                     for l in line..line + u64::from(lines) {
-                        self.mem.stream_at_once(&mut self.cal, l);
+                        self.mem.stream_at_once(&mut self.cal, core, l);
                     }
                     continue;
                 }
