@@ -11,6 +11,7 @@ use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::units::{OfferedRate, Size, Span};
 use crate::memory::dram::DramSpec;
+use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
@@ -41,6 +42,10 @@ pub struct Platform {
     pub caches: HierarchySpec,
     /// Memory controllers and DRAM.
     pub memory: DramSpec,
+    /// Sockets, or a processor and an accelerator with coherent memory; one when absent. Caches, memory and the cores' count
+    /// of the tables above are each node's, unless `nodes.cores` says how many cores that are.
+    #[serde(default)]
+    pub nodes: Option<NodesSpec>,
     /// Integrated I/O controller.
     #[serde(default)]
     pub iio: Option<IioSpec>,
@@ -115,6 +120,9 @@ pub struct TenantSpec {
     pub name: String,
     /// Cores, taken in order from the platform's.
     pub cores: u32,
+    /// The node whose cores these are, and whose memory its data is in.
+    #[serde(default)]
+    pub node: u8,
     /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
@@ -294,6 +302,11 @@ impl Scenario {
             _ => Driver::PollMode(self.platform.poll_mode.as_ref()?),
         };
         Some(RingSite { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
+    }
+
+    /// Nodes of the machine.
+    pub fn nodes(&self) -> NodesSpec {
+        self.platform.nodes.clone().unwrap_or_default()
     }
 
     /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.

@@ -156,8 +156,12 @@ impl Host {
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let (tenants, span) = (s.tenants.len(), map.span());
-        let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
-            .map_err(|e| format!("platform.{e}"))?;
+        let node_of = |t: u8| s.tenants.get(usize::from(t)).map_or(0, |t| t.node);
+        map.settle_by_tenant(node_of);
+        let core_nodes = cores.iter().map(|c| node_of(c.0)).collect();
+        let mut mem =
+            Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
+                .map_err(|e| format!("platform.{e}"))?;
         let placement = Placement::new(&s.placement);
         mem.ideal_network = placement.keeps_buffers_apart();
         let ports = devices.len();
