@@ -11,6 +11,7 @@ use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::units::{OfferedRate, Size, Span};
 use crate::memory::dram::DramSpec;
+use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
@@ -42,6 +43,10 @@ pub struct Platform {
     pub caches: HierarchySpec,
     /// Memory controllers and DRAM.
     pub memory: DramSpec,
+    /// Sockets, or a processor and an accelerator with coherent memory; one when absent. Caches, memory and the cores' count
+    /// of the tables above are each node's, unless `nodes.cores` says how many cores that are.
+    #[serde(default)]
+    pub nodes: Option<NodesSpec>,
     /// Integrated I/O controller.
     #[serde(default)]
     pub iio: Option<IioSpec>,
@@ -119,6 +124,9 @@ pub struct TenantSpec {
     pub name: String,
     /// Cores, taken in order from the platform's.
     pub cores: u32,
+    /// The node whose cores these are, and whose memory its data is in.
+    #[serde(default)]
+    pub node: u8,
     /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
@@ -314,6 +322,16 @@ impl Scenario {
     /// Cores of CC-NIC's NIC, one for each queue pair; they come after all others.
     pub fn nic_cores(&self) -> u64 {
         self.ccnic_tenant().map_or(0, |t| self.tenants[t].cores.into())
+    }
+
+    /// The node of those cores.
+    pub fn nic_node(&self) -> u32 {
+        self.ccnic.as_ref().map_or(0, |c| c.nic_node)
+    }
+
+    /// Nodes of the machine.
+    pub fn nodes(&self) -> NodesSpec {
+        self.platform.nodes.clone().unwrap_or_default()
     }
 
     /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.

@@ -73,9 +73,9 @@ impl Host {
             cores.extend((0..tenant.cores as u16).map(|local| (t as u8, local)));
         }
         let (kernel, first) = (s.tenants.len() as u8, cores.len());
-        let nic = ccnic::parts(s).map(|p| (p.tenant as u8, p.queues as u16));
-        cores.extend(nic.into_iter().flat_map(|(t, n)| (n..2 * n).map(move |local| (t, local))));
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
+        let nic_first = cores.len();
+        cores.extend(ccnic::nic_cores(s));
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
@@ -160,8 +160,14 @@ impl Host {
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let (tenants, span) = (s.tenants.len(), map.span());
-        let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
-            .map_err(|e| format!("platform.{e}"))?;
+        let node_of = |t: u8| s.tenants.get(usize::from(t)).map_or(0, |t| t.node);
+        map.settle_by_tenant(node_of);
+        let nic_node = s.nic_node() as u8;
+        let core_nodes = cores.iter().enumerate().map(|(c, (t, _))| if c < nic_first { node_of(*t) } else { nic_node });
+        let core_nodes = core_nodes.collect();
+        let mut mem =
+            Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
+                .map_err(|e| format!("platform.{e}"))?;
         let placement = Placement::new(&s.placement);
         mem.off_core = interface.is_some().then(|| OffCores::new(cores.len(), mem.map.iter().count()));
         mem.ideal_network = placement.keeps_buffers_apart();

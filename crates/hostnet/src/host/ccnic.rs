@@ -8,7 +8,7 @@ use crate::config::Scenario;
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
-use crate::stack::ccnic::spec::CcnicSpec;
+use crate::stack::ccnic::spec::{CcnicSpec, End};
 use crate::stack::ccnic::{Agent, Interface, Memory};
 use crate::stack::Thread;
 use serde_json::{json, Value};
@@ -32,16 +32,26 @@ pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
 /// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
 const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
 
-/// Registers the interface's memory; all of it may be in any core's caches. This is the place that knows of nodes: rings and
-/// buffers have homes, and the NIC's cores a node.
+/// Cores of the NIC: their tenant, and their numbers there, behind the tenant's own.
+pub fn nic_cores(s: &Scenario) -> impl Iterator<Item = (u8, u16)> {
+    let of = parts(s).map(|p| (p.tenant as u8, p.queues as u16));
+    of.into_iter().flat_map(|(t, n)| (n..2 * n).map(move |local| (t, local)))
+}
+
+/// Registers the interface's memory, at its home nodes; all of it may be in any core's caches.
 pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     let Parts { tenant, queues, spec, .. } = parts(s)?;
-    let lines = spec.lines(queues.into());
-    let mut add = |lines| {
-        let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
-        map.get(r).base
+    let nodes = |end| match end {
+        End::Host => s.tenants[tenant].node,
+        End::Nic => spec.nic_node as u8,
     };
-    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = lines.map(&mut add);
+    let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
+    let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
+    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
+        let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
+        map.set_home(r, homes.next().unwrap_or(buffer));
+        map.get(r).base
+    });
     let memory = Memory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
     Some(Box::new(Interface::new(&spec, queues, memory)))
 }

@@ -5,7 +5,7 @@ use super::array::{Home, Victim};
 use super::lines::{Left, Turn};
 use super::node::Node;
 use super::paths::{Marks, Path};
-use super::private::Taken;
+use super::private::{cores_of, Taken};
 use super::protocol::{transition, Held, Llc, Request};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
@@ -565,13 +565,22 @@ impl Memory {
         Some(dirty)
     }
 
-    /// Moves `line` from its owner's private caches to the LLC, as evictions would.
+    /// Moves `line` from private caches to the LLC, as evictions of dirty copies would.
     pub fn push_out(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let Sharing::Core(c) = self.sharing(line) else { return };
-        let dirty = self.invalidate_in(c as usize, line).dirty;
-        self.stats.ledger.merged += u64::from(dirty > 1);
-        if dirty > 0 {
-            self.fill_llc(cal, c as usize, line, true, now);
+        let holders = match self.sharing(line) {
+            Sharing::Core(c) => 1 << c,
+            Sharing::Shared => self.shared.holders(line),
+            Sharing::Device => 0,
+        };
+        for c in cores_of(holders) {
+            let dirty = self.invalidate_in(c, line).dirty;
+            if self.sharing(line) == Sharing::Shared {
+                self.shared.drop_holder(line, c);
+            }
+            self.stats.ledger.merged += u64::from(dirty > 1);
+            if dirty > 0 {
+                self.fill_llc(cal, c, line, true, now);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ pub struct NodesSpec {
     /// Nodes, 1 or 2; each has caches and memory controllers of the platform's.
     #[serde(default = "one")]
     pub count: u32,
-    /// Cores of a node; all of the platform's when absent.
+    /// Cores of a node; `core.count` when absent.
     #[serde(default)]
     pub cores: Option<u32>,
     /// Clock of LLC, crossbar and home agent by node; `caches.uncore_clock` for those that are not listed.
@@ -26,6 +26,41 @@ pub struct NodesSpec {
 }
 fn one() -> u32 {
     1
+}
+
+/// Cores that the snoop filter tracks.
+pub const MOST_CORES: u32 = 128;
+
+impl NodesSpec {
+    /// # Errors
+    /// One clause that names the key, its value and what would be valid.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=2).contains(&self.count) {
+            return Err(format!("count = {} is not 1 or 2; more nodes are not built yet", self.count));
+        }
+        if self.uncore_clock.len() > self.count as usize {
+            let n = self.uncore_clock.len();
+            return Err(format!("uncore_clock has {n} clocks for count = {} nodes", self.count));
+        }
+        if let Some(f) = self.uncore_clock.iter().find(|f| f.0 < 1_000_000) {
+            return Err(format!("uncore_clock = \"{f}\" is below 1 MHz"));
+        }
+        let Some(l) = &self.link else {
+            return if self.count == 1 { Ok(()) } else { Err("count = 2 needs a table link".into()) };
+        };
+        let positive = [
+            ("links", u64::from(l.links)),
+            ("rate", l.rate.0),
+            ("message", l.message.0),
+            ("data", l.data.0),
+            ("credits", l.credits.into()),
+        ];
+        match positive.iter().find(|p| p.1 == 0) {
+            Some((key, _)) => Err(format!("link.{key} = 0 must be positive")),
+            None if l.data.0 < super::LINE => Err(format!("link.data = \"{}\" does not hold a line of 64 B", l.data)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Default for NodesSpec {

@@ -368,8 +368,8 @@ impl Memory {
         allowed
     }
 
-    /// A device's read makes `core` give `line` to the LLC, with its dirtiness.
-    pub(super) fn demote(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) {
+    /// `core` gives `line` to the LLC, with its dirtiness, as a device's read may make it do.
+    pub fn demote(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) {
         let taken = self.invalidate_in(core, line);
         if self.sharing(line) == Sharing::Shared {
             self.shared.drop_holder(line, core);

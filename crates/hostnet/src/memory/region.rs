@@ -98,6 +98,12 @@ impl AddressMap {
     pub fn set_home(&mut self, id: RegionId, node: u8) {
         self.regions[usize::from(id)].home = node;
     }
+    /// Regions that nobody has given a home lie in the node of their tenant.
+    pub fn settle_by_tenant(&mut self, node: impl Fn(u8) -> u8) {
+        for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {
+            r.home = node(r.tenant);
+        }
+    }
     /// Regions that nobody has given a home get one; `core_nodes` has the node of each core.
     pub(super) fn settle_homes(&mut self, core_nodes: &[u8]) {
         for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {

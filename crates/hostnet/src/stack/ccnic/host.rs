@@ -44,6 +44,8 @@ pub struct Host {
     header_only: bool,
     /// Packets sent that have not come back.
     under_way: u32,
+    /// Packets of a unit that was taken which the burst has had no room for yet.
+    taken: VecDeque<Desc>,
     /// Buffers of the burst that is being received.
     received: Vec<u32>,
     /// Where only the host manages buffers: those sent and not completed, with their unit's index, and blank ones posted.
@@ -73,6 +75,7 @@ impl Host {
             demand,
             header_only: app.touch == Touched::Header,
             under_way: 0,
+            taken: VecDeque::new(),
             received: Vec::new(),
             lent: VecDeque::new(),
             posted: 0,
@@ -82,7 +85,7 @@ impl Host {
 
     /// Buffers that it has out of its stacks.
     pub(super) fn held(&self) -> usize {
-        self.received.len() + self.lent.len() + self.posted as usize
+        self.taken.len() + self.received.len() + self.lent.len() + self.posted as usize
     }
 
     fn touched(&self) -> u32 {
@@ -95,8 +98,10 @@ impl Host {
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
-            let known = self.rx.asks().is_none_or(|line| c.mem.holds(c.core.into(), line));
-            let mut got = known && self.receive(c);
+            if self.taken.is_empty() && self.rx.asks().is_none_or(|line| c.mem.holds(c.core.into(), line)) {
+                self.take(c);
+            }
+            let mut got = self.receive(c);
             if got && self.received.len() < self.common.spec.rx_batch as usize {
                 self.poll(c);
                 return Step::Run;
@@ -115,7 +120,7 @@ impl Host {
     }
 
     fn poll(&mut self, c: &mut Ctx) {
-        match self.rx.asks() {
+        match self.rx.asks().filter(|_| self.taken.is_empty()) {
             Some(line) => self.common.poll(line, c.program),
             None => {
                 c.program.compute(self.common.spec.costs.poll);
@@ -142,9 +147,9 @@ impl Host {
         }
     }
 
-    /// Takes the next unit of the receive ring. False when nothing is there.
-    fn receive(&mut self, c: &mut Ctx) -> bool {
-        let Some(i) = c.ccnic.as_mut() else { return false };
+    /// Takes the next unit of the receive ring, if it is ready.
+    fn take(&mut self, c: &mut Ctx) {
+        let Some(i) = c.ccnic.as_mut() else { return };
         let words = &i.pairs[self.common.queue].rx;
         let mut descs = [Desc::default(); GROUP];
         let mut ahead = Vec::new();
@@ -160,29 +165,37 @@ impl Host {
             },
         };
         if n == 0 {
-            return false;
+            return;
         }
-        let (p, costs) = (&mut *c.program, &self.common.spec.costs);
+        let p = &mut *c.program;
         if line != self.read || !self.tx.shape.register {
             p.push(Op::Anchor { line });
             self.read = line;
         }
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line, own: false }));
-        p.compute(costs.unit);
-        let first: Vec<u64> = descs[..n].iter().map(|d| i.line(d.buffer - 1)).collect();
-        first.iter().for_each(|line| p.push(Op::Prefetch { line: *line, lines: 1 }));
-        let lines = if self.header_only { 1 } else { self.common.lines() };
-        for (d, line) in descs[..n].iter().zip(first) {
-            p.push(Op::DependentLoad { line, lines });
-            p.compute(costs.host_rx);
+        p.compute(self.common.spec.costs.unit);
+        for d in &descs[..n] {
+            p.push(Op::Prefetch { line: i.line(d.buffer - 1), lines: 1 });
+        }
+        self.taken.extend(&descs[..n]);
+        if let Rx::Slots(_) = self.rx {
+            self.posted -= n as u32;
+        }
+    }
+
+    /// Reads packets that were taken, as many as the burst has room for. False when there are none.
+    fn receive(&mut self, c: &mut Ctx) -> bool {
+        let (lines, batch) = (self.touched(), self.common.spec.rx_batch as usize);
+        let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
+        let n = self.taken.len().min(batch - self.received.len());
+        for d in self.taken.drain(..n) {
+            p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
+            p.compute(self.common.spec.costs.host_rx);
             p.push(Op::Retire { tag: Effect::Seen.tag(d.buffer - 1), stores: false });
             self.received.push(d.buffer - 1);
         }
         self.under_way -= n as u32;
-        if let Rx::Slots(_) = self.rx {
-            self.posted -= n as u32;
-        }
-        true
+        n > 0
     }
 
     /// The end of a burst: buffers are freed, lines given back, blanks posted. Whether there was anything to do.
