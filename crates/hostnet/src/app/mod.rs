@@ -420,6 +420,10 @@ apps! {
     mod rxptx => Rxptx(rxptx::Rxptx),
     /// Key-value server that answers a capture of memcached over UDP.
     mod memcached => Memcached(memcached::Memcached),
+    /// A counter that two threads exchange through two registers in coherent memory.
+    mod pingpong => Pingpong(pingpong::PingPong),
+    /// Streams from writers to readers in pairs.
+    mod transfer => StreamTransfer(transfer::StreamTransfer),
     /// Sends packets through CC-NIC and reads what comes back.
     mod loopback => Loopback(loopback::Loopback),
     --- directed tests ---

@@ -215,12 +215,12 @@ fn tenants(s: &Scenario) -> Check {
     if nodes.count > 1 {
         return cores_of_nodes(s, nodes.count, nodes.cores.unwrap_or(s.platform.core.count));
     }
-    let (storage, nic) = (s.storage_cores(), s.nic_cores());
+    let (storage, nic) = (s.storage_cores(), s.peers().map_or(0, |p| p.cores.into()));
     need(cores + storage + nic <= s.platform.core.count.into(), || {
         let ssds = match (storage, nic) {
             (0, 0) => String::new(),
             (n, 0) => format!(" and SSDs for {n}"),
-            (_, n) => format!(" and CC-NIC's NIC for {n}"),
+            (_, n) => format!(" and their peers for {n}"),
         };
         format!("tenants ask for {cores} cores{ssds}; platform.core.count is {}", s.platform.core.count)
     })
@@ -229,9 +229,9 @@ fn tenants(s: &Scenario) -> Check {
 fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
     for node in 0..count {
         let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
-        let nic = if s.nic_node() == node { s.nic_cores() } else { 0 };
+        let nic = s.peers().filter(|p| p.node == node).map_or(0, |p| p.cores.into());
         let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic;
-        let whose = if nic > 0 { " and CC-NIC's NIC" } else { "" };
+        let whose = if nic > 0 { " and their peers" } else { "" };
         need(asked <= cores.into(), || {
             format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}")
         })?;
@@ -316,12 +316,23 @@ fn stacks(s: &Scenario) -> Check {
         }
     }
     ccnic(s)?;
+    pairs(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
     match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
         Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel's TCP")),
         None => Ok(()),
     }
+}
+
+/// Threads in pairs are one tenant's, and both nodes exist.
+fn pairs(s: &Scenario) -> Check {
+    let Some(t) = s.paired_tenant() else { return Ok(()) };
+    let (last, node) = (s.nodes().count - 1, s.peers().map_or(0, |p| p.node));
+    need(node <= last, || format!("tenant[{t}].app.peer_node = {node} does not exist: nodes count from 0 to {last}"))?;
+    need(s.tenants.len() == 1 && s.peripherals.is_empty(), || {
+        format!("tenant[{t}].app works in pairs; other tenants or a [[peripheral]] beside it are not built yet")
+    })
 }
 
 /// CC-NIC is one tenant that runs loopback, and nothing else that moves packets.

@@ -3,6 +3,7 @@
 pub use super::traffic::{
     Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
 };
+use crate::app::transfer::Written;
 use crate::app::{AppSpec, Work};
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
@@ -299,6 +300,14 @@ pub struct RingSite<'a> {
     pub driver: Driver<'a>,
 }
 
+/// Cores beside a tenant's own, and their node.
+#[derive(Clone, Copy, Debug)]
+pub struct Peers {
+    pub tenant: usize,
+    pub cores: u32,
+    pub node: u32,
+}
+
 impl Scenario {
     /// The tenant whose packets come through descriptor rings in memory, if there is one.
     pub fn ringed(&self) -> Option<RingSite<'_>> {
@@ -319,14 +328,21 @@ impl Scenario {
         self.tenants.iter().position(|t| t.stack == Some(StackSpec::Ccnic))
     }
 
-    /// Cores of CC-NIC's NIC, one for each queue pair; they come after all others.
-    pub fn nic_cores(&self) -> u64 {
-        self.ccnic_tenant().map_or(0, |t| self.tenants[t].cores.into())
+    /// The tenant whose threads work in pairs.
+    pub fn paired_tenant(&self) -> Option<usize> {
+        self.tenants.iter().position(|t| matches!(t.app, AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_)))
     }
 
-    /// The node of those cores.
-    pub fn nic_node(&self) -> u32 {
-        self.ccnic.as_ref().map_or(0, |c| c.nic_node)
+    /// Cores that a tenant's threads work with: CC-NIC's NIC, or the other threads of pairs. They come after all others.
+    pub fn peers(&self) -> Option<Peers> {
+        let tenant = self.ccnic_tenant().or(self.paired_tenant())?;
+        let all = self.tenants[tenant].cores;
+        let (cores, node) = match &self.tenants[tenant].app {
+            AppSpec::Pingpong(p) => (all, p.peer_node.into()),
+            AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),
+            _ => (all, self.ccnic.as_ref().map_or(0, |c| c.nic_node)),
+        };
+        Some(Peers { tenant, cores, node })
     }
 
     /// Nodes of the machine.

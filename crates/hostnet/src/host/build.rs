@@ -5,6 +5,7 @@ use super::ccnic;
 use super::client;
 use super::measure::Window;
 use super::network::{self, Network};
+use super::pairs;
 use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
@@ -28,6 +29,7 @@ use crate::stack::udp::{SocketMemory, UdpSocket, USER};
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
+use hdrhistogram::Histogram;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,8 +76,12 @@ impl Host {
         }
         let (kernel, first) = (s.tenants.len() as u8, cores.len());
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
-        let nic_first = cores.len();
-        cores.extend(ccnic::nic_cores(s));
+        let peers = cores.len() as u16;
+        cores.extend(s.peers().into_iter().flat_map(|p| {
+            let own = s.tenants[p.tenant].cores as u16;
+            (own..own + p.cores as u16).map(move |local| (p.tenant as u8, local))
+        }));
+        let peers: Vec<u16> = (peers..cores.len() as u16).collect();
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
@@ -137,6 +143,8 @@ impl Host {
             }
         }
         let interface = ccnic::build(s, &mut map);
+        let paired = s.paired_tenant().and_then(|t| pairs::build(s, &mut map, &groups[t], &peers));
+        let (pairs, registers) = paired.unwrap_or_default();
         let driven = driver_memory(s, &groups, &mut map);
         let rings = driven.iter().map(|d| d.ring).collect();
         let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
@@ -162,8 +170,9 @@ impl Host {
         let (tenants, span) = (s.tenants.len(), map.span());
         let node_of = |t: u8| s.tenants.get(usize::from(t)).map_or(0, |t| t.node);
         map.settle_by_tenant(node_of);
-        let nic_node = s.nic_node() as u8;
-        let core_nodes = cores.iter().enumerate().map(|(c, (t, _))| if c < nic_first { node_of(*t) } else { nic_node });
+        let peer_node = s.peers().map_or(0, |p| p.node as u8);
+        let is_peer = |c: usize| peers.contains(&(c as u16));
+        let core_nodes = cores.iter().enumerate().map(|(c, (t, _))| if is_peer(c) { peer_node } else { node_of(*t) });
         let core_nodes = core_nodes.collect();
         let mut mem =
             Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
@@ -204,6 +213,7 @@ impl Host {
                     let i = interface.as_ref().expect("memory of the interface");
                     ccnic::thread(s, i, (*local).into())
                 }
+                Some(_) if Some(usize::from(*tenant)) == s.paired_tenant() => pairs[usize::from(*local)].clone(),
                 Some(t) if t.has_rings() => drivers.next().expect("a driver for each core"),
                 Some(t) => t.app.thread(s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
@@ -229,6 +239,8 @@ impl Host {
             // A directed test runs until nothing is left to happen.
             background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
             ccnic: interface,
+            registers: vec![0; registers],
+            trips: Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds"),
             apps,
             cores: seats,
             tenant_cores: first,

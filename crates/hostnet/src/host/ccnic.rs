@@ -4,6 +4,7 @@ use super::measure::table;
 use super::{Host, Seat};
 use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
+use crate::config::scenario::TenantSpec;
 use crate::config::Scenario;
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
@@ -31,12 +32,6 @@ pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
 
 /// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
 const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
-
-/// Cores of the NIC: their tenant, and their numbers there, behind the tenant's own.
-pub fn nic_cores(s: &Scenario) -> impl Iterator<Item = (u8, u16)> {
-    let of = parts(s).map(|p| (p.tenant as u8, p.queues as u16));
-    of.into_iter().flat_map(|(t, n)| (n..2 * n).map(move |local| (t, local)))
-}
 
 /// Registers the interface's memory, at its home nodes; all of it may be in any core's caches.
 pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
@@ -73,7 +68,13 @@ impl Host {
 
     /// Whether a window is as long as its requests take, rather than a time.
     pub(super) fn counts_requests(&self) -> bool {
-        self.source.is_some() || self.has_ccnic()
+        self.source.is_some() || self.counts_own_requests()
+    }
+
+    /// Whether its threads count requests that no NIC knows of.
+    pub(super) fn counts_own_requests(&self) -> bool {
+        let pings = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_));
+        self.has_ccnic() || self.spec.tenants.iter().any(pings)
     }
 
     fn agents(&self) -> impl Iterator<Item = (usize, &Agent)> {

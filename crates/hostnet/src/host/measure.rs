@@ -89,6 +89,7 @@ impl Host {
         if let Some(i) = &mut self.ccnic {
             i.restart();
         }
+        self.trips.reset();
         self.restart_network();
         self.restart_trace();
         self.window.last_sample = (self.machine.now, 0, 0);
@@ -233,6 +234,7 @@ impl Host {
         self.ring_metrics(&mut v);
         self.storage_metrics(&mut v);
         self.ccnic_metrics(&mut v, us);
+        self.pair_metrics(&mut v, us);
         Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
     }
 

@@ -9,6 +9,7 @@ mod directed;
 mod load;
 mod measure;
 mod network;
+mod pairs;
 mod placed;
 mod predict;
 mod storage;
@@ -36,6 +37,7 @@ use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
+use hdrhistogram::Histogram;
 use measure::Window;
 use std::sync::Arc;
 
@@ -115,6 +117,9 @@ pub struct Host {
     storage: Vec<storage::Kept>,
     background: Option<background::Background>,
     ccnic: Option<Box<crate::stack::ccnic::Interface>>,
+    /// Values of the registers that pairs of threads share, and round trips between them in ps.
+    registers: Vec<u64>,
+    trips: Histogram<u64>,
     apps: Vec<App>,
     cores: Vec<Seat>,
     /// Cores of tenants; those of the kernel come after them.
@@ -354,6 +359,8 @@ impl Host {
             iio: m.iio.as_mut(),
             mem: &m.mem,
             ccnic: self.ccnic.as_deref_mut(),
+            registers: &mut self.registers,
+            trips: &mut self.trips,
             app: self.apps.get_mut(usize::from(seat.tenant)),
             rng: &mut seat.rng,
             spikes: self.spikes.as_mut(),
@@ -563,7 +570,7 @@ impl Host {
         let nic = self.serving_nic();
         let in_sockets: u64 = self.socket_drops().map(Ledger::ever).sum();
         let accepted = nic.counts.offered - nic.drops.ever() - in_sockets;
-        if !self.has_ccnic() && accepted != self.tally.completed_ever + nic.unfinished() {
+        if !self.counts_own_requests() && accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {accepted} accepted, {} completed, {} in flight",
                 self.tally.completed_ever,

@@ -41,6 +41,9 @@ metrics! {
     rtt_p999_us ["us"] "99.9th percentile of round trips";
     rtt_min_ns ["ns"] "Shortest round trip of a packet through CC-NIC";
     achieved_mpps ["Mpps"] "Packets per second that came back through CC-NIC";
+    pingpong_ns ["ns"] "Median round trip of a counter between two threads";
+    remote_requests ["1/trip"] "Requests of both threads' cores whose answer came from another node, for each round trip";
+    stream_gbps ["Gb/s"] "Lines that readers copied from their writers, or read from the other node";
     host_reads_per_packet ["1/packet"] "Reads of CC-NIC's lines that left the L2s of the host's cores";
     host_rfos_per_packet ["1/packet"] "Requests for their ownership that left the L2s of the host's cores";
     nic_reads_per_packet ["1/packet"] "Reads of CC-NIC's lines that left the L2s of the NIC's cores";

@@ -95,6 +95,9 @@ pub struct Ctx<'a> {
     pub mem: &'a Memory,
     /// What the threads of CC-NIC share.
     pub ccnic: Option<&'a mut ccnic::Interface>,
+    /// Values of the registers that pairs of threads share, and round trips between them in ps.
+    pub registers: &'a mut [u64],
+    pub trips: &'a mut Histogram<u64>,
     /// The tenant's application, which the kernel's own cores have not.
     pub app: Option<&'a mut App>,
     pub rng: &'a mut Stream,
@@ -171,6 +174,10 @@ threads! {
     mod free => FreeRunning(free::FreeRunning),
     /// The kernel's TCP receive path.
     mod tcp => Tcp(Box<tcp::TcpReceiver>),
+    /// Two threads that exchange a counter.
+    mod pingpong => PingPong(pingpong::PingPong),
+    /// A writer or a reader of a buffer.
+    mod transfer => Transfer(transfer::Transfer),
     /// Host and NIC threads of CC-NIC.
     mod ccnic => CcNic(Box<ccnic::Agent>),
     /// The kernel's block layer.

@@ -135,9 +135,8 @@ pub struct Cpu {
     retire_event: Option<Time>,
     /// Record, with its generation, that the oldest side effect waits for.
     retire_after: Option<(u8, u32)>,
-    /// Stores that become visible after all before them, and the record that the oldest waits for.
+    /// Stores that become visible after all before them.
     releases: VecDeque<retire::Release>,
-    release_after: Option<(u8, u32)>,
     device_stores: DeviceStores,
     /// Stores to a write-combining buffer that no fence follows yet.
     combining: bool,
@@ -201,7 +200,6 @@ impl Cpu {
             retire_event: None,
             retire_after: None,
             releases: VecDeque::new(),
-            release_after: None,
             device_stores: DeviceStores::default(),
             combining: false,
             due: Due::default(),
@@ -332,6 +330,9 @@ impl Cpu {
         }
         self.hand_out(mem, cal, now);
         self.complete(mem, cal, record, now);
+        if self.releases_wait() {
+            self.release(mem, cal, now);
+        }
         self.release_finished(now);
         if self.effects_wait() {
             self.schedule_retirement(cal, now);

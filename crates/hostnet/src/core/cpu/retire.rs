@@ -83,15 +83,23 @@ pub(super) struct Pending {
     what: Effect,
 }
 
-/// A store that waits until all before it are done.
+/// How far a store is that waits until all before it are done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Turn {
+    Waits,
+    /// It has asked for its line.
+    Asked,
+    /// It is done, and its tag is to be told.
+    Done,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Release {
     seq: u64,
     at: Time,
     line: u64,
     tag: u32,
-    /// It has asked for its line.
-    begun: bool,
+    turn: Turn,
 }
 
 impl Cpu {
@@ -129,51 +137,63 @@ impl Cpu {
     pub(super) fn release_later(&mut self, cal: &mut Events, line: u64, tag: u32) {
         self.dispatch(1);
         let at = self.now();
-        self.releases.push_back(Release { seq: self.seq, at, line, tag, begun: false });
+        self.releases.push_back(Release { seq: self.seq, at, line, tag, turn: Turn::Waits });
         if self.releases.len() == 1 {
             self.schedule_retirement(cal, at);
         }
     }
 
-    /// When the oldest release may happen: None while an earlier access is open, or its own line is on its way.
+    /// When something may happen to the oldest release that is not done, or the oldest one is to be told: None while an
+    /// earlier access is open, or its own line is on its way.
     fn next_release(&mut self) -> Option<Time> {
-        let p = *self.releases.front()?;
-        if let Some((r, generation)) = self.release_after {
-            let open = (self.live & !self.finished) >> r & 1 == 1;
-            if open && self.recs[r].generation == generation {
-                return None;
-            }
+        if self.releases.front()?.turn == Turn::Done {
+            return Some(Time::ZERO);
         }
-        let before = |r: &Rec| r.seq < p.seq;
-        let first = self.first_open(before);
-        self.release_after = first.map(|r| (r, self.recs[r].generation));
-        if first.is_some() || (!p.begun && self.live == u64::MAX && self.finished == 0) {
-            return None;
-        }
-        Some(p.at.max(self.latest(before)))
+        self.may_release(0)
     }
 
-    /// The oldest release, whose turn it is: asks for its line. Its tag, when the store is done with that.
-    fn release(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<u32> {
-        let p = self.releases.front_mut()?;
-        let Release { seq, line, tag, begun, .. } = *p;
-        p.begun = true;
-        if begun || mem.probe(cal, self.id as usize, line, true, now) != Probe::Miss {
-            self.release_after = None;
-            self.releases.pop_front();
-            return Some(tag);
-        }
-        let r = match self.same_line(line) {
-            Some(r) => r,
-            None => {
-                let r = self.new_rec(line, true, false, now)?;
-                self.want_credit(mem, cal, r, now);
-                r
+    /// When all before release `i` is done, as far as that is known; and its own store, once that has asked for its line.
+    fn may_release(&self, i: usize) -> Option<Time> {
+        let p = self.releases[i];
+        let before = |r: &Rec| r.seq < p.seq;
+        let no_record = p.turn == Turn::Waits && self.live == u64::MAX && self.finished == 0;
+        (!no_record && self.first_open(before).is_none()).then(|| p.at.max(self.latest(before)))
+    }
+
+    /// Does what stores can that wait for those before them, in their order. A line that has just come is written before
+    /// another agent's request, which waits for it, takes it away.
+    pub(super) fn release(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        for i in 0..self.releases.len() {
+            let Release { seq, line, turn, .. } = self.releases[i];
+            if turn == Turn::Done {
+                continue;
             }
-        };
-        self.recs[r].write = true;
-        self.recs[r].seq = self.recs[r].seq.min(seq - 1);
-        None
+            if self.may_release(i).is_none_or(|at| at > now) {
+                return;
+            }
+            if turn == Turn::Asked || mem.probe(cal, self.id as usize, line, true, now) != Probe::Miss {
+                self.releases[i].turn = Turn::Done;
+                continue;
+            }
+            let r = match self.same_line(line) {
+                Some(r) => r,
+                None => {
+                    let Some(r) = self.new_rec(line, true, false, now) else { return };
+                    self.want_credit(mem, cal, r, now);
+                    r
+                }
+            };
+            self.recs[r].write = true;
+            self.recs[r].seq = self.recs[r].seq.min(seq - 1);
+            self.releases[i].turn = Turn::Asked;
+            return;
+        }
+    }
+
+    /// Whether stores wait for those before them.
+    #[inline]
+    pub(super) fn releases_wait(&self) -> bool {
+        !self.releases.is_empty()
     }
 
     pub(super) fn effects_wait(&self) -> bool {
@@ -204,10 +224,9 @@ impl Cpu {
                 return Some(Retired::Mmio(tag));
             }
             if self.retirement().is_none_or(|at| at > now) {
-                while self.next_release().is_some_and(|at| at <= now) {
-                    if let Some(tag) = self.release(mem, cal, now) {
-                        return Some(Retired::Tag(tag));
-                    }
+                self.release(mem, cal, now);
+                if self.releases.front().is_some_and(|r| r.turn == Turn::Done) {
+                    return self.releases.pop_front().map(|r| Retired::Tag(r.tag));
                 }
                 self.schedule_retirement(cal, now);
                 return None;

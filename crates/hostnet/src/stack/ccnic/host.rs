@@ -237,7 +237,8 @@ impl Host {
         let words = &i.pairs[self.common.queue].tx;
         let to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
         let mut done = Vec::new();
-        while let Some((_, b)) = self.lent.pop_front_if(|l| l.0 < to) {
+        while let Some((_, b)) = self.lent.front().copied().filter(|l| l.0 < to) {
+            self.lent.pop_front();
             done.push(b);
         }
         i.trips.swept += done.len() as u64;

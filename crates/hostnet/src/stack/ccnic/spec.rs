@@ -179,9 +179,10 @@ pub struct CcnicSpec {
     pub nic_batch: u32,
     /// Lines of the receive ring that the host keeps before it clears them.
     pub lazy_release: u32,
-    /// Units ahead that a producer asks ownership of, with inline signals; 0: none.
+    /// Units ahead that a producer asks ownership of, with inline signals; 0: none, as the paper has it. The library's is 2.
     pub own_ahead: u32,
-    /// Most lines of grouped descriptors that a consumer fetches ahead while it finds one ready after the other; 0: none.
+    /// Most lines of grouped descriptors that a consumer fetches ahead while it finds one ready after the other; 0: none, as
+    /// the paper has it. The library's is 6.
     pub read_ahead: u32,
     /// How payload is written, by both sides.
     pub stores: Stores,
@@ -226,8 +227,8 @@ impl Default for CcnicSpec {
             rx_batch: 32,
             nic_batch: 32,
             lazy_release: 8,
-            own_ahead: 2,
-            read_ahead: 6,
+            own_ahead: 0,
+            read_ahead: 0,
             stores: Stores::Cached,
             release: ReleaseKind::None,
             preset: None,
