@@ -117,7 +117,13 @@ impl Host {
         let queues = frame_memory(s, &groups, &mut map);
         let mut apps = Vec::new();
         if s.tenants.iter().any(check::directed) {
-            map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
+            match &s.tenants[0].app {
+                AppSpec::ProbeLatency(p) => {
+                    let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, 0);
+                    map.set_home(r, p.place.home());
+                }
+                _ => _ = map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0),
+            }
         } else {
             for (t, tenant) in s.tenants.iter().enumerate() {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());

@@ -12,6 +12,7 @@ mod network;
 mod pairs;
 mod placed;
 mod predict;
+mod probe;
 mod storage;
 mod timeline;
 mod trace;

@@ -332,6 +332,11 @@ impl Memory {
         usize::from(self.core_nodes[c])
     }
 
+    /// Reads of memory beside a snoop, in the measured window.
+    pub fn speculative_reads(&self) -> u64 {
+        self.between.as_ref().map_or(0, |b| b.speculative_reads)
+    }
+
     /// The home node of `line`.
     #[inline]
     pub fn home_of(&self, line: u64) -> usize {
