@@ -91,7 +91,7 @@ impl Rig {
     fn at(&self, line: u64) -> (Held, Held, bool) {
         let mem = &self.m.mem;
         let ddio = mem.llc_way(line).is_some_and(|w| DDIO >> w & 1 == 1);
-        (mem.private_copy(0, line), mem.llc_copy(line), ddio)
+        (mem.private_copy(0, line), mem.llc_copy(0, line), ddio)
     }
     fn dram(&self) -> u64 {
         self.m.mem.stats.dram.iter().sum()

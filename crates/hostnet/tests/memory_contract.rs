@@ -389,7 +389,7 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
     for (waiting, core_enters, nic_enters) in [(3, true, true), (4, false, true), (7, false, true), (8, false, false)] {
         let mut r = Rig::new(&spec, ALL);
         let mut i = 0;
-        while r.m.mem.cha_writes.used() < waiting {
+        while r.m.mem.nodes[0].cha_writes.used() < waiting {
             let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, Inbound::Dram, r.rx + i, 1, 0, r.m.now);
             r.m.mem.dma_at_once(&mut r.m.cal, &t);
             i += 1;

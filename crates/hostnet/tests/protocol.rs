@@ -131,7 +131,7 @@ fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig,
     }
     let mine = if upgrades { Held::Clean } else { Held::Nowhere };
     let there = r.m.mem.private_copy(1, line) == private
-        && r.m.mem.llc_copy(line) == llc
+        && r.m.mem.llc_copy(0, line) == llc
         && r.m.mem.private_copy(0, line) == mine;
     r.m.now += Time::us(1);
     there.then_some((r, line))
@@ -164,7 +164,7 @@ fn observe(r: &mut Rig, line: u64, ask: Request) -> (Held, Held, Held, u64, u64)
     (
         mem.private_copy(0, line),
         mem.private_copy(1, line),
-        mem.llc_copy(line),
+        mem.llc_copy(0, line),
         reads(r) - before.0,
         writes(r) - before.1,
     )

@@ -51,6 +51,47 @@ pub struct DirectedTxSpec {
     pub busy: crate::kernel::units::Span,
 }
 
+/// Where a line is before a core of node 0 loads it (CC-NIC, Fig. 7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the L1 of that core.
+    LocalL1,
+    /// Modified in the L2 of another core of node 0.
+    OtherL2,
+    /// In the LLC of node 0, dirty.
+    LocalLlc,
+    /// In the memory of node 0.
+    LocalDram,
+    /// In the LLC of node 1, dirty, and homed there.
+    RemoteLlc,
+    /// In the memory of node 1.
+    RemoteDram,
+    /// Modified in an L2 of node 1, and homed there, with its writer.
+    RemoteL2Rh,
+    /// Modified in an L2 of node 1, and homed at node 0, with its reader.
+    RemoteL2Lh,
+}
+
+impl Place {
+    /// Whether node 1 has a part in it.
+    pub fn remote(self) -> bool {
+        !matches!(self, Place::LocalL1 | Place::OtherL2 | Place::LocalLlc | Place::LocalDram)
+    }
+    /// The line's home node.
+    pub fn home(self) -> u8 {
+        u8::from(self.remote() && self != Place::RemoteL2Lh)
+    }
+}
+
+/// CC-NIC, Fig. 7.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeLatencySpec {
+    /// Where the line is.
+    pub place: Place,
+}
+
 /// How a page is made safe for its next owner (Sweeper, section V-B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -420,6 +461,12 @@ apps! {
     mod rxptx => Rxptx(rxptx::Rxptx),
     /// Key-value server that answers a capture of memcached over UDP.
     mod memcached => Memcached(memcached::Memcached),
+    /// A counter that two threads exchange through two registers in coherent memory.
+    mod pingpong => Pingpong(pingpong::PingPong),
+    /// Streams from writers to readers in pairs.
+    mod transfer => StreamTransfer(transfer::StreamTransfer),
+    /// Sends packets through CC-NIC and reads what comes back.
+    mod loopback => Loopback(loopback::Loopback),
     --- directed tests ---
     /// Directed test of one receive buffer's life.
     DirectedRx(DirectedRxSpec),
@@ -427,6 +474,8 @@ apps! {
     DirectedTx(DirectedTxSpec),
     /// Directed test of a page that changes its owner.
     PageReuse(PageReuseSpec),
+    /// Directed test of single loads of lines in a known place.
+    ProbeLatency(ProbeLatencySpec),
 }
 
 /// Lines that `bytes` take.

@@ -4,6 +4,8 @@ use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpe
 use crate::app::{AppSpec, Work};
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
+use crate::memory::nodes::MOST_CORES;
+use crate::memory::spec::{DeviceRead, LlcRole};
 use crate::memory::{tag, Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
@@ -29,6 +31,7 @@ pub fn check(s: &Scenario) -> Check {
     names(s)?;
     placement(s)?;
     tenants(s)?;
+    several_nodes(s)?;
     stacks(s)?;
     peripherals(s)?;
     tcp(s)?;
@@ -95,8 +98,11 @@ fn platform(s: &Scenario) -> Check {
             p.core.store_queue, p.core.stores_per_line
         )
     })?;
-    need(p.core.count <= 64, || {
-        format!("platform.core.count = {} is more than the 64 cores the snoop filter tracks", p.core.count)
+    let nodes = s.nodes();
+    nodes.check().map_err(|e| format!("platform.nodes.{e}"))?;
+    let all = u64::from(nodes.count) * u64::from(nodes.cores.unwrap_or(p.core.count));
+    need(all <= MOST_CORES.into(), || {
+        format!("platform.core.count = {} makes {all} cores; the snoop filter tracks {MOST_CORES}", p.core.count)
     })?;
     need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
     if let Some(e) = &p.ethernet {
@@ -215,11 +221,61 @@ fn tenants(s: &Scenario) -> Check {
         }
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }
-    let storage = s.storage_cores();
-    need(cores + storage <= s.platform.core.count.into(), || {
-        let ssds = if storage > 0 { format!(" and SSDs for {storage}") } else { String::new() };
+    let nodes = s.nodes();
+    if nodes.count > 1 {
+        return cores_of_nodes(s, nodes.count, nodes.cores.unwrap_or(s.platform.core.count));
+    }
+    let (storage, nic) = (s.storage_cores(), s.peers().map_or(0, |p| p.cores.into()));
+    need(cores + storage + nic <= s.platform.core.count.into(), || {
+        let ssds = match (storage, nic) {
+            (0, 0) => String::new(),
+            (n, 0) => format!(" and SSDs for {n}"),
+            (_, n) => format!(" and their peers for {n}"),
+        };
         format!("tenants ask for {cores} cores{ssds}; platform.core.count is {}", s.platform.core.count)
     })
+}
+
+fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
+    for node in 0..count {
+        let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
+        let nic = s.peers().filter(|p| p.node == node).map_or(0, |p| p.cores.into());
+        let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic;
+        let whose = if nic > 0 { " and their peers" } else { "" };
+        need(asked <= cores.into(), || {
+            format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}")
+        })?;
+    }
+    Ok(())
+}
+
+/// What machines of several nodes cannot do yet.
+fn several_nodes(s: &Scenario) -> Check {
+    let count = s.nodes().count;
+    if let Some((i, t)) = s.tenants.iter().enumerate().find(|(_, t)| u32::from(t.node) >= count) {
+        return Err(format!("tenant[{i}].node = {} does not exist: nodes count from 0 to {}", t.node, count - 1));
+    }
+    if count == 1 {
+        return Ok(());
+    }
+    let (llc, p) = (&s.platform.caches.llc, s.placement.policy);
+    let devices = |t: &TenantSpec| {
+        let stack = t.stack.unwrap_or(StackSpec::QueuePair);
+        let rings = matches!(stack, StackSpec::QueuePair | StackSpec::PollMode | StackSpec::Kernel);
+        !directed(t) && t.app.work() != Work::Own && rings
+    };
+    let refused = [
+        (!s.peripherals.is_empty(), "[[peripheral]]".to_string()),
+        (s.tenants.iter().any(devices), "tenants whose packets come through a NIC on PCIe or on the chip".into()),
+        (!matches!(p, Policy::Dma | Policy::Ddio), format!("placement.policy = {p:?}")),
+        (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),
+        (llc.device_read == DeviceRead::Install, "caches.llc.device_read = \"install\"".into()),
+        (llc.mshrs > 0, format!("caches.llc.mshrs = {}", llc.mshrs)),
+    ];
+    match refused.into_iter().find(|r| r.0) {
+        Some((_, what)) => Err(format!("platform.nodes.count = {count}: {what} is not built yet for several nodes")),
+        None => Ok(()),
+    }
 }
 
 fn peripherals(s: &Scenario) -> Check {
@@ -273,17 +329,62 @@ fn stacks(s: &Scenario) -> Check {
         let key = || format!("tenant[{i}].stack");
         match (stack, t.app.work()) {
             (StackSpec::QueuePair, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {}
+            (StackSpec::Ccnic, _) => {}
             (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
             (_, Work::Kernel) => return Err(format!("{}: the application receives through the kernel only", key())),
             (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) => driver(s, i)?,
         }
     }
+    ccnic(s)?;
+    pairs(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
     match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
         Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel's TCP")),
         None => Ok(()),
     }
+}
+
+/// Threads in pairs are one tenant's, and both nodes exist.
+fn pairs(s: &Scenario) -> Check {
+    let Some(t) = s.paired_tenant() else { return Ok(()) };
+    let (last, node) = (s.nodes().count - 1, s.peers().map_or(0, |p| p.node));
+    need(node <= last, || format!("tenant[{t}].app.peer_node = {node} does not exist: nodes count from 0 to {last}"))?;
+    need(s.tenants.len() == 1 && s.peripherals.is_empty(), || {
+        format!("tenant[{t}].app works in pairs; other tenants or a [[peripheral]] beside it are not built yet")
+    })
+}
+
+/// CC-NIC is one tenant that runs loopback, and nothing else that moves packets.
+fn ccnic(s: &Scenario) -> Check {
+    let loopback = s.tenants.iter().position(|t| matches!(t.app, AppSpec::Loopback(_)));
+    let Some(i) = s.ccnic_tenant() else {
+        if let Some(i) = loopback {
+            return Err(format!("tenant[{i}].app of kind \"loopback\" needs stack = \"ccnic\""));
+        }
+        return need(s.ccnic.is_none(), || "ccnic needs a tenant with stack = \"ccnic\"".into());
+    };
+    let key = format!("tenant[{i}].stack = \"ccnic\"");
+    let AppSpec::Loopback(app) = &s.tenants[i].app else {
+        return Err(format!("{key} runs app of kind \"loopback\" only; others are not built yet"));
+    };
+    let tenants = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
+    need(tenants == 1, || format!("{tenants} tenants have stack = \"ccnic\"; one is built so far"))?;
+    need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
+        format!("{key} beside other packets or a [[peripheral]] is not built yet")
+    })?;
+    let t = &s.traffic;
+    need(matches!(t.arrivals, Arrivals::Closed | Arrivals::Fixed | Arrivals::Poisson), || {
+        format!("{key} needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
+    })?;
+    let sized = t.packet.is_some() || t.sizes.is_some();
+    need(!sized, || format!("traffic.packet and traffic.sizes are for other stacks; {key} takes app.bytes"))?;
+    let c = s.ccnic.clone().unwrap_or_default();
+    let last = s.nodes().count - 1;
+    need(c.nic_node <= last, || {
+        format!("ccnic.nic_node = {} does not exist: nodes count from 0 to {last}", c.nic_node)
+    })?;
+    c.check(s.tenants[i].cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
 }
 
 /// Rules are for flows that the generator has, and for queues of the cores that poll.

@@ -57,6 +57,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
         merge(platform, over);
     }
     ethernet_of_platform(&mut root);
+    ccnic_of_platform(&mut root);
     let mut s: Scenario = typed(root, file)?;
     if let Some(p) = &mut s.traffic.pcap {
         let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
@@ -87,6 +88,35 @@ fn ethernet_of_platform(root: &mut Value) {
             merge(p, own);
         }
     }
+}
+
+/// What a scenario does not say about CC-NIC its platform may say. A preset's choices lie between the two, or below the
+/// platform's others when the platform has it.
+fn ccnic_of_platform(root: &mut Value) {
+    let Some(table) = root.as_object_mut() else { return };
+    let asked = |t: &Value| t.get("stack").and_then(Value::as_str) == Some("ccnic");
+    let any = table.get("tenant").and_then(Value::as_array).is_some_and(|t| t.iter().any(asked));
+    if !any {
+        return;
+    }
+    let of_platform = table.get("platform").and_then(|p| p.get("ccnic")).filter(|c| c.is_object()).cloned();
+    let own = table.remove("ccnic").unwrap_or(Value::Object(Map::new()));
+    let mut all = Value::Object(Map::new());
+    for part in of_platform.into_iter().chain([own]) {
+        if part.get("preset").and_then(Value::as_str) == Some("unoptimised") {
+            merge(&mut all, unoptimised());
+        }
+        merge(&mut all, part);
+    }
+    table.insert("ccnic".into(), all);
+}
+
+/// The choices of `preset = "unoptimised"`.
+fn unoptimised() -> Value {
+    serde_json::json!({
+        "signal": "register", "layout": "packed", "pool": "host", "recycle": false, "small_buffers": false,
+        "nonsequential": false
+    })
 }
 
 /// `[platform]` with a name and some of its tables, rather than a whole platform: leaves the name there, and returns the

@@ -3,6 +3,7 @@
 pub use super::traffic::{
     Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
 };
+use crate::app::transfer::Written;
 use crate::app::{AppSpec, Work};
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
@@ -11,9 +12,11 @@ use crate::device::pcie::PcieSpec;
 pub use crate::device::PeripheralSpec;
 use crate::kernel::units::{OfferedRate, Size, Span};
 use crate::memory::dram::DramSpec;
+use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
+use crate::stack::ccnic::spec::CcnicSpec;
 use crate::stack::pmd::PollModeSpec;
 use crate::stack::pmd::Recycling;
 use crate::stack::qp::QpSpec;
@@ -41,6 +44,10 @@ pub struct Platform {
     pub caches: HierarchySpec,
     /// Memory controllers and DRAM.
     pub memory: DramSpec,
+    /// Sockets, or a processor and an accelerator with coherent memory; one when absent. Caches, memory and the cores' count
+    /// of the tables above are each node's, unless `nodes.cores` says how many cores that are.
+    #[serde(default)]
+    pub nodes: Option<NodesSpec>,
     /// Integrated I/O controller.
     #[serde(default)]
     pub iio: Option<IioSpec>,
@@ -63,6 +70,9 @@ pub struct Platform {
     /// The kernel's sockets over UDP.
     #[serde(default)]
     pub udp: Option<UdpSpec>,
+    /// CC-NIC: what a scenario's table `ccnic` does not say.
+    #[serde(default)]
+    pub ccnic: Option<CcnicSpec>,
     /// The kernel's block layer.
     #[serde(default)]
     pub block: Option<BlockSpec>,
@@ -115,6 +125,9 @@ pub struct TenantSpec {
     pub name: String,
     /// Cores, taken in order from the platform's.
     pub cores: u32,
+    /// The node whose cores these are, and whose memory its data is in.
+    #[serde(default)]
+    pub node: u8,
     /// LLC ways that this tenant's L2 victims may fill (CAT); all when absent.
     #[serde(default)]
     pub llc_ways: Option<WaysSpec>,
@@ -151,6 +164,8 @@ pub enum StackSpec {
     QueuePair,
     /// A poll-mode driver of the Ethernet NIC behind a PCIe port.
     PollMode,
+    /// CC-NIC: descriptors and payload in coherent memory, and a thread of the NIC for each of the tenant's cores.
+    Ccnic,
     /// The kernel, which receives from that NIC: a socket over UDP on each core, or TCP for `tcp_receive`.
     Kernel,
 }
@@ -249,6 +264,10 @@ pub struct Scenario {
     /// Peripherals behind the I/O controller.
     #[serde(rename = "peripheral", default)]
     pub peripherals: Vec<PeripheralSpec>,
+    /// The interface over coherent memory, for a tenant with `stack = "ccnic"`; what is not said here the platform's table
+    /// says.
+    #[serde(default)]
+    pub ccnic: Option<CcnicSpec>,
     /// Packets.
     #[serde(default)]
     pub traffic: TrafficSpec,
@@ -281,6 +300,14 @@ pub struct RingSite<'a> {
     pub driver: Driver<'a>,
 }
 
+/// Cores beside a tenant's own, and their node.
+#[derive(Clone, Copy, Debug)]
+pub struct Peers {
+    pub tenant: usize,
+    pub cores: u32,
+    pub node: u32,
+}
+
 impl Scenario {
     /// The tenant whose packets come through descriptor rings in memory, if there is one.
     pub fn ringed(&self) -> Option<RingSite<'_>> {
@@ -294,6 +321,33 @@ impl Scenario {
             _ => Driver::PollMode(self.platform.poll_mode.as_ref()?),
         };
         Some(RingSite { tenant, rings: nic.rings.clone().unwrap_or_default(), driver })
+    }
+
+    /// The tenant whose packets go through CC-NIC.
+    pub fn ccnic_tenant(&self) -> Option<usize> {
+        self.tenants.iter().position(|t| t.stack == Some(StackSpec::Ccnic))
+    }
+
+    /// The tenant whose threads work in pairs.
+    pub fn paired_tenant(&self) -> Option<usize> {
+        self.tenants.iter().position(|t| matches!(t.app, AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_)))
+    }
+
+    /// Cores that a tenant's threads work with: CC-NIC's NIC, or the other threads of pairs. They come after all others.
+    pub fn peers(&self) -> Option<Peers> {
+        let tenant = self.ccnic_tenant().or(self.paired_tenant())?;
+        let all = self.tenants[tenant].cores;
+        let (cores, node) = match &self.tenants[tenant].app {
+            AppSpec::Pingpong(p) => (all, p.peer_node.into()),
+            AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),
+            _ => (all, self.ccnic.as_ref().map_or(0, |c| c.nic_node)),
+        };
+        Some(Peers { tenant, cores, node })
+    }
+
+    /// Nodes of the machine.
+    pub fn nodes(&self) -> NodesSpec {
+        self.platform.nodes.clone().unwrap_or_default()
     }
 
     /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.

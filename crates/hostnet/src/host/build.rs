@@ -1,14 +1,16 @@
 //! From a scenario to a cold host.
 
 use super::background::Background;
+use super::ccnic;
 use super::client;
 use super::measure::Window;
 use super::network::{self, Network};
+use super::pairs;
 use super::storage::block_layer;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
-use crate::config::scenario::{Driver, RingSite, Timing};
+use crate::config::scenario::{Driver, RingSite, StackSpec, Timing};
 use crate::config::Scenario;
 use crate::core::hints::Hints;
 use crate::core::Cpu;
@@ -19,7 +21,7 @@ use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
-use crate::memory::{Memory, LINE};
+use crate::memory::{Memory, OffCores, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
 use crate::stack::pmd::{self, Buffers, DriverMemory, PollMode, Recycling, COPY_LINES};
@@ -27,6 +29,7 @@ use crate::stack::udp::{SocketMemory, UdpSocket, USER};
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
+use hdrhistogram::Histogram;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,6 +76,12 @@ impl Host {
         }
         let (kernel, first) = (s.tenants.len() as u8, cores.len());
         cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
+        let peers = cores.len() as u16;
+        cores.extend(s.peers().into_iter().flat_map(|p| {
+            let own = s.tenants[p.tenant].cores as u16;
+            (own..own + p.cores as u16).map(move |local| (p.tenant as u8, local))
+        }));
+        let peers: Vec<u16> = (peers..cores.len() as u16).collect();
         let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
@@ -108,7 +117,13 @@ impl Host {
         let queues = frame_memory(s, &groups, &mut map);
         let mut apps = Vec::new();
         if s.tenants.iter().any(check::directed) {
-            map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
+            match &s.tenants[0].app {
+                AppSpec::ProbeLatency(p) => {
+                    let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, 0);
+                    map.set_home(r, p.place.home());
+                }
+                _ => _ = map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0),
+            }
         } else {
             for (t, tenant) in s.tenants.iter().enumerate() {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
@@ -133,6 +148,9 @@ impl Host {
                 apps.push(app);
             }
         }
+        let interface = ccnic::build(s, &mut map);
+        let paired = s.paired_tenant().and_then(|t| pairs::build(s, &mut map, &groups[t], &peers));
+        let (pairs, registers) = paired.unwrap_or_default();
         let driven = driver_memory(s, &groups, &mut map);
         let rings = driven.iter().map(|d| d.ring).collect();
         let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
@@ -156,9 +174,17 @@ impl Host {
         }
         let clock = Clock::from_hz(s.platform.core.clock.0);
         let (tenants, span) = (s.tenants.len(), map.span());
-        let mut mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, cores.len() as u32, masks, map)
-            .map_err(|e| format!("platform.{e}"))?;
+        let node_of = |t: u8| s.tenants.get(usize::from(t)).map_or(0, |t| t.node);
+        map.settle_by_tenant(node_of);
+        let peer_node = s.peers().map_or(0, |p| p.node as u8);
+        let is_peer = |c: usize| peers.contains(&(c as u16));
+        let core_nodes = cores.iter().enumerate().map(|(c, (t, _))| if is_peer(c) { peer_node } else { node_of(*t) });
+        let core_nodes = core_nodes.collect();
+        let mut mem =
+            Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
+                .map_err(|e| format!("platform.{e}"))?;
         let placement = Placement::new(&s.placement);
+        mem.off_core = interface.is_some().then(|| OffCores::new(cores.len(), mem.map.iter().count()));
         mem.ideal_network = placement.keeps_buffers_apart();
         let ports = devices.len();
         let iio = s.platform.iio.as_ref().zip(s.platform.pcie.as_ref()).filter(|_| !devices.is_empty());
@@ -189,6 +215,11 @@ impl Host {
         let mut block = block.into_iter();
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
+                Some(t) if t.stack == Some(StackSpec::Ccnic) => {
+                    let i = interface.as_ref().expect("memory of the interface");
+                    ccnic::thread(s, i, (*local).into())
+                }
+                Some(_) if Some(usize::from(*tenant)) == s.paired_tenant() => pairs[usize::from(*local)].clone(),
                 Some(t) if t.has_rings() => drivers.next().expect("a driver for each core"),
                 Some(t) => t.app.thread(s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
@@ -213,6 +244,9 @@ impl Host {
             storage,
             // A directed test runs until nothing is left to happen.
             background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
+            ccnic: interface,
+            registers: vec![0; registers],
+            trips: Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds"),
             apps,
             cores: seats,
             tenant_cores: first,

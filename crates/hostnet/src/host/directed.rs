@@ -22,7 +22,7 @@ const SETTLE: Time = Time::us(10);
 
 /// What happened while the host ran dry.
 #[derive(Default)]
-struct Log {
+pub(super) struct Log {
     delivered: Option<u32>,
     core_end: Time,
     wq_read: Option<Time>,
@@ -67,6 +67,7 @@ impl Host {
                 }
                 self.reuse(lines, s.guard, &mut v);
             }
+            AppSpec::ProbeLatency(s) => self.probe(s.place, &mut v)?,
             _ => unreachable!("only directed tests come here"),
         }
         self.machine.mem.check()?;
@@ -109,7 +110,7 @@ impl Host {
 
     /// Runs ops on core 0 from now until everything they caused is over; returns the time to the end
     /// of the last op.
-    fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
+    pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
         let start = self.machine.now;
         self.machine.cpus[0].program.ops.clear();
         self.machine.cpus[0].program.ops.extend_from_slice(ops);
@@ -119,7 +120,7 @@ impl Host {
     }
 
     /// Lets the queues of the memory controllers drain.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.execute(&[Op::Stall(SETTLE.0)]);
     }
 

@@ -184,7 +184,7 @@ impl Run<'_> {
 
     /// Runs until the window has `n` more requests (or, without packets, `time` has passed).
     fn advance(&mut self, n: u64, from: f64, to: f64) -> Result<(), String> {
-        if self.host.source.is_none() {
+        if !self.host.counts_requests() {
             return self.advance_time(self.spec.run.time.into(), from, to);
         }
         let host = &mut self.host;
@@ -231,6 +231,9 @@ impl Run<'_> {
             }
             return Ok(());
         }
+        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.host.has_ccnic()) {
+            return self.advance_time(t.into(), 0.0, to);
+        }
         self.host.warm_caches(&mut || (self.progress)(0.0))?;
         if let Some(t) = self.spec.run.warmup_time.filter(|_| self.host.source.is_none()) {
             return self.advance_time(t.into(), 0.0, to);
@@ -259,7 +262,7 @@ impl Run<'_> {
         const SAMPLES: u64 = 16;
         self.host.restart_window();
         let n = self.spec.run.requests;
-        if self.host.source.is_none() {
+        if !self.host.counts_requests() {
             self.advance(0, from, to)?;
             self.host.sample();
         } else {

@@ -86,6 +86,10 @@ impl Host {
         if let Some(iio) = &mut self.machine.iio {
             iio.restart_meters(self.machine.now);
         }
+        if let Some(i) = &mut self.ccnic {
+            i.restart();
+        }
+        self.trips.reset();
         self.restart_network();
         self.restart_trace();
         self.window.last_sample = (self.machine.now, 0, 0);
@@ -148,7 +152,7 @@ impl Host {
                 v.set("packets_between_pauses", accepted as f64 / pauses as f64);
             }
         }
-        if y.completed > 0 {
+        if !y.latency_ns.is_empty() {
             v.set("lat_mean_us", y.latency_ns.mean() / 1e3);
             let quantiles = [("lat_p50_us", 0.5), ("lat_p90_us", 0.9), ("lat_p99_us", 0.99), ("lat_p999_us", 0.999)];
             for (name, q) in quantiles {
@@ -229,6 +233,8 @@ impl Host {
         self.network_metrics(&mut v);
         self.ring_metrics(&mut v);
         self.storage_metrics(&mut v);
+        self.ccnic_metrics(&mut v, us);
+        self.pair_metrics(&mut v, us);
         Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
     }
 
@@ -258,7 +264,8 @@ impl Host {
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         out.insert("drops".into(), self.drop_table());
-        let client = [("rtt", self.rtt_table()), ("packets", self.packet_table())];
+        let client =
+            [("rtt", self.rtt_table()), ("packets", self.packet_table()), ("off_core", self.off_core_table())];
         out.extend(client.into_iter().filter_map(|(name, t)| Some((name.to_string(), t?))));
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());

@@ -2,14 +2,17 @@
 
 mod background;
 mod build;
+mod ccnic;
 mod client;
 pub mod control;
 mod directed;
 mod load;
 mod measure;
 mod network;
+mod pairs;
 mod placed;
 mod predict;
+mod probe;
 mod storage;
 mod timeline;
 mod trace;
@@ -35,6 +38,7 @@ use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
 use crate::traffic::spikes::Spikes;
+use hdrhistogram::Histogram;
 use measure::Window;
 use std::sync::Arc;
 
@@ -47,7 +51,8 @@ enum Rest {
     Asleep,
     /// Polls since then, `instructions` each time, of which `counted` polls have been counted. Waiting is no event: what ends
     /// it tells how long it took.
-    Polling { on: Awaited, since: Time, instructions: u32, counted: u64 },
+    /// Polling ends at `until`, if nothing came.
+    Polling { on: Awaited, since: Time, instructions: u32, counted: u64, until: Time },
 }
 
 /// A core's thread, and what it has of its own.
@@ -112,6 +117,10 @@ pub struct Host {
     network: Option<network::Network>,
     storage: Vec<storage::Kept>,
     background: Option<background::Background>,
+    ccnic: Option<Box<crate::stack::ccnic::Interface>>,
+    /// Values of the registers that pairs of threads share, and round trips between them in ps.
+    registers: Vec<u64>,
+    trips: Histogram<u64>,
     apps: Vec<App>,
     cores: Vec<Seat>,
     /// Cores of tenants; those of the kernel come after them.
@@ -349,6 +358,10 @@ impl Host {
             cal: &mut m.cal,
             nic: &mut m.nic,
             iio: m.iio.as_mut(),
+            mem: &m.mem,
+            ccnic: self.ccnic.as_deref_mut(),
+            registers: &mut self.registers,
+            trips: &mut self.trips,
             app: self.apps.get_mut(usize::from(seat.tenant)),
             rng: &mut seat.rng,
             spikes: self.spikes.as_mut(),
@@ -363,7 +376,11 @@ impl Host {
         let taken = self.tally.taken;
         match self.with(core, |thread, c| thread.step(c)) {
             Step::Run => self.machine.start(core),
-            Step::Wait { on, instructions } => self.wait(core, on, instructions),
+            Step::Wait { on, instructions } => self.wait(core, on, instructions, Time::MAX),
+            Step::WaitUntil { on, instructions, until } => {
+                self.machine.cal.push(until.max(self.machine.now), Event::Interrupt(core as u16));
+                self.wait(core, on, instructions, until);
+            }
             Step::Until(at) => {
                 self.cores[core].rest = Rest::Asleep;
                 self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core as u16));
@@ -376,7 +393,7 @@ impl Host {
     }
 
     /// A core polls from now on.
-    fn wait(&mut self, core: usize, on: Awaited, instructions: u32) {
+    fn wait(&mut self, core: usize, on: Awaited, instructions: u32, until: Time) {
         let now = self.machine.now;
         if let Awaited::Line(line) = on {
             if !self.machine.mem.holds(core, line) {
@@ -385,7 +402,7 @@ impl Host {
             }
             self.machine.mem.watch(core as u16, line);
         }
-        self.cores[core].rest = Rest::Polling { on, since: now, instructions, counted: 0 };
+        self.cores[core].rest = Rest::Polling { on, since: now, instructions, counted: 0, until };
     }
 
     /// Tells a core's thread what has come.
@@ -398,7 +415,7 @@ impl Host {
                 seat.rest = Rest::Not;
                 self.machine.cal.push(now, Event::Core(core as u16));
             }
-            (Wakes::Now, Rest::Polling { on, since, instructions, counted }) => {
+            (Wakes::Now, Rest::Polling { on, since, instructions, counted, .. }) => {
                 seat.rest = Rest::Not;
                 if on != Awaited::Queue && what != Notice::Line {
                     self.machine.mem.unwatch(core as u16);
@@ -433,9 +450,13 @@ impl Host {
     }
 
     fn interrupt(&mut self, core: usize) {
-        if let Rest::Asleep = self.cores[core].rest {
-            self.cores[core].rest = Rest::Not;
-            self.step(core);
+        match self.cores[core].rest {
+            Rest::Asleep => {
+                self.cores[core].rest = Rest::Not;
+                self.step(core);
+            }
+            Rest::Polling { until, .. } if until <= self.machine.now => self.notify(core, Notice::Due),
+            _ => {}
         }
     }
 
@@ -544,12 +565,13 @@ impl Host {
         }
         self.check_network()?;
         self.check_storage()?;
+        self.check_ccnic()?;
         self.check_client()?;
         self.machine.nic.check()?;
         let nic = self.serving_nic();
         let in_sockets: u64 = self.socket_drops().map(Ledger::ever).sum();
         let accepted = nic.counts.offered - nic.drops.ever() - in_sockets;
-        if accepted != self.tally.completed_ever + nic.unfinished() {
+        if !self.counts_own_requests() && accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {accepted} accepted, {} completed, {} in flight",
                 self.tally.completed_ever,
@@ -634,7 +656,7 @@ mod tests {
         let read = [Op::Anchor { line }, Op::Fence];
         program(&mut host, 0, &read);
         let (since, _) = until_free(&mut host, 0);
-        host.wait(0, Awaited::Line(line), 640); // 640 / 2 / 3.2 GHz = 100 ns a poll
+        host.wait(0, Awaited::Line(line), 640, Time::MAX); // 640 / 2 / 3.2 GHz = 100 ns a poll
         program(&mut host, 1, &[Op::Stall(250_000), Op::Store { line, lines: 1 }, Op::Fence]);
         let (resumed, woken) = until_free(&mut host, 0);
         let woken = woken.expect("the write wakes it");
@@ -655,7 +677,7 @@ mod tests {
         until_free(&mut host, 0);
         program(&mut host, 1, &[Op::Store { line, lines: 1 }, Op::Fence]);
         let (written, _) = until_free(&mut host, 1);
-        host.wait(0, Awaited::Line(line), 640);
+        host.wait(0, Awaited::Line(line), 640, Time::MAX);
         assert_eq!(until_free(&mut host, 0).0, written);
     }
 }

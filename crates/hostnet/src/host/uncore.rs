@@ -7,7 +7,7 @@ use crate::flow::domain::Reading;
 use crate::kernel::Time;
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
-use crate::memory::paths::{Path, PATHS, SEGMENTS};
+use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
 use crate::memory::stats::{Class, Place};
 use crate::memory::{Agent, LINE};
 use crate::meter::Values;
@@ -92,7 +92,7 @@ impl Host {
         }
         set("cha_adm_c2m_ns", p.admission_ns(0));
         set("cha_adm_p2m_ns", p.admission_ns(1));
-        let waiting = self.machine.mem.cha_writes.read(self.machine.now);
+        let waiting = self.machine.mem.cha_writes(self.machine.now);
         set("cha_wait_writes", Some(waiting.occupancy));
         set("cha_wait_peak", Some(waiting.peak.into()));
         set("cha_wait_credits", Some(waiting.credits.into()));
@@ -251,7 +251,7 @@ impl Host {
     pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
         let p = &self.machine.mem.paths;
         let mut rows =
-            vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes.read(self.machine.now))];
+            vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
         if let Some([Some(write), Some(read)]) = self.machine.iio.as_ref().map(|i| i.readings(self.machine.now)) {
             rows.push(("IIO write buffer".into(), write));
             rows.push(("IIO read buffer".into(), read));
@@ -290,7 +290,10 @@ impl Host {
             }
             let sums = p.sums[path as usize];
             let total = sums.iter().sum::<u64>().max(1) as f64;
-            for (segment, ps) in SEGMENTS.iter().zip(sums) {
+            let one = self.machine.mem.nodes.len() == 1;
+            for (_, (segment, ps)) in
+                SEGMENTS.iter().zip(sums).enumerate().filter(|(i, _)| !(one && is_between_nodes(*i)))
+            {
                 rows.push(vec![
                     json!(name),
                     json!(segment),

@@ -38,6 +38,8 @@ pub enum Event {
     Cha(u32),
     /// Memory channel has something to schedule.
     Dram(u8),
+    /// Transaction goes on between nodes.
+    Link(u32),
     /// Transaction's data reaches its requester.
     Fill(u32),
     /// A core's program continues (next phase, or after a stall).

@@ -105,6 +105,12 @@ quantity!(
     [("bps", 1), ("Kbps", 1_000), ("Mbps", 1_000_000), ("Gbps", 1_000_000_000), ("Tbps", 1_000_000_000_000)]
 );
 
+quantity!(
+    /// A rate of bytes.
+    ByteRate, "a rate of bytes", "22.4 GB/s",
+    [("B/s", 1), ("KB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)]
+);
+
 /// A rate of packets, or of the bits of their frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum OfferedRate {

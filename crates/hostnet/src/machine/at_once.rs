@@ -34,10 +34,22 @@ impl Machine {
                 Op::CopyStream { from, to, lines } => {
                     for i in 0..u64::from(lines) {
                         self.mem.access_at_once(&mut self.cal, core, from + i, false);
-                        self.mem.stream_at_once(&mut self.cal, to + i);
+                        self.mem.stream_at_once(&mut self.cal, core, to + i);
                     }
                     continue;
                 }
+                Op::Release { line, tag } => {
+                    self.mem.access_at_once(&mut self.cal, core, line, true);
+                    retired(self, tag);
+                    continue;
+                }
+                Op::StoreStream { line, lines } => {
+                    for l in line..line + u64::from(lines) {
+                        self.mem.stream_at_once(&mut self.cal, core, l);
+                    }
+                    continue;
+                }
+                Op::Ahead { line, own } => (line, 1, own),
                 Op::Maintain { line, lines, op } => {
                     self.maintain_at_once(core, line, lines, Sweep::from_u8(op));
                     continue;
@@ -50,7 +62,7 @@ impl Machine {
                     retired(self, tag);
                     continue;
                 }
-                Op::Compute(_) | Op::Fence | Op::Stall(_) => continue,
+                Op::Compute(_) | Op::Fence | Op::Await | Op::Stall(_) => continue,
             };
             for l in line..line + u64::from(lines) {
                 self.mem.access_at_once(&mut self.cal, core, l, write);

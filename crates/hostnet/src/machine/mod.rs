@@ -126,6 +126,7 @@ impl Machine {
             Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
             Event::Fill(id) => return self.on_fill(id),
+            Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
             Event::Tlp(port) => {
                 if let Some(iio) = &mut self.iio {
                     iio.on_tlp(&mut self.mem, &mut self.cal, &mut self.placement, port.into(), now);
@@ -290,7 +291,7 @@ impl Machine {
     /// The next side effect of `core` that is due now. Cache maintenance is on its way by then.
     #[inline]
     pub fn retired(&mut self, core: usize) -> Option<Retired> {
-        let r = self.cpus[core].retired(&mut self.cal, self.now)?;
+        let r = self.cpus[core].retired(&mut self.mem, &mut self.cal, self.now)?;
         if let Retired::Maintain { line, lines, op } = r {
             let what = Sweep::from_u8(op);
             self.mem.stats.clsweeps += if what == Sweep::Sweep { lines.into() } else { 0 };

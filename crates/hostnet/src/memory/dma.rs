@@ -2,6 +2,7 @@
 
 use super::array::Home;
 use super::home::FIRST;
+use super::node::DEVICES_AT;
 use super::paths::{Marks, Path};
 use super::protocol::Held;
 use super::region::{Kind, Sharing};
@@ -19,13 +20,13 @@ enum Source {
 }
 
 impl Memory {
-    /// From the home agent back to a device.
+    /// From the home agent back to who asked.
     #[inline]
-    pub(super) fn way_back(&self, agent: Agent) -> Time {
-        if agent == Agent::Io {
+    pub(super) fn way_back(&self, t: &Txn) -> Time {
+        if t.agent == Agent::Io {
             self.lat.to_iio
         } else {
-            self.lat.noc
+            self.nodes[self.agent_of(t)].noc
         }
     }
 
@@ -40,7 +41,7 @@ impl Memory {
             if t.lines == 0 {
                 break;
             }
-            if !self.admits(lane) {
+            if !self.admits(DEVICES_AT, lane) {
                 self.txns[id as usize] = t;
                 return false;
             }
@@ -78,7 +79,7 @@ impl Memory {
             }
             self.txns[id as usize].lines = here;
         }
-        let freed = now + self.lat.ownership + self.lat.llc;
+        let freed = now + self.lat.ownership + self.nodes[DEVICES_AT].look_up;
         let held = &mut self.paths.held[Path::P2mWrite as usize];
         held.force(now);
         held.give_at(freed, now);
@@ -94,7 +95,7 @@ impl Memory {
             self.lives.set(line, rx::UNCONSUMED);
         }
         if let Some(s) = &mut self.shadow {
-            s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc });
+            s.store(line, if to == Inbound::Dram { At::Dram } else { At::Llc(0) });
         }
         let taken = self.take_away(cal, line, now);
         self.stats.ledger.overwritten += taken.dirty;
@@ -107,11 +108,11 @@ impl Memory {
         let (way, placed) = match to {
             Inbound::Apart => return true,
             Inbound::Dram => {
-                let slot = self.llc.find(line);
-                let dropped = slot.map_or(0, |s| u64::from(self.llc.remove(s)));
+                let slot = self.nodes[DEVICES_AT].llc.find(line);
+                let dropped = slot.map_or(0, |s| u64::from(self.nodes[DEVICES_AT].llc.remove(s)));
                 self.stats.ledger.overwritten += dropped;
                 self.stats.ledger.bypassed += 1;
-                self.write_dram_for(cal, line, class, waiter, now);
+                self.write_dram_for(cal, DEVICES_AT, line, class, waiter, now);
                 self.stats.dma[agent as usize].write_misses += 1;
                 (slot.map(|s| s.way()), false)
             }
@@ -148,24 +149,24 @@ impl Memory {
         if self.functional {
             return self.fetch_at_once(cal, core.into(), line);
         }
-        cal.push(now + self.lat.noc, Event::hint(core.into(), line));
+        cal.push(now + self.nodes[DEVICES_AT].noc, Event::hint(core.into(), line));
     }
 
     /// A device's whole line enters the LLC, in place or else into one of `ways`; the way that it had there.
     fn ddio_write(&mut self, cal: &mut Events, line: u64, ways: u32, now: Time) -> Option<u32> {
         self.stats.ledger.created += 1;
-        let home = self.llc.home(line);
+        let home = self.nodes[DEVICES_AT].llc.home(line);
         let ways = self.ways_of_devices(ways);
         self.device_ways = ways;
-        let Some(s) = self.llc.find_at(home) else {
+        let Some(s) = self.nodes[DEVICES_AT].llc.find_at(home) else {
             self.begin_miss(home, now);
-            self.llc_insert(cal, home, true, ways, now);
+            self.llc_insert(cal, DEVICES_AT, home, true, ways, now);
             self.end_look_up(cal, now);
             return None;
         };
-        self.stats.ledger.overwritten += u64::from(self.llc.is_dirty(s));
-        self.llc.set_dirty(s, true);
-        self.llc.touch(s);
+        self.stats.ledger.overwritten += u64::from(self.nodes[DEVICES_AT].llc.is_dirty(s));
+        self.nodes[DEVICES_AT].llc.set_dirty(s, true);
+        self.nodes[DEVICES_AT].llc.touch(s);
         Some(s.way())
     }
 
@@ -198,7 +199,7 @@ impl Memory {
             return;
         }
         self.txns[id as usize].lines = here;
-        cal.push(now + self.lat.llc + snoop + self.way_back(t.agent), Event::Fill(id));
+        cal.push(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), Event::Fill(id));
     }
 
     /// Looks for a line that a device reads. A private copy answers for the LLC, which may take it.
@@ -218,10 +219,10 @@ impl Memory {
             return Source::Dram;
         }
         let near = self.held_by_a_core(line);
-        let home = self.llc.home(line);
-        let slot = self.llc.find_at(home);
+        let home = self.nodes[DEVICES_AT].llc.home(line);
+        let slot = self.nodes[DEVICES_AT].llc.find_at(home);
         if let Some(s) = slot {
-            self.llc.touch(s);
+            self.nodes[DEVICES_AT].llc.touch(s);
         }
         let was = self.located(near, slot.map(|s| s.way()));
         self.stats.dma[t.agent as usize].read_at[was as usize] += 1;
@@ -239,36 +240,36 @@ impl Memory {
         if missed {
             return Source::Dram;
         }
-        Source::Chip { snoop: if near { self.lat.noc + self.lat.l2 } else { Time::ZERO } }
+        Source::Chip { snoop: if near { self.nodes[DEVICES_AT].noc + self.lat.l2 } else { Time::ZERO } }
     }
 
     /// A line that a device reads comes into the LLC: from a core that is `near` and keeps a clean copy, or with the data
     /// that DRAM delivers.
     fn install(&mut self, cal: &mut Events, home: Home, line: u64, near: bool, now: Time) {
-        let dirty = near && self.clean_above(line);
+        let dirty = near && self.clean_above(line).is_some();
         if near {
             self.read_by_devices.add(line, 0);
         }
         if dirty {
             if let Some(s) = &mut self.shadow {
-                s.settle(line, At::Llc);
+                s.settle(line, At::Llc(0));
             }
         }
-        if let Some(s) = self.llc.find_at(home) {
-            let here = self.llc.is_dirty(s);
+        if let Some(s) = self.nodes[DEVICES_AT].llc.find_at(home) {
+            let here = self.nodes[DEVICES_AT].llc.is_dirty(s);
             self.stats.ledger.merged += u64::from(here && dirty);
-            self.llc.set_dirty(s, here || dirty);
+            self.nodes[DEVICES_AT].llc.set_dirty(s, here || dirty);
             return;
         }
         if !dirty {
-            self.note_copy(line, At::Dram, At::Llc);
+            self.note_copy(line, At::Dram, At::Llc(0));
         }
-        let ways = if self.device_ways == 0 { u32::MAX >> (32 - self.llc.ways()) } else { self.device_ways };
+        let ways = if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
         let looks_up = near && self.miss == NOBODY; // what comes from a core misses the LLC as well
         if looks_up {
             self.begin_miss(home, now);
         }
-        self.llc_insert(cal, home, dirty, ways, now);
+        self.llc_insert(cal, DEVICES_AT, home, dirty, ways, now);
         if looks_up {
             self.end_look_up(cal, now);
         }
@@ -278,7 +279,7 @@ impl Memory {
     fn demote_for_device(&mut self, cal: &mut Events, line: u64, in_llc: bool, now: Time) {
         let holders = match self.sharing(line) {
             Sharing::Device => 0,
-            Sharing::Core(c) => 1u64 << c,
+            Sharing::Core(c) => 1u128 << c,
             Sharing::Shared => self.shared.holders(line),
         };
         let of = |m: &Memory, c: usize| if holders >> c & 1 == 1 { m.private_copy(c, line) } else { Held::Nowhere };

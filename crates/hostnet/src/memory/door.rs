@@ -20,16 +20,19 @@ pub(super) struct Channel {
     shared: Option<VecDeque<Request>>,
     /// The side that gave the last write.
     pub last: usize,
+    /// The node that it belongs to.
+    node: usize,
 }
 
 impl Channel {
-    pub fn new(overflow: Overflow) -> Channel {
+    pub fn new(overflow: Overflow, node: usize) -> Channel {
         Channel {
             next: Time::MAX,
             reads: VecDeque::new(),
             writes: Default::default(),
             shared: (overflow == Overflow::Shared).then(VecDeque::new),
             last: 0,
+            node,
         }
     }
 
@@ -84,7 +87,7 @@ impl Memory {
         t.at_mc = now;
         self.paths.held[Path::of(t.op) as usize].force(now);
         self.stats.count(class);
-        let (ch, at) = self.dram.route(line);
+        let (ch, at) = self.route(line);
         let c = &self.channels[ch];
         if c.shared.is_some() {
             self.join(cal, ch, Request::Read(id), now);
@@ -96,19 +99,35 @@ impl Memory {
         self.arm(cal, ch, now);
     }
 
-    /// Puts a write at the memory controller's door; nobody waits for it.
-    pub(super) fn write_dram(&mut self, cal: &mut Events, line: u64, class: Class, now: Time) {
-        self.write_dram_for(cal, line, class, NOBODY, now);
+    /// Puts a write of node `from` at the memory controller's door; nobody waits for it.
+    pub(super) fn write_dram(&mut self, cal: &mut Events, from: usize, line: u64, class: Class, now: Time) {
+        self.write_dram_for(cal, from, line, class, NOBODY, now);
     }
 
     /// The same for a device's transaction `id`, which ends when the queue has taken the write.
-    pub(super) fn write_dram_for(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
+    pub(super) fn write_dram_for(
+        &mut self,
+        cal: &mut Events,
+        from: usize,
+        line: u64,
+        class: Class,
+        id: u32,
+        now: Time,
+    ) {
         self.stats.count(class);
         self.stats.ledger.written += 1;
         if self.functional {
             return;
         }
-        let (ch, at) = self.dram.route(line);
+        if self.nodes.len() > 1 && self.home_of(line) != from {
+            return self.write_across(cal, from, line, class, now);
+        }
+        self.write_here(cal, line, class, id, now);
+    }
+
+    /// A write that has come to its home.
+    pub(super) fn write_here(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
+        let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
         let w = Write { line, since: now, path, id, miss: self.miss };
         self.paths.held[path as usize].force(now);
@@ -116,8 +135,9 @@ impl Memory {
             m.extend(w.miss);
         }
         if self.channels[ch].shared.is_some() {
-            self.waiting[0] += 1;
-            self.cha_writes.force(now);
+            let home = &mut self.nodes[self.channels[ch].node];
+            home.waiting[0] += 1;
+            home.cha_writes.force(now);
             self.join(cal, ch, Request::Write(w), now);
         } else if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
@@ -125,8 +145,9 @@ impl Memory {
         } else {
             let side = self.side(path);
             self.channels[ch].writes[side].push_back(w);
-            self.waiting[side] += 1;
-            self.cha_writes.force(now);
+            let home = &mut self.nodes[self.channels[ch].node];
+            home.waiting[side] += 1;
+            home.cha_writes.force(now);
         }
         self.arm(cal, ch, now);
     }
@@ -146,6 +167,16 @@ impl Memory {
             (m.queued, m.data) = (now, now);
             cal.push(freed + self.lat.to_iio, Event::Fill(id));
         }
+    }
+
+    /// Channel and place of a line.
+    #[inline]
+    fn route(&self, line: u64) -> (usize, Decoded) {
+        let (ch, at) = self.dram.route(line);
+        if self.nodes.len() == 1 {
+            return (ch, at);
+        }
+        (ch + self.home_of(line) * self.dram.channels_of_node(), at)
     }
 
     #[inline]
@@ -182,12 +213,17 @@ impl Memory {
             let t = &self.txns[d.token as usize];
             let at = d.at.max(now);
             self.stats.dram_latency(at - t.at_mc);
-            let known = at + self.lat.llc;
             let path = Path::of(t.op);
-            let back = self.way_back(t.agent);
+            let known = at + self.nodes[self.channels[ch].node].look_up;
+            let (back, at_mc) = (self.way_back(t), t.at_mc);
+            if self.between.is_some() && self.data_travels(cal, d.token, known) {
+                self.paths.held[path as usize].give(known, at_mc);
+                self.marks[d.token as usize].data = at;
+                continue;
+            }
             // Data goes straight to a core; the home agent's entry is there until the core has it.
             let freed = if path == Path::C2mRead { known + back } else { known };
-            self.paths.held[path as usize].give_at(freed, t.at_mc);
+            self.paths.held[path as usize].give_at(freed, at_mc);
             self.marks[d.token as usize].data = at;
             cal.push(known + back, Event::Fill(d.token));
         }
@@ -203,22 +239,23 @@ impl Memory {
         if self.dram.advance(now, ch, &mut self.done) {
             while self.dram.can_accept(ch, true) {
                 let Some((w, side)) = self.channels[ch].next_write() else { break };
-                self.waiting[side] -= 1;
-                self.cha_writes.give(now, w.since);
-                let (_, at) = self.dram.route(w.line);
+                let home = &mut self.nodes[self.channels[ch].node];
+                home.waiting[side] -= 1;
+                home.cha_writes.give(now, w.since);
+                let (_, at) = self.route(w.line);
                 self.enqueue(ch, w.line, WRITE, at, now);
                 self.accepted(cal, &w, now);
             }
             while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
                 let id = self.channels[ch].reads.pop_front().expect("not empty");
                 let line = self.txns[id as usize].line;
-                let (_, at) = self.dram.route(line);
+                let (_, at) = self.route(line);
                 self.enqueue(ch, line, id, at, now);
             }
             self.serve_shared(cal, ch, now);
         }
         self.arm(cal, ch, now);
-        self.resume(cal, now);
+        self.resume(cal, self.channels[ch].node, now);
     }
 
     /// A request comes to a door that reads and writes share: behind those that wait, in order, until both queues have
@@ -238,11 +275,12 @@ impl Memory {
                 Request::Read(id) => (self.txns[id as usize].line, id),
                 Request::Write(w) => (w.line, WRITE),
             };
-            let (_, at) = self.dram.route(line);
+            let (_, at) = self.route(line);
             self.enqueue(ch, line, token, at, now);
             if let Request::Write(w) = r {
-                self.waiting[0] -= 1;
-                self.cha_writes.give(now, w.since);
+                let home = &mut self.nodes[self.channels[ch].node];
+                home.waiting[0] -= 1;
+                home.cha_writes.give(now, w.since);
                 self.accepted(cal, &w, now);
             }
         }

@@ -3,8 +3,9 @@
 
 use super::array::{Home, Victim};
 use super::lines::{Left, Turn};
+use super::node::Node;
 use super::paths::{Marks, Path};
-use super::private::Taken;
+use super::private::{cores_of, Taken};
 use super::protocol::{transition, Held, Llc, Request};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
@@ -46,7 +47,7 @@ pub(super) const DEVICES: usize = 1;
 pub(super) const FIRST: usize = 2;
 
 /// Where a core's request finds its data.
-enum Found {
+pub(super) enum Found {
     /// On the chip, after the extra time of a snoop.
     Here {
         snoop: Time,
@@ -56,7 +57,9 @@ enum Found {
 }
 
 /// What comes with data of the chip.
-enum With {
+pub(super) enum With {
+    /// Nothing but the right to keep a copy.
+    Data,
     /// A network line that lives outside the modelled caches.
     Nothing,
     /// The LLC's line, and with it the duty to write it back if it is dirty.
@@ -67,8 +70,9 @@ enum With {
 
 impl With {
     #[inline]
-    fn note(self, t: &mut Txn) {
+    pub(super) fn note(self, t: &mut Txn) {
         match self {
+            With::Data => {}
             With::Nothing => t.transient = true,
             With::Line { dirty } => t.dirty = dirty,
             With::Copy => t.copied = true,
@@ -88,17 +92,18 @@ impl Memory {
         if self.mshrs.is_some() {
             return self.on_slice(cal, id, now);
         }
-        let lane = self.lane(&self.txns[id as usize]);
-        if !self.admission[lane].is_empty() || !self.admit(cal, id, lane, now) {
-            self.admission[lane].push_back(id);
+        let t = &self.txns[id as usize];
+        let (node, lane) = (self.agent_of(t), self.lane(t));
+        if !self.nodes[node].admission[lane].is_empty() || !self.admit(cal, id, node, lane, now) {
+            self.nodes[node].admission[lane].push_back(id);
         }
     }
 
     /// Whether a write-back that arrives now need not wait.
     #[inline]
-    pub(super) fn admits_write_back(&self) -> bool {
+    pub(super) fn admits_write_back(&self, node: usize) -> bool {
         let lane = CORES;
-        self.admission[lane].is_empty() && self.admits(lane)
+        self.nodes[node].admission[lane].is_empty() && self.admits(node, lane)
     }
 
     /// A write-back that nothing admits yet, and that arrived at `marks.cha`.
@@ -106,9 +111,10 @@ impl Memory {
         if t.holds_credit() {
             self.paths.under_way[Path::C2mWrite as usize].force(marks.start);
         }
+        let node = self.node_of_core(t.who as usize);
         let id = self.txn(t);
         self.marks[id as usize] = marks;
-        self.admission[CORES].push_back(id);
+        self.nodes[node].admission[CORES].push_back(id);
     }
 
     /// An admitted write-back: the line that it pushed out of the LLC goes to memory.
@@ -117,7 +123,7 @@ impl Memory {
         self.paths.admit(Path::C2mWrite, waited);
         if t.dirty {
             let class = Class::of_eviction(self.map.of(t.line).kind);
-            self.write_dram(cal, t.line, class, now);
+            self.write_dram(cal, self.node_of_core(t.who as usize), t.line, class, now);
         }
     }
 
@@ -140,37 +146,37 @@ impl Memory {
     /// Whether there is room for the write that a request of `lane` may cause. The last credits are the
     /// integrated NIC's.
     #[inline]
-    pub(super) fn admits(&self, lane: usize) -> bool {
+    pub(super) fn admits(&self, node: usize, lane: usize) -> bool {
         let kept = if lane == FIRST { 0 } else { self.nic_credits };
-        self.cha_writes.free() > kept && self.within_share(lane)
+        let node = &self.nodes[node];
+        let within_share = !self.sides || node.waiting[usize::from(lane != CORES)] < node.cha_writes.credits() / 2;
+        node.cha_writes.free() > kept && within_share
     }
 
-    #[inline]
-    fn within_share(&self, lane: usize) -> bool {
-        !self.sides || self.waiting[usize::from(lane != CORES)] < self.cha_writes.credits() / 2
-    }
-
-    /// Admits who waits, as far as there is room.
-    pub(super) fn resume(&mut self, cal: &mut Events, now: Time) {
+    /// Admits who waits at `node`, as far as there is room.
+    pub(super) fn resume(&mut self, cal: &mut Events, node: usize, now: Time) {
         for lane in [FIRST, CORES, DEVICES] {
-            while let Some(id) = self.admission[lane].front().copied() {
-                if !self.admit(cal, id, lane, now) {
+            while let Some(id) = self.nodes[node].admission[lane].front().copied() {
+                if !self.admit(cal, id, node, lane, now) {
                     break;
                 }
-                self.admission[lane].pop_front();
+                self.nodes[node].admission[lane].pop_front();
             }
         }
     }
 
     /// Takes a request in; false while there is no room for all of it.
     #[inline]
-    fn admit(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
-        self.admits(lane) && self.begin(cal, id, lane, now)
+    fn admit(&mut self, cal: &mut Events, id: u32, node: usize, lane: usize, now: Time) -> bool {
+        self.admits(node, lane) && self.begin(cal, id, lane, now)
     }
 
     /// An admitted request begins; false while there is no room for the rest of it.
     #[inline]
     pub(super) fn begin(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
+        if self.begins_at_home(cal, id, now) {
+            return true;
+        }
         let Txn { line, op, agent, .. } = self.txns[id as usize];
         let m = &mut self.marks[id as usize];
         (m.admitted, m.queued, m.data) = (now, now, now);
@@ -180,7 +186,7 @@ impl Memory {
                 let t = self.txns[id as usize];
                 self.txns[id as usize].dirty = false;
                 self.admit_write_back(cal, &t, waited, now);
-                cal.push(now + self.lat.noc, Event::Fill(id));
+                cal.push(now + self.way_back(&t), Event::Fill(id));
                 return true;
             }
             Op::DmaWrite if agent == Agent::Nic => return self.write_burst(cal, id, lane, now),
@@ -195,9 +201,11 @@ impl Memory {
             Op::Read | Op::Own => self.core_read(cal, id, now),
             Op::DmaRead => self.read_burst(cal, id, now),
             Op::DmaWrite => self.io_write(cal, id, now),
+            Op::Stream if self.between.is_some() => self.stream_of_nodes(cal, id, now),
             Op::Stream => {
-                self.stream(cal, line, now);
-                cal.push(now + self.lat.noc, Event::Fill(id));
+                let t = self.txns[id as usize];
+                self.stream(cal, self.agent_of(&t), line, now);
+                cal.push(now + self.way_back(&t), Event::Fill(id));
             }
             Op::WriteBack | Op::Uncached => unreachable!("admitted above"),
         }
@@ -206,6 +214,9 @@ impl Memory {
 
     /// A core's read waits for its turn where several agents use the line.
     fn core_read(&mut self, cal: &mut Events, id: u32, now: Time) {
+        if self.between.is_some() {
+            return self.core_read_of_nodes(cal, id, now);
+        }
         let Txn { line, op, .. } = self.txns[id as usize];
         if self.map.of(line).is_ordered() {
             match self.lines.enter(line, id, op == Op::Own) {
@@ -217,6 +228,9 @@ impl Memory {
     }
 
     fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
+        if self.between.is_some() {
+            return self.in_turn_of_nodes(cal, id, now);
+        }
         let t = self.txns[id as usize];
         let Txn { line, who, entry, .. } = t;
         match self.look_up(cal, &t, now) {
@@ -225,7 +239,8 @@ impl Memory {
                     self.lines.take_over(line, id);
                 }
                 with.note(&mut self.txns[id as usize]);
-                cal.push(now + self.lat.llc + snoop + self.lat.noc, Event::Fill(id));
+                let node = &self.nodes[self.node_of_core(who as usize)];
+                cal.push(now + node.look_up + snoop + node.noc, Event::Fill(id));
             }
             Found::InDram(class) => {
                 self.note_copy(line, At::Dram, At::ToCore(who as u16));
@@ -282,12 +297,13 @@ impl Memory {
 
     /// Whoever waits for `line` hears of it when the invalidation has reached its caches.
     #[inline]
-    fn tell_watchers(&mut self, cal: &mut Events, line: u64, now: Time) {
+    pub(super) fn tell_watchers(&mut self, cal: &mut Events, line: u64, now: Time) {
         if !self.watched.is_empty() {
-            let at = now + self.lat.noc + self.lat.l2;
-            self.watched.retain(|&(l, core)| {
+            let Memory { watched, nodes, core_nodes, lat, .. } = self;
+            watched.retain(|&(l, core)| {
                 if l == line {
-                    cal.push(at, Event::Wake(core));
+                    let way = nodes[usize::from(core_nodes[usize::from(core)])].noc + lat.l2;
+                    cal.push(now + way, Event::Wake(core));
                 }
                 l != line
             });
@@ -300,8 +316,8 @@ impl Memory {
     }
 
     /// What a request of core `who` does to the caches.
-    fn look_up(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Found {
-        let Txn { line, op, who, ahead, .. } = *t;
+    pub(super) fn look_up(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Found {
+        let Txn { line, op, who, .. } = *t;
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
         let (mut snoop, mut alone) = (Time::ZERO, true);
@@ -315,17 +331,12 @@ impl Memory {
                 alone = self.shared.add(line, who as usize);
             }
         }
-        if kind == Kind::Rx && !ahead {
-            let life = self.lives.of(line);
-            let stale = life == rx::SWEPT && op == Op::Read;
-            if life == rx::UNCONSUMED || (life == rx::SWEPT && op == Op::Own) {
-                self.lives.set(line, rx::CONSUMED);
-            }
-            self.stats.stale_reads += u64::from(stale);
-        }
+        self.note_use(t, kind);
         let apart = self.apart(kind);
-        let home = self.llc.home(line);
-        let slot = if apart { None } else { self.llc.find_at(home) };
+        let node = self.node_of_core(who as usize);
+        let llc = &self.nodes[node].llc;
+        let home = llc.home(line);
+        let slot = if apart { None } else { llc.find_at(home) };
         let upgrades = self.installs() && op == Op::Own && self.holds(who as usize, line);
         if self.installs() {
             self.read_by_devices.drop_holder(line, 0);
@@ -341,7 +352,7 @@ impl Memory {
         if apart {
             return Found::Here { snoop, with: With::Nothing };
         }
-        let llc = slot.map_or(Held::Nowhere, |s| if self.llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
+        let llc = slot.map_or(Held::Nowhere, |s| if llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
         let ask = match op {
             Op::Own if upgrades => Request::Upgrade,
             Op::Own => Request::Own,
@@ -353,22 +364,36 @@ impl Memory {
             self.begin_miss(home, now);
             if t.llc == Llc::FillClean {
                 let mask = self.tenant_ways[tenant];
-                self.note_copy(line, At::Dram, At::Llc);
-                self.llc_insert(cal, home, false, mask, now);
+                self.note_copy(line, At::Dram, At::Llc(node as u8));
+                self.llc_insert(cal, node, home, false, mask, now);
             }
             return Found::InDram(Class::of_read(kind));
         };
-        self.llc.touch(slot);
-        self.note_copy(line, At::Llc, At::ToCore(who as u16));
+        self.nodes[node].llc.touch(slot);
+        self.note_copy(line, At::Llc(node as u8), At::ToCore(who as u16));
         if t.llc == Llc::Give {
-            return Found::Here { snoop, with: With::Line { dirty: self.llc.remove(slot) } };
+            return Found::Here { snoop, with: With::Line { dirty: self.nodes[node].llc.remove(slot) } };
         }
         if self.inclusive_ways != 0 && self.inclusive_ways >> slot.way() & 1 == 0 {
             self.begin_miss(home, now);
-            let dirty = self.llc.remove(slot);
-            self.llc_insert(cal, home, dirty, self.inclusive_ways, now);
+            let dirty = self.nodes[node].llc.remove(slot);
+            self.llc_insert(cal, node, home, dirty, self.inclusive_ways, now);
         }
         Found::Here { snoop, with: With::Copy }
+    }
+
+    /// A core uses a line, of a receive buffer it may be.
+    #[inline]
+    pub(super) fn note_use(&mut self, t: &Txn, kind: Kind) {
+        let Txn { line, op, ahead, .. } = *t;
+        if kind == Kind::Rx && !ahead {
+            let life = self.lives.of(line);
+            let stale = life == rx::SWEPT && op == Op::Read;
+            if life == rx::UNCONSUMED || (life == rx::SWEPT && op == Op::Own) {
+                self.lives.set(line, rx::CONSUMED);
+            }
+            self.stats.stale_reads += u64::from(stale);
+        }
     }
 
     /// Asks the other cores that may have copies of a shared line; returns the time that takes.
@@ -384,13 +409,21 @@ impl Memory {
             self.fill_llc(cal, giver, line, true, now);
         }
         if asked && (own || giver.is_some()) {
-            self.lat.noc + self.lat.l2 + self.lat.noc
+            self.ask_core(self.node_of_core(who as usize))
         } else {
             Time::ZERO
         }
     }
 
-    fn stream(&mut self, cal: &mut Events, line: u64, now: Time) {
+    /// From a home agent to a core of `node`, and its answer.
+    #[inline]
+    pub(super) fn ask_core(&self, node: usize) -> Time {
+        let noc = self.nodes[node].noc;
+        noc + self.lat.l2 + noc
+    }
+
+    /// A whole line is stored past the caches by a core of node `from`.
+    pub(super) fn stream(&mut self, cal: &mut Events, from: usize, line: u64, now: Time) {
         let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
         self.stats.ledger.overwritten += dropped;
         self.stats.ledger.bypassed += 1;
@@ -398,12 +431,12 @@ impl Memory {
         if let Some(s) = &mut self.shadow {
             s.store(line, At::Dram);
         }
-        self.write_dram(cal, line, class, now);
+        self.write_dram(cal, from, line, class, now);
     }
 
-    /// A non-temporal store of a line, at once.
-    pub fn stream_at_once(&mut self, cal: &mut Events, line: u64) {
-        self.stream(cal, line, Time::ZERO);
+    /// A non-temporal store of a line by `core`, at once.
+    pub fn stream_at_once(&mut self, cal: &mut Events, core: u16, line: u64) {
+        self.stream(cal, self.node_of_core(core.into()), line, Time::ZERO);
     }
 
     /// A core's access with everything it causes, at once: see [`Memory::functional`].
@@ -421,6 +454,9 @@ impl Memory {
 
     /// The answer to a core's request, at once.
     pub(super) fn look_up_at_once(&mut self, cal: &mut Events, mut t: Txn) -> Txn {
+        if self.between.is_some() {
+            return self.consult_at_once(cal, t);
+        }
         match self.look_up(cal, &t, t.issued) {
             Found::Here { with, .. } => with.note(&mut t),
             Found::InDram(class) => self.stats.count(class),
@@ -441,15 +477,17 @@ impl Memory {
 
     /// A core's L2 gives a line to the LLC.
     pub(super) fn fill_llc(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, now: Time) {
-        let home = self.llc.home(line);
-        if let Some(s) = self.llc.find_at(home) {
+        let node = self.node_of_core(core);
+        let llc = &mut self.nodes[node].llc;
+        let home = llc.home(line);
+        if let Some(s) = llc.find_at(home) {
             if dirty {
-                self.note_from_core(core, line);
                 if self.write_back_uses {
-                    self.llc.touch(s);
+                    llc.touch(s);
                 }
-                self.stats.ledger.merged += u64::from(self.llc.is_dirty(s));
-                self.llc.set_dirty(s, true);
+                self.stats.ledger.merged += u64::from(llc.is_dirty(s));
+                llc.set_dirty(s, true);
+                self.note_from_core(core, line);
             }
             return;
         }
@@ -459,18 +497,18 @@ impl Memory {
         self.stats.tenants[tenant].dirty_fills += u64::from(dirty);
         let mask = self.tenant_ways[tenant];
         self.begin_miss(home, now);
-        self.llc_insert(cal, home, dirty, mask, now);
+        self.llc_insert(cal, node, home, dirty, mask, now);
         self.end_look_up(cal, now);
     }
 
-    pub(super) fn llc_insert(&mut self, cal: &mut Events, home: Home, dirty: bool, mask: u32, now: Time) {
-        let (_, victim) = self.llc.insert_at(home, dirty, mask);
+    pub(super) fn llc_insert(&mut self, cal: &mut Events, node: usize, home: Home, dirty: bool, mask: u32, now: Time) {
+        let (_, victim) = self.nodes[node].llc.insert_at(home, dirty, mask);
         let Some(Victim { line, mut dirty, .. }) = victim else { return };
         if self.strict {
             dirty = self.pull(cal, line, dirty, now);
         }
         if dirty {
-            self.evict(cal, line, now);
+            self.evict(cal, node, line, now);
         }
     }
 
@@ -482,24 +520,25 @@ impl Memory {
         if above > 0 {
             self.stats.ledger.merged += above - u64::from(!dirty);
             if let Some(s) = &mut self.shadow {
-                s.settle(line, At::Llc);
+                s.settle(line, At::Llc(0));
             }
         }
         dirty || above > 0
     }
 
     /// A line that comes to a core's caches is in the LLC, too.
-    pub(super) fn include(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let home = self.llc.home(line);
-        if self.llc.find_at(home).is_none() {
+    pub(super) fn include(&mut self, cal: &mut Events, node: usize, line: u64, now: Time) {
+        let llc = &self.nodes[node].llc;
+        let home = llc.home(line);
+        if llc.find_at(home).is_none() {
             let mask = self.tenant_ways[self.map.of(line).tenant as usize];
-            self.note_copy(line, At::Dram, At::Llc);
-            self.llc_insert(cal, home, false, mask, now);
+            self.note_copy(line, At::Dram, At::Llc(node as u8));
+            self.llc_insert(cal, node, home, false, mask, now);
         }
     }
 
-    fn evict(&mut self, cal: &mut Events, line: u64, now: Time) {
-        self.note_copy(line, At::Llc, At::Dram);
+    fn evict(&mut self, cal: &mut Events, node: usize, line: u64, now: Time) {
+        self.note_copy(line, At::Llc(node as u8), At::Dram);
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
         if kind == Kind::Rx {
@@ -514,63 +553,77 @@ impl Memory {
             return;
         }
         let id = self.evicts_for.take().unwrap_or(super::NOBODY);
-        self.write_dram_for(cal, line, Class::of_eviction(kind), id, now);
+        self.write_dram_for(cal, node, line, Class::of_eviction(kind), id, now);
     }
 
     /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
     /// when the line is not there.
     pub fn force_out(&mut self, cal: &mut Events, line: u64, now: Time) -> Option<bool> {
-        let slot = self.llc.find(line)?;
-        let mut dirty = self.llc.remove(slot);
+        let held = |n: &Node| n.llc.find(line);
+        let (node, slot) = self.nodes.iter().enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
+        let mut dirty = self.nodes[node].llc.remove(slot);
         if self.strict {
             dirty = self.pull(cal, line, dirty, now);
         }
         if dirty {
-            self.evict(cal, line, now);
+            self.evict(cal, node, line, now);
         }
         Some(dirty)
     }
 
-    /// Moves `line` from its owner's private caches to the LLC, as evictions would.
+    /// Moves `line` from private caches to the LLC, as evictions of dirty copies would.
     pub fn push_out(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let Sharing::Core(c) = self.sharing(line) else { return };
-        let dirty = self.invalidate_in(c as usize, line).dirty;
-        self.stats.ledger.merged += u64::from(dirty > 1);
-        if dirty > 0 {
-            self.fill_llc(cal, c as usize, line, true, now);
+        let holders = match self.sharing(line) {
+            Sharing::Core(c) => 1 << c,
+            Sharing::Shared => self.shared.holders(line),
+            Sharing::Device => 0,
+        };
+        for c in cores_of(holders) {
+            let dirty = self.invalidate_in(c, line).dirty;
+            if self.sharing(line) == Sharing::Shared {
+                self.shared.drop_holder(line, c);
+            }
+            self.stats.ledger.merged += u64::from(dirty > 1);
+            if dirty > 0 {
+                self.fill_llc(cal, c, line, true, now);
+            }
         }
     }
 
     pub(super) fn drop_llc(&mut self, line: u64) -> u64 {
-        self.llc.find(line).map_or(0, |s| u64::from(self.llc.remove(s)))
+        let drop = |n: &mut Node| n.llc.find(line).map_or(0, |s| u64::from(n.llc.remove(s)));
+        self.nodes.iter_mut().map(drop).sum()
     }
 
-    /// Makes the copies clean that cores have or are about to have; says whether one was dirty.
-    pub(super) fn clean_above(&mut self, line: u64) -> bool {
+    /// Makes the copies clean that cores have or are about to have; says which core had a dirty one.
+    pub(super) fn clean_above(&mut self, line: u64) -> Option<usize> {
         let dirty = self.clean_private(line);
         let Some(owner) = self.lines.owner(line) else { return dirty };
         // On its way to a core, which gets it clean.
-        let moving = std::mem::take(&mut self.txns[owner as usize].dirty);
-        self.stats.ledger.merged += u64::from(moving && dirty);
-        dirty || moving
+        let t = &mut self.txns[owner as usize];
+        let moving = std::mem::take(&mut t.dirty).then_some(t.who as usize);
+        self.stats.ledger.merged += u64::from(moving.is_some() && dirty.is_some());
+        dirty.or(moving)
     }
 
     /// Writes a dirty line back wherever it lies, leaving clean copies.
     pub(super) fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let mut dirty = self.clean_above(line);
-        if let Some(s) = self.llc.find(line) {
-            let here = self.llc.is_dirty(s);
-            self.stats.ledger.merged += u64::from(here && dirty);
-            dirty |= here;
-            self.llc.set_dirty(s, false);
+        let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
+        for (n, node) in self.nodes.iter_mut().enumerate() {
+            let Some(s) = node.llc.find(line) else { continue };
+            if node.llc.is_dirty(s) {
+                self.stats.ledger.merged += u64::from(dirty.is_some());
+                dirty = Some(n);
+            }
+            node.llc.set_dirty(s, false);
         }
-        if dirty {
+        if let Some(from) = dirty {
             let class = Class::of_eviction(self.map.of(line).kind);
             if let Some(s) = &mut self.shadow {
                 s.settle(line, At::Dram);
-                s.settle(line, At::Llc); // what it has is what goes by
+                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n as u8))); // what it has is what goes by
             }
-            self.write_dram(cal, line, class, now);
+            self.write_dram(cal, from, line, class, now);
         }
     }
 

@@ -4,15 +4,19 @@
 //! at the home agent, `dram` the controllers behind it.
 
 pub mod array;
+pub mod between;
 mod dma;
 mod door;
 pub mod dram;
 pub mod home;
 mod lines;
 mod mshr;
+mod node;
+pub mod nodes;
 pub mod paths;
 mod private;
 pub mod protocol;
+pub mod protocol_nodes;
 pub mod region;
 mod replacement;
 pub mod request;
@@ -25,21 +29,25 @@ mod ways;
 
 pub use home::Sweep;
 pub use mshr::Mshrs;
+pub use node::Node;
 pub use private::Probe;
 pub use request::{Agent, Inbound, Op, Outbound, Txn};
+pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
-use crate::flow::Domain;
+use crate::flow::domain::{Domain, Reading};
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
+use between::Between;
 use door::Channel;
 use dram::{Controller, DramSpec};
+use node::DEVICES_AT;
+use nodes::NodesSpec;
 use paths::{Marks, Path, Paths};
 use protocol::Habits;
 use region::{AddressMap, Kind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
-use std::collections::VecDeque;
 
 /// Bytes of a cache line, everywhere.
 pub const LINE: u64 = 64;
@@ -51,11 +59,12 @@ const NOBODY: u32 = u32::MAX;
 /// has as L2. Affects no result.
 const HOST_CACHE: usize = 2 << 20;
 
-/// Home-side latencies, converted once.
+/// Latencies, converted once.
 #[derive(Clone, Copy)]
 pub struct Latencies {
     pub l1: Time,
     pub l2: Time,
+    /// One traversal of the crossbar, and a look-up in the LLC: the shortest of all nodes.
     pub noc: Time,
     pub llc: Time,
     /// A write's way from the home agent to the controller, and its acknowledgement.
@@ -84,7 +93,11 @@ pub struct Memory {
     pub lat: Latencies,
     l1: Vec<Array>,
     l2: Vec<Array>,
-    llc: Array,
+    /// The node of each core.
+    core_nodes: Vec<u8>,
+    pub nodes: Vec<Node>,
+    /// What joins the nodes, where there are several.
+    between: Option<Box<Between>>,
     l2_inclusive: bool,
     habits: Habits,
     /// What the LLC evicts is taken from private caches.
@@ -113,14 +126,8 @@ pub struct Memory {
     live_txns: u32,
     /// Cores (0) and devices (1) queue apart; else all share the first of two queues.
     sides: bool,
-    /// Requests that the home agent has not admitted yet: see `home::CORES`.
-    admission: [VecDeque<u32>; 3],
-    /// Writes that wait at the home agent, by side.
-    waiting: [u32; 2],
     /// Credits of `cha_writes` that cores leave to the NIC.
     nic_credits: u32,
-    /// Writes waiting at the home agent: the second stage of backpressure.
-    pub cha_writes: Domain,
     /// Where the time of requests goes.
     pub paths: Paths,
     /// Write-backs travel to the home agent as requests of their own.
@@ -146,6 +153,8 @@ pub struct Memory {
     /// Lines that cores wait for.
     watched: Vec<(u64, u16)>,
     pub shadow: Option<Box<shadow::Shadow>>,
+    /// Requests that leave cores, where somebody counts them.
+    pub off_core: Option<OffCores>,
 }
 
 fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
@@ -166,26 +175,59 @@ impl Memory {
         tenant_ways: Vec<u32>,
         map: AddressMap,
     ) -> Result<Memory, String> {
+        Memory::with_nodes(h, d, &NodesSpec::default(), clock, vec![0; cores as usize], tenant_ways, map)
+    }
+
+    /// The same with the node of each core: every node has caches and memory controllers of these.
+    ///
+    /// # Errors
+    /// One clause that names the cache whose shape does not work.
+    pub fn with_nodes(
+        h: &HierarchySpec,
+        d: &DramSpec,
+        nodes: &NodesSpec,
+        clock: Clock,
+        core_nodes: Vec<u8>,
+        tenant_ways: Vec<u32>,
+        mut map: AddressMap,
+    ) -> Result<Memory, String> {
+        let cores = core_nodes.len();
+        map.settle_homes(&core_nodes);
         let l1 = build(&h.l1d, "caches.l1d")?;
         let l2 = build(&h.l2, "caches.l2")?;
         let sets = h.llc.size.0 / LINE / u64::from(h.llc.ways.max(1));
         let llc = Array::new(sets as u32, h.llc.ways, h.llc.replacement, h.llc.indexing, h.llc.slices)
             .map_err(|e| format!("caches.llc: {e}"))?;
-        let dram = Controller::new(d)?;
+        let dram = Controller::of_nodes(d, nodes.count)?;
         let llc_slices = llc.slices();
-        let channel = Channel::new(d.overflow);
+        let each = dram.channels_of_node();
+        let channels = (0..dram.channels()).map(|ch| Channel::new(d.overflow, ch / each)).collect();
+        let spread = cores * l2.bytes() + nodes.count as usize * llc.bytes() > HOST_CACHE;
+        let between = Between::new(nodes);
+        let nodes: Vec<Node> = (0..nodes.count as usize)
+            .map(|n| {
+                let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
+                Node {
+                    llc: llc.clone(),
+                    noc: uncore.span(h.noc_cycles.into()),
+                    look_up: uncore.span(h.llc.latency_cycles.into()),
+                    admission: Default::default(),
+                    waiting: [0; 2],
+                    cha_writes: Domain::new(h.llc.write_buffer),
+                }
+            })
+            .collect();
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
         let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
-        let uncore = Clock::from_hz(h.uncore_clock.0);
         Ok(Memory {
-            stats: MemStats::new(tenant_ways.len(), cores as usize),
+            stats: MemStats::new(tenant_ways.len(), cores),
             lat: Latencies {
                 l1: clock.span(h.l1d.latency_cycles.into()),
                 l2: clock.span(h.l2.latency_cycles.into()),
-                noc: uncore.span(h.noc_cycles.into()),
-                llc: uncore.span(h.llc.latency_cycles.into()),
+                noc: nodes.iter().map(|n| n.noc).min().unwrap_or(Time::ZERO),
+                llc: nodes.iter().map(|n| n.look_up).min().unwrap_or(Time::ZERO),
                 write_ack: h.llc.write_ack.into(),
                 ownership: Time::ZERO,
                 to_iio: Time::ZERO,
@@ -193,14 +235,16 @@ impl Memory {
             paths: Paths::default(),
             races,
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
-            spread: cores as usize * l2.bytes() + llc.bytes() > HOST_CACHE,
+            spread,
             leaving: None,
             evicts_for: None,
             shared: private::SharedFilter::default(),
             read_by_devices: private::SharedFilter::default(),
-            l1: vec![l1; cores as usize],
-            l2: vec![l2; cores as usize],
-            llc,
+            l1: vec![l1; cores],
+            l2: vec![l2; cores],
+            core_nodes,
+            nodes,
+            between,
             l2_inclusive: h.l2_inclusive,
             habits: Habits {
                 role: h.llc.role,
@@ -218,18 +262,15 @@ impl Memory {
             tenant_ways: tenant_ways.into_iter().map(|w| w & !h.llc.inclusive_mask()).collect(),
             ideal_network: false,
             functional: false,
-            channels: vec![channel; dram.channels()],
+            channels,
             dram,
             done: Vec::with_capacity(64),
             txns: Vec::with_capacity(1024),
             marks: Vec::with_capacity(1024),
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
-            admission: Default::default(),
             sides: h.llc.write_order == spec::WriteOrder::Turns,
-            waiting: [0; 2],
             nic_credits: h.llc.nic_credits,
-            cha_writes: Domain::new(h.llc.write_buffer),
             lives: rx::Lives::new(rx_base, rx_end),
             follows_hints: false,
             device_ways: 0,
@@ -237,6 +278,7 @@ impl Memory {
             lines: lines::Lines::default(),
             watched: Vec::new(),
             shadow: None,
+            off_core: None,
         })
     }
 
@@ -261,7 +303,7 @@ impl Memory {
         }
         let in_l2 = self.l2.iter().flat_map(|a| a.iter_within(lines.clone()).map(|l| (l.0, 0)));
         let place = |way: u32| if self.device_ways >> way & 1 == 1 { 1 } else { 2 };
-        let in_llc = self.llc.iter_within(lines.clone()).map(|l| (l.0, place(l.1)));
+        let in_llc = self.nodes.iter().flat_map(|n| n.llc.iter_within(lines.clone())).map(|l| (l.0, place(l.1)));
         for (line, place) in in_l2.chain(in_llc).filter(|l| self.map.of(l.0).kind == Kind::Rx) {
             match self.lives.of(line) {
                 rx::FREE => continue,
@@ -278,11 +320,44 @@ impl Memory {
 
     /// Lines that the LLC and the private caches hold.
     pub fn lines_held(&self) -> u64 {
-        let arrays = self.l2.iter().chain([&self.llc]);
+        let arrays = self.l2.iter().chain(self.nodes.iter().map(|n| &n.llc));
         arrays.map(|a| a.held() as u64).sum()
     }
     pub fn llc_ways(&self) -> u32 {
-        self.llc.ways()
+        self.nodes[DEVICES_AT].llc.ways()
+    }
+
+    /// Writes that wait at home agents.
+    pub fn cha_writes(&self, now: Time) -> Reading {
+        let all = self.nodes.iter().map(|n| n.cha_writes.read(now));
+        Reading::together(all).expect("a machine has a node")
+    }
+
+    /// The node of core `c`.
+    #[inline]
+    pub fn node_of_core(&self, c: usize) -> usize {
+        usize::from(self.core_nodes[c])
+    }
+
+    /// Reads of memory beside a snoop, in the measured window.
+    pub fn speculative_reads(&self) -> u64 {
+        self.between.as_ref().map_or(0, |b| b.speculative_reads)
+    }
+
+    /// The home node of `line`.
+    #[inline]
+    pub fn home_of(&self, line: u64) -> usize {
+        usize::from(self.map.of(line).home)
+    }
+
+    /// The node whose agent takes a request in first.
+    #[inline]
+    fn agent_of(&self, t: &Txn) -> usize {
+        if t.agent == Agent::Core && self.nodes.len() > 1 {
+            self.node_of_core(t.who as usize)
+        } else {
+            DEVICES_AT
+        }
     }
 
     /// Part of its callers, so that a transaction is made where it will lie: to copy what has just been written in pieces
@@ -306,19 +381,28 @@ impl Memory {
         self.leaves(cal, at, id);
     }
 
+    /// The same from a core, which may be counted.
+    #[inline]
+    pub fn send_from_core(&mut self, cal: &mut Events, at: Time, t: Txn) {
+        if let Some(n) = &mut self.off_core {
+            n.note(t.who, self.map.id(t.line), t.op);
+        }
+        self.send(cal, at, t);
+    }
+
     /// Transaction `id` is on its way.
     #[inline(never)]
     fn leaves(&mut self, cal: &mut Events, at: Time, id: u32) {
         let t = &self.txns[id as usize];
         if t.lines == 1 {
-            self.llc.announce(t.line);
+            self.nodes[self.agent_of(t)].llc.announce(t.line);
         } else {
             self.announce(t.line, t.lines.into());
         }
         if self.spread && matches!(t.op, Op::Read | Op::Own) {
             // What the fill will push out of the L2, whose set the core has just looked at.
             if let Some(v) = self.l2[t.who as usize].oldest_dirty(t.line) {
-                self.llc.announce(v);
+                self.nodes[self.agent_of(t)].llc.announce(v);
             }
         }
         if t.agent != Agent::Background {
@@ -346,6 +430,9 @@ impl Memory {
         if answer.agent != Agent::Background && answer.holds_credit() {
             self.paths.end(Path::of(answer.op), &self.marks[id as usize], now);
         }
+        if self.between.is_some() {
+            self.trip_ends(cal, id, now);
+        }
         self.finish(id);
         if let Some(m) = &mut self.mshrs {
             m.answered(cal, id, now);
@@ -356,6 +443,9 @@ impl Memory {
     fn finish(&mut self, id: u32) {
         self.live_txns -= 1;
         self.free_txns.push(id);
+        if let Some(b) = &mut self.between {
+            b.clear(id);
+        }
     }
 
     /// `lines` lines from `line` on, all of one region, will soon be looked up in the LLC and in the caches of their
@@ -363,7 +453,7 @@ impl Memory {
     #[inline]
     pub fn announce(&self, line: u64, lines: u64) {
         for l in line..line + lines {
-            self.llc.announce(l);
+            self.nodes[DEVICES_AT].llc.announce(l);
         }
         if let Sharing::Core(c) = self.sharing(line) {
             for l in line..line + lines {
@@ -393,8 +483,10 @@ impl Memory {
     /// Starts the measured window.
     pub fn restart_meters(&mut self, now: Time) {
         self.stats.restart();
-        self.cha_writes.restart(now);
+        self.off_core.iter_mut().for_each(OffCores::restart);
+        self.nodes.iter_mut().for_each(|n| n.cha_writes.restart(now));
         self.paths.restart(now);
+        self.between.iter_mut().for_each(|b| b.restart(now));
         self.mshrs.iter_mut().for_each(|m| m.restart(now));
     }
 
@@ -402,7 +494,7 @@ impl Memory {
     #[inline]
     pub fn ways_of_devices(&self, ways: u32) -> u32 {
         if self.from_last {
-            ways.reverse_bits() >> (32 - self.llc.ways())
+            ways.reverse_bits() >> (32 - self.llc_ways())
         } else {
             ways
         }
@@ -425,7 +517,7 @@ impl Memory {
         if lines.is_empty() {
             return n;
         }
-        for (line, way, _) in self.llc.iter_within(lines) {
+        for (line, way, _) in self.nodes.iter().flat_map(|n| n.llc.iter_within(lines.clone())) {
             if self.map.of(line).kind == Kind::Rx {
                 n.0 += 1;
                 n.1 += u64::from(ways >> way & 1 == 0);
@@ -440,10 +532,11 @@ impl Memory {
     /// One sentence with the counts that do not add up.
     pub fn check(&self) -> Result<(), String> {
         let waiting: usize = self.channels.iter().map(Channel::writes_waiting).sum();
-        if [self.cha_writes.used(), self.waiting.iter().sum()] != [waiting as u32; 2] {
-            return Err(format!("{} home-agent credits are out for {waiting} waiting writes", self.cha_writes.used()));
+        let used: u32 = self.nodes.iter().map(|n| n.cha_writes.used()).sum();
+        if [used, self.nodes.iter().flat_map(|n| n.waiting).sum()] != [waiting as u32; 2] {
+            return Err(format!("{used} home-agent credits are out for {waiting} waiting writes"));
         }
-        let arrays = self.l1.iter().chain(&self.l2).chain([&self.llc]);
+        let arrays = self.l1.iter().chain(&self.l2).chain(self.nodes.iter().map(|n| &n.llc));
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
         // Ownership that is on its way to a core.
         let moving = self.txns.iter().filter(|t| t.dirty).count() as u64;

@@ -1,6 +1,7 @@
 //! Miss status holding registers of the LLC's slices, and the requests that wait for one.
 
 use super::array::Home;
+use super::node::DEVICES_AT;
 use super::{Memory, Op, Txn, NOBODY};
 use crate::flow::Domain;
 use crate::kernel::{Event, Events, Time};
@@ -134,7 +135,7 @@ impl Memory {
         }
         if let Some(m) = &mut self.mshrs {
             debug_assert_eq!(self.miss, NOBODY, "a miss within a miss");
-            self.miss = m.begin(self.llc.slice(home), now);
+            self.miss = m.begin(self.nodes[DEVICES_AT].llc.slice(home), now);
         }
     }
 
@@ -157,7 +158,7 @@ impl Memory {
     /// A request arrives at the slice of its first line.
     pub(super) fn on_slice(&mut self, cal: &mut Events, id: u32, now: Time) {
         let Txn { line, op, .. } = self.txns[id as usize];
-        let slice = self.llc.slice(self.llc.home(line));
+        let slice = self.nodes[DEVICES_AT].llc.slice(self.nodes[DEVICES_AT].llc.home(line));
         let past = matches!(op, Op::Stream | Op::Uncached);
         if past || self.mshrs.as_mut().is_some_and(|m| m.enter(slice, id)) {
             self.begin_whole(cal, id, now);

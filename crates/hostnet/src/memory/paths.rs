@@ -22,7 +22,15 @@ pub const PATHS: [(Path, &str); 4] = [
 ];
 
 /// What a path's latency is made of, in order.
-pub const SEGMENTS: [&str; 5] = ["to_cha", "cha_admission", "mc_queue_wait", "mc_and_dram", "return"];
+pub const SEGMENTS: [&str; PARTS] =
+    ["to_cha", "cha_admission", "to_home", "snoop", "mc_queue_wait", "mc_and_dram", "link_back", "return"];
+/// How many parts that are.
+pub const PARTS: usize = 8;
+
+/// Whether a part is there only between nodes: a request's way to its home, a snoop of the other node, the answer's way.
+pub fn is_between_nodes(part: usize) -> bool {
+    matches!(SEGMENTS[part], "to_home" | "snoop" | "link_back")
+}
 
 impl Path {
     pub fn of(op: Op) -> Path {
@@ -45,18 +53,24 @@ pub struct Marks {
     pub start: Time,
     /// Arrival at the home agent.
     pub cha: Time,
-    /// The home agent took it in.
+    /// The home agent took it in; between nodes, the agent of the own one did.
     pub admitted: Time,
+    /// The home agent in another node took it in; earlier than `admitted` where it stays in its node.
+    pub home: Time,
+    /// Caches of another node give the data; earlier than `home` where they do not.
+    pub owner: Time,
     /// The channel's queue took it in.
     pub queued: Time,
     /// Data of a read at the controller's exit; for a write, `queued`.
     pub data: Time,
+    /// The answer has crossed the link; earlier than `data` where it does not.
+    pub back: Time,
 }
 
 impl Marks {
     /// Of a request that left at `start` and is at the home agent at `cha`; the rest is to come.
     pub fn at(start: Time, cha: Time) -> Marks {
-        Marks { start, cha, admitted: cha, queued: cha, data: cha }
+        Marks { start, cha, admitted: cha, queued: cha, data: cha, ..Marks::default() }
     }
 }
 
@@ -70,15 +84,20 @@ pub struct Sample {
 
 impl Sample {
     #[inline]
-    pub fn segments(&self) -> [u64; 5] {
+    pub fn segments(&self) -> [u64; PARTS] {
         let m = &self.marks;
         let took = |from: Time, to: Time| (to - from).0;
+        let home = m.home.max(m.admitted);
+        let (owner, back) = (m.owner.max(home), m.back.max(m.data));
         [
             took(m.start, m.cha),
             took(m.cha, m.admitted),
-            took(m.admitted, m.queued),
+            took(m.admitted, home),
+            took(home, owner),
+            took(owner, m.queued),
             took(m.queued, m.data),
-            took(m.data, self.end),
+            took(m.data, back),
+            took(back, self.end),
         ]
     }
 }
@@ -91,7 +110,7 @@ const EVERY: u64 = 61;
 #[derive(Clone, Debug)]
 pub struct Paths {
     pub count: [u64; 4],
-    pub sums: [[u64; 5]; 4],
+    pub sums: [[u64; PARTS]; 4],
     /// Requests under way by path, from credit to credit.
     pub under_way: [Domain; 4],
     /// Requests that the home agent holds, by path: occupancy, inserts, residence.
@@ -107,7 +126,7 @@ impl Default for Paths {
         let open = || std::array::from_fn(|_| Domain::new(u32::MAX));
         Paths {
             count: [0; 4],
-            sums: [[0; 5]; 4],
+            sums: [[0; PARTS]; 4],
             under_way: open(),
             held: open(),
             admitted: [(0, 0); 2],
@@ -148,7 +167,7 @@ impl Paths {
 
     pub fn restart(&mut self, now: Time) {
         self.count = [0; 4];
-        self.sums = [[0; 5]; 4];
+        self.sums = [[0; PARTS]; 4];
         self.admitted = [(0, 0); 2];
         self.samples.clear();
         for d in self.under_way.iter_mut().chain(&mut self.held) {

@@ -2,6 +2,7 @@
 //! them until something misses beyond the L2.
 
 use super::array::{Array, Place, Slot, Victim};
+use super::node::DEVICES_AT;
 use super::paths::{Marks, Path};
 use super::protocol::Held;
 use super::region::{Kind, Sharing};
@@ -50,14 +51,15 @@ impl Memory {
     #[inline]
     fn others_hold(&self, core: usize, line: u64, dirty: bool) -> bool {
         !dirty
-            && (self.sharing(line) == Sharing::Shared && self.shared.holders(line) & !(1 << core) != 0
+            && (self.sharing(line) == Sharing::Shared
+                && (self.shared.holders(line) & !(1 << core) != 0 || self.another_llc_has(core, line))
                 || self.installs() && self.read_by_devices.holders(line) != 0)
     }
 
     /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
     /// Returns whether somebody was asked, and who gave dirty data.
     pub(super) fn snoop(&mut self, core: usize, line: u64, own: bool) -> (bool, Option<usize>) {
-        let others = self.shared.holders(line) & !(1 << core);
+        let others = self.shared.holders(line) & !(1u128 << core);
         let (mut left, mut giver) = (others, None);
         while left != 0 {
             let c = left.trailing_zeros() as usize;
@@ -166,7 +168,7 @@ impl Memory {
             if v.dirty || self.llc_takes(&v) {
                 self.count_write_back(core, v.line);
                 self.fill_llc(cal, core, v.line, v.dirty, now);
-                self.leave(cal, &v, now);
+                self.leave(cal, core, &v, now);
             }
         }
     }
@@ -235,7 +237,7 @@ impl Memory {
     /// pushed out of the LLC. It leaves early enough to be acknowledged when the fill is complete, so that only
     /// a home agent that admits nothing makes the line fill buffer wait. Tags are updated at once, so that no
     /// look-up misses a line in flight.
-    fn leave(&mut self, cal: &mut Events, v: &Victim, now: Time) {
+    fn leave(&mut self, cal: &mut Events, core: usize, v: &Victim, now: Time) {
         let Some(l) = &mut self.leaving else { return };
         let out = l.victim.take();
         if !v.dirty && out.is_none() {
@@ -248,10 +250,12 @@ impl Memory {
             at_mc: now,
             ..Txn::new(Op::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
         };
-        let at = Time(now.0.saturating_sub(self.lat.noc.0));
-        let way = self.lat.l1 + self.lat.l2 + self.lat.noc;
+        let node = self.node_of_core(core);
+        let noc = self.nodes[node].noc;
+        let at = Time(now.0.saturating_sub(noc.0));
+        let way = self.lat.l1 + self.lat.l2 + noc;
         let marks = Marks::at(Time(at.0.saturating_sub(way.0)), at);
-        if self.admits_write_back() {
+        if self.admits_write_back(node) {
             self.admit_write_back(cal, &t, Time::ZERO, now);
             if t.holds_credit() {
                 self.paths.under_way[Path::C2mWrite as usize].force(marks.start);
@@ -278,7 +282,7 @@ impl Memory {
             Some(_) => {}
             None => {
                 if self.strict {
-                    self.include(cal, line, now);
+                    self.include(cal, self.node_of_core(core), line, now);
                 }
                 self.fill_l2(cal, core, line, dirty, t.copied, now);
             }
@@ -318,8 +322,7 @@ impl Memory {
             Sharing::Device => Taken::default(),
             Sharing::Shared => {
                 let holders = self.shared.take(line);
-                let holders = (0..64).filter(|c| holders >> c & 1 == 1);
-                holders
+                cores_of(holders)
                     .map(|c| self.invalidate_in(c, line))
                     .fold(Taken::default(), |a, b| Taken { held: a.held || b.held, dirty: a.dirty + b.dirty })
             }
@@ -352,9 +355,10 @@ impl Memory {
             if self.map.of(l).kind == Kind::Rx {
                 self.lives.set(l, rx::SWEPT);
             }
-            let llc = self.llc.find(l).is_some();
+            let node = self.node_of_core(core);
+            let llc = self.nodes[node].llc.find(l).is_some();
             if let Some(s) = self.shadow.as_mut().filter(|_| taken.dirty > 0) {
-                s.fall_back(l, if llc { At::Llc } else { At::Dram });
+                s.fall_back(l, if llc { At::Llc(node as u8) } else { At::Dram });
             }
         }
     }
@@ -366,8 +370,8 @@ impl Memory {
         allowed
     }
 
-    /// A device's read makes `core` give `line` to the LLC, with its dirtiness.
-    pub(super) fn demote(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) {
+    /// `core` gives `line` to the LLC, with its dirtiness, as a device's read may make it do.
+    pub fn demote(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) {
         let taken = self.invalidate_in(core, line);
         if self.sharing(line) == Sharing::Shared {
             self.shared.drop_holder(line, core);
@@ -391,22 +395,26 @@ impl Memory {
         }
     }
 
-    /// Makes every private copy of `line` clean; returns whether one was dirty.
-    pub(super) fn clean_private(&mut self, line: u64) -> bool {
+    /// Makes every private copy of `line` clean; returns the core that had a dirty one.
+    pub(super) fn clean_private(&mut self, line: u64) -> Option<usize> {
         match self.sharing(line) {
-            Sharing::Core(c) => self.clean_in(c as usize, line),
-            Sharing::Device => false,
+            Sharing::Core(c) => self.clean_in(c as usize, line).then_some(c as usize),
+            Sharing::Device => None,
             Sharing::Shared => {
                 let holders = self.shared.holders(line);
-                let cores = (0..64).filter(|c| holders >> c & 1 == 1);
-                let dirty: u64 = cores.map(|c| u64::from(self.clean_in(c, line))).sum();
+                let (mut writer, mut dirty) = (None, 0u64);
+                for c in cores_of(holders) {
+                    if self.clean_in(c, line) {
+                        (writer, dirty) = (Some(c), dirty + 1);
+                    }
+                }
                 self.stats.ledger.merged += dirty.saturating_sub(1);
-                dirty > 0
+                writer
             }
         }
     }
 
-    fn clean_in(&mut self, core: usize, line: u64) -> bool {
+    pub(super) fn clean_in(&mut self, core: usize, line: u64) -> bool {
         let mut dirty = 0;
         for a in [&mut self.l1[core], &mut self.l2[core]] {
             if let Some(s) = a.find(line) {
@@ -423,22 +431,22 @@ impl Memory {
         best([&self.l1[core], &self.l2[core]].map(|a| held(a, line)))
     }
 
-    /// What the LLC holds of `line`.
-    pub fn llc_copy(&self, line: u64) -> Held {
-        held(&self.llc, line)
+    /// What the LLC of `node` holds of `line`.
+    pub fn llc_copy(&self, node: usize, line: u64) -> Held {
+        held(&self.nodes[node].llc, line)
     }
 
-    /// The way of the LLC that has `line`.
+    /// The way of the first node's LLC that has `line`.
     pub fn llc_way(&self, line: u64) -> Option<u32> {
-        self.llc.find(line).map(|s| s.way())
+        self.nodes[DEVICES_AT].llc.find(line).map(|s| s.way())
     }
 
-    /// Copies of `line` that are valid anywhere: (count, dirty ones in the LLC).
+    /// Copies of `line` that are valid anywhere: (count, dirty ones in LLCs).
     pub fn copies(&self, line: u64) -> (u32, u32) {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());
-        let n = self.l1.iter().chain(&self.l2).map(held).sum::<u32>() + held(&self.llc);
-        let dirty = self.llc.find(line).is_some_and(|s| self.llc.is_dirty(s));
-        (n, u32::from(dirty))
+        let llcs = self.nodes.iter().map(|n| &n.llc);
+        let n = self.l1.iter().chain(&self.l2).chain(llcs.clone()).map(held).sum();
+        (n, llcs.filter(|a| a.find(line).is_some_and(|s| a.is_dirty(s))).count() as u32)
     }
 }
 
@@ -448,6 +456,15 @@ pub(super) struct Taken {
     pub held: bool,
     /// Dirty copies.
     pub dirty: u64,
+}
+
+/// The cores of a mask, in order.
+pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let c = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (c < 128).then_some(c)
+    })
 }
 
 fn held(a: &Array, line: u64) -> Held {
@@ -467,7 +484,7 @@ fn best(copies: [Held; 2]) -> Held {
 #[derive(Clone, Debug)]
 pub(super) struct SharedFilter {
     keys: Vec<u64>,
-    masks: Vec<u64>,
+    masks: Vec<u128>,
     used: usize,
 }
 
@@ -510,7 +527,7 @@ impl SharedFilter {
         self.masks[i] == 1 << core
     }
     #[inline(never)]
-    pub(super) fn holders(&self, line: u64) -> u64 {
+    pub(super) fn holders(&self, line: u64) -> u128 {
         self.masks[self.slot(line)]
     }
     #[inline(never)]
@@ -521,7 +538,7 @@ impl SharedFilter {
     }
     /// The possible holders, who are about to lose the line.
     #[inline(never)]
-    fn take(&mut self, line: u64) -> u64 {
+    fn take(&mut self, line: u64) -> u128 {
         let i = self.slot(line);
         let holders = std::mem::take(&mut self.masks[i]);
         self.forget(i);
@@ -562,10 +579,10 @@ mod tests {
 
     #[test]
     fn snoop_filter_agrees_with_a_map_and_forgets_what_nobody_holds() {
-        let (mut filter, mut model) = (SharedFilter::default(), HashMap::<u64, u64>::new());
+        let (mut filter, mut model) = (SharedFilter::default(), HashMap::<u64, u128>::new());
         for i in 0..200_000u64 {
             let r = mix(i);
-            let (line, core) = (r >> 8 & 0x3ff, (r >> 32 & 7) as usize);
+            let (line, core) = (r >> 8 & 0x3ff, (r >> 32 & 7) as usize * 17);
             match r % 4 {
                 0 => {
                     filter.add(line, core);

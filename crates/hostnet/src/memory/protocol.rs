@@ -6,7 +6,7 @@
 use super::spec::{DeviceRead, LlcRole, ReadHit, StoreHit};
 
 /// The best copy that some caches have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Held {
     Nowhere,
     Clean,

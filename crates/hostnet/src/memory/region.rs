@@ -40,6 +40,8 @@ pub struct Region {
     pub kind: Kind,
     pub sharing: Sharing,
     pub tenant: u8,
+    /// The node whose memory it is in.
+    pub home: u8,
     /// Cores read its lines without being told that a device has written them: rings of descriptors.
     pub polled: bool,
     /// Somebody has written to it; known for shared regions only.
@@ -55,6 +57,9 @@ impl Region {
         self.sharing == Sharing::Shared || self.kind != Kind::App
     }
 }
+
+/// The home of a region before it has one.
+const ANYWHERE: u8 = u8::MAX;
 
 /// Index of a region.
 pub type RegionId = u16;
@@ -82,11 +87,31 @@ impl AddressMap {
             kind,
             sharing,
             tenant,
+            home: ANYWHERE,
             polled: false,
             written: false,
             invalidatable: false,
         });
         id
+    }
+    /// The region lies in the memory of `node`; without, in that of its core's node, or in the first one's.
+    pub fn set_home(&mut self, id: RegionId, node: u8) {
+        self.regions[usize::from(id)].home = node;
+    }
+    /// Regions that nobody has given a home lie in the node of their tenant.
+    pub fn settle_by_tenant(&mut self, node: impl Fn(u8) -> u8) {
+        for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {
+            r.home = node(r.tenant);
+        }
+    }
+    /// Regions that nobody has given a home get one; `core_nodes` has the node of each core.
+    pub(super) fn settle_homes(&mut self, core_nodes: &[u8]) {
+        for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {
+            r.home = match r.sharing {
+                Sharing::Core(c) => core_nodes.get(usize::from(c)).copied().unwrap_or(0),
+                Sharing::Shared | Sharing::Device => 0,
+            };
+        }
     }
     /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
     pub fn make_invalidatable(&mut self, line: u64) {
@@ -104,6 +129,11 @@ impl AddressMap {
     /// Somebody writes to the region that `line` is in.
     pub(super) fn note_write(&mut self, line: u64) {
         self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize].written = true;
+    }
+    /// The region that `line` is in.
+    #[inline]
+    pub fn id(&self, line: u64) -> RegionId {
+        self.granules[(line >> GRANULE_BITS) as usize]
     }
     #[inline]
     pub fn get(&self, id: RegionId) -> &Region {

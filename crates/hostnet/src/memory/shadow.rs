@@ -11,7 +11,8 @@ pub enum At {
     Core(u16),
     /// On its way to a core.
     ToCore(u16),
-    Llc,
+    /// A node's LLC.
+    Llc(u8),
     Dram,
 }
 
@@ -71,10 +72,10 @@ impl Memory {
         }
     }
 
-    /// What `core` gives up, or is made to share, is what the LLC gets.
+    /// What `core` gives up, or is made to share, is what its node's LLC gets.
     #[inline]
     pub(super) fn note_from_core(&mut self, core: usize, line: u64) {
-        self.note_copy(line, At::Core(core as u16), At::Llc);
+        self.note_copy(line, At::Core(core as u16), At::Llc(self.node_of_core(core) as u8));
     }
 
     /// The value version that whoever reads `line` now gets (with a shadow).
@@ -108,11 +109,16 @@ impl Memory {
             return Err(format!("cores {holders:?} hold line {line}, which cores {dirty:?} have written"));
         }
         let moving = self.lines.owner(line).is_some_and(|id| self.txns[id as usize].dirty);
-        let slot = self.llc.find(line);
-        let llc_dirty = slot.is_some_and(|x| self.llc.is_dirty(x));
-        if slot.is_some() && dirty.is_empty() && s.at(line, At::Llc) != newest {
-            let v = s.at(line, At::Llc);
-            return Err(format!("the LLC holds version {v} of line {line}, the newest is {newest}"));
+        let mut llc_dirty = false;
+        for (n, llc) in self.nodes.iter().map(|n| &n.llc).enumerate() {
+            let Some(slot) = llc.find(line) else { continue };
+            llc_dirty |= llc.is_dirty(slot);
+            let v = s.at(line, At::Llc(n as u8));
+            // Under a core that has written the line, its own node's LLC may be behind.
+            let behind = dirty.iter().any(|c| self.node_of_core(*c) == n);
+            if v != newest && !behind {
+                return Err(format!("the LLC of node {n} holds version {v} of line {line}, the newest is {newest}"));
+            }
         }
         let clean = dirty.is_empty() && !llc_dirty && !moving;
         let foreign = self.sharing(line) != Sharing::Device && self.ideal_network;

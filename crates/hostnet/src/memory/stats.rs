@@ -149,6 +149,14 @@ impl DmaCounts {
     }
 }
 
+/// Requests of one core whose answer came from another node.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RemoteCounts {
+    pub reads: u64,
+    /// For ownership: stores, prefetches for stores, and what only takes copies away.
+    pub rfos: u64,
+}
+
 #[derive(Clone, Debug)]
 pub struct MemStats {
     pub dram: [u64; CLASSES],
@@ -157,6 +165,8 @@ pub struct MemStats {
     /// Dirty lines that the LLC gave to memory to make room.
     pub llc_wb: u64,
     pub cores: Vec<CoreCounts>,
+    /// By core.
+    pub remote: Vec<RemoteCounts>,
     /// Invalidations without write-back that the page did not allow.
     pub refused_invalidations: u64,
     /// Latency of DRAM reads from the controller's door to data, in picoseconds.
@@ -181,6 +191,7 @@ impl MemStats {
             rx_evct_consumed: 0,
             llc_wb: 0,
             cores: vec![CoreCounts::default(); cores],
+            remote: vec![RemoteCounts::default(); cores],
             refused_invalidations: 0,
             dram_ps: Histogram::new_with_bounds(1, 1 << 40, 3).expect("valid bounds"),
             tenants: vec![TenantCounts::default(); tenants],
@@ -213,5 +224,59 @@ impl MemStats {
         self.ledger = old.ledger;
         self.stale_reads = old.stale_reads;
         self.sweep_races = old.sweep_races;
+    }
+}
+
+/// Requests of one core for lines of one region that have left its L2, hardware prefetches included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OffCore {
+    pub reads: u64,
+    /// For ownership.
+    pub owns: u64,
+    /// Whole lines that are written past the caches.
+    pub streams: u64,
+}
+
+impl OffCore {
+    #[inline]
+    fn note(&mut self, op: super::Op) {
+        match op {
+            super::Op::Own => self.owns += 1,
+            super::Op::Stream => self.streams += 1,
+            _ => self.reads += 1,
+        }
+    }
+}
+
+/// The same of all cores, counted where somebody asks.
+#[derive(Clone, Debug)]
+pub struct OffCores {
+    regions: usize,
+    counts: Vec<OffCore>,
+    /// Of these, requests whose answer came from another node.
+    remote: Vec<OffCore>,
+}
+
+impl OffCores {
+    pub fn new(cores: usize, regions: usize) -> OffCores {
+        let counts = vec![OffCore::default(); cores * regions];
+        OffCores { regions, remote: counts.clone(), counts }
+    }
+    #[inline]
+    pub(in crate::memory) fn note(&mut self, core: u32, region: u16, op: super::Op) {
+        self.counts[core as usize * self.regions + usize::from(region)].note(op);
+    }
+    pub(in crate::memory) fn note_remote(&mut self, core: u32, region: u16, op: super::Op) {
+        self.remote[core as usize * self.regions + usize::from(region)].note(op);
+    }
+    pub fn of(&self, core: usize, region: u16) -> OffCore {
+        self.counts[core * self.regions + usize::from(region)]
+    }
+    pub fn remote(&self, core: usize, region: u16) -> OffCore {
+        self.remote[core * self.regions + usize::from(region)]
+    }
+    pub(in crate::memory) fn restart(&mut self) {
+        self.counts.fill(OffCore::default());
+        self.remote.fill(OffCore::default());
     }
 }

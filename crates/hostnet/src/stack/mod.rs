@@ -5,6 +5,7 @@
 //! ```text
 //!            +-- Run: the program in the core's buffer; stepped again at its end
 //!   step ----+-- Wait: polls until it is notified; what an empty poll costs is charged
+//!            +-- WaitUntil(t): the same until t at most
 //!            +-- Until(t): sleeps, and is interrupted at t or when it is notified
 //!            +-- Idle: sleeps until it is notified
 //! ```
@@ -20,6 +21,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::kernel::{Events, Stream, Time};
 use crate::machine::Machine;
+use crate::memory::Memory;
 use crate::traffic::dctcp::Senders;
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
@@ -32,6 +34,8 @@ pub enum Step {
     Run,
     /// Polls, `instructions` each time, until it is notified. It goes on with the first poll that begins then or later.
     Wait { on: Awaited, instructions: u32 },
+    /// The same, and no longer than `until`.
+    WaitUntil { on: Awaited, instructions: u32, until: Time },
     /// Sleeps until then, unless it is notified.
     Until(Time),
     /// Sleeps until it is notified.
@@ -56,6 +60,8 @@ pub enum Notice {
     Transmitted,
     /// A line that it watches (`Memory::watch`) has been written by another agent, or taken away.
     Line,
+    /// The time has come until which it waits.
+    Due,
     /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
     AtOnce { packet: u32, tx: u64 },
     /// The device on `port` has moved `lines` lines.
@@ -86,6 +92,12 @@ pub struct Ctx<'a> {
     pub cal: &'a mut Events,
     pub nic: &'a mut Nic,
     pub iio: Option<&'a mut Iio>,
+    pub mem: &'a Memory,
+    /// What the threads of CC-NIC share.
+    pub ccnic: Option<&'a mut ccnic::Interface>,
+    /// Values of the registers that pairs of threads share, and round trips between them in ps.
+    pub registers: &'a mut [u64],
+    pub trips: &'a mut Histogram<u64>,
     /// The tenant's application, which the kernel's own cores have not.
     pub app: Option<&'a mut App>,
     pub rng: &'a mut Stream,
@@ -162,6 +174,12 @@ threads! {
     mod free => FreeRunning(free::FreeRunning),
     /// The kernel's TCP receive path.
     mod tcp => Tcp(Box<tcp::TcpReceiver>),
+    /// Two threads that exchange a counter.
+    mod pingpong => PingPong(pingpong::PingPong),
+    /// A writer or a reader of a buffer.
+    mod transfer => Transfer(transfer::Transfer),
+    /// Host and NIC threads of CC-NIC.
+    mod ccnic => CcNic(Box<ccnic::Agent>),
     /// The kernel's block layer.
     mod block => Block(block::BlockLayer),
 }

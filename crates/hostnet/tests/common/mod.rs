@@ -4,11 +4,12 @@
 use hostnet::config::{resolve, Scenario};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
-use hostnet::kernel::units::{Freq, Size, Span};
+use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::array::{Indexing, Replacement};
 use hostnet::memory::dram::DramSpec;
+use hostnet::memory::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::spec::{CacheSpec, CleanVictim, HierarchySpec, LlcRole, LlcSpec, ReadHit, WriteBacks};
 use hostnet::memory::stats::Class;
@@ -59,6 +60,20 @@ pub fn small() -> HierarchySpec {
     }
 }
 
+/// Two nodes with one link each way: 50 ns, and 0.8 ns for a message or 4 ns for a line.
+pub fn two_nodes() -> NodesSpec {
+    let link = NodeLinkSpec {
+        links: 1,
+        rate: ByteRate(20_000_000_000),
+        latency: Span(50_000),
+        message: Size(16),
+        data: Size(80),
+        credits: 64,
+    };
+    let protocol = NodesProtocolSpec { migratory: true, speculative: false, speculative_penalty: Span(0) };
+    NodesSpec { count: 2, cores: None, uncore_clock: Vec::new(), link: Some(link), protocol }
+}
+
 /// What a core's access found, and how long it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
@@ -76,6 +91,8 @@ pub struct Rig {
     pub tx: u64,
     pub app: u64,
     pub shared: u64,
+    /// Shared as well, in the memory of the last node.
+    pub far: u64,
 }
 
 impl Rig {
@@ -84,6 +101,11 @@ impl Rig {
     }
 
     pub fn with_memory(h: &HierarchySpec, tenant_ways: u32, d: &DramSpec) -> Rig {
+        Rig::with_nodes(h, tenant_ways, d, &NodesSpec::default(), vec![0; 2])
+    }
+
+    /// The same with so many nodes, and cores of these.
+    pub fn with_nodes(h: &HierarchySpec, tenant_ways: u32, d: &DramSpec, nodes: &NodesSpec, cores: Vec<u8>) -> Rig {
         let mut map = AddressMap::default();
         let mut add = |kind, sharing| {
             let r = map.add(1 << 14, kind, sharing, 0);
@@ -93,12 +115,15 @@ impl Rig {
         let tx = add(Kind::Tx, Sharing::Core(0));
         let app = add(Kind::App, Sharing::Core(0));
         let shared = add(Kind::App, Sharing::Shared);
+        let far = map.add(1 << 14, Kind::App, Sharing::Shared, 0);
+        map.set_home(far, nodes.count as u8 - 1);
+        let far = map.get(far).base;
         let clock = Clock::from_hz(MHZ_3200);
-        let mem = Memory::new(h, d, clock, 2, vec![tenant_ways], map);
+        let mem = Memory::with_nodes(h, d, nodes, clock, cores, vec![tenant_ways], map);
         let mem = mem.expect("a valid memory system");
         let mut m = Machine::bare(mem, Vec::new());
         m.now = Time::ns(1);
-        Rig { m, answers: Vec::new(), rx, tx, app, shared }
+        Rig { m, answers: Vec::new(), rx, tx, app, shared, far }
     }
 
     /// Handles events until none is left.

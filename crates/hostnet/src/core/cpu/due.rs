@@ -79,7 +79,7 @@ impl Cpu {
             let at = self.latest(|r| r.load);
             self.not_before(at);
         }
-        if !self.retire.is_empty() {
+        if self.effects_wait() {
             self.schedule_retirement(cal, now);
         }
         let known = self.wait == Wait::AnyRecord && self.finished != 0;

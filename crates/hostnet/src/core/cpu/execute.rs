@@ -81,6 +81,32 @@ impl Cpu {
                 }
                 (0, 0, LOAD)
             }
+            Op::Ahead { line, own } => {
+                self.fetch_hint(mem, cal, line, own);
+                (0, 0, LOAD)
+            }
+            Op::StoreStream { line, lines } => {
+                while self.sub < lines {
+                    if !self.stream_write(mem, cal, line + u64::from(self.sub)) {
+                        return false;
+                    }
+                    self.sub += 1;
+                }
+                (0, 0, LOAD)
+            }
+            Op::Await => {
+                if let Some((r, _)) = self.anchor {
+                    self.wait = Wait::Record(r);
+                    return false;
+                }
+                let at = self.anchor_ready;
+                self.not_before(at);
+                (0, 0, LOAD)
+            }
+            Op::Release { line, tag } => {
+                self.release_later(cal, line, tag);
+                (0, 0, LOAD)
+            }
             Op::Maintain { line, lines, op } => {
                 self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
                 (0, 0, LOAD)
@@ -170,6 +196,7 @@ impl Cpu {
                     Some(r) => {
                         self.recs[r].write |= a.write;
                         self.recs[r].load |= !a.write;
+                        self.recs[r].seq = self.recs[r].seq.min(self.seq); // a hint may have asked first
                         r
                     }
                     None => {
@@ -256,6 +283,21 @@ impl Cpu {
         }
         if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
+                self.issue(mem, cal, r, at);
+            }
+        }
+    }
+
+    /// A request that nothing waits for, side effects neither.
+    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, own: bool) {
+        self.dispatch(1);
+        let at = self.now();
+        if !self.may_miss() || self.same_line(line).is_some() || self.is_ahead(mem, line, own, at) {
+            return;
+        }
+        if mem.probe(cal, self.id as usize, line, own, at) == Probe::Miss {
+            if let Some(r) = self.new_rec(line, own, false, at) {
+                self.recs[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);
             }
         }

@@ -137,6 +137,8 @@ pub struct Cpu {
     retire_event: Option<Time>,
     /// Record, with its generation, that the oldest side effect waits for.
     retire_after: Option<(u8, u32)>,
+    /// Stores that become visible after all before them.
+    releases: VecDeque<retire::Release>,
     device_stores: DeviceStores,
     /// Stores to a write-combining buffer that no fence follows yet.
     combining: bool,
@@ -200,6 +202,7 @@ impl Cpu {
             retire: VecDeque::with_capacity(64),
             retire_event: None,
             retire_after: None,
+            releases: VecDeque::new(),
             device_stores: DeviceStores::default(),
             combining: false,
             due: Due::default(),
@@ -260,7 +263,7 @@ impl Cpu {
 
     /// Nothing of this core is under way.
     pub fn quiet(&self) -> bool {
-        self.live & !self.finished == 0 && self.retire.is_empty() && !self.running
+        self.live & !self.finished == 0 && !self.effects_wait() && !self.running
     }
 
     /// Starts the ops in `program` at `now`; returns the time the last one dispatched, or None when
@@ -330,8 +333,11 @@ impl Cpu {
         }
         self.hand_out(mem, cal, now);
         self.complete(mem, cal, record, now);
+        if self.releases_wait() {
+            self.release(mem, cal, now);
+        }
         self.release_finished(now);
-        if !self.retire.is_empty() {
+        if self.effects_wait() {
             self.schedule_retirement(cal, now);
         }
         if self.running && self.may_go_on() {
@@ -681,5 +687,5 @@ impl Cpu {
 /// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
 fn send(mem: &mut Memory, cal: &mut Events, at: Time, t: Txn) {
     let arrive = at + mem.lat.l1 + mem.lat.l2 + mem.lat.noc;
-    mem.send(cal, arrive, t);
+    mem.send_from_core(cal, arrive, t);
 }

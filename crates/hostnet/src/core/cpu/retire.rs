@@ -3,6 +3,7 @@
 use super::{Cpu, Rec};
 use crate::core::op::Mmio;
 use crate::kernel::{Event, Events, Time};
+use crate::memory::{Memory, Probe};
 use std::collections::VecDeque;
 
 /// A side effect that is due.
@@ -82,6 +83,25 @@ pub(super) struct Pending {
     what: Effect,
 }
 
+/// How far a store is that waits until all before it are done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Turn {
+    Waits,
+    /// It has asked for its line.
+    Asked,
+    /// It is done, and its tag is to be told.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Release {
+    seq: u64,
+    at: Time,
+    line: u64,
+    tag: u32,
+    turn: Turn,
+}
+
 impl Cpu {
     pub(super) fn defer(&mut self, cal: &mut Events, instructions: u32, stores: bool, what: Effect) {
         self.dispatch(instructions);
@@ -114,8 +134,78 @@ impl Cpu {
         })
     }
 
+    pub(super) fn release_later(&mut self, cal: &mut Events, line: u64, tag: u32) {
+        self.dispatch(1);
+        let at = self.now();
+        self.releases.push_back(Release { seq: self.seq, at, line, tag, turn: Turn::Waits });
+        if self.releases.len() == 1 {
+            self.schedule_retirement(cal, at);
+        }
+    }
+
+    /// When something may happen to the oldest release that is not done, or the oldest one is to be told: None while an
+    /// earlier access is open, or its own line is on its way.
+    fn next_release(&mut self) -> Option<Time> {
+        if self.releases.front()?.turn == Turn::Done {
+            return Some(Time::ZERO);
+        }
+        self.may_release(0)
+    }
+
+    /// When all before release `i` is done, as far as that is known; and its own store, once that has asked for its line.
+    fn may_release(&self, i: usize) -> Option<Time> {
+        let p = self.releases[i];
+        let before = |r: &Rec| r.seq < p.seq;
+        let no_record = p.turn == Turn::Waits && self.live == u64::MAX && self.finished == 0;
+        (!no_record && self.first_open(before).is_none()).then(|| p.at.max(self.latest(before)))
+    }
+
+    /// Does what stores can that wait for those before them, in their order. A line that has just come is written before
+    /// another agent's request, which waits for it, takes it away.
+    pub(super) fn release(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        for i in 0..self.releases.len() {
+            let Release { seq, line, turn, .. } = self.releases[i];
+            if turn == Turn::Done {
+                continue;
+            }
+            if self.may_release(i).is_none_or(|at| at > now) {
+                return;
+            }
+            if turn == Turn::Asked || mem.probe(cal, self.id as usize, line, true, now) != Probe::Miss {
+                self.releases[i].turn = Turn::Done;
+                continue;
+            }
+            let r = match self.same_line(line) {
+                Some(r) => r,
+                None => {
+                    let Some(r) = self.new_rec(line, true, false, now) else { return };
+                    self.want_credit(mem, cal, r, now);
+                    r
+                }
+            };
+            self.recs[r].write = true;
+            self.recs[r].seq = self.recs[r].seq.min(seq - 1);
+            self.releases[i].turn = Turn::Asked;
+            return;
+        }
+    }
+
+    /// Whether stores wait for those before them.
+    #[inline]
+    pub(super) fn releases_wait(&self) -> bool {
+        !self.releases.is_empty()
+    }
+
+    pub(super) fn effects_wait(&self) -> bool {
+        !self.retire.is_empty() || !self.releases.is_empty()
+    }
+
     pub(super) fn schedule_retirement(&mut self, cal: &mut Events, now: Time) {
-        if let Some(at) = self.retirement() {
+        let due = match (self.retirement(), self.next_release()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if let Some(at) = due {
             let at = at.max(now);
             if self.retire_event.is_none_or(|t| at < t) {
                 self.retire_event = Some(at);
@@ -125,7 +215,7 @@ impl Cpu {
     }
 
     /// `Event::Retire`: takes the next side effect that is due at `now`, if any. Call until None.
-    pub fn retired(&mut self, cal: &mut Events, now: Time) -> Option<Retired> {
+    pub fn retired(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Retired> {
         if self.retire_event.is_some_and(|t| t <= now) {
             self.retire_event = None;
         }
@@ -133,7 +223,11 @@ impl Cpu {
             if let Some(tag) = self.device_stores.leaving.pop_front() {
                 return Some(Retired::Mmio(tag));
             }
-            if self.retirement()? > now {
+            if self.retirement().is_none_or(|at| at > now) {
+                self.release(mem, cal, now);
+                if self.releases.front().is_some_and(|r| r.turn == Turn::Done) {
+                    return self.releases.pop_front().map(|r| Retired::Tag(r.tag));
+                }
                 self.schedule_retirement(cal, now);
                 return None;
             }

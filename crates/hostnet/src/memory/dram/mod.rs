@@ -297,19 +297,28 @@ impl Stats {
 pub struct Controller {
     mapper: Mapper,
     channels: Vec<Channel>,
+    of_node: usize,
 }
 
 impl Controller {
     /// # Errors
     /// One sentence that names the key, its value and what would be valid.
     pub fn new(spec: &DramSpec) -> Result<Controller, String> {
+        Controller::of_nodes(spec, 1)
+    }
+
+    /// The channels of several nodes, each with such a memory system; those of a node follow each other.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn of_nodes(spec: &DramSpec, nodes: u32) -> Result<Controller, String> {
         let device = spec.standard.device(spec.device_width);
         let shape = spec.shape(&device)?;
         let n = spec.channels * device.subchannels;
         let mapper = Mapper::new(&spec.mapping, n, spec.channel_hash, spec.bank_hash, &shape)?;
         let timing = Timing::new(&device, &spec.timing);
-        let channels = (0..n).map(|_| Channel::new(spec, &shape, timing.clone())).collect();
-        Ok(Controller { mapper, channels })
+        let channels = (0..n * nodes).map(|_| Channel::new(spec, &shape, timing.clone())).collect();
+        Ok(Controller { mapper, channels, of_node: n as usize })
     }
 
     /// Number of independent channels; sub-channels and pseudo-channels count.
@@ -317,7 +326,12 @@ impl Controller {
         self.channels.len()
     }
 
-    /// Channel and place of a line.
+    /// Channels of one node.
+    pub fn channels_of_node(&self) -> usize {
+        self.of_node
+    }
+
+    /// Channel of its node and place of a line.
     #[inline]
     pub fn route(&self, line: u64) -> (usize, Decoded) {
         let (ch, inner) = self.mapper.channel(line);

@@ -1,0 +1,64 @@
+//! Streams from writers to readers, in pairs (CC-NIC, section 3.3). `stack/transfer.rs` does the work.
+
+use super::{Application, Site, Work};
+use crate::kernel::units::Size;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the buffer is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Written {
+    /// With ordinary stores; the buffer is in the writer's memory.
+    #[default]
+    Cached,
+    /// With stores that bypass the caches; the buffer is in the reader's memory.
+    Nontemporal,
+    /// Not at all: the tenant's threads read the other node's memory, as fast as they can.
+    None,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StreamTransferSpec {
+    /// How the buffer is written.
+    #[serde(default)]
+    pub stores: Written,
+    /// What a writer writes before it tells the reader.
+    #[serde(default = "chunk")]
+    pub chunk: Size,
+    /// Buffer of a pair, whole chunks. Reads alone want one beyond all caches.
+    #[serde(default = "buffer")]
+    pub buffer: Size,
+    /// Node of the other side: of the readers, or of the memory that is read.
+    #[serde(default)]
+    pub peer_node: u8,
+}
+fn chunk() -> Size {
+    Size(1 << 20)
+}
+fn buffer() -> Size {
+    Size(4 << 20)
+}
+
+#[derive(Clone)]
+pub struct StreamTransfer;
+
+impl Application for StreamTransfer {
+    type Spec = StreamTransferSpec;
+    const WORK: Work = Work::Own;
+
+    fn check(s: &StreamTransferSpec, _cores: u32) -> Result<(), String> {
+        if s.chunk.0 < 4096 || s.chunk.0 % 64 != 0 {
+            return Err(format!("chunk = \"{}\" is not whole lines of 64 B, at least 4 KiB of them", s.chunk));
+        }
+        if s.buffer.0 < s.chunk.0 || s.buffer.0 % s.chunk.0 != 0 || s.buffer.0 > 1 << 30 {
+            return Err(format!("buffer = \"{}\" is not whole chunks of \"{}\", up to 1 GiB", s.buffer, s.chunk));
+        }
+        Ok(())
+    }
+
+    fn build(_: &StreamTransferSpec, _packet: u32, _site: Site) -> Result<StreamTransfer, String> {
+        Ok(StreamTransfer)
+    }
+}

@@ -1,0 +1,187 @@
+//! CC-NIC on a host: where its memory and its NIC's cores are, and what a window says about it.
+
+use super::measure::table;
+use super::{Host, Seat};
+use crate::app::loopback::LoopbackSpec;
+use crate::app::AppSpec;
+use crate::config::scenario::TenantSpec;
+use crate::config::Scenario;
+use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::memory::OffCore;
+use crate::meter::Values;
+use crate::stack::ccnic::spec::{CcnicSpec, End};
+use crate::stack::ccnic::{Agent, Interface, Memory};
+use crate::stack::Thread;
+use serde_json::{json, Value};
+
+/// The tenant on CC-NIC, and its application.
+pub struct Parts<'a> {
+    pub tenant: usize,
+    pub queues: u32,
+    pub app: &'a LoopbackSpec,
+    pub spec: CcnicSpec,
+}
+
+/// # Panics
+/// When the scenario was not checked: only loopback runs on CC-NIC.
+pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
+    let tenant = s.ccnic_tenant()?;
+    let AppSpec::Loopback(app) = &s.tenants[tenant].app else { unreachable!("checked when the scenario was read") };
+    Some(Parts { tenant, queues: s.tenants[tenant].cores, app, spec: s.ccnic.clone().unwrap_or_default() })
+}
+
+/// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
+const OBJECTS: [&str; 6] = ["tx descriptors", "rx descriptors", "tx registers", "rx registers", "pool", "payload"];
+
+/// Registers the interface's memory, at its home nodes; all of it may be in any core's caches.
+pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
+    let Parts { tenant, queues, spec, .. } = parts(s)?;
+    let nodes = |end| match end {
+        End::Host => s.tenants[tenant].node,
+        End::Nic => spec.nic_node as u8,
+    };
+    let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
+    let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
+    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
+        let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
+        map.set_home(r, homes.next().unwrap_or(buffer));
+        map.get(r).base
+    });
+    let memory = Memory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
+    Some(Box::new(Interface::new(&spec, queues, memory)))
+}
+
+/// The thread of core `local` of the tenant; those behind the tenant's own are the NIC's.
+pub fn thread(s: &Scenario, i: &Interface, local: usize) -> Thread {
+    let p = parts(s).expect("an interface has a tenant");
+    let queues = p.queues as usize;
+    Thread::CcNic(Box::new(match local.checked_sub(queues) {
+        None => Agent::host(s, i, local, p.app),
+        Some(queue) => Agent::nic(s, i, queue, p.app),
+    }))
+}
+
+impl Host {
+    pub(super) fn has_ccnic(&self) -> bool {
+        self.ccnic.is_some()
+    }
+
+    /// Whether a window is as long as its requests take, rather than a time.
+    pub(super) fn counts_requests(&self) -> bool {
+        self.source.is_some() || self.counts_own_requests()
+    }
+
+    /// Whether its threads count requests that no NIC knows of.
+    pub(super) fn counts_own_requests(&self) -> bool {
+        let pings = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_));
+        self.has_ccnic() || self.spec.tenants.iter().any(pings)
+    }
+
+    fn agents(&self) -> impl Iterator<Item = (usize, &Agent)> {
+        self.cores.iter().enumerate().filter_map(|(c, Seat { thread, .. })| match thread {
+            Thread::CcNic(a) => Some((c, &**a)),
+            _ => None,
+        })
+    }
+
+    /// # Errors
+    /// One sentence when a buffer is nowhere, or in two places.
+    pub(super) fn check_ccnic(&self) -> Result<(), String> {
+        let Some(i) = &self.ccnic else { return Ok(()) };
+        let all: u32 = i.pools.count.iter().sum();
+        let free: usize = i.pools.rings.iter().map(|r| r.free()).sum();
+        let held: usize = self.agents().map(|(_, a)| a.held()).sum();
+        // Those in rings belong to nobody's stacks.
+        if free + held > all as usize {
+            return Err(format!("{all} buffers are {free} in the pool and {held} with threads"));
+        }
+        Ok(())
+    }
+
+    /// Requests of the host's or the NIC's cores that left their L2, by object; or those that another node answered.
+    fn off_core(&self, host: bool, remote: bool) -> [OffCore; 6] {
+        let mut sum = [OffCore::default(); 6];
+        let (Some(i), Some(counts)) = (&self.ccnic, &self.machine.mem.off_core) else { return sum };
+        let m = &i.memory;
+        for (c, _) in self.agents().filter(|(_, a)| a.is_host() == host) {
+            let lines = [m.tx_rings, m.rx_rings, m.tx_registers, m.rx_registers, m.pools, m.buffers];
+            for (to, line) in sum.iter_mut().zip(lines) {
+                let region = self.machine.mem.map.id(line);
+                let n = if remote { counts.remote(c, region) } else { counts.of(c, region) };
+                *to = OffCore { reads: to.reads + n.reads, owns: to.owns + n.owns, streams: to.streams + n.streams };
+            }
+        }
+        sum
+    }
+
+    pub(super) fn ccnic_metrics(&self, v: &mut Values, us: f64) {
+        let Some(i) = &self.ccnic else { return };
+        let t = &i.trips;
+        if t.packets == 0 {
+            return;
+        }
+        let per = |n: u64| n as f64 / t.packets as f64;
+        v.set("achieved_mpps", t.packets as f64 / us);
+        v.set("achieved_gbps", t.bytes as f64 * 8.0 / us / 1e3);
+        v.set("rtt_min_ns", t.histogram.min() as f64 / 1e3);
+        v.set("rtt_mean_us", t.histogram.mean() / 1e6);
+        let quantiles = [("rtt_median_us", 0.5), ("rtt_p90_us", 0.9), ("rtt_p99_us", 0.99), ("rtt_p999_us", 0.999)];
+        for (name, q) in quantiles {
+            v.set(name, t.histogram.value_at_quantile(q) as f64 / 1e6);
+        }
+        for (host, remote, reads, owns) in [
+            (true, false, "host_reads_per_packet", "host_rfos_per_packet"),
+            (false, false, "nic_reads_per_packet", "nic_rfos_per_packet"),
+            (true, true, "host_remote_reads", "host_remote_rfos"),
+            (false, true, "nic_remote_reads", "nic_remote_rfos"),
+        ] {
+            let n = self.off_core(host, remote);
+            v.set(reads, per(n.iter().map(|o| o.reads).sum()));
+            v.set(owns, per(n.iter().map(|o| o.owns).sum()));
+        }
+        let (of_host, of_nic) = (self.off_core(true, true), self.off_core(false, true));
+        v.set("host_remote_rfos_payload", per(of_host[5].owns));
+        v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
+        v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
+        v.set("nic_remote_reads_payload", per(of_nic[5].reads));
+        let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
+        for (c, a) in self.agents() {
+            *(if a.is_host() { &mut host } else { &mut nic }) += self.machine.cpus[c].instructions;
+            let n = a.pool_counts();
+            pool += n.takes + n.puts;
+            fallbacks += n.fallbacks;
+        }
+        v.set("host_instructions_per_packet", per(host));
+        v.set("nic_instructions_per_packet", per(nic));
+        v.set("pool_ops_per_packet", per(pool));
+        v.set("small_fallbacks", fallbacks as f64);
+        v.set("host_blanks_per_packet", per(t.blanks));
+        v.set("host_tx_frees_per_packet", per(t.swept));
+        v.set("throughput_mrps", t.packets as f64 / us);
+    }
+
+    /// Requests that left the L2, by side and object.
+    pub(super) fn off_core_table(&self) -> Option<Value> {
+        let packets = self.ccnic.as_ref()?.trips.packets.max(1) as f64;
+        let mut rows = Vec::new();
+        for (side, host) in [("host", true), ("NIC", false)] {
+            for ((object, n), r) in OBJECTS.iter().zip(self.off_core(host, false)).zip(self.off_core(host, true)) {
+                let per = |k: u64| json!(k as f64 / packets);
+                let row = [n.reads, n.owns, n.streams, r.reads, r.owns, r.streams].map(per);
+                rows.push([json!(side), json!(object)].into_iter().chain(row).collect());
+            }
+        }
+        let unit = "1/packet";
+        let columns = [
+            ("side", ""),
+            ("object", ""),
+            ("reads", unit),
+            ("rfos", unit),
+            ("nontemporal", unit),
+            ("remote_reads", unit),
+            ("remote_rfos", unit),
+            ("remote_nontemporal", unit),
+        ];
+        Some(table(&columns, rows))
+    }
+}

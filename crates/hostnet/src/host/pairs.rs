@@ -1,0 +1,87 @@
+//! Pairs of threads that exchange lines: a ping-pong, or a writer and a reader. One of each pair is on the tenant's node.
+
+use super::Host;
+use crate::app::transfer::Written;
+use crate::app::AppSpec;
+use crate::config::Scenario;
+use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::memory::LINE;
+use crate::meter::Values;
+use crate::stack::pingpong::PingPong;
+use crate::stack::transfer::{PairMemory, Role, Transfer};
+use crate::stack::Thread;
+
+/// The threads of the tenant's cores, then those of the others, and how many registers they have; None without such a tenant.
+/// `cores` are the tenant's cores, `peers` the others.
+pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -> Option<(Vec<Thread>, usize)> {
+    let tenant = s.paired_tenant()?;
+    let (here, app) = (s.tenants[tenant].node, &s.tenants[tenant].app);
+    let mut add = |lines, sharing, home| {
+        let r = map.add(lines, Kind::App, sharing, tenant as u8);
+        map.set_home(r, home);
+        map.get(r).base
+    };
+    let n = cores.len();
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    match app {
+        AppSpec::Pingpong(p) => {
+            let there = p.peer_node;
+            let home = |other: bool| if other { there } else { here };
+            let (a, b) = p.layout.at_other();
+            let a = add(n as u64, Sharing::Shared, home(a));
+            let b = if p.layout.together() { a } else { add(n as u64, Sharing::Shared, home(b)) };
+            for i in 0..n {
+                let (own, other) = ((a + i as u64, 2 * i), (b + i as u64, 2 * i + 1));
+                first.push(Thread::PingPong(PingPong::new(true, own, other)));
+                second.push(Thread::PingPong(PingPong::new(false, other, own)));
+            }
+        }
+        AppSpec::StreamTransfer(t) => {
+            let there = t.peer_node;
+            let (lines, chunk) = (t.buffer.0 / LINE, t.chunk.0 / LINE);
+            let (buffers, nontemporal) = match t.stores {
+                Written::Cached => (here, false),
+                Written::Nontemporal => (there, true),
+                Written::None => (there, false),
+            };
+            let written = add(n as u64, Sharing::Shared, here);
+            let read = add(n as u64, Sharing::Shared, there);
+            for i in 0..n {
+                let alone = t.stores == Written::None;
+                let sharing = if alone { Sharing::Core(cores[i]) } else { Sharing::Shared };
+                let memory = PairMemory {
+                    buffer: add(lines, sharing, buffers),
+                    chunk,
+                    chunks: lines / chunk,
+                    written: (written + i as u64, 2 * i),
+                    read: (read + i as u64, 2 * i + 1),
+                };
+                let role = if alone { Role::Alone } else { Role::Writer { nontemporal } };
+                first.push(Thread::Transfer(Transfer::new(role, memory)));
+                if let Some(peer) = peers.get(i) {
+                    let to = add(chunk, Sharing::Core(*peer), there);
+                    second.push(Thread::Transfer(Transfer::new(Role::Reader { to }, memory)));
+                }
+            }
+        }
+        _ => unreachable!("only such applications have pairs"),
+    }
+    first.extend(second);
+    Some((first, 2 * n))
+}
+
+impl Host {
+    pub(super) fn pair_metrics(&self, v: &mut Values, us: f64) {
+        let Some(tenant) = self.spec.paired_tenant() else { return };
+        let done = self.tally.operations[tenant];
+        match &self.spec.tenants[tenant].app {
+            AppSpec::Pingpong(_) if done > 0 => {
+                v.set("pingpong_ns", self.trips.value_at_quantile(0.5) as f64 / 1e3);
+                let remote: u64 = self.machine.mem.stats.remote.iter().map(|r| r.reads + r.rfos).sum();
+                v.set("remote_requests", remote as f64 / done as f64);
+            }
+            AppSpec::StreamTransfer(_) => v.set("stream_gbps", (done * LINE * 8) as f64 / us / 1e3),
+            _ => {}
+        }
+    }
+}

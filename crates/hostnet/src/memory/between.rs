@@ -1,0 +1,600 @@
+//! Between nodes: links, and the requests that travel over them.
+//!
+//! ```text
+//!   core -> own agent --message--> home agent: snoop filter, LLC, memory     line of the other node
+//!        <-           <---data----
+//!   core -> own agent = home agent --message--> other agent: LLC, L2         line of the own node that the other has
+//!        <-                        <---data----
+//! ```
+//!
+//! Tags change when the home agent looks the line up; a snoop's way is time only, and requests that follow for the line
+//! wait until the answer is there.
+
+use super::home::{Found, With, CORES};
+use super::lines::Turn;
+use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
+use super::paths::Marks;
+use super::private::cores_of;
+use super::protocol::{Held, Private};
+use super::protocol_nodes::{crossing, Copies, Crossing, Side, Source, Want};
+use super::region::{Kind, Sharing};
+use super::request::Agent;
+use super::shadow::At;
+use super::spec::{LlcRole, StoreHit};
+use super::stats::Class;
+use super::{Memory, Node, Op, Txn};
+use crate::flow::domain::{Domain, Reading};
+use crate::flow::Link;
+use crate::kernel::{Event, Events, Time};
+use std::collections::VecDeque;
+
+/// What `Event::Link` means for a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Leg {
+    /// It stays in its node.
+    #[default]
+    None,
+    /// It reaches its home.
+    ToHome,
+    /// Its answer leaves node `from`.
+    Back { from: u8 },
+    /// Memory has answered a read that was for nothing, made beside the snoop of `parent`.
+    Useless { parent: u32 },
+    /// A line that is written back reaches its home.
+    Write,
+}
+
+/// A transaction's way between nodes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trip {
+    leg: Leg,
+    /// It has come to another node.
+    travelled: bool,
+    /// Holds a credit of the link since then.
+    credit: Option<Time>,
+    /// The answer has data.
+    data: bool,
+    /// The answer crosses a link.
+    crossed: bool,
+    /// Answers to come, and when the latest of those that came was there.
+    awaits: u8,
+    ready: Time,
+    /// What its node adds when all is there.
+    more: Time,
+}
+
+/// One direction: the links from a node to the other.
+#[derive(Clone)]
+struct Direction {
+    links: Vec<Link>,
+    bytes: u64,
+    /// Of these, bytes of lines without their headers.
+    payload: u64,
+    since: Time,
+    /// Requests of the node that are under way.
+    credits: Domain,
+    /// Requests that wait for a credit.
+    waiting: VecDeque<u32>,
+}
+
+/// What two nodes have between them.
+#[derive(Clone)]
+pub struct Between {
+    link: NodeLinkSpec,
+    pub(super) protocol: NodesProtocolSpec,
+    directions: Vec<Direction>,
+    trips: Vec<Trip>,
+    /// Reads of memory for nothing.
+    pub speculative_reads: u64,
+}
+
+/// One direction of the links in the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkReading {
+    /// Bytes that were sent, with headers.
+    pub bytes: u64,
+    /// Bytes of lines alone.
+    pub payload: u64,
+    /// Share of the time that links are busy, on the mean.
+    pub utilisation: f64,
+    /// Requests of the node under way.
+    pub requests: Reading,
+}
+
+impl Between {
+    /// What joins the nodes, where there are several.
+    pub(super) fn new(s: &NodesSpec) -> Option<Box<Between>> {
+        let link = s.link.clone().filter(|_| s.count > 1)?;
+        let one = Link::new(link.rate.0 as f64 * 8.0, link.latency.into());
+        let direction = Direction {
+            links: vec![one; link.links as usize],
+            bytes: 0,
+            payload: 0,
+            since: Time::ZERO,
+            credits: Domain::new(link.credits),
+            waiting: VecDeque::new(),
+        };
+        let directions = vec![direction; s.count as usize];
+        Some(Box::new(Between { link, protocol: s.protocol, directions, trips: Vec::new(), speculative_reads: 0 }))
+    }
+
+    fn trip(&mut self, id: u32) -> &mut Trip {
+        if self.trips.len() <= id as usize {
+            self.trips.resize(id as usize + 1, Trip::default());
+        }
+        &mut self.trips[id as usize]
+    }
+
+    pub(super) fn clear(&mut self, id: u32) {
+        *self.trip(id) = Trip::default();
+    }
+
+    /// A message or a line leaves `from`; returns its arrival.
+    fn send(&mut self, from: usize, line: u64, data: bool, now: Time) -> Time {
+        let bytes = if data { self.link.data.0 } else { self.link.message.0 };
+        let d = &mut self.directions[from];
+        d.bytes += bytes;
+        d.payload += if data { super::LINE } else { 0 };
+        let i = (line % d.links.len() as u64) as usize;
+        let link = &mut d.links[i];
+        link.send(bytes, now) + link.flight
+    }
+
+    pub(super) fn restart(&mut self, now: Time) {
+        self.speculative_reads = 0;
+        for d in &mut self.directions {
+            (d.bytes, d.payload, d.since) = (0, 0, now);
+            d.links.iter_mut().for_each(|l| l.restart(now));
+            d.credits.restart(now);
+        }
+    }
+
+    /// The links from `node` to the other.
+    pub fn read(&self, node: usize, now: Time) -> LinkReading {
+        let d = &self.directions[node];
+        let span = (now - d.since).0.max(1) as f64 * d.links.len() as f64;
+        let busy: u64 = d.links.iter().map(|l| l.busy().0).sum();
+        LinkReading {
+            bytes: d.bytes,
+            payload: d.payload,
+            utilisation: busy as f64 / span,
+            requests: d.credits.read(now),
+        }
+    }
+}
+
+/// What a look-up over both nodes comes to.
+enum Answer {
+    /// As in one node.
+    Here(Found),
+    /// The other node's agent takes part, and its cores if `asks`.
+    Across { row: Crossing, asks: bool, with: With },
+}
+
+impl Memory {
+    /// What joins the nodes, where there are several.
+    pub fn between(&self) -> Option<&Between> {
+        self.between.as_deref()
+    }
+
+    fn links(&mut self) -> &mut Between {
+        self.between.as_deref_mut().expect("several nodes")
+    }
+
+    /// Whether the LLC of another node than `core`'s has `line`.
+    #[inline]
+    pub(super) fn another_llc_has(&self, core: usize, line: u64) -> bool {
+        self.nodes.len() > 1 && {
+            let own = self.node_of_core(core);
+            self.nodes.iter().enumerate().any(|(n, node)| n != own && node.llc.find(line).is_some())
+        }
+    }
+
+    /// What `node` has of `line`, but for core `who`.
+    fn copies_in(&self, node: usize, line: u64, who: usize) -> Copies {
+        let mut private = Held::Nowhere;
+        if self.sharing(line) == Sharing::Shared {
+            for c in cores_of(self.shared.holders(line)) {
+                if c != who && self.node_of_core(c) == node {
+                    private = private.max(self.private_copy(c, line));
+                }
+            }
+        }
+        Copies { private, llc: self.llc_copy(node, line) }
+    }
+
+    /// The row of the table for a request.
+    fn row(&self, t: &Txn) -> Crossing {
+        let who = t.who as usize;
+        let near = self.node_of_core(who);
+        let want = match t.op {
+            Op::Own if self.holds(who, t.line) => Want::Upgrade,
+            Op::Own => Want::Own,
+            _ => Want::Read,
+        };
+        let side = if self.home_of(t.line) == near { Side::Near } else { Side::Far };
+        let of = |node| self.copies_in(node, t.line, who);
+        let p = &self.between.as_ref().expect("several nodes").protocol;
+        crossing(want, of(near), of(1 - near), side, p)
+    }
+
+    /// Whether the own node can answer a request by itself.
+    fn answers_near(&self, t: &Txn) -> bool {
+        let row = self.row(t);
+        !row.asks_far() && row.source != Source::Memory
+    }
+
+    /// `begin` for a request that has come to its home; false when it is none.
+    #[inline]
+    pub(super) fn begins_at_home(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
+        let Some(b) = &mut self.between else { return false };
+        if !b.trip(id).travelled {
+            return false;
+        }
+        let m = &mut self.marks[id as usize];
+        (m.home, m.queued, m.data) = (now, now, now);
+        if self.txns[id as usize].op == Op::Stream {
+            self.stream_at_home(cal, id, now);
+        } else {
+            self.order(cal, id, now);
+        }
+        true
+    }
+
+    /// A core's read at its own node's agent.
+    pub(super) fn core_read_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let t = self.txns[id as usize];
+        let near = self.node_of_core(t.who as usize);
+        if self.home_of(t.line) != near && !self.answers_near(&t) {
+            return self.depart(cal, id, now);
+        }
+        self.order(cal, id, now);
+    }
+
+    /// A request takes its place among those for its line.
+    fn order(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, op, entry, .. } = self.txns[id as usize];
+        if entry.is_none() && self.map.of(line).is_ordered() {
+            match self.lines.enter(line, id, op == Op::Own) {
+                Turn::Now { epoch } => self.txns[id as usize].entry = Some(epoch),
+                Turn::Later => return,
+            }
+        }
+        self.in_turn_of_nodes(cal, id, now);
+    }
+
+    /// A core's read leaves for the other node, when there is a credit. One that others wait for has one.
+    fn depart(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, who, entry, op, .. } = self.txns[id as usize];
+        let near = self.node_of_core(who as usize);
+        let look_up = self.nodes[near].look_up;
+        let b = self.links();
+        let credits = &mut b.directions[near].credits;
+        if credits.free() == 0 && entry.is_none() {
+            credits.refuse();
+            return b.directions[near].waiting.push_back(id);
+        }
+        credits.force(now);
+        let at = b.send(near, line, op == Op::Stream, now) + look_up;
+        *b.trip(id) = Trip { leg: Leg::ToHome, credit: Some(now), ..Trip::default() };
+        cal.push(at, Event::Link(id));
+    }
+
+    /// It is a request's turn.
+    pub(super) fn in_turn_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let t = self.txns[id as usize];
+        let (near, home) = (self.node_of_core(t.who as usize), self.home_of(t.line));
+        let travelled = self.links().trip(id).travelled;
+        if near != home && !travelled && !self.answers_near(&t) {
+            return self.depart(cal, id, now);
+        }
+        let back = Leg::Back { from: home as u8 };
+        match self.consult(cal, &t, now) {
+            Answer::Here(Found::Here { snoop, with }) => {
+                self.grant(id, with);
+                let Node { noc, look_up, .. } = self.nodes[near];
+                if !travelled {
+                    return cal.push(now + look_up + snoop + noc, Event::Fill(id));
+                }
+                // The line has come to the own node meanwhile: the home sends the request back.
+                let leaves = now + self.nodes[home].look_up;
+                let trip = self.links().trip(id);
+                (trip.leg, trip.data, trip.awaits, trip.more) = (back, false, 1, look_up + snoop);
+                self.answer_leaves(cal, id, leaves);
+            }
+            Answer::Here(Found::InDram(class)) => {
+                self.note_copy(t.line, At::Dram, At::ToCore(t.who as u16));
+                if travelled {
+                    let trip = self.links().trip(id);
+                    (trip.leg, trip.data, trip.awaits) = (back, true, 1);
+                }
+                self.read_dram(cal, id, class, now);
+            }
+            Answer::Across { row, asks, with } => {
+                self.grant(id, with);
+                let far = 1 - near;
+                let asked = if asks { self.ask_core(far) } else { Time::ZERO };
+                let mut leaves = now + self.nodes[far].look_up + asked;
+                if home == near {
+                    let own = self.nodes[near].look_up;
+                    leaves = leaves + own + (self.links().send(near, t.line, false, now) - now);
+                }
+                let trip = self.links().trip(id);
+                (trip.leg, trip.awaits) = (Leg::Back { from: far as u8 }, 1);
+                trip.data = row.source == Source::Far;
+                self.answer_leaves(cal, id, leaves);
+                if row.speculates {
+                    self.speculate(cal, id, now);
+                }
+            }
+        }
+    }
+
+    /// What a request's answer brings.
+    fn grant(&mut self, id: u32, with: With) {
+        let t = &mut self.txns[id as usize];
+        if t.entry.is_some() && matches!(with, With::Line { .. }) {
+            self.lines.take_over(t.line, id);
+        }
+        with.note(t);
+    }
+
+    /// An answer that no memory is read for leaves at `at`.
+    fn answer_leaves(&mut self, cal: &mut Events, id: u32, at: Time) {
+        let m = &mut self.marks[id as usize];
+        (m.owner, m.queued, m.data) = (at, at, at);
+        cal.push(at, Event::Link(id));
+    }
+
+    /// Memory is read beside the snoop of `parent`, whose answer waits for it.
+    fn speculate(&mut self, cal: &mut Events, parent: u32, now: Time) {
+        let t = self.txns[parent as usize];
+        let class = Class::of_read(self.map.of(t.line).kind);
+        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::Read, t.line, t.who, now) });
+        self.marks[id as usize] = Marks::at(now, now);
+        let b = self.links();
+        b.speculative_reads += 1;
+        *b.trip(id) = Trip { leg: Leg::Useless { parent }, ..Trip::default() };
+        let more = b.protocol.speculative_penalty.into();
+        let trip = b.trip(parent);
+        (trip.awaits, trip.more) = (2, more);
+        self.read_dram(cal, id, class, now);
+    }
+
+    /// Memory's data for transaction `id` is at the home agent at `known`; false when it stays in the node.
+    pub(super) fn data_travels(&mut self, cal: &mut Events, id: u32, known: Time) -> bool {
+        let leg = self.links().trip(id).leg;
+        let travels = matches!(leg, Leg::Back { .. } | Leg::Useless { .. });
+        if travels {
+            cal.push(known, Event::Link(id));
+        }
+        travels
+    }
+
+    /// `Event::Link`: a transaction goes on between nodes.
+    pub fn on_link(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, class, .. } = self.txns[id as usize];
+        let home = self.home_of(line);
+        let b = self.links();
+        let trip = b.trip(id);
+        match trip.leg {
+            Leg::None => unreachable!("no leg"),
+            Leg::ToHome => {
+                (trip.leg, trip.travelled) = (Leg::None, true);
+                let waits = !self.nodes[home].admission[CORES].is_empty() || !self.admits(home, CORES);
+                if waits {
+                    self.nodes[home].admission[CORES].push_back(id);
+                } else {
+                    self.begins_at_home(cal, id, now);
+                }
+            }
+            Leg::Back { from } => {
+                let data = trip.data;
+                trip.crossed = true;
+                let at = b.send(from.into(), line, data, now);
+                self.arrives(cal, id, at);
+            }
+            Leg::Useless { parent } => {
+                self.finish(id);
+                self.arrives(cal, parent, now);
+            }
+            Leg::Write => {
+                self.finish(id);
+                self.write_here(cal, line, class, super::NOBODY, now);
+            }
+        }
+    }
+
+    /// One of the things that an answer waits for is there at `at`.
+    fn arrives(&mut self, cal: &mut Events, id: u32, at: Time) {
+        let near = self.node_of_core(self.txns[id as usize].who as usize);
+        let noc = self.nodes[near].noc;
+        let trip = self.links().trip(id);
+        trip.ready = trip.ready.max(at);
+        trip.awaits -= 1;
+        if trip.awaits == 0 {
+            let (ready, more) = (trip.ready, trip.more);
+            self.marks[id as usize].back = ready;
+            cal.push(ready + more + noc, Event::Fill(id));
+        }
+    }
+
+    /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
+    pub(super) fn trip_ends(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { who, op, agent, line, .. } = self.txns[id as usize];
+        let trip = *self.links().trip(id);
+        if trip.crossed && agent == Agent::Core {
+            let remote = &mut self.stats.remote[who as usize];
+            match op {
+                Op::Own => remote.rfos += 1,
+                Op::Read => remote.reads += 1,
+                _ => {}
+            }
+            if let Some(n) = &mut self.off_core {
+                n.note_remote(who, self.map.id(line), op);
+            }
+        }
+        let Some(since) = trip.credit else { return };
+        let near = self.node_of_core(who as usize);
+        let d = &mut self.links().directions[near];
+        d.credits.give(now, since);
+        if let Some(next) = d.waiting.pop_front() {
+            self.depart(cal, next, now);
+        }
+    }
+
+    /// Node `from` writes back a line of the other node.
+    pub(super) fn write_across(&mut self, cal: &mut Events, from: usize, line: u64, class: Class, now: Time) {
+        let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, 0, now) });
+        let b = self.links();
+        *b.trip(id) = Trip { leg: Leg::Write, ..Trip::default() };
+        let at = b.send(from, line, true, now);
+        cal.push(at, Event::Link(id));
+    }
+
+    /// A core's store of a whole line past the caches, at its own node's agent. It is done when the home has it and no
+    /// cache a copy.
+    pub(super) fn stream_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let Txn { line, who, .. } = self.txns[id as usize];
+        let near = self.node_of_core(who as usize);
+        if self.home_of(line) != near {
+            return self.depart(cal, id, now);
+        }
+        let far = 1 - near;
+        let there = self.copies_in(far, line, who as usize);
+        self.stream(cal, near, line, now);
+        if there.none() {
+            return cal.push(now + self.nodes[near].noc, Event::Fill(id));
+        }
+        let own = self.nodes[near].look_up;
+        let asked = if there.private == Held::Nowhere { Time::ZERO } else { self.ask_core(far) };
+        let at = self.links().send(near, line, false, now) + own + self.nodes[far].look_up + asked;
+        let trip = self.links().trip(id);
+        (trip.leg, trip.awaits) = (Leg::Back { from: far as u8 }, 1);
+        self.answer_leaves(cal, id, at);
+    }
+
+    fn stream_at_home(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let line = self.txns[id as usize].line;
+        let home = self.home_of(line);
+        self.stream(cal, home, line, now);
+        let trip = self.links().trip(id);
+        (trip.leg, trip.awaits) = (Leg::Back { from: home as u8 }, 1);
+        let at = now + self.nodes[home].look_up;
+        self.answer_leaves(cal, id, at);
+    }
+
+    /// The answer to a core's request, at once.
+    pub(super) fn consult_at_once(&mut self, cal: &mut Events, mut t: Txn) -> Txn {
+        match self.consult(cal, &t, t.issued) {
+            Answer::Here(Found::Here { with, .. }) | Answer::Across { with, .. } => with.note(&mut t),
+            Answer::Here(Found::InDram(class)) => self.stats.count(class),
+        }
+        t
+    }
+
+    /// What a core's request does to the caches of both nodes.
+    fn consult(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Answer {
+        let row = self.row(t);
+        let local = !row.asks_far() && row.source != Source::Nobody || row.source == Source::Memory;
+        if local {
+            return Answer::Here(self.look_up(cal, t, now));
+        }
+        let (line, who) = (t.line, t.who as usize);
+        let near = self.node_of_core(who);
+        let far = 1 - near;
+        let (tenant, kind) = (self.map.of(line).tenant as usize, self.map.of(line).kind);
+        self.note_use(t, kind);
+        let counts = &mut self.stats.tenants[tenant];
+        counts.app += u64::from(kind == Kind::App);
+        counts.llc_misses += 1;
+        let own = t.op == Op::Own;
+        if own || row.far == Private::Drop {
+            self.tell_watchers(cal, line, now);
+        }
+        let there = self.copies_in(far, line, who);
+        let asks = there.private != Held::Nowhere
+            && (own || there.private == Held::Dirty || there.llc == Held::Nowhere || row.far == Private::Drop);
+        self.note_source(&row, line, who, far);
+        let holders = self.shared.holders(line);
+        let (mut dirty, mut peers) = (0, false);
+        for c in cores_of(holders).filter(|c| *c != who) {
+            if self.node_of_core(c) == near {
+                if own {
+                    peers = true;
+                    dirty += self.invalidate_in(c, line).dirty;
+                    self.shared.drop_holder(line, c);
+                }
+                continue;
+            }
+            match row.far {
+                Private::Stay => {}
+                Private::Share => dirty += u64::from(self.clean_in(c, line)),
+                Private::Drop => {
+                    dirty += self.invalidate_in(c, line).dirty;
+                    self.shared.drop_holder(line, c);
+                }
+            }
+        }
+        if let Some(s) = self.nodes[far].llc.find(line).filter(|_| row.far != Private::Stay) {
+            dirty += u64::from(self.nodes[far].llc.is_dirty(s));
+            if row.far == Private::Drop {
+                self.nodes[far].llc.remove(s);
+            } else {
+                self.nodes[far].llc.set_dirty(s, false);
+            }
+        }
+        // The own node's LLC gives a line that is to be written away.
+        let gives = self.habits.role == LlcRole::Victim && self.habits.store_hit == StoreHit::Move;
+        let slot = self.nodes[near].llc.find(line).filter(|_| own);
+        let kept = slot.is_some() && !gives;
+        if let Some(s) = slot.filter(|_| gives) {
+            dirty += u64::from(self.nodes[near].llc.remove(s));
+        }
+        self.stats.ledger.merged += dirty.saturating_sub(1);
+        self.shared.add(line, who);
+        if row.written {
+            // It comes along with the answer, or is at home already.
+            let home = self.home_of(line);
+            self.write_dram(cal, home, line, Class::of_eviction(kind), now);
+            dirty = 0;
+        }
+        let with = match row.far {
+            _ if kept => With::Copy,
+            Private::Drop => With::Line { dirty: dirty > 0 },
+            _ if own => With::Line { dirty: dirty > 0 },
+            _ => With::Data,
+        };
+        if row.source == Source::Nobody && row.far == Private::Stay {
+            let snoop = if peers { self.ask_core(near) } else { Time::ZERO };
+            return Answer::Here(Found::Here { snoop, with });
+        }
+        Answer::Across { row, asks, with }
+    }
+
+    /// Which copy the answer, and memory, get (with a shadow).
+    fn note_source(&mut self, row: &Crossing, line: u64, who: usize, far: usize) {
+        if self.shadow.is_none() {
+            return;
+        }
+        let near = self.node_of_core(who);
+        let in_far = |c: &usize| self.node_of_core(*c) == far && self.holds(*c, line);
+        let writer = cores_of(self.shared.holders(line))
+            .filter(in_far)
+            .find(|c| self.private_copy(*c, line) == Held::Dirty);
+        let from = match row.source {
+            Source::Nobody => At::Core(who as u16),
+            Source::Near | Source::Memory => At::Llc(near as u8),
+            Source::Far => match writer {
+                Some(c) => At::Core(c as u16),
+                None if self.llc_copy(far, line) != Held::Nowhere => At::Llc(far as u8),
+                None => At::Core(cores_of(self.shared.holders(line)).find(in_far).expect("a copy") as u16),
+            },
+        };
+        self.note_copy(line, from, At::ToCore(who as u16));
+        if row.written {
+            self.note_copy(line, from, At::Dram);
+            self.note_copy(line, from, At::Llc(far as u8));
+        }
+    }
+}

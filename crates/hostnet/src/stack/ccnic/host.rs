@@ -1,0 +1,324 @@
+//! The host's thread of a queue pair: it sends packets that it writes, and reads those that come back.
+
+use super::rings::{Consumer, Desc, PostHost, Producer, Publication, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE};
+use super::spec::PoolKind;
+use super::{Common, Demand, Effect, Interface, Ring};
+use crate::app::loopback::{LoopbackSpec, Touched};
+use crate::config::Scenario;
+use crate::core::Op;
+use crate::kernel::Time;
+use crate::stack::{Awaited, Ctx, Step};
+use std::collections::VecDeque;
+
+/// Instructions that a thread lets pass which can do nothing.
+const PAUSE: u32 = 200;
+
+#[derive(Clone)]
+enum Rx {
+    Lines(Consumer),
+    Slots(PostHost),
+}
+
+impl Rx {
+    /// The line to poll, and whether its value is still unknown.
+    fn asks(&self) -> Option<u64> {
+        match self {
+            Rx::Lines(r) => r.asks(),
+            Rx::Slots(r) => r.asks(),
+        }
+    }
+    fn line(&self) -> u64 {
+        match self {
+            Rx::Lines(r) => r.line(),
+            Rx::Slots(r) => r.line(),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct Host {
+    pub(super) common: Common,
+    tx: Producer,
+    rx: Rx,
+    demand: Demand,
+    header_only: bool,
+    /// Packets sent that have not come back.
+    under_way: u32,
+    /// Packets of a unit that was taken which the burst has had no room for yet.
+    taken: VecDeque<Desc>,
+    /// Buffers of the burst that is being received.
+    received: Vec<u32>,
+    /// Where only the host manages buffers: those sent and not completed, with their unit's index, and blank ones posted.
+    lent: VecDeque<(u64, u32)>,
+    posted: u32,
+    /// Line of descriptors that was read last.
+    read: u64,
+}
+
+impl Host {
+    pub(super) fn new(common: Common, i: &Interface, app: &LoopbackSpec, s: &Scenario) -> Host {
+        let (spec, q) = (&common.spec, common.queue as u64);
+        let tx = Producer::new(i.memory.tx(spec, q));
+        let shape = i.memory.rx(spec, q);
+        let rx = match spec.pool {
+            PoolKind::Shared => {
+                let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group as u64;
+                Rx::Lines(Consumer::new(shape, lazy))
+            }
+            PoolKind::Host => Rx::Slots(PostHost::new(shape)),
+        };
+        let demand = Demand::of(s, common.queue, i.pairs.len(), app.bytes.0);
+        Host {
+            common,
+            tx,
+            rx,
+            demand,
+            header_only: app.touch == Touched::Header,
+            under_way: 0,
+            taken: VecDeque::new(),
+            received: Vec::new(),
+            lent: VecDeque::new(),
+            posted: 0,
+            read: u64::MAX,
+        }
+    }
+
+    /// Buffers that it has out of its stacks.
+    pub(super) fn held(&self) -> usize {
+        self.taken.len() + self.received.len() + self.lent.len() + self.posted as usize
+    }
+
+    fn touched(&self) -> u32 {
+        if self.header_only {
+            1
+        } else {
+            self.common.lines()
+        }
+    }
+
+    pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        if std::mem::take(&mut self.common.polled) {
+            if self.taken.is_empty() && self.rx.asks().is_none_or(|line| c.mem.holds(c.core.into(), line)) {
+                self.take(c);
+            }
+            let mut got = self.receive(c);
+            if got && self.received.len() < self.common.spec.rx_batch as usize {
+                self.poll(c);
+                return Step::Run;
+            }
+            got |= self.end_receive(c);
+            let sent = self.send(c);
+            if !got && !sent {
+                return self.wait(c);
+            }
+        } else {
+            self.end_receive(c);
+            self.send(c);
+        }
+        self.poll(c);
+        Step::Run
+    }
+
+    fn poll(&mut self, c: &mut Ctx) {
+        match self.rx.asks().filter(|_| self.taken.is_empty()) {
+            Some(line) => self.common.poll(line, c.program),
+            None => {
+                c.program.compute(self.common.spec.costs.poll);
+                self.common.polled = true;
+            }
+        }
+    }
+
+    /// Nothing came, and nothing can be sent.
+    fn wait(&self, c: &mut Ctx) -> Step {
+        if !c.program.ops.is_empty() {
+            return Step::Run; // lines were looked at
+        }
+        let on = Awaited::Line(self.rx.asks().unwrap_or(self.rx.line()));
+        let instructions = self.common.spec.costs.poll;
+        match self.demand.next() {
+            Some(until) => Step::WaitUntil { on, instructions, until },
+            None if self.under_way > 0 => Step::Wait { on, instructions },
+            None => {
+                // No buffer, or no room in the ring: the other side will give some back.
+                c.program.compute(PAUSE);
+                Step::Run
+            }
+        }
+    }
+
+    /// Takes the next unit of the receive ring, if it is ready.
+    fn take(&mut self, c: &mut Ctx) {
+        let Some(i) = c.ccnic.as_mut() else { return };
+        let words = &i.pairs[self.common.queue].rx;
+        let mut descs = [Desc::default(); GROUP];
+        let mut ahead = Vec::new();
+        let line = self.rx.line();
+        let n = match &mut self.rx {
+            Rx::Lines(r) => r.poll(words, &mut descs, &mut |l| ahead.push(l)),
+            Rx::Slots(r) => match r.poll(words) {
+                Some(d) => {
+                    descs[0] = d;
+                    1
+                }
+                None => 0,
+            },
+        };
+        if n == 0 {
+            return;
+        }
+        let p = &mut *c.program;
+        if line != self.read || !self.tx.shape.register {
+            p.push(Op::Anchor { line });
+            self.read = line;
+        }
+        ahead.into_iter().for_each(|line| p.push(Op::Ahead { line, own: false }));
+        p.compute(self.common.spec.costs.unit);
+        for d in &descs[..n] {
+            p.push(Op::Prefetch { line: i.line(d.buffer - 1), lines: 1 });
+        }
+        self.taken.extend(&descs[..n]);
+        if let Rx::Slots(_) = self.rx {
+            self.posted -= n as u32;
+        }
+    }
+
+    /// Reads packets that were taken, as many as the burst has room for. False when there are none.
+    fn receive(&mut self, c: &mut Ctx) -> bool {
+        let (lines, batch) = (self.touched(), self.common.spec.rx_batch as usize);
+        let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
+        let n = self.taken.len().min(batch - self.received.len());
+        for d in self.taken.drain(..n) {
+            p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
+            p.compute(self.common.spec.costs.host_rx);
+            p.push(Op::Retire { tag: Effect::Seen.tag(d.buffer - 1), stores: false });
+            self.received.push(d.buffer - 1);
+        }
+        self.under_way -= n as u32;
+        n > 0
+    }
+
+    /// The end of a burst: buffers are freed, lines given back, blanks posted. Whether there was anything to do.
+    fn end_receive(&mut self, c: &mut Ctx) -> bool {
+        let Some(i) = c.ccnic.as_deref_mut() else { return false };
+        let p = &mut *c.program;
+        let any = !self.received.is_empty();
+        if any {
+            let received = std::mem::take(&mut self.received);
+            self.common.free(i, received.into_iter(), p);
+        }
+        let mut stores: Vec<Publication> = Vec::new();
+        match &mut self.rx {
+            Rx::Lines(r) => r.release(&mut |s| stores.push(s)),
+            Rx::Slots(r) => {
+                while r.vacant() >= BLANKS_LEAST {
+                    let want = r.vacant().min(BLANKS) as usize;
+                    let blanks = self.common.alloc(i, 0, want, p);
+                    let got = blanks.len();
+                    self.posted += got as u32;
+                    i.trips.blanks += got as u64;
+                    stores.extend(blanks.into_iter().map(|b| r.post(b + 1)));
+                    if got < want {
+                        break;
+                    }
+                }
+                p.compute(self.common.spec.costs.unit * stores.len() as u32);
+                stores.extend(r.commit());
+            }
+        }
+        let any = any || !stores.is_empty();
+        stores.into_iter().for_each(|s| self.common.store(Ring::Rx, s, p));
+        any
+    }
+
+    /// Frees the buffers that only the host manages and whose transmission has completed.
+    fn sweep(&mut self, i: &mut Interface, c: &mut crate::core::Program) {
+        let Some((from, _)) = self.lent.front().copied() else { return };
+        let words = &i.pairs[self.common.queue].tx;
+        let to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
+        let mut done = Vec::new();
+        while let Some((_, b)) = self.lent.front().copied().filter(|l| l.0 < to) {
+            self.lent.pop_front();
+            done.push(b);
+        }
+        i.trips.swept += done.len() as u64;
+        self.common.free(i, done.into_iter(), c);
+    }
+
+    /// Sends what is due, as far as buffers and ring allow. False when that is nothing.
+    fn send(&mut self, c: &mut Ctx) -> bool {
+        let due = self.demand.due(c.now, self.under_way).min(self.common.spec.tx_batch) as usize;
+        if due == 0 {
+            return false;
+        }
+        let (queue, group) = (self.common.queue, self.tx.shape.group);
+        let Some(i) = c.ccnic.as_deref_mut() else { return false };
+        let p = &mut *c.program;
+        let shared = self.common.spec.pool == PoolKind::Shared;
+        if !shared && self.lent.len() >= BLANKS as usize {
+            self.sweep(i, p);
+        }
+        // Room for whole units first, so that no buffer comes back unsent.
+        let (mut units, words) = (0, &i.pairs[queue].tx);
+        let mut read = |line| p.push(Op::Load { line, lines: 1 });
+        while units * group < due && self.tx.ensure(words, units as u64 + 1, &mut read) {
+            units += 1;
+        }
+        let n = due.min(units * group);
+        let hint = if shared { self.common.bytes } else { 0 };
+        let mut buffers = self.common.alloc(i, hint, n, p);
+        if buffers.len() < n && !shared {
+            self.sweep(i, p);
+            let more = n - buffers.len();
+            buffers.extend(self.common.alloc(i, hint, more, p));
+        }
+        let lines = self.touched();
+        for b in &buffers {
+            p.push(Op::Retire { tag: Effect::Stamp.tag(*b), stores: false });
+            let line = i.line(*b);
+            self.common.write(None, line, lines, p);
+            p.compute(self.common.spec.costs.host_tx);
+        }
+        let flags = if shared { 0 } else { NO_RECYCLE };
+        for chunk in buffers.chunks(group) {
+            let descs: Vec<Desc> =
+                chunk.iter().map(|b| Desc { buffer: b + 1, bytes: self.common.bytes as u16, flags }).collect();
+            if !shared {
+                let at = self.tx.position();
+                self.lent.extend(chunk.iter().map(|b| (at, *b)));
+            }
+            let s = self.tx.publish(&descs);
+            p.compute(self.common.spec.costs.unit);
+            self.common.store(Ring::Tx, s, p);
+        }
+        if let Some(s) = self.tx.commit() {
+            self.common.store(Ring::Tx, s, p);
+        }
+        let sent = buffers.len() as u32;
+        self.under_way += sent;
+        self.demand.sent(sent);
+        sent > 0
+    }
+
+    pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        let (effect, buffer) = Effect::of(tag);
+        match effect {
+            Effect::Visible => self.common.visible(c),
+            Effect::Stamp => {
+                if let Some(i) = c.ccnic.as_mut() {
+                    i.stamps[buffer as usize] = c.now;
+                }
+            }
+            Effect::Seen => {
+                let Some(i) = c.ccnic.as_mut() else { return };
+                let trip: Time = c.now.saturating_sub(i.stamps[buffer as usize]);
+                i.trips.histogram.saturating_record(trip.0.max(1));
+                i.trips.packets += 1;
+                i.trips.bytes += u64::from(self.common.bytes);
+                c.tally.operations[c.tenant] += 1;
+                c.tally.completed += 1;
+                c.tally.completed_ever += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! CC-NIC: host and NIC threads that exchange packets through coherent memory alone.
+//!
+//! ```text
+//!   host thread (host.rs)                         NIC thread (nic.rs)
+//!     alloc, write payload, publish  -- TX ring -->  poll, read payload, copy, free, clear
+//!     poll, read payload, free, clear <-- RX ring --  alloc, write payload, publish
+//!                 \------- pool of buffers, recycle stacks on both sides -------/
+//! ```
+//!
+//! `rings.rs` and `pool.rs` hold the rules, without time. The threads turn what these read and store into programs of their
+//! cores. A store's effect is seen by others when the core's `Op::Release` says so. A poll reads the line and branches on it;
+//! what it finds counts if the core still has the line.
+
+mod host;
+mod nic;
+pub mod pool;
+pub mod rings;
+pub mod spec;
+
+use super::{Ctx, Software, Step};
+use crate::app::loopback::LoopbackSpec;
+use crate::config::Scenario;
+use crate::core::{Op, Program};
+use crate::kernel::{Stream, Time};
+use crate::memory::LINE;
+use crate::traffic::arrival::Arrivals;
+use hdrhistogram::Histogram;
+use pool::{fill_order, FreeRing, Pools, Side, Touch};
+use rings::{Change, Publication, Shape, Words};
+use spec::{CcnicSpec, Stores};
+use std::collections::VecDeque;
+
+/// Where the parts lie: first lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory {
+    pub tx_rings: u64,
+    pub rx_rings: u64,
+    pub tx_registers: u64,
+    pub rx_registers: u64,
+    pub pools: u64,
+    pub buffers: u64,
+}
+
+impl Memory {
+    /// Rings of queue pair `queue`.
+    pub fn tx(&self, s: &CcnicSpec, queue: u64) -> Shape {
+        s.shape(self.tx_rings, self.tx_registers, queue, true)
+    }
+    pub fn rx(&self, s: &CcnicSpec, queue: u64) -> Shape {
+        s.shape(self.rx_rings, self.rx_registers, queue, s.groups_rx())
+    }
+}
+
+/// Which ring of a queue pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ring {
+    Tx,
+    Rx,
+}
+
+/// Words of a queue pair that both sides see.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub tx: Words,
+    pub rx: Words,
+}
+
+/// Round trips of a window, as the host's threads see them.
+#[derive(Clone)]
+pub struct RoundTrips {
+    /// In ps.
+    pub histogram: Histogram<u64>,
+    pub packets: u64,
+    pub bytes: u64,
+    /// Blank receive buffers that the host posted, and transmit buffers that it freed after their transmission.
+    pub blanks: u64,
+    pub swept: u64,
+}
+
+impl RoundTrips {
+    fn new() -> RoundTrips {
+        let histogram = Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
+        RoundTrips { histogram, packets: 0, bytes: 0, blanks: 0, swept: 0 }
+    }
+}
+
+/// What host and NIC threads share: the values of memory that both see.
+#[derive(Clone)]
+pub struct Interface {
+    pub memory: Memory,
+    pub pairs: Vec<Pair>,
+    pub pools: Pools,
+    /// The time stamp that each buffer's payload holds.
+    stamps: Vec<Time>,
+    large_lines: u64,
+    small_lines: u64,
+    pub trips: RoundTrips,
+}
+
+impl Interface {
+    pub fn new(s: &CcnicSpec, queues: u32, memory: Memory) -> Interface {
+        let [small, large] = s.counts();
+        let order = |n, size| fill_order(n, size, s.nonsequential);
+        let rings = [
+            FreeRing::new(memory.pools, order(small, s.small_buffer.0 as u32)),
+            FreeRing::new(memory.pools + FreeRing::lines(small), order(large, s.large_buffer.0 as u32).map(|b| small + b)),
+        ];
+        let pair = |q: u32| Pair {
+            tx: Words::new(&memory.tx(s, q.into())),
+            rx: Words::new(&memory.rx(s, q.into())),
+        };
+        Interface {
+            memory,
+            pairs: (0..queues).map(pair).collect(),
+            pools: Pools::new(rings, s.small_buffer.0 as u32),
+            stamps: vec![Time::ZERO; (small + large) as usize],
+            large_lines: s.large_buffer.0 / LINE,
+            small_lines: s.small_buffer.0 / LINE,
+            trips: RoundTrips::new(),
+        }
+    }
+
+    /// First line of a buffer.
+    fn line(&self, buffer: u32) -> u64 {
+        let small = u64::from(self.pools.count[0]);
+        match u64::from(buffer).checked_sub(small) {
+            None => self.memory.buffers + u64::from(buffer) * self.small_lines,
+            Some(n) => self.memory.buffers + small * self.small_lines + n * self.large_lines,
+        }
+    }
+
+    /// A new window begins.
+    pub fn restart(&mut self) {
+        self.trips = RoundTrips::new();
+    }
+}
+
+/// What a thread's tags stand for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Effect {
+    /// The oldest store that is on its way is visible.
+    Visible,
+    /// The time stamp is written into the buffer.
+    Stamp,
+    /// The buffer has been read by the host.
+    Seen,
+}
+
+impl Effect {
+    fn tag(self, buffer: u32) -> u32 {
+        buffer << 2 | self as u32
+    }
+    fn of(tag: u32) -> (Effect, u32) {
+        ([Effect::Visible, Effect::Stamp, Effect::Seen][(tag & 3) as usize], tag >> 2)
+    }
+}
+
+/// What both kinds of thread have.
+#[derive(Clone)]
+struct Common {
+    queue: usize,
+    spec: CcnicSpec,
+    side: Side,
+    bytes: u32,
+    /// Stores that are on their way, oldest first.
+    leaving: VecDeque<(Ring, Change)>,
+    /// The last poll has been sent.
+    polled: bool,
+}
+
+impl Common {
+    fn new(s: &CcnicSpec, i: &Interface, queue: usize, bytes: u32) -> Common {
+        let side = Side::new(&i.pools, i.pairs.len() as u32, s.stack, s.bulk, s.recycle);
+        Common { queue, spec: s.clone(), side, bytes, leaving: VecDeque::new(), polled: false }
+    }
+
+    fn lines(&self) -> u32 {
+        u32::from(crate::app::lines(self.bytes.into()))
+    }
+
+    /// A store to a ring's line.
+    fn store(&mut self, ring: Ring, s: Publication, p: &mut Program) {
+        p.push(Op::Store { line: s.line, lines: 1 });
+        p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(0) });
+        self.leaving.push_back((ring, s.change));
+        if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
+            p.push(Op::Ahead { line, own: true });
+        }
+    }
+
+    /// Reads the line that says whether something is ready, and branches on it.
+    fn poll(&mut self, line: u64, p: &mut Program) {
+        p.compute(self.spec.costs.poll);
+        p.push(Op::Anchor { line });
+        p.push(Op::Await);
+        self.polled = true;
+    }
+
+    fn alloc(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
+        let pool = self.spec.costs.pool;
+        let out = self.side.alloc(&mut i.pools, hint, n, &mut |t| touch(t, pool, p));
+        p.compute(self.spec.costs.alloc * out.len() as u32);
+        out
+    }
+
+    fn free_one(&mut self, i: &mut Interface, buffer: u32, p: &mut Program) {
+        p.compute(self.spec.costs.free);
+        let pool = self.spec.costs.pool;
+        self.side.free(&mut i.pools, buffer, &mut |t| touch(t, pool, p));
+    }
+
+    fn free_done(&mut self, i: &mut Interface, p: &mut Program) {
+        let pool = self.spec.costs.pool;
+        self.side.free_done(&mut i.pools, &mut |t| touch(t, pool, p));
+    }
+
+    fn free(&mut self, i: &mut Interface, buffers: impl Iterator<Item = u32>, p: &mut Program) {
+        buffers.for_each(|b| self.free_one(i, b, p));
+        self.free_done(i, p);
+    }
+
+    /// Payload is written to `to`; copied from there with `from`.
+    fn write(&self, from: Option<u64>, to: u64, lines: u32, p: &mut Program) {
+        p.push(match (from, self.spec.stores) {
+            (None, Stores::Cached) => Op::Store { line: to, lines },
+            (None, Stores::Nontemporal) => Op::StoreStream { line: to, lines },
+            (Some(from), Stores::Cached) => Op::Copy { from, to, lines, dependent: false },
+            (Some(from), Stores::Nontemporal) => Op::CopyStream { from, to, lines },
+        });
+    }
+
+    /// The oldest store on its way is visible.
+    fn visible(&mut self, c: &mut Ctx) {
+        let Some((ring, change)) = self.leaving.pop_front() else { return };
+        let Some(i) = c.ccnic.as_mut() else { return };
+        let pair = &mut i.pairs[self.queue];
+        match ring {
+            Ring::Tx => pair.tx.apply(change),
+            Ring::Rx => pair.rx.apply(change),
+        }
+    }
+}
+
+/// A locked operation drains what is before it, and later ones wait for it.
+fn touch(t: Touch, pool: u32, p: &mut Program) {
+    match t {
+        Touch::Read(line) => p.push(Op::Load { line, lines: 1 }),
+        Touch::Write(line) => p.push(Op::Store { line, lines: 1 }),
+        Touch::Atomic(line) => {
+            p.compute(pool);
+            p.push(Op::Fence);
+            p.push(Op::Store { line, lines: 1 });
+            p.push(Op::Fence);
+        }
+    }
+}
+
+/// A thread of either side.
+#[derive(Clone)]
+pub enum Agent {
+    Host(host::Host),
+    Nic(nic::Nic),
+}
+
+impl Agent {
+    /// The host's thread of queue pair `queue`.
+    pub fn host(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
+        let spec = s.ccnic.clone().unwrap_or_default();
+        Agent::Host(host::Host::new(Common::new(&spec, i, queue, app.bytes.0 as u32), i, app, s))
+    }
+
+    /// The NIC's.
+    pub fn nic(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
+        let spec = s.ccnic.clone().unwrap_or_default();
+        Agent::Nic(nic::Nic::new(Common::new(&spec, i, queue, app.bytes.0 as u32), i))
+    }
+
+    fn common(&self) -> &Common {
+        match self {
+            Agent::Host(h) => &h.common,
+            Agent::Nic(n) => &n.common,
+        }
+    }
+
+    /// Its stacks' counts.
+    pub fn pool_counts(&self) -> pool::PoolCounts {
+        self.common().side.counts
+    }
+
+    pub fn is_host(&self) -> bool {
+        matches!(self, Agent::Host(_))
+    }
+
+    /// Buffers that it holds: in its stacks, and at work.
+    pub fn held(&self) -> usize {
+        self.common().side.stacked()
+            + match self {
+                Agent::Host(h) => h.held(),
+                Agent::Nic(n) => n.held(),
+            }
+    }
+}
+
+impl Software for Agent {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        c.program.ops.clear();
+        if c.stopped {
+            return Step::Idle;
+        }
+        match self {
+            Agent::Host(h) => h.step(c),
+            Agent::Nic(n) => n.step(c),
+        }
+    }
+
+    fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        match self {
+            Agent::Host(h) => h.retired(tag, c),
+            Agent::Nic(n) => n.common.visible(c),
+        }
+    }
+
+    fn restart_meters(&mut self, _: Time) {
+        match self {
+            Agent::Host(h) => h.common.side.counts = pool::PoolCounts::default(),
+            Agent::Nic(n) => n.common.side.counts = pool::PoolCounts::default(),
+        }
+    }
+}
+
+/// The packets that a queue pair is offered: those of an arrival process, or a number that is always under way.
+#[derive(Clone)]
+enum Demand {
+    Closed { outstanding: u32 },
+    Open { arrivals: Arrivals, base: Option<Time>, next: Time, due: u32 },
+}
+
+impl Demand {
+    fn of(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
+        use crate::config::scenario::Arrivals as Kind;
+        let t = &s.traffic;
+        let rate = t.rate.map_or(0.0, |r| r.packets(bytes as f64)) / queues as f64;
+        let arrivals = match t.arrivals {
+            Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
+            Kind::Fixed => Arrivals::fixed(rate),
+            _ => Arrivals::poisson(rate, Stream::new(s.seed, "ccnic arrivals", queue as u64)),
+        };
+        // Queue pairs take turns within a gap.
+        let next = Time((queue as f64 / queues as f64 / rate * 1e12) as u64);
+        Demand::Open { arrivals, base: None, next, due: 0 }
+    }
+
+    /// Packets that may be sent now, `under_way` having no answer yet.
+    fn due(&mut self, now: Time, under_way: u32) -> u32 {
+        match self {
+            Demand::Closed { outstanding } => outstanding.saturating_sub(under_way),
+            Demand::Open { arrivals, base, next, due } => {
+                if base.is_none() {
+                    let first = now + *next;
+                    *base = Some(first);
+                    *next = first + arrivals.next();
+                }
+                while *next <= now {
+                    *due += 1;
+                    *next = base.unwrap_or(now) + arrivals.next();
+                }
+                *due
+            }
+        }
+    }
+
+    fn sent(&mut self, n: u32) {
+        if let Demand::Open { due, .. } = self {
+            *due -= n;
+        }
+    }
+
+    /// When the next packet is due, if that is known.
+    fn next(&self) -> Option<Time> {
+        match self {
+            Demand::Closed { .. } => None,
+            Demand::Open { next, .. } => Some(*next),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The NIC's thread of a queue pair: it takes packets, copies each to a fresh receive buffer, and delivers the copies.
+
+use super::rings::{Consumer, Desc, PostNic, Producer, Publication, GROUP, NO_RECYCLE};
+use super::spec::{PoolKind, ReleaseKind};
+use super::{Common, Interface, Ring};
+use crate::core::{Op, Program};
+use crate::memory::Sweep;
+use crate::stack::{Awaited, Ctx, Step};
+
+/// Instructions that a thread lets pass which can do nothing.
+const PAUSE: u32 = 200;
+
+#[derive(Clone)]
+enum Rx {
+    Lines(Producer),
+    Slots(PostNic),
+}
+
+#[derive(Clone)]
+pub struct Nic {
+    pub(super) common: Common,
+    tx: Consumer,
+    rx: Rx,
+    /// Packets taken and not copied yet.
+    pending: Vec<Desc>,
+    /// Copies that are not published yet.
+    filled: Vec<Desc>,
+    /// Line of descriptors that was read last.
+    read: u64,
+}
+
+impl Nic {
+    pub(super) fn new(common: Common, i: &Interface) -> Nic {
+        let (spec, q) = (&common.spec, common.queue as u64);
+        let tx = Consumer::new(i.memory.tx(spec, q), 1);
+        let shape = i.memory.rx(spec, q);
+        let rx = match spec.pool {
+            PoolKind::Shared => Rx::Lines(Producer::new(shape)),
+            PoolKind::Host => Rx::Slots(PostNic::new(shape)),
+        };
+        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: u64::MAX }
+    }
+
+    /// Buffers that it has out of its stacks; those of the host only are counted there.
+    pub(super) fn held(&self) -> usize {
+        match self.rx {
+            Rx::Lines(_) => self.pending.len() + self.filled.len(),
+            Rx::Slots(_) => 0,
+        }
+    }
+
+    pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        if std::mem::take(&mut self.common.polled) {
+            let known = self.tx.asks().is_none_or(|line| c.mem.holds(c.core.into(), line));
+            let more = known && self.take(c);
+            if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch as usize).max(GROUP) {
+                self.poll(c);
+                return Step::Run;
+            }
+            if self.pending.is_empty() && self.filled.is_empty() {
+                let line = self.tx.asks().unwrap_or(self.tx.line());
+                return Step::Wait { on: Awaited::Line(line), instructions: self.common.spec.costs.poll };
+            }
+        }
+        if !self.pending.is_empty() || !self.filled.is_empty() {
+            self.deliver(c);
+            if !self.pending.is_empty() || !self.filled.is_empty() {
+                // No buffer, or no room in the ring: the host will give some back.
+                c.program.compute(PAUSE);
+                return Step::Run;
+            }
+        }
+        self.poll(c);
+        Step::Run
+    }
+
+    fn poll(&mut self, c: &mut Ctx) {
+        match self.tx.asks() {
+            Some(line) => self.common.poll(line, c.program),
+            None => {
+                c.program.compute(self.common.spec.costs.poll);
+                self.common.polled = true;
+            }
+        }
+    }
+
+    /// Takes the next unit of the transmit ring. False when nothing is there.
+    fn take(&mut self, c: &mut Ctx) -> bool {
+        let Some(i) = c.ccnic.as_deref() else { return false };
+        let p = &mut *c.program;
+        let mut descs = [Desc::default(); GROUP];
+        let line = self.tx.line();
+        let mut ahead = Vec::new();
+        let n = self.tx.poll(&i.pairs[self.common.queue].tx, &mut descs, &mut |l| ahead.push(l));
+        if n == 0 {
+            return false;
+        }
+        if line != self.read {
+            p.push(Op::Anchor { line });
+            self.read = line;
+        }
+        p.compute(self.common.spec.costs.unit);
+        for d in &descs[..n] {
+            p.push(Op::Prefetch { line: i.line(d.buffer - 1), lines: 1 });
+            p.compute(self.common.spec.costs.nic_tx);
+        }
+        ahead.into_iter().for_each(|line| p.push(Op::Ahead { line, own: false }));
+        self.pending.extend(&descs[..n]);
+        true
+    }
+
+    /// A buffer for a packet; None when there is none.
+    fn blank(&mut self, i: &mut Interface, p: &mut Program) -> Option<u32> {
+        match &mut self.rx {
+            Rx::Lines(_) => {
+                let bytes = self.common.bytes;
+                self.common.alloc(i, bytes, 1, p).pop()
+            }
+            Rx::Slots(r) => {
+                let words = &i.pairs[self.common.queue].rx;
+                r.take(words, &mut |line| p.push(Op::Load { line, lines: 1 })).map(|b| b - 1)
+            }
+        }
+    }
+
+    /// Copies what was taken, delivers the copies, frees buffers and gives lines back, as far as buffers and ring allow.
+    fn deliver(&mut self, c: &mut Ctx) {
+        let Some(i) = c.ccnic.as_deref_mut() else { return };
+        let p = &mut *c.program;
+        let lines = self.common.lines();
+        let mut done = 0;
+        while done < self.pending.len() {
+            let from = self.pending[done];
+            let Some(to) = self.blank(i, p) else { break };
+            let (source, target) = (i.line(from.buffer - 1), i.line(to));
+            self.common.write(Some(source), target, lines, p);
+            i.stamps[to as usize] = i.stamps[from.buffer as usize - 1];
+            p.compute(self.common.spec.costs.nic_rx);
+            match self.common.spec.release {
+                ReleaseKind::None => {}
+                ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush as u8 }),
+                ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack as u8 }),
+            }
+            self.filled.push(Desc { buffer: to + 1, bytes: from.bytes, flags: 0 });
+            if from.flags & NO_RECYCLE == 0 {
+                self.common.free_one(i, from.buffer - 1, p);
+            }
+            done += 1;
+        }
+        self.pending.drain(..done);
+        self.common.free_done(i, p);
+        self.publish(i, p);
+        if self.pending.is_empty() {
+            // First the copies, then the lines that were taken: the host waits for the former.
+            let mut stores: Vec<Publication> = Vec::new();
+            self.tx.release(&mut |s| stores.push(s));
+            stores.into_iter().for_each(|s| self.common.store(Ring::Tx, s, p));
+        }
+    }
+
+    fn publish(&mut self, i: &mut Interface, p: &mut Program) {
+        let words = &i.pairs[self.common.queue].rx;
+        let mut done = 0;
+        let mut stores = Vec::new();
+        while done < self.filled.len() {
+            match &mut self.rx {
+                Rx::Slots(r) => {
+                    stores.push(r.fill(self.filled[done]));
+                    done += 1;
+                }
+                Rx::Lines(r) => {
+                    if !r.ensure(words, 1, &mut |line| p.push(Op::Load { line, lines: 1 })) {
+                        break;
+                    }
+                    let n = r.shape.group.min(self.filled.len() - done);
+                    stores.push(r.publish(&self.filled[done..done + n]));
+                    done += n;
+                }
+            }
+        }
+        p.compute(self.common.spec.costs.unit * stores.len() as u32);
+        stores.extend(match &mut self.rx {
+            Rx::Slots(r) => r.commit(),
+            Rx::Lines(r) => r.commit(),
+        });
+        stores.into_iter().for_each(|s| self.common.store(Ring::Rx, s, p));
+        self.filled.drain(..done);
+    }
+}

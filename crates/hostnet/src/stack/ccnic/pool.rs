@@ -1,0 +1,227 @@
+//! The buffer pool of CC-NIC and the recycle stacks in front of it, without time: docs/ccnic/protocol.md, "Pool".
+
+use std::collections::VecDeque;
+
+/// Buffers whose addresses fit a line of a free ring.
+const POINTERS: u64 = 8;
+/// Bytes of a page, which prefetchers do not cross.
+const PAGE: u32 = 4096;
+/// Most buffers that one operation takes from the pool.
+const SCRATCH: usize = 256;
+
+/// Size class of a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    Small,
+    Large,
+}
+
+/// What an operation does to lines that host and NIC share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touch {
+    Read(u64),
+    Write(u64),
+    /// A locked read and write of one word.
+    Atomic(u64),
+}
+
+/// The order in which a pool of `count` buffers of `size` bytes is filled: stride through it so that neighbours lie in
+/// different pages, or in sequence.
+pub fn fill_order(count: u32, size: u32, nonsequential: bool) -> impl Iterator<Item = u32> {
+    let gcd = |mut a: u32, mut b: u32| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let least = (PAGE / size + 1).max(2);
+    let coprime = (least..count.saturating_sub(least)).find(|&s| gcd(s, count) == 1).unwrap_or(1);
+    let stride = u64::from(if nonsequential { coprime } else { 1 });
+    (0..u64::from(count)).map(move |i| (i * stride % u64::from(count)) as u32)
+}
+
+/// Free buffers of one class: a ring that all threads of both sides put into and take from.
+#[derive(Clone, Debug)]
+pub struct FreeRing {
+    /// Line of the head, with that of the tail behind it, and the slots behind that.
+    base: u64,
+    slots: u64,
+    head: u64,
+    free: VecDeque<u32>,
+}
+
+impl FreeRing {
+    /// Lines of a ring for `count` buffers.
+    pub fn lines(count: u32) -> u64 {
+        2 + u64::from(count.max(1)).next_power_of_two().div_ceil(POINTERS)
+    }
+
+    /// A ring at line `base` with these buffers.
+    pub fn new(base: u64, free: impl Iterator<Item = u32>) -> FreeRing {
+        let free: VecDeque<u32> = free.collect();
+        FreeRing { base, slots: (free.len().max(1) as u64).next_power_of_two(), head: 0, free }
+    }
+
+    fn lines_of(&self, from: u64, n: u64) -> impl Iterator<Item = u64> + use<> {
+        let (base, all) = (self.base + 2, self.slots.div_ceil(POINTERS));
+        (from / POINTERS..(from + n).div_ceil(POINTERS)).map(move |l| base + l % all)
+    }
+
+    /// Puts buffers in: an atomic add, and plain stores.
+    pub fn put(&mut self, buffers: impl ExactSizeIterator<Item = u32>, touch: &mut impl FnMut(Touch)) {
+        touch(Touch::Atomic(self.base + 1));
+        let tail = self.head + self.free.len() as u64;
+        self.lines_of(tail, buffers.len() as u64).for_each(|l| touch(Touch::Write(l)));
+        self.free.extend(buffers);
+    }
+
+    /// Takes up to `most` buffers: the slots are read, and then claimed with a compare-and-swap.
+    pub fn take(&mut self, most: usize, touch: &mut impl FnMut(Touch)) -> Vec<u32> {
+        let n = most.min(self.free.len());
+        touch(Touch::Read(self.base));
+        self.lines_of(self.head, n.max(1) as u64).for_each(|l| touch(Touch::Read(l)));
+        if n > 0 {
+            touch(Touch::Atomic(self.base));
+        }
+        self.head += n as u64;
+        self.free.drain(..n).collect()
+    }
+
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+}
+
+/// Both classes, and whether a side has found no buffer.
+#[derive(Clone, Debug)]
+pub struct Pools {
+    pub rings: [FreeRing; 2],
+    /// Buffers of each class; small ones are counted first.
+    pub count: [u32; 2],
+    pub small_bytes: u32,
+    hunger: bool,
+}
+
+impl Pools {
+    /// Pools that are full.
+    pub fn new(rings: [FreeRing; 2], small_bytes: u32) -> Pools {
+        let count = [0, 1].map(|c: usize| rings[c].free() as u32);
+        Pools { rings, count, small_bytes, hunger: false }
+    }
+
+    pub fn class_of(&self, buffer: u32) -> Class {
+        if buffer < self.count[0] {
+            Class::Small
+        } else {
+            Class::Large
+        }
+    }
+}
+
+/// What a thread did with buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolCounts {
+    /// Buffers moved from and to the pool.
+    pub takes: u64,
+    pub puts: u64,
+    /// Calls that found fewer buffers than they needed.
+    pub starved: u64,
+    /// Buffers of the large class for packets that would have fitted a small one.
+    pub fallbacks: u64,
+}
+
+/// One thread's recycle stacks.
+#[derive(Clone, Debug)]
+pub struct Side {
+    stacks: [Vec<u32>; 2],
+    /// Most buffers of a stack: all stacks together hold at most half of the pool.
+    most: [usize; 2],
+    recycle: bool,
+    bulk: usize,
+    hungry: bool,
+    pub counts: PoolCounts,
+}
+
+impl Side {
+    /// A thread of one of `queues` queue pairs, with stacks of at most `stack` that are filled by `bulk`.
+    pub fn new(pools: &Pools, queues: u32, stack: u32, bulk: u32, recycle: bool) -> Side {
+        let most = pools.count.map(|n| stack.min(n / (4 * queues)) as usize);
+        Side { stacks: [Vec::new(), Vec::new()], most, recycle, bulk: bulk as usize, hungry: false, counts: PoolCounts::default() }
+    }
+
+    /// Buffers in its stacks.
+    pub fn stacked(&self) -> usize {
+        self.stacks.iter().map(Vec::len).sum()
+    }
+
+    /// Allocates up to `n` buffers for packets of `hint` bytes (0: unknown); small ones fall back to large ones.
+    pub fn alloc(&mut self, pools: &mut Pools, hint: u32, n: usize, touch: &mut impl FnMut(Touch)) -> Vec<u32> {
+        let small = pools.count[0] > 0 && hint != 0 && hint <= pools.small_bytes;
+        let mut out = Vec::with_capacity(n);
+        if small {
+            self.alloc_class(pools, Class::Small, n, &mut out, touch);
+            self.counts.fallbacks += (n - out.len()) as u64;
+        }
+        self.alloc_class(pools, Class::Large, n, &mut out, touch);
+        let short = out.len() < n;
+        if short || self.hungry {
+            self.counts.starved += u64::from(short);
+            self.hungry = short;
+            pools.hunger = short;
+        }
+        out
+    }
+
+    fn alloc_class(
+        &mut self,
+        pools: &mut Pools,
+        class: Class,
+        n: usize,
+        out: &mut Vec<u32>,
+        touch: &mut impl FnMut(Touch),
+    ) {
+        let c = class as usize;
+        while out.len() < n {
+            if self.stacks[c].is_empty() {
+                let bulk = self.bulk.min(self.most[c]);
+                let want = if self.recycle && bulk > 0 { bulk } else { n - out.len() };
+                let taken = pools.rings[c].take(want.min(SCRATCH), touch);
+                if taken.is_empty() {
+                    return;
+                }
+                self.counts.takes += taken.len() as u64;
+                self.stacks[c].extend(taken.into_iter().rev());
+            }
+            out.extend(self.stacks[c].pop());
+        }
+    }
+
+    /// Frees a buffer: it is the first to be handed out again.
+    pub fn free(&mut self, pools: &mut Pools, buffer: u32, touch: &mut impl FnMut(Touch)) {
+        let c = pools.class_of(buffer) as usize;
+        self.stacks[c].push(buffer);
+        if self.recycle && self.stacks[c].len() > self.most[c] {
+            let n = self.stacks[c].len() - self.most[c] / 2;
+            self.spill(pools, c, n, touch);
+        }
+    }
+
+    /// Ends a burst of frees: without recycling, or while somebody starves, everything goes to the pool.
+    pub fn free_done(&mut self, pools: &mut Pools, touch: &mut impl FnMut(Touch)) {
+        if self.recycle && !pools.hunger {
+            return;
+        }
+        for c in 0..2 {
+            let n = self.stacks[c].len();
+            self.spill(pools, c, n, touch);
+        }
+    }
+
+    /// Moves the coldest `n` buffers of a stack to the pool.
+    fn spill(&mut self, pools: &mut Pools, c: usize, n: usize, touch: &mut impl FnMut(Touch)) {
+        if n > 0 {
+            self.counts.puts += n as u64;
+            pools.rings[c].put(self.stacks[c].drain(..n), touch);
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Descriptor rings of CC-NIC as words and rules, without time: docs/ccnic/protocol.md, "Rings".
+//!
+//! `Words` is what shared memory holds and everybody can see. Producers and consumers keep their own indices. What they store
+//! is a `Change`, which takes effect when the store is visible. Each side says which lines it reads and writes.
+//!
+//! ```text
+//!   unit   free --publish (signal last)--> ready --poll--> consumed --clear, in ring order--> free
+//! ```
+
+/// Descriptors that share a line.
+pub const GROUP: usize = 4;
+/// Units ahead that a producer probes: consumers clear in order, so one clear unit vouches for those before it.
+const PROBE: u64 = 8;
+/// Blank slots that the host posts at once, and those that must be vacant before it does.
+pub const BLANKS: u64 = 32;
+pub const BLANKS_LEAST: u64 = 8;
+
+/// A buffer that the sender keeps: the receiver reads it and must not free it.
+pub const NO_RECYCLE: u16 = 2;
+
+/// One descriptor: a buffer, counted from one, its bytes and flags. All zero is a blank slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Desc {
+    pub buffer: u32,
+    pub bytes: u16,
+    pub flags: u16,
+}
+
+/// The signal of a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Signal {
+    #[default]
+    Clear,
+    /// A blank buffer that the host has posted.
+    Posted,
+    Ready,
+}
+
+/// What one signal covers: a line of up to four descriptors, or one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Unit {
+    pub slots: [Desc; GROUP],
+    pub signal: Signal,
+}
+
+/// Place and form of a ring. Lines are 64-byte line numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// First line of the ring.
+    pub base: u64,
+    /// Units, a power of two.
+    pub units: u64,
+    /// Units on a line.
+    pub per_line: u64,
+    /// Descriptors of a unit: one or four.
+    pub group: usize,
+    /// Signals through two registers instead of inline.
+    pub register: bool,
+    /// Lines of the producer's and the consumer's register.
+    pub tail: u64,
+    pub head: u64,
+    /// Units ahead that a producer asks ownership of.
+    pub own_ahead: u64,
+    /// Most lines ahead that a consumer fetches while it finds one ready after the other.
+    pub read_ahead: u64,
+}
+
+impl Shape {
+    /// The line of unit `index`, which counts on round after round.
+    pub fn line(&self, index: u64) -> u64 {
+        self.base + index % self.units / self.per_line
+    }
+}
+
+/// What shared memory holds of a ring.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Words {
+    pub units: Vec<Unit>,
+    pub tail: u64,
+    pub head: u64,
+}
+
+/// A store that is on its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Unit `index` gets these descriptors and this signal.
+    Unit { index: u64, unit: Unit },
+    /// The signals of units from `from` on, up to `to`, are cleared.
+    Clear { from: u64, to: u64 },
+    Tail(u64),
+    Head(u64),
+}
+
+impl Words {
+    pub fn new(shape: &Shape) -> Words {
+        Words { units: vec![Unit::default(); shape.units as usize], tail: 0, head: 0 }
+    }
+
+    fn at(&self, index: u64) -> &Unit {
+        &self.units[(index % self.units.len() as u64) as usize]
+    }
+
+    /// The store is visible.
+    pub fn apply(&mut self, c: Change) {
+        let n = self.units.len() as u64;
+        match c {
+            Change::Unit { index, unit } => self.units[(index % n) as usize] = unit,
+            Change::Clear { from, to } => {
+                for index in from..to {
+                    self.units[(index % n) as usize].signal = Signal::Clear;
+                }
+            }
+            Change::Tail(t) => self.tail = t,
+            Change::Head(h) => self.head = h,
+        }
+    }
+}
+
+/// A line that a store goes to, and what it changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Publication {
+    pub line: u64,
+    pub change: Change,
+    /// A line that the producer asks ownership of.
+    pub own_ahead: Option<u64>,
+}
+
+/// Writing side of a ring.
+#[derive(Clone, Debug)]
+pub struct Producer {
+    pub shape: Shape,
+    next: u64,
+    /// Units below this may be written without asking.
+    free_to: u64,
+    /// Register signals: the tail that was stored last.
+    told: u64,
+}
+
+impl Producer {
+    /// That of a ring whose words are all clear.
+    pub fn new(shape: Shape) -> Producer {
+        Producer { shape, next: 0, free_to: if shape.register { shape.units } else { 0 }, told: 0 }
+    }
+
+    /// Index of the next unit to be written.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether `units` more units can be written; `read` is told the lines that are looked at for it.
+    pub fn ensure(&mut self, words: &Words, units: u64, read: &mut impl FnMut(u64)) -> bool {
+        let want = self.next + units;
+        if want <= self.free_to {
+            return true;
+        }
+        let s = &self.shape;
+        if s.register {
+            read(s.head);
+            self.free_to = words.head + s.units;
+            return want <= self.free_to;
+        }
+        let far = (self.next + PROBE.min(s.units / 4)).max(want);
+        for to in [far, want] {
+            read(s.line(to - 1));
+            if words.at(to - 1).signal == Signal::Clear {
+                self.free_to = to;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Writes a unit of 1 to `group` descriptors, for which there is room.
+    pub fn publish(&mut self, descs: &[Desc]) -> Publication {
+        let s = &self.shape;
+        debug_assert!(!descs.is_empty() && descs.len() <= s.group);
+        let mut unit = Unit { signal: if s.register { Signal::Clear } else { Signal::Ready }, ..Unit::default() };
+        unit.slots[..descs.len()].copy_from_slice(descs);
+        let index = self.next;
+        self.next += 1;
+        let ahead = !s.register && s.own_ahead > 0 && self.next + s.own_ahead < self.free_to;
+        let line = s.line(index);
+        let own_ahead = ahead.then(|| s.line(self.next + s.own_ahead));
+        Publication { line, change: Change::Unit { index, unit }, own_ahead }
+    }
+
+    /// Ends a burst: the tail register, if there is one and it moved.
+    pub fn commit(&mut self) -> Option<Publication> {
+        (self.shape.register && self.told != self.next).then(|| {
+            self.told = self.next;
+            Publication { line: self.shape.tail, change: Change::Tail(self.next), own_ahead: None }
+        })
+    }
+
+    /// Index up to which units have been consumed, given that those below `from` have been.
+    pub fn consumed(&self, words: &Words, mut from: u64, read: &mut impl FnMut(u64)) -> u64 {
+        let s = &self.shape;
+        if s.register {
+            read(s.head);
+            return words.head;
+        }
+        let mut line = u64::MAX;
+        while from < self.next {
+            if s.line(from) != line {
+                line = s.line(from);
+                read(line);
+            }
+            if words.at(from).signal != Signal::Clear {
+                break;
+            }
+            from += 1;
+        }
+        from
+    }
+}
+
+/// Reading side of a ring.
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    pub shape: Shape,
+    next: u64,
+    /// Units below this have been given back.
+    released: u64,
+    /// Register signals: units below this are ready.
+    ready_to: u64,
+    lazy: u64,
+    /// Units below this have been fetched ahead.
+    fetched: u64,
+    /// Units found ready in a row.
+    streak: u64,
+}
+
+impl Consumer {
+    /// That of a ring whose words are all clear. It gives units back when `lazy` are pending or the ring is three quarters
+    /// consumed.
+    pub fn new(shape: Shape, lazy: u64) -> Consumer {
+        let lazy = lazy.min(shape.units * 3 / 4).max(1);
+        Consumer { shape, next: 0, released: 0, ready_to: 0, lazy, fetched: 0, streak: 0 }
+    }
+
+    /// The line whose value says whether something is ready; None when that is known already.
+    pub fn asks(&self) -> Option<u64> {
+        match self.shape.register {
+            true => (self.next == self.ready_to).then_some(self.shape.tail),
+            false => Some(self.shape.line(self.next)),
+        }
+    }
+
+    /// The line of the next unit.
+    pub fn line(&self) -> u64 {
+        self.shape.line(self.next)
+    }
+
+    /// Takes the next unit; how many descriptors it had, 0 when nothing is ready. `fetch` is told lines to fetch ahead.
+    pub fn poll(&mut self, words: &Words, out: &mut [Desc; GROUP], fetch: &mut impl FnMut(u64)) -> usize {
+        let s = self.shape;
+        let unit = *words.at(self.next);
+        if s.register {
+            if self.next == self.ready_to {
+                self.ready_to = words.tail;
+                if self.next == self.ready_to {
+                    return 0;
+                }
+            }
+        } else if unit.signal != Signal::Ready || self.next - self.released >= s.units {
+            self.streak = 0;
+            return 0;
+        }
+        self.next += 1;
+        *out = unit.slots;
+        if s.group == 1 {
+            return 1;
+        }
+        self.streak = (self.streak + 1).min(s.read_ahead);
+        self.fetched = self.fetched.max(self.next);
+        while self.fetched < self.next + self.streak {
+            fetch(s.line(self.fetched));
+            self.fetched += 1;
+        }
+        unit.slots.iter().take_while(|d| **d != Desc::default()).count()
+    }
+
+    /// Gives polled units back, lazily: the stores that do so, one a line or the head register.
+    pub fn release(&mut self, store: &mut impl FnMut(Publication)) {
+        if self.next - self.released >= self.lazy {
+            self.flush(store);
+        }
+    }
+
+    /// The same now.
+    pub fn flush(&mut self, store: &mut impl FnMut(Publication)) {
+        let s = &self.shape;
+        if self.released == self.next {
+            return;
+        }
+        if s.register {
+            store(Publication { line: s.head, change: Change::Head(self.next), own_ahead: None });
+        } else {
+            let mut from = self.released;
+            while from < self.next {
+                let to = ((from / s.per_line + 1) * s.per_line).min(self.next);
+                store(Publication { line: s.line(from), change: Change::Clear { from, to }, own_ahead: None });
+                from = to;
+            }
+        }
+        self.released = self.next;
+    }
+}
+
+/// Host's side of a receive ring into which the host posts blank buffers, slot by slot.
+#[derive(Clone, Debug)]
+pub struct PostHost {
+    pub shape: Shape,
+    posted: u64,
+    next: u64,
+    told: u64,
+    ready_to: u64,
+}
+
+impl PostHost {
+    pub fn new(shape: Shape) -> PostHost {
+        PostHost { shape, posted: 0, next: 0, told: 0, ready_to: 0 }
+    }
+
+    /// Slots that may be posted. One line's worth stays empty, so that the host never writes the line the NIC is at.
+    pub fn vacant(&self) -> u64 {
+        self.shape.units - 4 - (self.posted - self.next)
+    }
+
+    /// Posts a blank buffer, for which there is a vacant slot.
+    pub fn post(&mut self, buffer: u32) -> Publication {
+        let signal = if self.shape.register { Signal::Clear } else { Signal::Posted };
+        let mut unit = Unit { signal, ..Unit::default() };
+        unit.slots[0].buffer = buffer;
+        let index = self.posted;
+        self.posted += 1;
+        Publication { line: self.shape.line(index), change: Change::Unit { index, unit }, own_ahead: None }
+    }
+
+    /// Ends a run of posts.
+    pub fn commit(&mut self) -> Option<Publication> {
+        (self.shape.register && self.told != self.posted).then(|| {
+            self.told = self.posted;
+            Publication { line: self.shape.head, change: Change::Head(self.posted), own_ahead: None }
+        })
+    }
+
+    /// As [`Consumer::asks`].
+    pub fn asks(&self) -> Option<u64> {
+        match self.shape.register {
+            true => (self.next == self.ready_to).then_some(self.shape.tail),
+            false => Some(self.shape.line(self.next)),
+        }
+    }
+
+    pub fn line(&self) -> u64 {
+        self.shape.line(self.next)
+    }
+
+    /// Takes the next packet, if one is ready.
+    pub fn poll(&mut self, words: &Words) -> Option<Desc> {
+        if self.next == self.posted {
+            return None;
+        }
+        let unit = words.at(self.next);
+        if self.shape.register {
+            if self.next == self.ready_to {
+                self.ready_to = words.tail;
+                if self.next == self.ready_to {
+                    return None;
+                }
+            }
+        } else if unit.signal != Signal::Ready {
+            return None;
+        }
+        self.next += 1;
+        Some(unit.slots[0])
+    }
+}
+
+/// The NIC's side of the same ring.
+#[derive(Clone, Debug)]
+pub struct PostNic {
+    pub shape: Shape,
+    taken: u64,
+    next: u64,
+    told: u64,
+    posted_to: u64,
+}
+
+impl PostNic {
+    pub fn new(shape: Shape) -> PostNic {
+        PostNic { shape, taken: 0, next: 0, told: 0, posted_to: 0 }
+    }
+
+    /// The next blank buffer, if the host has posted one; `read` is told the lines that are looked at.
+    pub fn take(&mut self, words: &Words, read: &mut impl FnMut(u64)) -> Option<u32> {
+        let s = &self.shape;
+        if self.taken - self.next >= s.units {
+            return None;
+        }
+        let unit = words.at(self.taken);
+        if s.register {
+            if self.taken == self.posted_to {
+                read(s.head);
+                self.posted_to = words.head;
+                if self.taken == self.posted_to {
+                    return None;
+                }
+            }
+            read(s.line(self.taken));
+        } else {
+            read(s.line(self.taken));
+            if unit.signal != Signal::Posted {
+                return None;
+            }
+        }
+        self.taken += 1;
+        Some(unit.slots[0].buffer)
+    }
+
+    /// Returns a packet in a blank that was taken.
+    pub fn fill(&mut self, desc: Desc) -> Publication {
+        debug_assert!(self.next < self.taken);
+        let signal = if self.shape.register { Signal::Clear } else { Signal::Ready };
+        let mut unit = Unit { signal, ..Unit::default() };
+        unit.slots[0] = desc;
+        let index = self.next;
+        self.next += 1;
+        Publication { line: self.shape.line(index), change: Change::Unit { index, unit }, own_ahead: None }
+    }
+
+    /// Ends a burst.
+    pub fn commit(&mut self) -> Option<Publication> {
+        (self.shape.register && self.told != self.next).then(|| {
+            self.told = self.next;
+            Publication { line: self.shape.tail, change: Change::Tail(self.next), own_ahead: None }
+        })
+    }
+}

@@ -1,0 +1,356 @@
+//! What a scenario says about CC-NIC.
+
+use super::pool::FreeRing;
+use super::rings::{Shape, GROUP};
+use crate::kernel::units::Size;
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the NIC does with a packet that it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It copies the packet to a fresh receive buffer and sends it back on the same queue pair.
+    #[default]
+    Loopback,
+}
+
+/// What the NIC is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NicKind {
+    /// Threads on cores, one for each queue pair.
+    #[default]
+    Software,
+}
+
+/// How a consumer learns of descriptors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Signalling {
+    /// A flag in the descriptor's line.
+    #[default]
+    Inline,
+    /// Tail and head registers, each on a line of its own.
+    Register,
+}
+
+/// How descriptors of 16 bytes share lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// Up to four on a line, with one signal.
+    #[default]
+    Grouped,
+    /// Four on a line, each with its own signal (E810's format).
+    Packed,
+    /// One on a line.
+    Padded,
+}
+
+/// One of the two sides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    Host,
+    Nic,
+}
+
+/// Who manages buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolKind {
+    /// Both sides: the NIC frees transmit buffers and allocates receive buffers.
+    #[default]
+    Shared,
+    /// The host alone: it posts blank receive buffers, and frees transmit buffers once they are sent.
+    Host,
+}
+
+/// How payload is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stores {
+    /// Ordinary stores.
+    #[default]
+    Cached,
+    /// Stores that bypass the caches.
+    Nontemporal,
+}
+
+/// What the NIC does with a line of payload that it has read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReleaseKind {
+    /// It stays where it is.
+    #[default]
+    None,
+    /// `CLFLUSHOPT`: invalid everywhere, written back when dirty.
+    Clflushopt,
+    /// `CLWB`: written back when dirty, and kept.
+    Clwb,
+}
+
+/// A set of choices with a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Preset {
+    /// The interface of a PCIe NIC over coherent memory: register signals, packed descriptors, buffers that the host alone
+    /// manages, no recycling, no small buffers, sequential buffers. Keys beside it replace its choices.
+    Unoptimised,
+}
+
+/// Instructions of the interface, which touch no lines that the two sides share.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Costs {
+    /// Allocating a buffer.
+    pub alloc: u32,
+    /// Freeing a buffer.
+    pub free: u32,
+    /// The host's, for a packet that it sends, writing it included.
+    pub host_tx: u32,
+    /// The host's, for a packet that it receives, reading it included.
+    pub host_rx: u32,
+    /// The NIC's, for a packet that it takes.
+    pub nic_tx: u32,
+    /// The NIC's, for a packet that it delivers.
+    pub nic_rx: u32,
+    /// A unit that is written or read: a line of up to four descriptors, or one descriptor.
+    pub unit: u32,
+    /// A poll.
+    pub poll: u32,
+    /// A bulk operation on the pool.
+    pub pool: u32,
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
+            alloc: 70,
+            free: 70,
+            host_tx: 150,
+            host_rx: 150,
+            nic_tx: 138,
+            nic_rx: 138,
+            unit: 28,
+            poll: 20,
+            pool: 60,
+        }
+    }
+}
+
+/// The interface between host and NIC over coherent memory (CC-NIC).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CcnicSpec {
+    /// What the NIC does with packets.
+    pub mode: Mode,
+    /// Node of the NIC's cores; the tenant's own is same-socket mode.
+    pub nic_node: u32,
+    /// What the NIC is made of.
+    pub nic: NicKind,
+    /// How a consumer learns of descriptors.
+    pub signal: Signalling,
+    /// How descriptors share lines.
+    pub layout: Layout,
+    /// Home of the transmit rings.
+    pub tx_home: End,
+    /// Home of the receive rings.
+    pub rx_home: End,
+    /// Home of the buffers.
+    pub buffer_home: End,
+    /// Buffers that came back last are used first, from stacks of each thread on both sides.
+    pub recycle: bool,
+    /// Packets that fit `small_buffer` use small buffers.
+    pub small_buffers: bool,
+    /// Successive allocations from the pool are never adjacent in memory.
+    pub nonsequential: bool,
+    /// Who manages buffers.
+    pub pool: PoolKind,
+    /// Lines of a ring of grouped descriptors; rings of other layouts have as many descriptors, four times this.
+    pub ring: u32,
+    /// Most packets that the host sends at once.
+    pub tx_batch: u32,
+    /// Most packets that the host takes at once.
+    pub rx_batch: u32,
+    /// Most packets that the NIC takes at once.
+    pub nic_batch: u32,
+    /// Lines of the receive ring that the host keeps before it clears them.
+    pub lazy_release: u32,
+    /// Units ahead that a producer asks ownership of, with inline signals; 0: none, as the paper has it. The library's is 2.
+    pub own_ahead: u32,
+    /// Most lines of grouped descriptors that a consumer fetches ahead while it finds one ready after the other; 0: none, as
+    /// the paper has it. The library's is 6.
+    pub read_ahead: u32,
+    /// How payload is written, by both sides.
+    pub stores: Stores,
+    /// What the NIC does with a line of payload that it has read.
+    pub release: ReleaseKind,
+    /// A set of choices with a name.
+    pub preset: Option<Preset>,
+    /// Large buffers, before some of them are split into small ones.
+    pub buffers: u32,
+    /// Size of a large buffer.
+    pub large_buffer: Size,
+    /// Size of a small buffer.
+    pub small_buffer: Size,
+    /// Share of the large buffers that is split.
+    pub small_share: f64,
+    /// Most buffers of a thread's stack of either size.
+    pub stack: u32,
+    /// Buffers that come from the pool at once.
+    pub bulk: u32,
+    /// Instructions.
+    pub costs: Costs,
+}
+
+impl Default for CcnicSpec {
+    /// Every feature on.
+    fn default() -> CcnicSpec {
+        CcnicSpec {
+            mode: Mode::Loopback,
+            nic_node: 0,
+            nic: NicKind::Software,
+            signal: Signalling::Inline,
+            layout: Layout::Grouped,
+            tx_home: End::Host,
+            rx_home: End::Nic,
+            buffer_home: End::Host,
+            recycle: true,
+            small_buffers: true,
+            nonsequential: true,
+            pool: PoolKind::Shared,
+            ring: 256,
+            tx_batch: 32,
+            rx_batch: 32,
+            nic_batch: 32,
+            lazy_release: 8,
+            own_ahead: 0,
+            read_ahead: 0,
+            stores: Stores::Cached,
+            release: ReleaseKind::None,
+            preset: None,
+            buffers: 2048,
+            large_buffer: Size(4096),
+            small_buffer: Size(128),
+            small_share: 0.25,
+            stack: 512,
+            bulk: 32,
+            costs: Costs::default(),
+        }
+    }
+}
+
+impl CcnicSpec {
+    /// Lines of each region for `queues` queue pairs, in the order of [`Memory`](super::Memory).
+    pub fn lines(&self, queues: u64) -> [u64; 6] {
+        let ring = |group: bool| self.units(group) / self.per_line(group);
+        let [small, large] = self.counts();
+        let pools = FreeRing::lines(small) + FreeRing::lines(large);
+        let buffers = u64::from(small) * self.small_buffer.0 / LINE + u64::from(large) * self.large_buffer.0 / LINE;
+        let registers = queues * 2;
+        [queues * ring(true), queues * ring(self.groups_rx()), registers, registers, pools, buffers]
+    }
+
+    /// Small and large buffers.
+    pub fn counts(&self) -> [u32; 2] {
+        let split = if self.small_buffers { (f64::from(self.buffers) * self.small_share) as u32 } else { 0 };
+        [split * (self.large_buffer.0 / self.small_buffer.0) as u32, self.buffers - split]
+    }
+
+    /// Whether receive rings may have groups: where the host posts blanks it fixes each slot's buffer before the packets come.
+    pub fn groups_rx(&self) -> bool {
+        self.pool == PoolKind::Shared
+    }
+
+    fn group(&self, may: bool) -> usize {
+        if self.layout == Layout::Grouped && may {
+            GROUP
+        } else {
+            1
+        }
+    }
+
+    fn units(&self, may: bool) -> u64 {
+        u64::from(self.ring) * GROUP as u64 / self.group(may) as u64
+    }
+
+    fn per_line(&self, may: bool) -> u64 {
+        if self.layout == Layout::Padded || self.group(may) == GROUP {
+            1
+        } else {
+            GROUP as u64
+        }
+    }
+
+    /// Ring `queue` of a region that begins at line `base`, and whose registers begin at line `registers`; `groups` says
+    /// whether it may have groups.
+    pub fn shape(&self, base: u64, registers: u64, queue: u64, groups: bool) -> Shape {
+        let (units, per_line) = (self.units(groups), self.per_line(groups));
+        Shape {
+            base: base + queue * (units / per_line),
+            units,
+            per_line,
+            group: self.group(groups),
+            register: self.signal == Signalling::Register,
+            tail: registers + 2 * queue,
+            head: registers + 2 * queue + 1,
+            own_ahead: self.own_ahead.into(),
+            read_ahead: self.read_ahead.into(),
+        }
+    }
+
+    /// # Errors
+    /// One clause with key and value, when the values do not fit together for `queues` queue pairs and packets of `bytes`.
+    pub fn check(&self, queues: u32, bytes: u64) -> Result<(), String> {
+        let within = |key: &str, v: u32, least: u32, most: u32| {
+            ((least..=most).contains(&v)).then_some(()).ok_or(format!("{key} = {v} is not within {least} to {most}"))
+        };
+        within("ring", self.ring, 4, 16_384)?;
+        within("tx_batch", self.tx_batch, 1, 256)?;
+        within("rx_batch", self.rx_batch, 1, 256)?;
+        within("nic_batch", self.nic_batch, 1, 256)?;
+        within("lazy_release", self.lazy_release, 1, self.ring)?;
+        within("own_ahead", self.own_ahead, 0, 7)?;
+        within("read_ahead", self.read_ahead, 0, 64)?;
+        within("buffers", self.buffers, 64, 1 << 20)?;
+        within("stack", self.stack, 1, 1 << 16)?;
+        within("bulk", self.bulk, 1, 256)?;
+        if !self.ring.is_power_of_two() {
+            return Err(format!("ring = {} is not a power of two", self.ring));
+        }
+        for (key, size, least, most) in
+            [("large_buffer", self.large_buffer, 1024, 32_768), ("small_buffer", self.small_buffer, 64, 1024)]
+        {
+            if !size.0.is_power_of_two() || !(least..=most).contains(&size.0) {
+                return Err(format!("{key} = \"{size}\" is not a power of two within {least} B to {most} B"));
+            }
+        }
+        if !(0.0..=0.9).contains(&self.small_share) {
+            return Err(format!("small_share = {} is not within 0 to 0.9", self.small_share));
+        }
+        if bytes > self.large_buffer.0 {
+            return Err(format!(
+                "large_buffer = \"{}\" does not hold a packet of {bytes} B, and packets of several buffers are not built yet",
+                self.large_buffer
+            ));
+        }
+        if self.pool == PoolKind::Host && self.small_buffers {
+            return Err("small_buffers = true needs pool = \"shared\": the host posts blank buffers before it knows sizes; \
+                        give small_buffers = false"
+                .into());
+        }
+        let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.nic_batch));
+        let [small, large] = self.counts().map(u64::from);
+        let of = if self.small_buffers && bytes <= self.small_buffer.0 { small.max(large) } else { large };
+        if of < 4 * batches {
+            return Err(format!(
+                "buffers = {} leaves {of} for packets of {bytes} B, fewer than four batches for each of {queues} queue pairs",
+                self.buffers
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Two threads that exchange a counter through two registers in coherent memory (CC-NIC, section 3.2).
+
+use super::{Awaited, Ctx, Software, Step};
+use crate::core::Op;
+use crate::kernel::Time;
+
+/// Instructions of a poll, and of an increment.
+const POLL: u32 = 4;
+
+/// One of the two: it increments its register when the other's has the value that it waits for.
+#[derive(Clone)]
+pub struct PingPong {
+    /// It begins, and times the round trips.
+    leads: bool,
+    /// Line and number of its register, and of the other's.
+    own: (u64, usize),
+    other: (u64, usize),
+    value: u64,
+    since: Time,
+    polled: bool,
+    stored: bool,
+}
+
+impl PingPong {
+    pub fn new(leads: bool, own: (u64, usize), other: (u64, usize)) -> PingPong {
+        PingPong { leads, own, other, value: 0, since: Time::ZERO, polled: false, stored: false }
+    }
+
+    fn increment(&mut self, c: &mut Ctx) {
+        self.value += 1;
+        self.stored = true;
+        self.since = c.now;
+        c.program.compute(POLL);
+        c.program.push(Op::Store { line: self.own.0, lines: 1 });
+        c.program.push(Op::Release { line: self.own.0, tag: 0 });
+    }
+
+    fn poll(&mut self, c: &mut Ctx) -> Step {
+        self.polled = true;
+        c.program.compute(POLL);
+        c.program.push(Op::Anchor { line: self.other.0 });
+        c.program.push(Op::Await);
+        Step::Run
+    }
+}
+
+impl Software for PingPong {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        c.program.ops.clear();
+        if c.stopped {
+            return Step::Idle;
+        }
+        if self.leads && self.value == 0 {
+            self.increment(c);
+            return self.poll(c);
+        }
+        if std::mem::take(&mut self.polled) {
+            let awaited = self.value + u64::from(!self.leads);
+            if c.registers[self.other.1] < awaited || !c.mem.holds(c.core.into(), self.other.0) {
+                return Step::Wait { on: Awaited::Line(self.other.0), instructions: POLL };
+            }
+            if self.leads {
+                c.tally.operations[c.tenant] += 1;
+                c.tally.completed += 1;
+                c.tally.completed_ever += 1;
+                let trip = c.now.saturating_sub(self.since);
+                c.trips.saturating_record(trip.0.max(1));
+            }
+            self.increment(c);
+        }
+        self.poll(c)
+    }
+
+    fn retired(&mut self, _: u32, c: &mut Ctx) {
+        c.registers[self.own.1] = self.value;
+    }
+}

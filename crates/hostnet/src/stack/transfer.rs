@@ -1,0 +1,111 @@
+//! A writer that fills a buffer and a reader that copies it away, in pairs (CC-NIC, section 3.3).
+
+use super::{Awaited, Ctx, Software, Step};
+use crate::core::Op;
+
+/// Lines of a program.
+const PIECE: u64 = 64;
+/// Instructions of a poll, and of the loop around a piece.
+const POLL: u32 = 4;
+
+/// What a thread of a pair does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Writes, with ordinary stores or with such that bypass the caches.
+    Writer { nontemporal: bool },
+    /// Copies what was written to memory of its own, which begins at that line.
+    Reader { to: u64 },
+    /// Reads, and waits for nobody.
+    Alone,
+}
+
+/// The memory of a pair: the buffer, and for each side the line and the number of a register with the chunks that it has done.
+#[derive(Clone, Copy, Debug)]
+pub struct PairMemory {
+    pub buffer: u64,
+    pub chunk: u64,
+    pub chunks: u64,
+    pub written: (u64, usize),
+    pub read: (u64, usize),
+}
+
+#[derive(Clone)]
+pub struct Transfer {
+    role: Role,
+    memory: PairMemory,
+    /// Chunks done, and lines of the next one; and chunks that are known to be done by all.
+    done: u64,
+    at: u64,
+    told: u64,
+    polled: bool,
+}
+
+impl Transfer {
+    pub fn new(role: Role, memory: PairMemory) -> Transfer {
+        Transfer { role, memory, done: 0, at: 0, told: 0, polled: false }
+    }
+
+    /// Its own register, and the other's with the value that lets it go on.
+    fn registers(&self) -> Option<((u64, usize), (u64, usize), u64)> {
+        let m = &self.memory;
+        match self.role {
+            Role::Writer { .. } => Some((m.written, m.read, (self.done + 1).saturating_sub(m.chunks))),
+            Role::Reader { .. } => Some((m.read, m.written, self.done + 1)),
+            Role::Alone => None,
+        }
+    }
+}
+
+impl Software for Transfer {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        c.program.ops.clear();
+        if c.stopped {
+            return Step::Idle;
+        }
+        if let Some((_, other, needs)) = self.registers().filter(|_| self.at == 0) {
+            let seen = std::mem::take(&mut self.polled);
+            let ready = needs == 0 || seen && c.registers[other.1] >= needs && c.mem.holds(c.core.into(), other.0);
+            if !ready && seen {
+                return Step::Wait { on: Awaited::Line(other.0), instructions: POLL };
+            }
+            if !ready {
+                self.polled = true;
+                c.program.compute(POLL);
+                c.program.push(Op::Anchor { line: other.0 });
+                c.program.push(Op::Await);
+                return Step::Run;
+            }
+        }
+        let m = self.memory;
+        let line = m.buffer + self.done % m.chunks * m.chunk + self.at;
+        let n = PIECE.min(m.chunk - self.at);
+        let lines = n as u32;
+        c.program.compute(POLL);
+        match self.role {
+            Role::Writer { nontemporal: false } => c.program.push(Op::Store { line, lines }),
+            Role::Writer { nontemporal: true } => c.program.push(Op::StoreStream { line, lines }),
+            Role::Reader { to } => c.program.push(Op::Copy { from: line, to: to + self.at, lines, dependent: false }),
+            Role::Alone => c.program.push(Op::Load { line, lines }),
+        }
+        if !matches!(self.role, Role::Writer { .. }) {
+            c.tally.operations[c.tenant] += n;
+        }
+        self.at += n;
+        if self.at == m.chunk {
+            self.at = 0;
+            self.done += 1;
+            if let Some((own, _, _)) = self.registers() {
+                c.program.push(Op::Store { line: own.0, lines: 1 });
+                c.program.push(Op::Release { line: own.0, tag: 0 });
+            }
+        }
+        Step::Run
+    }
+
+    fn retired(&mut self, _: u32, c: &mut Ctx) {
+        self.told += 1;
+        if let Some((own, _, _)) = self.registers() {
+            c.registers[own.1] = self.told;
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! CC-NIC's rings and pool in the simulator beside those of the library (crates/ccnic): the same bursts, compared word by word.
+
+use ccnic::mem::Mem;
+use ccnic::{post, ring, Config, HostPort, HostQueue, NicPort, NicQueue};
+use hostnet::stack::ccnic::pool::{fill_order, FreeRing, Pools, Side};
+use hostnet::stack::ccnic::rings::{
+    Consumer, Desc, PostHost, PostNic, Producer, Shape, Signal, Unit, Words, GROUP, NO_RECYCLE,
+};
+use std::cell::{Cell, RefCell};
+
+const READY: u64 = 1 << 63;
+const POSTED: u64 = 1 << 62;
+/// Words of a line.
+const LINE: usize = 8;
+
+/// The library's memory, and the lines that it looked at or asked for.
+struct Shared {
+    words: Vec<Cell<u64>>,
+    read: RefCell<Vec<u64>>,
+    own: RefCell<Vec<u64>>,
+    ahead: RefCell<Vec<u64>>,
+}
+
+impl Shared {
+    fn new(words: usize) -> Shared {
+        Shared {
+            words: vec![Cell::new(0); words],
+            read: RefCell::default(),
+            own: RefCell::default(),
+            ahead: RefCell::default(),
+        }
+    }
+    fn forget(&self) {
+        [&self.read, &self.own, &self.ahead].iter().for_each(|l| l.borrow_mut().clear());
+    }
+}
+
+impl Mem for Shared {
+    fn get(&self, word: usize) -> u64 {
+        self.words[word].get()
+    }
+    fn get_acquire(&self, word: usize) -> u64 {
+        let line = (word / LINE) as u64;
+        if self.read.borrow().last() != Some(&line) {
+            self.read.borrow_mut().push(line);
+        }
+        self.words[word].get()
+    }
+    fn put(&self, word: usize, value: u64) {
+        self.words[word].set(value);
+    }
+    fn put_release(&self, word: usize, value: u64) {
+        self.words[word].set(value);
+    }
+    fn add(&self, word: usize, value: u64) -> u64 {
+        self.words[word].replace(self.words[word].get() + value)
+    }
+    fn swap_if(&self, word: usize, old: u64, new: u64) -> bool {
+        let same = self.words[word].get() == old;
+        if same {
+            self.words[word].set(new);
+        }
+        same
+    }
+    fn fence(&self) {}
+    fn heavy_fence(&self) {}
+    fn light_fence(&self) {}
+    fn prefetch_write(&self, word: usize) {
+        self.own.borrow_mut().push((word / LINE) as u64);
+    }
+    fn prefetch_read(&self, word: usize) {
+        self.ahead.borrow_mut().push((word / LINE) as u64);
+    }
+}
+
+/// Choices of a test, by a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Both descriptions of a ring of `lines` lines at line 2, behind its two registers.
+fn shapes(lines: u64, group: usize, per_line: u64, register: bool) -> (Shape, ring::Shape) {
+    let units = lines * per_line;
+    let ours = Shape { base: 2, units, per_line, group, register, tail: 0, head: 1, own_ahead: 2, read_ahead: 6 };
+    let unit_words = LINE / per_line as usize;
+    let theirs =
+        ring::Shape { base: 2 * LINE, units: units as usize, unit_words, group, register, tail: 0, head: LINE };
+    (ours, theirs)
+}
+
+/// Grouped, packed and padded rings with either signal.
+fn forms() -> impl Iterator<Item = (usize, u64, bool)> {
+    [(4, 1), (1, 4), (1, 1)].into_iter().flat_map(|(g, l)| [false, true].map(|r| (g, l, r)))
+}
+
+/// What both memories hold is the same. A unit that is clear has no length: its word is the signal.
+fn same_words(ours: &Words, s: &Shape, theirs: &Shared) {
+    let word = |at: usize| theirs.words[at].get();
+    if s.register {
+        assert_eq!((ours.tail, ours.head), (word(0), word(LINE)), "registers");
+    }
+    for (i, Unit { slots, signal }) in ours.units.iter().enumerate() {
+        let at = 2 * LINE + i * LINE / s.per_line as usize;
+        for (n, d) in slots[..s.group].iter().enumerate() {
+            let meta = u64::from(d.bytes) | u64::from(d.flags) << 16;
+            let expected = match (n, signal, s.register) {
+                (_, _, true) | (1.., _, _) => meta,
+                (0, Signal::Clear, _) => 0,
+                (0, Signal::Posted, _) => POSTED,
+                (0, Signal::Ready, _) => meta | READY,
+            };
+            assert_eq!(u64::from(d.buffer), word(at + 2 * n), "address of slot {n} of unit {i}");
+            assert_eq!(expected, word(at + 2 * n + 1), "signal, flags and length of slot {n} of unit {i}");
+        }
+    }
+}
+
+fn same_desc(ours: &Desc, theirs: &ccnic::Desc) {
+    let (addr, len, flags) = (u64::from(ours.buffer), ours.bytes, ours.flags);
+    assert_eq!((addr, len, flags), (theirs.addr, theirs.len(), theirs.flags()));
+}
+
+#[test]
+fn rings_hold_and_ask_for_what_those_of_the_library_do_burst_by_burst() {
+    for (group, per_line, register) in forms() {
+        let (s, t) = shapes(16, group, per_line, register);
+        let mem = Shared::new(32 * LINE);
+        let mut words = Words::new(&s);
+        let (mut p, mut q) = (Producer::new(s), ring::Producer::new(t.clone()));
+        let (mut c, mut d) = (Consumer::new(s, 3), ring::Consumer::new(t, 3));
+        let (mut dice, mut next, mut swept, mut polled) = (Dice(7), 1, 0, 0);
+        for _ in 0..20_000 {
+            mem.forget();
+            match dice.below(8) {
+                0..=2 => {
+                    let mut read = Vec::new();
+                    let room = p.ensure(&words, 1, &mut |l| read.push(l));
+                    assert_eq!(room, q.ensure(&mem, 1).expect("honest"));
+                    assert_eq!(read, *mem.read.borrow(), "lines that the producer looks at");
+                    if room {
+                        let n = 1 + dice.below(group as u64) as u32;
+                        let flags = if dice.below(4) == 0 { NO_RECYCLE } else { 0 };
+                        let descs: Vec<Desc> = (0..n).map(|i| Desc { buffer: next + i, bytes: 64, flags }).collect();
+                        next += n;
+                        let same: Vec<_> =
+                            descs.iter().map(|d| ccnic::Desc::new(d.buffer.into(), d.bytes, d.flags)).collect();
+                        let store = p.publish(&descs);
+                        q.publish(&mem, &same);
+                        words.apply(store.change);
+                        let own: Vec<u64> = store.own_ahead.into_iter().collect();
+                        assert_eq!(own, *mem.own.borrow(), "lines that the producer asks for");
+                    }
+                }
+                3 => {
+                    if let Some(store) = p.commit() {
+                        words.apply(store.change);
+                    }
+                    q.commit(&mem);
+                }
+                4 | 5 => {
+                    let (mut ours, mut theirs) = ([Desc::default(); GROUP], [ccnic::Desc::default(); 4]);
+                    let mut ahead = Vec::new();
+                    let n = c.poll(&words, &mut ours, &mut |l| ahead.push(l));
+                    assert_eq!(n, d.poll(&mem, &mut theirs).expect("honest"));
+                    assert_eq!(ahead, *mem.ahead.borrow(), "lines that the consumer fetches ahead");
+                    ours[..n].iter().zip(&theirs).for_each(|(a, b)| same_desc(a, b));
+                    polled += n;
+                }
+                6 => {
+                    let mut stores = Vec::new();
+                    c.release(&mut |s| stores.push(s));
+                    stores.into_iter().for_each(|s| words.apply(s.change));
+                    d.release(&mem);
+                }
+                _ => {
+                    let mut read = Vec::new();
+                    let to = p.consumed(&words, swept, &mut |l| read.push(l));
+                    assert_eq!(to, q.consumed(&mem, swept).expect("honest"));
+                    assert_eq!(read, *mem.read.borrow(), "lines that a sweep looks at");
+                    swept = to;
+                }
+            }
+            same_words(&words, &s, &mem);
+        }
+        assert!(polled > 1000, "{polled} descriptors went through");
+    }
+}
+
+#[test]
+fn blank_buffers_are_posted_and_filled_as_in_the_library() {
+    for (group, per_line, register) in forms().filter(|f| f.0 == 1) {
+        let (s, t) = shapes(8, group, per_line, register);
+        let mem = Shared::new(16 * LINE);
+        let mut words = Words::new(&s);
+        let (mut h, mut g) = (PostHost::new(s), post::PostHost::new(t.clone()));
+        let (mut n, mut m) = (PostNic::new(s), post::PostNic::new(t));
+        let (mut dice, mut next, mut open, mut came) = (Dice(11), 1u32, Vec::new(), 0);
+        for _ in 0..20_000 {
+            match dice.below(6) {
+                0 => {
+                    assert_eq!(h.vacant(), g.vacant() as u64);
+                    if h.vacant() > 0 {
+                        words.apply(h.post(next).change);
+                        g.post(&mem, next.into());
+                        next += 1;
+                    }
+                }
+                1 => {
+                    for store in [h.commit(), n.commit()].into_iter().flatten() {
+                        words.apply(store.change);
+                    }
+                    g.commit(&mem);
+                    m.commit(&mem);
+                }
+                2 => {
+                    let blank = n.take(&words, &mut |_| {});
+                    assert_eq!(blank.map(u64::from), m.take(&mem).expect("honest"));
+                    open.extend(blank);
+                }
+                3 if !open.is_empty() => {
+                    let desc = Desc { buffer: open.remove(0), bytes: 100, flags: 0 };
+                    words.apply(n.fill(desc).change);
+                    m.fill(&mem, &[ccnic::Desc::new(desc.buffer.into(), desc.bytes, desc.flags)]);
+                }
+                _ => {
+                    let mut out = [ccnic::Desc::default(); 4];
+                    let got = g.poll(&mem, &mut out).expect("honest");
+                    match h.poll(&words) {
+                        Some(d) => {
+                            same_desc(&d, &out[0]);
+                            came += got;
+                        }
+                        None => assert_eq!(got, 0),
+                    }
+                }
+            }
+            same_words(&words, &s, &mem);
+        }
+        assert!(came > 500, "{came} packets came");
+    }
+}
+
+/// The simulator's rules put together as its threads do, without time.
+struct Ours {
+    pools: Pools,
+    host: Side,
+    nic: Side,
+    tx: (Producer, Consumer, Words),
+    rx: (Producer, Consumer, Words),
+    pending: Vec<Desc>,
+    filled: Vec<Desc>,
+    /// Of a line that the last burst had no room for.
+    held: Vec<u32>,
+}
+
+impl Ours {
+    fn new(c: &Config) -> Ours {
+        let split = if c.small { c.buffers * c.small_percent / 100 } else { 0 };
+        let small = split * (c.large_bytes / c.small_bytes);
+        let large = fill_order(c.buffers - split, c.large_bytes, c.nonseq).map(|b| small + b);
+        let rings = [FreeRing::new(0, fill_order(small, c.small_bytes, c.nonseq)), FreeRing::new(9000, large)];
+        let pools = Pools::new(rings, c.small_bytes);
+        let side = |p: &Pools| Side::new(p, c.queues, c.stack, c.bulk, c.recycle);
+        let (s, _) = shapes(u64::from(c.slots) / 4, 4, 1, false);
+        let ring = |lazy| (Producer::new(s), Consumer::new(s, lazy), Words::new(&s));
+        let (host, nic) = (side(&pools), side(&pools));
+        let (tx, rx) = (ring(c.tx_lazy.into()), ring(c.rx_lazy.into()));
+        Ours { host, nic, pools, tx, rx, pending: Vec::new(), filled: Vec::new(), held: Vec::new() }
+    }
+
+    fn send(&mut self, buffers: &[u32], bytes: u16) -> usize {
+        let mut sent = 0;
+        while sent < buffers.len() && self.tx.0.ensure(&self.tx.2, 1, &mut |_| {}) {
+            let n = GROUP.min(buffers.len() - sent);
+            let of = |b: &u32| Desc { buffer: b + 1, bytes, flags: 0 };
+            let descs: Vec<Desc> = buffers[sent..sent + n].iter().map(of).collect();
+            let store = self.tx.0.publish(&descs);
+            self.tx.2.apply(store.change);
+            sent += n;
+        }
+        sent
+    }
+
+    fn loopback(&mut self, most: usize) {
+        let mut line = [Desc::default(); GROUP];
+        while self.pending.len() + GROUP <= most {
+            let n = self.tx.1.poll(&self.tx.2, &mut line, &mut |_| {});
+            if n == 0 {
+                break;
+            }
+            self.pending.extend(&line[..n]);
+        }
+        while let Some(from) = self.pending.first().copied() {
+            let Some(to) = self.nic.alloc(&mut self.pools, from.bytes.into(), 1, &mut |_| {}).pop() else { break };
+            self.filled.push(Desc { buffer: to + 1, ..from });
+            self.nic.free(&mut self.pools, from.buffer - 1, &mut |_| {});
+            self.pending.remove(0);
+        }
+        self.nic.free_done(&mut self.pools, &mut |_| {});
+        while !self.filled.is_empty() && self.rx.0.ensure(&self.rx.2, 1, &mut |_| {}) {
+            let n = GROUP.min(self.filled.len());
+            let store = self.rx.0.publish(&self.filled[..n]);
+            self.rx.2.apply(store.change);
+            self.filled.drain(..n);
+        }
+        if self.pending.is_empty() {
+            let words = &mut self.tx.2;
+            self.tx.1.release(&mut |s| words.apply(s.change));
+        }
+    }
+
+    fn receive(&mut self, most: usize) -> Vec<u32> {
+        let (mut out, mut line) = (std::mem::take(&mut self.held), [Desc::default(); GROUP]);
+        while out.len() < most {
+            let n = self.rx.1.poll(&self.rx.2, &mut line, &mut |_| {});
+            if n == 0 {
+                break;
+            }
+            out.extend(line[..n].iter().map(|d| d.buffer - 1));
+        }
+        self.held = out.split_off(out.len().min(most));
+        let words = &mut self.rx.2;
+        self.rx.1.release(&mut |s| words.apply(s.change));
+        out
+    }
+}
+
+fn theirs(c: &Config) -> (HostPort, NicPort, HostQueue, NicQueue) {
+    let mut port = HostPort::create_private(c.clone()).expect("valid");
+    let host = port.queue(0).expect("first");
+    let mut device = port.local_nic().expect("first");
+    let nic = device.queue(0).expect("first");
+    (port, device, host, nic)
+}
+
+#[test]
+fn every_buffer_goes_where_the_library_puts_it() {
+    let all = Config::default();
+    let configs = [
+        all.clone(),
+        Config { recycle: false, ..all.clone() },
+        Config { small: false, ..all.clone() },
+        Config { recycle: false, nonseq: false, ..all.clone() },
+        Config { stack: 40, slots: 64, ..all },
+    ];
+    for config in configs {
+        let (_port, _device, mut host, mut nic) = theirs(&config);
+        let mut ours = Ours::new(&config);
+        let (mut dice, mut came) = (Dice(3), 0);
+        for _ in 0..3000 {
+            let (n, bytes) = (1 + dice.below(40) as usize, [64, 128, 129, 1500][dice.below(4) as usize]);
+            let mut bufs = Vec::new();
+            host.alloc(&mut bufs, n, bytes);
+            let mine = ours.host.alloc(&mut ours.pools, bytes as u32, n, &mut |_| {});
+            assert_eq!(mine, bufs.iter().map(ccnic::Buf::index).collect::<Vec<_>>(), "buffers of a burst of {n}");
+            for b in &mut bufs {
+                host.write(b, &vec![1; bytes]);
+            }
+            let sent = host.tx(&mut bufs).expect("honest");
+            assert_eq!(sent, ours.send(&mine, bytes as u16), "packets sent");
+            host.free(&mut bufs);
+            for b in &mine[sent..] {
+                ours.host.free(&mut ours.pools, *b, &mut |_| {});
+            }
+            ours.host.free_done(&mut ours.pools, &mut |_| {});
+            for _ in 0..dice.below(3) {
+                nic.loopback(32).expect("honest");
+                ours.loopback(32);
+            }
+            let mut got = Vec::new();
+            host.rx(&mut got, 32).expect("honest");
+            let mine = ours.receive(32);
+            let theirs: Vec<u32> = got.iter().map(ccnic::Buf::index).collect();
+            assert_eq!(mine, theirs, "received buffers");
+            came += mine.len();
+            host.free(&mut got);
+            mine.iter().for_each(|b| ours.host.free(&mut ours.pools, *b, &mut |_| {}));
+            ours.host.free_done(&mut ours.pools, &mut |_| {});
+        }
+        assert!(came > 10_000, "{came} packets came back");
+        let (h, n) = (host.stats(), nic.stats());
+        let counts = |s: &Side| (s.counts.takes, s.counts.puts);
+        assert_eq!(counts(&ours.host), (h.pool_takes, h.pool_puts), "the host's exchange with the pool");
+        assert_eq!(counts(&ours.nic), (n.pool_takes, n.pool_puts), "the NIC's exchange with the pool");
+    }
+}

@@ -1,0 +1,452 @@
+//! Two nodes: what each access costs, what each row of the protocol does, and what the links carry.
+
+mod common;
+
+use common::{close, small, two_nodes, Rig};
+use hostnet::kernel::units::{Freq, Span};
+use hostnet::kernel::{Clock, Time};
+use hostnet::machine::Signal;
+use hostnet::memory::dram::DramSpec;
+use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
+use hostnet::memory::paths::Path;
+use hostnet::memory::protocol::{Held, Private, HELD};
+use hostnet::memory::protocol_nodes::{crossing, Copies, Crossing, Side, Source, Want, WANTS};
+use hostnet::memory::shadow::Shadow;
+use hostnet::memory::spec::{HierarchySpec, ReadHit};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{Op, Sweep, Txn};
+
+/// Cores 0 and 1 are of node 0, cores 2 and 3 of node 1.
+fn rig(h: &HierarchySpec, nodes: &NodesSpec) -> Rig {
+    let d = DramSpec { refresh: false, static_latency_ns: 20.0, ..DramSpec::default() };
+    let mut r = Rig::with_nodes(h, 0b1111, &d, nodes, vec![0, 0, 1, 1]);
+    r.m.mem.shadow = Some(Box::new(Shadow::default()));
+    r
+}
+
+fn later(r: &mut Rig) {
+    r.m.now += Time::us(1);
+    r.m.mem.restart_meters(r.m.now);
+}
+
+/// The hops of `small()` and `two_nodes()`, from their numbers alone.
+struct Hops {
+    l1: Time,
+    l2: Time,
+    noc: Time,
+    llc: Time,
+    link: Time,
+    message: Time,
+    data: Time,
+    /// A read from a row that is open, and what opening it takes before.
+    hit: Time,
+    activate: Time,
+}
+
+/// From `t` to the next edge of DDR4-3200's clock, with which commands leave.
+fn edge(t: Time) -> Time {
+    Time(t.0.next_multiple_of(625)) - t
+}
+
+fn hops(r: &Rig) -> Hops {
+    let c = Clock::from_hz(common::MHZ_3200);
+    let t = r.m.mem.dram.timing();
+    let hit = Time(t.cl + t.burst) + Time::ns(20);
+    let ps = |n| Time(n);
+    Hops {
+        l1: c.span(4),
+        l2: c.span(14),
+        noc: c.span(8),
+        llc: c.span(35),
+        link: ps(50_000),
+        message: ps(800),
+        data: ps(4_000),
+        hit,
+        activate: Time(t.rcd),
+    }
+}
+
+impl Hops {
+    fn out(&self) -> Time {
+        self.l1 + self.l2 + self.noc
+    }
+    fn ask(&self) -> Time {
+        self.noc + self.l2 + self.noc
+    }
+    /// A message goes, and data comes back.
+    fn round(&self) -> Time {
+        self.message + self.link + self.data + self.link
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum From {
+    Dram,
+    /// A core has written the line.
+    L2,
+    /// So it has, and its L2 has given it up.
+    Llc,
+}
+
+/// When the load of `latency` begins.
+const START: Time = Time::us(10);
+
+/// The latency of core 0's load of a line whose home is `home`, after core `by` has left it so.
+fn latency(nodes: &NodesSpec, home: u8, by: Option<u32>, from: From) -> (Rig, Time) {
+    let mut r = rig(&small(), nodes);
+    let line = if home == 0 { r.shared } else { r.far } + 5;
+    if let Some(core) = by {
+        r.access(core, line, true);
+    }
+    if from == From::Llc {
+        let now = r.m.now;
+        r.m.mem.push_out(&mut r.m.cal, line, now);
+        r.settle();
+    }
+    r.m.now = START;
+    r.m.mem.restart_meters(START);
+    let took = r.access(0, line, false).took;
+    r.m.mem.check().unwrap();
+    r.m.mem.coherent(line).unwrap();
+    (r, took)
+}
+
+#[test]
+fn an_access_takes_the_sum_of_its_hops() {
+    let n = two_nodes();
+    let h = hops(&rig(&small(), &n));
+    let (out, ask, round) = (h.out(), h.ask(), h.round());
+    let dram = |after: Time| edge(START + after) + h.activate + h.hit;
+    let there = h.llc + h.message + h.link;
+    let cases = [
+        (0, None, From::Dram, out + dram(out) + h.llc + h.noc),
+        (1, None, From::Dram, out + h.llc + round + dram(out + there) + h.llc + h.noc),
+        (0, Some(1), From::L2, out + h.llc + ask + h.noc),
+        (0, Some(1), From::Llc, out + h.llc + h.noc),
+        (1, Some(1), From::L2, out + h.llc + ask + h.noc),
+        (1, Some(1), From::Llc, out + h.llc + h.noc),
+        (1, Some(2), From::L2, out + h.llc + round + h.llc + ask + h.noc),
+        (0, Some(2), From::L2, out + h.llc + round + h.llc + ask + h.noc),
+        (1, Some(2), From::Llc, out + h.llc + round + h.llc + h.noc),
+        (0, Some(2), From::Llc, out + h.llc + round + h.llc + h.noc),
+    ];
+    for (home, by, from, expected) in cases {
+        let (r, took) = latency(&n, home, by, from);
+        assert_eq!(took, expected, "home {home}, by {by:?} from {from:?}");
+        // Its milestones tile it, and there is nothing else.
+        let paths = &r.m.mem.paths;
+        let read = Path::C2mRead as usize;
+        assert_eq!(paths.count[read], 1);
+        assert_eq!(paths.sums[read].iter().sum::<u64>(), took.0, "home {home}, by {by:?} from {from:?}");
+        let crosses = by == Some(2) || (by.is_none() && home == 1);
+        assert_eq!(r.m.mem.stats.remote[0].reads, u64::from(crosses));
+    }
+}
+
+#[test]
+fn a_useless_read_of_the_own_memory_holds_the_answer_back_and_costs_bandwidth() {
+    let mut n = two_nodes();
+    let without = latency(&n, 0, Some(2), From::L2).1;
+    n.protocol = NodesProtocolSpec { migratory: true, speculative: true, speculative_penalty: Span(7_000) };
+    let (r, with) = latency(&n, 0, Some(2), From::L2);
+    assert_eq!(with, without + Time::ns(7));
+    assert_eq!(r.m.mem.between().unwrap().speculative_reads, 1);
+    assert_eq!(r.m.mem.stats.of(Class::CpuOtherRd), 1);
+    // Homed where it was written, nothing is read.
+    let (r, took) = latency(&n, 1, Some(2), From::L2);
+    assert_eq!((took, r.m.mem.between().unwrap().speculative_reads), (without, 0));
+    // Memory that is slower than the other node is waited for.
+    let mut near = two_nodes();
+    near.protocol.speculative = true;
+    near.link.as_mut().unwrap().latency = Span(100);
+    let h = hops(&r);
+    let (_, took) = latency(&near, 0, Some(2), From::L2);
+    let snoop = h.llc + h.message + h.data + Time(200) + h.llc + h.ask();
+    // Core 2's access has left the row open.
+    let memory = edge(START + h.out()) + h.hit + h.llc;
+    assert!(memory > snoop);
+    assert_eq!(took, h.out() + memory + h.noc);
+}
+
+#[test]
+fn the_parts_of_a_read_of_the_other_node_s_memory_are_its_hops() {
+    let n = two_nodes();
+    let (r, _) = latency(&n, 1, None, From::Dram);
+    let h = hops(&r);
+    let parts = r.m.mem.paths.sums[Path::C2mRead as usize];
+    let there = h.llc + h.message + h.link;
+    let dram = edge(START + h.out() + there) + h.activate + h.hit;
+    let zero = Time::ZERO;
+    let hops = [h.out(), zero, there, zero, zero, dram, h.llc + h.data + h.link, h.noc];
+    assert_eq!(parts, hops.map(|t| t.0));
+    let (r, _) = latency(&n, 0, Some(2), From::L2);
+    let parts = r.m.mem.paths.sums[Path::C2mRead as usize];
+    let snoop = h.llc + h.message + h.link + h.llc + h.ask();
+    let hops = [h.out(), zero, zero, snoop, zero, zero, h.data + h.link, h.noc];
+    assert_eq!(parts, hops.map(|t| t.0));
+}
+
+#[test]
+fn a_slower_uncore_of_the_other_node_slows_what_it_answers() {
+    let mut n = two_nodes();
+    let fast = latency(&n, 1, Some(2), From::Llc).1;
+    n.uncore_clock = vec![Freq(common::MHZ_3200), Freq(common::MHZ_3200 / 2)];
+    let slow = latency(&n, 1, Some(2), From::Llc).1;
+    assert_eq!(slow - fast, Clock::from_hz(common::MHZ_3200 / 2).span(35) - Clock::from_hz(common::MHZ_3200).span(35));
+    let own = latency(&n, 0, Some(1), From::L2).1;
+    assert_eq!(own, latency(&two_nodes(), 0, Some(1), From::L2).1);
+}
+
+#[test]
+fn a_read_of_a_line_that_the_other_node_has_written_takes_it_or_shares_it() {
+    for migratory in [true, false] {
+        let mut n = two_nodes();
+        n.protocol.migratory = migratory;
+        for home in [0, 1] {
+            let (mut r, _) = latency(&n, home, Some(2), From::L2);
+            let line = if home == 0 { r.shared } else { r.far } + 5;
+            let left = r.m.mem.private_copy(2, line);
+            assert_eq!(left, if migratory { Held::Nowhere } else { Held::Clean });
+            assert_eq!(r.m.mem.stats.ledger.written, u64::from(!migratory));
+            later(&mut r);
+            r.access(0, line, true);
+            assert_eq!(r.m.mem.stats.remote[0].rfos, u64::from(!migratory), "a store after the read");
+            r.m.mem.coherent(line).unwrap();
+            r.m.mem.check().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_line_of_the_other_node_is_kept_in_the_own_llc_and_goes_home_when_it_must() {
+    let mut r = rig(&small(), &two_nodes());
+    let line = r.far + 5;
+    r.access(0, line, true);
+    let now = r.m.now;
+    r.m.mem.push_out(&mut r.m.cal, line, now);
+    assert_eq!((r.m.mem.llc_copy(0, line), r.m.mem.llc_copy(1, line)), (Held::Dirty, Held::Nowhere));
+    later(&mut r);
+    let now = r.m.now;
+    r.m.mem.force_out(&mut r.m.cal, line, now);
+    r.settle();
+    let b = r.m.mem.between().unwrap();
+    assert_eq!((b.read(0, r.m.now).bytes, b.read(1, r.m.now).bytes), (80, 0), "the line and nothing else");
+    let written: Vec<u64> = (0..r.m.mem.dram.channels()).map(|ch| r.m.mem.dram.stats(r.m.now, ch).writes()).collect();
+    let of_node = r.m.mem.dram.channels_of_node();
+    assert_eq!((written[..of_node].iter().sum::<u64>(), written[of_node..].iter().sum::<u64>()), (0, 1));
+    r.m.mem.check().unwrap();
+}
+
+#[test]
+fn a_non_temporal_store_crosses_the_link_and_ends_when_the_home_has_it() {
+    let mut r = rig(&small(), &two_nodes());
+    let (line, h) = (r.far + 5, hops(&r));
+    r.access(2, line, true);
+    later(&mut r);
+    let start = r.m.now;
+    r.request(0, line, Op::Stream);
+    r.settle();
+    let took = r.answers.last().unwrap().0 - start;
+    assert_eq!(took, h.out() + h.llc + h.data + h.link + h.llc + h.message + h.link + h.noc);
+    assert_eq!(r.m.mem.copies(line).0, 0);
+    let b = r.m.mem.between().unwrap();
+    assert_eq!((b.read(0, r.m.now).bytes, b.read(1, r.m.now).bytes), (80, 16));
+    r.m.mem.check().unwrap();
+    r.m.mem.coherent(line).unwrap();
+    // To the own memory, of a line that the other node has: a snoop and its answer.
+    let line = r.shared + 5;
+    r.access(2, line, true);
+    later(&mut r);
+    let start = r.m.now;
+    r.request(0, line, Op::Stream);
+    r.settle();
+    let took = r.answers.last().unwrap().0 - start;
+    assert_eq!(took, h.out() + h.llc * 2 + h.ask() + (h.message + h.link) * 2 + h.noc);
+    r.m.mem.check().unwrap();
+}
+
+#[test]
+fn maintenance_of_a_line_that_the_other_node_has_written_writes_it_home() {
+    for (op, left) in [(Sweep::Flush, Held::Nowhere), (Sweep::WriteBack, Held::Clean)] {
+        let mut r = rig(&small(), &two_nodes());
+        let line = r.shared + 5;
+        r.access(2, line, true);
+        later(&mut r);
+        let now = r.m.now;
+        r.m.mem.on_sweep(&mut r.m.cal, line, op, now);
+        r.settle();
+        assert_eq!(r.m.mem.private_copy(2, line), left);
+        assert_eq!(r.m.mem.between().unwrap().read(1, r.m.now).payload, 64, "{op:?}");
+        assert_eq!(r.m.mem.stats.ledger.written, 1);
+        r.m.mem.check().unwrap();
+        r.m.mem.coherent(line).unwrap();
+    }
+}
+
+/// All combinations that can come about: a node with a modified copy is the only one with any.
+fn every_row() -> impl Iterator<Item = (Want, Copies, Copies, Side, NodesProtocolSpec, Crossing)> {
+    let copies = || HELD.into_iter().flat_map(|p| HELD.into_iter().map(move |l| Copies { private: p, llc: l }));
+    let all = WANTS.into_iter().flat_map(move |w| copies().flat_map(move |n| copies().map(move |f| (w, n, f))));
+    let rows = all.flat_map(|(w, n, f)| {
+        [(Side::Near, true), (Side::Near, false), (Side::Far, true), (Side::Far, false)].map(|(s, m)| {
+            let p = NodesProtocolSpec { migratory: m, speculative: true, speculative_penalty: Span(0) };
+            (w, n, f, s, p, crossing(w, n, f, s, &p))
+        })
+    });
+    rows.filter(|(w, n, f, ..)| {
+        !(n.modified() && !f.none() || f.modified() && !n.none()) && !(*w == Want::Upgrade && (f.modified() || n.private == Held::Dirty))
+    })
+}
+
+#[test]
+fn the_table_keeps_one_writer_and_the_newest_data() {
+    for (want, near, far, home, p, row) in every_row() {
+        let at = format!("{want:?} near {near:?} far {far:?} home {home:?} {p:?}: {row:?}");
+        // Whoever is to write is alone afterwards.
+        let leaves = row.far == Private::Drop || far.none();
+        assert!(want == Want::Read || leaves, "{at}");
+        // The newest copy answers.
+        if far.modified() && want != Want::Upgrade {
+            assert_eq!(row.source, Source::Far, "{at}");
+            assert!(row.dirty != row.written, "modified data comes along or is written: {at}");
+            assert_eq!(row.dirty, want == Want::Own || p.migratory, "{at}");
+        } else {
+            assert!(!row.dirty && !row.written, "{at}");
+        }
+        if near.modified() && want != Want::Upgrade {
+            assert_eq!(row.source, Source::Near, "{at}");
+        }
+        if row.source == Source::Memory {
+            assert!(!near.modified() && !far.modified(), "{at}");
+        }
+        if row.source == Source::Far {
+            assert!(!far.none(), "{at}");
+        }
+        // Only a snoop of a line of the own memory makes memory be read in vain.
+        assert_eq!(row.speculates, home == Side::Near && row.source == Source::Far, "{at}");
+    }
+}
+
+/// A rig in which core 1 and the LLC of node 0, and core 2 and the LLC of node 1 hold the line so, and core 0 a clean copy
+/// if it upgrades; None if that does not come about.
+fn rig_with(want: Want, near: Copies, far: Copies, home: Side, p: NodesProtocolSpec) -> Option<(Rig, u64)> {
+    let nodes = NodesSpec { protocol: p, ..two_nodes() };
+    let mut h = small();
+    h.llc.read_hit = ReadHit::Retain;
+    let mut r = rig(&h, &nodes);
+    let line = if home == Side::Near { r.shared } else { r.far } + 5;
+    for (core, spare, c) in [(1, 0, near), (2, 3, far)] {
+        let now = r.m.now;
+        match c.llc {
+            Held::Nowhere => {}
+            Held::Dirty => {
+                r.access(spare, line, true);
+                r.m.mem.push_out(&mut r.m.cal, line, now);
+            }
+            Held::Clean => {
+                // Of the other node's copies, those stay that stand beside it.
+                r.access(spare, line, false);
+                r.m.mem.demote(&mut r.m.cal, spare as usize, line, now);
+            }
+        }
+        match c.private {
+            Held::Nowhere => {}
+            Held::Clean => drop(r.access(core, line, false)),
+            Held::Dirty => drop(r.access(core, line, true)),
+        }
+        r.settle();
+    }
+    if want == Want::Upgrade {
+        r.access(0, line, false);
+    }
+    let mine = if want == Want::Upgrade { Held::Clean } else { Held::Nowhere };
+    let m = &r.m.mem;
+    let there = m.private_copy(0, line) == mine
+        && m.private_copy(1, line) == near.private
+        && m.private_copy(2, line) == far.private
+        && m.private_copy(3, line) == Held::Nowhere
+        && m.llc_copy(0, line) == near.llc
+        && m.llc_copy(1, line) == far.llc;
+    m.coherent(line).unwrap();
+    later(&mut r);
+    there.then_some((r, line))
+}
+
+#[test]
+fn the_memory_system_does_what_every_row_between_nodes_says() {
+    let mut rows = 0;
+    for (want, near, far, home, p, row) in every_row() {
+        let Some((mut r, line)) = rig_with(want, near, far, home, p) else { continue };
+        rows += 1;
+        let at = format!("{want:?} near {near:?} far {far:?} home {home:?} migratory {}: {row:?}", p.migratory);
+        let ledger = r.m.mem.stats.ledger;
+        r.access(0, line, want != Want::Read);
+        let m = &r.m.mem;
+        m.coherent(line).unwrap_or_else(|e| panic!("{at}: {e}"));
+        m.check().unwrap_or_else(|e| panic!("{at}: {e}"));
+        let after = |held: Held| match row.far {
+            Private::Stay => held,
+            Private::Share if held == Held::Nowhere => Held::Nowhere,
+            Private::Share => Held::Clean,
+            Private::Drop => Held::Nowhere,
+        };
+        assert_eq!(m.private_copy(2, line), after(far.private), "core 2 after {at}");
+        assert_eq!(m.llc_copy(1, line), after(far.llc), "the other LLC after {at}");
+        let mine = if want != Want::Read || row.dirty { Held::Dirty } else { Held::Clean };
+        assert_eq!(m.private_copy(0, line), mine, "core 0 after {at}");
+        if want != Want::Read {
+            assert_eq!(m.private_copy(1, line), Held::Nowhere, "core 1 after {at}");
+        }
+        assert_eq!(m.stats.ledger.written > ledger.written, row.written, "written by {at}");
+        let reads = u64::from(row.source == Source::Memory) + u64::from(row.speculates);
+        assert_eq!(m.stats.of(Class::CpuOtherRd), reads, "reads of memory for {at}");
+        let crosses = row.asks_far() || row.source == Source::Memory && home == Side::Far;
+        let remote = m.stats.remote[0];
+        assert_eq!((remote.reads, remote.rfos), if want == Want::Read { (u64::from(crosses), 0) } else { (0, u64::from(crosses)) }, "{at}");
+    }
+    assert!(rows >= 60, "{rows} rows have been seen");
+}
+
+/// Many reads under way keep the link busy: it carries lines at its rate less their headers.
+#[test]
+fn reads_of_the_other_node_s_memory_reach_the_link_s_data_maximum() {
+    for credits in [64, 4] {
+        let mut n = two_nodes();
+        n.link.as_mut().unwrap().credits = credits;
+        let mut r = rig(&small(), &n);
+        r.m.mem.shadow = None;
+        let (base, total, start) = (r.far, 3000u64, r.m.now);
+        let mut next = 0;
+        let send = |r: &mut Rig, next: &mut u64| {
+            let core = (*next % 2) as u32;
+            let t = Txn { transient: true, ..Txn::new(Op::Read, base + *next, core, r.m.now) };
+            *next += 1;
+            let at = r.m.now;
+            r.m.mem.send(&mut r.m.cal, at, t);
+        };
+        (0..48).for_each(|_| send(&mut r, &mut next));
+        while let Some(s) = r.m.next_signal() {
+            if let Signal::Answer(id) = s {
+                r.m.mem.answered(&mut r.m.cal, id, r.m.now);
+                if next < total {
+                    send(&mut r, &mut next);
+                }
+            }
+        }
+        let span = (r.m.now - start).as_ns();
+        let got = total as f64 * 64.0 / span;
+        let link = 20.0 * 64.0 / 80.0;
+        let back = r.m.mem.between().unwrap().read(1, r.m.now);
+        if credits == 64 {
+            assert!(close(got, link, 0.02), "{got} GB/s of {link}");
+            assert!(back.utilisation > 0.98, "{back:?}");
+        } else {
+            // What the credits allow: so many lines in the time that each is under way.
+            let there = r.m.mem.between().unwrap().read(0, r.m.now).requests;
+            assert!(close(got, 4.0 * 64.0 / there.latency_ns, 0.02), "{got} GB/s, {there:?}");
+            assert_eq!(there.peak, 4);
+        }
+        assert_eq!(back.payload, total * 64);
+        r.m.mem.check().unwrap();
+    }
+}

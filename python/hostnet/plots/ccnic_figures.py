@@ -1,0 +1,102 @@
+"""The figures of CC-NIC (ASPLOS'24) that are curves, from their study tables; the others are bars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .gem5net import draw, panels, picked
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+NAMES = {"ccnic": "CC-NIC", "unopt": "unoptimised over UPI", "e810": "E810", "cx6": "ConnectX-6"}
+COLOURS = {"ccnic": "#0072B2", "unopt": "#E69F00", "e810": "#8C8C8C", "cx6": "#B5400A"}
+PLATFORMS = {"icx": "Ice Lake", "spr": "Sapphire Rapids"}
+
+Row = Mapping[str, Any]
+Drawing = Callable[["pl.DataFrame", Mapping[str, "pl.DataFrame"]], "Figure"]
+
+
+def panels_of(rows: Sequence[Row]) -> list[tuple[str, int]]:
+    """The platforms and packet sizes that rows have, in order."""
+    there = {(r["platform"], r["packet_bytes"]) for r in rows}
+    return sorted(there, key=lambda p: (list(PLATFORMS).index(p[0]), p[1]))
+
+
+def _curves(title: str) -> Drawing:
+    """Median round trip over rate, from one packet under way to the peak: a panel for each platform and size."""
+    def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
+        rows = [{**r, "rtt_us": r["rtt_ns"] / 1e3} for r in frame.to_dicts() if r.get("rtt_ns") is not None]
+        shown = panels_of(rows)
+        fig, axes = panels(4.4 * max(len(shown), 2), 3.4, max(len(shown), 2))
+        for ax, (platform, size) in zip(axes, shown):
+            here = picked(rows, platform=platform, packet_bytes=size)
+            for system in (s for s in NAMES if picked(here, system=s)):
+                # What waits in rings at the peak says nothing about the interface.
+                line = [r for r in picked(here, system=system) if r["load"] != "peak"]
+                draw(ax, line, "mpps", "rtt_us", color=COLOURS[system], label=NAMES[system])
+            ax.set_title(f"{PLATFORMS[platform]}, {size} B")
+            ax.set_xlabel("packets (Mpps)")
+            ax.set_ylim(bottom=0)
+        axes[0].set_ylabel("median round trip (us)")
+        axes[0].legend(fontsize=7)
+        fig.suptitle(title)
+        return fig
+
+    return figure
+
+
+def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool = False) -> Drawing:
+    """A line for each value of `hue`, a panel for each platform."""
+    def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
+        rows = [r for r in frame.to_dicts() if r.get(x) is not None and r.get(y) is not None]
+        plats = [p for p in PLATFORMS if picked(rows, platform=p)]
+        fig, axes = panels(4.4 * max(len(plats), 2), 3.2, max(len(plats), 2))
+        for ax, platform in zip(axes, plats):
+            here = picked(rows, platform=platform)
+            for value in dict.fromkeys(r.get(hue) for r in here):
+                draw(ax, [r for r in here if r.get(hue) == value], x, y, label=NAMES.get(str(value), str(value)))
+            ax.set_title(PLATFORMS[platform])
+            ax.set_xlabel(label)
+            ax.set_ylim(bottom=0)
+            if log:
+                ax.set_xscale("log", base=2)
+        axes[0].set_ylabel(axis)
+        axes[0].legend(fontsize=7)
+        fig.suptitle(title)
+        return fig
+
+    return figure
+
+
+def _links(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
+    """Latency of remote reads over what they move, here and on real machines."""
+    rows = frame.to_dicts()
+    fig, axes = panels(8.8, 3.2, 2)
+    for ax, platform in zip(axes, PLATFORMS):
+        here = picked(rows, platform=platform)
+        draw(ax, here, "of_most", "access_ns", color=COLOURS["ccnic"], label="simulated")
+        draw(ax, here, "of_most", "measured_ns", color=COLOURS["cx6"], label="measured")
+        ax.set_title(PLATFORMS[platform])
+        ax.set_xlabel("share of the most that was read")
+        ax.set_ylim(bottom=0)
+    axes[0].set_ylabel("latency (ns)")
+    axes[1].legend(fontsize=7)
+    fig.suptitle("Reads of the other socket's memory")
+    return fig
+
+
+DRAWINGS: dict[str, Drawing] = {
+    "ccnic_fig9": _over("Fig. 9: streams between sockets", "pairs", "stream_gbps", "stores_as", "pairs of threads", "Gb/s"),
+    "ccnic_fig11": _curves("Fig. 11: interfaces on Ice Lake"),
+    "ccnic_fig12": _curves("Fig. 12: CC-NIC and PCIe NICs"),
+    "ccnic_fig13": _curves("Fig. 13: CC-NIC on Sapphire Rapids"),
+    "ccnic_intro_unopt": _curves("The same link under two interfaces"),
+    "ccnic_cores": _over("Host cores", "n", "gbps", "packet_bytes", "host cores", "payload (Gb/s)"),
+    "ccnic_fig16a": _over("Fig. 16a: bursts sent", "tx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
+    "ccnic_fig16b": _over("Fig. 16b: bursts received", "rx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
+    "ccnic_fig21b": _over("Fig. 21b: 1500 B over the uncore clock", "uncore_ghz", "gbps", "system", "GHz", "Gb/s"),
+    "ccnic_links": _links,
+}

@@ -1,0 +1,308 @@
+"""The experiments of CC-NIC (ASPLOS'24) that loop packets back: throughput and latency, ablations, batches, counters.
+
+Latencies of lines, ping-pong, streams and the sensitivity to the link are in ``ccnic_links``. ``mpps`` are packets that came
+back, ``gbps`` their payload, ``rtt_ns`` the median round trip, for all interfaces alike. The PCIe NICs are measured from the
+wire: a frame comes in, is read whole and goes out, which are the steps of a loopback in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import Point, Rows, Study
+
+LOOPBACK = "ccnic-upi"
+PCIE = {"e810": "pcie-e810", "cx6": "pcie-cx6"}
+COHERENT = ("ccnic", "unopt")
+CORES = {"icx": 16, "spr": 56}
+CLOCK_GHZ = {"icx": 3.1, "spr": 2.0}
+SMALL, LARGE, HUGE = 64, 1500, 4096
+
+# What some points need and the simulator does not have.
+SPLIT_BURSTS = "a poll-mode driver whose transmit bursts are other than its receive bursts"
+PREFETCHERS = "hardware prefetchers that follow packet buffers, with a switch for each socket"
+NOT_BUILT = {
+    "pcie-latency": "loads from a device's registers",
+    "fig2": "several write-combining buffers in a core, and memory that is mapped so",
+    "fig3": "several write-combining buffers in a core",
+    "fig4": "counts of a PCIe NIC's doorbells and fetches for one packet",
+    "fig19-ads": "the overlay onto a PCIe NIC, and a key-value server over CC-NIC",
+    "fig19-geo": "the overlay onto a PCIe NIC, and a key-value server over CC-NIC",
+    "tab2-tcp": "the overlay onto a PCIe NIC, and a TCP service in user space",
+    "sec32-event": "a NIC thread that serves many queue pairs, and a NIC that watches lines instead of polling them",
+    "sec6-forward": "a NIC that keeps payloads",
+}
+
+# Packets under way at each queue pair for the peak, and in all with a PCIe NIC: beyond what rings and latency take.
+DEEP, DEEP_PCIE = 128, 8192
+# Packets of each queue pair by size that warm up and that are measured: all small buffers are used once before.
+EACH = {SMALL: (1600, 600), LARGE: (400, 200), HUGE: (150, 80)}
+# Of all queues of a PCIe NIC together.
+EACH_PCIE = {SMALL: (40_000, 40_000), LARGE: (15_000, 15_000)}
+ALONE, QUICK_ALONE = 400, 100
+# Shares of its own peak at which an interface is loaded; the paper names 80 %.
+SHARES, LOADED = (0.3, 0.6, 0.8, 0.95), (0.8,)
+
+
+def packets(quick: bool, system: str, size: int, n: int) -> dict[str, Any]:
+    """The packets that warm up and that are measured, at the peak and under load."""
+    warm, measured = EACH_PCIE[size] if system in PCIE else (n * each for each in EACH[size])
+    part = 4 if quick else 1
+    return {"run.warmup_requests": warm // part, "run.requests": max(measured // part, 100)}
+
+
+def interface(system: str, platform: str, size: int, n: int, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes that make the base scenario this interface with `n` host cores."""
+    if system in PCIE:
+        # The check sequence stays in the NIC.
+        return {"tenant.0.cores": n, "traffic.packet": f"{size if size == SMALL else size + 4} B", **changes}
+    out: dict[str, Any] = {} if platform == "icx" else {"platform": platform}
+    out |= {"tenant.0.cores": n, "tenant.0.app": {"kind": "loopback", "bytes": f"{size} B", "touch": "payload"}}
+    if system == "unopt":
+        out["ccnic.preset"] = "unoptimised"
+    return out | dict(changes)
+
+
+def point(quick: bool, platform: str, system: str, size: int = SMALL, *, n: int | None = None, load: str = "peak",
+          share: float | None = None, mpps: float | None = None, columns: Mapping[str, Any] | None = None,
+          changes: Mapping[str, Any] | None = None, needs: str = "") -> Point:
+    """One run: one packet under way (`min`), the peak, or `mpps` that are a share of it (`loaded`)."""
+    n = (1 if load == "min" else CORES[platform]) if n is None else n
+    if load == "min":
+        count = QUICK_ALONE if quick else ALONE
+        run: dict[str, Any] = {"traffic.outstanding": 1, "run.requests": count, "run.warmup_requests": count // 4}
+    else:
+        run = packets(quick, system, size, n)
+        if load == "peak":
+            run["traffic.outstanding"] = DEEP_PCIE if system in PCIE else DEEP
+        else:
+            run |= {"traffic.arrivals": "fixed", "traffic.outstanding": None, "traffic.rate": f"{round(1e6 * (mpps or 0))} pps"}
+    named = {"platform": platform, "system": system, "packet_bytes": size, "n": n, "load": load, "share": share,
+             "rate_mrps": None if mpps is None else round(mpps, 6), **(columns or {})}
+    return Point(PCIE.get(system, LOOPBACK), named, {**interface(system, platform, size, n, changes or {}), **run}, needs)
+
+
+# --- Columns --------------------------------------------------------------------------------------------------------
+
+def mpps(row: Mapping[str, Any]) -> float | None:
+    """Packets that came back, a microsecond."""
+    return row.get("throughput_mrps")
+
+
+def gbps(row: Mapping[str, Any]) -> float | None:
+    """Their payload."""
+    rate, size = mpps(row), row.get("packet_bytes")
+    return None if rate is None or size is None else 8e-3 * rate * size
+
+
+def rtt_ns(row: Mapping[str, Any]) -> float | None:
+    """The median round trip."""
+    return None if row.get("rtt_median_us") is None else 1e3 * row["rtt_median_us"]
+
+
+def host_cycles(row: Mapping[str, Any]) -> float | None:
+    """Cycles of the host's threads for each packet, when these work as fast as they can."""
+    rate = mpps(row)
+    if row.get("load") != "peak" or not rate or not row.get("n"):
+        return None
+    return 1e3 * CLOCK_GHZ[row["platform"]] * row["n"] / rate
+
+
+DERIVED = {"mpps": mpps, "gbps": gbps, "rtt_ns": rtt_ns, "host_cycles_per_packet": host_cycles}
+UNITS = {"packet_bytes": "B", "mpps": "Mpps", "gbps": "Gb/s", "rtt_ns": "ns", "host_cycles_per_packet": "cycles", "rate_mrps": "Mpps"}
+CURVE = ("mpps", "gbps", "rtt_ns")
+
+
+def study(figure: str, title: str, points: Callable[[bool], list[Point]], metrics: tuple[str, ...] = CURVE, **more: Any) -> Study:
+    """A study with the columns that all tables of this system have."""
+    more.setdefault("derived", DERIVED)
+    more.setdefault("derived_units", UNITS)
+    return Study("ccnic", figure, title, points, metrics, **more)
+
+
+def at_shares(rows: Rows, quick: bool, shares: tuple[float, ...]) -> list[Point]:
+    """Each interface at these shares of its own peak."""
+    kept = ("signal", "layout", "variant", "placed")
+    out = []
+    for r in rows:
+        if r.get("load") == "peak" and r.get("throughput_mrps"):
+            labels = {k: r[k] for k in kept if k in r}
+            out += [point(quick, r["platform"], r["system"], r["packet_bytes"], n=r["n"], load="loaded", share=s,
+                          mpps=s * r["throughput_mrps"], columns=labels, changes=features(labels)) for s in shares]
+    return out
+
+
+def loaded(rows: Rows, quick: bool) -> list[Point]:
+    return at_shares(rows, quick, LOADED)
+
+
+def curve(rows: Rows, quick: bool) -> list[Point]:
+    return at_shares(rows, quick, LOADED if quick else SHARES)
+
+
+# --- Throughput and latency (Figs. 11 to 13) ------------------------------------------------------------------------
+
+def ends(quick: bool, platform: str, systems: tuple[str, ...], sizes: tuple[int, ...]) -> list[Point]:
+    return [point(quick, platform, system, size, load=load) for system in systems for size in sizes for load in ("min", "peak")]
+
+
+def fig11(quick: bool) -> list[Point]:
+    return ends(quick, "icx", (*COHERENT, *PCIE), (SMALL, LARGE))
+
+
+def fig12(quick: bool) -> list[Point]:
+    return ends(quick, "icx", ("ccnic", *PCIE), (SMALL, LARGE))
+
+
+def fig13(quick: bool) -> list[Point]:
+    return ends(quick, "spr", ("ccnic",), (SMALL, LARGE))
+
+
+def intro(quick: bool) -> list[Point]:
+    return ends(quick, "icx", COHERENT, (SMALL,)) + ends(quick, "spr", COHERENT, (SMALL,))
+
+
+# Host cores, each with a NIC core.
+SWEPT = {"icx": (1, 4, 8, 10, 12, 14, 16), "spr": (1, 8, 16, 24, 32, 40, 48, 56)}
+HEADER = {"tenant.0.app": {"kind": "loopback", "bytes": f"{HUGE} B", "touch": "header"}}
+
+
+def cores(quick: bool) -> list[Point]:
+    """Packets of 64 B and 4 KiB over host cores; and one core that looks at headers alone."""
+    out = [point(quick, plat, "ccnic", size, n=n, columns={"touch": "payload"})
+           for plat, counts in SWEPT.items() for size in (SMALL, HUGE) for n in counts]
+    return out + [point(quick, plat, "ccnic", HUGE, n=1, columns={"touch": "header"}, changes=HEADER) for plat in SWEPT]
+
+
+# --- Ablations (Figs. 6, 10, 14, 15, section 3.3) -------------------------------------------------------------------
+
+# Buffer management, each step with those before it, as the paper takes features away.
+STEPS = {"full": {}, "no_recycle_nonseq": {"ccnic.recycle": False, "ccnic.nonsequential": False}}
+STEPS["no_small"] = {**STEPS["no_recycle_nonseq"], "ccnic.small_buffers": False}
+STEPS["no_shared_pool"] = {**STEPS["no_small"], "ccnic.pool": "host"}
+
+
+def features(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """The switches that labels of a row stand for; what is CC-NIC's own choice is left alone, so that figures share runs."""
+    out: dict[str, Any] = dict(STEPS.get(labels.get("variant") or "full", {}))
+    if labels.get("signal") == "register":
+        out["ccnic.signal"] = "register"
+    if labels.get("layout") not in (None, "grouped"):
+        out["ccnic.layout"] = labels["layout"]
+    if labels.get("placed") == "same-socket":
+        out["ccnic.nic_node"] = 0
+    return out
+
+
+def switched(quick: bool, platform: str, load: str, system: str = "ccnic", n: int | None = None, **labels: Any) -> Point:
+    return point(quick, platform, system, load=load, n=n, columns=labels, changes=features(labels))
+
+
+def fig6(quick: bool) -> list[Point]:
+    """One packet under way, one descriptor a signal."""
+    return [switched(quick, plat, "min", signal=s) for plat in CORES for s in ("register", "inline")]
+
+
+def fig14a(quick: bool) -> list[Point]:
+    return [switched(quick, "spr", load, signal=s) for s in ("register", "inline") for load in ("min", "peak")]
+
+
+def fig14b(quick: bool) -> list[Point]:
+    return [switched(quick, "spr", load, layout=x) for x in ("grouped", "packed", "padded") for load in ("min", "peak")]
+
+
+def fig15(quick: bool) -> list[Point]:
+    return [switched(quick, "spr", load, variant=v) for v in STEPS for load in ("min", "peak")]
+
+
+POLICIES = {"recycle": {}, "retain": {"ccnic.recycle": False},
+            "clflushopt": {"ccnic.recycle": False, "ccnic.release": "clflushopt"},
+            "clwb": {"ccnic.recycle": False, "ccnic.release": "clwb"}}
+
+
+def cache_management(quick: bool) -> list[Point]:
+    """What the NIC does with a payload that it has read, and whether the host gets that buffer back at once."""
+    return [point(quick, plat, "ccnic", columns={"policy": name}, changes=changes) for plat in CORES for name, changes in POLICIES.items()]
+
+
+# Blank buffers are posted before sizes are known.
+HOST_POOL = {"ccnic.pool": "host", "ccnic.small_buffers": False}
+
+
+def fig10(quick: bool) -> list[Point]:
+    """Who manages buffers."""
+    return [point(quick, plat, "ccnic", columns={"pool": pool}, changes={} if pool == "shared" else HOST_POOL)
+            for plat in CORES for pool in ("shared", "host")]
+
+
+# --- Batches (Fig. 16) ----------------------------------------------------------------------------------------------
+
+BATCHES = (1, 2, 4, 8, 16, 32)
+
+
+def batches(side: str) -> Callable[[bool], list[Point]]:
+    def points(quick: bool) -> list[Point]:
+        out = [point(quick, "icx", "ccnic", columns={side: b}, changes={} if b == 32 else {f"ccnic.{side}": b}) for b in BATCHES]
+        return out + [point(quick, "icx", "e810", columns={side: b}, needs=SPLIT_BURSTS) for b in BATCHES]
+
+    return points
+
+
+# --- Remote accesses, the interconnect, prefetchers (Figs. 17, 18, 20) ----------------------------------------------
+
+def fig17(quick: bool) -> list[Point]:
+    """Bursts of eight in full lines, and one packet under way."""
+    batched = {"ccnic.tx_batch": 8, "ccnic.rx_batch": 8}
+    return [p for system in COHERENT for p in (
+        point(quick, "spr", system, columns={"mode": "batched"}, changes=batched),
+        point(quick, "spr", system, load="min", columns={"mode": "singleton"}))]
+
+
+def fig18(quick: bool) -> list[Point]:
+    return [switched(quick, "spr", load, n=1, placed=place) for place in ("same-socket", "cross-upi") for load in ("min", "peak")]
+
+
+def fig20(quick: bool) -> list[Point]:
+    return [point(quick, "spr", system, columns={"prefetch": p}, needs="" if p == "off" else PREFETCHERS)
+            for system in COHERENT for p in ("off", "host", "nic", "both")]
+
+
+# --- Beside what PCIe NICs can do (no paper has it) -----------------------------------------------------------------
+
+# Placement of received data behind the E810: none in caches, DDIO, and IDIO as its authors evaluate it.
+PLACED = {"dma": {"policy": "dma"}, "ddio": {"policy": "ddio", "ways": 2}, "idio": {"policy": "idio", "mode": "dynamic", "ways": 2}}
+
+
+def versus(quick: bool) -> list[Point]:
+    """CC-NIC beside the E810 under three placements, at 16 cores and one, with 64 B and 1500 B."""
+    out = []
+    for size in (SMALL, LARGE):
+        for load in ("min", "peak"):
+            out.append(point(quick, "icx", "ccnic", size, load=load, columns={"policy": "ccnic"}))
+            out += [point(quick, "icx", "e810", size, load=load, columns={"policy": name}, changes={"placement": table})
+                    for name, table in PLACED.items()]
+    return out
+
+
+REMOTE = ("host_remote_reads", "host_remote_rfos", "nic_remote_reads", "nic_remote_rfos")
+
+STUDIES = [
+    study("fig6", "Lines fetched for a signal", fig6, ("rtt_ns", *REMOTE)),
+    study("sec33-cachemgmt", "What becomes of a payload that the NIC has read", cache_management, ("mpps", *REMOTE)),
+    study("fig10", "Who manages buffers", fig10, ("mpps", "host_instructions_per_packet", "pool_ops_per_packet")),
+    study("fig11", "CC-NIC, the unoptimised interface, E810 and ConnectX-6 on Ice Lake", fig11, then=curve),
+    study("intro-unopt", "CC-NIC and a PCIe NIC's interface on the same link", intro, then=loaded),
+    study("fig12", "CC-NIC and PCIe NICs on Ice Lake", fig12, then=curve),
+    study("fig13", "CC-NIC on Sapphire Rapids", fig13, then=curve),
+    study("cores", "Host cores and packet rate", cores, ("mpps", "gbps", "host_cycles_per_packet")),
+    study("fig14a", "Signals: inlined or registers", fig14a),
+    study("fig14b", "Layouts of descriptors", fig14b),
+    study("fig15", "Buffer management, feature by feature", fig15),
+    study("fig16a", "Bursts sent", batches("tx_batch"), ("mpps",)),
+    study("fig16b", "Bursts received", batches("rx_batch"), ("mpps",)),
+    study("fig17", "Remote accesses of a packet", fig17, REMOTE),
+    study("fig18", "With and without the interconnect", fig18, (*CURVE, "host_cycles_per_packet"), then=loaded),
+    study("fig20", "Hardware prefetchers", fig20, ("mpps",)),
+    study("versus", "CC-NIC beside PCIe with DMA, DDIO and IDIO", versus),
+]
