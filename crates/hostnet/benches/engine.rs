@@ -53,8 +53,8 @@ stack = "poll_mode"
 app = { kind = "testpmd", mode = "macswap" }
 "#;
 
-/// CPU seconds of the measured part, simulated requests in it, and events per request.
-fn host(text: &str) -> (f64, f64, f64) {
+/// CPU seconds of the measured part, simulated requests in it, events per request, and simulated seconds.
+fn host(text: &str) -> (f64, f64, f64, f64) {
     let platforms = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
     let spec = hostnet::config::resolve(text, "bench.toml", &[platforms]).expect("a valid scenario");
     // Progress is 0.5 when the warm-up ends.
@@ -69,7 +69,8 @@ fn host(text: &str) -> (f64, f64, f64) {
     let seconds = cpu_seconds() - start;
     let get = |m| o.values.get(m).expect("counted in every run");
     assert!(get("drop_rate") < 0.01, "the rate is to be one that the host sustains");
-    (seconds, spec.run.requests as f64, get("sim_events") / get("sim_requests"))
+    let n = spec.run.requests as f64;
+    (seconds, n, get("sim_events") / get("sim_requests"), n / (get("throughput_mrps") * 1e6))
 }
 
 /// Lines and wall seconds of as many runs side by side as the machine has cores, as a study runs its points.
@@ -117,14 +118,16 @@ fn main() {
         ("TestPMD 1518 B", &long),
     ] {
         if name.contains(&filter) {
-            let (mut requests, mut events) = (0.0, 0.0);
+            let (mut requests, mut events, mut simulated) = (0.0, 0.0, 0.0);
             let seconds = median(RUNS, || {
-                let (seconds, n, per) = host(text);
-                (requests, events) = (n, n * per);
+                let (seconds, n, per, time) = host(text);
+                (requests, events, simulated) = (n, n * per, time);
                 seconds
             });
             let per_event = seconds / events;
             println!("{name:<34} {:>14.0} {:>12.3e} {:>10.1}", requests / seconds, 1.0 / per_event, per_event * 1e9);
+            let (long, many) = (seconds / simulated, seconds / requests * 1e6);
+            println!("{:<34} {long:>14.1} s a simulated second, {many:.2} s a million requests", "");
         }
     }
     let name = "quadrant 3 (lines)";

@@ -302,7 +302,16 @@ fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited()
                 core.l2_mshrs = Some(mshrs);
                 core.lfb = 16;
                 core.prefetch =
-                    Some(PrefetchSpec { enabled: true, streams: 4, distance: 8, degree: 4, trigger: 2, credits: 16 });
+                    Some(PrefetchSpec {
+                        enabled: true,
+                        pattern: Pattern::Stream,
+                        network: false,
+                        streams: 4,
+                        distance: 8,
+                        degree: 4,
+                        trigger: 2,
+                        credits: 16,
+                    });
             });
             let (_, retired) = b.run(&[Op::Load { line: b.base, lines }, Op::Retire { tag: 7, stores: false }]);
             let tags: Vec<Retired> = retired.into_iter().map(|r| r.1).collect();

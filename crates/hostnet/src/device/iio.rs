@@ -72,8 +72,6 @@ const TAIL: u32 = 4;
 
 /// Marks reads that fetch a line for a write of a part of it; the rest names the write.
 const FETCH: u32 = 1 << 31;
-/// The `slot` of a write whose device has been told already.
-const TOLD: u16 = u16::MAX;
 
 /// Consecutive lines of packets that have arrived, as many as are simulated as one.
 #[derive(Clone, Copy, Debug)]
@@ -503,16 +501,14 @@ impl Iio {
         if t.op == Op::DmaWrite || fetched {
             let mut slot = t.who as u16;
             if fetched {
-                // The write is done here; the line goes on to where writes go.
+                // The write is done here, and nobody waits for the line's way to where writes go.
                 let i = t.who & !FETCH;
                 let w = self.fetches[i as usize];
                 self.spare_fetches.push(i);
                 slot = w.who as u16;
-                let (to, who) = (placement.write(&w.transfer()), w.who | u32::from(TOLD));
-                let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, 1, who, now);
-                mem.send(cal, now, Txn { tag: w.tag, ..t });
-            } else if slot == TOLD && self.fetch_partial {
-                return;
+                let to = placement.write(&w.transfer());
+                let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, 1, w.who, now);
+                mem.dma_at_once(cal, &Txn { tag: w.tag, ..t });
             }
             self.controllers[c].write.give_many(n, now, t.issued);
             let port = &mut self.ports[p];

@@ -23,8 +23,6 @@ pub enum RingTask {
     Fetch(Side),
     /// Used descriptors are written back to memory.
     WriteBack(Side),
-    /// Descriptors that were fetched can be used.
-    Fetched(Side),
     /// The places of written descriptors in the NIC's cache are free.
     Recycled(Side),
     /// Another packet's DMA may begin where one has ended.

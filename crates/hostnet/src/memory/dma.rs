@@ -307,7 +307,8 @@ impl Memory {
         }
     }
 
-    /// A device's request with everything it causes, at `t.issued` and without a door: see [`Memory::functional`].
+    /// A device's request with everything it causes, at `t.issued` and without a door or an answer: see
+    /// [`Memory::functional`].
     pub fn dma_at_once(&mut self, cal: &mut Events, t: &Txn) {
         for line in t.line..t.line + u64::from(t.lines) {
             if t.op == Op::DmaWrite {

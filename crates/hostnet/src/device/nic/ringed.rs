@@ -164,6 +164,8 @@ pub(super) struct Ringed {
     /// Packets whose receive DMA is in flight, and frames whose payload is being read.
     receiving: u32,
     reading: u32,
+    /// With one at a time: when the next one may begin, by side, where nobody waited for that.
+    ready: [Time; 2],
     write: Option<Moving>,
     writes: Contexts<Work>,
     write_backs: VecDeque<(u16, Side)>,
@@ -244,6 +246,11 @@ impl Ringed {
         self.fifo.push_back(id);
     }
 
+    /// When the next DMA of a packet may begin, if some packet `waits` and that is later than now.
+    fn not_before(&self, side: Side, waits: bool, now: Time) -> Option<Time> {
+        Some(self.ready[side as usize]).filter(|at| waits && *at > now)
+    }
+
     /// Decides on a fetch or a write-back, which takes its delay.
     fn decide(&mut self, cal: &mut Events, queue: usize, task: RingTask, now: Time) {
         let delay: Time = match task {
@@ -282,13 +289,20 @@ impl Ringed {
         }
     }
 
+    /// A packet's DMA has ended. Its place is free after `delay`: `at_once`, where none waits for it now, with a note for the
+    /// next that comes; else there is an event.
+    fn ends(&mut self, cal: &mut Events, queue: usize, side: Side, delay: Span, at_once: bool, now: Time) {
+        let after = if at_once {
+            self.ready[side as usize] = now + delay.into();
+            Span(0)
+        } else {
+            delay
+        };
+        self.after(cal, queue, RingTask::Next(side), 1, after, now);
+    }
+
     fn end(&mut self, queue: usize, task: RingTask, n: u32) {
         match task {
-            RingTask::Fetched(side) => {
-                let ring = self.pairs[queue].ring(side);
-                ring.fetched += u64::from(n);
-                ring.fetching = false;
-            }
             RingTask::Recycled(side) => {
                 let ring = self.pairs[queue].ring(side);
                 ring.recycled += u64::from(n);
@@ -394,6 +408,7 @@ impl Nic {
             fifo: VecDeque::with_capacity(1024),
             receiving: 0,
             reading: 0,
+            ready: [Time::ZERO; 2],
             write: None,
             writes: Contexts::new(),
             write_backs: VecDeque::with_capacity(64),
@@ -502,6 +517,9 @@ impl Nic {
             return Offer::Nothing;
         }
         if !r.write_back(now) {
+            if let Some(at) = r.not_before(Side::Receive, !r.fifo.is_empty(), now) {
+                return Offer::At(at);
+            }
             self.begin_packet(now);
         }
         self.mark_write();
@@ -551,6 +569,10 @@ impl Nic {
                 return Offer::Nothing;
             }
             if r.reads.in_use.free() > 0 && !r.fetch(now) {
+                let waits = r.ready[Side::Transmit as usize] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
+                if let Some(at) = r.not_before(Side::Transmit, waits, now) {
+                    return Offer::At(at);
+                }
                 self.begin_frame(now);
             }
         }
@@ -624,7 +646,8 @@ impl Nic {
                 let p = self.packets.get_mut(id);
                 p.in_memory = true;
                 let queue = usize::from(p.queue);
-                r.after(cal, queue, RingTask::Next(Side::Receive), 1, r.spec.receive_turnaround, now);
+                let (delay, at_once) = (r.spec.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
+                r.ends(cal, queue, Side::Receive, delay, at_once, now);
                 let arriving = &queues[queue].arriving;
                 let pair = &mut r.pairs[queue];
                 let done = arriving.iter().skip(pair.filled.len());
@@ -676,7 +699,9 @@ impl Nic {
                 let end = r.wire.send((p.tx_bytes + r.stripped() + GAP).into(), now);
                 cal.push(end, Event::NicTx(NicAt::Port, id));
                 let queue = usize::from(p.queue);
-                r.after(cal, queue, RingTask::Next(Side::Transmit), 1, r.spec.transmit_turnaround, now);
+                let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
+                let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
+                r.ends(cal, queue, Side::Transmit, delay, at_once, now);
                 let pair = &mut r.pairs[queue];
                 // A frame may leave, and its record be another packet's, before those in front of it have been read.
                 let mine = pair.leaving.iter_mut().find(|l| **l == (id, false));
@@ -688,7 +713,9 @@ impl Nic {
                 queue
             }
             Work::Descriptors { queue, side, n } => {
-                r.after(cal, queue.into(), RingTask::Fetched(side), n, r.spec.fetch_completion, now);
+                let ring = r.pairs[usize::from(queue)].ring(side);
+                ring.fetched += u64::from(n);
+                ring.fetching = false;
                 usize::from(queue)
             }
         };

@@ -28,12 +28,10 @@ pub struct RingsSpec {
     pub write_back_idle: bool,
     /// Sent descriptors from which on they are written back; the last of what was posted always are.
     pub transmit_write_back: u32,
-    /// From the decision to fetch descriptors to the request.
+    /// From the decision to fetch descriptors to the request, and what their use takes beyond their arrival.
     pub fetch_delay: Span,
     /// From the decision to write descriptors back to the write.
     pub write_back_delay: Span,
-    /// From the arrival of fetched descriptors to their use.
-    pub fetch_completion: Span,
     /// From a write-back's end to the next one of its ring, and to the use of its places in the cache. Software sees the
     /// descriptors before that.
     pub write_back_completion: Span,
@@ -69,7 +67,6 @@ impl Default for RingsSpec {
             transmit_write_back: 32,
             fetch_delay: Span(0),
             write_back_delay: Span(0),
-            fetch_completion: Span(0),
             write_back_completion: Span(0),
             receive_packets: 256,
             receive_turnaround: Span(0),
