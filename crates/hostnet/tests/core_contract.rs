@@ -3,7 +3,7 @@
 mod common;
 
 use common::{close, execute, scenario};
-use hostnet::core::prefetch::PrefetchSpec;
+use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Mmio, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};
 use hostnet::machine::Machine;
@@ -15,8 +15,6 @@ const CYCLE: f64 = 0.3125;
 const L1: f64 = 4.0 * CYCLE;
 const L2: f64 = (4.0 + 14.0) * CYCLE;
 const LLC: f64 = (4.0 + 14.0 + 8.0 + 35.0 + 8.0) * CYCLE;
-/// DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4; 6.2 ns in the controller.
-const DRAM: f64 = 6.2 + (22.0 + 22.0 + 4.0) * 0.625;
 
 /// A core with its caches warmed, and what time it is.
 struct Bench {
@@ -122,7 +120,8 @@ fn a_walk_over_a_line_s_bytes_holds_the_next_line_back_where_a_line_fill_buffer_
 fn a_lone_load_from_dram_takes_caches_controller_activate_and_column_access() {
     let mut b = Bench::new(|_| {});
     let (ns, _) = b.run(&[Op::Anchor { line: b.base }, Op::Fence]);
-    let expected = LLC + DRAM;
+    // DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4; 10 ns in the controller
+    let expected = LLC + 10.0 + (22.0 + 22.0 + 4.0) * 0.625;
     assert!(close(ns, expected, 0.05), "{ns:.2} ns, not {expected:.2}");
 }
 
@@ -288,36 +287,34 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
     let sweep = Retired::Maintain { line, lines: 4, op: Sweep::Sweep as u8 };
     assert_eq!(what, [sweep, Retired::Tag(1), Retired::Tag(2)]);
     assert!(retired.is_sorted_by_key(|r| r.0));
-    let load = Time::from_ns_f64(LLC + DRAM);
+    let load = Time::from_ns_f64(LLC + 40.0);
     assert!(retired[0].0 > load, "the sweep left at {}, before the data came", retired[0].0);
 }
 
-/// A load that waits for a register of the L2 finds its line in the caches when the stream prefetcher has brought it. Nothing
-/// else of the core is under way then, and what waits for the load still happens.
+/// Two loads that hit the L2 make the stream prefetcher fetch the third line, with the only register for misses. The load of
+/// that line waits for a register, and finds its line when it gets one. Nothing else is under way then.
 #[test]
 fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited() {
-    for mshrs in 1..=4 {
-        for lines in 2..=24 {
-            let mut b = Bench::new(|core| {
-                core.l2_mshrs = Some(mshrs);
-                core.lfb = 16;
-                core.prefetch =
-                    Some(PrefetchSpec {
-                        enabled: true,
-                        pattern: Pattern::Stream,
-                        network: false,
-                        streams: 4,
-                        distance: 8,
-                        degree: 4,
-                        trigger: 2,
-                        credits: 16,
-                    });
-            });
-            let (_, retired) = b.run(&[Op::Load { line: b.base, lines }, Op::Retire { tag: 7, stores: false }]);
-            let tags: Vec<Retired> = retired.into_iter().map(|r| r.1).collect();
-            assert_eq!(tags, [Retired::Tag(7)], "{lines} lines, {mshrs} registers");
-        }
+    let mut b = Bench::new(|core| {
+        core.l2_mshrs = Some(1);
+        core.prefetch = Some(PrefetchSpec {
+            enabled: true,
+            pattern: Pattern::Stream,
+            network: false,
+            streams: 4,
+            distance: 8,
+            degree: 4,
+            trigger: 2,
+            credits: 16,
+        });
+    });
+    // Each of the two lines enters the L2 alone, and leaves the L1 and the prefetcher's streams.
+    for i in 0..2 {
+        b.run(&[Op::Load { line: b.base + i, lines: 1 }, Op::Fence]);
+        b.run(&[Op::Load { line: b.base + 4_096, lines: 2_048 }, Op::Fence]);
     }
+    let (_, retired) = b.run(&[Op::Load { line: b.base, lines: 3 }, Op::Retire { tag: 7, stores: false }]);
+    assert_eq!(retired.into_iter().map(|r| r.1).collect::<Vec<_>>(), [Retired::Tag(7)]);
 }
 
 #[test]
@@ -329,7 +326,7 @@ fn a_buffer_s_return_does_not_wait_for_stores_but_a_doorbell_does() {
         assert_eq!(r.len(), 1);
         (r[0].0 - start).as_ns()
     };
-    assert!(retire(true) > LLC + DRAM - 1.0);
+    assert!(retire(true) > LLC + 40.0 - 1.0);
     assert!(retire(false) < 2.0);
 }
 
@@ -358,7 +355,7 @@ fn a_doorbell_leaves_after_the_stores_before_it_and_one_is_under_way_at_a_time()
     let left = leave(Time::ns(400), |line| vec![Op::Store { line, lines: 1 }, doorbell(1), doorbell(2), doorbell(3)]);
     assert_eq!(left.iter().map(|l| l.1).collect::<Vec<_>>(), [1, 2, 3]);
     // The store's miss: see a_lone_load_from_dram_...
-    let stored = LLC + DRAM;
+    let stored = LLC + 10.0 + (22.0 + 22.0 + 4.0) * 0.625;
     assert!(close(left[0].0, stored, 0.05), "{} ns, not {stored}", left[0].0);
     assert_eq!([left[1].0 - left[0].0, left[2].0 - left[1].0].map(|d| d.round()), [400.0, 400.0]);
 }
