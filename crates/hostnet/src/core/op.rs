@@ -36,6 +36,13 @@ pub enum Op {
     CopyStream { from: u64, to: u64, lines: u32 },
     /// Software prefetch of `lines` lines.
     Prefetch { line: u64, lines: u32 },
+    /// The same for stores to come (PREFETCHW): the core owns the lines, and has not written them.
+    PrefetchOwn { line: u64, lines: u32 },
+    /// Non-temporal stores of `lines` whole lines, which bypass the caches.
+    StoreStream { line: u64, lines: u32 },
+    /// An atomic read-modify-write, such as a compare-and-swap: one store that waits for everything before it, and for which
+    /// everything behind it waits. Becomes the anchor.
+    Atomic { line: u64 },
     /// `clsweep`, `clflushopt` or `clwb` (`memory::Sweep` as a number) over `lines` lines, once
     /// everything before has retired.
     Maintain { line: u64, lines: u32, op: u8 },

@@ -336,7 +336,7 @@ impl Host {
     /// Lets `f` do something with a core's thread and what that has at hand.
     #[inline]
     fn with<R>(&mut self, core: usize, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
-        let at_home = self.machine.at_home();
+        let at_home = self.machine.at_home(core);
         let (m, seat) = (&mut self.machine, &mut self.cores[core]);
         let mut c = Ctx {
             core: core as u16,

@@ -38,6 +38,15 @@ impl Machine {
                     }
                     continue;
                 }
+                Op::PrefetchOwn { line, lines } => {
+                    (line..line + u64::from(lines)).for_each(|l| self.mem.own_at_once(&mut self.cal, core, l));
+                    continue;
+                }
+                Op::StoreStream { line, lines } => {
+                    (line..line + u64::from(lines)).for_each(|l| self.mem.stream_at_once(&mut self.cal, core, l));
+                    continue;
+                }
+                Op::Atomic { line } => (line, 1, true),
                 Op::Maintain { line, lines, op } => {
                     self.maintain_at_once(core, line, lines, Sweep::from_u8(op));
                     continue;
