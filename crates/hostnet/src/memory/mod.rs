@@ -332,6 +332,13 @@ impl Memory {
         usize::from(self.core_nodes[c])
     }
 
+    /// From a core to the agent of its node: what a miss takes to get there.
+    #[inline]
+    pub fn way_out(&self, core: usize) -> Time {
+        let noc = if self.nodes.len() == 1 { self.lat.noc } else { self.nodes[self.node_of_core(core)].noc };
+        self.lat.l1 + self.lat.l2 + noc
+    }
+
     /// The home node of `line`.
     #[inline]
     pub fn home_of(&self, line: u64) -> usize {
