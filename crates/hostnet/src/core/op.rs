@@ -40,15 +40,20 @@ pub enum Op {
     CopyStream { from: u64, to: u64, lines: u32 },
     /// Software prefetch of `lines` lines.
     Prefetch { line: u64, lines: u32 },
-    /// A request for a line, for ownership with `own`, that nothing waits for; a line that is there already is left alone.
-    Ahead { line: u64, own: bool },
-    /// Non-temporal stores of `lines` whole lines, which bypass the caches.
-    StoreStream { line: u64, lines: u32 },
+    /// A read of a line that nothing waits for; one that is there already is left alone.
+    Ahead { line: u64 },
     /// Waits until the data of the last anchored load is there: a branch on it.
     Await,
     /// A store that becomes visible after all before it, as x86 orders stores, and tells `tag` then. Later loads and side
     /// effects that wait for no stores do not wait for it.
     Release { line: u64, tag: u32 },
+    /// The same for stores to come (PREFETCHW): the core owns the lines, and has not written them.
+    PrefetchOwn { line: u64, lines: u32 },
+    /// Non-temporal stores of `lines` whole lines, which bypass the caches.
+    StoreStream { line: u64, lines: u32 },
+    /// An atomic read-modify-write, such as a compare-and-swap: one store that waits for everything before it, and for which
+    /// everything behind it waits. Becomes the anchor.
+    Atomic { line: u64 },
     /// `clsweep`, `clflushopt` or `clwb` (`memory::Sweep` as a number) over `lines` lines, once
     /// everything before has retired.
     Maintain { line: u64, lines: u32, op: u8 },

@@ -345,7 +345,7 @@ impl Host {
     /// Lets `f` do something with a core's thread and what that has at hand.
     #[inline]
     fn with<R>(&mut self, core: usize, f: impl FnOnce(&mut Thread, &mut Ctx) -> R) -> R {
-        let at_home = self.machine.at_home();
+        let at_home = self.machine.at_home(core);
         let (m, seat) = (&mut self.machine, &mut self.cores[core]);
         let mut c = Ctx {
             core: core as u16,
@@ -358,7 +358,6 @@ impl Host {
             cal: &mut m.cal,
             nic: &mut m.nic,
             iio: m.iio.as_mut(),
-            mem: &m.mem,
             ccnic: self.ccnic.as_deref_mut(),
             registers: &mut self.registers,
             trips: &mut self.trips,

@@ -43,13 +43,16 @@ impl Machine {
                     retired(self, tag);
                     continue;
                 }
-                Op::StoreStream { line, lines } => {
-                    for l in line..line + u64::from(lines) {
-                        self.mem.stream_at_once(&mut self.cal, core, l);
-                    }
+                Op::Ahead { line } => (line, 1, false),
+                Op::PrefetchOwn { line, lines } => {
+                    (line..line + u64::from(lines)).for_each(|l| self.mem.own_at_once(&mut self.cal, core, l));
                     continue;
                 }
-                Op::Ahead { line, own } => (line, 1, own),
+                Op::StoreStream { line, lines } => {
+                    (line..line + u64::from(lines)).for_each(|l| self.mem.stream_at_once(&mut self.cal, core, l));
+                    continue;
+                }
+                Op::Atomic { line } => (line, 1, true),
                 Op::Maintain { line, lines, op } => {
                     self.maintain_at_once(core, line, lines, Sweep::from_u8(op));
                     continue;

@@ -282,10 +282,10 @@ impl Machine {
         self.ends(core, end);
     }
 
-    /// When something that leaves a core now reaches the home agent.
+    /// When something that leaves `core` now reaches its node's home agent.
     #[inline]
-    pub fn at_home(&self) -> Time {
-        self.now + self.mem.lat.l1 + self.mem.lat.l2 + self.mem.lat.noc
+    pub fn at_home(&self, core: usize) -> Time {
+        self.now + self.mem.way_out(core)
     }
 
     /// The next side effect of `core` that is due now. Cache maintenance is on its way by then.
@@ -302,8 +302,7 @@ impl Machine {
             if what == Sweep::InvalidateOwn {
                 self.mem.invalidate_own(core, line, lines.into());
             } else {
-                let home = self.at_home();
-                self.cal.push(home, Event::sweep(line, lines, op));
+                self.mem.maintain(&mut self.cal, core, line, lines, op, self.now);
             }
         }
         Some(r)

@@ -443,6 +443,20 @@ impl Memory {
         }
     }
 
+    /// Maintenance of `lines` lines leaves `core` now: a message for each that is another node's.
+    pub fn maintain(&mut self, cal: &mut Events, core: usize, line: u64, lines: u32, op: u8, now: Time) {
+        let out = self.way_out(core);
+        let mut at = now + out;
+        if self.nodes.len() > 1 && self.home_of(line) != self.node_of_core(core) {
+            let near = self.node_of_core(core);
+            let look_up = self.nodes[near].look_up;
+            for l in line..line + u64::from(lines) {
+                at = at.max(self.links().send(near, l, false, now) + out + look_up);
+            }
+        }
+        cal.push(at, Event::sweep(line, lines, op));
+    }
+
     /// Node `from` writes back a line of the other node.
     pub(super) fn write_across(&mut self, cal: &mut Events, from: usize, line: u64, class: Class, now: Time) {
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, 0, now) });

@@ -452,6 +452,17 @@ impl Memory {
         }
     }
 
+    /// The same for a core that is to own a line and does not write it yet.
+    pub fn own_at_once(&mut self, cal: &mut Events, core: u16, line: u64) {
+        if self.owns(core.into(), line) {
+            return;
+        }
+        let t = self.look_up_at_once(cal, Txn::new(Op::Own, line, core.into(), Time::ZERO));
+        if !t.transient {
+            self.fill(cal, core.into(), &t, false, Time::ZERO);
+        }
+    }
+
     /// The answer to a core's request, at once.
     pub(super) fn look_up_at_once(&mut self, cal: &mut Events, mut t: Txn) -> Txn {
         if self.between.is_some() {

@@ -344,6 +344,13 @@ impl Memory {
         self.between.as_ref().map_or(0, |b| b.speculative_reads)
     }
 
+    /// From a core to the agent of its node: what a miss takes to get there.
+    #[inline]
+    pub fn way_out(&self, core: usize) -> Time {
+        let noc = if self.nodes.len() == 1 { self.lat.noc } else { self.nodes[self.node_of_core(core)].noc };
+        self.lat.l1 + self.lat.l2 + noc
+    }
+
     /// The home node of `line`.
     #[inline]
     pub fn home_of(&self, line: u64) -> usize {

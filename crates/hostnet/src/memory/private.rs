@@ -113,6 +113,11 @@ impl Memory {
         }
     }
 
+    /// Whether a store of `core` to `line` would find it.
+    pub fn owns(&self, core: usize, line: u64) -> bool {
+        self.hits(core, line, true)
+    }
+
     /// Whether `probe` would find `line`.
     fn hits(&self, core: usize, line: u64, write: bool) -> bool {
         match self.private_copy(core, line) {

@@ -21,7 +21,6 @@ use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::kernel::{Events, Stream, Time};
 use crate::machine::Machine;
-use crate::memory::Memory;
 use crate::traffic::dctcp::Senders;
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
@@ -92,7 +91,6 @@ pub struct Ctx<'a> {
     pub cal: &'a mut Events,
     pub nic: &'a mut Nic,
     pub iio: Option<&'a mut Iio>,
-    pub mem: &'a Memory,
     /// What the threads of CC-NIC share.
     pub ccnic: Option<&'a mut ccnic::Interface>,
     /// Values of the registers that pairs of threads share, and round trips between them in ps.

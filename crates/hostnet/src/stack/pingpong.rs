@@ -56,7 +56,7 @@ impl Software for PingPong {
         }
         if std::mem::take(&mut self.polled) {
             let awaited = self.value + u64::from(!self.leads);
-            if c.registers[self.other.1] < awaited || !c.mem.holds(c.core.into(), self.other.0) {
+            if c.registers[self.other.1] < awaited {
                 return Step::Wait { on: Awaited::Line(self.other.0), instructions: POLL };
             }
             if self.leads {

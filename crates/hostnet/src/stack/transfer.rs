@@ -64,7 +64,7 @@ impl Software for Transfer {
         }
         if let Some((_, other, needs)) = self.registers().filter(|_| self.at == 0) {
             let seen = std::mem::take(&mut self.polled);
-            let ready = needs == 0 || seen && c.registers[other.1] >= needs && c.mem.holds(c.core.into(), other.0);
+            let ready = needs == 0 || seen && c.registers[other.1] >= needs;
             if !ready && seen {
                 return Step::Wait { on: Awaited::Line(other.0), instructions: POLL };
             }

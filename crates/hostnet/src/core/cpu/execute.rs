@@ -81,8 +81,14 @@ impl Cpu {
                 }
                 (0, 0, LOAD)
             }
-            Op::Ahead { line, own } => {
-                self.fetch_hint(mem, cal, line, own);
+            Op::Ahead { line } => {
+                self.fetch_hint(mem, cal, line);
+                (0, 0, LOAD)
+            }
+            Op::PrefetchOwn { line, lines } => {
+                for l in line..line + u64::from(lines) {
+                    self.prefetch_own(mem, cal, l);
+                }
                 (0, 0, LOAD)
             }
             Op::StoreStream { line, lines } => {
@@ -107,6 +113,25 @@ impl Cpu {
                 self.release_later(cal, line, tag);
                 (0, 0, LOAD)
             }
+            Op::Atomic { line } => {
+                // Before the store, and, when half of it is done, before what follows.
+                if !self.all_done() {
+                    return false;
+                }
+                if !self.half {
+                    if !self.access(mem, cal, line, Access { anchors: true, ..STORE }) {
+                        return false;
+                    }
+                    self.half = true;
+                    if !self.all_done() {
+                        return false;
+                    }
+                }
+                self.half = false;
+                let done = self.anchor_ready;
+                self.not_before(done);
+                (0, 0, LOAD)
+            }
             Op::Maintain { line, lines, op } => {
                 self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
                 (0, 0, LOAD)
@@ -125,12 +150,9 @@ impl Cpu {
                 (0, 0, LOAD)
             }
             Op::Fence => {
-                if self.any_open(|_| true) {
-                    self.wait = Wait::All;
+                if !self.all_done() {
                     return false;
                 }
-                let at = self.latest(|_| true);
-                self.not_before(at);
                 if std::mem::take(&mut self.combining) {
                     self.defer(cal, 0, true, Effect::Flush);
                 }
@@ -149,6 +171,17 @@ impl Cpu {
         }
         self.sub = 0;
         self.pc += 1;
+        true
+    }
+
+    /// Whether every access has been done, as of the core's time now; else the core is to wait.
+    fn all_done(&mut self) -> bool {
+        if self.any_open(|_| true) {
+            self.wait = Wait::All;
+            return false;
+        }
+        let at = self.latest(|_| true);
+        self.not_before(at);
         true
     }
 
@@ -275,6 +308,19 @@ impl Cpu {
         true
     }
 
+    fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+        self.dispatch(1);
+        let at = self.now();
+        if !self.may_miss() || self.same_line(line).is_some() || mem.owns(self.id as usize, line) {
+            return;
+        }
+        if let Some(r) = self.new_rec(line, false, false, at) {
+            self.recs[r].owns = true;
+            self.recs[r].seq = u64::MAX; // no later store waits for it
+            self.issue(mem, cal, r, at);
+        }
+    }
+
     fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
         self.dispatch(1);
         let at = self.now();
@@ -289,14 +335,14 @@ impl Cpu {
     }
 
     /// A request that nothing waits for, side effects neither.
-    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, own: bool) {
+    fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
         self.dispatch(1);
         let at = self.now();
-        if !self.may_miss() || self.same_line(line).is_some() || self.is_ahead(mem, line, own, at) {
+        if !self.may_miss() || self.same_line(line).is_some() || self.is_ahead(mem, line, false, at) {
             return;
         }
-        if mem.probe(cal, self.id as usize, line, own, at) == Probe::Miss {
-            if let Some(r) = self.new_rec(line, own, false, at) {
+        if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
+            if let Some(r) = self.new_rec(line, false, false, at) {
                 self.recs[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);
             }

@@ -49,6 +49,8 @@ struct Rec {
     write: bool,
     /// Blocks retirement.
     load: bool,
+    /// Asks for the line to write it, whether or not it does yet.
+    owns: bool,
     delay: u16,
     ready: Time,
     done: Time,
@@ -164,6 +166,7 @@ impl Cpu {
             generation: 0,
             write: false,
             load: false,
+            owns: false,
             delay: 0,
             ready: Time::ZERO,
             done: Time::ZERO,
@@ -535,14 +538,14 @@ impl Cpu {
         rec.state = State::Issued;
         if let Some(p) = &mut self.prefetcher {
             // A prefetch does not bring the ownership that a store to shared memory needs.
-            if !(rec.write && mem.is_shared(rec.line)) && p.join(rec.line, r, at) {
+            if !((rec.write || rec.owns) && mem.is_shared(rec.line)) && p.join(rec.line, r, at) {
                 return;
             }
         }
         if let Some(m) = &mut self.mshrs {
             m.take(at);
         }
-        let op = if rec.write { memory::Op::Own } else { memory::Op::Read };
+        let op = if rec.write || rec.owns { memory::Op::Own } else { memory::Op::Read };
         let t = self.txn(r, op, at);
         send(mem, cal, at, t);
     }
@@ -607,6 +610,7 @@ impl Cpu {
         rec.seq = self.seq;
         rec.write = write;
         rec.load = load;
+        rec.owns = false;
         rec.delay = 0;
         rec.ready = ready;
         Some(r)
@@ -686,6 +690,6 @@ impl Cpu {
 
 /// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
 fn send(mem: &mut Memory, cal: &mut Events, at: Time, t: Txn) {
-    let arrive = at + mem.lat.l1 + mem.lat.l2 + mem.lat.noc;
+    let arrive = at + mem.way_out(t.who as usize);
     mem.send_from_core(cal, arrive, t);
 }

@@ -98,7 +98,7 @@ impl Host {
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
-            if self.taken.is_empty() && self.rx.asks().is_none_or(|line| c.mem.holds(c.core.into(), line)) {
+            if self.taken.is_empty() {
                 self.take(c);
             }
             let mut got = self.receive(c);
@@ -172,7 +172,7 @@ impl Host {
             p.push(Op::Anchor { line });
             self.read = line;
         }
-        ahead.into_iter().for_each(|line| p.push(Op::Ahead { line, own: false }));
+        ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
         p.compute(self.common.spec.costs.unit);
         for d in &descs[..n] {
             p.push(Op::Prefetch { line: i.line(d.buffer - 1), lines: 1 });

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `rings.rs` and `pool.rs` hold the rules, without time. The threads turn what these read and store into programs of their
-//! cores. A store's effect is seen by others when the core's `Op::Release` says so. A poll reads the line and branches on it;
-//! what it finds counts if the core still has the line.
+//! cores. A store's effect is seen by others when the core's `Op::Release` says so, which is when it owns the line. A poll reads
+//! the line and branches on it: its thread goes on when the data is there, and sees what had been stored by then.
 
 mod host;
 mod nic;
@@ -184,7 +184,7 @@ impl Common {
         p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(0) });
         self.leaving.push_back((ring, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
-            p.push(Op::Ahead { line, own: true });
+            p.push(Op::PrefetchOwn { line, lines: 1 });
         }
     }
 
@@ -248,9 +248,7 @@ fn touch(t: Touch, pool: u32, p: &mut Program) {
         Touch::Write(line) => p.push(Op::Store { line, lines: 1 }),
         Touch::Atomic(line) => {
             p.compute(pool);
-            p.push(Op::Fence);
-            p.push(Op::Store { line, lines: 1 });
-            p.push(Op::Fence);
+            p.push(Op::Atomic { line });
         }
     }
 }

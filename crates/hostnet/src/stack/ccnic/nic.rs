@@ -51,8 +51,7 @@ impl Nic {
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
-            let known = self.tx.asks().is_none_or(|line| c.mem.holds(c.core.into(), line));
-            let more = known && self.take(c);
+            let more = self.take(c);
             if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch as usize).max(GROUP) {
                 self.poll(c);
                 return Step::Run;
@@ -104,7 +103,7 @@ impl Nic {
             p.push(Op::Prefetch { line: i.line(d.buffer - 1), lines: 1 });
             p.compute(self.common.spec.costs.nic_tx);
         }
-        ahead.into_iter().for_each(|line| p.push(Op::Ahead { line, own: false }));
+        ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
         self.pending.extend(&descs[..n]);
         true
     }
