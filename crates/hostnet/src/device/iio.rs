@@ -175,11 +175,19 @@ struct Controller {
 }
 
 impl Controller {
-    /// When a line that has an entry now leaves: the last of a train, whose others came and left before it.
+    /// When a line of a write that has an entry now leaves: the last of a train, whose others came and left before it.
     #[inline]
-    fn leave(&mut self, now: Time, interval: Time, lines: u16) -> Time {
+    fn leave_last(&mut self, now: Time, interval: Time, lines: u16) -> Time {
         let at = now.max(self.free + interval * u64::from(lines - 1));
         self.free = at + interval;
+        at
+    }
+
+    /// When a line of a request that has an entry now leaves: the first of a train, whose others follow.
+    #[inline]
+    fn leave_first(&mut self, now: Time, interval: Time, lines: u16) -> Time {
+        let at = now.max(self.free);
+        self.free = at + interval * u64::from(lines);
         at
     }
 }
@@ -417,7 +425,7 @@ impl Iio {
     fn enter_write(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
         ctl.write.force_many(w.lines.into(), now);
-        let at = ctl.leave(now, self.line_interval, w.lines) + self.to_cha;
+        let at = ctl.leave_last(now, self.line_interval, w.lines) + self.to_cha;
         if w.partial {
             let from = door.read(&w.transfer());
             let who = FETCH | self.fetch(w);
@@ -454,7 +462,7 @@ impl Iio {
     fn enter_read(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
-        let at = ctl.leave(now, self.line_interval, w.lines) + self.to_cha;
+        let at = ctl.leave_first(now, self.line_interval, w.lines) + self.to_cha;
         let from = door.read(&w.transfer());
         let t = Txn::dma_read(Agent::Io, Class::IoRd, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
