@@ -48,15 +48,16 @@ fn one_engine_for_both_ways_carries_a_packets_writes_and_reads_after_each_other(
 }
 
 /// With one frame's payload being read at a time, each waits for the data of the one before it: a round trip of 15 ns, 5 ns for
-/// each further line on the way down, and the turnaround, which is long here so that nothing else is the limit.
+/// each further line on the way down, and the turnaround, which is long here so that nothing else is the limit. The first line
+/// lies in the caches of the core that has looked at it: 2 ns and 14 of its cycles more, which hold up the others.
 #[test]
 fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
     let one = "[peripheral.rings]\nreceive_packets = 16\none_engine = false";
     let one = &format!("{one}\ntransmit_turnaround = \"150 ns\"");
     let frame = 512;
-    let expected = (lines(frame) - 1.0) * 5.0 + 15.0 + 150.0;
+    let expected = (lines(frame) - 1.0) * 5.0 + 15.0 + 2.0 + 14.0 / 3.0 + 150.0;
     let got = period("io", frame, 15.0, one, &[]);
-    assert!((expected..expected * 1.05).contains(&got), "{got:.2} ns a frame, {expected} at least");
+    assert!((expected..expected * 1.03).contains(&got), "{got:.2} ns a frame, {expected} at least");
     let two = period("io", frame, 15.0, &format!("{one}\ntransmit_packets = 2"), &[]);
     assert!((two * 2.0 / got - 1.0).abs() < 0.05, "{two:.2} ns with two, {got:.2} with one");
 }

@@ -194,12 +194,20 @@ struct Controller {
 }
 
 impl Controller {
-    /// When a line that has an entry now leaves: the last of a train, whose others came and left before it. Each of those takes
-    /// `interval`, the last one `last`.
+    /// When a line of a write that has an entry now leaves: the last of a train, whose others came and left before it. Each of
+    /// those takes `interval`, the last one `last`.
     #[inline]
-    fn leave(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
+    fn leave_last(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
         let at = now.max(self.free + interval * u64::from(lines - 1));
         self.free = at + last;
+        at
+    }
+
+    /// When a line of a request that has an entry now leaves: the first of a train, whose others follow.
+    #[inline]
+    fn leave_first(&mut self, now: Time, interval: Time, lines: u16) -> Time {
+        let at = now.max(self.free);
+        self.free = at + interval * u64::from(lines);
         at
     }
 }
@@ -441,7 +449,7 @@ impl Iio {
         let ctl = &mut self.controllers[c];
         ctl.write.force_many(w.lines.into(), now);
         let data = Time((self.line_interval - self.line_header).0 * u64::from(w.bytes) / LINE);
-        let at = ctl.leave(now, self.line_interval, self.line_header + data, w.lines) + self.to_cha;
+        let at = ctl.leave_last(now, self.line_interval, self.line_header + data, w.lines) + self.to_cha;
         if w.partial {
             let from = door.read(&w.transfer());
             let who = FETCH | self.fetch(w);
@@ -478,7 +486,7 @@ impl Iio {
     fn enter_read(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
-        let at = ctl.leave(now, self.line_interval, self.line_interval, w.lines) + self.to_cha;
+        let at = ctl.leave_first(now, self.line_interval, w.lines) + self.to_cha;
         let from = door.read(&w.transfer());
         let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
