@@ -1,7 +1,7 @@
 //! What types cannot say: values that contradict each other.
 
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
-use crate::app::{AppSpec, Work};
+use crate::app::{AppSpec, Origin, Work};
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
 use crate::memory::{tag, Agent, Inbound};
@@ -32,7 +32,51 @@ pub fn check(s: &Scenario) -> Check {
     stacks(s)?;
     peripherals(s)?;
     tcp(s)?;
-    traffic(s)
+    traffic(s)?;
+    client(s)
+}
+
+/// What a second host is built for so far: an open loop at one rate, towards a NIC with descriptor rings in memory.
+fn client(s: &Scenario) -> Check {
+    let Some(c) = &s.client else {
+        let senders = s.tenants.iter().position(|t| t.app.origin() == Origin::Due);
+        let alone = senders.filter(|_| s.traffic.arrivals != Arrivals::None);
+        return match alone {
+            Some(i) => Err(format!("tenant[{i}].app.kind = \"load_generator\" is for the [client] of a scenario")),
+            None => Ok(()),
+        };
+    };
+    need(c.app.origin() == Origin::Due, || "client.app.kind must be \"load_generator\"".into())?;
+    need(c.stack == StackSpec::PollMode, || {
+        "client.stack: a load generator on other stacks than \"poll_mode\" is not built yet".into()
+    })?;
+    let Some(site) = s.ringed() else {
+        return Err(
+            "client needs a tenant with stack = \"poll_mode\" or \"kernel\" and a [[peripheral]] of kind \"ethernet\""
+                .into(),
+        );
+    };
+    need(s.tenants[site.tenant].app.origin() == Origin::Network, || {
+        "client: the application of the scenario sends packets of its own, and answers none".into()
+    })?;
+    need(s.run.load == Load::Fixed, || {
+        "client: run.load other than \"fixed\" is not built yet beside a [client]; give traffic.rate".into()
+    })?;
+    let open = !matches!(s.traffic.arrivals, Arrivals::None | Arrivals::KeepDepth | Arrivals::Closed);
+    need(open, || {
+        "client: traffic.arrivals = \"closed\" and \"keep_depth\" are not built yet beside a [client]; choose poisson, fixed or pcap"
+            .into()
+    })?;
+    let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet).expect("a ring has a NIC");
+    let other = s.client_host().expect("it has a client");
+    let its = other.peripherals.iter().find_map(PeripheralSpec::ethernet).unwrap_or(nic);
+    need((nic.link, nic.propagation) == (its.link, its.propagation), || {
+        format!(
+            "client.ethernet has a link of \"{}\" and \"{}\", and the peripheral one of \"{}\" and \"{}\": it is the same link",
+            its.link, its.propagation, nic.link, nic.propagation
+        )
+    })?;
+    check(&other).map_err(|e| format!("client: {}", e.replace("tenant[0].", "")))
 }
 
 /// Names stand in messages, tables and file names.
@@ -433,7 +477,22 @@ fn traffic(s: &Scenario) -> Check {
         need(!search, || "run.load searches for a rate of packets, and no tenant serves any; choose saturate".into())?;
         need(s.run.load == Load::None || s.run.time.0 > 0, || "run.time = \"0 ps\" must be positive".into())?;
     }
-    if serving > 0 && s.run.load != Load::None {
+    let own = s.tenants.iter().position(|t| t.app.origin() != Origin::Network);
+    if let Some(i) = own {
+        need(s.tenants[i].stack == Some(StackSpec::PollMode), || {
+            format!("tenant[{i}].app sends packets of its own, which needs stack = \"poll_mode\"")
+        })?;
+        need(s.tenants[i].recycling == Recycling::RunToCompletion, || {
+            format!("tenant[{i}].recycling is of packets that come, and its app sends its own; leave it out")
+        })?;
+        let free = t.arrivals == Arrivals::None && matches!(s.run.load, Load::Fixed | Load::None);
+        need(free || s.tenants[i].app.origin() == Origin::Due, || {
+            format!(
+                "tenant[{i}].app sends packets of its own: leave traffic.arrivals out, and give run.load = \"fixed\""
+            )
+        })?;
+    }
+    if serving > 0 && s.run.load != Load::None && own.is_none() {
         need(t.arrivals != Arrivals::None, || {
             "traffic.arrivals = \"none\" leaves a tenant that serves packets without any".into()
         })?;

@@ -218,6 +218,7 @@ impl Host {
             tenant_cores: first,
             tally: Tally::new(tenants),
             source,
+            end: None,
             spikes,
             stopped: false,
             window: Window::new(),
@@ -305,13 +306,18 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
         _ => None,
     });
     let nic = nic.expect("a driver has a NIC");
-    let recycling = s.tenants[site.tenant].recycling;
+    let (recycling, origin) = (s.tenants[site.tenant].recycling, s.tenants[site.tenant].app.origin());
     let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
     nic.sweep_tx = s.placement.sweep_tx;
     let thread = |(queue, driven): (usize, &Driven)| match (&driven.thread, &site.driver) {
-        (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => {
-            Thread::PollMode(Box::new(PollMode::new((*costs).clone(), &site.rings, queue, *memory, nic, buffers)))
-        }
+        (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => Thread::PollMode(Box::new(PollMode::new(
+            (*costs).clone(),
+            &site.rings,
+            queue,
+            *memory,
+            nic,
+            (buffers, origin),
+        ))),
         (ThreadMemory::Socket(memory), Driver::Kernel(costs)) => {
             Thread::Udp(Box::new(UdpSocket::new(costs.clone(), &site.rings, queue, *memory, nic)))
         }

@@ -334,18 +334,27 @@ impl Host {
 }
 
 impl Host {
-    /// What threads and the rings of their NIC did in the window.
-    fn ring_metrics(&self, v: &mut Values) {
-        let Some(site) = self.spec.ringed() else { return };
-        let (now, nic) = (self.machine.now, self.serving_nic());
+    /// The share of the window that cores with descriptor rings neither slept nor polled in vain.
+    pub(super) fn polling_share(&self) -> f64 {
+        let now = self.machine.now;
         let span = (now - self.window.start).0.max(1) as f64;
         let idle = self.cores.iter().filter_map(|c| match &c.thread {
             Thread::PollMode(t) => Some(t.idle_until(now).0),
             Thread::Udp(t) => Some(t.idle_until(now).0),
             _ => None,
         });
-        let cores = f64::from(self.spec.tenants[site.tenant].cores);
-        v.set("cpu_utilisation", 1.0 - idle.sum::<u64>() as f64 / span / cores);
+        let cores = self.spec.ringed().map_or(1, |site| self.spec.tenants[site.tenant].cores);
+        1.0 - idle.sum::<u64>() as f64 / span / f64::from(cores)
+    }
+
+    /// What threads and the rings of their NIC did in the window.
+    fn ring_metrics(&self, v: &mut Values) {
+        if self.spec.ringed().is_none() {
+            return;
+        }
+        let (now, nic) = (self.machine.now, self.serving_nic());
+        let span = (now - self.window.start).0.max(1) as f64;
+        v.set("cpu_utilisation", self.polling_share());
         let lost = |cause| nic.drops.of(cause) as f64 / self.lost() as f64;
         v.set("drop_dma_share", lost(DropCause::DmaDrop));
         v.set("drop_core_share", lost(DropCause::CoreDrop));

@@ -8,6 +8,7 @@ mod directed;
 mod load;
 mod measure;
 mod network;
+mod pair;
 mod placed;
 mod predict;
 mod storage;
@@ -18,8 +19,9 @@ mod warm;
 
 pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
+pub use pair::hosts;
 
-use crate::app::{App, Content, Work};
+use crate::app::{App, Content, Origin, Work};
 use crate::config::scenario::Spread;
 use crate::config::Scenario;
 use crate::core::Retired;
@@ -118,6 +120,8 @@ pub struct Host {
     tenant_cores: usize,
     tally: Tally,
     source: Option<Source>,
+    /// This host's end of the link, when another host is at the other.
+    end: Option<Box<pair::End>>,
     spikes: Option<Spikes>,
     /// Nothing new begins: what is under way comes to its end.
     stopped: bool,
@@ -132,7 +136,7 @@ impl Host {
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
             let tenant = self.spec.tenants.get(usize::from(self.cores[c].tenant));
-            if tenant.is_some_and(|t| t.app.work() == Work::Own) {
+            if tenant.is_some_and(|t| t.app.work() == Work::Own || t.app.origin() == Origin::Always) {
                 self.cores[c].rest = Rest::Not;
                 self.machine.cal.push(self.machine.now, Event::Core(c as u16));
             }
@@ -317,7 +321,10 @@ impl Host {
         match e {
             Event::Arrival(_) => {
                 // A source that turned to another process leaves its last event behind.
-                if !self.came_off_wire() && self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
+                if !self.came_off_link()
+                    && !self.came_off_wire()
+                    && self.source.as_ref().is_some_and(|s| s.arrivals.is_some())
+                {
                     self.inject(None);
                     self.next_arrival();
                 }
@@ -352,6 +359,7 @@ impl Host {
             app: self.apps.get_mut(usize::from(seat.tenant)),
             rng: &mut seat.rng,
             spikes: self.spikes.as_mut(),
+            client: self.end.as_mut().and_then(|e| e.client.as_mut()),
             senders: self.network.as_mut().map(|n| &mut n.senders),
             tally: &mut self.tally,
         };
@@ -478,7 +486,11 @@ impl Host {
         let p = *nic.packet(id);
         qp::ended(nic, id, tenant, &mut self.tally, now);
         nic.end_use(id);
-        self.replied(&p);
+        match &mut self.end {
+            Some(e) if e.client.is_some() => e.request(id, now),
+            _ if self.spec.tenants[tenant].app.origin() == Origin::Always => {}
+            _ => self.replied(&p),
+        }
     }
 
     /// Descriptors that lie in memory have been written back: their cores hear of it.
@@ -548,7 +560,7 @@ impl Host {
         self.machine.nic.check()?;
         let nic = self.serving_nic();
         let in_sockets: u64 = self.socket_drops().map(Ledger::ever).sum();
-        let accepted = nic.counts.offered - nic.drops.ever() - in_sockets;
+        let accepted = nic.counts.offered + nic.counts.originated - nic.drops.ever() - in_sockets;
         if accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {accepted} accepted, {} completed, {} in flight",

@@ -7,10 +7,12 @@
 //!     ^                                                                 descriptors, tail
 //!     +--------------------------------------------- ring full: try again, which costs a burst's fixed part ---+
 //! ```
+//!
+//! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), or those that a load generator is to send.
 
 use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
 use super::{qp, Awaited, Ctx, Notice, Software, Step, Wakes};
-use crate::app::{Answer, Content};
+use crate::app::{Answer, Content, Origin};
 use crate::core::{Mmio, Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
 use crate::kernel::{NicAt, Side, Time};
@@ -213,6 +215,7 @@ pub struct PollMode {
     taken: u64,
     held: u32,
     buffers: Buffers,
+    origin: Origin,
     /// Packets that have been received and are kept.
     stash: VecDeque<u32>,
     /// Packets copied.
@@ -244,7 +247,7 @@ impl PollMode {
         queue: usize,
         memory: DriverMemory,
         nic: &mut Nic,
-        buffers: Buffers,
+        (buffers, origin): (Buffers, Origin),
     ) -> PollMode {
         let (receive, transmit) = nic.layouts(queue);
         let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.mempool_cache);
@@ -268,6 +271,7 @@ impl PollMode {
             taken: 0,
             held: 0,
             buffers,
+            origin,
             stash: VecDeque::new(),
             copied: 0,
             put: 0,
@@ -359,6 +363,11 @@ impl PollMode {
         false
     }
 
+    /// Whether no packet waits to be received or served.
+    fn has_nothing(&self, c: &mut Ctx) -> bool {
+        self.stash.is_empty() && port(c.iio.as_deref_mut()).waiting(self.queue) == 0
+    }
+
     /// The application serves each packet of the burst.
     fn serve(&mut self, c: &mut Ctx) {
         let (n, before) = (self.burst.len(), self.consumed.len());
@@ -413,6 +422,50 @@ impl PollMode {
         if consumed > 0 {
             c.program.push(Op::Retire { tag: Effect::Done.tag(consumed), stores: true });
         }
+    }
+
+    /// Whether packets are to begin here now.
+    fn is_due(&self, c: &Ctx) -> bool {
+        match self.origin {
+            Origin::Network => false,
+            Origin::Always => true,
+            Origin::Due => c.client.as_ref().is_some_and(|l| l.is_due(c.local)),
+        }
+    }
+
+    /// Up to a burst of packets begins here, each in a buffer of its own; returns how many.
+    fn originate(&mut self, c: &mut Ctx) -> u32 {
+        let app = c.app.as_mut().expect("an application sends");
+        let mut n = 0;
+        while n < self.costs.burst {
+            let Some(buffer) = self.pool.get(c.program) else { break };
+            let asked = match &mut c.client {
+                Some(l) => l.next(c.local).map(|r| (Content::of(&r.packet), Some(r))),
+                None => Some((app.content(c.local, c.rng), None)),
+            };
+            let Some((content, request)) = asked else {
+                self.pool.put(buffer, c.program);
+                break;
+            };
+            let (metadata, tx) = (self.pool.metadata(buffer), self.pool.data(buffer));
+            c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
+            app.make(c.local, &content, tx, c.program);
+            let packet = Packet {
+                queue: self.queue as u16,
+                wire_bytes: content.wire_bytes,
+                arrived: c.now,
+                tx_line: tx,
+                uses: 1,
+                ..Packet::default()
+            };
+            let id = port(c.iio.as_deref_mut()).originate(packet);
+            if let (Some(l), Some(r)) = (&mut c.client, request) {
+                l.sends(id, r, c.now);
+            }
+            self.backlog.push_back((id, buffer));
+            n += 1;
+        }
+        n
     }
 
     /// A buffer that was not needed goes back where it came from.
@@ -502,6 +555,9 @@ pub(super) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, c: &m
                 let id = consumed.pop_front().expect("a burst's packets");
                 let nic = port(c.iio.as_deref_mut());
                 qp::ended(nic, id, c.tenant, c.tally, c.now);
+                if let Some(l) = &mut c.client {
+                    l.answered(nic.packet(id), c.now);
+                }
                 nic.end_use(id);
             }
         }
@@ -546,28 +602,42 @@ impl Software for PollMode {
         }
         match self.state {
             State::Poll if c.stopped => Step::Idle,
+            State::Poll if self.origin == Origin::Always => {
+                let n = self.originate(c);
+                self.transmit(c);
+                self.since = Some((c.now, n.max(1)));
+                Step::Run
+            }
             State::Poll => {
                 self.polled = c.now;
                 self.read(self.receive.line(self.taken), State::Look, c.program)
             }
-            State::Look if self.stash.is_empty() && port(c.iio.as_deref_mut()).waiting(self.queue) == 0 => {
+            State::Look if self.has_nothing(c) && !self.is_due(c) => {
                 self.state = State::Poll;
                 self.idle_since = Some(self.polled);
                 let line = self.receive.line(self.taken);
                 Step::Wait { on: Awaited::Line(line), instructions: self.costs.poll_instructions }
             }
             State::Look => {
-                self.receive(c);
-                if self.buffers.recycling == Recycling::Reallocate && self.keep(c) {
+                let came = !self.has_nothing(c);
+                self.burst.clear();
+                if came {
+                    self.receive(c);
+                }
+                if came && self.buffers.recycling == Recycling::Reallocate && self.keep(c) {
                     return Step::Run;
                 }
-                self.serve(c);
+                if came {
+                    self.serve(c);
+                }
                 self.state = State::Poll;
+                let begun = if self.is_due(c) { self.originate(c) } else { 0 };
                 if !self.backlog.is_empty() {
                     self.transmit(c);
                 }
                 let n = self.burst.len() as u32;
                 c.tally.taken += u64::from(n);
+                let n = n + begun;
                 self.since = (n > 0).then_some((self.polled, n));
                 Step::Run
             }
@@ -593,7 +663,7 @@ impl Software for PollMode {
         let stalled = self.state == State::Full;
         match what {
             Notice::AtOnce { .. } => self.at_once = true,
-            Notice::Queue if stalled => return Wakes::Not,
+            Notice::Queue | Notice::Due if stalled => return Wakes::Not,
             Notice::Transmitted if !stalled => return Wakes::Not,
             _ => {}
         }

@@ -425,6 +425,14 @@ impl Nic {
         p.puts += 1;
     }
 
+    /// Gives packet `p`, which begins with software here, a record. It lies at `p.tx_line`.
+    pub fn originate(&mut self, mut p: Packet) -> u32 {
+        self.counts.originated += 1;
+        (p.lines, p.tx_bytes) = in_memory(p.wire_bytes);
+        p.tx_lines = p.lines;
+        self.adopt(p)
+    }
+
     /// Transmit descriptors of `queue` that software sees to be sent, since the beginning.
     pub fn sent_descriptors(&self, queue: usize) -> u64 {
         self.ringed_ref().pairs[queue].transmit.seen
