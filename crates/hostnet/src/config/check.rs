@@ -5,9 +5,9 @@ use crate::app::{AppSpec, Origin, Work};
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
 use crate::memory::{tag, Agent, Inbound};
-use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
+use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, Spent, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
-use crate::stack::pmd::Recycling;
+use crate::stack::pmd::{PipelineSpec, Recycling};
 
 pub(super) type Check = Result<(), String>;
 
@@ -240,6 +240,9 @@ fn tenants(s: &Scenario) -> Check {
         need(driver || t.recycling == Recycling::RunToCompletion, || {
             format!("tenant[{i}].recycling is of a poll-mode driver; give stack = \"poll_mode\" or leave it out")
         })?;
+        if let Some(p) = &t.pipeline {
+            pipeline(s, t, p).map_err(|e| format!("tenant[{i}].pipeline: {e}"))?;
+        }
         need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
         if let Some(size) = t.l2_size {
             let mut h = s.platform.caches.clone();
@@ -254,6 +257,17 @@ fn tenants(s: &Scenario) -> Check {
         let ssds = if storage > 0 { format!(" and SSDs for {storage}") } else { String::new() };
         format!("tenants ask for {cores} cores{ssds}; platform.core.count is {}", s.platform.core.count)
     })
+}
+
+/// What two cores of a poll-mode driver can share.
+fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
+    need(t.stack == Some(StackSpec::PollMode), || "its cores need stack = \"poll_mode\"".into())?;
+    p.check(s.platform.poll_mode.as_ref().map_or(32, |c| c.burst))?;
+    need(t.cores % 2 == 0, || format!("cores = {} are not pairs", t.cores))?;
+    need(t.app.origin() == Origin::Network, || "the application sends packets of its own".into())?;
+    need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
+    let keeps = matches!(s.placement.spent(), Spent::Keep) && s.placement.sweep_tx == SweepTx::None;
+    need(keeps, || "beside it placement that sweeps or invalidates buffers is not built yet".into())
 }
 
 fn peripherals(s: &Scenario) -> Check {
@@ -327,8 +341,8 @@ fn flow_director(s: &Scenario) -> Check {
             need(r.flow < flows, || {
                 format!("{key}[{j}].flow = {} is not within 0 to {}, the flows of traffic.flows", r.flow, flows - 1)
             })?;
-            need(u32::from(r.queue) < driver.cores, || {
-                let (queue, last) = (r.queue, driver.cores - 1);
+            need(u32::from(r.queue) < driver.receivers(), || {
+                let (queue, last) = (r.queue, driver.receivers() - 1);
                 format!(
                     "{key}[{j}].queue = {queue} is not within 0 to {last}, one for each core of \"{}\"",
                     driver.name

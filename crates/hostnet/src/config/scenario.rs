@@ -14,8 +14,7 @@ use crate::memory::dram::DramSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
-use crate::stack::pmd::PollModeSpec;
-use crate::stack::pmd::Recycling;
+use crate::stack::pmd::{PipelineSpec, PollModeSpec, Recycling};
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
 use crate::stack::udp::{Costs, UdpSpec};
@@ -131,11 +130,24 @@ pub struct TenantSpec {
     /// What a poll-mode driver does with the buffer of a packet that the application has yet to process.
     #[serde(default)]
     pub recycling: Recycling,
+    /// Cores under a poll-mode driver in pairs, with a ring in memory between them (DPDK's pipeline model). Absent: each runs to
+    /// completion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineSpec>,
     /// What runs.
     pub app: AppSpec,
 }
 
 impl TenantSpec {
+    /// Its cores that receive packets: the first ones.
+    pub fn receivers(&self) -> u32 {
+        if self.pipeline.is_some() {
+            self.cores / 2
+        } else {
+            self.cores
+        }
+    }
+
     /// Whether its packets come through descriptor rings in memory.
     pub fn has_rings(&self) -> bool {
         let driven = matches!(self.stack, Some(StackSpec::PollMode | StackSpec::Kernel));
@@ -335,6 +347,7 @@ impl Scenario {
             dscp: 0,
             stack: Some(c.stack),
             recycling: Recycling::RunToCompletion,
+            pipeline: None,
             app: c.app.clone(),
         };
         let run = RunSpec { load: Load::Fixed, trace: None, timeline: None, ..self.run.clone() };

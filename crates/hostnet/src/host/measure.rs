@@ -381,7 +381,8 @@ pub fn statics(s: &Scenario) -> Values {
     let mib = |b: u64| b as f64 / f64::from(1 << 20);
     let llc = &s.platform.caches.llc;
     let serving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum();
-    let entries = serving * check::rx_buffers(s);
+    let receiving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.receivers()).sum();
+    let entries = receiving * check::rx_buffers(s);
     let footprint = u64::from(entries) * s.rings.buffer_size.0;
     v.set("rx_footprint_mib", mib(footprint));
     v.set("rx_footprint_per_llc", footprint as f64 / llc.size.0 as f64);

@@ -32,6 +32,7 @@ use crate::kernel::{Event, NicAt, Side, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
+use crate::stack::pmd::Pipe;
 use crate::stack::{qp, Awaited, Bursts, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
@@ -122,6 +123,8 @@ pub struct Host {
     source: Option<Source>,
     /// This host's end of the link, when another host is at the other.
     end: Option<Box<pair::End>>,
+    /// Software rings of cores that work in pairs: the first's place here is that of its queue.
+    pipes: Vec<Pipe>,
     spikes: Option<Spikes>,
     /// Nothing new begins: what is under way comes to its end.
     stopped: bool,
@@ -359,6 +362,12 @@ impl Host {
             app: self.apps.get_mut(usize::from(seat.tenant)),
             rng: &mut seat.rng,
             spikes: self.spikes.as_mut(),
+            pipe: match (self.pipes.len(), &self.source) {
+                (pairs, Some(s)) if pairs > 0 && s.tenant == usize::from(seat.tenant) => {
+                    self.pipes.get_mut(usize::from(seat.local) % pairs)
+                }
+                _ => None,
+            },
             client: self.end.as_mut().and_then(|e| e.client.as_mut()),
             senders: self.network.as_mut().map(|n| &mut n.senders),
             tally: &mut self.tally,
@@ -453,6 +462,17 @@ impl Host {
                 self.with(core, |thread, c| thread.retired(tag, c));
             }
         }
+        for pair in 0..self.pipes.len() {
+            if self.pipes[pair].wakes() {
+                let core = self.second_core(pair);
+                self.notify(core.into(), Notice::Queue);
+            }
+        }
+    }
+
+    /// The second core of a pair.
+    fn second_core(&self, pair: usize) -> u16 {
+        self.source.as_ref().map_or(0, |s| s.cores[pair] + s.cores.len() as u16)
     }
 
     /// Packet `id`'s reply is on the wire.
@@ -497,8 +517,11 @@ impl Host {
     fn rings_landed(&mut self) {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
             let Some(core) = self.source.as_ref().and_then(|s| s.cores.get(queue)).copied() else { continue };
-            let what = if side == Side::Receive { Notice::Queue } else { Notice::Transmitted };
-            self.notify(core.into(), what);
+            match side {
+                Side::Receive => self.notify(core.into(), Notice::Queue),
+                Side::Transmit if self.pipes.is_empty() => self.notify(core.into(), Notice::Transmitted),
+                Side::Transmit => self.notify(self.second_core(queue).into(), Notice::Transmitted),
+            }
         }
         self.interrupts_asked(|host, queue| host.source.as_ref()?.cores.get(queue).copied());
     }

@@ -95,6 +95,8 @@ pub struct Ctx<'a> {
     pub spikes: Option<&'a mut Spikes>,
     /// What a load generator's cores are to send.
     pub client: Option<&'a mut Client>,
+    /// The software ring between this core and another.
+    pub pipe: Option<&'a mut pmd::Pipe>,
     /// Where acknowledgements go.
     pub senders: Option<&'a mut Senders>,
     pub tally: &'a mut Tally,

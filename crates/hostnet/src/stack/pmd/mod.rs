@@ -8,6 +8,8 @@
 //!     +--------------------------------------------- ring full: try again, which costs a burst's fixed part ---+
 //! ```
 //!
+//! Where work is a pipeline of two cores ([`pipe`]), the first does rx_burst and the second the rest.
+//!
 //! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), or those that a load generator is to send.
 
 use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
@@ -19,125 +21,13 @@ use crate::kernel::{NicAt, Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::placement::{sweeper, Spent, SweepTx};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What a poll-mode driver costs beside the memory accesses that are simulated (descriptors, mbufs, packets), in instructions
-/// where nothing else is said.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PollModeSpec {
-    /// Packets that `rx_burst` returns at most.
-    #[serde(default = "thirty_two")]
-    pub burst: u32,
-    /// An `rx_burst` that finds nothing.
-    pub poll_instructions: u32,
-    /// The fixed part of an `rx_burst` that finds packets, and of a `tx_burst`.
-    pub burst_instructions: u32,
-    /// A received packet.
-    pub receive_instructions: u32,
-    /// A packet to be sent.
-    pub transmit_instructions: u32,
-    /// A buffer that is freed.
-    pub free_instructions: u32,
-    /// Buffers of a core's cache of the mempool.
-    #[serde(default = "mempool_cache")]
-    pub mempool_cache: u32,
-    /// Buffers of each core's mempool. Absent: as many as both rings, two caches and two bursts can hold.
-    #[serde(default)]
-    pub mempool: Option<u32>,
-    /// Lines of a buffer's metadata that the driver touches: 1 or 2.
-    #[serde(default = "two")]
-    pub mbuf_lines: u32,
-    /// Whether each packet's first line and the next buffer's metadata are prefetched.
-    #[serde(default = "yes")]
-    pub prefetch: bool,
-    /// Receive descriptors that are given fresh buffers before the NIC is told (`rx_free_thresh`).
-    #[serde(default = "thirty_two")]
-    pub rearm: u32,
-    /// When fewer transmit descriptors than this are free (`tx_free_thresh`), as many sent buffers are freed, or as many as
-    /// the burst needs.
-    #[serde(default = "thirty_two")]
-    pub free_threshold: u32,
-}
-fn thirty_two() -> u32 {
-    32
-}
-fn mempool_cache() -> u32 {
-    250
-}
-fn two() -> u32 {
-    2
-}
-fn yes() -> bool {
-    true
-}
+pub mod pipe;
+mod spec;
 
-impl PollModeSpec {
-    /// # Errors
-    /// One clause with key and value.
-    pub fn check(&self) -> Result<(), String> {
-        let counts = [
-            ("burst", self.burst, 1, 512),
-            ("poll_instructions", self.poll_instructions, 1, 1 << 20),
-            ("mempool_cache", self.mempool_cache, 1, 512),
-            ("mbuf_lines", self.mbuf_lines, 1, 2),
-            ("rearm", self.rearm, 1, 512),
-            ("free_threshold", self.free_threshold, 1, 512),
-        ];
-        match counts.iter().find(|(_, n, least, most)| n < least || n > most) {
-            Some((key, n, least, most)) => Err(format!("{key} = {n} is not within {least} to {most}")),
-            None => Ok(()),
-        }
-    }
-
-    /// # Errors
-    /// One clause with key and value, when the driver does not fit the NIC's rings.
-    pub fn check_with(&self, rings: &RingsSpec) -> Result<(), String> {
-        for (key, n) in [("rearm", self.rearm), ("burst", self.burst)] {
-            if n > rings.receive / 2 {
-                return Err(format!("{key} = {n} is more than half of the {} receive descriptors", rings.receive));
-            }
-        }
-        if self.free_threshold >= rings.transmit {
-            return Err(format!(
-                "free_threshold = {} is not below the {} transmit descriptors",
-                self.free_threshold, rings.transmit
-            ));
-        }
-        let (n, least) = (self.buffers(rings), self.least(rings));
-        if n < least {
-            return Err(format!(
-                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"
-            ));
-        }
-        Ok(())
-    }
-
-    /// Buffers that rings, caches and bursts can hold.
-    fn least(&self, rings: &RingsSpec) -> u32 {
-        rings.receive + rings.transmit + 2 * self.mempool_cache + 2 * self.burst
-    }
-
-    /// Buffers of a core's mempool.
-    pub fn buffers(&self, rings: &RingsSpec) -> u32 {
-        self.mempool.unwrap_or(self.least(rings))
-    }
-}
-
-/// What becomes of a receive buffer whose packet the application has yet to process (IDIO, section II-B).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Recycling {
-    /// The application works in it, and it is free afterwards.
-    #[default]
-    RunToCompletion,
-    /// The packet is copied to memory of the application's, and the buffer is free at once.
-    Copy,
-    /// It is kept while packets come, up to as many as the mempool's cache holds, and processed later.
-    Reallocate,
-}
+pub use pipe::{Pipe, PipelineSpec};
+pub use spec::{PollModeSpec, Recycling};
 
 /// Bytes of the driver's own note beside a descriptor: which buffer is in it.
 const NOTE: u64 = 8;
@@ -178,6 +68,8 @@ pub(super) enum Effect {
     Put,
     /// Packets are consumed for good.
     Done,
+    /// Packets are in the software ring.
+    Passed,
 }
 
 impl Effect {
@@ -185,8 +77,19 @@ impl Effect {
         n << 2 | self as u32
     }
     pub fn of(tag: u32) -> (Effect, u32) {
-        ([Effect::Armed, Effect::Put, Effect::Done][(tag & 3) as usize], tag >> 2)
+        ([Effect::Armed, Effect::Put, Effect::Done, Effect::Passed][(tag & 3) as usize], tag >> 2)
     }
+}
+
+/// What of the work a core does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// All of it: run to completion.
+    Whole,
+    /// It receives, and hands packets on.
+    Receive,
+    /// It takes them, serves and sends them.
+    Work,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -199,6 +102,10 @@ enum State {
     Full,
     /// It has been read.
     Retry,
+    /// The index of the software ring's consumer is to be read: the ring is full.
+    Blocked,
+    /// It has been read.
+    Room,
 }
 
 /// One core with a pair of rings.
@@ -216,6 +123,7 @@ pub struct PollMode {
     held: u32,
     buffers: Buffers,
     origin: Origin,
+    stage: Stage,
     /// Packets that have been received and are kept.
     stash: VecDeque<u32>,
     /// Packets copied.
@@ -272,6 +180,7 @@ impl PollMode {
             held: 0,
             buffers,
             origin,
+            stage: Stage::Whole,
             stash: VecDeque::new(),
             copied: 0,
             put: 0,
@@ -284,6 +193,13 @@ impl PollMode {
             idle: Time::ZERO,
             since: None,
         }
+    }
+
+    /// Makes this core the first of a pipeline; returns the second one.
+    pub fn hand_on(&mut self) -> PollMode {
+        let part = self.pool.part();
+        self.stage = Stage::Receive;
+        PollMode { stage: Stage::Work, pool: part, ..self.clone() }
     }
 
     /// Time in empty polls since the restart.
@@ -307,13 +223,55 @@ impl PollMode {
         Step::Run
     }
 
-    /// `rx_burst`: takes up to a burst of packets, and gives their descriptors fresh buffers.
-    fn receive(&mut self, c: &mut Ctx) {
+    /// Packets that come to this core and that it can see.
+    fn waiting(&self, c: &mut Ctx) -> usize {
+        match &c.pipe {
+            Some(pipe) if self.stage == Stage::Work => pipe.waiting(),
+            _ => port(c.iio.as_deref_mut()).waiting(self.queue),
+        }
+    }
+
+    /// The line that says whether packets have come.
+    fn awaited(&self, c: &Ctx) -> u64 {
+        match &c.pipe {
+            Some(pipe) if self.stage == Stage::Work => pipe.producer(),
+            _ => self.receive.line(self.taken),
+        }
+    }
+
+    /// Takes a burst of what has come.
+    fn take(&mut self, c: &mut Ctx) {
+        match (self.stage, &mut c.pipe) {
+            (Stage::Work, Some(pipe)) => pipe.dequeue(self.costs.burst as usize, &mut self.burst, c.program),
+            (Stage::Receive, Some(pipe)) => {
+                self.pool.take_over(&mut pipe.freed);
+                let room = pipe.room();
+                self.receive(room, c);
+            }
+            _ => self.receive(usize::MAX, c),
+        }
+    }
+
+    /// Hands the burst on to the second core.
+    fn pass(&mut self, c: &mut Ctx) {
+        let pipe = c.pipe.as_mut().expect("a pipeline has a ring");
+        let n = self.burst.len() as u32;
+        pipe.enqueue(&self.burst, c.program);
+        if self.at_once {
+            pipe.show(n);
+        } else {
+            c.program.push(Op::Retire { tag: Effect::Passed.tag(n), stores: true });
+        }
+    }
+
+    /// `rx_burst`: takes up to a burst of packets, and no more than `most`, and gives their descriptors fresh buffers.
+    fn receive(&mut self, most: usize, c: &mut Ctx) {
         let p = &mut *c.program;
         let nic = port(c.iio.as_deref_mut());
         p.compute(self.costs.burst_instructions);
         self.burst.clear();
-        while self.burst.len() < self.costs.burst as usize && nic.waiting(self.queue) > 0 {
+        let most = most.min(self.costs.burst as usize);
+        while self.burst.len() < most && nic.waiting(self.queue) > 0 {
             let Some(fresh) = self.pool.get(p) else { break };
             let id = nic.take(self.queue).expect("it waits");
             let (buffer, data) = (nic.packet(id).buffer, nic.packet(id).line);
@@ -353,7 +311,7 @@ impl PollMode {
     /// The burst goes to the packets that are kept. True when more are to be received first; else the oldest are the burst.
     fn keep(&mut self, c: &mut Ctx) -> bool {
         self.stash.extend(self.burst.drain(..));
-        let more = port(c.iio.as_deref_mut()).waiting(self.queue) > 0;
+        let more = self.waiting(c) > 0;
         if more && !self.at_once && self.stash.len() + (self.costs.burst as usize) <= self.costs.mempool_cache as usize
         {
             return true;
@@ -365,7 +323,7 @@ impl PollMode {
 
     /// Whether no packet waits to be received or served.
     fn has_nothing(&self, c: &mut Ctx) -> bool {
-        self.stash.is_empty() && port(c.iio.as_deref_mut()).waiting(self.queue) == 0
+        self.stash.is_empty() && self.waiting(c) == 0
     }
 
     /// The application serves each packet of the burst.
@@ -573,7 +531,7 @@ pub(super) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, c: &m
 /// The same without time. Receive descriptors are the NIC's again as packets come.
 pub(super) fn retire_at_once(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, m: &mut Machine) {
     match Effect::of(tag) {
-        (Effect::Armed, _) => {}
+        (Effect::Armed | Effect::Passed, _) => {}
         (Effect::Put, _) => m.ring_transmit_at_once(queue),
         (Effect::Done, n) => {
             for id in consumed.drain(..n as usize) {
@@ -610,19 +568,43 @@ impl Software for PollMode {
             }
             State::Poll => {
                 self.polled = c.now;
-                self.read(self.receive.line(self.taken), State::Look, c.program)
+                self.read(self.awaited(c), State::Look, c.program)
             }
             State::Look if self.has_nothing(c) && !self.is_due(c) => {
                 self.state = State::Poll;
                 self.idle_since = Some(self.polled);
-                let line = self.receive.line(self.taken);
-                Step::Wait { on: Awaited::Line(line), instructions: self.costs.poll_instructions }
+                Step::Wait { on: Awaited::Line(self.awaited(c)), instructions: self.costs.poll_instructions }
+            }
+            State::Look if self.stage == Stage::Receive => {
+                let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
+                if pipe.room() == 0 {
+                    return self.read(pipe.consumer(), State::Room, c.program);
+                }
+                self.take(c);
+                if !self.burst.is_empty() {
+                    self.pass(c);
+                }
+                c.tally.taken += self.burst.len() as u64;
+                self.state = State::Poll;
+                Step::Run
+            }
+            State::Blocked => self.read(c.pipe.as_ref().map_or(0, |p| p.consumer()), State::Room, c.program),
+            State::Room => {
+                let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
+                if pipe.room() == 0 {
+                    self.state = State::Blocked;
+                    return Step::Wait {
+                        on: Awaited::Line(pipe.consumer()),
+                        instructions: self.costs.poll_instructions,
+                    };
+                }
+                self.read(self.awaited(c), State::Look, c.program)
             }
             State::Look => {
                 let came = !self.has_nothing(c);
                 self.burst.clear();
                 if came {
-                    self.receive(c);
+                    self.take(c);
                 }
                 if came && self.buffers.recycling == Recycling::Reallocate && self.keep(c) {
                     return Step::Run;
@@ -636,7 +618,11 @@ impl Software for PollMode {
                     self.transmit(c);
                 }
                 let n = self.burst.len() as u32;
-                c.tally.taken += u64::from(n);
+                if self.stage == Stage::Whole {
+                    c.tally.taken += u64::from(n);
+                } else if let Some(pipe) = &mut c.pipe {
+                    self.pool.hand_over(&mut pipe.freed);
+                }
                 let n = n + begun;
                 self.since = (n > 0).then_some((self.polled, n));
                 Step::Run
@@ -654,23 +640,29 @@ impl Software for PollMode {
                     return Step::Wait { on: Awaited::Line(line), instructions: self.costs.burst_instructions };
                 }
                 self.transmit(c);
+                if let Some(pipe) = &mut c.pipe {
+                    self.pool.hand_over(&mut pipe.freed);
+                }
                 Step::Run
             }
         }
     }
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {
-        let stalled = self.state == State::Full;
+        let stalled = matches!(self.state, State::Full | State::Blocked);
         match what {
             Notice::AtOnce { .. } => self.at_once = true,
             Notice::Queue | Notice::Due if stalled => return Wakes::Not,
-            Notice::Transmitted if !stalled => return Wakes::Not,
+            Notice::Transmitted if self.state != State::Full => return Wakes::Not,
             _ => {}
         }
         Wakes::Now
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        if let ((Effect::Passed, n), Some(pipe)) = (Effect::of(tag), &mut c.pipe) {
+            return pipe.show(n);
+        }
         retire(tag, self.queue, &mut self.consumed, c);
     }
 
