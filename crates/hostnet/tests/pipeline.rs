@@ -126,7 +126,7 @@ fn what_cannot_be_a_pipeline_is_one_sentence() {
         ("policy = \"ddio\", ways = 4", "policy = \"ddio\", ways = 4, sweep_rx = true", "sweeps or invalidates"),
     ] {
         assert!(good.contains(from), "{from}");
-        let e = resolve(&good.replacen(from, to, 1), "p.toml", &[platforms()]).err().expect(to).to_string();
+        let e = resolve(&good.replacen(from, to, 1), "p.toml", &[platforms()]).expect_err(to).to_string();
         assert!(e.contains(says) && e.starts_with("p.toml: ") && e.ends_with('.') && !e.contains('\n'), "{e}");
     }
 }

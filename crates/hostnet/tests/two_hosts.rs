@@ -140,7 +140,7 @@ fn a_client_of_another_platform_is_looked_up_and_what_is_not_built_is_one_senten
         ),
     ] {
         assert!(good.contains(from), "{from}");
-        let e = resolve(&good.replacen(from, to, 1), "two.toml", &[platforms()]).err().expect(to).to_string();
+        let e = resolve(&good.replacen(from, to, 1), "two.toml", &[platforms()]).expect_err(to).to_string();
         assert!(e.contains(says) && e.starts_with("two.toml: ") && e.ends_with('.') && !e.contains('\n'), "{e}");
     }
 }
@@ -173,7 +173,7 @@ fn a_core_that_only_sends_takes_no_traffic() {
     let t = BASE.replace("macswap", "txonly");
     let run = "[run]\nload = \"fixed\"\nrequests = 1000\n";
     let with = format!("{t}[traffic]\narrivals = \"fixed\"\nrate = \"1 Mpps\"\n{run}");
-    let e = resolve(&with, "t.toml", &[platforms()]).err().expect("refused").to_string();
+    let e = resolve(&with, "t.toml", &[platforms()]).expect_err("refused").to_string();
     assert!(e.contains("tenant[0].app sends packets of its own: leave traffic.arrivals out"), "{e}");
     let bare = format!("{}{run}", t.replace("stack = \"poll_mode\"\n", ""));
     assert!(resolve(&bare, "t.toml", &[platforms()]).is_err());

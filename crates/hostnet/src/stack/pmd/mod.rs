@@ -13,19 +13,21 @@
 //! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), or those that a load generator is to send.
 
 use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
-use super::{qp, Awaited, Ctx, Notice, Software, Step, Wakes};
+use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
 use crate::core::{Mmio, Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
-use crate::kernel::{NicAt, Side, Time};
+use crate::kernel::{Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::placement::{sweeper, Spent, SweepTx};
 use std::collections::VecDeque;
 
+mod effect;
 pub mod pipe;
 mod spec;
 
+pub(super) use effect::{answered, port, retire, retire_at_once, Effect};
 pub use pipe::{Pipe, PipelineSpec};
 pub use spec::{PollModeSpec, Recycling};
 
@@ -57,28 +59,6 @@ pub struct Buffers {
     pub recycling: Recycling,
     pub spent: Spent,
     pub sweep_tx: SweepTx,
-}
-
-/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the number of descriptors or packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Effect {
-    /// The receive ring's tail moves.
-    Armed,
-    /// The transmit ring's does.
-    Put,
-    /// Packets are consumed for good.
-    Done,
-    /// Packets are in the software ring.
-    Passed,
-}
-
-impl Effect {
-    pub fn tag(self, n: u32) -> u32 {
-        n << 2 | self as u32
-    }
-    pub fn of(tag: u32) -> (Effect, u32) {
-        ([Effect::Armed, Effect::Put, Effect::Done, Effect::Passed][(tag & 3) as usize], tag >> 2)
-    }
 }
 
 /// What of the work a core does.
@@ -496,56 +476,6 @@ impl PollMode {
         }
         self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
     }
-}
-
-/// The reply to a packet takes `lines` lines; one as long as the packet has its bytes.
-pub(super) fn answered(packet: &mut Packet, lines: u16) {
-    let whole = u32::from(lines) * LINE as u32;
-    packet.tx_lines = lines;
-    packet.tx_bytes = if lines == packet.lines { whole.min(packet.wire_bytes - 4) } else { whole };
-}
-
-/// A program's side effect is due at `queue`; `consumed` are the packets that end with one.
-pub(super) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, c: &mut Ctx) {
-    match Effect::of(tag) {
-        (Effect::Done, n) => {
-            for _ in 0..n {
-                let id = consumed.pop_front().expect("a burst's packets");
-                let nic = port(c.iio.as_deref_mut());
-                qp::ended(nic, id, c.tenant, c.tally, c.now);
-                if let Some(l) = &mut c.client {
-                    l.answered(nic.packet(id), c.now);
-                }
-                nic.end_use(id);
-            }
-        }
-        (effect, n) => {
-            let side = if effect == Effect::Armed { Side::Receive } else { Side::Transmit };
-            if let Some(iio) = c.iio.as_deref_mut() {
-                iio.ring(c.cal, queue as u16, side, n, c.now);
-            }
-        }
-    }
-}
-
-/// The same without time. Receive descriptors are the NIC's again as packets come.
-pub(super) fn retire_at_once(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, m: &mut Machine) {
-    match Effect::of(tag) {
-        (Effect::Armed | Effect::Passed, _) => {}
-        (Effect::Put, _) => m.ring_transmit_at_once(queue),
-        (Effect::Done, n) => {
-            for id in consumed.drain(..n as usize) {
-                if let Some(nic) = m.nic_at(NicAt::Port) {
-                    nic.end_use(id);
-                }
-            }
-        }
-    }
-}
-
-/// The NIC that the driver has.
-pub(super) fn port(iio: Option<&mut crate::device::iio::Iio>) -> &mut Nic {
-    iio.and_then(|i| i.nic()).expect("a poll-mode driver has a NIC").1
 }
 
 impl Software for PollMode {
