@@ -29,9 +29,6 @@ TICK_NS = {"gem5": 1e9 / 25_165_824, "altra": 1e9 / 25e6}
 RXPTX = {"rxptx-10ns": 10, "rxptx-1us": 1000}
 FORWARDERS = ("testpmd", "touchfwd", *RXPTX)
 
-# What some points need and the simulator does not have yet.
-TWO_HOSTS = "two hosts joined by a link"
-
 # An in-order core of gem5 (MinorCPU) issues two instructions a cycle; that dependences leave one of them is assumed.
 IN_ORDER = {"override.core.pipeline": "in_order", "override.core.width": 2, "override.core.compute_ipc": 1.0}
 
@@ -285,9 +282,16 @@ def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
     return out
 
 
+# Requests a second of both ways of generating load: below the knees of all four servers, the kernel's on an in-order core included.
+BOTH_RPS = 100_000
+# The second node is one like the first, as in their dual mode, and its client software one core's.
+CLIENT = {"cores": 1, "app": {"kind": "load_generator"}}
+
+
 def fig20(quick: bool) -> list[Point]:
-    return [Point(base, {"platform": "gem5", "app": app, "mode": mode, "core": core, "load": "fixed"}, {}, needs=TWO_HOSTS)
-            for app, base in SERVERS.items() for mode in ("generator", "two hosts") for core in ("out-of-order", "in-order")]
+    """The same requests, from the generator and from software on a second host."""
+    return [point(quick, app, pps=BOTH_RPS, core=core, columns={"mode": mode}, changes={"client": CLIENT} if mode == "two hosts" else {})
+            for app in SERVERS for mode in ("generator", "two hosts") for core in ("out-of-order", "in-order")]
 
 
 # --- Method ---------------------------------------------------------------------------------------------------------

@@ -181,6 +181,17 @@ pub enum Work {
     Kernel,
 }
 
+/// Whose packets an application's cores send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// What they have received.
+    Network,
+    /// Their own, as many as go.
+    Always,
+    /// Their own, as the traffic of a scenario asks for: they are the load generator.
+    Due,
+}
+
 /// One tenant's application on all its cores. What is not told is that of an application that drops all packets unread.
 pub trait Application: Sized {
     /// Its parameters: the rest of `app` in a scenario.
@@ -202,6 +213,12 @@ pub trait Application: Sized {
     fn largest(s: &Self::Spec, drawn: Option<Size>) -> Option<Size> {
         let _ = s;
         drawn
+    }
+
+    /// Whose packets its cores send.
+    fn origin(s: &Self::Spec) -> Origin {
+        let _ = s;
+        Origin::Network
     }
 
     /// What runs on each of its cores.
@@ -248,6 +265,12 @@ pub trait Application: Sized {
         (Answer::Consumed, 0)
     }
 
+    /// Ops that make a packet of its own with content `c` in the buffer at `tx`.
+    #[inline]
+    fn make(&mut self, core: usize, c: &Content, tx: u64, p: &mut Program) {
+        let _ = (core, c, tx, p);
+    }
+
     /// Ops between the service of a burst of `packets` packets and the sending of its replies, where packets come in bursts.
     #[inline]
     fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
@@ -280,6 +303,9 @@ impl<T: Application> Application for Box<T> {
     fn largest(s: &T::Spec, drawn: Option<Size>) -> Option<Size> {
         T::largest(s, drawn)
     }
+    fn origin(s: &T::Spec) -> Origin {
+        T::origin(s)
+    }
     fn thread(s: &T::Spec, scenario: &Scenario) -> Thread {
         T::thread(s, scenario)
     }
@@ -301,6 +327,10 @@ impl<T: Application> Application for Box<T> {
     #[inline]
     fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         (**self).serve(core, c, rx, tx, p)
+    }
+    #[inline]
+    fn make(&mut self, core: usize, c: &Content, tx: u64, p: &mut Program) {
+        (**self).make(core, c, tx, p);
     }
     #[inline]
     fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
@@ -367,6 +397,14 @@ macro_rules! apps {
                 }
             }
 
+            /// Whose packets its cores send.
+            pub fn origin(&self) -> Origin {
+                match self {
+                    $(AppSpec::$name(s) => <$app>::origin(s),)*
+                    $(AppSpec::$test(_) => Origin::Network,)*
+                }
+            }
+
             /// What runs on each of its cores; a directed test's do what it says.
             pub fn thread(&self, scenario: &Scenario) -> Thread {
                 match self {
@@ -406,6 +444,10 @@ macro_rules! apps {
             #[inline]
             pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
                 match self { $(App::$name(a) => a.serve(core, c, rx, tx, p),)* }
+            }
+            #[inline]
+            pub fn make(&mut self, core: usize, c: &Content, tx: u64, p: &mut Program) {
+                match self { $(App::$name(a) => a.make(core, c, tx, p),)* }
             }
             #[inline]
             pub fn end_burst(&mut self, core: usize, packets: u32, p: &mut Program) {
@@ -453,8 +495,10 @@ apps! {
     mod l2fwd => L2fwd(l2fwd::L2fwd),
     /// Random reads and writes of a private buffer; its measure is the cycles of an instruction.
     mod llc_antagonist => LlcAntagonist(llc_antagonist::LlcAntagonist),
-    /// Forwards packets unread, or drops them (DPDK's testpmd).
+    /// Forwards packets unread, drops them, or sends its own (DPDK's testpmd).
     mod testpmd => Testpmd(testpmd::Testpmd),
+    /// Sends the requests of a scenario's traffic, and takes the replies: software on the host of `[client]`.
+    mod load_generator => LoadGenerator(load_generator::LoadGenerator),
     /// Reads every byte of a packet and forwards it.
     mod touchfwd => Touchfwd(touchfwd::Touchfwd),
     /// Receives a burst, waits, and sends it.

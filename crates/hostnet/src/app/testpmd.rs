@@ -1,6 +1,6 @@
-//! TestPMD: forwards packets, or drops them, and looks at no more than their Ethernet header.
+//! TestPMD: forwards packets, or drops them, and looks at no more than their Ethernet header; or sends packets of its own.
 
-use super::{lines, Answer, Application, Content, Site};
+use super::{lines, Answer, Application, Content, Origin, Site};
 use crate::core::{Op, Program};
 use crate::kernel::Stream;
 use schemars::JsonSchema;
@@ -17,6 +17,8 @@ pub enum TestpmdMode {
     Macswap,
     /// It is freed, unread.
     Rxonly,
+    /// Packets of its own are sent as fast as they go, and none is received. Their headers fit one line, which is written.
+    Txonly,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +27,7 @@ pub struct TestpmdSpec {
     /// What becomes of a packet.
     #[serde(default)]
     pub mode: TestpmdMode,
-    /// Instructions per packet besides the access to its first line.
+    /// Instructions per packet besides the access to its first line, if there is any.
     #[serde(default = "instructions")]
     pub instructions: u32,
 }
@@ -43,6 +45,13 @@ pub struct Testpmd {
 impl Application for Testpmd {
     type Spec = TestpmdSpec;
 
+    fn origin(s: &TestpmdSpec) -> Origin {
+        if s.mode == TestpmdMode::Txonly {
+            Origin::Always
+        } else {
+            Origin::Network
+        }
+    }
     fn build(s: &TestpmdSpec, packet: u32, _site: Site) -> Result<Testpmd, String> {
         let content = Content { lines: lines(packet.into()), wire_bytes: packet, ..Content::default() };
         Ok(Testpmd { mode: s.mode, instructions: s.instructions, content })
@@ -59,8 +68,13 @@ impl Application for Testpmd {
         }
         p.compute(self.instructions);
         match self.mode {
-            TestpmdMode::Rxonly => (Answer::Consumed, 0),
+            TestpmdMode::Rxonly | TestpmdMode::Txonly => (Answer::Consumed, 0),
             TestpmdMode::Io | TestpmdMode::Macswap => (Answer::Forward, c.lines),
         }
+    }
+    #[inline]
+    fn make(&mut self, _core: usize, _c: &Content, tx: u64, p: &mut Program) {
+        p.push(Op::Store { line: tx, lines: 1 });
+        p.compute(self.instructions);
     }
 }

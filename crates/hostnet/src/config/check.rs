@@ -1,15 +1,15 @@
 //! What types cannot say: values that contradict each other.
 
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
-use crate::app::{AppSpec, Work};
+use crate::app::{AppSpec, Origin, Work};
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
 use crate::memory::nodes::MOST_CORES;
 use crate::memory::spec::{DeviceRead, LlcRole};
 use crate::memory::{tag, Agent, Inbound};
-use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, SweepTx, Transfer};
+use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, Spent, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
-use crate::stack::pmd::Recycling;
+use crate::stack::pmd::{PipelineSpec, Recycling};
 
 pub(super) type Check = Result<(), String>;
 
@@ -35,7 +35,51 @@ pub fn check(s: &Scenario) -> Check {
     stacks(s)?;
     peripherals(s)?;
     tcp(s)?;
-    traffic(s)
+    traffic(s)?;
+    client(s)
+}
+
+/// What a second host is built for so far: an open loop at one rate, towards a NIC with descriptor rings in memory.
+fn client(s: &Scenario) -> Check {
+    let Some(c) = &s.client else {
+        let senders = s.tenants.iter().position(|t| t.app.origin() == Origin::Due);
+        let alone = senders.filter(|_| s.traffic.arrivals != Arrivals::None);
+        return match alone {
+            Some(i) => Err(format!("tenant[{i}].app.kind = \"load_generator\" is for the [client] of a scenario")),
+            None => Ok(()),
+        };
+    };
+    need(c.app.origin() == Origin::Due, || "client.app.kind must be \"load_generator\"".into())?;
+    need(c.stack == StackSpec::PollMode, || {
+        "client.stack: a load generator on other stacks than \"poll_mode\" is not built yet".into()
+    })?;
+    let Some(site) = s.ringed() else {
+        return Err(
+            "client needs a tenant with stack = \"poll_mode\" or \"kernel\" and a [[peripheral]] of kind \"ethernet\""
+                .into(),
+        );
+    };
+    need(s.tenants[site.tenant].app.origin() == Origin::Network, || {
+        "client: the application of the scenario sends packets of its own, and answers none".into()
+    })?;
+    need(s.run.load == Load::Fixed, || {
+        "client: run.load other than \"fixed\" is not built yet beside a [client]; give traffic.rate".into()
+    })?;
+    let open = !matches!(s.traffic.arrivals, Arrivals::None | Arrivals::KeepDepth | Arrivals::Closed);
+    need(open, || {
+        "client: traffic.arrivals = \"closed\" and \"keep_depth\" are not built yet beside a [client]; choose poisson, fixed or pcap"
+            .into()
+    })?;
+    let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet).expect("a ring has a NIC");
+    let other = s.client_host().expect("it has a client");
+    let its = other.peripherals.iter().find_map(PeripheralSpec::ethernet).unwrap_or(nic);
+    need((nic.link, nic.propagation) == (its.link, its.propagation), || {
+        format!(
+            "client.ethernet has a link of \"{}\" and \"{}\", and the peripheral one of \"{}\" and \"{}\": it is the same link",
+            its.link, its.propagation, nic.link, nic.propagation
+        )
+    })?;
+    check(&other).map_err(|e| format!("client: {}", e.replace("tenant[0].", "")))
 }
 
 /// Names stand in messages, tables and file names.
@@ -212,6 +256,9 @@ fn tenants(s: &Scenario) -> Check {
         need(driver || t.recycling == Recycling::RunToCompletion, || {
             format!("tenant[{i}].recycling is of a poll-mode driver; give stack = \"poll_mode\" or leave it out")
         })?;
+        if let Some(p) = &t.pipeline {
+            pipeline(s, t, p).map_err(|e| format!("tenant[{i}].pipeline: {e}"))?;
+        }
         need(t.dscp < 64, || format!("tenant[{i}].dscp = {} is not within 0 to 63", t.dscp))?;
         if let Some(size) = t.l2_size {
             let mut h = s.platform.caches.clone();
@@ -276,6 +323,17 @@ fn several_nodes(s: &Scenario) -> Check {
         Some((_, what)) => Err(format!("platform.nodes.count = {count}: {what} is not built yet for several nodes")),
         None => Ok(()),
     }
+}
+
+/// What two cores of a poll-mode driver can share.
+fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
+    need(t.stack == Some(StackSpec::PollMode), || "its cores need stack = \"poll_mode\"".into())?;
+    p.check(s.platform.poll_mode.as_ref().map_or(32, |c| c.burst))?;
+    need(t.cores % 2 == 0, || format!("cores = {} are not pairs", t.cores))?;
+    need(t.app.origin() == Origin::Network, || "the application sends packets of its own".into())?;
+    need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
+    let keeps = matches!(s.placement.spent(), Spent::Keep) && s.placement.sweep_tx == SweepTx::None;
+    need(keeps, || "beside it placement that sweeps or invalidates buffers is not built yet".into())
 }
 
 fn peripherals(s: &Scenario) -> Check {
@@ -404,8 +462,8 @@ fn flow_director(s: &Scenario) -> Check {
             need(r.flow < flows, || {
                 format!("{key}[{j}].flow = {} is not within 0 to {}, the flows of traffic.flows", r.flow, flows - 1)
             })?;
-            need(u32::from(r.queue) < driver.cores, || {
-                let (queue, last) = (r.queue, driver.cores - 1);
+            need(u32::from(r.queue) < driver.receivers(), || {
+                let (queue, last) = (r.queue, driver.receivers() - 1);
                 format!(
                     "{key}[{j}].queue = {queue} is not within 0 to {last}, one for each core of \"{}\"",
                     driver.name
@@ -554,7 +612,22 @@ fn traffic(s: &Scenario) -> Check {
         need(!search, || "run.load searches for a rate of packets, and no tenant serves any; choose saturate".into())?;
         need(s.run.load == Load::None || s.run.time.0 > 0, || "run.time = \"0 ps\" must be positive".into())?;
     }
-    if serving > 0 && s.run.load != Load::None {
+    let own = s.tenants.iter().position(|t| t.app.origin() != Origin::Network);
+    if let Some(i) = own {
+        need(s.tenants[i].stack == Some(StackSpec::PollMode), || {
+            format!("tenant[{i}].app sends packets of its own, which needs stack = \"poll_mode\"")
+        })?;
+        need(s.tenants[i].recycling == Recycling::RunToCompletion, || {
+            format!("tenant[{i}].recycling is of packets that come, and its app sends its own; leave it out")
+        })?;
+        let free = t.arrivals == Arrivals::None && matches!(s.run.load, Load::Fixed | Load::None);
+        need(free || s.tenants[i].app.origin() == Origin::Due, || {
+            format!(
+                "tenant[{i}].app sends packets of its own: leave traffic.arrivals out, and give run.load = \"fixed\""
+            )
+        })?;
+    }
+    if serving > 0 && s.run.load != Load::None && own.is_none() {
         need(t.arrivals != Arrivals::None, || {
             "traffic.arrivals = \"none\" leaves a tenant that serves packets without any".into()
         })?;

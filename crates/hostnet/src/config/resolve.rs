@@ -58,6 +58,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     }
     ethernet_of_platform(&mut root);
     ccnic_of_platform(&mut root);
+    client(&mut root, file, search)?;
     let mut s: Scenario = typed(root, file)?;
     if let Some(p) = &mut s.traffic.pcap {
         let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
@@ -117,6 +118,34 @@ fn unoptimised() -> Value {
         "signal": "register", "layout": "packed", "pool": "host", "recycle": false, "small_buffers": false,
         "nonsequential": false
     })
+}
+
+/// What `[client]` does not say: the platform, its NIC, and the link, which it shares.
+fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
+    let Some(mut client) = root.get("client").and_then(Value::as_object).cloned() else { return Ok(()) };
+    let platform = match client.get("platform") {
+        Some(Value::String(name)) => {
+            let (path, text) = find_platform(name, file, search)?;
+            let platform = parse(&text, &path)?;
+            typed::<super::Platform>(platform.clone(), &path)?;
+            platform
+        }
+        Some(table) => table.clone(),
+        None => root["platform"].clone(),
+    };
+    let ethernet = |p: &&Value| p.get("kind").and_then(Value::as_str) == Some("ethernet");
+    let peer = root.get("peripheral").and_then(Value::as_array).and_then(|p| p.iter().find(ethernet)).cloned();
+    let mut nic = platform.get("ethernet").cloned().unwrap_or(Value::Object(Map::new()));
+    for key in ["link", "propagation"] {
+        if let (Some(v), Some(nic)) = (peer.as_ref().and_then(|p| p.get(key)), nic.as_object_mut()) {
+            nic.insert(key.into(), v.clone());
+        }
+    }
+    merge(&mut nic, client.get("ethernet").cloned().unwrap_or(Value::Object(Map::new())));
+    client.insert("ethernet".into(), nic);
+    client.insert("platform".into(), platform);
+    root["client"] = Value::Object(client);
+    Ok(())
 }
 
 /// `[platform]` with a name and some of its tables, rather than a whole platform: leaves the name there, and returns the

@@ -17,8 +17,7 @@ use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
 use crate::stack::ccnic::spec::CcnicSpec;
-use crate::stack::pmd::PollModeSpec;
-use crate::stack::pmd::Recycling;
+use crate::stack::pmd::{PipelineSpec, PollModeSpec, Recycling};
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
 use crate::stack::udp::{Costs, UdpSpec};
@@ -144,11 +143,24 @@ pub struct TenantSpec {
     /// What a poll-mode driver does with the buffer of a packet that the application has yet to process.
     #[serde(default)]
     pub recycling: Recycling,
+    /// Cores under a poll-mode driver in pairs, with a ring in memory between them (DPDK's pipeline model). Absent: each runs to
+    /// completion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineSpec>,
     /// What runs.
     pub app: AppSpec,
 }
 
 impl TenantSpec {
+    /// Its cores that receive packets: the first ones.
+    pub fn receivers(&self) -> u32 {
+        if self.pipeline.is_some() {
+            self.cores / 2
+        } else {
+            self.cores
+        }
+    }
+
     /// Whether its packets come through descriptor rings in memory.
     pub fn has_rings(&self) -> bool {
         let driven = matches!(self.stack, Some(StackSpec::PollMode | StackSpec::Kernel));
@@ -242,6 +254,31 @@ fn tolerance() -> f64 {
     0.006
 }
 
+/// A second host, at the other end of the Ethernet NIC's link, whose software sends the traffic and takes the replies.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientSpec {
+    /// Its hardware: the name or path of a platform file; the scenario's own platform when absent.
+    #[serde(default)]
+    pub platform: Option<Platform>,
+    /// Cores that send and receive; requests go to them in turn.
+    pub cores: u32,
+    /// Who hands packets to them: only "poll_mode" is built.
+    #[serde(default = "poll_mode")]
+    pub stack: StackSpec,
+    /// What they run: an application of kind "load_generator".
+    pub app: AppSpec,
+    /// Where its NIC's lines go; as the scenario's when absent.
+    #[serde(default)]
+    pub placement: Option<PlacementSpec>,
+    /// Its NIC: what its platform's does not say. Rate and flight time are those of the link.
+    #[serde(default)]
+    pub ethernet: Option<EthernetSpec>,
+}
+fn poll_mode() -> StackSpec {
+    StackSpec::PollMode
+}
+
 /// One point of a study, fully described.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -271,6 +308,9 @@ pub struct Scenario {
     /// Packets.
     #[serde(default)]
     pub traffic: TrafficSpec,
+    /// The host whose software is the load generator. Absent: a generator that costs no time and loses nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Box<ClientSpec>>,
     /// Measurement.
     pub run: RunSpec,
 }
@@ -348,6 +388,37 @@ impl Scenario {
     /// Nodes of the machine.
     pub fn nodes(&self) -> NodesSpec {
         self.platform.nodes.clone().unwrap_or_default()
+    }
+
+    /// The client's host as a scenario of its own, which has no traffic but what the first host's plan makes.
+    pub fn client_host(&self) -> Option<Scenario> {
+        let c = self.client.as_ref()?;
+        let tenant = TenantSpec {
+            name: "load generator".into(),
+            cores: c.cores,
+            llc_ways: None,
+            l2_size: None,
+            dscp: 0,
+            node: 0,
+            stack: Some(c.stack),
+            recycling: Recycling::RunToCompletion,
+            pipeline: None,
+            app: c.app.clone(),
+        };
+        let run = RunSpec { load: Load::Fixed, trace: None, timeline: None, ..self.run.clone() };
+        Some(Scenario {
+            name: format!("{}: client", self.name),
+            seed: self.seed,
+            platform: c.platform.as_ref().unwrap_or(&self.platform).clone(),
+            placement: c.placement.as_ref().unwrap_or(&self.placement).clone(),
+            rings: RingSpec::default(),
+            tenants: vec![tenant],
+            peripherals: c.ethernet.iter().cloned().map(PeripheralSpec::Ethernet).collect(),
+            traffic: TrafficSpec::default(),
+            client: None,
+            ccnic: None,
+            run,
+        })
     }
 
     /// Cores that run the kernel's block layer for SSDs; they come after all tenants'.

@@ -16,7 +16,7 @@ use crate::core::hints::Hints;
 use crate::core::Cpu;
 use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
-use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, COMPLETIONS};
+use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingsSpec, COMPLETIONS};
 use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
@@ -24,7 +24,7 @@ use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
-use crate::stack::pmd::{self, Buffers, DriverMemory, PollMode, Recycling, COPY_LINES};
+use crate::stack::pmd::{self, Buffers, DriverMemory, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
 use crate::stack::udp::{SocketMemory, UdpSocket, USER};
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
@@ -152,6 +152,7 @@ impl Host {
         let paired = s.paired_tenant().and_then(|t| pairs::build(s, &mut map, &groups[t], &peers));
         let (pairs, registers) = paired.unwrap_or_default();
         let driven = driver_memory(s, &groups, &mut map);
+        let pipes = pipes(s, driven.len(), &mut map);
         let rings = driven.iter().map(|d| d.ring).collect();
         let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
@@ -198,7 +199,7 @@ impl Host {
             base: Time::ZERO,
             rng: Stream::new(seed, "traffic", 0),
             at: if ringed.is_some() { NicAt::Port } else { NicAt::Chip },
-            cores: groups[t].clone(),
+            cores: groups[t][..s.tenants[t].receivers() as usize].to_vec(),
             tenant: t,
             dscp: s.tenants[t].dscp,
             spread: s.traffic.spread,
@@ -252,6 +253,8 @@ impl Host {
             tenant_cores: first,
             tally: Tally::new(tenants),
             source,
+            end: None,
+            pipes,
             spikes,
             stopped: false,
             window: Window::new(),
@@ -288,28 +291,33 @@ enum ThreadMemory {
 /// That of each core of the tenant that has such rings.
 fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<Driven> {
     let Some(RingSite { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
+    let receivers = s.tenants[tenant].receivers() as u16;
+    let pairs = s.tenants[tenant].pipeline.is_some();
     let mut piece = |c: &u16| {
-        let mut region = |lines, kind| map.add(lines, kind, Sharing::Core(*c), tenant as u8);
-        let receive = region(Layout::lines(rings.receive, rings.descriptor), Kind::Rx);
-        let transmit = region(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx);
+        let sends = if pairs { *c + receivers } else { *c };
+        let both = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
+        let mut region = |lines, kind, core| map.add(lines, kind, Sharing::Core(core), tenant as u8);
+        let receive = region(Layout::lines(rings.receive, rings.descriptor), Kind::Rx, *c);
+        let transmit = region(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx, sends);
         map.set_polled(receive);
         map.set_polled(transmit);
         let ring = RingMemory { receive: map.get(receive).base, transmit: map.get(transmit).base };
-        let mut add = |lines, kind| {
-            let r = map.add(lines, kind, Sharing::Core(*c), tenant as u8);
+        let mut add = |lines, kind, sharing| {
+            let r = map.add(lines, kind, sharing, tenant as u8);
             map.get(r).base
         };
+        let own = Sharing::Core(*c);
         let thread = match &driver {
             Driver::PollMode(costs) => {
-                let buffers = costs.buffers(&rings);
+                let buffers = sized(s, tenant, costs, &rings).buffers(&rings);
                 let pool = PoolMemory {
-                    buffers: add(u64::from(buffers) * STRIDE, Kind::Rx),
-                    ring: add(Mempool::ring_lines(buffers), Kind::App),
+                    buffers: add(u64::from(buffers) * STRIDE, Kind::Rx, both),
+                    ring: add(Mempool::ring_lines(buffers), Kind::App, both),
                 };
-                let receive_notes = add(pmd::note_lines(rings.receive), Kind::App);
-                let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App);
+                let receive_notes = add(pmd::note_lines(rings.receive), Kind::App, own);
+                let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App, Sharing::Core(sends));
                 let copies = match s.tenants[tenant].recycling {
-                    Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App),
+                    Recycling::Copy => add(u64::from(rings.receive) * COPY_LINES, Kind::App, own),
                     _ => 0,
                 };
                 if s.placement.spent().follows_transmission() {
@@ -320,15 +328,32 @@ fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec
             Driver::Kernel(costs) => {
                 let (structures, frames) = costs.lines(&rings);
                 ThreadMemory::Socket(SocketMemory {
-                    structures: add(structures, Kind::App),
-                    frames: add(frames, Kind::Rx),
-                    user: add(USER, Kind::App),
+                    structures: add(structures, Kind::App, own),
+                    frames: add(frames, Kind::Rx, own),
+                    user: add(USER, Kind::App, own),
                 })
             }
         };
         Driven { ring, thread }
     };
-    groups[tenant].iter().map(&mut piece).collect()
+    groups[tenant][..usize::from(receivers)].iter().map(&mut piece).collect()
+}
+
+/// The driver's costs with a mempool that a software ring fits, too, where the platform does not say how large it is.
+fn sized(s: &Scenario, tenant: usize, costs: &PollModeSpec, rings: &RingsSpec) -> PollModeSpec {
+    let ring = s.tenants[tenant].pipeline.as_ref().map_or(0, |p| p.ring);
+    PollModeSpec { mempool: Some(costs.mempool.unwrap_or(costs.buffers(rings) + ring)), ..costs.clone() }
+}
+
+/// The software rings of that tenant's cores, if they work in pairs.
+fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<Pipe> {
+    let pipeline = s.ringed().and_then(|site| Some((site.tenant, s.tenants[site.tenant].pipeline.clone()?)));
+    let Some((tenant, spec)) = pipeline else { return Vec::new() };
+    let mut pipe = |_| {
+        let r = map.add(Pipe::lines(&spec), Kind::App, Sharing::Shared, tenant as u8);
+        Pipe::new(spec.clone(), map.get(r).base)
+    };
+    (0..pairs).map(&mut pipe).collect()
 }
 
 /// The threads of that tenant's cores, whose buffers the NIC then has.
@@ -339,19 +364,33 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
         _ => None,
     });
     let nic = nic.expect("a driver has a NIC");
-    let recycling = s.tenants[site.tenant].recycling;
+    let (recycling, origin) = (s.tenants[site.tenant].recycling, s.tenants[site.tenant].app.origin());
     let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
     nic.sweep_tx = s.placement.sweep_tx;
     let thread = |(queue, driven): (usize, &Driven)| match (&driven.thread, &site.driver) {
-        (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => {
-            Thread::PollMode(Box::new(PollMode::new((*costs).clone(), &site.rings, queue, *memory, nic, buffers)))
-        }
+        (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => Thread::PollMode(Box::new(PollMode::new(
+            sized(s, site.tenant, costs, &site.rings),
+            &site.rings,
+            queue,
+            *memory,
+            nic,
+            (buffers, origin),
+        ))),
         (ThreadMemory::Socket(memory), Driver::Kernel(costs)) => {
             Thread::Udp(Box::new(UdpSocket::new(costs.clone(), &site.rings, queue, *memory, nic)))
         }
         _ => unreachable!("memory is that of the driver"),
     };
-    memory.iter().enumerate().map(thread).collect()
+    let mut threads: Vec<Thread> = memory.iter().enumerate().map(thread).collect();
+    if s.tenants[site.tenant].pipeline.is_some() {
+        let second = |t: &mut Thread| match t {
+            Thread::PollMode(first) => Some(Thread::PollMode(Box::new(first.hand_on()))),
+            _ => None,
+        };
+        let others: Vec<Thread> = threads.iter_mut().filter_map(second).collect();
+        threads.extend(others);
+    }
+    threads
 }
 
 /// Memory for the frames of TCP receivers, their completions and the structures of their pages, a piece for each core.

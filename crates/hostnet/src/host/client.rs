@@ -103,7 +103,16 @@ impl Host {
         if !(closed || open) || self.stopped {
             return;
         }
-        if wire {
+        if self.end.is_some() {
+            if let Some(p) = self.draw_packet(None) {
+                if let Some(s) = &mut self.source {
+                    s.generator.sent += 1;
+                }
+                if let Some(e) = &mut self.end {
+                    e.plan(p);
+                }
+            }
+        } else if wire {
             if let Some(p) = self.draw_packet(None) {
                 let now = self.machine.now;
                 let Some(s) = &mut self.source else { return };
@@ -137,7 +146,9 @@ impl Host {
     /// The reply to `p` has left the NIC.
     #[inline]
     pub(super) fn replied(&mut self, p: &Packet) {
-        if let Some(s) = &mut self.source {
+        if let Some(e) = &mut self.end {
+            e.reply(p, self.machine.now);
+        } else if let Some(s) = &mut self.source {
             s.generator.replied(p, &mut self.machine.cal, self.machine.now);
         }
     }
@@ -170,7 +181,7 @@ impl Host {
     /// # Errors
     /// One sentence about packets that the generator has sent and nobody knows of.
     pub(super) fn check_client(&self) -> Result<(), String> {
-        let Some(s) = &self.source else { return Ok(()) };
+        let Some(s) = self.source.as_ref().filter(|_| self.end.is_none()) else { return Ok(()) };
         let (sent, came, under_way) = (s.generator.sent, self.serving_nic().counts.offered, s.generator.on_wire());
         if sent != came + under_way {
             return Err(format!("{sent} packets were sent, {came} came to the NIC and {under_way} are on the wire"));

@@ -3,11 +3,14 @@
 use super::client::Unfinished;
 use super::control::Control;
 use super::measure::{statics, table, Outcome};
+use super::two_hosts::hosts;
 use super::Host;
+use crate::app::Origin;
 use crate::config::scenario::{Arrivals as Spec, Load, Timing};
 use crate::config::{check, traffic, Scenario};
 use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Stream, Time};
+use crate::machine::World;
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
 use crate::traffic::generator::Returned;
@@ -44,6 +47,9 @@ pub fn run(spec: &Scenario, progress: Progress) -> Result<Outcome, String> {
 /// # Errors
 /// As `run`; what the control plane said; and when the run is a search or a directed test.
 pub fn run_controlled(spec: &Scenario, control: Control, progress: Progress) -> Result<Outcome, String> {
+    if spec.client.is_some() {
+        return Err("a control plane beside a [client] is not built yet".into());
+    }
     if !matches!(spec.run.load, Load::Fixed | Load::Saturate) || Host::is_directed(spec) {
         return Err("a control plane needs run.load = \"fixed\" or \"saturate\": one window, not a search".into());
     }
@@ -61,6 +67,9 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     }
     if Host::is_directed(spec) || !spec.tenants.iter().any(check::serves) {
         return Err(format!("{what} a tenant that serves packets"));
+    }
+    if spec.client.is_some() {
+        return Err(format!("{what} the generator on the wire; what comes back to a [client] is not captured yet"));
     }
     let file = Unfinished::beside(out)?;
     let mut returned = None;
@@ -93,31 +102,31 @@ fn run_of(
             measured: Time::ZERO,
         });
     }
-    let mut host = Host::build(spec.clone(), back.is_some())?;
+    let mut world = hosts(&spec, back.is_some())?;
     if back.is_some() {
-        host.record_returned();
+        world.members[0].record_returned();
     }
     if let Some(c) = control {
-        host.control_by(c);
+        world.members[0].control_by(c);
     }
-    let mut run = Run { host, spec: &spec, events: 0, done: 0, progress };
+    let mut run = Run { world, spec: &spec, events: 0, done: 0, progress };
     let mut outcome = match spec.run.load {
         Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss => run.peak()?,
         _ => run.fixed()?,
     };
-    if let Some(capture) = run.host.source.as_ref().and_then(|s| s.capture.as_ref()) {
+    if let Some(capture) = run.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref()) {
         outcome.tables.insert("capture".into(), capture.table());
     }
     outcome.values.set("sim_events", run.events as f64);
     outcome.values.set("sim_requests", run.done as f64);
     if let Some(back) = back {
-        *back = Some((run.host.frames(), run.host.returned().to_vec()));
+        *back = Some((run.world.members[0].frames(), run.world.members[0].returned().to_vec()));
     }
     Ok(outcome)
 }
 
 struct Run<'a> {
-    host: Host,
+    world: World<Host>,
     spec: &'a Scenario,
     events: u64,
     done: u64,
@@ -128,10 +137,10 @@ impl Run<'_> {
     fn fixed(&mut self) -> Result<Outcome, String> {
         let t = &self.spec.traffic;
         if t.arrivals == Spec::Closed {
-            self.host.offer_closed(t.outstanding, t.timeout.into());
+            self.world.members[0].offer_closed(t.outstanding, t.timeout.into());
         } else {
             let (arrivals, depth) = self.offered(None);
-            self.host.offer(arrivals, depth);
+            self.world.members[0].offer(arrivals, depth);
         }
         self.warm_up(0.5)?;
         self.measure(0.5, 1.0)
@@ -139,7 +148,7 @@ impl Run<'_> {
 
     /// Packets per second that a rate means, of the sizes that are offered.
     fn packets(&self, rate: OfferedRate) -> f64 {
-        let capture = self.host.source.as_ref().and_then(|s| s.capture.as_ref());
+        let capture = self.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref());
         rate.packets(capture.map_or_else(|| self.spec.traffic.frame_sizes().1, |c| c.mean_size()))
     }
 
@@ -165,7 +174,7 @@ impl Run<'_> {
             }
             Spec::Pcap => {
                 let timing = t.pcap.as_ref().map_or(Timing::Original, |p| p.timing);
-                let capture = self.host.source.as_ref().and_then(|s| s.capture.clone());
+                let capture = self.world.members[0].source.as_ref().and_then(|s| s.capture.clone());
                 let times = capture.map(|c| c.times()).unwrap_or_default();
                 match timing {
                     Timing::Poisson => Arrivals::poisson(open, stream),
@@ -184,16 +193,16 @@ impl Run<'_> {
 
     /// Runs until the window has `n` more requests (or, without packets, `time` has passed).
     fn advance(&mut self, n: u64, from: f64, to: f64) -> Result<(), String> {
-        if !self.host.counts_requests() {
+        if !self.world.members[0].counts_requests() {
             return self.advance_time(self.spec.run.time.into(), from, to);
         }
-        let host = &mut self.host;
-        let events = host.machine.cal.popped();
+        let events = self.world.members[0].machine.cal.popped();
         {
-            let start = host.tally.completed_ever;
-            while host.tally.completed_ever < start + n {
-                let stop = (host.tally.completed_ever + SLICE).min(start + n);
-                host.run_until(|h| h.tally.completed_ever >= stop);
+            let start = self.world.members[0].tally.completed_ever;
+            while self.world.members[0].tally.completed_ever < start + n {
+                let stop = (self.world.members[0].tally.completed_ever + SLICE).min(start + n);
+                self.world.run_until(|h| h.tally.completed_ever >= stop);
+                let host = &mut self.world.members[0];
                 host.control_failure().map_or(Ok(()), Err)?;
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
@@ -203,12 +212,12 @@ impl Run<'_> {
             }
             self.done += n;
         }
-        self.events += host.machine.cal.popped() - events;
+        self.events += self.world.members[0].machine.cal.popped() - events;
         Ok(())
     }
 
     fn advance_time(&mut self, time: Time, from: f64, to: f64) -> Result<(), String> {
-        let host = &mut self.host;
+        let host = &mut self.world.members[0];
         let events = host.machine.cal.popped();
         let end = host.machine.now + time;
         let slices = 16;
@@ -231,11 +240,13 @@ impl Run<'_> {
             }
             return Ok(());
         }
-        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.host.has_ccnic()) {
+        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].has_ccnic()) {
             return self.advance_time(t.into(), 0.0, to);
         }
-        self.host.warm_caches(&mut || (self.progress)(0.0))?;
-        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.host.source.is_none()) {
+        if !self.spec.tenants.iter().any(|t| t.app.origin() == Origin::Always) {
+            self.world.members[0].warm_caches(&mut || (self.progress)(0.0))?;
+        }
+        if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].source.is_none()) {
             return self.advance_time(t.into(), 0.0, to);
         }
         let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0) as u64;
@@ -245,11 +256,11 @@ impl Run<'_> {
         let most = 60 + 4 * entries / window;
         let mut seen: Vec<(f64, f64, f64)> = Vec::new();
         for i in 0..most {
-            self.host.restart_window();
+            self.world.restart_window();
             self.advance(window, 0.0, to * i as f64 / most as f64)?;
-            let moved: u64 = self.host.machine.mem.stats.dram.iter().sum();
-            let span = (self.host.machine.now - self.host.window.start).0 as f64;
-            let held = self.host.machine.mem.lines_held() as f64;
+            let moved: u64 = self.world.members[0].machine.mem.stats.dram.iter().sum();
+            let span = (self.world.members[0].machine.now - self.world.members[0].window.start).0 as f64;
+            let held = self.world.members[0].machine.mem.lines_held() as f64;
             seen.push((moved as f64 / window as f64, span, held));
             if (!standing || (i + 1) * window > entries) && steady(&seen) {
                 break;
@@ -260,25 +271,26 @@ impl Run<'_> {
 
     fn measure(&mut self, from: f64, to: f64) -> Result<Outcome, String> {
         const SAMPLES: u64 = 16;
-        self.host.restart_window();
+        self.world.restart_window();
         let n = self.spec.run.requests;
-        if !self.host.counts_requests() {
+        if !self.world.members[0].counts_requests() {
             self.advance(0, from, to)?;
-            self.host.sample();
+            self.world.members[0].sample();
         } else {
             // Each part ends where it would if all before had: threads that complete bursts go beyond their part's end.
-            let start = self.host.tally.completed_ever;
+            let start = self.world.members[0].tally.completed_ever;
             for i in 0..SAMPLES {
-                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.host.tally.completed_ever);
+                let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].tally.completed_ever);
                 let at = |k: u64| from + (to - from) * k as f64 / SAMPLES as f64;
                 if part > 0 {
                     self.advance(part, at(i), at(i + 1))?;
-                    self.host.sample();
+                    self.world.members[0].sample();
                 }
             }
         }
-        let outcome = self.host.outcome();
-        self.host.check()?;
+        let mut outcome = self.world.members[0].outcome();
+        self.world.client_metrics(&mut outcome.values);
+        self.world.check()?;
         Ok(outcome)
     }
 
@@ -291,16 +303,16 @@ impl Run<'_> {
         let capacity = if let Some(rate) = start {
             let rate = most.map_or(rate, |m| rate.min(m));
             let (arrivals, depth) = self.offered(Some(rate));
-            self.host.offer(arrivals, depth);
+            self.world.members[0].offer(arrivals, depth);
             self.warm_up(0.35)?;
             rate
         } else {
-            self.host.offer(None, PROBE_DEPTH);
+            self.world.members[0].offer(None, PROBE_DEPTH);
             self.warm_up(0.3)?;
-            self.host.restart_window();
+            self.world.restart_window();
             self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
-            let window = self.host.machine.now - self.host.window.start;
-            self.host.tally.completed as f64 / window.as_secs()
+            let window = self.world.members[0].machine.now - self.world.members[0].window.start;
+            self.world.members[0].tally.completed as f64 / window.as_secs()
         };
         let (lo, hi) = match load {
             Load::PeakNodrop => (0.4, 0.95),
@@ -344,16 +356,16 @@ impl Run<'_> {
     /// Finds the highest rate that passes; every rate starts from a copy of the same warm state.
     fn peak(&mut self) -> Result<Outcome, String> {
         let bracket = self.bracket()?;
-        let warmed = self.host.clone();
+        let warmed = self.world.clone();
         let mut at = 0;
         let found = search::peak(&bracket, |rate| -> Result<(bool, Outcome), String> {
-            self.host = warmed.clone();
+            self.world = warmed.clone();
             let (arrivals, depth) = self.offered(Some(rate));
-            self.host.offer(arrivals, depth);
+            self.world.members[0].offer(arrivals, depth);
             let part = |n: usize| 0.35 + 0.65 * n as f64 / bracket.max_evals as f64;
             let (from, to) = (part(at), part(at + 1));
             at += 1;
-            self.host.restart_window();
+            self.world.restart_window();
             self.advance(self.spec.run.requests / 4, from, (from + to) / 2.0)?;
             let o = self.measure((from + to) / 2.0, to)?;
             Ok((self.passes(&o), o))
@@ -383,7 +395,7 @@ impl Run<'_> {
             None => Outcome {
                 values: Values::clone(&statics(self.spec)),
                 tables: Map::new(),
-                sim: self.host.machine.now,
+                sim: self.world.members[0].machine.now,
                 warmup: Time::ZERO,
                 measured: Time::ZERO,
             },

@@ -264,8 +264,7 @@ impl Host {
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         out.insert("drops".into(), self.drop_table());
-        let client =
-            [("rtt", self.rtt_table()), ("packets", self.packet_table()), ("off_core", self.off_core_table())];
+        let client = [("rtt", self.rtt_table()), ("packets", self.packet_table()), ("off_core", self.off_core_table())];
         out.extend(client.into_iter().filter_map(|(name, t)| Some((name.to_string(), t?))));
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());
@@ -341,18 +340,27 @@ impl Host {
 }
 
 impl Host {
-    /// What threads and the rings of their NIC did in the window.
-    fn ring_metrics(&self, v: &mut Values) {
-        let Some(site) = self.spec.ringed() else { return };
-        let (now, nic) = (self.machine.now, self.serving_nic());
+    /// The share of the window that cores with descriptor rings neither slept nor polled in vain.
+    pub(super) fn polling_share(&self) -> f64 {
+        let now = self.machine.now;
         let span = (now - self.window.start).0.max(1) as f64;
         let idle = self.cores.iter().filter_map(|c| match &c.thread {
             Thread::PollMode(t) => Some(t.idle_until(now).0),
             Thread::Udp(t) => Some(t.idle_until(now).0),
             _ => None,
         });
-        let cores = f64::from(self.spec.tenants[site.tenant].cores);
-        v.set("cpu_utilisation", 1.0 - idle.sum::<u64>() as f64 / span / cores);
+        let cores = self.spec.ringed().map_or(1, |site| self.spec.tenants[site.tenant].cores);
+        1.0 - idle.sum::<u64>() as f64 / span / f64::from(cores)
+    }
+
+    /// What threads and the rings of their NIC did in the window.
+    fn ring_metrics(&self, v: &mut Values) {
+        if self.spec.ringed().is_none() {
+            return;
+        }
+        let (now, nic) = (self.machine.now, self.serving_nic());
+        let span = (now - self.window.start).0.max(1) as f64;
+        v.set("cpu_utilisation", self.polling_share());
         let lost = |cause| nic.drops.of(cause) as f64 / self.lost() as f64;
         v.set("drop_dma_share", lost(DropCause::DmaDrop));
         v.set("drop_core_share", lost(DropCause::CoreDrop));
@@ -379,7 +387,8 @@ pub fn statics(s: &Scenario) -> Values {
     let mib = |b: u64| b as f64 / f64::from(1 << 20);
     let llc = &s.platform.caches.llc;
     let serving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum();
-    let entries = serving * check::rx_buffers(s);
+    let receiving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.receivers()).sum();
+    let entries = receiving * check::rx_buffers(s);
     let footprint = u64::from(entries) * s.rings.buffer_size.0;
     v.set("rx_footprint_mib", mib(footprint));
     v.set("rx_footprint_per_llc", footprint as f64 / llc.size.0 as f64);

@@ -16,13 +16,15 @@ mod probe;
 mod storage;
 mod timeline;
 mod trace;
+mod two_hosts;
 mod uncore;
 mod warm;
 
 pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
+pub use two_hosts::hosts;
 
-use crate::app::{App, Content, Work};
+use crate::app::{App, Content, Origin, Work};
 use crate::config::scenario::Spread;
 use crate::config::Scenario;
 use crate::core::Retired;
@@ -33,6 +35,7 @@ use crate::kernel::{Event, NicAt, Side, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
+use crate::stack::pmd::Pipe;
 use crate::stack::{qp, Awaited, Bursts, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
@@ -127,6 +130,10 @@ pub struct Host {
     tenant_cores: usize,
     tally: Tally,
     source: Option<Source>,
+    /// This host's end of the link, when another host is at the other.
+    end: Option<Box<two_hosts::End>>,
+    /// Software rings of cores that work in pairs: the first's place here is that of its queue.
+    pipes: Vec<Pipe>,
     spikes: Option<Spikes>,
     /// Nothing new begins: what is under way comes to its end.
     stopped: bool,
@@ -141,7 +148,7 @@ impl Host {
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
             let tenant = self.spec.tenants.get(usize::from(self.cores[c].tenant));
-            if tenant.is_some_and(|t| t.app.work() == Work::Own) {
+            if tenant.is_some_and(|t| t.app.work() == Work::Own || t.app.origin() == Origin::Always) {
                 self.cores[c].rest = Rest::Not;
                 self.machine.cal.push(self.machine.now, Event::Core(c as u16));
             }
@@ -326,7 +333,10 @@ impl Host {
         match e {
             Event::Arrival(_) => {
                 // A source that turned to another process leaves its last event behind.
-                if !self.came_off_wire() && self.source.as_ref().is_some_and(|s| s.arrivals.is_some()) {
+                if !self.came_off_link()
+                    && !self.came_off_wire()
+                    && self.source.as_ref().is_some_and(|s| s.arrivals.is_some())
+                {
                     self.inject(None);
                     self.next_arrival();
                 }
@@ -364,6 +374,13 @@ impl Host {
             app: self.apps.get_mut(usize::from(seat.tenant)),
             rng: &mut seat.rng,
             spikes: self.spikes.as_mut(),
+            pipe: match (self.pipes.len(), &self.source) {
+                (pairs, Some(s)) if pairs > 0 && s.tenant == usize::from(seat.tenant) => {
+                    self.pipes.get_mut(usize::from(seat.local) % pairs)
+                }
+                _ => None,
+            },
+            client: self.end.as_mut().and_then(|e| e.client.as_mut()),
             senders: self.network.as_mut().map(|n| &mut n.senders),
             tally: &mut self.tally,
         };
@@ -465,6 +482,17 @@ impl Host {
                 self.with(core, |thread, c| thread.retired(tag, c));
             }
         }
+        for pair in 0..self.pipes.len() {
+            if self.pipes[pair].wakes() {
+                let core = self.second_core(pair);
+                self.notify(core.into(), Notice::Queue);
+            }
+        }
+    }
+
+    /// The second core of a pair.
+    fn second_core(&self, pair: usize) -> u16 {
+        self.source.as_ref().map_or(0, |s| s.cores[pair] + s.cores.len() as u16)
     }
 
     /// Packet `id`'s reply is on the wire.
@@ -498,15 +526,22 @@ impl Host {
         let p = *nic.packet(id);
         qp::ended(nic, id, tenant, &mut self.tally, now);
         nic.end_use(id);
-        self.replied(&p);
+        match &mut self.end {
+            Some(e) if e.client.is_some() => e.request(id, now),
+            _ if self.spec.tenants[tenant].app.origin() == Origin::Always => {}
+            _ => self.replied(&p),
+        }
     }
 
     /// Descriptors that lie in memory have been written back: their cores hear of it.
     fn rings_landed(&mut self) {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
             let Some(core) = self.source.as_ref().and_then(|s| s.cores.get(queue)).copied() else { continue };
-            let what = if side == Side::Receive { Notice::Queue } else { Notice::Transmitted };
-            self.notify(core.into(), what);
+            match side {
+                Side::Receive => self.notify(core.into(), Notice::Queue),
+                Side::Transmit if self.pipes.is_empty() => self.notify(core.into(), Notice::Transmitted),
+                Side::Transmit => self.notify(self.second_core(queue).into(), Notice::Transmitted),
+            }
         }
         self.interrupts_asked(|host, queue| host.source.as_ref()?.cores.get(queue).copied());
     }
@@ -569,7 +604,7 @@ impl Host {
         self.machine.nic.check()?;
         let nic = self.serving_nic();
         let in_sockets: u64 = self.socket_drops().map(Ledger::ever).sum();
-        let accepted = nic.counts.offered - nic.drops.ever() - in_sockets;
+        let accepted = nic.counts.offered + nic.counts.originated - nic.drops.ever() - in_sockets;
         if !self.counts_own_requests() && accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {accepted} accepted, {} completed, {} in flight",

@@ -250,8 +250,7 @@ impl Host {
     /// Domains beyond those of single cores.
     pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
         let p = &self.machine.mem.paths;
-        let mut rows =
-            vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
+        let mut rows = vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
         if let Some([Some(write), Some(read)]) = self.machine.iio.as_ref().map(|i| i.readings(self.machine.now)) {
             rows.push(("IIO write buffer".into(), write));
             rows.push(("IIO read buffer".into(), read));

@@ -267,6 +267,10 @@ impl Host {
             content = self.draw(Some(core)).map(|d| d.content);
         }
         while self.step_at_once(core.into()) {}
+        if !self.pipes.is_empty() {
+            let second = self.second_core(queue);
+            while self.step_at_once(second.into()) {}
+        }
         self.spikes = spikes;
         burst.into()
     }

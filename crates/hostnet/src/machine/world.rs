@@ -12,6 +12,7 @@ use crate::kernel::Events;
 use std::mem::swap;
 
 /// Machines, or hosts that have one each, on one calendar.
+#[derive(Clone)]
 pub struct World<M> {
     pub members: Vec<M>,
     cal: Events,

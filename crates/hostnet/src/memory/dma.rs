@@ -264,7 +264,8 @@ impl Memory {
         if !dirty {
             self.note_copy(line, At::Dram, At::Llc(0));
         }
-        let ways = if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
+        let ways =
+            if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
         let looks_up = near && self.miss == NOBODY; // what comes from a core misses the LLC as well
         if looks_up {
             self.begin_miss(home, now);

@@ -632,7 +632,8 @@ impl Memory {
             let class = Class::of_eviction(self.map.of(line).kind);
             if let Some(s) = &mut self.shadow {
                 s.settle(line, At::Dram);
-                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n as u8))); // what it has is what goes by
+                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n as u8)));
+                // what it has is what goes by
             }
             self.write_dram(cal, from, line, class, now);
         }

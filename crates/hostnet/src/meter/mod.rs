@@ -181,6 +181,9 @@ metrics! {
     pfc_pauses ["frames"] "Pause frames that stopped the peer";
     nic_buffer_peak_kib ["KiB"] "Most bytes in a NIC's receive buffer";
     cpu_utilisation ["fraction"] "Time that cores whose packets come through descriptor rings neither slept nor polled in vain, mean over cores";
+    client_utilisation ["fraction"] "The same of the cores of a software load generator on a host of its own";
+    client_drops ["packets"] "Replies that its NIC lost in the measured window";
+    client_late ["packets"] "Requests that were due there at the end and had not been begun";
     drop_dma_share ["fraction"] "Lost packets whose cause was the NIC's receive DMA (DmaDrop), of all lost";
     drop_core_share ["fraction"] "Lost packets whose cause was the core (CoreDrop), of all lost";
     drop_tx_share ["fraction"] "Lost packets whose cause was transmission (TxDrop), of all lost";

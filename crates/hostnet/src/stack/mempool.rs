@@ -91,6 +91,20 @@ impl Mempool {
         }
     }
 
+    /// The part of a second core that frees what the pool's own core has taken: a cache of its own, full from the start.
+    pub fn part(&mut self) -> Mempool {
+        let cache: Vec<u32> = self.ring.drain(self.ring.len() - self.cache_size..).collect();
+        Mempool { cache, ring: VecDeque::new(), from: 0, to: 0, ..self.clone() }
+    }
+
+    /// Buffers that a part has put into the ring, as they come to the core that takes from there.
+    pub fn hand_over(&mut self, to: &mut VecDeque<u32>) {
+        to.extend(self.ring.drain(..));
+    }
+    pub fn take_over(&mut self, from: &mut VecDeque<u32>) {
+        self.ring.extend(from.drain(..));
+    }
+
     /// Buffers that nobody has.
     pub fn free(&self) -> usize {
         self.cache.len() + self.ring.len()

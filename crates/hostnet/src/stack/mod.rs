@@ -22,6 +22,7 @@ use crate::device::nic::Nic;
 use crate::kernel::{Events, Stream, Time};
 use crate::machine::Machine;
 use crate::traffic::dctcp::Senders;
+use crate::traffic::software::Client;
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
@@ -55,6 +56,8 @@ pub enum Awaited {
 pub enum Notice {
     /// A packet is in its receive queue, or a transmit buffer is free again.
     Queue,
+    /// A packet is due that begins with this thread.
+    Begin,
     /// Descriptors of its transmit ring, which lies in memory, have been sent.
     Transmitted,
     /// A line that it watches (`Memory::watch`) has been written by another agent, or taken away.
@@ -100,6 +103,10 @@ pub struct Ctx<'a> {
     pub app: Option<&'a mut App>,
     pub rng: &'a mut Stream,
     pub spikes: Option<&'a mut Spikes>,
+    /// What a load generator's cores are to send.
+    pub client: Option<&'a mut Client>,
+    /// The software ring between this core and another.
+    pub pipe: Option<&'a mut pmd::Pipe>,
     /// Where acknowledgements go.
     pub senders: Option<&'a mut Senders>,
     pub tally: &'a mut Tally,

@@ -321,6 +321,11 @@ impl Generator {
         }
     }
 
+    /// A reply of `bytes` is back at the software that sent the request, which `took` so long.
+    pub fn came_back(&mut self, took: Time, bytes: u32) {
+        self.rtt.record(took, bytes);
+    }
+
     /// From now on `most` requests are under way, whatever became of those before.
     pub fn close(&mut self, most: u32, timeout: Time, cal: &mut Events, now: Time) {
         let empty = Closed { timeout, waiting: BTreeMap::new(), coming: VecDeque::new(), timer: false };
@@ -378,7 +383,7 @@ impl Generator {
 
 /// Bytes of a reply's frame: as many as the request's where it is the request that is sent back or a copy as long;
 /// otherwise what is known is its lines.
-fn reply_bytes(p: &Packet) -> u32 {
+pub fn reply_bytes(p: &Packet) -> u32 {
     if p.zero_copy || p.tx_lines == p.lines {
         p.wire_bytes
     } else {

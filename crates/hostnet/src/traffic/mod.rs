@@ -9,6 +9,7 @@ pub mod memcached;
 pub mod pcap;
 pub mod records;
 pub mod search;
+pub mod software;
 pub mod spikes;
 pub mod writer;
 pub mod zipf;

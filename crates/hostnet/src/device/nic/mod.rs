@@ -63,6 +63,8 @@ pub struct NicCounts {
     /// instead of losing packets would have been paused as often.
     pub pauses: u64,
     pub sent: u64,
+    /// Packets that began with software here.
+    pub originated: u64,
     /// Those that software could see.
     pub delivered: u64,
     pub rx_lines: u64,

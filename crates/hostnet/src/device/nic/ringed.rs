@@ -479,6 +479,15 @@ impl Nic {
         p.puts += 1;
     }
 
+    /// Gives packet `p`, which begins with software here, a record. It lies at `p.tx_line`.
+    pub fn originate(&mut self, mut p: Packet) -> u32 {
+        self.counts.originated += 1;
+        p.tx_bytes = p.wire_bytes - self.ringed_ref().stripped();
+        p.lines = p.tx_bytes.div_ceil(LINE as u32) as u16;
+        p.tx_lines = p.lines;
+        self.adopt(p)
+    }
+
     /// Transmit descriptors of `queue` that software sees to be sent, since the beginning.
     pub fn sent_descriptors(&self, queue: usize) -> u64 {
         self.ringed_ref().pairs[queue].transmit.seen

@@ -7,149 +7,29 @@
 //!     ^                                                                 descriptors, tail
 //!     +--------------------------------------------- ring full: try again, which costs a burst's fixed part ---+
 //! ```
+//!
+//! Where work is a pipeline of two cores ([`pipe`]), the first does rx_burst and the second the rest.
+//!
+//! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), or those that a load generator is to send.
 
 use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
-use super::{qp, Awaited, Ctx, Notice, Software, Step, Wakes};
-use crate::app::{Answer, Content};
+use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
+use crate::app::{Answer, Content, Origin};
 use crate::core::{Mmio, Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
-use crate::kernel::{NicAt, Side, Time};
+use crate::kernel::{Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::placement::{sweeper, Spent, SweepTx};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What a poll-mode driver costs beside the memory accesses that are simulated (descriptors, mbufs, packets), in instructions
-/// where nothing else is said.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PollModeSpec {
-    /// Packets that `rx_burst` returns at most.
-    #[serde(default = "thirty_two")]
-    pub burst: u32,
-    /// An `rx_burst` that finds nothing.
-    pub poll_instructions: u32,
-    /// The fixed part of an `rx_burst` that finds packets, and of a `tx_burst`.
-    pub burst_instructions: u32,
-    /// A received packet.
-    pub receive_instructions: u32,
-    /// A packet to be sent.
-    pub transmit_instructions: u32,
-    /// A buffer that is freed.
-    pub free_instructions: u32,
-    /// Buffers of a core's cache of the mempool.
-    #[serde(default = "mempool_cache")]
-    pub mempool_cache: u32,
-    /// Buffers of each core's mempool. Absent: as many as both rings, two caches and two bursts can hold.
-    #[serde(default)]
-    pub mempool: Option<u32>,
-    /// Lines of a buffer's metadata that the driver touches: 1 or 2.
-    #[serde(default = "two")]
-    pub mbuf_lines: u32,
-    /// Whether each packet's first line and the next buffer's metadata are prefetched.
-    #[serde(default = "yes")]
-    pub prefetch: bool,
-    /// Receive descriptors that are given fresh buffers before the NIC is told (`rx_free_thresh`).
-    #[serde(default = "thirty_two")]
-    pub rearm: u32,
-    /// When fewer transmit descriptors than this are free (`tx_free_thresh`), as many sent buffers are freed, or as many as
-    /// the burst needs.
-    #[serde(default = "thirty_two")]
-    pub free_threshold: u32,
-    /// When sent buffers are freed. Those that the driver keeps enlarge the memory that packets pass through.
-    #[serde(default)]
-    pub free_sent: FreeSent,
-}
+mod effect;
+pub mod pipe;
+mod spec;
 
-/// When a poll-mode driver frees the buffers of packets that have been sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FreeSent {
-    /// When few transmit descriptors are free: see `free_threshold` (DPDK's drivers of Intel NICs).
-    #[default]
-    Threshold,
-    /// In each `tx_burst`, all of them (DPDK's driver mlx5 handles completions there).
-    Burst,
-}
-fn thirty_two() -> u32 {
-    32
-}
-fn mempool_cache() -> u32 {
-    250
-}
-fn two() -> u32 {
-    2
-}
-fn yes() -> bool {
-    true
-}
-
-impl PollModeSpec {
-    /// # Errors
-    /// One clause with key and value.
-    pub fn check(&self) -> Result<(), String> {
-        let counts = [
-            ("burst", self.burst, 1, 512),
-            ("poll_instructions", self.poll_instructions, 1, 1 << 20),
-            ("mempool_cache", self.mempool_cache, 1, 512),
-            ("mbuf_lines", self.mbuf_lines, 1, 2),
-            ("rearm", self.rearm, 1, 512),
-            ("free_threshold", self.free_threshold, 1, 512),
-        ];
-        match counts.iter().find(|(_, n, least, most)| n < least || n > most) {
-            Some((key, n, least, most)) => Err(format!("{key} = {n} is not within {least} to {most}")),
-            None => Ok(()),
-        }
-    }
-
-    /// # Errors
-    /// One clause with key and value, when the driver does not fit the NIC's rings.
-    pub fn check_with(&self, rings: &RingsSpec) -> Result<(), String> {
-        for (key, n) in [("rearm", self.rearm), ("burst", self.burst)] {
-            if n > rings.receive / 2 {
-                return Err(format!("{key} = {n} is more than half of the {} receive descriptors", rings.receive));
-            }
-        }
-        if self.free_threshold >= rings.transmit {
-            return Err(format!(
-                "free_threshold = {} is not below the {} transmit descriptors",
-                self.free_threshold, rings.transmit
-            ));
-        }
-        let (n, least) = (self.buffers(rings), self.least(rings));
-        if n < least {
-            return Err(format!(
-                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"
-            ));
-        }
-        Ok(())
-    }
-
-    /// Buffers that rings, caches and bursts can hold.
-    fn least(&self, rings: &RingsSpec) -> u32 {
-        rings.receive + rings.transmit + 2 * self.mempool_cache + 2 * self.burst
-    }
-
-    /// Buffers of a core's mempool.
-    pub fn buffers(&self, rings: &RingsSpec) -> u32 {
-        self.mempool.unwrap_or(self.least(rings))
-    }
-}
-
-/// What becomes of a receive buffer whose packet the application has yet to process (IDIO, section II-B).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Recycling {
-    /// The application works in it, and it is free afterwards.
-    #[default]
-    RunToCompletion,
-    /// The packet is copied to memory of the application's, and the buffer is free at once.
-    Copy,
-    /// It is kept while packets come, up to as many as the mempool's cache holds, and processed later.
-    Reallocate,
-}
+pub(super) use effect::{answered, port, retire, retire_at_once, Effect};
+pub use pipe::{Pipe, PipelineSpec};
+pub use spec::{FreeSent, PollModeSpec, Recycling};
 
 /// Bytes of the driver's own note beside a descriptor: which buffer is in it.
 const NOTE: u64 = 8;
@@ -181,24 +61,15 @@ pub struct Buffers {
     pub sweep_tx: SweepTx,
 }
 
-/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the number of descriptors or packets.
+/// What of the work a core does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Effect {
-    /// The receive ring's tail moves.
-    Armed,
-    /// The transmit ring's does.
-    Put,
-    /// Packets are consumed for good.
-    Done,
-}
-
-impl Effect {
-    pub fn tag(self, n: u32) -> u32 {
-        n << 2 | self as u32
-    }
-    pub fn of(tag: u32) -> (Effect, u32) {
-        ([Effect::Armed, Effect::Put, Effect::Done][(tag & 3) as usize], tag >> 2)
-    }
+pub enum Stage {
+    /// All of it: run to completion.
+    Whole,
+    /// It receives, and hands packets on.
+    Receive,
+    /// It takes them, serves and sends them.
+    Work,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -211,6 +82,10 @@ enum State {
     Full,
     /// It has been read.
     Retry,
+    /// The index of the software ring's consumer is to be read: the ring is full.
+    Blocked,
+    /// It has been read.
+    Room,
 }
 
 /// One core with a pair of rings.
@@ -227,6 +102,8 @@ pub struct PollMode {
     taken: u64,
     held: u32,
     buffers: Buffers,
+    origin: Origin,
+    stage: Stage,
     /// Packets that have been received and are kept.
     stash: VecDeque<u32>,
     /// Packets copied.
@@ -258,7 +135,7 @@ impl PollMode {
         queue: usize,
         memory: DriverMemory,
         nic: &mut Nic,
-        buffers: Buffers,
+        (buffers, origin): (Buffers, Origin),
     ) -> PollMode {
         let (receive, transmit) = nic.layouts(queue);
         let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.mempool_cache);
@@ -282,6 +159,8 @@ impl PollMode {
             taken: 0,
             held: 0,
             buffers,
+            origin,
+            stage: Stage::Whole,
             stash: VecDeque::new(),
             copied: 0,
             put: 0,
@@ -294,6 +173,13 @@ impl PollMode {
             idle: Time::ZERO,
             since: None,
         }
+    }
+
+    /// Makes this core the first of a pipeline; returns the second one.
+    pub fn hand_on(&mut self) -> PollMode {
+        let part = self.pool.part();
+        self.stage = Stage::Receive;
+        PollMode { stage: Stage::Work, pool: part, ..self.clone() }
     }
 
     /// Time in empty polls since the restart.
@@ -317,13 +203,55 @@ impl PollMode {
         Step::Run
     }
 
-    /// `rx_burst`: takes up to a burst of packets, and gives their descriptors fresh buffers.
-    fn receive(&mut self, c: &mut Ctx) {
+    /// Packets that come to this core and that it can see.
+    fn waiting(&self, c: &mut Ctx) -> usize {
+        match &c.pipe {
+            Some(pipe) if self.stage == Stage::Work => pipe.waiting(),
+            _ => port(c.iio.as_deref_mut()).waiting(self.queue),
+        }
+    }
+
+    /// The line that says whether packets have come.
+    fn awaited(&self, c: &Ctx) -> u64 {
+        match &c.pipe {
+            Some(pipe) if self.stage == Stage::Work => pipe.producer(),
+            _ => self.receive.line(self.taken),
+        }
+    }
+
+    /// Takes a burst of what has come.
+    fn take(&mut self, c: &mut Ctx) {
+        match (self.stage, &mut c.pipe) {
+            (Stage::Work, Some(pipe)) => pipe.dequeue(self.costs.burst as usize, &mut self.burst, c.program),
+            (Stage::Receive, Some(pipe)) => {
+                self.pool.take_over(&mut pipe.freed);
+                let room = pipe.room();
+                self.receive(room, c);
+            }
+            _ => self.receive(usize::MAX, c),
+        }
+    }
+
+    /// Hands the burst on to the second core.
+    fn pass(&mut self, c: &mut Ctx) {
+        let pipe = c.pipe.as_mut().expect("a pipeline has a ring");
+        let n = self.burst.len() as u32;
+        pipe.enqueue(&self.burst, c.program);
+        if self.at_once {
+            pipe.show(n);
+        } else {
+            c.program.push(Op::Retire { tag: Effect::Passed.tag(n), stores: true });
+        }
+    }
+
+    /// `rx_burst`: takes up to a burst of packets, and no more than `most`, and gives their descriptors fresh buffers.
+    fn receive(&mut self, most: usize, c: &mut Ctx) {
         let p = &mut *c.program;
         let nic = port(c.iio.as_deref_mut());
         p.compute(self.costs.burst_instructions);
         self.burst.clear();
-        while self.burst.len() < self.costs.burst as usize && nic.waiting(self.queue) > 0 {
+        let most = most.min(self.costs.burst as usize);
+        while self.burst.len() < most && nic.waiting(self.queue) > 0 {
             let Some(fresh) = self.pool.get(p) else { break };
             let id = nic.take(self.queue).expect("it waits");
             let (buffer, data) = (nic.packet(id).buffer, nic.packet(id).line);
@@ -363,7 +291,7 @@ impl PollMode {
     /// The burst goes to the packets that are kept. True when more are to be received first; else the oldest are the burst.
     fn keep(&mut self, c: &mut Ctx) -> bool {
         self.stash.extend(self.burst.drain(..));
-        let more = port(c.iio.as_deref_mut()).waiting(self.queue) > 0;
+        let more = self.waiting(c) > 0;
         if more && !self.at_once && self.stash.len() + (self.costs.burst as usize) <= self.costs.mempool_cache as usize
         {
             return true;
@@ -371,6 +299,11 @@ impl PollMode {
         let n = self.stash.len().min(self.costs.burst as usize);
         self.burst.extend(self.stash.drain(..n));
         false
+    }
+
+    /// Whether no packet waits to be received or served.
+    fn has_nothing(&self, c: &mut Ctx) -> bool {
+        self.stash.is_empty() && self.waiting(c) == 0
     }
 
     /// The application serves each packet of the burst.
@@ -427,6 +360,50 @@ impl PollMode {
         if consumed > 0 {
             c.program.push(Op::Retire { tag: Effect::Done.tag(consumed), stores: true });
         }
+    }
+
+    /// Whether packets are to begin here now.
+    fn is_due(&self, c: &Ctx) -> bool {
+        match self.origin {
+            Origin::Network => false,
+            Origin::Always => true,
+            Origin::Due => c.client.as_ref().is_some_and(|l| l.is_due(c.local)),
+        }
+    }
+
+    /// Up to a burst of packets begins here, each in a buffer of its own; returns how many.
+    fn originate(&mut self, c: &mut Ctx) -> u32 {
+        let app = c.app.as_mut().expect("an application sends");
+        let mut n = 0;
+        while n < self.costs.burst {
+            let Some(buffer) = self.pool.get(c.program) else { break };
+            let asked = match &mut c.client {
+                Some(l) => l.next(c.local).map(|r| (Content::of(&r.packet), Some(r))),
+                None => Some((app.content(c.local, c.rng), None)),
+            };
+            let Some((content, request)) = asked else {
+                self.pool.put(buffer, c.program);
+                break;
+            };
+            let (metadata, tx) = (self.pool.metadata(buffer), self.pool.data(buffer));
+            c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
+            app.make(c.local, &content, tx, c.program);
+            let packet = Packet {
+                queue: self.queue as u16,
+                wire_bytes: content.wire_bytes,
+                arrived: c.now,
+                tx_line: tx,
+                uses: 1,
+                ..Packet::default()
+            };
+            let id = port(c.iio.as_deref_mut()).originate(packet);
+            if let (Some(l), Some(r)) = (&mut c.client, request) {
+                l.sends(id, r, c.now);
+            }
+            self.backlog.push_back((id, buffer));
+            n += 1;
+        }
+        n
     }
 
     /// A buffer that was not needed goes back where it came from.
@@ -501,53 +478,6 @@ impl PollMode {
     }
 }
 
-/// The reply to a packet takes `lines` lines; one as long as the packet has its bytes.
-pub(super) fn answered(packet: &mut Packet, lines: u16) {
-    let whole = u32::from(lines) * LINE as u32;
-    packet.tx_lines = lines;
-    packet.tx_bytes = if lines == packet.lines { whole.min(packet.rx_bytes) } else { whole };
-}
-
-/// A program's side effect is due at `queue`; `consumed` are the packets that end with one.
-pub(super) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, c: &mut Ctx) {
-    match Effect::of(tag) {
-        (Effect::Done, n) => {
-            for _ in 0..n {
-                let id = consumed.pop_front().expect("a burst's packets");
-                let nic = port(c.iio.as_deref_mut());
-                qp::ended(nic, id, c.tenant, c.tally, c.now);
-                nic.end_use(id);
-            }
-        }
-        (effect, n) => {
-            let side = if effect == Effect::Armed { Side::Receive } else { Side::Transmit };
-            if let Some(iio) = c.iio.as_deref_mut() {
-                iio.ring(c.cal, queue as u16, side, n, c.now);
-            }
-        }
-    }
-}
-
-/// The same without time. Receive descriptors are the NIC's again as packets come.
-pub(super) fn retire_at_once(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, m: &mut Machine) {
-    match Effect::of(tag) {
-        (Effect::Armed, _) => {}
-        (Effect::Put, _) => m.ring_transmit_at_once(queue),
-        (Effect::Done, n) => {
-            for id in consumed.drain(..n as usize) {
-                if let Some(nic) = m.nic_at(NicAt::Port) {
-                    nic.end_use(id);
-                }
-            }
-        }
-    }
-}
-
-/// The NIC that the driver has.
-pub(super) fn port(iio: Option<&mut crate::device::iio::Iio>) -> &mut Nic {
-    iio.and_then(|i| i.nic()).expect("a poll-mode driver has a NIC").1
-}
-
 impl Software for PollMode {
     fn step(&mut self, c: &mut Ctx) -> Step {
         c.program.ops.clear();
@@ -560,28 +490,70 @@ impl Software for PollMode {
         }
         match self.state {
             State::Poll if c.stopped => Step::Idle,
+            State::Poll if self.origin == Origin::Always => {
+                let n = self.originate(c);
+                self.transmit(c);
+                self.since = Some((c.now, n.max(1)));
+                Step::Run
+            }
             State::Poll => {
                 self.polled = c.now;
-                self.read(self.receive.line(self.taken), State::Look, c.program)
+                self.read(self.awaited(c), State::Look, c.program)
             }
-            State::Look if self.stash.is_empty() && port(c.iio.as_deref_mut()).waiting(self.queue) == 0 => {
+            State::Look if self.has_nothing(c) && !self.is_due(c) => {
                 self.state = State::Poll;
                 self.idle_since = Some(self.polled);
-                let line = self.receive.line(self.taken);
-                Step::Wait { on: Awaited::Line(line), instructions: self.costs.poll_instructions }
+                Step::Wait { on: Awaited::Line(self.awaited(c)), instructions: self.costs.poll_instructions }
+            }
+            State::Look if self.stage == Stage::Receive => {
+                let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
+                if pipe.room() == 0 {
+                    return self.read(pipe.consumer(), State::Room, c.program);
+                }
+                self.take(c);
+                if !self.burst.is_empty() {
+                    self.pass(c);
+                }
+                c.tally.taken += self.burst.len() as u64;
+                self.state = State::Poll;
+                Step::Run
+            }
+            State::Blocked => self.read(c.pipe.as_ref().map_or(0, |p| p.consumer()), State::Room, c.program),
+            State::Room => {
+                let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
+                if pipe.room() == 0 {
+                    self.state = State::Blocked;
+                    return Step::Wait {
+                        on: Awaited::Line(pipe.consumer()),
+                        instructions: self.costs.poll_instructions,
+                    };
+                }
+                self.read(self.awaited(c), State::Look, c.program)
             }
             State::Look => {
-                self.receive(c);
-                if self.buffers.recycling == Recycling::Reallocate && self.keep(c) {
+                let came = !self.has_nothing(c);
+                self.burst.clear();
+                if came {
+                    self.take(c);
+                }
+                if came && self.buffers.recycling == Recycling::Reallocate && self.keep(c) {
                     return Step::Run;
                 }
-                self.serve(c);
+                if came {
+                    self.serve(c);
+                }
                 self.state = State::Poll;
+                let begun = if self.is_due(c) { self.originate(c) } else { 0 };
                 if !self.backlog.is_empty() {
                     self.transmit(c);
                 }
                 let n = self.burst.len() as u32;
-                c.tally.taken += u64::from(n);
+                if self.stage == Stage::Whole {
+                    c.tally.taken += u64::from(n);
+                } else if let Some(pipe) = &mut c.pipe {
+                    self.pool.hand_over(&mut pipe.freed);
+                }
+                let n = n + begun;
                 self.since = (n > 0).then_some((self.polled, n));
                 Step::Run
             }
@@ -598,23 +570,29 @@ impl Software for PollMode {
                     return Step::Wait { on: Awaited::Line(line), instructions: self.costs.burst_instructions };
                 }
                 self.transmit(c);
+                if let Some(pipe) = &mut c.pipe {
+                    self.pool.hand_over(&mut pipe.freed);
+                }
                 Step::Run
             }
         }
     }
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {
-        let stalled = self.state == State::Full;
+        let stalled = matches!(self.state, State::Full | State::Blocked);
         match what {
             Notice::AtOnce { .. } => self.at_once = true,
-            Notice::Queue if stalled => return Wakes::Not,
-            Notice::Transmitted if !stalled => return Wakes::Not,
+            Notice::Queue | Notice::Begin if stalled => return Wakes::Not,
+            Notice::Transmitted if self.state != State::Full => return Wakes::Not,
             _ => {}
         }
         Wakes::Now
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        if let ((Effect::Passed, n), Some(pipe)) = (Effect::of(tag), &mut c.pipe) {
+            return pipe.show(n);
+        }
         retire(tag, self.queue, &mut self.consumed, c);
     }
 

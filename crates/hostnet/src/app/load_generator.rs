@@ -1,0 +1,51 @@
+//! A software load generator: writes requests into packets, and reads what comes back.
+
+use super::{Answer, Application, Content, Origin, Site};
+use crate::core::{Op, Program};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadGeneratorSpec {
+    /// Instructions of a request besides the stores of its lines: when it is due, its text, its time stamp. The default is
+    /// assumed.
+    #[serde(default = "request")]
+    pub request_instructions: u32,
+    /// Instructions of a reply besides the load of its first line: whose it is, how long it took. The default is assumed.
+    #[serde(default = "reply")]
+    pub reply_instructions: u32,
+}
+fn request() -> u32 {
+    100
+}
+fn reply() -> u32 {
+    50
+}
+
+#[derive(Clone)]
+pub struct LoadGenerator {
+    spec: LoadGeneratorSpec,
+}
+
+impl Application for LoadGenerator {
+    type Spec = LoadGeneratorSpec;
+
+    fn origin(_: &LoadGeneratorSpec) -> Origin {
+        Origin::Due
+    }
+    fn build(s: &LoadGeneratorSpec, _packet: u32, _site: Site) -> Result<LoadGenerator, String> {
+        Ok(LoadGenerator { spec: s.clone() })
+    }
+    #[inline]
+    fn serve(&mut self, _core: usize, _c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+        p.push(Op::Load { line: rx, lines: 1 });
+        p.compute(self.spec.reply_instructions);
+        (Answer::Consumed, 0)
+    }
+    #[inline]
+    fn make(&mut self, _core: usize, c: &Content, tx: u64, p: &mut Program) {
+        p.compute(self.spec.request_instructions);
+        p.push(Op::Store { line: tx, lines: c.lines.into() });
+    }
+}

@@ -1,0 +1,209 @@
+//! Two hosts joined by a link: one serves, and software on the other is its load generator.
+//!
+//! ```text
+//!   traffic's plan --> due at a core --> its NIC --> link --> NIC --> server
+//!   round trips    <-- core is done  <-- its NIC <-- link <-- NIC <-----+
+//! ```
+//!
+//! Both have machines of their own in one [`World`]. What leaves one host for the other is laid down in an outbox and carried
+//! over after the event.
+
+use super::Host;
+use crate::config::Scenario;
+use crate::device::nic::Packet;
+use crate::kernel::{Event, Time};
+use crate::machine::{Machine, World};
+use crate::meter::Values;
+use crate::stack::Notice;
+use crate::traffic::generator::reply_bytes;
+use crate::traffic::software::Client;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// What leaves a host for the other.
+#[derive(Clone, Copy)]
+enum Crossing {
+    /// A request of the traffic is due.
+    Due(Packet),
+    /// A frame whose last bit is there then; the number and the core of the request that it is or answers.
+    Frame(Time, Packet, (u64, u16)),
+}
+
+/// A host's end of the link.
+#[derive(Clone)]
+pub(super) struct End {
+    flight: Time,
+    out: VecDeque<Crossing>,
+    /// Frames on their way here.
+    coming: VecDeque<(Packet, (u64, u16))>,
+    /// Frames that have left.
+    left: u64,
+    /// By arrival and flow: the requests in this host, if it serves.
+    asked: HashMap<(Time, u32), VecDeque<(u64, u16)>>,
+    /// What this host's cores are to send, if it does not.
+    pub client: Option<Client>,
+}
+
+impl End {
+    pub fn new(flight: Time, client: Option<Client>) -> End {
+        let (out, coming) = Default::default();
+        End { flight, out, coming, left: 0, asked: HashMap::new(), client }
+    }
+
+    /// A request of the traffic is due.
+    pub fn plan(&mut self, p: Packet) {
+        self.out.push_back(Crossing::Due(p));
+    }
+
+    fn send(&mut self, p: Packet, request: (u64, u16), now: Time) {
+        self.left += 1;
+        self.out.push_back(Crossing::Frame(now + self.flight, p, request));
+    }
+
+    /// The reply to `p` is on the wire.
+    pub fn reply(&mut self, p: &Packet, now: Time) {
+        let key = (p.arrived, p.flow);
+        let Some(waiting) = self.asked.get_mut(&key) else { return };
+        let Some(request) = waiting.pop_front() else { return };
+        if waiting.is_empty() {
+            self.asked.remove(&key);
+        }
+        let (number, core) = request;
+        let reply = Packet { flow: core.into(), key: number, wire_bytes: reply_bytes(p), uses: 1, ..Packet::default() };
+        self.send(reply, request, now);
+    }
+
+    /// The client's frame of record `id` is on the wire.
+    pub fn request(&mut self, id: u32, now: Time) {
+        if let Some(r) = self.client.as_mut().and_then(|c| c.left(id)) {
+            self.send(r.packet, (r.number, r.core), now);
+        }
+    }
+}
+
+impl Host {
+    /// A frame of the other host comes off the link. False when there is no other.
+    pub(super) fn came_off_link(&mut self) -> bool {
+        let Some((p, request)) = self.end.as_mut().and_then(|e| e.coming.pop_front()) else { return false };
+        let now = self.machine.now;
+        if self.reach(p) {
+            if let Some(e) = self.end.as_mut().filter(|e| e.client.is_none()) {
+                e.asked.entry((now, p.flow)).or_default().push_back(request);
+            }
+        }
+        true
+    }
+}
+
+impl AsMut<Machine> for Host {
+    fn as_mut(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+}
+
+/// The host of a scenario, and that of its client if it has one.
+///
+/// # Errors
+/// One sentence naming the key or the file that does not work.
+pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, String> {
+    let mut members = vec![Host::build(spec.clone(), keep_frames)?];
+    if let Some(other) = spec.client_host() {
+        let mut client = Host::build(Arc::new(other), false)?;
+        let cores = client.spec.tenants[0].cores as usize;
+        let nic = client.spec.peripherals[0].ethernet().expect("a client has a NIC");
+        let flight = nic.propagation.into();
+        client.end = Some(Box::new(End::new(flight, Some(Client::new(cores)))));
+        members[0].end = Some(Box::new(End::new(flight, None)));
+        members.push(client);
+    }
+    let mut world = World::new(members);
+    world.lend(0);
+    Ok(world)
+}
+
+impl World<Host> {
+    /// Runs until `done` says so of the first host, which is asked after each event and then has the calendar.
+    pub fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
+        if self.members.len() == 1 {
+            return self.members[0].run_until(done);
+        }
+        while let Some((i, signal)) = self.step() {
+            if let Some(s) = signal {
+                self.members[i].on(s);
+            }
+            self.carry(i);
+            if done(&self.members[0]) {
+                break;
+            }
+        }
+        let now = self.members.iter().map(|h| h.machine.now).max().unwrap_or_default();
+        self.members.iter_mut().for_each(|h| h.machine.now = now);
+        self.lend(0);
+    }
+
+    /// What host `from` has laid down for the other goes there.
+    fn carry(&mut self, from: usize) {
+        let (to, now) = (1 - from, self.members[from].machine.now);
+        while let Some(c) = self.members[from].end.as_mut().and_then(|e| e.out.pop_front()) {
+            match c {
+                Crossing::Frame(at, p, request) => {
+                    self.lend(from);
+                    self.members[from].machine.cal.push_to(to as u8, at, Event::Arrival(0));
+                    if let Some(e) = &mut self.members[to].end {
+                        e.coming.push_back((p, request));
+                    }
+                }
+                Crossing::Due(p) => {
+                    self.lend(to);
+                    let other = &mut self.members[to];
+                    other.machine.now = now;
+                    let client = other.end.as_mut().and_then(|e| e.client.as_mut());
+                    let core = client.expect("the other host is the client").plan(p);
+                    other.notify(core, Notice::Begin);
+                }
+            }
+        }
+        let (first, others) = self.members.split_at_mut(1);
+        let Some(client) = others[0].end.as_mut().and_then(|e| e.client.as_mut()) else { return };
+        while let Some(a) = client.told() {
+            if let Some(s) = &mut first[0].source {
+                s.generator.came_back(a.back - a.sent, a.bytes);
+            }
+        }
+    }
+
+    /// A new window begins at every host.
+    pub(super) fn restart_window(&mut self) {
+        self.members.iter_mut().for_each(Host::restart_window);
+    }
+
+    /// Adds what the client did in the window.
+    pub(super) fn client_metrics(&self, v: &mut Values) {
+        let Some(client) = self.members.get(1) else { return };
+        v.set("client_utilisation", client.polling_share());
+        v.set("client_drops", client.lost() as f64);
+        v.set("client_late", client.end.as_ref().and_then(|e| e.client.as_ref()).map_or(0, Client::late) as f64);
+    }
+
+    /// Checks what must hold at any time, at every host and between them.
+    ///
+    /// # Errors
+    /// One sentence about what is not conserved.
+    pub fn check(&self) -> Result<(), String> {
+        self.members.iter().try_for_each(Host::check)?;
+        let [server, client] = &self.members[..] else { return Ok(()) };
+        let (Some(here), Some(there), Some(s)) = (&server.end, &client.end, &server.source) else { return Ok(()) };
+        let (planned, late) = (s.generator.sent, there.client.as_ref().map_or(0, Client::late));
+        let begun = client.serving_nic().counts.originated;
+        if planned != late + begun {
+            return Err(format!("{planned} requests were due at the client, {late} wait and {begun} were begun"));
+        }
+        for (what, end, other, at) in [("requests", there, here, server), ("replies", here, there, client)] {
+            let (left, under_way, came) = (end.left, other.coming.len() as u64, at.serving_nic().counts.offered);
+            if left != under_way + came {
+                return Err(format!("{left} {what} left, {came} came and {under_way} are on the link"));
+            }
+        }
+        Ok(())
+    }
+}

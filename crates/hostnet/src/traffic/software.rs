@@ -1,0 +1,120 @@
+//! What a software load generator has to send, and what it has seen of the replies.
+//!
+//! The plan is that of a scenario's traffic. A core sends a packet when it comes to it: one that is late is sent late, and the
+//! rate is then the core's. A round trip lasts from the moment when the core begins with the packet to the moment when the core
+//! is done with the reply.
+
+use crate::device::nic::Packet;
+use crate::kernel::Time;
+use std::collections::{HashMap, VecDeque};
+
+/// A request that is to be sent, as it will come to the other host.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub packet: Packet,
+    /// Requests planned before it.
+    pub number: u64,
+    /// The core that sends it, and that its reply comes to.
+    pub core: u16,
+}
+
+/// A reply that software has dealt with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answered {
+    pub sent: Time,
+    pub back: Time,
+    /// Bytes of its frame.
+    pub bytes: u32,
+}
+
+/// See the module.
+#[derive(Clone, Default)]
+pub struct Client {
+    /// By core: what is to be sent.
+    due: Vec<VecDeque<Request>>,
+    planned: u64,
+    /// By the record that the NIC has of each: what is being sent.
+    leaving: HashMap<u32, Request>,
+    /// By number: when each was sent that has no reply.
+    sent: HashMap<u64, Time>,
+    answered: VecDeque<Answered>,
+}
+
+impl Client {
+    /// One of so many cores.
+    pub fn new(cores: usize) -> Client {
+        Client { due: vec![VecDeque::new(); cores], ..Client::default() }
+    }
+
+    /// `packet` is due now. Returns the core that is to send it: they take turns.
+    pub fn plan(&mut self, packet: Packet) -> usize {
+        let core = (self.planned % self.due.len() as u64) as usize;
+        self.due[core].push_back(Request { packet, number: self.planned, core: core as u16 });
+        self.planned += 1;
+        core
+    }
+
+    pub fn is_due(&self, core: usize) -> bool {
+        !self.due[core].is_empty()
+    }
+
+    /// Requests that are due and have not been begun.
+    pub fn late(&self) -> u64 {
+        self.due.iter().map(|d| d.len() as u64).sum()
+    }
+
+    /// The next request that `core` sends.
+    pub fn next(&mut self, core: usize) -> Option<Request> {
+        self.due[core].pop_front()
+    }
+
+    /// It has the NIC's record `id` and its time stamp.
+    pub fn sends(&mut self, id: u32, r: Request, now: Time) {
+        self.sent.insert(r.number, now);
+        self.leaving.insert(id, r);
+    }
+
+    /// The frame of record `id` is on the wire.
+    pub fn left(&mut self, id: u32) -> Option<Request> {
+        self.leaving.remove(&id)
+    }
+
+    /// Software is done with `reply`, whose key is the request's number.
+    pub fn answered(&mut self, reply: &Packet, now: Time) {
+        if let Some(sent) = self.sent.remove(&reply.key) {
+            self.answered.push_back(Answered { sent, back: now, bytes: reply.wire_bytes });
+        }
+    }
+
+    /// A reply that software has dealt with and that nobody has been told of.
+    pub fn told(&mut self) -> Option<Answered> {
+        self.answered.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_take_turns_and_a_reply_ends_the_request_that_it_answers() {
+        let mut c = Client::new(2);
+        let of = |bytes| Packet { wire_bytes: bytes, ..Packet::default() };
+        assert_eq!([64, 65, 66].map(|b| c.plan(of(b))), [0, 1, 0]);
+        assert_eq!(c.late(), 3);
+        let first = c.next(0).expect("planned");
+        let second = c.next(1).expect("planned");
+        c.sends(7, first, Time::ns(10));
+        c.sends(8, second, Time::ns(20));
+        assert_eq!(c.left(7).map(|r| (r.packet.wire_bytes, r.number, r.core)), Some((64, 0, 0)));
+        assert!(c.left(7).is_none() && c.is_due(0) && !c.is_due(1));
+        // The second is answered first.
+        for (number, at) in [(1, 50), (0, 70)] {
+            c.answered(&Packet { key: number, wire_bytes: 100, ..Packet::default() }, Time::ns(at));
+        }
+        let times: Vec<_> = std::iter::from_fn(|| c.told()).map(|a| (a.back - a.sent).0 / 1000).collect();
+        assert_eq!(times, [30, 60]);
+        c.answered(&Packet::default(), Time::ns(90));
+        assert_eq!(c.told(), None, "a reply counts once");
+    }
+}

@@ -1,0 +1,180 @@
+//! Two hosts joined by a link, the one software load generator of the other; and packets that begin on a core.
+
+mod common;
+
+use common::{get, platforms, simulate};
+use hostnet::config::resolve;
+use hostnet::host::{hosts, Outcome};
+use std::sync::Arc;
+
+const BASE: &str = r#"
+name = "two"
+placement = { policy = "ddio", ways = 4 }
+[platform]
+name = "cascadelake"
+[platform.poll_mode]
+poll_instructions = 40
+burst_instructions = 60
+receive_instructions = 40
+transmit_instructions = 40
+free_instructions = 10
+[[tenant]]
+name = "server"
+cores = 2
+stack = "poll_mode"
+app = { kind = "testpmd", mode = "macswap" }
+[[peripheral]]
+kind = "ethernet"
+lanes = 16
+propagation = "3 us"
+"#;
+
+fn text(rate: f64, frame: u32, client: &str) -> String {
+    format!(
+        "{BASE}[traffic]\narrivals = \"poisson\"\nrate = \"{rate} Mrps\"\npacket = \"{frame} B\"\n{client}\n[run]\nload = \"fixed\"\n\
+         requests = 20000\nwarmup_requests = 10000\n"
+    )
+}
+
+fn client(cores: u32, more: &str) -> String {
+    format!("[client]\ncores = {cores}\napp = {{ kind = \"load_generator\"{more} }}")
+}
+
+/// A row of the table of packets.
+fn row(o: &Outcome, what: &str) -> f64 {
+    let rows = o.tables["packets"]["rows"].as_array().expect("rows");
+    rows.iter().find(|r| r[0] == what).and_then(|r| r[1].as_f64()).expect("a count")
+}
+
+#[test]
+fn a_client_that_keeps_up_offers_the_plan_and_sees_the_link_and_its_own_software_in_a_round_trip() {
+    let (frame, rate) = (256, 2.0);
+    let alone = simulate(&text(rate, frame, ""));
+    let pair = simulate(&text(rate, frame, &client(2, "")));
+    for o in [&alone, &pair] {
+        assert!((get(o, "offered_mrps") / rate - 1.0).abs() < 0.02, "{}", get(o, "offered_mrps"));
+        assert_eq!(get(o, "drops"), 0.0);
+    }
+    assert_eq!(get(&pair, "client_drops"), 0.0);
+    assert!(get(&pair, "client_late") < 20.0);
+    // Twice 3 us of flight and twice the frame at 100 Gb/s bound both; software and PCIe of a second host come on top.
+    let wire = 2.0 * (3.0 + f64::from(frame + 20) * 8.0 / 100e3);
+    let (least, more) = (get(&alone, "rtt_mean_us"), get(&pair, "rtt_mean_us"));
+    assert!(least > wire && more > least + 1.0 && more < least + 6.0, "{wire} {least} {more}");
+    // The two machines together are more work than one.
+    assert!(get(&pair, "sim_events") > 1.3 * get(&alone, "sim_events"));
+    assert!(alone.values.get("client_utilisation").is_none() && get(&pair, "client_utilisation") > 0.05);
+}
+
+/// An in-order calculation: a request takes its instructions at 2 an instruction cycle, and nothing else counts by then.
+#[test]
+fn a_slow_client_bounds_the_rate_and_loses_nothing() {
+    let instructions = 20_000;
+    let o = simulate(&text(2.0, 256, &client(1, &format!(", request_instructions = {instructions}"))));
+    // Cascade Lake of the platform: two instructions a cycle.
+    let spec = resolve(&text(2.0, 256, ""), "two.toml", &[platforms()]).expect("a scenario");
+    let hz = spec.platform.core.clock.0 as f64 * spec.platform.core.compute_ipc;
+    let bound = hz / f64::from(instructions) / 1e6;
+    let got = get(&o, "offered_mrps");
+    assert!(got < bound && got > 0.9 * bound, "{got} Mrps, bound {bound}");
+    assert_eq!(get(&o, "drops") + get(&o, "client_drops"), 0.0);
+    assert!(get(&o, "client_utilisation") > 0.999, "{}", get(&o, "client_utilisation"));
+    // What was planned and not sent waits at the client.
+    assert!(get(&o, "client_late") > 10_000.0);
+    // Two cores send twice as much.
+    let two = simulate(&text(2.0, 256, &client(2, &format!(", request_instructions = {instructions}"))));
+    assert!((get(&two, "offered_mrps") / got - 2.0).abs() < 0.05);
+}
+
+#[test]
+fn packets_are_conserved_between_two_hosts_to_the_packet_whoever_loses_some() {
+    // A server that is too slow; and a client that sends half a thousand before the first reply is back, and has hardly a buffer.
+    let slow = text(4.0, 1024, &client(2, "")).replace("mode = \"macswap\"", "mode = \"macswap\", instructions = 4000");
+    let few = "[client.ethernet]\nreceive_buffer = \"16 KiB\"\nrings = { receive = 64, receive_cache = 32, replenish = 16 }\n[run]";
+    let deaf = text(1.0, 1024, &client(1, ", reply_instructions = 4000")).replace("[run]", few);
+    let deaf = deaf.replace("arrivals = \"poisson\"", "arrivals = \"burst\"\nburst = 512").replace("3 us", "100 us");
+    for (name, text) in [("slow", slow), ("deaf", deaf)] {
+        let o = simulate(&text);
+        let inside = row(&o, "in the host at the start") + row(&o, "offered");
+        assert_eq!(inside, row(&o, "served") + row(&o, "lost") + row(&o, "in the host at the end"));
+        let lost = (get(&o, "drops"), get(&o, "client_drops"));
+        assert!(
+            if name == "slow" { lost.0 > 1000.0 && lost.1 == 0.0 } else { lost.0 == 0.0 && lost.1 > 100.0 },
+            "{lost:?}"
+        );
+    }
+}
+
+#[test]
+fn what_lies_between_two_hosts_is_checked() {
+    let spec = resolve(&text(1.0, 256, &client(1, "")), "two.toml", &[platforms()]).expect("a scenario");
+    let mut world = hosts(&Arc::new(spec), false).expect("two hosts");
+    assert_eq!(world.members.len(), 2);
+    assert_eq!(world.check(), Ok(()));
+    // A frame that nobody sent.
+    let frame = hostnet::device::nic::Packet { wire_bytes: 64, lines: 1, uses: 1, ..Default::default() };
+    world.members[0].machine.arrive(hostnet::kernel::NicAt::Port, frame).expect("there is room");
+    assert!(world.check().expect_err("nobody sent it").contains("requests left"));
+}
+
+#[test]
+fn a_client_of_another_platform_is_looked_up_and_what_is_not_built_is_one_sentence() {
+    let good = text(1.0, 256, &client(1, "").replace("[client]", "[client]\nplatform = \"skylake\""));
+    let spec = resolve(&good, "two.toml", &[platforms()]).expect("a scenario");
+    let host = spec.client_host().expect("a client");
+    assert_eq!(host.platform.name, "skylake");
+    // The link is the server's.
+    assert_eq!(host.peripherals[0].ethernet().map(|e| e.propagation.0), Some(3_000_000));
+    for (from, to, says) in [
+        ("platform = \"skylake\"", "platform = \"skylike\"", "did you mean \"skylake\""),
+        ("kind = \"load_generator\"", "kind = \"testpmd\"", "client.app.kind must be \"load_generator\""),
+        ("platform = \"skylake\"", "stack = \"kernel\"", "client.stack"),
+        ("cores = 1\napp", "cores = 100\napp", "client: tenants ask for 100 cores"),
+        ("load = \"fixed\"", "load = \"peak_loss\"", "is not built yet beside a [client]"),
+        ("arrivals = \"poisson\"\nrate = \"1 Mrps\"", "arrivals = \"closed\"\noutstanding = 4", "closed"),
+        ("platform = \"skylake\"", "ethernet = { propagation = \"1 us\" }", "it is the same link"),
+        (
+            "stack = \"poll_mode\"\napp = { kind = \"testpmd\", mode = \"macswap\" }",
+            "app = { kind = \"touchdrop\" }",
+            "",
+        ),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let e = resolve(&good.replacen(from, to, 1), "two.toml", &[platforms()]).expect_err(to).to_string();
+        assert!(e.contains(says) && e.starts_with("two.toml: ") && e.ends_with('.') && !e.contains('\n'), "{e}");
+    }
+}
+
+/// testpmd's txonly: what goes is bounded by the link, and, with short frames, by the core.
+#[test]
+fn a_core_that_only_sends_fills_the_link_with_long_frames_and_is_the_bound_with_short_ones() {
+    let of = |frame: u32, instructions: u32| {
+        let app = format!("mode = \"txonly\", instructions = {instructions}");
+        let t = BASE.replace("mode = \"macswap\"", &app).replace("cores = 2", "cores = 1");
+        let t = format!(
+            "{t}[traffic]\narrivals = \"none\"\npacket = \"{frame} B\"\n[run]\nload = \"fixed\"\nrequests = 30000\n"
+        );
+        simulate(&t)
+    };
+    let long = of(1518, 20);
+    let line = 100e3 / (8.0 * 1538.0);
+    assert!((get(&long, "throughput_mrps") / line - 1.0).abs() < 0.02, "{} of {line}", get(&long, "throughput_mrps"));
+    assert_eq!(get(&long, "offered_mrps"), 0.0);
+    let slow = of(64, 2000);
+    let spec = resolve(&text(1.0, 64, ""), "t.toml", &[platforms()]).expect("a scenario");
+    let bound = spec.platform.core.clock.0 as f64 * spec.platform.core.compute_ipc / 2000.0 / 1e6;
+    let got = get(&slow, "throughput_mrps");
+    assert!(got < bound && got > 0.9 * bound, "{got} Mpps, bound {bound}");
+    assert!(get(&slow, "cpu_utilisation") > 0.999);
+}
+
+#[test]
+fn a_core_that_only_sends_takes_no_traffic() {
+    let t = BASE.replace("macswap", "txonly");
+    let run = "[run]\nload = \"fixed\"\nrequests = 1000\n";
+    let with = format!("{t}[traffic]\narrivals = \"fixed\"\nrate = \"1 Mpps\"\n{run}");
+    let e = resolve(&with, "t.toml", &[platforms()]).expect_err("refused").to_string();
+    assert!(e.contains("tenant[0].app sends packets of its own: leave traffic.arrivals out"), "{e}");
+    let bare = format!("{}{run}", t.replace("stack = \"poll_mode\"\n", ""));
+    assert!(resolve(&bare, "t.toml", &[platforms()]).is_err());
+}
