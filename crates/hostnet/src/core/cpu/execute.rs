@@ -49,7 +49,11 @@ impl Cpu {
             Op::Walk { line, loads } => {
                 let blocks = u32::from(loads) > self.targets;
                 let delay = loads.saturating_sub(self.targets.min(u32::from(u16::MAX)) as u16);
-                (line, 1, Access { anchors: blocks, from_anchor: blocks, delay: if blocks { delay } else { 0 }, ..LOAD })
+                (
+                    line,
+                    1,
+                    Access { anchors: blocks, from_anchor: blocks, delay: if blocks { delay } else { 0 }, ..LOAD },
+                )
             }
             Op::Anchor { line } => (line, 1, Access { anchors: true, ..LOAD }),
             Op::Chase { line, delay } => (line, 1, Access { anchors: true, from_anchor: true, delay, ..LOAD }),
