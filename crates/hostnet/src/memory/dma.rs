@@ -60,7 +60,7 @@ impl Memory {
         let freed = now + self.lat.ownership + self.lat.llc;
         let held = &mut self.paths.held[Path::P2mWrite as usize];
         held.force(now);
-        held.give(freed, now);
+        held.give_at(freed, now);
         cal.push(freed + self.lat.to_iio, Event::Fill(id));
     }
 

@@ -111,6 +111,7 @@ impl Memory {
         let (ch, at) = self.dram.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
         let w = Write { line, since: now, path, id, miss: self.miss };
+        self.paths.held[path as usize].force(now);
         if let Some(m) = self.mshrs.as_mut().filter(|_| w.miss != NOBODY) {
             m.extend(w.miss);
         }
@@ -139,9 +140,7 @@ impl Memory {
         }
         let device = if id == NOBODY { Time::ZERO } else { self.lat.ownership };
         let freed = now + device + self.lat.write_ack;
-        let held = &mut self.paths.held[path as usize];
-        held.force(since);
-        held.give(freed, since);
+        self.paths.held[path as usize].give_at(freed, since);
         if id != NOBODY {
             let m = &mut self.marks[id as usize];
             (m.queued, m.data) = (now, now);
@@ -188,7 +187,7 @@ impl Memory {
             let back = self.way_back(t.agent);
             // Data goes straight to a core; the home agent's entry is there until the core has it.
             let freed = if path == Path::C2mRead { known + back } else { known };
-            self.paths.held[path as usize].give(freed, t.at_mc);
+            self.paths.held[path as usize].give_at(freed, t.at_mc);
             self.marks[d.token as usize].data = at;
             cal.push(known + back, Event::Fill(d.token));
         }
