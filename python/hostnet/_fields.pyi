@@ -44,6 +44,9 @@ class CoreSpec(Section):
     """Line fill buffers: L1 misses under way at once, loads and stores together."""
     lfb_retry: str
     """How long after a line fill buffer has become free a miss that found none takes it."""
+    lfb_targets: int | None
+    """Accesses that one line fill buffer takes. One more blocks the L1 until the line is there, and loads then go
+    on one a cycle. Without a limit when absent."""
     pipeline: Literal['out_of_order'] | Literal['in_order']
     """Scheduling."""
     prefetch: PrefetchSpec | None
@@ -361,6 +364,9 @@ class IioSpec(Section):
     """Controllers, each with buffers of its own; devices are dealt out to them in turn."""
     from_cha: str
     """From the home agent's answer to the entry's release."""
+    line_header: str | None
+    """The part of `line_interval` that a write takes however few of its line's bytes it has; the rest is in
+    proportion to them. Every line takes all of it when absent."""
     line_interval: str
     """Time between two lines on their way to the home agent: a clock of the IIO's coherent side."""
     ownership: str
@@ -418,6 +424,9 @@ class LlcSpec(Section):
     """What a device's read does with the line's copies."""
     device_ways: Literal['lowest'] | Literal['highest']
     """Which ways a placement policy's first ways are."""
+    inclusive_ways: int
+    """Directory-inclusive ways: those for lines that a core has too, at the other end of a set than the ways of
+    devices. Victims of L2s go elsewhere. None when 0; they need role = 'victim'."""
     indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices'] | Literal['folded_slices']
     """How lines spread over slices."""
     latency_cycles: int
@@ -710,8 +719,8 @@ class RingsSpec(Section):
     fetch_delay: str
     """From the decision to fetch descriptors to the request."""
     receive: int
-    """Receive descriptors of each queue. One of them is never used, so that a full ring differs from an empty
-    one."""
+    """Receive descriptors of each queue; a multiple of 8. One of them is never used, so that a full ring differs
+    from an empty one."""
     receive_cache: int
     """Receive descriptors that the NIC caches for each queue, free and used ones together."""
     receive_packets: int

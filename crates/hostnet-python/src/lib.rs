@@ -72,7 +72,10 @@ fn run(
     let mut raised: Option<PyErr> = None;
     let control = control.map(|f| control::plane(f, interval.unwrap_or("10 us"))).transpose()?;
     let told = control.as_ref().map(|c| c.1.clone());
-    let outcome = py.detach(|| {
+    // A control plane keeps the interpreter: to take it anew each epoch costs as much as the call. Other threads get their turn
+    // within the call.
+    let attached = control.is_some();
+    let work = || {
         let mut last = Instant::now();
         let mut progress = |fraction| {
             if last.elapsed() < Duration::from_millis(200) {
@@ -94,7 +97,8 @@ fn run(
             Some(file) => hostnet::host::run_and_capture(&s, file, &mut progress),
             None => hostnet::host::run(&s, &mut progress),
         }
-    });
+    };
+    let outcome = if attached { work() } else { py.detach(work) };
     if let Some(e) = raised.or_else(|| told.and_then(|t| t.lock().ok()?.take())) {
         return Err(e);
     }

@@ -322,8 +322,11 @@ def _policies(frame: pl.DataFrame, tables: Tables) -> Figure:
                             label=NAMES[system])
             if column == "lat_p99_us":
                 ax.set_yscale("log")
-                for axis in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-                    axis(lambda v, _: f"{v:g}")
+                low, high = ax.get_ylim()
+                ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
+                # Powers of ten, and two and five times these where there are few.
+                wide = high / low > 30
+                ax.yaxis.set_minor_formatter(lambda v, _, wide=wide: f"{v:g}" if not wide and f"{v:.0e}"[0] in "25" else "")
             else:
                 from_zero([ax])
         axes[i][0].set_ylabel(label)
