@@ -55,8 +55,6 @@ pub struct DirectedTxSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// In the L1 of that core.
-    LocalL1,
     /// Modified in the L2 of another core of node 0.
     OtherL2,
     /// In the LLC of node 0, dirty.
@@ -76,7 +74,7 @@ pub enum Place {
 impl Place {
     /// Whether node 1 has a part in it.
     pub fn remote(self) -> bool {
-        !matches!(self, Place::LocalL1 | Place::OtherL2 | Place::LocalLlc | Place::LocalDram)
+        !matches!(self, Place::OtherL2 | Place::LocalLlc | Place::LocalDram)
     }
     /// The line's home node.
     pub fn home(self) -> u8 {
