@@ -226,6 +226,11 @@ impl Host {
         if let Some(i) = &hints {
             cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow)));
         }
+        if let Some(p) = ccnic::parts(s) {
+            let off = |side: &[u16], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
+            let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(&peers, p.spec.nic_prefetch));
+            host.into_iter().chain(nic).for_each(|c| cpus[usize::from(c)].prefetcher = None);
+        }
         for (c, (tenant, _)) in cores.iter().enumerate() {
             if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {
                 mem.resize_l2(c, &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
