@@ -116,8 +116,15 @@ impl Host {
         }
         let queues = frame_memory(s, &groups, &mut map);
         let mut apps = Vec::new();
+        let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         if s.tenants.iter().any(check::directed) {
             map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
+            if probes {
+                for node in 0..s.nodes().count {
+                    let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, 0);
+                    map.set_home(r, node as u8);
+                }
+            }
         } else {
             for (t, tenant) in s.tenants.iter().enumerate() {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
@@ -170,10 +177,13 @@ impl Host {
         let (tenants, span) = (s.tenants.len(), map.span());
         let node_of = |t: u8| s.tenants.get(usize::from(t)).map_or(0, |t| t.node);
         map.settle_by_tenant(node_of);
-        let peer_node = s.peers().map_or(0, |p| p.node as u8);
-        let is_peer = |c: usize| peers.contains(&(c as u16));
-        let core_nodes = cores.iter().enumerate().map(|(c, (t, _))| if is_peer(c) { peer_node } else { node_of(*t) });
-        let core_nodes = core_nodes.collect();
+        let mut core_nodes: Vec<u8> = cores.iter().map(|c| node_of(c.0)).collect();
+        if let Some(last) = core_nodes.last_mut().filter(|_| probes) {
+            *last = s.nodes().count as u8 - 1;
+        }
+        if let Some(p) = s.peers() {
+            peers.iter().for_each(|c| core_nodes[usize::from(*c)] = p.node as u8);
+        }
         let mut mem =
             Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
                 .map_err(|e| format!("platform.{e}"))?;

@@ -344,9 +344,11 @@ impl CcnicSpec {
             ));
         }
         if self.pool == PoolKind::Host && self.small_buffers {
-            return Err("small_buffers = true needs pool = \"shared\": the host posts blank buffers before it knows sizes; \
+            return Err(
+                "small_buffers = true needs pool = \"shared\": the host posts blank buffers before it knows sizes; \
                         give small_buffers = false"
-                .into());
+                    .into(),
+            );
         }
         let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.nic_batch));
         let [small, large] = self.counts().map(u64::from);
