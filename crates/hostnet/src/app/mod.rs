@@ -51,45 +51,6 @@ pub struct DirectedTxSpec {
     pub busy: crate::kernel::units::Span,
 }
 
-/// Where a line is before a core of node 0 loads it (CC-NIC, Fig. 7).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// Modified in the L2 of another core of node 0.
-    OtherL2,
-    /// In the LLC of node 0, dirty.
-    LocalLlc,
-    /// In the memory of node 0.
-    LocalDram,
-    /// In the LLC of node 1, dirty, and homed there.
-    RemoteLlc,
-    /// In the memory of node 1.
-    RemoteDram,
-    /// Modified in an L2 of node 1, and homed there, with its writer.
-    RemoteL2Rh,
-    /// Modified in an L2 of node 1, and homed at node 0, with its reader.
-    RemoteL2Lh,
-}
-
-impl Place {
-    /// Whether node 1 has a part in it.
-    pub fn remote(self) -> bool {
-        !matches!(self, Place::OtherL2 | Place::LocalLlc | Place::LocalDram)
-    }
-    /// The line's home node.
-    pub fn home(self) -> u8 {
-        u8::from(self.remote() && self != Place::RemoteL2Lh)
-    }
-}
-
-/// CC-NIC, Fig. 7.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ProbeLatencySpec {
-    /// Where the line is.
-    pub place: Place,
-}
-
 /// How a page is made safe for its next owner (Sweeper, section V-B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

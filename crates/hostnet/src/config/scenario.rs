@@ -335,10 +335,6 @@ impl Scenario {
 
     /// Cores that a tenant's threads work with: CC-NIC's NIC, or the other threads of pairs. They come after all others.
     pub fn peers(&self) -> Option<Peers> {
-        if let Some(AppSpec::ProbeLatency(p)) = self.tenants.first().map(|t| &t.app) {
-            let node = u32::from(p.place.remote()).min(self.nodes().count - 1);
-            return Some(Peers { tenant: 0, cores: 1, node });
-        }
         let tenant = self.ccnic_tenant().or(self.paired_tenant())?;
         let all = self.tenants[tenant].cores;
         let (cores, node) = match &self.tenants[tenant].app {

@@ -22,7 +22,7 @@ const SETTLE: Time = Time::us(10);
 
 /// What happened while the host ran dry.
 #[derive(Default)]
-pub(super) struct Log {
+struct Log {
     delivered: Option<u32>,
     core_end: Time,
     wq_read: Option<Time>,
@@ -135,7 +135,7 @@ impl Host {
     }
 
     /// Lets the queues of the memory controllers drain.
-    pub(super) fn settle(&mut self) {
+    fn settle(&mut self) {
         self.execute(&[Op::Stall(SETTLE.0)]);
     }
 

@@ -41,8 +41,6 @@ metrics! {
     rtt_p999_us ["us"] "99.9th percentile of round trips";
     rtt_min_ns ["ns"] "Shortest round trip of a packet through CC-NIC";
     achieved_mpps ["Mpps"] "Packets per second that came back through CC-NIC";
-    access_ns ["ns"] "Directed test: median time of a load, from its dispatch to its retirement";
-    speculative_reads ["1/load"] "Directed test: reads of memory beside a snoop, for each load";
     pingpong_ns ["ns"] "Median round trip of a counter between two threads";
     remote_requests ["1/trip"] "Requests of both threads' cores whose answer came from another node, for each round trip";
     stream_gbps ["Gb/s"] "Lines that readers copied from their writers, or read from the other node";
