@@ -49,7 +49,8 @@ def tab1(quick: bool) -> list[Point]:
 
 # --- Latency of a line, ping-pong, streams (Figs. 7 to 9) -----------------------------------------------------------
 
-PLACES = ("other_l2", "local_llc", "local_dram", "remote_llc", "remote_dram", "remote_l2_rh", "remote_l2_lh")
+PLACES = ("local_l1", "local_l2", "local_llc", "local_dram", "other_l2", "remote_llc", "remote_dram", "remote_l2_rh",
+          "remote_l2_lh")
 
 
 def probe(platform: str, place: str, changes: Mapping[str, Any] | None = None, **columns: Any) -> Point:
