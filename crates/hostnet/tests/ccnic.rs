@@ -75,7 +75,7 @@ fn near(what: &str, value: f64, expected: f64, by: f64) {
 fn a_ping_pong_takes_four_requests_over_two_lines_and_two_over_one() {
     let trips = |layout: &str| {
         let app = format!("app = {{ kind = \"pingpong\", layout = \"{layout}\", peer_node = 1 }}");
-        outcome(&text(&app, "", "", "requests = 500\nwarmup_requests = 100"))
+        outcome(&text(&app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100"))
     };
     let ns = |l: &str| get(&trips(l), "pingpong_ns");
     for layout in ["S0", "S1", "Rd", "Wr"] {
@@ -122,12 +122,14 @@ fn registers_cost_reads_of_their_own() {
     assert!(get(&unoptimised, "rtt_median_us") > get(&inline, "rtt_median_us"));
 }
 
-/// 1500 bytes are 24 lines.
+/// 1500 bytes are 24 lines. A line that the NIC writes next, for the packet behind, while it has yet to ask for it to read
+/// it comes with a request for ownership.
 #[test]
-fn every_line_of_a_large_packet_is_read_once_on_either_side() {
+fn every_line_of_a_large_packet_crosses_once_each_way() {
     let o = loopback(1500, 16, "");
-    near("NIC", get(&o, "nic_remote_reads_payload"), 24.0, 0.1);
-    near("host", cell(&o, "host", "payload", "remote_reads"), 24.0, 0.1);
+    let lines = |side: &str| ["remote_reads", "remote_rfos"].map(|c| cell(&o, side, "payload", c)).iter().sum::<f64>();
+    near("NIC", lines("NIC"), 24.0, 0.3);
+    near("host", lines("host"), 24.0, 0.3);
 }
 
 #[test]
@@ -135,9 +137,9 @@ fn who_manages_buffers_does_so_once_a_packet() {
     let shared = loopback(64, 64, "");
     assert_eq!((get(&shared, "host_blanks_per_packet"), get(&shared, "host_tx_frees_per_packet")), (0.0, 0.0));
     near("with stacks", get(&shared, "pool_ops_per_packet"), 0.0, 0.01);
-    // Taken and put back by either side.
-    let bare = loopback(64, 64, "recycle = false");
-    near("without stacks", get(&bare, "pool_ops_per_packet"), 4.0, 0.1);
+    // The host takes and puts back every buffer; the NIC one of each burst of 32: it copies into what it has just freed.
+    let bare = loopback(64, 128, "recycle = false");
+    near("without stacks", get(&bare, "pool_ops_per_packet"), 2.0 + 2.0 / 32.0, 0.1);
     let host = loopback(64, 64, "pool = \"host\"\nsmall_buffers = false");
     near("blanks", get(&host, "host_blanks_per_packet"), 1.0, 0.02);
     near("buffers that were sent", get(&host, "host_tx_frees_per_packet"), 1.0, 0.02);
@@ -191,7 +193,7 @@ fn every_switch_carries_packets() {
 #[test]
 fn what_does_not_fit_together_is_one_sentence() {
     let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
-    let closed = "arrivals = \"closed\"\noutstanding = 1";
+    let (closed, none) = ("arrivals = \"closed\"\noutstanding = 1", "arrivals = \"none\"");
     let said = |app: &str, ccnic: &str, traffic: &str| {
         let e = resolve(&text(app, ccnic, traffic, ""), "test.toml", &[platforms()]).err();
         e.map_or_else(|| panic!("{ccnic} {traffic} was taken"), |e| e.to_string())
@@ -202,12 +204,12 @@ fn what_does_not_fit_together_is_one_sentence() {
         (app, "[ccnic]\nnic_node = 2", closed, "ccnic.nic_node = 2 does not exist: nodes count from 0 to 1"),
         (app, "[ccnic]\nnic = \"agent\"", closed, "unknown choice \"agent\""),
         (app, "[ccnic]\nmode = \"overlay\"", closed, "unknown choice \"overlay\""),
-        (app, "[ccnic]\nbuffers = 64", closed, "fewer than four batches"),
+        (&app.replace("64 B", "1500 B"), "[ccnic]\nbuffers = 64", closed, "fewer than four batches"),
         (app, "", "arrivals = \"keep_depth\"\ndepth = 1", "needs traffic.arrivals"),
         (app, "", "arrivals = \"closed\"\noutstanding = 1\npacket = \"64 B\"", "takes app.bytes"),
         ("app = { kind = \"loopback\", bytes = \"64 B\" }", "", closed, "needs stack = \"ccnic\""),
-        ("app = { kind = \"xmem\", array = \"4 KiB\" }", "[ccnic]\nring = 64", "", "ccnic needs a tenant with stack"),
-        ("app = { kind = \"pingpong\", layout = \"Wr\", peer_node = 3 }", "", "", "peer_node = 3 does not exist"),
+        ("app = { kind = \"xmem\", array = \"4 KiB\" }", "[ccnic]\nring = 64", none, "ccnic needs a tenant with stack"),
+        ("app = { kind = \"pingpong\", layout = \"Wr\", peer_node = 3 }", "", none, "peer_node = 3 does not exist"),
     ] {
         let e = said(app, ccnic, traffic);
         assert!(e.contains(part) && e.ends_with('.') && !e.contains('\n'), "{e}");
