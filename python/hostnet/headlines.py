@@ -23,6 +23,13 @@ LEADING: dict[str, dict[str, tuple[str, ...]]] = {
         NIC: ("net_gbps", "drop_rate", "rx_evct_consumed", "rx_evct_premature"),
         DOMAINS: ("lfb_occ", "cha_wait_writes", "wpq_full_frac"),
     },
+    "ccnic": {
+        SPEED: ("achieved_mpps", "achieved_gbps", "rtt_min_ns", "rtt_median_us", "rtt_p99_us"),
+        MEMORY: ("mem_bw_gbs", "mem_utilisation", "dram_lat_avg_ns"),
+        NIC: ("host_remote_reads", "host_remote_rfos", "nic_remote_reads", "nic_remote_rfos", "host_instructions_per_packet",
+              "pool_ops_per_packet"),
+        DOMAINS: ("link_utilisation", "lfb_occ"),
+    },
     "tcp": {
         SPEED: ("net_gbs", "c2m_gbs", "tcp_rtt_us", "net_lfb_lat_ns"),
         MEMORY: ("mem_bw_gbs", "mem_utilisation", "dram_lat_avg_ns"),
@@ -46,6 +53,7 @@ LEADING: dict[str, dict[str, tuple[str, ...]]] = {
 #: What a sweep prints of each point.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "packets": ("throughput_mrps", "lat_p50_us", "lat_p99_us", "drop_rate", "mem_bw_gbs", "acc_total"),
+    "ccnic": ("achieved_mpps", "rtt_median_us", "host_remote_reads", "nic_remote_reads", "host_remote_rfos", "link_utilisation"),
     "tcp": ("net_gbs", "c2m_gbs", "packet_loss", "tcp_rtt_us", "mem_bw_gbs", "iio_write_occ"),
     "host": ("c2m_gbs", "p2m_gbs", "t0_mops", "c2m_read_lat_ns", "mem_bw_gbs", "lfb_occ", "iio_write_occ", "wpq_full_frac"),
     "directed": LEADING["directed"]["directed test"],
@@ -56,10 +64,11 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 _GROUPS = (
     (CONSTANTS, r"(lfb|iio_\w+|cha_wait)_credits$|channels$|cores$|llc_mib$|l1l2_|mem_peak|t_trans|t_rcd|t_rp|\w+_unloaded_ns$"
                 r"|rx_footprint|ddio_capacity|total_rx_entries"),
-    (NIC, r"net_gbps|drop|loss_rate|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage|dma_|descriptors_"),
-    (DOMAINS, r"lfb|net_lfb|c2m_(read|write)_|cha_|rpq|wpq|iio_"),
+    (NIC, r"(host|nic)_(remote|reads|rfos|instructions|blanks|tx)|pool_ops|small_fallbacks"
+          r"|net_gbps|drop|loss_rate|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage|dma_|descriptors_"),
+    (DOMAINS, r"link_|remote_re|remote_rf|speculative|lfb|net_lfb|c2m_(read|write)_|cha_|rpq|wpq|iio_"),
     (MEMORY, r"mem_|acc_|dram_|amat|llc_|t\d_llc|p2m_llc|prefetch|lines_|wr_switches|act_|pre_|row_|bank_|mlc_|hints"),
-    (SPEED, r"throughput|offered|achieved|lat_|rtt_|service|cores_busy|cpu_util|burst_us|t\d_cpi"
+    (SPEED, r"access_ns|pingpong|stream_gbps|throughput|offered|achieved|lat_|rtt_|service|cores_busy|cpu_util|burst_us|t\d_cpi"
             r"|t\d_mops|c2m_gbs|p2m_|net_|tcp_|dctcp|host_level|predicted"),
 )
 
@@ -71,6 +80,8 @@ def kind_of(metrics: Metrics) -> str:
 
     if has("net_gbs"):
         return "tcp"
+    if has("achieved_mpps"):
+        return "ccnic"
     if has("throughput_mrps"):
         return "packets"
     if any(map(has, LEADING["directed"]["directed test"])):

@@ -53,7 +53,7 @@ def line(row: dict[str, Any]) -> dict[str, float]:
         return {"pingpong_ns": PINGPONG[row["layout"]], "remote_requests": 2.0 if row["layout"].endswith("C") else 4.0}
     if "stores_as" in row:
         full = {"icx": 16, "spr": 56}[plat]
-        return {"stream_gbps": STREAM[plat][row["stores_as"]] * min(1.0, 2 * row["pairs"] / full)}
+        return {"stream_gbps": STREAM[plat][row["stores_as"]] * min(1.0, 2 * row["pairs"] / full), "c2m_read_lat_ns": 200.0}
     slow = row.get("slowdown") or (1.0 if row.get("uncore_ghz") is None else 2.5 / row["uncore_ghz"])
     return {"access_ns": ACCESS[plat].get(row["place"], 50.0) * slow, "speculative_reads": float(row["place"] == "remote_l2_lh")}
 

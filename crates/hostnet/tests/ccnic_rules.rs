@@ -288,7 +288,14 @@ impl Ours {
 
     fn loopback(&mut self, most: usize) {
         let mut line = [Desc::default(); GROUP];
-        while self.pending.len() + GROUP <= most {
+        if !self.filled.is_empty() {
+            self.publish();
+            if !self.filled.is_empty() {
+                return;
+            }
+        }
+        let before = self.pending.len();
+        while before == 0 && self.pending.len() + GROUP <= most {
             let n = self.tx.1.poll(&self.tx.2, &mut line, &mut |_| {});
             if n == 0 {
                 break;
@@ -302,15 +309,19 @@ impl Ours {
             self.pending.remove(0);
         }
         self.nic.free_done(&mut self.pools, &mut |_| {});
+        self.publish();
+        if self.pending.is_empty() {
+            let words = &mut self.tx.2;
+            self.tx.1.release(&mut |s| words.apply(s.change));
+        }
+    }
+
+    fn publish(&mut self) {
         while !self.filled.is_empty() && self.rx.0.ensure(&self.rx.2, 1, &mut |_| {}) {
             let n = GROUP.min(self.filled.len());
             let store = self.rx.0.publish(&self.filled[..n]);
             self.rx.2.apply(store.change);
             self.filled.drain(..n);
-        }
-        if self.pending.is_empty() {
-            let words = &mut self.tx.2;
-            self.tx.1.release(&mut |s| words.apply(s.change));
         }
     }
 

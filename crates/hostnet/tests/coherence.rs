@@ -6,9 +6,11 @@
 
 mod common;
 
-use common::{small, Rig};
+use common::{small, two_nodes, Rig};
 use hostnet::kernel::{Event, Stream, Time};
 use hostnet::machine::Signal;
+use hostnet::memory::dram::DramSpec;
+use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
 use hostnet::memory::shadow::{At, Shadow};
 use hostnet::memory::spec::{HierarchySpec, LlcRole, ReadHit};
 use hostnet::memory::stats::Class;
@@ -44,7 +46,18 @@ struct World {
 
 impl World {
     fn new(h: &HierarchySpec) -> World {
-        let mut rig = Rig::new(h, 0b1111);
+        World::of(Rig::new(h, 0b1111))
+    }
+
+    /// Core 0 is of one node, core 1 of the other, whose memory the line is in if it is `far`.
+    fn of_two_nodes(far: bool, protocol: NodesProtocolSpec) -> World {
+        let nodes = NodesSpec { protocol, ..two_nodes() };
+        let mut w = World::of(Rig::with_nodes(&small(), 0b1111, &DramSpec::default(), &nodes, vec![0, 1]));
+        w.line = if far { w.rig.far } else { w.rig.shared };
+        w
+    }
+
+    fn of(mut rig: Rig) -> World {
         rig.m.mem.shadow = Some(Box::new(Shadow::default()));
         let line = rig.shared;
         World { rig, line, history: Vec::new(), order: Vec::new() }
@@ -173,6 +186,61 @@ fn whatever_crosses_a_core_s_access_leaves_a_coherent_line() {
             // One after the other in two ways, and across; a write that finds room is answered as it arrives.
             assert!(!both_travel || orders.len() >= 3, "{a:?} and {b:?} met in {} ways only", orders.len());
         }
+    }
+}
+
+fn protocols() -> [NodesProtocolSpec; 3] {
+    let p = |migratory, speculative| NodesProtocolSpec { migratory, speculative, ..Default::default() };
+    [p(true, true), p(false, true), p(true, false)]
+}
+
+/// A request of either node, and what passes between them, takes up to some 200 ns: steps of 6 ns are less than lies
+/// between most of its milestones, and all of those of the protocol.
+#[test]
+fn whatever_crosses_an_access_of_the_other_node_leaves_a_coherent_line() {
+    for (far, protocol) in [false, true].into_iter().flat_map(|f| protocols().map(|p| (f, p))) {
+        let mut w = World::of_two_nodes(far, protocol);
+        let others = [Read, Write, Stream, Sweep, Flush, Clean];
+        for (state, a, b) in (0..3).flat_map(|s| BY_CORES.map(|a| others.map(|b| (s, a, b)))).flatten() {
+            let mut orders = HashSet::new();
+            for off in (0..40).map(|i| Time::ns(6 * i)) {
+                for first in [true, false] {
+                    w.begin(state);
+                    let start = w.rig.m.now + Time::us(1);
+                    let (ta, tb) = if first { (start, start + off) } else { (start + off, start) };
+                    w.run(&[(ta, 0, a), (tb, 1, b)]).unwrap_or_else(|e| {
+                        panic!("far {far}, {protocol:?}: {a:?} and {b:?} {off} apart from state {state}: {e}")
+                    });
+                    orders.insert(w.order.clone());
+                }
+            }
+            let both_travel = state == 0 && !matches!(b, Sweep | Flush | Clean);
+            assert!(!both_travel || orders.len() >= 3, "{a:?} and {b:?} met in {} ways only", orders.len());
+        }
+    }
+}
+
+/// Two cores of each node, at random, on lines whose sets conflict, so that they also leave.
+#[test]
+fn requests_of_both_nodes_lose_and_double_no_dirty_line() {
+    for (seed, protocol) in protocols().into_iter().enumerate() {
+        let nodes = NodesSpec { protocol, ..two_nodes() };
+        let rig = Rig::with_nodes(&small(), 0b1111, &DramSpec::default(), &nodes, vec![0, 0, 1, 1]);
+        let mut w = World::of(rig);
+        let mut dice = Stream::new(seed as u64, "nodes", 0);
+        for i in 0..3000 {
+            let base = if dice.below(2) == 0 { w.rig.shared } else { w.rig.far };
+            w.line = base + dice.below(40) * 16;
+            let start = w.rig.m.now + Time::ns(100);
+            let due: Vec<_> = (0..4u32)
+                .map(|core| {
+                    let acts = [Read, Write, Read, Write, Read, Write, Stream, Flush, Clean, Sweep];
+                    (start + Time::ns(dice.below(200)), core, acts[dice.below(10) as usize])
+                })
+                .collect();
+            w.run(&due).unwrap_or_else(|e| panic!("seed {seed}, step {i}, {due:?}: {e}"));
+        }
+        assert_eq!(w.rig.m.mem.in_flight(), 0);
     }
 }
 

@@ -7,6 +7,7 @@ use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Mmio, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};
 use hostnet::machine::Machine;
+use hostnet::memory::protocol::Held;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::{Memory, Sweep};
 
@@ -388,4 +389,81 @@ fn a_fence_or_an_uncached_store_takes_the_write_combining_buffer_along() {
         [1, 2, 3],
         "60 B more than fit make the first leave before"
     );
+}
+
+/// Two cores of sim24 that share a region, which starts at the returned line.
+fn pair() -> (Machine, u64) {
+    let s = scenario(
+        r#"
+        name = "pair"
+        platform = "sim24"
+        placement = { policy = "ddio" }
+        tenant = [{ name = "a", cores = 1, app = { kind = "xmem", array = "1 MiB" } }]
+        traffic = { arrivals = "none" }
+        run = { load = "none" }
+        "#,
+    );
+    let mut map = AddressMap::default();
+    let r = map.add(1 << 14, Kind::App, Sharing::Shared, 0);
+    let base = map.get(r).base;
+    let clock = Clock::from_hz(s.platform.core.clock.0);
+    let (h, d) = (&s.platform.caches, &s.platform.memory);
+    let mem = Memory::new(h, d, clock, 2, vec![(1 << 12) - 1], map).unwrap();
+    (Machine::bare(mem, vec![Cpu::new(0, &s.platform.core), Cpu::new(1, &s.platform.core)]), base)
+}
+
+fn requests(m: &Machine) -> u64 {
+    m.mem.paths.count.iter().sum()
+}
+
+#[test]
+fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
+    let (mut m, line) = pair();
+    m.mem.access_at_once(&mut m.cal, 1, line, true);
+    let ahead = [Op::PrefetchOwn { line, lines: 1 }, Op::Fence];
+    let (_, over, _) = execute(&mut m, &ahead, Time::us(1));
+    assert_eq!((m.mem.private_copy(1, line), requests(&m)), (Held::Nowhere, 1));
+    assert!(m.mem.owns(0, line));
+    execute(&mut m, &[Op::Store { line, lines: 1 }, Op::PrefetchOwn { line, lines: 1 }, Op::Fence], over + Time::us(1));
+    assert_eq!(requests(&m), 1, "the store needs none, nor does another prefetch");
+    assert_eq!(m.mem.private_copy(0, line), Held::Dirty);
+    m.mem.check().unwrap();
+}
+
+#[test]
+fn a_store_that_meets_its_prefetch_to_own_waits_for_it_alone() {
+    let (mut m, line) = pair();
+    let ops = [Op::PrefetchOwn { line, lines: 1 }, Op::Store { line, lines: 1 }, Op::Fence];
+    execute(&mut m, &ops, Time::us(1));
+    assert_eq!((requests(&m), m.mem.private_copy(0, line)), (1, Held::Dirty));
+    m.mem.check().unwrap();
+}
+
+#[test]
+fn an_atomic_waits_for_what_is_before_it_and_holds_up_what_follows() {
+    let took = |first: fn(u64) -> Op| {
+        let (mut m, line) = pair();
+        let ops = [Op::Load { line: line + 64, lines: 1 }, first(line), Op::Load { line: line + 128, lines: 1 }, Op::Fence];
+        let start = Time::us(1);
+        let (end, ..) = execute(&mut m, &ops, start);
+        m.mem.check().unwrap();
+        assert_eq!((requests(&m), m.mem.private_copy(0, line)), (3, Held::Dirty));
+        (end - start).as_ns()
+    };
+    let (store, atomic) = (took(|line| Op::Store { line, lines: 1 }), took(|line| Op::Atomic { line }));
+    // Three misses beside each other, or one after the other.
+    let miss = LLC + 10.0 + (22.0 + 22.0 + 4.0) * 0.625;
+    assert!(close(store, miss, 0.2), "{store} ns for three stores and loads, not {miss}");
+    assert!(close(atomic, 3.0 * miss, 0.1), "{atomic} ns with an atomic, not {}", 3.0 * miss);
+}
+
+#[test]
+fn a_non_temporal_store_writes_memory_and_reads_nothing() {
+    let (mut m, line) = pair();
+    m.mem.access_at_once(&mut m.cal, 1, line, true);
+    m.mem.restart_meters(Time::ZERO);
+    execute(&mut m, &[Op::StoreStream { line, lines: 20 }, Op::Fence], Time::us(1));
+    assert_eq!((requests(&m), m.mem.stats.ledger.bypassed, m.mem.copies(line).0), (20, 20, 0));
+    assert_eq!(m.mem.stats.dram.iter().sum::<u64>(), 20, "writes alone");
+    m.mem.check().unwrap();
 }

@@ -450,3 +450,110 @@ fn reads_of_the_other_node_s_memory_reach_the_link_s_data_maximum() {
         r.m.mem.check().unwrap();
     }
 }
+
+#[test]
+fn a_line_that_112_cores_read_is_one_core_s_when_it_stores() {
+    let cores = (0..112).map(|c| c / 56).collect();
+    let mut r = Rig::with_nodes(&small(), 0b1111, &DramSpec::default(), &two_nodes(), cores);
+    r.m.mem.shadow = Some(Box::new(Shadow::default()));
+    for line in [r.shared + 5, r.far + 5] {
+        for core in 0..112 {
+            r.access(core, line, false);
+        }
+        assert!((0..112).all(|c| r.m.mem.private_copy(c, line) == Held::Clean));
+        r.access(111, line, true);
+        assert!((0..111).all(|c| r.m.mem.private_copy(c, line) == Held::Nowhere));
+        assert_eq!((r.m.mem.llc_copy(0, line), r.m.mem.private_copy(111, line)), (Held::Nowhere, Held::Dirty));
+        r.m.mem.coherent(line).unwrap();
+    }
+    r.m.mem.check().unwrap();
+}
+
+/// Two sockets of icelake.
+const PROBE: &str = r#"
+name = "probe"
+platform = "icelake"
+placement = { policy = "ddio" }
+tenant = [{ name = "probe", cores = 3, app = { kind = "probe_latency", place = "remote_l2_rh" } }]
+traffic = { arrivals = "none" }
+run = { load = "none" }
+
+[override.nodes]
+count = 2
+link = { links = 3, rate = "20 GB/s", latency = "30 ns", message = "16 B", data = "80 B", credits = 64 }
+protocol = { speculative_penalty = "5 ns" }
+"#;
+
+#[test]
+fn the_probe_s_latencies_are_sums_of_the_platform_s_hops() {
+    // 2.8 GHz: L1 of 5 cycles, L2 of 9, LLC of 20, crossbar of 9. Each is rounded to a picosecond.
+    let c = |cycles: u64| Clock::from_hz(2_800_000_000).span(cycles).as_ns();
+    let (out, noc, llc, ask) = (c(5) + c(9) + c(9), c(9), c(20), c(9) + c(9) + c(9));
+    let (message, data) = (30.0 + 0.8, 30.0 + 4.0);
+    let remote = out + llc + message + llc + data + noc;
+    let cases = [
+        ("local_l1", c(5)),
+        ("local_l2", c(5) + c(9)),
+        ("local_llc", out + llc + noc),
+        ("other_l2", out + llc + ask + noc),
+        ("remote_llc", remote),
+        ("remote_l2_rh", remote + ask),
+        ("remote_l2_lh", remote + ask + 5.0),
+    ];
+    let probe = |place: &str| common::simulate(&PROBE.replace("remote_l2_rh", place));
+    for (place, expected) in cases {
+        let o = probe(place);
+        let got = common::get(&o, "access_ns");
+        assert!((got - expected).abs() < 1e-6, "{place}: {got} ns, not {expected}");
+        assert_eq!(common::get(&o, "speculative_reads"), f64::from(u8::from(place == "remote_l2_lh")), "{place}");
+    }
+    // DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4, and up to a clock until the first command.
+    let dram = 31.8 + 48.0 * 0.625;
+    for (place, hops) in [("local_dram", out + llc + noc), ("remote_dram", remote)] {
+        let got = common::get(&probe(place), "access_ns") - hops - dram;
+        assert!((0.0..=0.626).contains(&got), "{place}: {got} ns more than the hops");
+    }
+}
+
+#[test]
+fn what_is_not_built_for_two_nodes_is_refused_in_a_sentence() {
+    let said = |text: &str| {
+        hostnet::config::resolve(text, "test.toml", &[common::platforms()]).map(drop).unwrap_err().to_string()
+    };
+    let cases: [(&str, &str, &[&str]); 7] = [
+        ("count = 2", "count = 3", &["platform.nodes.count = 3", "1 or 2"]),
+        ("links = 3", "links = 0", &["platform.nodes.link.links = 0", "positive"]),
+        ("data = \"80 B\"", "data = \"60 B\"", &["platform.nodes.link.data = \"60 B\"", "64 B"]),
+        ("cores = 3", "cores = 3, node = 2", &["tenant[0].node = 2", "0 to 1"]),
+        ("policy = \"ddio\"", "policy = \"ideal\"", &["Ideal", "not built yet", "several nodes"]),
+        ("[override.nodes]", "[override.caches.llc]\nmshrs = 16\n[override.nodes]", &["mshrs = 16", "several nodes"]),
+        (
+            "[override.nodes]",
+            "[override.caches.llc]\nrole = \"strictly_inclusive\"\n[override.nodes]",
+            &["strictly_inclusive", "several nodes"],
+        ),
+    ];
+    for (from, to, words) in cases {
+        let e = said(&PROBE.replacen(from, to, 1));
+        assert!(words.iter().all(|w| e.contains(w)) && e.starts_with("test.toml: "), "{to}: {e}");
+    }
+    let packets = PROBE.replace("{ kind = \"probe_latency\", place = \"remote_l2_rh\" }", "{ kind = \"testpmd\" }");
+    assert!(said(&packets).contains("several nodes"), "{}", said(&packets));
+    let unlinked = PROBE.lines().filter(|l| !l.starts_with("link")).collect::<Vec<_>>().join("\n");
+    assert!(said(&unlinked).contains("platform.nodes.count = 2 needs a table link"));
+}
+
+/// Free-running cores of both sockets: metrics of the links are there, and books balance.
+#[test]
+fn tenants_of_two_nodes_run_beside_each_other() {
+    let text = PROBE
+        .replace(
+            "tenant = [{ name = \"probe\", cores = 3, app = { kind = \"probe_latency\", place = \"remote_l2_rh\" } }]",
+            "tenant = [\n { name = \"a\", cores = 2, app = { kind = \"xmem\", array = \"1 MiB\" } },\n { name = \"b\", node = 1, cores = 2, app = { kind = \"xmem\", array = \"1 MiB\" } },\n]",
+        )
+        .replace("run = { load = \"none\" }", "run = { load = \"saturate\", time = \"20 us\" }");
+    let o = common::simulate(&text);
+    // Each has its data in its own node.
+    assert_eq!((common::get(&o, "link_utilisation"), common::get(&o, "remote_reads")), (0.0, 0.0));
+    assert!(common::get(&o, "c2m_read_lat_ns") > 0.0);
+}

@@ -51,47 +51,6 @@ pub struct DirectedTxSpec {
     pub busy: crate::kernel::units::Span,
 }
 
-/// Where a line is before a core of node 0 loads it (CC-NIC, Fig. 7).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// In the L1 of that core.
-    LocalL1,
-    /// Modified in the L2 of another core of node 0.
-    OtherL2,
-    /// In the LLC of node 0, dirty.
-    LocalLlc,
-    /// In the memory of node 0.
-    LocalDram,
-    /// In the LLC of node 1, dirty, and homed there.
-    RemoteLlc,
-    /// In the memory of node 1.
-    RemoteDram,
-    /// Modified in an L2 of node 1, and homed there, with its writer.
-    RemoteL2Rh,
-    /// Modified in an L2 of node 1, and homed at node 0, with its reader.
-    RemoteL2Lh,
-}
-
-impl Place {
-    /// Whether node 1 has a part in it.
-    pub fn remote(self) -> bool {
-        !matches!(self, Place::LocalL1 | Place::OtherL2 | Place::LocalLlc | Place::LocalDram)
-    }
-    /// The line's home node.
-    pub fn home(self) -> u8 {
-        u8::from(self.remote() && self != Place::RemoteL2Lh)
-    }
-}
-
-/// CC-NIC, Fig. 7.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ProbeLatencySpec {
-    /// Where the line is.
-    pub place: Place,
-}
-
 /// How a page is made safe for its next owner (Sweeper, section V-B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -114,6 +73,47 @@ pub struct PageReuseSpec {
     /// What the kernel does.
     #[serde(default)]
     pub guard: Guard,
+}
+
+/// Where the line is that `probe_latency` loads (CC-NIC, Fig. 7). Cores 0 and 1 are of the first node, core 2 is of the
+/// last; lines that another core has are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbePlace {
+    /// The core's own L1.
+    LocalL1,
+    /// Its own L2 alone.
+    LocalL2,
+    /// Its node's LLC alone.
+    LocalLlc,
+    /// Memory of its node, and no cache.
+    LocalDram,
+    /// The L2 of another core of its node.
+    OtherL2,
+    /// The LLC of the other node, which is the home.
+    RemoteLlc,
+    /// Memory of the other node, and no cache.
+    RemoteDram,
+    /// The L2 of a core of the other node, which is the home (remote-homed).
+    RemoteL2Rh,
+    /// The same with the reader's node as the home (local-homed).
+    RemoteL2Lh,
+}
+
+impl ProbePlace {
+    /// Whether it needs two nodes.
+    pub fn is_remote(self) -> bool {
+        use ProbePlace::{RemoteDram, RemoteL2Lh, RemoteL2Rh, RemoteLlc};
+        matches!(self, RemoteLlc | RemoteDram | RemoteL2Rh | RemoteL2Lh)
+    }
+}
+
+/// CC-NIC, section 3.2 and Fig. 7.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeLatencySpec {
+    /// Where the line is.
+    pub place: ProbePlace,
 }
 
 /// What a packet asks for; opaque to the NIC.
@@ -518,7 +518,7 @@ apps! {
     DirectedTx(DirectedTxSpec),
     /// Directed test of a page that changes its owner.
     PageReuse(PageReuseSpec),
-    /// Directed test of single loads of lines in a known place.
+    /// Directed test of one load's latency, by where the line is.
     ProbeLatency(ProbeLatencySpec),
 }
 

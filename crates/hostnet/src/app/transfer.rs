@@ -27,9 +27,9 @@ pub struct StreamTransferSpec {
     /// What a writer writes before it tells the reader.
     #[serde(default = "chunk")]
     pub chunk: Size,
-    /// Buffer of a pair, whole chunks. Reads alone want one beyond all caches.
-    #[serde(default = "buffer")]
-    pub buffer: Size,
+    /// Buffer of a pair, whole chunks: 4 MiB when absent, and 256 MiB, beyond all caches, where it is only read.
+    #[serde(default)]
+    pub buffer: Option<Size>,
     /// Node of the other side: of the readers, or of the memory that is read.
     #[serde(default)]
     pub peer_node: u8,
@@ -37,8 +37,12 @@ pub struct StreamTransferSpec {
 fn chunk() -> Size {
     Size(1 << 20)
 }
-fn buffer() -> Size {
-    Size(4 << 20)
+
+impl StreamTransferSpec {
+    /// Size of a pair's buffer.
+    pub fn size(&self) -> Size {
+        self.buffer.unwrap_or(Size(if self.stores == Written::None { 256 << 20 } else { 4 << 20 }))
+    }
 }
 
 #[derive(Clone)]
@@ -52,8 +56,9 @@ impl Application for StreamTransfer {
         if s.chunk.0 < 4096 || s.chunk.0 % 64 != 0 {
             return Err(format!("chunk = \"{}\" is not whole lines of 64 B, at least 4 KiB of them", s.chunk));
         }
-        if s.buffer.0 < s.chunk.0 || s.buffer.0 % s.chunk.0 != 0 || s.buffer.0 > 1 << 30 {
-            return Err(format!("buffer = \"{}\" is not whole chunks of \"{}\", up to 1 GiB", s.buffer, s.chunk));
+        let size = s.size();
+        if size.0 < s.chunk.0 || size.0 % s.chunk.0 != 0 || size.0 > 1 << 30 {
+            return Err(format!("buffer = \"{size}\" is not whole chunks of \"{}\", up to 1 GiB", s.chunk));
         }
         Ok(())
     }

@@ -116,13 +116,14 @@ impl Host {
         }
         let queues = frame_memory(s, &groups, &mut map);
         let mut apps = Vec::new();
+        let probes = s.tenants.iter().any(|t| matches!(t.app, AppSpec::ProbeLatency(_)));
         if s.tenants.iter().any(check::directed) {
-            match &s.tenants[0].app {
-                AppSpec::ProbeLatency(p) => {
+            map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0);
+            if probes {
+                for node in 0..s.nodes().count {
                     let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, 0);
-                    map.set_home(r, p.place.home());
+                    map.set_home(r, node as u8);
                 }
-                _ => _ = map.add(PAGE_LINES, Kind::App, Sharing::Core(0), 0),
             }
         } else {
             for (t, tenant) in s.tenants.iter().enumerate() {
@@ -177,10 +178,13 @@ impl Host {
         let (tenants, span) = (s.tenants.len(), map.span());
         let node_of = |t: u8| s.tenants.get(usize::from(t)).map_or(0, |t| t.node);
         map.settle_by_tenant(node_of);
-        let peer_node = s.peers().map_or(0, |p| p.node as u8);
-        let is_peer = |c: usize| peers.contains(&(c as u16));
-        let core_nodes = cores.iter().enumerate().map(|(c, (t, _))| if is_peer(c) { peer_node } else { node_of(*t) });
-        let core_nodes = core_nodes.collect();
+        let mut core_nodes: Vec<u8> = cores.iter().map(|c| node_of(c.0)).collect();
+        if let Some(last) = core_nodes.last_mut().filter(|_| probes) {
+            *last = s.nodes().count as u8 - 1;
+        }
+        if let Some(p) = s.peers() {
+            peers.iter().for_each(|c| core_nodes[usize::from(*c)] = p.node as u8);
+        }
         let mut mem =
             Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
                 .map_err(|e| format!("platform.{e}"))?;
@@ -232,6 +236,11 @@ impl Host {
         let mut cpus: Vec<Cpu> = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
         if let Some(i) = &hints {
             cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow)));
+        }
+        if let Some(p) = ccnic::parts(s) {
+            let off = |side: &[u16], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
+            let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(&peers, p.spec.nic_prefetch));
+            host.into_iter().chain(nic).for_each(|c| cpus[usize::from(c)].prefetcher = None);
         }
         for (c, (tenant, _)) in cores.iter().enumerate() {
             if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {

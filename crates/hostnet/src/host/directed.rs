@@ -3,12 +3,12 @@
 
 use super::measure::{statics, table, Outcome};
 use super::Host;
-use crate::app::{AppSpec, EvictAt, Guard};
+use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::{Mmio, Op};
 use crate::device::nic::Packet;
 use crate::kernel::{Clock, Event, NicAt, Time};
 use crate::machine::Signal;
-use crate::memory::region::Kind;
+use crate::memory::region::{Kind, Sharing};
 use crate::memory::shadow::Shadow;
 use crate::memory::stats::{Class, CLASSES};
 use crate::memory::{Agent, Inbound, Sweep, Txn};
@@ -22,7 +22,7 @@ const SETTLE: Time = Time::us(10);
 
 /// What happened while the host ran dry.
 #[derive(Default)]
-pub(super) struct Log {
+struct Log {
     delivered: Option<u32>,
     core_end: Time,
     wq_read: Option<Time>,
@@ -67,7 +67,18 @@ impl Host {
                 }
                 self.reuse(lines, s.guard, &mut v);
             }
-            AppSpec::ProbeLatency(s) => self.probe(s.place, &mut v)?,
+            AppSpec::ProbeLatency(s) => {
+                let (cores, nodes) = (self.machine.cpus.len(), self.machine.mem.nodes.len());
+                if cores != 3 {
+                    return Err(format!(
+                        "tenant[0].cores = {cores}: probe_latency has 3, two of the first node and one of the last"
+                    ));
+                }
+                if s.place.is_remote() && nodes < 2 {
+                    return Err(format!("tenant[0].app.place = {:?} needs platform.nodes.count = 2", s.place));
+                }
+                self.probe(s.place, &mut v);
+            }
             _ => unreachable!("only directed tests come here"),
         }
         self.machine.mem.check()?;
@@ -110,17 +121,21 @@ impl Host {
 
     /// Runs ops on core 0 from now until everything they caused is over; returns the time to the end
     /// of the last op.
-    pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
+    fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
+        self.execute_on(0, ops)
+    }
+
+    fn execute_on(&mut self, core: usize, ops: &[Op]) -> (Time, Log) {
         let start = self.machine.now;
-        self.machine.cpus[0].program.ops.clear();
-        self.machine.cpus[0].program.ops.extend_from_slice(ops);
-        self.machine.start(0);
+        self.machine.cpus[core].program.ops.clear();
+        self.machine.cpus[core].program.ops.extend_from_slice(ops);
+        self.machine.start(core);
         let log = self.dry();
         (log.core_end.saturating_sub(start), log)
     }
 
     /// Lets the queues of the memory controllers drain.
-    pub(super) fn settle(&mut self) {
+    fn settle(&mut self) {
         self.execute(&[Op::Stall(SETTLE.0)]);
     }
 
@@ -225,6 +240,46 @@ impl Host {
         }
         events.push((released, "buffer released"));
         events
+    }
+
+    /// One load of core 0, of a line in `place`.
+    fn probe(&mut self, place: ProbePlace, v: &mut Values) {
+        let shared: Vec<u64> =
+            self.machine.mem.map.iter().filter(|r| r.sharing == Sharing::Shared).map(|r| r.base).collect();
+        let (near, far) = (shared[0], shared[shared.len() - 1]);
+        let (line, writer) = match place {
+            ProbePlace::LocalL1 | ProbePlace::LocalL2 | ProbePlace::LocalLlc => (near, Some(0)),
+            ProbePlace::LocalDram => (near, None),
+            ProbePlace::OtherL2 => (near, Some(1)),
+            ProbePlace::RemoteDram => (far, None),
+            ProbePlace::RemoteLlc | ProbePlace::RemoteL2Rh => (far, Some(2)),
+            ProbePlace::RemoteL2Lh => (near, Some(2)),
+        };
+        if let Some(core) = writer {
+            self.execute_on(core, &[Op::Store { line, lines: 1 }, Op::Fence]);
+        }
+        match place {
+            ProbePlace::LocalLlc | ProbePlace::RemoteLlc => {
+                self.machine.mem.push_out(&mut self.machine.cal, line, self.machine.now);
+            }
+            ProbePlace::LocalL2 => {
+                // Other lines of its set in the L1 take its place.
+                let l1 = &self.spec.platform.caches.l1d;
+                let sets = l1.size.0 / crate::memory::LINE / u64::from(l1.ways);
+                let others = (1..=u64::from(l1.ways)).map(|i| Op::Anchor { line: line + i * sets });
+                self.execute(&others.chain([Op::Fence]).collect::<Vec<_>>());
+            }
+            _ => {}
+        }
+        self.settle();
+        let now = self.machine.now;
+        self.machine.mem.restart_meters(now);
+        self.machine.cpus[0].restart_meters(now);
+        self.execute(&[Op::Anchor { line }, Op::Fence]);
+        let seen = self.machine.cpus[0].amat;
+        v.set("access_ns", seen.ps as f64 / seen.accesses as f64 / 1e3);
+        let vain = self.machine.mem.between().map_or(0, |b| b.speculative_reads);
+        v.set("speculative_reads", vain as f64);
     }
 
     fn reuse(&mut self, lines: u64, guard: Guard, v: &mut Values) {

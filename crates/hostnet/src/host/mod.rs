@@ -12,7 +12,6 @@ mod network;
 mod pairs;
 mod placed;
 mod predict;
-mod probe;
 mod storage;
 mod timeline;
 mod trace;

@@ -38,7 +38,7 @@ pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -
         }
         AppSpec::StreamTransfer(t) => {
             let there = t.peer_node;
-            let (lines, chunk) = (t.buffer.0 / LINE, t.chunk.0 / LINE);
+            let (lines, chunk) = (t.size().0 / LINE, t.chunk.0 / LINE);
             let (buffers, nontemporal) = match t.stores {
                 Written::Cached => (here, false),
                 Written::Nontemporal => (there, true),

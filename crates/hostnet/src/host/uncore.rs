@@ -5,6 +5,7 @@ use super::Host;
 use crate::device::endpoint::{Direction, Endpoint};
 use crate::flow::domain::Reading;
 use crate::kernel::Time;
+use crate::memory::between::LinkReading;
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
@@ -47,7 +48,28 @@ impl Host {
         self.controllers(v, span);
         self.peripherals(v, span);
         self.hops(v);
+        self.between_nodes(v, span);
         self.predict(v);
+    }
+
+    /// Links between nodes, and who needed them.
+    fn between_nodes(&self, v: &mut Values, span: f64) {
+        let mem = &self.machine.mem;
+        let Some(b) = mem.between() else { return };
+        let [out, back] = [0, 1].map(|node| b.read(node, self.machine.now));
+        let most = |f: fn(&LinkReading) -> f64| f(&out).max(f(&back));
+        v.set("link_utilisation", most(|r| r.utilisation));
+        v.set("link_out_util", out.utilisation);
+        v.set("link_in_util", back.utilisation);
+        v.set("link_data_gbps", most(|r| r.payload as f64) * 8.0 / span * 1e3);
+        v.set("link_out_gbs", out.bytes as f64 / span * 1e3);
+        v.set("link_in_gbs", back.bytes as f64 / span * 1e3);
+        if let Some(r) = Reading::together([out.requests, back.requests]).filter(|r| r.arrival_rate > 0.0) {
+            v.set("link_request_ns", r.latency_ns);
+        }
+        v.set("remote_reads", mem.stats.remote.iter().map(|r| r.reads).sum::<u64>() as f64);
+        v.set("remote_rfos", mem.stats.remote.iter().map(|r| r.rfos).sum::<u64>() as f64);
+        v.set("speculative_reads", b.speculative_reads as f64);
     }
 
     fn traffic_by_class(&self, v: &mut Values, span: f64) {
@@ -251,6 +273,10 @@ impl Host {
     pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
         let p = &self.machine.mem.paths;
         let mut rows = vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
+        if let Some(b) = self.machine.mem.between() {
+            let credits = |node| (format!("link credits of node {node}"), b.read(node, self.machine.now).requests);
+            rows.extend((0..2).map(credits));
+        }
         if let Some([Some(write), Some(read)]) = self.machine.iio.as_ref().map(|i| i.readings(self.machine.now)) {
             rows.push(("IIO write buffer".into(), write));
             rows.push(("IIO read buffer".into(), read));

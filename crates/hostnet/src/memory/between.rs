@@ -282,6 +282,9 @@ impl Memory {
 
     /// It is a request's turn.
     pub(super) fn in_turn_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
+        if self.overtaken(id) {
+            return self.order(cal, id, now);
+        }
         let t = self.txns[id as usize];
         let (near, home) = (self.node_of_core(t.who as usize), self.home_of(t.line));
         let travelled = self.links().trip(id).travelled;
@@ -328,6 +331,18 @@ impl Memory {
                 }
             }
         }
+    }
+
+    /// Whether another reader whose turn came together with `id`'s has taken the line along; then `id` has lost its turn.
+    fn overtaken(&mut self, id: u32) -> bool {
+        let Txn { line, entry, .. } = self.txns[id as usize];
+        let Some(epoch) = entry else { return false };
+        let lost = self.lines.owner(line).is_some_and(|owner| owner != id);
+        if lost {
+            self.lines.leave(line, id, epoch);
+            self.txns[id as usize].entry = None;
+        }
+        lost
     }
 
     /// What a request's answer brings.

@@ -267,10 +267,13 @@ impl Memory {
     /// Those whose turn it is for `line` go on.
     #[cold]
     fn next_turns(&mut self, cal: &mut Events, line: u64, now: Time) {
+        // Between nodes, a line is with its core before another's snoop comes from the home agent: a core that was waiting for
+        // it to store to it does so.
+        let at = if self.between.is_some() { now + self.lat.noc } else { now };
         let Memory { lines, txns, .. } = self;
         while let Some((next, epoch)) = lines.next_turn(line, |id| txns[id as usize].op == Op::Own) {
             txns[next as usize].entry = Some(epoch);
-            cal.push(now, Event::Cha(next)); // behind the end of the request before it
+            cal.push(at, Event::Cha(next)); // behind the end of the request before it
         }
     }
 

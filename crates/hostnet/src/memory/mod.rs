@@ -339,11 +339,6 @@ impl Memory {
         usize::from(self.core_nodes[c])
     }
 
-    /// Reads of memory beside a snoop, in the measured window.
-    pub fn speculative_reads(&self) -> u64 {
-        self.between.as_ref().map_or(0, |b| b.speculative_reads)
-    }
-
     /// From a core to the agent of its node: what a miss takes to get there.
     #[inline]
     pub fn way_out(&self, core: usize) -> Time {

@@ -120,6 +120,17 @@ impl Memory {
                 return Err(format!("the LLC of node {n} holds version {v} of line {line}, the newest is {newest}"));
             }
         }
+        let written = |n: usize| {
+            let llc = &self.nodes[n].llc;
+            llc.find(line).is_some_and(|x| llc.is_dirty(x)) || dirty.iter().any(|c| self.node_of_core(*c) == n)
+        };
+        let held =
+            |n: usize| self.nodes[n].llc.find(line).is_some() || holders.iter().any(|c| self.node_of_core(*c) == n);
+        for n in 0..self.nodes.len() {
+            if let Some(o) = (0..self.nodes.len()).find(|o| *o != n && written(n) && held(*o)) {
+                return Err(format!("node {o} has line {line}, which node {n} has written"));
+            }
+        }
         let clean = dirty.is_empty() && !llc_dirty && !moving;
         let foreign = self.sharing(line) != Sharing::Device && self.ideal_network;
         if clean && !foreign && s.at(line, At::Dram) != newest {

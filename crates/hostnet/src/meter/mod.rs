@@ -41,8 +41,6 @@ metrics! {
     rtt_p999_us ["us"] "99.9th percentile of round trips";
     rtt_min_ns ["ns"] "Shortest round trip of a packet through CC-NIC";
     achieved_mpps ["Mpps"] "Packets per second that came back through CC-NIC";
-    access_ns ["ns"] "Directed test: median time of a load, from its dispatch to its retirement";
-    speculative_reads ["1/load"] "Directed test: reads of memory beside a snoop, for each load";
     pingpong_ns ["ns"] "Median round trip of a counter between two threads";
     remote_requests ["1/trip"] "Requests of both threads' cores whose answer came from another node, for each round trip";
     stream_gbps ["Gb/s"] "Lines that readers copied from their writers, or read from the other node";
@@ -85,6 +83,17 @@ metrics! {
     acc_total ["lines/request"] "64-byte DRAM transfers per completed request";
     rx_evct_premature ["lines/request"] "Receive-buffer evictions before the first read";
     rx_evct_consumed ["lines/request"] "Receive-buffer evictions after the first read";
+    access_ns ["ns"] "Latency of the one load of probe_latency, from issue to data";
+    link_utilisation ["fraction"] "Time that links between nodes are busy, mean over the links of the busier direction";
+    link_out_util ["fraction"] "Time that links from the first node to the other are busy, mean over links";
+    link_in_util ["fraction"] "The same of links to the first node";
+    link_data_gbps ["Gb/s"] "Bits of lines, without headers, over links between nodes in the busier direction";
+    link_out_gbs ["GB/s"] "Bytes with headers over links from the first node to the other";
+    link_in_gbs ["GB/s"] "The same of links to the first node";
+    link_request_ns ["ns"] "Mean time that a request to the other node's memory holds a credit";
+    remote_reads ["requests"] "Reads of cores whose answer came from another node";
+    remote_rfos ["requests"] "The same for ownership";
+    speculative_reads ["requests"] "Reads of memory beside a snoop of the other node that were for nothing";
     dram_lat_avg_ns ["ns"] "Mean latency of DRAM reads, controller queueing included";
     dram_lat_p50_ns ["ns"] "Median latency of DRAM reads";
     dram_lat_p99_ns ["ns"] "99th percentile of DRAM read latency";

@@ -31,7 +31,6 @@ impl PingPong {
         self.stored = true;
         self.since = c.now;
         c.program.compute(POLL);
-        c.program.push(Op::Store { line: self.own.0, lines: 1 });
         c.program.push(Op::Release { line: self.own.0, tag: 0 });
     }
 

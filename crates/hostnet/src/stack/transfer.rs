@@ -95,7 +95,6 @@ impl Software for Transfer {
             self.at = 0;
             self.done += 1;
             if let Some((own, _, _)) = self.registers() {
-                c.program.push(Op::Store { line: own.0, lines: 1 });
                 c.program.push(Op::Release { line: own.0, tag: 0 });
             }
         }

@@ -114,6 +114,10 @@ impl Cpu {
                 (0, 0, LOAD)
             }
             Op::Release { line, tag } => {
+                // Stores ask for their lines as soon as they can no longer be undone.
+                if !self.any_open(|r| r.load) {
+                    self.prefetch_own(mem, cal, line);
+                }
                 self.release_later(cal, line, tag);
                 (0, 0, LOAD)
             }

@@ -328,6 +328,9 @@ impl Cpu {
         if !owns {
             self.hand_out(mem, cal, now);
             self.reach(mem, cal, record, now);
+            if self.releases_wait() {
+                self.schedule_retirement(cal, now); // the line may have come with the permission to write
+            }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
         }
         if t.op != memory::Op::Stream {

@@ -103,12 +103,12 @@ impl Interface {
         let order = |n, size| fill_order(n, size, s.nonsequential);
         let rings = [
             FreeRing::new(memory.pools, order(small, s.small_buffer.0 as u32)),
-            FreeRing::new(memory.pools + FreeRing::lines(small), order(large, s.large_buffer.0 as u32).map(|b| small + b)),
+            FreeRing::new(
+                memory.pools + FreeRing::lines(small),
+                order(large, s.large_buffer.0 as u32).map(|b| small + b),
+            ),
         ];
-        let pair = |q: u32| Pair {
-            tx: Words::new(&memory.tx(s, q.into())),
-            rx: Words::new(&memory.rx(s, q.into())),
-        };
+        let pair = |q: u32| Pair { tx: Words::new(&memory.tx(s, q.into())), rx: Words::new(&memory.rx(s, q.into())) };
         Interface {
             memory,
             pairs: (0..queues).map(pair).collect(),
@@ -180,7 +180,6 @@ impl Common {
 
     /// A store to a ring's line.
     fn store(&mut self, ring: Ring, s: Publication, p: &mut Program) {
-        p.push(Op::Store { line: s.line, lines: 1 });
         p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(0) });
         self.leaving.push_back((ring, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {

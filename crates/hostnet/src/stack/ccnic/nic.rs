@@ -126,6 +126,12 @@ impl Nic {
     fn deliver(&mut self, c: &mut Ctx) {
         let Some(i) = c.ccnic.as_deref_mut() else { return };
         let p = &mut *c.program;
+        if !self.filled.is_empty() {
+            self.publish(i, p);
+            if !self.filled.is_empty() {
+                return;
+            }
+        }
         let lines = self.common.lines();
         let mut done = 0;
         while done < self.pending.len() {

@@ -146,7 +146,14 @@ impl Side {
     /// A thread of one of `queues` queue pairs, with stacks of at most `stack` that are filled by `bulk`.
     pub fn new(pools: &Pools, queues: u32, stack: u32, bulk: u32, recycle: bool) -> Side {
         let most = pools.count.map(|n| stack.min(n / (4 * queues)) as usize);
-        Side { stacks: [Vec::new(), Vec::new()], most, recycle, bulk: bulk as usize, hungry: false, counts: PoolCounts::default() }
+        Side {
+            stacks: [Vec::new(), Vec::new()],
+            most,
+            recycle,
+            bulk: bulk as usize,
+            hungry: false,
+            counts: PoolCounts::default(),
+        }
     }
 
     /// Buffers in its stacks.

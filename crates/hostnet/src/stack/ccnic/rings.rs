@@ -84,9 +84,15 @@ pub struct Words {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Unit `index` gets these descriptors and this signal.
-    Unit { index: u64, unit: Unit },
+    Unit {
+        index: u64,
+        unit: Unit,
+    },
     /// The signals of units from `from` on, up to `to`, are cleared.
-    Clear { from: u64, to: u64 },
+    Clear {
+        from: u64,
+        to: u64,
+    },
     Tail(u64),
     Head(u64),
 }

@@ -184,6 +184,10 @@ pub struct CcnicSpec {
     /// Most lines of grouped descriptors that a consumer fetches ahead while it finds one ready after the other; 0: none, as
     /// the paper has it. The library's is 6.
     pub read_ahead: u32,
+    /// Whether the hardware prefetchers of the host's cores run, where the platform has any.
+    pub host_prefetch: bool,
+    /// The same of the NIC's cores.
+    pub nic_prefetch: bool,
     /// How payload is written, by both sides.
     pub stores: Stores,
     /// What the NIC does with a line of payload that it has read.
@@ -229,6 +233,8 @@ impl Default for CcnicSpec {
             lazy_release: 8,
             own_ahead: 0,
             read_ahead: 0,
+            host_prefetch: true,
+            nic_prefetch: false,
             stores: Stores::Cached,
             release: ReleaseKind::None,
             preset: None,
@@ -338,9 +344,11 @@ impl CcnicSpec {
             ));
         }
         if self.pool == PoolKind::Host && self.small_buffers {
-            return Err("small_buffers = true needs pool = \"shared\": the host posts blank buffers before it knows sizes; \
+            return Err(
+                "small_buffers = true needs pool = \"shared\": the host posts blank buffers before it knows sizes; \
                         give small_buffers = false"
-                .into());
+                    .into(),
+            );
         }
         let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.nic_batch));
         let [small, large] = self.counts().map(u64::from);

@@ -1,0 +1,217 @@
+//! CC-NIC as threads on cores: what crosses between nodes is counted from the protocol, rates from the instructions.
+
+mod common;
+
+use common::platforms;
+use hostnet::config::resolve;
+use hostnet::host::{run, Outcome};
+
+/// Two nodes of Sapphire Rapids, without hardware prefetchers; `app`, `ccnic`, `traffic` and `run` are lines of TOML.
+fn text(app: &str, ccnic: &str, traffic: &str, run: &str) -> String {
+    format!(
+        r#"
+        name = "test"
+        [placement]
+        policy = "dma"
+        [platform]
+        name = "sapphirerapids"
+        [platform.nodes]
+        count = 2
+        cores = 14
+        [platform.nodes.link]
+        links = 3
+        rate = "22.4 GB/s"
+        latency = "25 ns"
+        message = "16 B"
+        data = "78 B"
+        credits = 256
+        [[tenant]]
+        name = "host"
+        cores = 1
+        {app}
+        {ccnic}
+        [traffic]
+        {traffic}
+        [run]
+        load = "fixed"
+        {run}
+        "#
+    )
+}
+
+fn outcome(text: &str) -> Outcome {
+    let s = resolve(text, "test.toml", &[platforms()]).unwrap_or_else(|e| panic!("{e}"));
+    run(&s, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A loopback of packets of `bytes`, with `under_way` of them, over nodes unless `more` says otherwise.
+fn loopback(bytes: u32, under_way: u32, more: &str) -> Outcome {
+    let app = format!("stack = \"ccnic\"\n        app = {{ kind = \"loopback\", bytes = \"{bytes} B\" }}");
+    let closed = format!("arrivals = \"closed\"\n        outstanding = {under_way}");
+    let nic = if more.contains("nic_node") { "" } else { "nic_node = 1\n" };
+    let ccnic = format!("[ccnic]\n{nic}{more}");
+    // Whole rounds of a ring of 64 lines, 256 descriptors.
+    outcome(&text(&app, &format!("{ccnic}\nring = 64"), &closed, "requests = 4096\nwarmup_requests = 2048"))
+}
+
+fn get(o: &Outcome, name: &str) -> f64 {
+    o.values.get(name).unwrap_or_else(|| panic!("{name} is absent"))
+}
+
+/// A cell of the table of requests that left the L2: `side` and `object` name the row.
+fn cell(o: &Outcome, side: &str, object: &str, column: &str) -> f64 {
+    let t = &o.tables["off_core"];
+    let column = t["columns"].as_array().unwrap().iter().position(|c| c["name"] == column).unwrap();
+    let row = t["rows"].as_array().unwrap().iter().find(|r| r[0] == side && r[1] == object).unwrap();
+    row[column].as_f64().unwrap()
+}
+
+fn near(what: &str, value: f64, expected: f64, by: f64) {
+    assert!((value - expected).abs() <= by, "{what} is {value}, not {expected} within {by}");
+}
+
+/// CC-NIC, section 3.2: two lines take a read and a request for ownership of each side, one line that migrates a read.
+#[test]
+fn a_ping_pong_takes_four_requests_over_two_lines_and_two_over_one() {
+    let trips = |layout: &str| {
+        let app = format!("app = {{ kind = \"pingpong\", layout = \"{layout}\", peer_node = 1 }}");
+        outcome(&text(&app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100"))
+    };
+    let ns = |l: &str| get(&trips(l), "pingpong_ns");
+    for layout in ["S0", "S1", "Rd", "Wr"] {
+        near(layout, get(&trips(layout), "remote_requests"), 4.0, 0.02);
+    }
+    for layout in ["S0C", "S1C"] {
+        near(layout, get(&trips(layout), "remote_requests"), 2.0, 0.02);
+        assert!(ns(layout) < ns("Wr") && ns("Wr") < ns("Rd"));
+    }
+}
+
+/// Section 5.6: full lines of four descriptors cost a quarter of a read, and payload that is recycled one read, with neither
+/// registers nor requests for ownership of payload.
+#[test]
+fn a_batched_packet_costs_the_nic_one_read_of_payload_and_a_quarter_of_descriptors() {
+    let o = loopback(64, 128, "tx_batch = 8\nrx_batch = 8");
+    near("payload", get(&o, "nic_remote_reads_payload"), 1.0, 0.01);
+    near("descriptors sent", cell(&o, "NIC", "tx descriptors", "remote_reads"), 0.25, 0.02);
+    near("descriptors received", cell(&o, "host", "rx descriptors", "remote_reads"), 0.25, 0.02);
+    near("payload received", cell(&o, "host", "payload", "remote_reads"), 1.0, 0.01);
+    near("ownership of payload", get(&o, "host_remote_rfos_payload"), 0.0, 0.01);
+    for side in ["host", "NIC"] {
+        for ring in ["tx registers", "rx registers"] {
+            assert_eq!(cell(&o, side, ring, "reads") + cell(&o, side, ring, "rfos"), 0.0, "{side} {ring}");
+        }
+    }
+}
+
+/// One descriptor a line: the producer takes the line back from the consumer that polls it, and the consumer reads it.
+#[test]
+fn a_single_packet_moves_a_whole_line_for_its_descriptor() {
+    let o = loopback(64, 1, "");
+    near("descriptors sent", cell(&o, "NIC", "tx descriptors", "remote_reads"), 1.0, 0.15);
+    near("payload", get(&o, "nic_remote_reads_payload"), 1.0, 0.01);
+}
+
+#[test]
+fn registers_cost_reads_of_their_own() {
+    let inline = loopback(64, 1, "");
+    let register = loopback(64, 1, "signal = \"register\"");
+    assert!(get(&register, "nic_remote_reads_register") > 0.9);
+    assert!(get(&register, "rtt_median_us") > get(&inline, "rtt_median_us"));
+    let unoptimised = loopback(64, 1, "preset = \"unoptimised\"");
+    assert!(get(&unoptimised, "rtt_median_us") > get(&inline, "rtt_median_us"));
+}
+
+/// 1500 bytes are 24 lines. A line that the NIC writes next, for the packet behind, while it has yet to ask for it to read
+/// it comes with a request for ownership.
+#[test]
+fn every_line_of_a_large_packet_crosses_once_each_way() {
+    let o = loopback(1500, 16, "");
+    let lines = |side: &str| ["remote_reads", "remote_rfos"].map(|c| cell(&o, side, "payload", c)).iter().sum::<f64>();
+    near("NIC", lines("NIC"), 24.0, 0.3);
+    near("host", lines("host"), 24.0, 0.3);
+}
+
+#[test]
+fn who_manages_buffers_does_so_once_a_packet() {
+    let shared = loopback(64, 64, "");
+    assert_eq!((get(&shared, "host_blanks_per_packet"), get(&shared, "host_tx_frees_per_packet")), (0.0, 0.0));
+    near("with stacks", get(&shared, "pool_ops_per_packet"), 0.0, 0.01);
+    // The host takes and puts back every buffer; the NIC one of each burst of 32: it copies into what it has just freed.
+    let bare = loopback(64, 128, "recycle = false");
+    near("without stacks", get(&bare, "pool_ops_per_packet"), 2.0 + 2.0 / 32.0, 0.1);
+    let host = loopback(64, 64, "pool = \"host\"\nsmall_buffers = false");
+    near("blanks", get(&host, "host_blanks_per_packet"), 1.0, 0.02);
+    near("buffers that were sent", get(&host, "host_tx_frees_per_packet"), 1.0, 0.02);
+}
+
+/// On one node nothing crosses, and the rate is that of the instructions: 70 + 150 + 150 + 70 for a packet, two units of 28
+/// for four, and polls.
+#[test]
+fn on_one_node_the_hosts_instructions_bound_the_rate() {
+    let o = loopback(64, 128, "nic_node = 0");
+    assert_eq!(get(&o, "host_remote_reads") + get(&o, "nic_remote_rfos"), 0.0);
+    let instructions = get(&o, "host_instructions_per_packet");
+    near("instructions", instructions, 454.0, 20.0);
+    let most = 1.9e3 * 2.0 / instructions; // 1.9 GHz, two a cycle
+    let rate = get(&o, "achieved_mpps");
+    assert!(rate < 1.1 * most && rate > 0.75 * most, "{rate} Mpps of {most}");
+    near("Gb/s", get(&o, "achieved_gbps"), rate * 0.512, 1e-6);
+}
+
+#[test]
+fn an_open_loop_gets_the_rate_that_it_offers() {
+    let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
+    for arrivals in ["fixed", "poisson"] {
+        let traffic = format!("arrivals = \"{arrivals}\"\nrate = \"2 Mrps\"");
+        let o = outcome(&text(app, "[ccnic]\nnic_node = 1", &traffic, "requests = 3000\nwarmup_requests = 500"));
+        near(arrivals, get(&o, "achieved_mpps"), 2.0, if arrivals == "fixed" { 0.01 } else { 0.15 });
+    }
+}
+
+#[test]
+fn every_switch_carries_packets() {
+    for more in [
+        "layout = \"packed\"",
+        "layout = \"padded\"",
+        "layout = \"packed\"\nsignal = \"register\"",
+        "layout = \"padded\"\nsignal = \"register\"",
+        "stores = \"nontemporal\"",
+        "release = \"clflushopt\"",
+        "release = \"clwb\"",
+        "recycle = false\nrelease = \"clflushopt\"",
+        "own_ahead = 2\nread_ahead = 6",
+        "pool = \"host\"\nsmall_buffers = false\nlayout = \"padded\"",
+        "tx_home = \"nic\"\nrx_home = \"host\"\nbuffer_home = \"nic\"",
+        "tx_batch = 1\nrx_batch = 1",
+    ] {
+        let o = loopback(64, 64, more);
+        assert!(get(&o, "achieved_mpps") > 1.0, "{more}: {} Mpps", get(&o, "achieved_mpps"));
+    }
+}
+
+#[test]
+fn what_does_not_fit_together_is_one_sentence() {
+    let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
+    let (closed, none) = ("arrivals = \"closed\"\noutstanding = 1", "arrivals = \"none\"");
+    let said = |app: &str, ccnic: &str, traffic: &str| {
+        let e = resolve(&text(app, ccnic, traffic, ""), "test.toml", &[platforms()]).err();
+        e.map_or_else(|| panic!("{ccnic} {traffic} was taken"), |e| e.to_string())
+    };
+    for (app, ccnic, traffic, part) in [
+        (app, "[ccnic]\nring = 100", closed, "ccnic.ring = 100 is not a power of two"),
+        (app, "[ccnic]\npool = \"host\"", closed, "ccnic.small_buffers = true needs pool"),
+        (app, "[ccnic]\nnic_node = 2", closed, "ccnic.nic_node = 2 does not exist: nodes count from 0 to 1"),
+        (app, "[ccnic]\nnic = \"agent\"", closed, "unknown choice \"agent\""),
+        (app, "[ccnic]\nmode = \"overlay\"", closed, "unknown choice \"overlay\""),
+        (&app.replace("64 B", "1500 B"), "[ccnic]\nbuffers = 64", closed, "fewer than four batches"),
+        (app, "", "arrivals = \"keep_depth\"\ndepth = 1", "needs traffic.arrivals"),
+        (app, "", "arrivals = \"closed\"\noutstanding = 1\npacket = \"64 B\"", "takes app.bytes"),
+        ("app = { kind = \"loopback\", bytes = \"64 B\" }", "", closed, "needs stack = \"ccnic\""),
+        ("app = { kind = \"xmem\", array = \"4 KiB\" }", "[ccnic]\nring = 64", none, "ccnic needs a tenant with stack"),
+        ("app = { kind = \"pingpong\", layout = \"Wr\", peer_node = 3 }", "", none, "peer_node = 3 does not exist"),
+    ] {
+        let e = said(app, ccnic, traffic);
+        assert!(e.contains(part) && e.ends_with('.') && !e.contains('\n'), "{e}");
+    }
+}
