@@ -387,6 +387,24 @@ fn a_standing_queue_that_counts_completions_holds_half_as_many_packets() {
 }
 
 #[test]
+fn a_standing_queue_may_fill_its_ring() {
+    let o = simulate(&format!(
+        "{}
+        [traffic]
+        arrivals = \"keep_depth\"
+        depth = 512
+        packet = \"64 B\"
+        [run]
+        load = \"saturate\"
+        requests = 8000",
+        FORWARDER
+    ));
+    // Of 512 buffers the core has one.
+    let held = get(&o, "throughput_mrps") * get(&o, "lat_mean_us") / 4.0;
+    assert!(held <= 513.0, "{held}");
+}
+
+#[test]
 fn a_batch_is_off_the_queue_before_its_first_packet_is_served() {
     // Of the batch (n + 1) / 2 are left on the mean.
     let more = standing("send_completions = false\nbatch = 32") - standing("send_completions = false");

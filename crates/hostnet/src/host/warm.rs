@@ -242,7 +242,7 @@ impl Host {
         }
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
         let nic = &mut self.machine.nic;
-        let (rx, tx) = nic.cycle(core.into());
+        let Some((rx, tx)) = nic.cycle(core.into()) else { return 1 };
         let packet = packet(core.into(), NicAt::Chip, &content);
         let packet = nic.adopt(Packet { line: rx, uses: 1, done: true, dscp, ..packet });
         self.machine.receive_at_once(packet);

@@ -442,12 +442,13 @@ impl Nic {
     }
 
     /// The first lines of the next receive and transmit buffers of an idle `queue`, which both go to the
-    /// end of their rings.
-    pub fn cycle(&mut self, queue: usize) -> (u64, u64) {
+    /// end of their rings; None while packets are in all receive buffers.
+    pub fn cycle(&mut self, queue: usize) -> Option<(u64, u64)> {
         let q = &mut self.queues[queue];
+        let rx = q.receive().cycle()?;
         let tx = q.transmit().line();
         q.transmit().step();
-        (q.receive().cycle(), tx)
+        Some((rx, tx))
     }
 
     /// The memory of the kernel's frames in `queue`: a line of it.

@@ -133,12 +133,12 @@ impl Receive {
         n
     }
 
-    /// The next buffer of an idle ring, which goes to its end.
-    pub fn cycle(&mut self) -> u64 {
+    /// The next buffer of an idle ring, which goes to its end; None while packets are in all of them.
+    pub fn cycle(&mut self) -> Option<u64> {
         let Supply::Ring { posted, .. } = &mut self.supply else { unreachable!("pages are warmed by the kernel") };
-        posted.rotate_left(1);
-        let buffer = *posted.back().expect("a ring has buffers");
-        self.line(buffer, 0)
+        let buffer = posted.pop_front()?;
+        posted.push_back(buffer);
+        Some(self.line(buffer, 0))
     }
 
     /// Begins at slot `n`, as an uptime would leave it.
