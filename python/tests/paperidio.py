@@ -67,7 +67,7 @@ def burst(row: dict[str, Any]) -> dict[str, float]:
     if row["app"] == "l2fwd-drop":
         out |= {"hints": float(row["packets"]), "hints_fetched": 0.97 * row["packets"], "lines_written": 15 / 16 * lines}
     elif row["app"] == "l2fwd":
-        out["mlc_wb"] = 500.0 if system == "ddio" else 2_000.0
+        out["mlc_wb"] = 2_500.0 if system == "ddio" else 2_000.0
     if row.get("thr_mtps"):
         out["mlc_wb"] += (row["thr_mtps"] - 50) * {100: 40, 25: 10, 10: 0}[rate]
         out["burst_us"] += (row["thr_mtps"] - 50) * 0.1
@@ -141,7 +141,7 @@ def timeline(row: dict[str, Any], metrics: dict[str, float]) -> Iterator[dict[st
         for i in range(100):
             wb = 6.0 * (1 + 0.05 * (-1) ** i) * (0.3 if row["system"] == "idio" else 1.0)
             yield {"t_us": 10.0 * (i + 1), "mlc_wb": wb, "llc_wb": 0.1 * wb, "dma_requests": 30.0, "packets": 1.0,
-                   "waiting": 3.0, "rx_mlc": 0.9 * whole, "rx_ddio": 0.08 * whole, "rx_llc": 0.02 * whole}
+                   "waiting": 3.0, "rx_mlc": 0.9 * whole, "rx_ddio": 0.08 * whole, "rx_llc": 0.02 * whole, "rx_spent": 0.95 * whole}
         return
     step = 1.0 if row.get("case") == "zoom" else 10.0
     bursts = 3 if row.get("case") == "overview" else 1
@@ -158,7 +158,7 @@ def timeline(row: dict[str, Any], metrics: dict[str, float]) -> Iterator[dict[st
             "mlc_wb": working * max(metrics["mlc_wb"] / done, static), "packets": working * packets / done, "waiting": max(left, 0.0),
             "llc_wb": metrics["llc_wb"] / (done - late) if late <= t < done else 0.0,
             "rx_mlc": 0.0 if not working else 9_000.0 if row["system"] == "idio" else 1_500.0,
-            "rx_ddio": CAPACITY * (1 if working else 0), "rx_llc": 0.5 * CAPACITY if row["system"] == "ddio" else 0.0,
+            "rx_mlc_headers": 1_000.0 if working else 0.0, "rx_ddio": CAPACITY * (1 if working else 0), "rx_llc": 0.5 * CAPACITY if row["system"] == "ddio" else 0.0,
         }
 
 
@@ -185,6 +185,9 @@ def tables() -> dict[str, pl.DataFrame]:
             times = [{**row, **sample} for p, row, found in zip(points, swept, numbers, strict=True)
                      if p.changes.get("run.timeline") for sample in timeline(row, found)]
             out[f"{study.table}_timeline"] = pl.DataFrame(times, infer_schema_length=None)
+        if "places" in study.side_tables:
+            taken = [{**row, "request": "read", "place": "MLC", "lines": row["packets"]} for row in swept]
+            out[f"{study.table}_places"] = pl.DataFrame(taken, infer_schema_length=None)
         if "cores" in study.side_tables:
             shares = ((0, "touchdrop", 0.5), (1, "touchdrop", 0.5), (2, "antagonist", 2.0))
             each = [{**row, "core": core, "tenant": tenant, "mlc_wb": share * found["mlc_wb"]}

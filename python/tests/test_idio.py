@@ -105,8 +105,7 @@ def test_the_antagonist_alone_is_the_one_beside_the_functions():
 def test_single_requests_by_place_say_what_they_need():
     with pytest.raises(studies.NotBuiltYet, match="idio fig1 is not built yet: it needs single requests"):
         studies.run(studies.get("idio", "fig1"))
-    odd = {p.columns["ring"] for p in idio.fig4(False) if p.needs}
-    assert odd == {448, 576, 640, 704, 768, 832, 896}
+    assert not [p for p in idio.fig4(False) if p.needs]
 
 
 # --- Claims ---------------------------------------------------------------------------------------------------------
@@ -186,7 +185,7 @@ DOCTORED = [
     ("fig11", "system = 'idio'", "llc_wb", 3.0, ["fig11.idio_llc_100"]),
     ("fig11_timeline", "system = 'idio'", "rx_mlc", 0.1, ["fig11.idio_uses_mlc"]),
     ("directdram", "true", "dram_wr_per_rx", 0.5, ["directdram.dram_wr_eq_rx"]),
-    ("directdram", "true", "hints_fetched", 0.5, ["directdram.header_mlc"]),
+    ("mech", "status = 'llc'", "hints_fetched", 0.5, ["directdram.header_mlc"]),
     ("fig12", "system = 'idio' AND scenario = 'solo'", "lat_p99_us", 0.75, ["fig12.p99_solo_100", "fig12.p99_solo_25",
                                                                            "fig12.isolation_25", "fig12.tail_gain_without_exe_gain"]),
     ("fig12", "system = 'idio' AND scenario = 'corun' AND rate_gbps = 10", "lat_p99_us", 0.5, ["fig12.p99_corun_10",

@@ -375,7 +375,7 @@ fn a_stack_that_cannot_be_is_one_sentence() {
         (nic, "[[peripheral]]\nkind = \"ethernet\"\n[[peripheral]]\nkind = \"ethernet\"\n", "here are 2"),
         ("[platform.poll_mode]\npoll_instructions = 40\nburst_instructions = 60\nreceive_instructions = 40\ntransmit_instructions = 40\nfree_instructions = 10\n", "", "needs platform.poll_mode"),
         ("stack = \"poll_mode\"\n", "", "stack = \"poll_mode\" and \"kernel\" are"),
-        ("lanes = 8\n[peripheral.rings]\n", "[peripheral.rings]\nreceive = 1000\n", "receive = 1000 is not a power of two"),
+        ("lanes = 8\n[peripheral.rings]\n", "[peripheral.rings]\nreceive = 1001\n", "receive = 1001 is not a multiple of 8"),
         ("[peripheral.rings]\n", "[peripheral.rings]\nwrite_back = \"some\"\n", "write_back = \"some\" is neither \"all_used\" nor a table"),
         ("free_instructions = 10", "free_instructions = 10\nmempool = 100", "mempool = 100 is less than"),
         ("packet = \"256 B\"", "packet = \"4 KiB\"", "does not fit an mbuf"),
