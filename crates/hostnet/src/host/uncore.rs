@@ -7,10 +7,9 @@ use crate::flow::domain::Reading;
 use crate::kernel::Time;
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
-use crate::memory::between::LinkReading;
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
 use crate::memory::stats::Class;
-use crate::memory::{Agent, LINE};
+use crate::memory::{LinkReading, Agent, LINE};
 use crate::meter::Values;
 use serde_json::{json, Value};
 
