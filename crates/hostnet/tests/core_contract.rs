@@ -393,7 +393,8 @@ fn a_store_that_meets_its_prefetch_to_own_waits_for_it_alone() {
 fn an_atomic_waits_for_what_is_before_it_and_holds_up_what_follows() {
     let took = |first: fn(u64) -> Op| {
         let (mut m, line) = pair();
-        let ops = [Op::Load { line: line + 64, lines: 1 }, first(line), Op::Load { line: line + 128, lines: 1 }, Op::Fence];
+        let ops =
+            [Op::Load { line: line + 64, lines: 1 }, first(line), Op::Load { line: line + 128, lines: 1 }, Op::Fence];
         let start = Time::us(1);
         let (end, ..) = execute(&mut m, &ops, start);
         m.mem.check().unwrap();

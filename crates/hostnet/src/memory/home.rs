@@ -2,10 +2,10 @@
 //! backpressure.
 
 use super::array::{Home, Victim};
+use super::filter::cores_of;
 use super::lines::{Left, Turn};
 use super::node::Node;
 use super::paths::{Marks, Path};
-use super::filter::cores_of;
 use super::private::Taken;
 use super::protocol::{transition, Held, Llc, Request};
 use super::region::{Kind, Sharing};
@@ -575,7 +575,8 @@ impl Memory {
             let class = Class::of_eviction(self.map.of(line).kind);
             if let Some(s) = &mut self.shadow {
                 s.settle(line, At::Dram);
-                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n as u8))); // what it has is what goes by
+                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n as u8)));
+                // what it has is what goes by
             }
             self.write_dram(cal, from, line, class, now);
         }
