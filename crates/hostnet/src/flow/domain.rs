@@ -3,6 +3,7 @@
 //! so that occupancy, arrivals and latency of each come from one place.
 
 use crate::kernel::Time;
+use std::collections::VecDeque;
 
 /// Credits of one sender, metered. Occupancy is integrated over time and latency is measured per
 /// credit; Little's law must make the two agree.
@@ -21,6 +22,8 @@ pub struct Domain {
     /// Sum of the times that returned credits were held, in picoseconds.
     held: u64,
     refused: u64,
+    /// When credits come back whose return is booked already, in order.
+    booked: VecDeque<Time>,
 }
 
 /// What a domain's meter says about one window of time.
@@ -74,6 +77,7 @@ impl Domain {
             returns: 0,
             held: 0,
             refused: 0,
+            booked: VecDeque::new(),
         }
     }
 
@@ -104,7 +108,8 @@ impl Domain {
     pub fn force_many(&mut self, n: u32, now: Time) {
         self.balance = self.balance.wrapping_sub(self.offset(now).wrapping_mul(n.into()));
         self.used += n;
-        self.peak = self.peak.max(self.used);
+        self.pass(now);
+        self.peak = self.peak.max(self.used + self.booked.len() as u32);
         self.arrivals += u64::from(n);
     }
 
@@ -118,6 +123,26 @@ impl Domain {
     #[inline]
     pub fn give(&mut self, now: Time, taken: Time) {
         self.give_many(1, now, taken);
+    }
+
+    /// Books the return of a credit that was taken at `taken` and comes back at `at`, which may lie ahead: until then it
+    /// counts for the peak. Only for domains that nobody asks for credits, since `free` does not know of it.
+    #[inline]
+    pub fn give_at(&mut self, at: Time, taken: Time) {
+        self.give(at, taken);
+        let mut i = self.booked.len();
+        while i > 0 && self.booked[i - 1] > at {
+            i -= 1;
+        }
+        self.booked.insert(i, at);
+    }
+
+    /// Booked returns until `now` have taken place.
+    #[inline]
+    fn pass(&mut self, now: Time) {
+        while self.booked.front().is_some_and(|t| *t <= now) {
+            self.booked.pop_front();
+        }
     }
 
     /// Returns `n` credits that were taken at `taken`.
@@ -157,7 +182,8 @@ impl Domain {
         self.returns = 0;
         self.held = 0;
         self.refused = 0;
-        self.peak = self.used;
+        self.pass(now);
+        self.peak = self.used + self.booked.len() as u32;
     }
 
     /// Credits in use, integrated over the time since the restart, in credits x ps.
@@ -200,6 +226,19 @@ mod tests {
         assert_eq!(r.little_ns, 45.0);
         assert_eq!(r.occupancy, 0.9); // 90 credit-ns over 100 ns
         assert_eq!((r.peak, r.refused), (2, 1));
+    }
+
+    #[test]
+    fn the_peak_counts_credits_until_their_booked_return() {
+        let mut d = Domain::new(u32::MAX);
+        for (taken, back) in [(0, 50), (10, 30), (20, 60), (40, 70)] {
+            d.force(Time::ns(taken));
+            d.give_at(Time::ns(back), Time::ns(taken));
+        }
+        assert_eq!(d.read(Time::ns(100)).peak, 3); // [0, 50), [10, 30), [20, 60); the second is back at 40
+        d.restart(Time::ns(55));
+        assert_eq!(d.peak(), 2);
+        assert_eq!((d.used(), d.read(Time::ns(100)).occupancy), (0, 0.0));
     }
 
     #[test]

@@ -7,10 +7,9 @@ use crate::flow::domain::Reading;
 use crate::kernel::Time;
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
-use crate::memory::between::LinkReading;
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
 use crate::memory::stats::Class;
-use crate::memory::{Agent, LINE};
+use crate::memory::{Agent, LinkReading, LINE};
 use crate::meter::Values;
 use serde_json::{json, Value};
 
@@ -270,8 +269,7 @@ impl Host {
     /// Domains beyond those of single cores.
     pub(super) fn shared_domains(&self) -> Vec<(String, Reading)> {
         let p = &self.machine.mem.paths;
-        let mut rows =
-            vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
+        let mut rows = vec![("home agent write buffer".to_string(), self.machine.mem.cha_writes(self.machine.now))];
         if let Some(b) = self.machine.mem.between() {
             let credits = |node| (format!("link credits of node {node}"), b.read(node, self.machine.now).requests);
             rows.extend((0..2).map(credits));

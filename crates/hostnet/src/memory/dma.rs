@@ -61,7 +61,7 @@ impl Memory {
         let freed = now + self.lat.ownership + self.nodes[DEVICES_AT].look_up;
         let held = &mut self.paths.held[Path::P2mWrite as usize];
         held.force(now);
-        held.give(freed, now);
+        held.give_at(freed, now);
         cal.push(freed + self.lat.to_iio, Event::Fill(id));
     }
 
@@ -243,7 +243,8 @@ impl Memory {
         if !dirty {
             self.note_copy(line, At::Dram, At::Llc(0));
         }
-        let ways = if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
+        let ways =
+            if self.device_ways == 0 { u32::MAX >> (32 - self.nodes[DEVICES_AT].llc.ways()) } else { self.device_ways };
         let looks_up = near && self.miss == NOBODY; // what comes from a core misses the LLC as well
         if looks_up {
             self.begin_miss(home, now);

@@ -130,6 +130,7 @@ impl Memory {
         let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
         let w = Write { line, since: now, path, id, miss: self.miss };
+        self.paths.held[path as usize].force(now);
         if let Some(m) = self.mshrs.as_mut().filter(|_| w.miss != NOBODY) {
             m.extend(w.miss);
         }
@@ -160,9 +161,7 @@ impl Memory {
         }
         let device = if id == NOBODY { Time::ZERO } else { self.lat.ownership };
         let freed = now + device + self.lat.write_ack;
-        let held = &mut self.paths.held[path as usize];
-        held.force(since);
-        held.give(freed, since);
+        self.paths.held[path as usize].give_at(freed, since);
         if id != NOBODY {
             let m = &mut self.marks[id as usize];
             (m.queued, m.data) = (now, now);
@@ -218,13 +217,13 @@ impl Memory {
             let known = at + self.nodes[self.channels[ch].node].look_up;
             let (back, at_mc) = (self.way_back(t), t.at_mc);
             if self.between.is_some() && self.data_travels(cal, d.token, known) {
-                self.paths.held[path as usize].give(known, at_mc);
+                self.paths.held[path as usize].give_at(known, at_mc);
                 self.marks[d.token as usize].data = at;
                 continue;
             }
             // Data goes straight to a core; the home agent's entry is there until the core has it.
             let freed = if path == Path::C2mRead { known + back } else { known };
-            self.paths.held[path as usize].give(freed, at_mc);
+            self.paths.held[path as usize].give_at(freed, at_mc);
             self.marks[d.token as usize].data = at;
             cal.push(known + back, Event::Fill(d.token));
         }

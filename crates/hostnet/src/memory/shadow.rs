@@ -124,9 +124,8 @@ impl Memory {
             let llc = &self.nodes[n].llc;
             llc.find(line).is_some_and(|x| llc.is_dirty(x)) || dirty.iter().any(|c| self.node_of_core(*c) == n)
         };
-        let held = |n: usize| {
-            self.nodes[n].llc.find(line).is_some() || holders.iter().any(|c| self.node_of_core(*c) == n)
-        };
+        let held =
+            |n: usize| self.nodes[n].llc.find(line).is_some() || holders.iter().any(|c| self.node_of_core(*c) == n);
         for n in 0..self.nodes.len() {
             if let Some(o) = (0..self.nodes.len()).find(|o| *o != n && written(n) && held(*o)) {
                 return Err(format!("node {o} has line {line}, which node {n} has written"));
