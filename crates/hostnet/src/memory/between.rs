@@ -608,9 +608,8 @@ impl Memory {
         }
         let near = self.node_of_core(who);
         let in_far = |c: &usize| self.node_of_core(*c) == far && self.holds(*c, line);
-        let writer = cores_of(self.shared.holders(line))
-            .filter(in_far)
-            .find(|c| self.private_copy(*c, line) == Held::Dirty);
+        let writer =
+            cores_of(self.shared.holders(line)).filter(in_far).find(|c| self.private_copy(*c, line) == Held::Dirty);
         let from = match row.source {
             Source::Nobody => At::Core(who as u16),
             Source::Near | Source::Memory => At::Llc(near as u8),
