@@ -264,8 +264,7 @@ impl Host {
         out.insert("domains".into(), self.domains());
         out.insert("paths".into(), self.path_table());
         out.insert("drops".into(), self.drop_table());
-        let client =
-            [("rtt", self.rtt_table()), ("packets", self.packet_table()), ("off_core", self.off_core_table())];
+        let client = [("rtt", self.rtt_table()), ("packets", self.packet_table()), ("off_core", self.off_core_table())];
         out.extend(client.into_iter().filter_map(|(name, t)| Some((name.to_string(), t?))));
         if self.spec.run.trace.is_some() {
             out.insert("trace".into(), self.trace_table());
