@@ -46,9 +46,9 @@ pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -
             };
             let written = add(n as u64, Sharing::Shared, here);
             let read = add(n as u64, Sharing::Shared, there);
-            for i in 0..n {
+            for (i, core) in cores.iter().enumerate() {
                 let alone = t.stores == Written::None;
-                let sharing = if alone { Sharing::Core(cores[i]) } else { Sharing::Shared };
+                let sharing = if alone { Sharing::Core(*core) } else { Sharing::Shared };
                 let memory = PairMemory {
                     buffer: add(lines, sharing, buffers),
                     chunk,

@@ -5,12 +5,11 @@ use super::Host;
 use crate::device::endpoint::{Direction, Endpoint};
 use crate::flow::domain::Reading;
 use crate::kernel::Time;
-use crate::memory::between::LinkReading;
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
 use crate::memory::stats::{Class, Place};
-use crate::memory::{Agent, LINE};
+use crate::memory::{Agent, LinkReading, LINE};
 use crate::meter::Values;
 use serde_json::{json, Value};
 

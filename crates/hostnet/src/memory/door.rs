@@ -217,7 +217,7 @@ impl Memory {
             let known = at + self.nodes[self.channels[ch].node].look_up;
             let (back, at_mc) = (self.way_back(t), t.at_mc);
             if self.between.is_some() && self.data_travels(cal, d.token, known) {
-                self.paths.held[path as usize].give(known, at_mc);
+                self.paths.held[path as usize].give_at(known, at_mc);
                 self.marks[d.token as usize].data = at;
                 continue;
             }

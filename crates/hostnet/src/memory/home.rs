@@ -2,16 +2,17 @@
 //! backpressure.
 
 use super::array::{Home, Victim};
+use super::filter::cores_of;
 use super::lines::{Left, Turn};
 use super::node::Node;
 use super::paths::{Marks, Path};
-use super::private::{cores_of, Taken};
+use super::private::Taken;
 use super::protocol::{transition, Held, Llc, Request};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
 use super::shadow::At;
 use super::stats::Class;
-use super::{rx, Memory, Op, Probe, Txn};
+use super::{rx, Memory, Op, Txn};
 use crate::kernel::{Event, Events, Time};
 
 /// What a cache-maintenance message does with a line.
@@ -435,58 +436,6 @@ impl Memory {
             s.store(line, At::Dram);
         }
         self.write_dram(cal, from, line, class, now);
-    }
-
-    /// A non-temporal store of a line by `core`, at once.
-    pub fn stream_at_once(&mut self, cal: &mut Events, core: u16, line: u64) {
-        self.stream(cal, self.node_of_core(core.into()), line, Time::ZERO);
-    }
-
-    /// A core's access with everything it causes, at once: see [`Memory::functional`].
-    pub fn access_at_once(&mut self, cal: &mut Events, core: u16, line: u64, write: bool) {
-        let now = Time::ZERO;
-        if self.probe(cal, core.into(), line, write, now) != Probe::Miss {
-            return;
-        }
-        let t = Txn::new(if write { Op::Own } else { Op::Read }, line, core.into(), now);
-        let t = self.look_up_at_once(cal, t);
-        if !t.transient {
-            self.fill(cal, core.into(), &t, write, now);
-        }
-    }
-
-    /// The same for a core that is to own a line and does not write it yet.
-    pub fn own_at_once(&mut self, cal: &mut Events, core: u16, line: u64) {
-        if self.owns(core.into(), line) {
-            return;
-        }
-        let t = self.look_up_at_once(cal, Txn::new(Op::Own, line, core.into(), Time::ZERO));
-        if !t.transient {
-            self.fill(cal, core.into(), &t, false, Time::ZERO);
-        }
-    }
-
-    /// The answer to a core's request, at once.
-    pub(super) fn look_up_at_once(&mut self, cal: &mut Events, mut t: Txn) -> Txn {
-        if self.between.is_some() {
-            return self.consult_at_once(cal, t);
-        }
-        match self.look_up(cal, &t, t.issued) {
-            Found::Here { with, .. } => with.note(&mut t),
-            Found::InDram(class) => self.stats.count(class),
-        }
-        self.end_look_up(cal, t.issued);
-        t
-    }
-
-    /// Without time: `core` stores to `line`, and the line goes on to the LLC. False when some core has it already.
-    pub fn spill_at_once(&mut self, cal: &mut Events, core: usize, line: u64) -> bool {
-        if self.l1.iter().chain(&self.l2).any(|c| c.find(line).is_some()) {
-            return false;
-        }
-        self.stats.ledger.created += 1;
-        self.fill_llc(cal, core, line, true, Time::ZERO);
-        true
     }
 
     /// A core's L2 gives a line to the LLC.

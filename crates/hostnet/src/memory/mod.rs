@@ -4,12 +4,15 @@
 //! at the home agent, `dram` the controllers behind it.
 
 pub mod array;
-pub mod between;
+mod at_once;
+mod between;
 mod dma;
 mod door;
 pub mod dram;
+mod filter;
 pub mod home;
 mod lines;
+mod links;
 mod mshr;
 mod node;
 pub mod nodes;
@@ -28,6 +31,7 @@ pub mod tag;
 mod ways;
 
 pub use home::Sweep;
+pub use links::{Between, LinkReading};
 pub use mshr::Mshrs;
 pub use node::Node;
 pub use private::Probe;
@@ -38,7 +42,6 @@ pub use tag::Tag;
 use crate::flow::domain::{Domain, Reading};
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
-use between::Between;
 use door::Channel;
 use dram::{Controller, DramSpec};
 use node::DEVICES_AT;
@@ -145,9 +148,9 @@ pub struct Memory {
     /// Ways of the LLC that the last device's write might have allocated into.
     device_ways: u32,
     /// The holders of lines in shared regions.
-    shared: private::SharedFilter,
+    shared: filter::SharedFilter,
     /// Lines of which a core may have a copy that a device has read, where it must ask for such to store.
-    read_by_devices: private::SharedFilter,
+    read_by_devices: filter::SharedFilter,
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
     /// Lines that cores wait for.
@@ -238,8 +241,8 @@ impl Memory {
             spread,
             leaving: None,
             evicts_for: None,
-            shared: private::SharedFilter::default(),
-            read_by_devices: private::SharedFilter::default(),
+            shared: filter::SharedFilter::default(),
+            read_by_devices: filter::SharedFilter::default(),
             l1: vec![l1; cores],
             l2: vec![l2; cores],
             core_nodes,

@@ -2,13 +2,14 @@
 //! them until something misses beyond the L2.
 
 use super::array::{Array, Place, Slot, Victim};
+use super::filter::cores_of;
 use super::node::DEVICES_AT;
 use super::paths::{Marks, Path};
 use super::protocol::Held;
 use super::region::{Kind, Sharing};
 use super::shadow::At;
 use super::{rx, CleanVictim, Leaving, Memory, Op, Txn};
-use crate::kernel::{rng::mix, Events, Time};
+use crate::kernel::{Events, Time};
 
 /// Where a core found a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -463,15 +464,6 @@ pub(super) struct Taken {
     pub dirty: u64,
 }
 
-/// The cores of a mask, in order.
-pub(super) fn cores_of(mut mask: u128) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let c = mask.trailing_zeros() as usize;
-        mask &= mask.wrapping_sub(1);
-        (c < 128).then_some(c)
-    })
-}
-
 fn held(a: &Array, line: u64) -> Held {
     match a.find(line) {
         None => Held::Nowhere,
@@ -482,129 +474,4 @@ fn held(a: &Array, line: u64) -> Held {
 
 fn best(copies: [Held; 2]) -> Held {
     *copies.iter().max_by_key(|h| **h as u8).expect("two")
-}
-
-/// The snoop filter of shared regions: which cores may hold a line. Owned regions need none, as
-/// their one possible holder is known.
-#[derive(Clone, Debug)]
-pub(super) struct SharedFilter {
-    keys: Vec<u64>,
-    masks: Vec<u128>,
-    used: usize,
-}
-
-impl Default for SharedFilter {
-    fn default() -> Self {
-        SharedFilter { keys: vec![u64::MAX; 1 << 10], masks: vec![0; 1 << 10], used: 0 }
-    }
-}
-
-impl SharedFilter {
-    fn slot(&self, line: u64) -> usize {
-        let mask = self.keys.len() - 1;
-        let mut i = mix(line) as usize & mask;
-        while self.keys[i] != u64::MAX && self.keys[i] != line {
-            i = (i + 1) & mask;
-        }
-        i
-    }
-    /// Notes that `core` has the line; says whether nobody else may have it.
-    #[inline(never)]
-    pub(super) fn add(&mut self, line: u64, core: usize) -> bool {
-        let mut i = self.slot(line);
-        if self.keys[i] == u64::MAX {
-            if self.used * 2 >= self.keys.len() {
-                let n = self.keys.len() * 2;
-                let keys = std::mem::replace(&mut self.keys, vec![u64::MAX; n]);
-                let masks = std::mem::replace(&mut self.masks, vec![0; n]);
-                for (k, m) in keys.into_iter().zip(masks) {
-                    if k != u64::MAX {
-                        let j = self.slot(k);
-                        (self.keys[j], self.masks[j]) = (k, m);
-                    }
-                }
-                i = self.slot(line);
-            }
-            self.keys[i] = line;
-            self.used += 1;
-        }
-        self.masks[i] |= 1 << core;
-        self.masks[i] == 1 << core
-    }
-    #[inline(never)]
-    pub(super) fn holders(&self, line: u64) -> u128 {
-        self.masks[self.slot(line)]
-    }
-    #[inline(never)]
-    pub(super) fn drop_holder(&mut self, line: u64, core: usize) {
-        let i = self.slot(line);
-        self.masks[i] &= !(1 << core);
-        self.forget(i);
-    }
-    /// The possible holders, who are about to lose the line.
-    #[inline(never)]
-    fn take(&mut self, line: u64) -> u128 {
-        let i = self.slot(line);
-        let holders = std::mem::take(&mut self.masks[i]);
-        self.forget(i);
-        holders
-    }
-    /// Removes entry `i` if nobody holds its line, so that the filter stays as small as the caches: those that
-    /// follow move up, as far as a look-up still finds them.
-    fn forget(&mut self, mut i: usize) {
-        if self.keys[i] == u64::MAX || self.masks[i] != 0 {
-            return;
-        }
-        self.used -= 1;
-        let mask = self.keys.len() - 1;
-        let mut j = i;
-        loop {
-            self.keys[i] = u64::MAX;
-            loop {
-                j = (j + 1) & mask;
-                if self.keys[j] == u64::MAX {
-                    return;
-                }
-                let home = mix(self.keys[j]) as usize & mask;
-                if (j.wrapping_sub(home) & mask) >= (j.wrapping_sub(i) & mask) {
-                    break;
-                }
-            }
-            (self.keys[i], self.masks[i]) = (self.keys[j], self.masks[j]);
-            self.masks[j] = 0;
-            i = j;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashMap;
-
-    #[test]
-    fn snoop_filter_agrees_with_a_map_and_forgets_what_nobody_holds() {
-        let (mut filter, mut model) = (SharedFilter::default(), HashMap::<u64, u128>::new());
-        for i in 0..200_000u64 {
-            let r = mix(i);
-            let (line, core) = (r >> 8 & 0x3ff, (r >> 32 & 7) as usize * 17);
-            match r % 4 {
-                0 => {
-                    filter.add(line, core);
-                    *model.entry(line).or_default() |= 1 << core;
-                }
-                1 | 2 => {
-                    filter.drop_holder(line, core);
-                    model.entry(line).and_modify(|m| *m &= !(1 << core));
-                }
-                _ => assert_eq!(filter.take(line), model.remove(&line).unwrap_or(0)),
-            }
-            model.retain(|l, m| *l != line || *m != 0);
-            assert_eq!(filter.holders(line), model.get(&line).copied().unwrap_or(0));
-            assert_eq!(filter.used, model.len());
-        }
-        for (line, holders) in model {
-            assert_eq!(filter.holders(line), holders);
-        }
-    }
 }

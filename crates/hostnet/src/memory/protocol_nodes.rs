@@ -90,7 +90,10 @@ pub fn crossing(want: Want, near: Copies, far: Copies, home: Side, p: &NodesProt
         Want::Own if near.modified() || near.llc != Nowhere => row(Source::Near, far_has),
         _ if far.none() => row(Source::Memory, Private::Stay),
         Want::Own if far.modified() => Crossing { dirty: true, ..row(Source::Far, Private::Drop) },
-        Want::Read if far.modified() && p.migratory => Crossing { dirty: true, ..row(Source::Far, Private::Drop) },
+        // One that others read beside their LLC is shared already.
+        Want::Read if far.modified() && p.migratory && far.private != Clean => {
+            Crossing { dirty: true, ..row(Source::Far, Private::Drop) }
+        }
         Want::Read if far.modified() => Crossing { written: true, ..row(Source::Far, Private::Share) },
         // Clean in the other node, which is the home: its LLC answers if it can.
         Want::Own if !snoops && far.llc == Nowhere => row(Source::Memory, Private::Drop),

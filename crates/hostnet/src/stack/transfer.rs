@@ -25,9 +25,12 @@ pub struct PairMemory {
     pub buffer: u64,
     pub chunk: u64,
     pub chunks: u64,
-    pub written: (u64, usize),
-    pub read: (u64, usize),
+    pub written: Register,
+    pub read: Register,
 }
+
+/// A register's line and number.
+type Register = (u64, usize);
 
 #[derive(Clone)]
 pub struct Transfer {
@@ -46,7 +49,7 @@ impl Transfer {
     }
 
     /// Its own register, and the other's with the value that lets it go on.
-    fn registers(&self) -> Option<((u64, usize), (u64, usize), u64)> {
+    fn registers(&self) -> Option<(Register, Register, u64)> {
         let m = &self.memory;
         match self.role {
             Role::Writer { .. } => Some((m.written, m.read, (self.done + 1).saturating_sub(m.chunks))),

@@ -114,7 +114,7 @@ impl Cpu {
                 (0, 0, LOAD)
             }
             Op::Release { line, tag } => {
-                // Stores ask for their lines as soon as they can no longer be undone.
+                // Stores ask for their lines as soon as they can no longer be undone; see `release`.
                 if !self.any_open(|r| r.load) {
                     self.prefetch_own(mem, cal, line);
                 }
@@ -319,6 +319,11 @@ impl Cpu {
     fn prefetch_own(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
         self.dispatch(1);
         let at = self.now();
+        self.own_ahead(mem, cal, line, at);
+    }
+
+    /// Asks for ownership of `line`, unless it is there or on its way.
+    pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
         if !self.may_miss() || self.same_line(line).is_some() || mem.owns(self.id as usize, line) {
             return;
         }

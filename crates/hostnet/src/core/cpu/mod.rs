@@ -320,7 +320,7 @@ impl Cpu {
         let rec = self.recs[record];
         let fills = t.op != memory::Op::Stream && !t.transient;
         // A store that joined a read of a line that others have must still ask for it.
-        let owns = t.op == memory::Op::Own || !rec.write || !mem.is_shared(rec.line);
+        let owns = t.op != memory::Op::Read || !rec.write || !mem.is_shared(rec.line);
         let held = fills && mem.fill(cal, self.id as usize, t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);

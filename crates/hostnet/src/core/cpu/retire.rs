@@ -100,7 +100,12 @@ pub(super) struct Release {
     line: u64,
     tag: u32,
     turn: Turn,
+    /// Its line has been asked for ahead of its turn.
+    ahead: bool,
 }
+
+/// Stores behind the oldest that ask for their lines while it waits: assumed, and bounded by the line fill buffers, too.
+const SENIOR: usize = 8;
 
 impl Cpu {
     pub(super) fn defer(&mut self, cal: &mut Events, instructions: u32, stores: bool, what: Effect) {
@@ -137,7 +142,7 @@ impl Cpu {
     pub(super) fn release_later(&mut self, cal: &mut Events, line: u64, tag: u32) {
         self.dispatch(1);
         let at = self.now();
-        self.releases.push_back(Release { seq: self.seq, at, line, tag, turn: Turn::Waits });
+        self.releases.push_back(Release { seq: self.seq, at, line, tag, turn: Turn::Waits, ahead: false });
         if self.releases.len() == 1 {
             self.schedule_retirement(cal, at);
         }
@@ -169,7 +174,7 @@ impl Cpu {
                 continue;
             }
             if self.may_release(i).is_none_or(|at| at > now) {
-                return;
+                return self.ask_ahead(mem, cal, i, now);
             }
             if turn == Turn::Asked || mem.probe(cal, self.id as usize, line, true, now) != Probe::Miss {
                 self.releases[i].turn = Turn::Done;
@@ -186,7 +191,22 @@ impl Cpu {
             self.recs[r].write = true;
             self.recs[r].seq = self.recs[r].seq.min(seq - 1);
             self.releases[i].turn = Turn::Asked;
-            return;
+            return self.ask_ahead(mem, cal, i + 1, now);
+        }
+    }
+
+    /// Stores from release `i` on that can no longer be undone, as all loads before them are done, ask for their lines.
+    fn ask_ahead(&mut self, mem: &mut Memory, cal: &mut Events, i: usize, now: Time) {
+        for i in i..self.releases.len().min(i + SENIOR) {
+            let Release { seq, at, line, turn, ahead, .. } = self.releases[i];
+            if ahead || turn != Turn::Waits {
+                continue;
+            }
+            if at > now || !self.may_miss() || self.first_open(|r| r.load && r.seq < seq).is_some() {
+                return;
+            }
+            self.releases[i].ahead = true;
+            self.own_ahead(mem, cal, line, now);
         }
     }
 

@@ -1,0 +1,142 @@
+//! The links between two nodes, and where each transaction is on its way over them.
+
+use super::nodes::{NodeLinkSpec, NodesProtocolSpec, NodesSpec};
+use crate::flow::domain::{Domain, Reading};
+use crate::flow::Link;
+use crate::kernel::Time;
+use std::collections::VecDeque;
+
+/// What `Event::Link` means for a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Leg {
+    /// It stays in its node.
+    #[default]
+    None,
+    /// It reaches its home.
+    ToHome,
+    /// Its answer leaves node `from`.
+    Back { from: u8 },
+    /// Memory has answered a read that was for nothing, made beside the snoop of `parent`.
+    Useless { parent: u32 },
+    /// A line that is written back reaches its home.
+    Write,
+}
+
+/// A transaction's way between nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trip {
+    pub leg: Leg,
+    /// It has come to another node.
+    pub travelled: bool,
+    /// Holds a credit of the link since then.
+    pub credit: Option<Time>,
+    /// The answer has data.
+    pub data: bool,
+    /// The answer crosses a link.
+    pub crossed: bool,
+    /// Answers to come, and when the latest of those that came was there.
+    pub awaits: u8,
+    pub ready: Time,
+    /// What its node adds when all is there.
+    pub more: Time,
+}
+
+/// One direction: the links from a node to the other.
+#[derive(Clone)]
+pub(super) struct Direction {
+    links: Vec<Link>,
+    bytes: u64,
+    /// Of these, bytes of lines without their headers.
+    payload: u64,
+    since: Time,
+    /// Requests of the node that are under way.
+    pub credits: Domain,
+    /// Requests that wait for a credit.
+    pub waiting: VecDeque<u32>,
+}
+
+/// What two nodes have between them.
+#[derive(Clone)]
+pub struct Between {
+    link: NodeLinkSpec,
+    pub(super) protocol: NodesProtocolSpec,
+    pub(super) directions: Vec<Direction>,
+    trips: Vec<Trip>,
+    /// Reads of memory for nothing.
+    pub speculative_reads: u64,
+}
+
+/// One direction of the links in the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkReading {
+    /// Bytes that were sent, with headers.
+    pub bytes: u64,
+    /// Bytes of lines alone.
+    pub payload: u64,
+    /// Share of the time that links are busy, on the mean.
+    pub utilisation: f64,
+    /// Requests of the node under way.
+    pub requests: Reading,
+}
+
+impl Between {
+    /// What joins the nodes, where there are several.
+    pub(super) fn new(s: &NodesSpec) -> Option<Box<Between>> {
+        let link = s.link.clone().filter(|_| s.count > 1)?;
+        let one = Link::new(link.rate.0 as f64 * 8.0, link.latency.into());
+        let direction = Direction {
+            links: vec![one; link.links as usize],
+            bytes: 0,
+            payload: 0,
+            since: Time::ZERO,
+            credits: Domain::new(link.credits),
+            waiting: VecDeque::new(),
+        };
+        let directions = vec![direction; s.count as usize];
+        Some(Box::new(Between { link, protocol: s.protocol, directions, trips: Vec::new(), speculative_reads: 0 }))
+    }
+
+    pub(super) fn trip(&mut self, id: u32) -> &mut Trip {
+        if self.trips.len() <= id as usize {
+            self.trips.resize(id as usize + 1, Trip::default());
+        }
+        &mut self.trips[id as usize]
+    }
+
+    pub(super) fn clear(&mut self, id: u32) {
+        *self.trip(id) = Trip::default();
+    }
+
+    /// A message or a line leaves `from`; returns its arrival.
+    pub(super) fn send(&mut self, from: usize, line: u64, data: bool, now: Time) -> Time {
+        let bytes = if data { self.link.data.0 } else { self.link.message.0 };
+        let d = &mut self.directions[from];
+        d.bytes += bytes;
+        d.payload += if data { super::LINE } else { 0 };
+        let i = (line % d.links.len() as u64) as usize;
+        let link = &mut d.links[i];
+        link.send(bytes, now) + link.flight
+    }
+
+    pub(super) fn restart(&mut self, now: Time) {
+        self.speculative_reads = 0;
+        for d in &mut self.directions {
+            (d.bytes, d.payload, d.since) = (0, 0, now);
+            d.links.iter_mut().for_each(|l| l.restart(now));
+            d.credits.restart(now);
+        }
+    }
+
+    /// The links from `node` to the other.
+    pub fn read(&self, node: usize, now: Time) -> LinkReading {
+        let d = &self.directions[node];
+        let span = (now - d.since).0.max(1) as f64 * d.links.len() as f64;
+        let busy: u64 = d.links.iter().map(|l| l.busy().0).sum();
+        LinkReading {
+            bytes: d.bytes,
+            payload: d.payload,
+            utilisation: busy as f64 / span,
+            requests: d.credits.read(now),
+        }
+    }
+}
