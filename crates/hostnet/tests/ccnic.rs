@@ -91,7 +91,7 @@ fn a_ping_pong_takes_four_requests_over_two_lines_and_two_over_one() {
 /// registers nor requests for ownership of payload.
 #[test]
 fn a_batched_packet_costs_the_nic_one_read_of_payload_and_a_quarter_of_descriptors() {
-    let o = loopback(64, 128, "tx_batch = 8\nrx_batch = 8");
+    let o = loopback(64, 128, "tx_batch = 8\nrx_batch = 8\nread_ahead = 0");
     near("payload", get(&o, "nic_remote_reads_payload"), 1.0, 0.01);
     near("descriptors sent", cell(&o, "NIC", "tx descriptors", "remote_reads"), 0.25, 0.02);
     near("descriptors received", cell(&o, "host", "rx descriptors", "remote_reads"), 0.25, 0.02);
@@ -107,7 +107,7 @@ fn a_batched_packet_costs_the_nic_one_read_of_payload_and_a_quarter_of_descripto
 /// One descriptor a line: the producer takes the line back from the consumer that polls it, and the consumer reads it.
 #[test]
 fn a_single_packet_moves_a_whole_line_for_its_descriptor() {
-    let o = loopback(64, 1, "");
+    let o = loopback(64, 1, "read_ahead = 0");
     near("descriptors sent", cell(&o, "NIC", "tx descriptors", "remote_reads"), 1.0, 0.15);
     near("payload", get(&o, "nic_remote_reads_payload"), 1.0, 0.01);
 }
