@@ -470,16 +470,15 @@ impl Memory {
             return;
         }
         let near = self.node_of_core(who);
-        let in_far = |c: &usize| self.node_of_core(*c) == far && self.holds(*c, line);
-        let writer =
-            cores_of(self.shared.holders(line)).filter(in_far).find(|c| self.private_copy(*c, line) == Held::Dirty);
+        let far_cores = || cores_of(self.shared.holders(line)).filter(|c| self.node_of_core(*c) == far);
+        let writer = far_cores().find(|c| self.private_copy(*c, line) == Held::Dirty);
         let from = match row.source {
             Source::Nobody => At::Core(who as u16),
             Source::Near | Source::Memory => At::Llc(near as u8),
-            Source::Far => match writer {
+            Source::Far if writer.is_none() && self.llc_copy(far, line) != Held::Nowhere => At::Llc(far as u8),
+            Source::Far => match writer.or_else(|| far_cores().find(|c| self.holds(*c, line))) {
                 Some(c) => At::Core(c as u16),
-                None if self.llc_copy(far, line) != Held::Nowhere => At::Llc(far as u8),
-                None => At::Core(cores_of(self.shared.holders(line)).find(in_far).expect("a copy") as u16),
+                None => At::ToCore(far_cores().next().expect("a copy") as u16),
             },
         };
         self.note_copy(line, from, At::ToCore(who as u16));
