@@ -52,14 +52,17 @@ impl Memory {
         }
     }
 
-    /// What `node` has of `line`, but for core `who`.
-    fn copies_in(&self, node: usize, line: u64, who: usize) -> Copies {
+    /// What `node` has of a request's line, but for who asks.
+    fn copies_in(&self, node: usize, t: &Txn) -> Copies {
+        let (line, who) = (t.line, t.who as usize);
+        let own = u16::from(t.entry.is_some() && t.op == Op::Read);
         let mut private = Held::Nowhere;
+        // The filter may name a core that has lost the line, but not while the line is on its way to it.
+        let on_its_way = if self.lines.readers(line) > own { Held::Clean } else { Held::Nowhere };
         if self.sharing(line) == Sharing::Shared {
             for c in cores_of(self.shared.holders(line)) {
                 if c != who && self.node_of_core(c) == node {
-                    // One that is on its way is clean.
-                    private = private.max(self.private_copy(c, line).max(Held::Clean));
+                    private = private.max(self.private_copy(c, line).max(on_its_way));
                 }
             }
         }
@@ -76,7 +79,7 @@ impl Memory {
             _ => Want::Read,
         };
         let side = if self.home_of(t.line) == near { Side::Near } else { Side::Far };
-        let of = |node| self.copies_in(node, t.line, who);
+        let of = |node| self.copies_in(node, t);
         let p = &self.between.as_ref().expect("several nodes").protocol;
         crossing(want, of(near), of(1 - near), side, p)
     }
@@ -353,7 +356,7 @@ impl Memory {
             return self.depart(cal, id, now);
         }
         let far = 1 - near;
-        let there = self.copies_in(far, line, who as usize);
+        let there = self.copies_in(far, &self.txns[id as usize]);
         self.stream(cal, near, line, now);
         if there.none() {
             return cal.push(now + self.nodes[near].noc, Event::Fill(id));
@@ -404,7 +407,7 @@ impl Memory {
         if own || row.far == Private::Drop {
             self.tell_watchers(cal, line, now);
         }
-        let there = self.copies_in(far, line, who);
+        let there = self.copies_in(far, t);
         let asks = there.private != Held::Nowhere
             && (own || there.private == Held::Dirty || there.llc == Held::Nowhere || row.far == Private::Drop);
         self.note_source(&row, line, who, far);

@@ -174,6 +174,11 @@ impl Lines {
         (e.owner != NOBODY).then_some(e.owner)
     }
 
+    /// Reads of `line` in flight that leave it where others may read it too.
+    pub fn readers(&self, line: u64) -> u16 {
+        self.find(line).map_or(0, |i| self.entries[i].readers)
+    }
+
     /// The request that holds `line` in flight.
     #[inline]
     pub fn owner(&self, line: u64) -> Option<u32> {
