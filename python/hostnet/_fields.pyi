@@ -28,6 +28,93 @@ class CacheSpec(Section):
     """Associativity."""
 
 
+class CcnicSpec(Section):
+    """The interface between host and NIC over coherent memory (CC-NIC)."""
+    buffer_home: Literal['host', 'nic']
+    """Home of the buffers."""
+    buffers: int
+    """Large buffers, before some of them are split into small ones."""
+    bulk: int
+    """Buffers that come from the pool at once."""
+    costs: Costs
+    """Instructions."""
+    host_prefetch: bool
+    """Whether the hardware prefetchers of the host's cores run, where the platform has any."""
+    large_buffer: str
+    """Size of a large buffer."""
+    layout: Literal['grouped'] | Literal['packed'] | Literal['padded']
+    """How descriptors share lines."""
+    lazy_release: int
+    """Lines of the receive ring that the host keeps before it clears them."""
+    mode: Literal['loopback']
+    """What the NIC does with packets."""
+    nic: Literal['software']
+    """What the NIC is made of."""
+    nic_batch: int
+    """Most packets that the NIC takes at once."""
+    nic_node: int
+    """Node of the NIC's cores; the tenant's own is same-socket mode."""
+    nic_prefetch: bool
+    """The same of the NIC's cores."""
+    nonsequential: bool
+    """Successive allocations from the pool are never adjacent in memory."""
+    own_ahead: int
+    """Units ahead that a producer asks ownership of, with inline signals; 0: none, as the paper has it. The
+    library's is 2."""
+    pool: Literal['shared'] | Literal['host']
+    """Who manages buffers."""
+    preset: Literal['unoptimised'] | None
+    """A set of choices with a name."""
+    read_ahead: int
+    """Most lines of grouped descriptors that a consumer asks for, the next one counted, while it finds one ready
+    after the other; 0: it waits for each line before it asks for another. By default 2: a core that predicts its
+    branches asks for as many more as polls fit its reorder buffer, one for 352 to 512 instructions and some 270 a
+    unit. The library's is 6."""
+    recycle: bool
+    """Buffers that came back last are used first, from stacks of each thread on both sides."""
+    release: Literal['none'] | Literal['clflushopt'] | Literal['clwb']
+    """What the NIC does with a line of payload that it has read."""
+    ring: int
+    """Lines of a ring of grouped descriptors; rings of other layouts have as many descriptors, four times this."""
+    rx_batch: int
+    """Most packets that the host takes at once."""
+    rx_home: Literal['host', 'nic']
+    """Home of the receive rings."""
+    signal: Literal['inline'] | Literal['register']
+    """How a consumer learns of descriptors."""
+    small_buffer: str
+    """Size of a small buffer."""
+    small_buffers: bool
+    """Packets that fit `small_buffer` use small buffers."""
+    small_share: float
+    """Share of the large buffers that is split."""
+    stack: int
+    """Most buffers of a thread's stack of either size."""
+    stores: Literal['cached'] | Literal['nontemporal']
+    """How payload is written, by both sides."""
+    tx_batch: int
+    """Most packets that the host sends at once."""
+    tx_home: Literal['host', 'nic']
+    """Home of the transmit rings."""
+
+
+class ClientSpec(Section):
+    """A second host, at the other end of the Ethernet NIC's link, whose software sends the traffic and takes the
+    replies."""
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec
+    """What they run: an application of kind 'load_generator'."""
+    cores: int
+    """Cores that send and receive; requests go to them in turn."""
+    ethernet: EthernetSpec | None
+    """Its NIC: what its platform's does not say. Rate and flight time are those of the link."""
+    placement: PlacementSpec | None
+    """Where its NIC's lines go; as the scenario's when absent."""
+    platform: Platform | None
+    """Its hardware: the name or path of a platform file; the scenario's own platform when absent."""
+    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel']
+    """Who hands packets to them: only 'poll_mode' is built."""
+
+
 class CoreSpec(Section):
     """One kind of core."""
     clock: str
@@ -50,7 +137,8 @@ class CoreSpec(Section):
     pipeline: Literal['out_of_order'] | Literal['in_order']
     """Scheduling."""
     prefetch: PrefetchSpec | None
-    """Stream prefetcher of the L2; none when absent. It follows application memory, not buffers of a NIC."""
+    """Prefetcher of the L2; none when absent. It follows application memory, and a NIC's buffers if it is told
+    to."""
     rob: int
     """Reorder buffer entries."""
     stlb: TlbSpec | None
@@ -61,6 +149,28 @@ class CoreSpec(Section):
     """Load (or store) instructions that move one 64-byte line."""
     width: int
     """Instructions dispatched (and retired) a cycle."""
+
+
+class Costs(Section):
+    """Instructions of the interface, which touch no lines that the two sides share."""
+    alloc: int
+    """Allocating a buffer."""
+    free: int
+    """Freeing a buffer."""
+    host_rx: int
+    """The host's, for a packet that it receives, reading it included."""
+    host_tx: int
+    """The host's, for a packet that it sends, writing it included."""
+    nic_rx: int
+    """The NIC's, for a packet that it delivers."""
+    nic_tx: int
+    """The NIC's, for a packet that it takes."""
+    poll: int
+    """A poll."""
+    pool: int
+    """A bulk operation on the pool."""
+    unit: int
+    """A unit that is written or read: a line of up to four descriptors, or one descriptor."""
 
 
 class DctcpSpec(Section):
@@ -362,6 +472,9 @@ class IioSpec(Section):
     """Buffers of the IIO and its distance to the home agent."""
     count: int
     """Controllers, each with buffers of its own; devices are dealt out to them in turn."""
+    fetch_partial: bool
+    """A write of a part of a line reads the line first, as a cache in front of the home agent does that writes back
+    whole lines. When false, it goes on as a whole line does."""
     from_cha: str
     """From the home agent's answer to the entry's release."""
     line_header: str | None
@@ -374,6 +487,8 @@ class IioSpec(Section):
     without which it may not go on."""
     read_buffer: int
     """Read buffer entries of each: credits of the P2M-Read domain."""
+    register_write: str
+    """Way of a register write beside the link: bridges in front of it, and the register."""
     to_cha: str
     """From an entry's allocation to the arrival at the home agent."""
     write_buffer: int
@@ -464,6 +579,26 @@ class LlcSpec(Section):
     """How an L2 victim reaches the home agent."""
 
 
+class LoadGeneratorAppSpec(Section):
+    """Sends the requests of a scenario's traffic, and takes the replies: software on the host of `[client]`."""
+    kind: Literal['load_generator']
+    reply_instructions: int
+    """Instructions of a reply besides the load of its first line: whose it is, how long it took. The default is
+    assumed."""
+    request_instructions: int
+    """Instructions of a request besides the stores of its lines: when it is due, its text, its time stamp. The
+    default is assumed."""
+
+
+class LoopbackAppSpec(Section):
+    """Sends packets through CC-NIC and reads what comes back."""
+    bytes: str
+    """Size of a packet."""
+    kind: Literal['loopback']
+    touch: Literal['payload'] | Literal['header']
+    """What of it the host writes and reads."""
+
+
 class MemcachedAppSpec(Section):
     """Key-value server that answers a capture of memcached over UDP."""
     instructions: int
@@ -510,6 +645,48 @@ class NicSpec(Section):
     """From the wire to the first line's write, and from the last line's read to the wire."""
 
 
+class NodeLinkSpec(Section):
+    """Links between two nodes (UPI, CXL). Lines take turns on them; every value is for one direction."""
+    credits: int
+    """Requests of a node that may be under way over the links."""
+    data: str
+    """Bytes of a line with its header."""
+    latency: str
+    """From one agent to the other, without serialisation."""
+    links: int
+    """Links."""
+    message: str
+    """Bytes of a message without data: a request, a snoop, a response."""
+    rate: str
+    """Rate of one link."""
+
+
+class NodesProtocolSpec(Section):
+    """What the protocol between nodes does beyond MESIF."""
+    migratory: bool
+    """A read that finds the line modified in the other node takes it, with permission to write. Without, the line
+    is written to its home and both nodes share it."""
+    speculative: bool
+    """A miss on a line of the reader's own memory that the other node may have written reads memory beside the
+    snoop."""
+    speculative_penalty: str
+    """Time that the useless read adds to such a miss, beside what it waits for."""
+
+
+class NodesSpec(Section):
+    """Nodes of a machine: sockets, or a processor and an accelerator with coherent memory."""
+    cores: int | None
+    """Cores of a node; `core.count` when absent."""
+    count: int
+    """Nodes, 1 or 2; each has caches and memory controllers of the platform's."""
+    link: NodeLinkSpec | None
+    """What joins two nodes."""
+    protocol: NodesProtocolSpec
+    """How lines move between nodes."""
+    uncore_clock: list[str]
+    """Clock of LLC, crossbar and home agent by node; `caches.uncore_clock` for those that are not listed."""
+
+
 class PageReuseAppSpec(Section):
     """Directed test of a page that changes its owner."""
     guard: Literal['none'] | Literal['clwb'] | Literal['dma']
@@ -536,10 +713,15 @@ class PcieSpec(Section):
     """The links between devices and the IIO."""
     completion_overhead: int
     """Bytes of a completion besides its payload."""
+    cut_through: bool
+    """Who receives a packet acts on its header, while the payload still holds the link. When false, it has to come
+    whole."""
     dllp_share: float
     """Share of the link that data-link packets and skip sets take."""
     generation: Literal['gen3'] | Literal['gen4'] | Literal['gen5']
     """Signalling rate and line code."""
+    lane_rate: str | None
+    """Rate of one lane after the line code, in place of the generation's: for a bus that is no PCIe link."""
     max_payload: str
     """Largest payload of a write or a completion."""
     max_read_request: str
@@ -553,8 +735,30 @@ class PcieSpec(Section):
     """Flight time of a packet, transmitter to receiver, controllers included."""
     read_request: int
     """Bytes of a memory read request."""
+    train: int
+    """Packets for consecutive lines that are simulated as one, with all their bytes. They arrive when the last one
+    does, which makes the first ones late by the time that the others hold the link, and a simulation faster."""
     write_overhead: int
     """Bytes of a memory write besides its payload: framing, sequence number, header, CRC."""
+
+
+class PingpongAppSpec(Section):
+    """A counter that two threads exchange through two registers in coherent memory."""
+    kind: Literal['pingpong']
+    layout: Literal['S0'] | Literal['S1'] | Literal['Rd'] | Literal['Wr'] | Literal['S0C'] | Literal['S1C']
+    """Where the registers are."""
+    peer_node: int
+    """Node of the other thread of each pair."""
+
+
+class PipelineSpec(Section):
+    """Cores of a tenant in pairs: the first half receive, each of the others works on what one of those hands
+    on."""
+    burst_instructions: int
+    """Instructions of putting a burst in, and of taking one out, beside the accesses. The default is assumed."""
+    ring: int
+    """Packets that a ring holds; a power of two. A core that receives takes no more from the NIC than it has room
+    for."""
 
 
 class PlacementSpec(Section):
@@ -585,6 +789,8 @@ class Platform(Section):
     """The kernel's block layer."""
     caches: HierarchySpec
     """Caches and crossbar."""
+    ccnic: CcnicSpec | None
+    """CC-NIC: what a scenario's table `ccnic` does not say."""
     core: CoreSpec
     """Cores."""
     description: str
@@ -599,6 +805,9 @@ class Platform(Section):
     """Name that scenarios refer to."""
     nic: NicSpec
     """Network interface."""
+    nodes: NodesSpec | None
+    """Sockets, or a processor and an accelerator with coherent memory; one when absent. Caches, memory and the
+    cores' count of the tables above are each node's, unless `nodes.cores` says how many cores that are."""
     pcie: PcieSpec | None
     """Links between peripherals and the I/O controller."""
     poll_mode: PollModeSpec | None
@@ -623,6 +832,8 @@ class PollModeSpec(Section):
     """The fixed part of an `rx_burst` that finds packets, and of a `tx_burst`."""
     free_instructions: int
     """A buffer that is freed."""
+    free_sent: Literal['threshold'] | Literal['burst']
+    """When sent buffers are freed. Those that the driver keeps enlarge the memory that packets pass through."""
     free_threshold: int
     """When fewer transmit descriptors than this are free (`tx_free_thresh`), as many sent buffers are freed, or as
     many as the burst needs."""
@@ -645,19 +856,30 @@ class PollModeSpec(Section):
 
 
 class PrefetchSpec(Section):
-    """The L2's stream prefetcher."""
+    """The L2's prefetcher."""
     credits: int
     """Prefetches under way at most: the L2's request queue without what the line fill buffers may fill."""
     degree: int
     """Lines that one access makes it fetch, at most."""
     distance: int
-    """Lines ahead of the newest access, at most; never beyond its page of 4 KiB."""
+    """Lines ahead of the newest access that a stream runs, at most; never beyond its page of 4 KiB."""
     enabled: bool
     """Whether it works."""
+    network: bool
+    """It follows accesses to a NIC's receive buffers too."""
+    pattern: Literal['stream'] | Literal['stride']
+    """Which accesses it follows."""
     streams: int
     """Pages watched at once, one stream in each."""
     trigger: int
-    """Accesses in one direction that make a stream, the first included."""
+    """Accesses in one direction, or at one stride, that make a stream, the first included."""
+
+
+class ProbeLatencyAppSpec(Section):
+    """Directed test of one load's latency, by where the line is."""
+    kind: Literal['probe_latency']
+    place: Literal['local_l1'] | Literal['local_l2'] | Literal['local_llc'] | Literal['local_dram'] | Literal['other_l2'] | Literal['remote_llc'] | Literal['remote_dram'] | Literal['remote_l2_rh'] | Literal['remote_l2_lh']
+    """Where the line is."""
 
 
 class QpSpec(Section):
@@ -717,7 +939,10 @@ class RingsSpec(Section):
     descriptor: str
     """Size of a descriptor; a power of two up to a line."""
     fetch_delay: str
-    """From the decision to fetch descriptors to the request."""
+    """From the decision to fetch descriptors to the request, and what their use takes beyond their arrival."""
+    one_engine: bool
+    """One DMA engine for both ways: the lines of a packet, or of descriptors, all set out before those of another.
+    When false, reads and writes take turns on the link."""
     receive: int
     """Receive descriptors of each queue; a multiple of 8. One of them is never used, so that a full ring differs
     from an empty one."""
@@ -725,18 +950,30 @@ class RingsSpec(Section):
     """Receive descriptors that the NIC caches for each queue, free and used ones together."""
     receive_packets: int
     """Packets whose receive DMA is in flight at most."""
+    receive_turnaround: str
+    """From a packet's last line in memory to the DMA of the packet that takes its place among them."""
     replenish: int
     """It fetches receive descriptors when fewer than this many free ones are cached."""
+    strip_fcs: bool
+    """Frames lie in memory without their check sequence, which the NIC takes off and puts on. When false, a frame
+    is data all through, as in a simulator whose frames have no check sequence."""
     transmit: int
     """Transmit descriptors of each queue, likewise."""
     transmit_buffer: str
     """Bytes of frames between the transmit DMA and the wire."""
     transmit_cache: int
     """Transmit descriptors that it caches for each queue."""
+    transmit_packets: int
+    """Frames whose payload is being read at most."""
+    transmit_turnaround: str
+    """From a frame's last line in the NIC to the read of the frame that takes its place among them."""
     transmit_write_back: int
     """Sent descriptors from which on they are written back; the last of what was posted always are."""
     write_back: str | WriteBackTable
     """When used receive descriptors are written back."""
+    write_back_completion: str
+    """From a write-back's end to the next one of its ring, and to the use of its places in the cache. Software sees
+    the descriptors before that."""
     write_back_delay: str
     """From the decision to write descriptors back to the write."""
     write_back_idle: bool
@@ -794,7 +1031,7 @@ class RunSpec(Section):
     slo_multiple: float
     """Objective of `peak_slo`: p99 latency over mean service time."""
     step: str | None
-    """Rates of `peak_loss` are multiples of this; as fine as 1 % when absent."""
+    """Rates that a search tries are multiples of this; as fine as `search_tolerance` when absent."""
     time: str
     """Time measured when no tenant serves packets."""
     timeline: str | None
@@ -882,6 +1119,19 @@ class StreamAppSpec(Section):
     """Consecutive lines of a random run."""
 
 
+class StreamTransferAppSpec(Section):
+    """Streams from writers to readers in pairs."""
+    buffer: str | None
+    """Buffer of a pair, whole chunks: 4 MiB when absent, and 256 MiB, beyond all caches, where it is only read."""
+    chunk: str
+    """What a writer writes before it tells the reader."""
+    kind: Literal['stream_transfer']
+    peer_node: int
+    """Node of the other side: of the readers, or of the memory that is read."""
+    stores: Literal['cached'] | Literal['nontemporal'] | Literal['none']
+    """How the buffer is written."""
+
+
 class TcpReceiveAppSpec(Section):
     """Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf)."""
     between: int
@@ -923,7 +1173,7 @@ class TcpSpec(Section):
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec
     """What runs."""
     cores: int
     """Cores, taken in order from the platform's."""
@@ -935,19 +1185,24 @@ class TenantSpec(Section):
     """LLC ways that this tenant's L2 victims may fill (CAT); all when absent."""
     name: str
     """For messages and tables."""
+    node: int
+    """The node whose cores these are, and whose memory its data is in."""
+    pipeline: PipelineSpec | None
+    """Cores under a poll-mode driver in pairs, with a ring in memory between them (DPDK's pipeline model). Absent:
+    each runs to completion."""
     recycling: Literal['run_to_completion'] | Literal['copy'] | Literal['reallocate']
     """What a poll-mode driver does with the buffer of a packet that the application has yet to process."""
-    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['kernel'] | None
+    stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | None
     """Who hands packets to the application; absent, the stack that its kind of application has by default: queue
     pairs on the NIC on the chip, or the kernel for `tcp_receive`."""
 
 
 class TestpmdAppSpec(Section):
-    """Forwards packets unread, or drops them (DPDK's testpmd)."""
+    """Forwards packets unread, drops them, or sends its own (DPDK's testpmd)."""
     instructions: int
-    """Instructions per packet besides the access to its first line."""
+    """Instructions per packet besides the access to its first line, if there is any."""
     kind: Literal['testpmd']
-    mode: Literal['io'] | Literal['macswap'] | Literal['rxonly']
+    mode: Literal['io'] | Literal['macswap'] | Literal['rxonly'] | Literal['txonly']
     """What becomes of a packet."""
 
 
@@ -1109,6 +1364,11 @@ class XmemAppSpec(Section):
 
 class Fields(Section):
     """One point of a study, fully described."""
+    ccnic: CcnicSpec | None
+    """The interface over coherent memory, for a tenant with `stack = 'ccnic'`; what is not said here the platform's
+    table says."""
+    client: ClientSpec | None
+    """The host whose software is the load generator. Absent: a generator that costs no time and loses nothing."""
     name: str
     """For tables and file names."""
     peripheral: list[SsdPeripheralSpec | RocePeripheralSpec | EthernetPeripheralSpec]
