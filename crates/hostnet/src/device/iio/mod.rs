@@ -12,58 +12,24 @@
 //! Times are the IIO's own. A device sees credits and completions a flight time later, and its packets
 //! take another to come back: what it does next is therefore due two flight times after its cause.
 
+mod meters;
+mod parts;
+mod spec;
+
+pub use spec::IioSpec;
+
 use super::endpoint::{Direction, Endpoint, Offer, Piece};
 use super::nic::{Nic, Packet};
-use super::pcie::{Framing, PcieSpec, NON_POSTED, POSTED};
-use crate::flow::domain::{Domain, Reading};
-use crate::flow::{Credits, Link, Wait};
-use crate::kernel::units::Span;
+use super::pcie::{PcieSpec, NON_POSTED, POSTED};
+use crate::flow::domain::Domain;
+use crate::flow::{Credits, Wait};
 use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Tag, Txn, LINE};
 use crate::meter::drops::DropCause;
-use crate::placement::{DeviceKind, Placement, Transfer};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::placement::{Placement, Transfer};
+use parts::{Controller, Hold, Job, Port, Tlp, Want};
 use std::collections::VecDeque;
-
-/// Buffers of the IIO and its distance to the home agent.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct IioSpec {
-    /// Controllers, each with buffers of its own; devices are dealt out to them in turn.
-    #[serde(default = "one")]
-    pub count: u32,
-    /// Write buffer entries of each: credits of the P2M-Write domain.
-    pub write_buffer: u32,
-    /// Read buffer entries of each: credits of the P2M-Read domain.
-    pub read_buffer: u32,
-    /// From an entry's allocation to the arrival at the home agent.
-    pub to_cha: Span,
-    /// Time between two lines on their way to the home agent: a clock of the IIO's coherent side.
-    #[serde(default)]
-    pub line_interval: Span,
-    /// The part of `line_interval` that a write takes however few of its line's bytes it has; the rest is in proportion to
-    /// them. Every line takes all of it when absent.
-    #[serde(default)]
-    pub line_header: Option<Span>,
-    /// From the home agent's answer to the entry's release.
-    pub from_cha: Span,
-    /// Time at the home agent that a write takes beside the way to the memory controller: ownership of
-    /// the line, without which it may not go on.
-    pub ownership: Span,
-    /// A write of a part of a line reads the line first, as a cache in front of the home agent does that writes back whole
-    /// lines. When false, it goes on as a whole line does.
-    #[serde(default)]
-    pub fetch_partial: bool,
-    /// Way of a register write beside the link: bridges in front of it, and the register.
-    #[serde(default)]
-    pub register_write: Span,
-}
-
-fn one() -> u32 {
-    1
-}
 
 /// Bytes that a doorbell writes to a register.
 const DOORBELL: u32 = 8;
@@ -72,145 +38,6 @@ const TAIL: u32 = 4;
 
 /// Marks reads that fetch a line for a write of a part of it; the rest names the write.
 const FETCH: u32 = 1 << 31;
-
-/// Consecutive lines of packets that have arrived, as many as are simulated as one.
-#[derive(Clone, Copy, Debug)]
-struct Want {
-    line: u64,
-    lines: u16,
-    /// A part of the line is written, which has to be read first.
-    partial: bool,
-    who: u32,
-    device: DeviceKind,
-    tag: Tag,
-    /// Bytes of the line that are moved.
-    bytes: u32,
-}
-
-impl Want {
-    fn transfer(&self) -> Transfer {
-        Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.device, self.line) }
-    }
-
-    /// What its transfer of DRAM counts as: packets are a NIC's wherever it is attached.
-    fn classes(&self) -> (Class, Class) {
-        match self.device {
-            DeviceKind::Nic => (Class::NicRxWr, Class::NicTxRd),
-            DeviceKind::Rdma | DeviceKind::Storage => (Class::IoWr, Class::IoRd),
-        }
-    }
-}
-
-impl Piece {
-    /// Bytes of its first `n` lines, which are all of them, that cross the link.
-    fn bytes(self, n: u32) -> u32 {
-        n * LINE as u32 - self.omits
-    }
-
-    /// What its first `n` lines, which are all of them, ask for, up to `each` together.
-    fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
-        (0..n).step_by(each as usize).map(move |at| {
-            let lines = each.min(n - at);
-            let omits = if at + lines == n { self.omits.min(LINE as u32) } else { 0 };
-            Want {
-                line: self.line + u64::from(at),
-                lines: lines as u16,
-                partial: false,
-                who,
-                device,
-                tag: self.tag,
-                bytes: LINE as u32 - omits,
-            }
-        })
-    }
-}
-
-/// A transaction-layer packet on its way up.
-#[derive(Clone, Copy, Debug)]
-enum Tlp {
-    /// Lines, and what the reserved bits of the first dword say about them.
-    Write(Piece, u32, u32),
-    Read {
-        job: u32,
-    },
-}
-
-/// A read request of a device.
-#[derive(Clone, Copy, Debug, Default)]
-struct Job {
-    port: u16,
-    piece: Piece,
-    lines: u32,
-    /// Bytes that no completion has taken along yet.
-    bytes: u32,
-    /// Lines that have come, as a mask, and lines handed to the link.
-    here: u64,
-    sent: u32,
-    /// Lines that have no entry yet.
-    entries: u32,
-    /// Its tag is on its way back.
-    returned: bool,
-}
-
-/// One device and its link.
-#[derive(Clone)]
-struct Port {
-    device: Endpoint,
-    framing: Framing,
-    /// Grants posted credits, in lines of data, and non-posted ones, in requests.
-    up: Link,
-    down: Link,
-    /// Read requests that the device may have under way.
-    tags: Credits,
-    /// The packet on the link up, which is free again when it has arrived.
-    on_wire: Option<Tlp>,
-    /// What each way waits for, by `Direction`.
-    holds: [Hold; 2],
-    /// The way that goes first when both have something.
-    turn: Direction,
-    moved: u64,
-}
-
-/// Why a port does not ask its device for more, one way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Hold {
-    /// It does.
-    Open,
-    /// `Event::Turn` will tell it to.
-    Timer,
-    /// So many posted credits are missing, and when they come back is not known.
-    Credits(u32),
-}
-
-/// One controller's buffers, and the lines that wait for an entry.
-#[derive(Clone)]
-struct Controller {
-    write: Domain,
-    read: Domain,
-    writes: VecDeque<Want>,
-    reads: VecDeque<Want>,
-    /// When the next line may leave for the home agent.
-    free: Time,
-}
-
-impl Controller {
-    /// When a line of a write that has an entry now leaves: the last of a train, whose others came and left before it. Each of
-    /// those takes `interval`, the last one `last`.
-    #[inline]
-    fn leave_last(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
-        let at = now.max(self.free + interval * u64::from(lines - 1));
-        self.free = at + last;
-        at
-    }
-
-    /// When a line of a request that has an entry now leaves: the first of a train, whose others follow.
-    #[inline]
-    fn leave_first(&mut self, now: Time, interval: Time, lines: u16) -> Time {
-        let at = now.max(self.free);
-        self.free = at + interval * u64::from(lines);
-        at
-    }
-}
 
 #[derive(Clone)]
 pub struct Iio {
@@ -615,62 +442,6 @@ impl Iio {
         }
     }
 
-    fn completed(&self) -> u64 {
-        self.ports.iter().map(|p| p.device.completed()).sum()
-    }
-
-    pub fn restart_meters(&mut self, now: Time) {
-        self.since = now;
-        for s in &mut self.controllers {
-            s.write.restart(now);
-            s.read.restart(now);
-        }
-        self.completed_before = self.completed();
-        for p in &mut self.ports {
-            p.moved = 0;
-            p.up.restart(now);
-            p.down.restart(now);
-            p.tags.restart(now);
-            p.device.restart_meters(now);
-        }
-    }
-
-    /// The write buffers and the read buffers of the controllers.
-    pub fn buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
-        self.controllers.iter().map(|s| (&s.write, &s.read))
-    }
-
-    /// All write buffers together, and all read buffers.
-    pub fn readings(&self, now: Time) -> [Option<Reading>; 2] {
-        let all = |f: fn(&Controller) -> &Domain| Reading::together(self.controllers.iter().map(|s| f(s).read(now)));
-        [all(|s| &s.write), all(|s| &s.read)]
-    }
-
-    /// The links and the credits of all ports together, by name.
-    pub fn link_readings(&self, now: Time) -> impl Iterator<Item = (&'static str, Reading)> + '_ {
-        let all = |f: &dyn Fn(&Port) -> Reading| Reading::together(self.ports.iter().map(f));
-        let rows = [
-            ("PCIe up", all(&|p| p.up.read(now))),
-            ("PCIe down", all(&|p| p.down.read(now))),
-            ("PCIe posted credits", all(&|p| p.up.credits(POSTED).read(now))),
-            ("PCIe non-posted credits", all(&|p| p.up.credits(NON_POSTED).read(now))),
-            ("PCIe tags", all(&|p| p.tags.read(now))),
-        ];
-        rows.into_iter().filter_map(|(name, r)| Some((name, r.filter(|r| r.arrival_rate > 0.0)?)))
-    }
-
-    /// Since the restart: lines moved, blocks completed.
-    pub fn moved(&self) -> (u64, u64) {
-        (self.ports.iter().map(|p| p.moved).sum(), self.completed() - self.completed_before)
-    }
-
-    /// Share of time that the ports carried packets, up and down.
-    pub fn utilisation(&self, now: Time) -> (f64, f64) {
-        let span = (now - self.since).0.max(1) as f64 * self.ports.len().max(1) as f64;
-        let sum = |f: fn(&Port) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>() as f64 / span;
-        (sum(|p| &p.up), sum(|p| &p.down))
-    }
-
     /// The NIC that is attached to a port, if there is one, and its port.
     pub fn nic(&mut self) -> Option<(usize, &mut Nic)> {
         self.ports.iter_mut().enumerate().find_map(|(i, p)| match &mut p.device {
@@ -758,44 +529,5 @@ impl Iio {
     /// The devices, in order of their ports.
     pub fn devices(&self) -> impl Iterator<Item = &Endpoint> {
         self.ports.iter().map(|p| &p.device)
-    }
-
-    /// Whether nothing is under way: every credit and every entry is back.
-    pub fn at_rest(&self) -> bool {
-        let port = |p: &Port| {
-            let credits = [p.up.credits(POSTED), p.up.credits(NON_POSTED), &p.tags];
-            p.on_wire.is_none() && credits.iter().all(|c| c.held() == 0)
-        };
-        self.ports.iter().all(port) && self.buffers().all(|(write, read)| write.used() + read.used() == 0)
-    }
-
-    /// Checks that no credit is lost, and what devices promise.
-    ///
-    /// # Errors
-    /// One sentence with the counts that do not add up.
-    pub fn check(&self) -> Result<(), String> {
-        self.devices().try_for_each(Endpoint::check)?;
-        let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
-        let waiting_lines = |c: &Controller| c.writes.iter().map(|w| u32::from(w.lines)).sum::<u32>();
-        let entries: u32 = self.controllers.iter().map(|s| s.write.used() + waiting_lines(s)).sum();
-        let on_wire = sum(|p| match p.on_wire {
-            Some(Tlp::Write(_, lines, _)) => lines,
-            _ => 0,
-        });
-        let of = |j: &Job| self.ports[usize::from(j.port)].framing.requests(j.lines);
-        let every: u32 = self.jobs.iter().map(of).sum();
-        let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[*id as usize])).sum();
-        let returned: u32 = self.jobs.iter().filter(|j| j.returned).map(of).sum();
-        let waiting: u32 = self.jobs.iter().filter(|j| j.entries > 0).map(of).sum();
-        for (what, out, inside) in [
-            ("posted credits", sum(|p| p.up.credits(POSTED).held()), entries + on_wire),
-            ("non-posted credits", sum(|p| p.up.credits(NON_POSTED).held()), waiting),
-            ("tags", sum(|p| p.tags.held()), every - ended - returned),
-        ] {
-            if out != inside {
-                return Err(format!("{out} {what} of devices are out, {inside} are accounted for"));
-            }
-        }
-        Ok(())
     }
 }

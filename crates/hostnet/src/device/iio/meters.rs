@@ -1,0 +1,106 @@
+//! What the controllers, their links and credits are metered for, and what must add up.
+
+use super::parts::{Controller, Job, Port, Tlp};
+use super::Iio;
+use crate::device::endpoint::Endpoint;
+use crate::device::pcie::{NON_POSTED, POSTED};
+use crate::flow::domain::{Domain, Reading};
+use crate::flow::Link;
+use crate::kernel::Time;
+
+impl Iio {
+    fn completed(&self) -> u64 {
+        self.ports.iter().map(|p| p.device.completed()).sum()
+    }
+
+    pub fn restart_meters(&mut self, now: Time) {
+        self.since = now;
+        for s in &mut self.controllers {
+            s.write.restart(now);
+            s.read.restart(now);
+        }
+        self.completed_before = self.completed();
+        for p in &mut self.ports {
+            p.moved = 0;
+            p.up.restart(now);
+            p.down.restart(now);
+            p.tags.restart(now);
+            p.device.restart_meters(now);
+        }
+    }
+
+    /// The write buffers and the read buffers of the controllers.
+    pub fn buffers(&self) -> impl Iterator<Item = (&Domain, &Domain)> {
+        self.controllers.iter().map(|s| (&s.write, &s.read))
+    }
+
+    /// All write buffers together, and all read buffers.
+    pub fn readings(&self, now: Time) -> [Option<Reading>; 2] {
+        let all = |f: fn(&Controller) -> &Domain| Reading::together(self.controllers.iter().map(|s| f(s).read(now)));
+        [all(|s| &s.write), all(|s| &s.read)]
+    }
+
+    /// The links and the credits of all ports together, by name.
+    pub fn link_readings(&self, now: Time) -> impl Iterator<Item = (&'static str, Reading)> + '_ {
+        let all = |f: &dyn Fn(&Port) -> Reading| Reading::together(self.ports.iter().map(f));
+        let rows = [
+            ("PCIe up", all(&|p| p.up.read(now))),
+            ("PCIe down", all(&|p| p.down.read(now))),
+            ("PCIe posted credits", all(&|p| p.up.credits(POSTED).read(now))),
+            ("PCIe non-posted credits", all(&|p| p.up.credits(NON_POSTED).read(now))),
+            ("PCIe tags", all(&|p| p.tags.read(now))),
+        ];
+        rows.into_iter().filter_map(|(name, r)| Some((name, r.filter(|r| r.arrival_rate > 0.0)?)))
+    }
+
+    /// Since the restart: lines moved, blocks completed.
+    pub fn moved(&self) -> (u64, u64) {
+        (self.ports.iter().map(|p| p.moved).sum(), self.completed() - self.completed_before)
+    }
+
+    /// Share of time that the ports carried packets, up and down.
+    pub fn utilisation(&self, now: Time) -> (f64, f64) {
+        let span = (now - self.since).0.max(1) as f64 * self.ports.len().max(1) as f64;
+        let sum = |f: fn(&Port) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>() as f64 / span;
+        (sum(|p| &p.up), sum(|p| &p.down))
+    }
+
+    /// Whether nothing is under way: every credit and every entry is back.
+    pub fn at_rest(&self) -> bool {
+        let port = |p: &Port| {
+            let credits = [p.up.credits(POSTED), p.up.credits(NON_POSTED), &p.tags];
+            p.on_wire.is_none() && credits.iter().all(|c| c.held() == 0)
+        };
+        self.ports.iter().all(port) && self.buffers().all(|(write, read)| write.used() + read.used() == 0)
+    }
+
+    /// Checks that no credit is lost, and what devices promise.
+    ///
+    /// # Errors
+    /// One sentence with the counts that do not add up.
+    pub fn check(&self) -> Result<(), String> {
+        self.devices().try_for_each(Endpoint::check)?;
+        let sum = |f: fn(&Port) -> u32| self.ports.iter().map(f).sum::<u32>();
+        let waiting_lines = |c: &Controller| c.writes.iter().map(|w| u32::from(w.lines)).sum::<u32>();
+        let entries: u32 = self.controllers.iter().map(|s| s.write.used() + waiting_lines(s)).sum();
+        let on_wire = sum(|p| match p.on_wire {
+            Some(Tlp::Write(_, lines, _)) => lines,
+            _ => 0,
+        });
+        let of = |j: &Job| self.ports[usize::from(j.port)].framing.requests(j.lines);
+        let every: u32 = self.jobs.iter().map(of).sum();
+        let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[*id as usize])).sum();
+        let returned: u32 = self.jobs.iter().filter(|j| j.returned).map(of).sum();
+        let waiting: u32 = self.jobs.iter().filter(|j| j.entries > 0).map(of).sum();
+        for (what, out, inside) in [
+            ("posted credits", sum(|p| p.up.credits(POSTED).held()), entries + on_wire),
+            ("non-posted credits", sum(|p| p.up.credits(NON_POSTED).held()), waiting),
+            ("tags", sum(|p| p.tags.held()), every - ended - returned),
+        ] {
+            if out != inside {
+                return Err(format!("{out} {what} of devices are out, {inside} are accounted for"));
+            }
+        }
+        Ok(())
+    }
+}

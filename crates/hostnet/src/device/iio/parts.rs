@@ -1,0 +1,150 @@
+//! What is inside: ports, packets on their links, requests, and the lines that want entries of a controller.
+
+use super::super::endpoint::{Direction, Endpoint, Piece};
+use super::super::pcie::Framing;
+use crate::flow::domain::Domain;
+use crate::flow::{Credits, Link};
+use crate::kernel::Time;
+use crate::memory::stats::Class;
+use crate::memory::{Agent, Tag, LINE};
+use crate::placement::{DeviceKind, Transfer};
+use std::collections::VecDeque;
+
+/// Consecutive lines of packets that have arrived, as many as are simulated as one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Want {
+    pub(super) line: u64,
+    pub(super) lines: u16,
+    /// A part of the line is written, which has to be read first.
+    pub(super) partial: bool,
+    pub(super) who: u32,
+    pub(super) device: DeviceKind,
+    pub(super) tag: Tag,
+    /// Bytes of the line that are moved.
+    pub(super) bytes: u32,
+}
+
+impl Want {
+    pub(super) fn transfer(&self) -> Transfer {
+        Transfer { tag: self.tag, ..Transfer::of(Agent::Io, self.device, self.line) }
+    }
+
+    /// What its transfer of DRAM counts as: packets are a NIC's wherever it is attached.
+    pub(super) fn classes(&self) -> (Class, Class) {
+        match self.device {
+            DeviceKind::Nic => (Class::NicRxWr, Class::NicTxRd),
+            DeviceKind::Rdma | DeviceKind::Storage => (Class::IoWr, Class::IoRd),
+        }
+    }
+}
+
+impl Piece {
+    /// Bytes of its first `n` lines, which are all of them, that cross the link.
+    pub(super) fn bytes(self, n: u32) -> u32 {
+        n * LINE as u32 - self.omits
+    }
+
+    /// What its first `n` lines, which are all of them, ask for, up to `each` together.
+    pub(super) fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
+        (0..n).step_by(each as usize).map(move |at| {
+            let lines = each.min(n - at);
+            let omits = if at + lines == n { self.omits.min(LINE as u32) } else { 0 };
+            Want {
+                line: self.line + u64::from(at),
+                lines: lines as u16,
+                partial: false,
+                who,
+                device,
+                tag: self.tag,
+                bytes: LINE as u32 - omits,
+            }
+        })
+    }
+}
+
+/// A transaction-layer packet on its way up.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tlp {
+    /// Lines, and what the reserved bits of the first dword say about them.
+    Write(Piece, u32, u32),
+    Read {
+        job: u32,
+    },
+}
+
+/// A read request of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Job {
+    pub(super) port: u16,
+    pub(super) piece: Piece,
+    pub(super) lines: u32,
+    /// Bytes that no completion has taken along yet.
+    pub(super) bytes: u32,
+    /// Lines that have come, as a mask, and lines handed to the link.
+    pub(super) here: u64,
+    pub(super) sent: u32,
+    /// Lines that have no entry yet.
+    pub(super) entries: u32,
+    /// Its tag is on its way back.
+    pub(super) returned: bool,
+}
+
+/// One device and its link.
+#[derive(Clone)]
+pub(super) struct Port {
+    pub(super) device: Endpoint,
+    pub(super) framing: Framing,
+    /// Grants posted credits, in lines of data, and non-posted ones, in requests.
+    pub(super) up: Link,
+    pub(super) down: Link,
+    /// Read requests that the device may have under way.
+    pub(super) tags: Credits,
+    /// The packet on the link up, which is free again when it has arrived.
+    pub(super) on_wire: Option<Tlp>,
+    /// What each way waits for, by `Direction`.
+    pub(super) holds: [Hold; 2],
+    /// The way that goes first when both have something.
+    pub(super) turn: Direction,
+    pub(super) moved: u64,
+}
+
+/// Why a port does not ask its device for more, one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hold {
+    /// It does.
+    Open,
+    /// `Event::Turn` will tell it to.
+    Timer,
+    /// So many posted credits are missing, and when they come back is not known.
+    Credits(u32),
+}
+
+/// One controller's buffers, and the lines that wait for an entry.
+#[derive(Clone)]
+pub(super) struct Controller {
+    pub(super) write: Domain,
+    pub(super) read: Domain,
+    pub(super) writes: VecDeque<Want>,
+    pub(super) reads: VecDeque<Want>,
+    /// When the next line may leave for the home agent.
+    pub(super) free: Time,
+}
+
+impl Controller {
+    /// When a line of a write that has an entry now leaves: the last of a train, whose others came and left before it. Each of
+    /// those takes `interval`, the last one `last`.
+    #[inline]
+    pub(super) fn leave_last(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
+        let at = now.max(self.free + interval * u64::from(lines - 1));
+        self.free = at + last;
+        at
+    }
+
+    /// When a line of a request that has an entry now leaves: the first of a train, whose others follow.
+    #[inline]
+    pub(super) fn leave_first(&mut self, now: Time, interval: Time, lines: u16) -> Time {
+        let at = now.max(self.free);
+        self.free = at + interval * u64::from(lines);
+        at
+    }
+}
