@@ -118,7 +118,7 @@ class StudyRun:
         rows = [{n: (self.quick if n == "quick" else p.columns.get(n)) for n in names} for p in self.points]
         for row, result in zip(rows, self.results, strict=True):
             for name, formula in self.study.derived.items():
-                row[name] = formula({**row, **result.metrics})
+                row[name] = formula({**row, **result.metrics, "wall_s": result.wall_s})
         if self.study.across is not None:
             whole = [{**result.metrics, **row} for row, result in zip(rows, self.results, strict=True)]
             for row, more in zip(rows, self.study.across(whole), strict=True):
