@@ -94,7 +94,7 @@ def test_formula_columns_take_all_cores_buffers_and_the_papers_admission():
 
 def all_points(study, quick):
     points = study.points(quick)
-    rows = [{**p.columns, "throughput_mrps": 10.0 + i, "offered_mrps": 0.5 + i / 100, "access_ns": 100.0 + i} for i, p in enumerate(points) if not p.needs]
+    rows = [{**p.columns, "throughput_mrps": 10.0 + i / 100, "offered_mrps": 0.5 + i / 100, "access_ns": 100.0 + i} for i, p in enumerate(points) if not p.needs]
     return points + (study.then(rows, quick) if study.then else [])
 
 
