@@ -1,11 +1,11 @@
 //! What types cannot say: values that contradict each other.
 
+use super::check_machines::{client, cores_of_nodes, several_nodes};
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
 use crate::app::{AppSpec, Origin, Work};
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
 use crate::memory::nodes::MOST_CORES;
-use crate::memory::spec::{DeviceRead, LlcRole};
 use crate::memory::{tag, Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, Spent, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
@@ -37,49 +37,6 @@ pub fn check(s: &Scenario) -> Check {
     tcp(s)?;
     traffic(s)?;
     client(s)
-}
-
-/// What a second host is built for so far: an open loop at one rate, towards a NIC with descriptor rings in memory.
-fn client(s: &Scenario) -> Check {
-    let Some(c) = &s.client else {
-        let senders = s.tenants.iter().position(|t| t.app.origin() == Origin::Due);
-        let alone = senders.filter(|_| s.traffic.arrivals != Arrivals::None);
-        return match alone {
-            Some(i) => Err(format!("tenant[{i}].app.kind = \"load_generator\" is for the [client] of a scenario")),
-            None => Ok(()),
-        };
-    };
-    need(c.app.origin() == Origin::Due, || "client.app.kind must be \"load_generator\"".into())?;
-    need(c.stack == StackSpec::PollMode, || {
-        "client.stack: a load generator on other stacks than \"poll_mode\" is not built yet".into()
-    })?;
-    let Some(site) = s.ringed() else {
-        return Err(
-            "client needs a tenant with stack = \"poll_mode\" or \"kernel\" and a [[peripheral]] of kind \"ethernet\""
-                .into(),
-        );
-    };
-    need(s.tenants[site.tenant].app.origin() == Origin::Network, || {
-        "client: the application of the scenario sends packets of its own, and answers none".into()
-    })?;
-    need(s.run.load == Load::Fixed, || {
-        "client: run.load other than \"fixed\" is not built yet beside a [client]; give traffic.rate".into()
-    })?;
-    let open = !matches!(s.traffic.arrivals, Arrivals::None | Arrivals::KeepDepth | Arrivals::Closed);
-    need(open, || {
-        "client: traffic.arrivals = \"closed\" and \"keep_depth\" are not built yet beside a [client]; choose poisson, fixed or pcap"
-            .into()
-    })?;
-    let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet).expect("a ring has a NIC");
-    let other = s.client_host().expect("it has a client");
-    let its = other.peripherals.iter().find_map(PeripheralSpec::ethernet).unwrap_or(nic);
-    need((nic.link, nic.propagation) == (its.link, its.propagation), || {
-        format!(
-            "client.ethernet has a link of \"{}\" and \"{}\", and the peripheral one of \"{}\" and \"{}\": it is the same link",
-            its.link, its.propagation, nic.link, nic.propagation
-        )
-    })?;
-    check(&other).map_err(|e| format!("client: {}", e.replace("tenant[0].", "")))
 }
 
 /// Names stand in messages, tables and file names.
@@ -281,48 +238,6 @@ fn tenants(s: &Scenario) -> Check {
         };
         format!("tenants ask for {cores} cores{ssds}; platform.core.count is {}", s.platform.core.count)
     })
-}
-
-fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
-    for node in 0..count {
-        let of = s.tenants.iter().filter(|t| u32::from(t.node) == node && !directed(t));
-        let nic = s.peers().filter(|p| p.node == node).map_or(0, |p| p.cores.into());
-        let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic;
-        let whose = if nic > 0 { " and their peers" } else { "" };
-        need(asked <= cores.into(), || {
-            format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}")
-        })?;
-    }
-    Ok(())
-}
-
-/// What machines of several nodes cannot do yet.
-fn several_nodes(s: &Scenario) -> Check {
-    let count = s.nodes().count;
-    if let Some((i, t)) = s.tenants.iter().enumerate().find(|(_, t)| u32::from(t.node) >= count) {
-        return Err(format!("tenant[{i}].node = {} does not exist: nodes count from 0 to {}", t.node, count - 1));
-    }
-    if count == 1 {
-        return Ok(());
-    }
-    let (llc, p) = (&s.platform.caches.llc, s.placement.policy);
-    let devices = |t: &TenantSpec| {
-        let stack = t.stack.unwrap_or(StackSpec::QueuePair);
-        let rings = matches!(stack, StackSpec::QueuePair | StackSpec::PollMode | StackSpec::Kernel);
-        !directed(t) && t.app.work() != Work::Own && rings
-    };
-    let refused = [
-        (!s.peripherals.is_empty(), "[[peripheral]]".to_string()),
-        (s.tenants.iter().any(devices), "tenants whose packets come through a NIC on PCIe or on the chip".into()),
-        (!matches!(p, Policy::Dma | Policy::Ddio), format!("placement.policy = {p:?}")),
-        (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),
-        (llc.device_read == DeviceRead::Install, "caches.llc.device_read = \"install\"".into()),
-        (llc.mshrs > 0, format!("caches.llc.mshrs = {}", llc.mshrs)),
-    ];
-    match refused.into_iter().find(|r| r.0) {
-        Some((_, what)) => Err(format!("platform.nodes.count = {count}: {what} is not built yet for several nodes")),
-        None => Ok(()),
-    }
 }
 
 /// What two cores of a poll-mode driver can share.

@@ -1,6 +1,7 @@
 //! Scenarios and platforms: typed, with units, and errors that name file and key.
 
 pub mod check;
+mod check_machines;
 pub mod resolve;
 pub mod scenario;
 pub mod traffic;
