@@ -160,28 +160,10 @@ impl Prefetcher {
                 let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
                 *oldest = Stream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
             }
-            Some(s) if self.pattern == Pattern::Stride => {
-                s.used = self.tick;
-                step = at - s.last;
-                if step != 0 {
-                    if step != s.step {
-                        (s.step, s.run, s.ahead) = (step, 1, at);
-                    }
-                    s.run += 1;
-                    s.last = at;
-                }
-                if step != 0 && s.run >= self.trigger {
-                    // those that an earlier access has made it fetch are left out
-                    from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
-                    let room = self.degree as i32 + 1 - (from - at) / step;
-                    let end = if step > 0 { PAGE as i32 - 1 - from } else { from };
-                    n = if end < 0 { 0 } else { room.min(end / step.abs() + 1).max(0) };
-                    s.ahead = from + n * step;
-                }
-            }
             Some(s) => {
                 s.used = self.tick;
-                step = (at - s.last).signum();
+                let strides = self.pattern == Pattern::Stride;
+                step = if strides { at - s.last } else { (at - s.last).signum() };
                 if step != 0 {
                     if step != s.step {
                         (s.step, s.run, s.ahead) = (step, 1, at);
@@ -190,11 +172,16 @@ impl Prefetcher {
                     s.last = at;
                 }
                 if step != 0 && s.run >= self.trigger {
-                    // ahead of the access, at most so far, and within the page
+                    // behind those that an earlier access has made it fetch, and within the page
                     from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
-                    let room = self.distance - (from - at).abs() + 1;
-                    let end = if step > 0 { PAGE as i32 - from } else { from + 1 };
-                    n = room.min(end).clamp(0, self.degree as i32);
+                    let end = if step > 0 { PAGE as i32 - 1 - from } else { from };
+                    let in_page = if end < 0 { 0 } else { end / step.abs() + 1 };
+                    let room = if strides {
+                        self.degree as i32 + 1 - (from - at) / step
+                    } else {
+                        (self.distance - (from - at).abs() + 1).min(self.degree as i32)
+                    };
+                    n = room.min(in_page).max(0);
                     s.ahead = from + n * step;
                 }
             }
