@@ -66,6 +66,14 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The line whose value says whether unit `next` is ready; None when that is known, as units below `ready_to` are.
+    fn asked(&self, next: u64, ready_to: u64) -> Option<u64> {
+        match self.register {
+            true => (next == ready_to).then_some(self.tail),
+            false => Some(self.line(next)),
+        }
+    }
+
     /// The line of unit `index`, which counts on round after round.
     pub fn line(&self, index: u64) -> u64 {
         self.base + index % self.units / self.per_line
@@ -246,10 +254,7 @@ impl Consumer {
 
     /// The line whose value says whether something is ready; None when that is known already.
     pub fn asks(&self) -> Option<u64> {
-        match self.shape.register {
-            true => (self.next == self.ready_to).then_some(self.shape.tail),
-            false => Some(self.shape.line(self.next)),
-        }
+        self.shape.asked(self.next, self.ready_to)
     }
 
     /// The line of the next unit.
@@ -353,10 +358,7 @@ impl PostHost {
 
     /// As [`Consumer::asks`].
     pub fn asks(&self) -> Option<u64> {
-        match self.shape.register {
-            true => (self.next == self.ready_to).then_some(self.shape.tail),
-            false => Some(self.shape.line(self.next)),
-        }
+        self.shape.asked(self.next, self.ready_to)
     }
 
     pub fn line(&self) -> u64 {
