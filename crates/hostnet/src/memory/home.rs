@@ -88,7 +88,7 @@ impl Memory {
             return self.resume_slices(cal, now);
         }
         if self.txns[id as usize].entry.is_some() {
-            return self.core_read_in_turn(cal, id, now);
+            return self.turn_comes(cal, id, now);
         }
         if self.mshrs.is_some() {
             return self.on_slice(cal, id, now);
@@ -228,10 +228,30 @@ impl Memory {
         self.core_read_in_turn(cal, id, now);
     }
 
-    fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
+    /// A core's read that has waited goes on.
+    fn turn_comes(&mut self, cal: &mut Events, id: u32, now: Time) {
         if self.between.is_some() {
-            return self.in_turn_of_nodes(cal, id, now);
+            self.in_turn_of_nodes(cal, id, now);
+        } else if self.overtaken(id) {
+            self.core_read(cal, id, now);
+        } else {
+            self.core_read_in_turn(cal, id, now);
         }
+    }
+
+    /// Whether another reader whose turn came together with `id`'s has taken the line along; then `id` has lost its turn.
+    pub(super) fn overtaken(&mut self, id: u32) -> bool {
+        let Txn { line, entry, .. } = self.txns[id as usize];
+        let Some(epoch) = entry else { return false };
+        let lost = self.lines.owner(line).is_some_and(|owner| owner != id);
+        if lost {
+            self.lines.leave(line, id, epoch);
+            self.txns[id as usize].entry = None;
+        }
+        lost
+    }
+
+    fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
         let Txn { line, who, entry, .. } = t;
         match self.look_up(cal, &t, now) {
