@@ -13,6 +13,7 @@ mod filter;
 pub mod home;
 mod lines;
 mod links;
+mod maintenance;
 mod mshr;
 mod node;
 pub mod nodes;
@@ -30,8 +31,8 @@ pub mod stats;
 pub mod tag;
 mod ways;
 
-pub use home::Sweep;
 pub use links::{Between, LinkReading};
+pub use maintenance::Sweep;
 pub use mshr::Mshrs;
 pub use node::Node;
 pub use private::Probe;
