@@ -1,7 +1,7 @@
 //! Programs that take effect without time: caches are being warmed.
 
 use super::Machine;
-use crate::core::{Op, Program};
+use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
 use crate::kernel::{NicAt, Time};
 use crate::memory::stats::Class;
@@ -61,7 +61,12 @@ impl Machine {
                     self.maintain_at_once(core, line, lines, op);
                     continue;
                 }
-                Op::Retire { tag, .. } | Op::Mmio { tag, .. } => {
+                Op::Combine { line, to: Mapped::Memory, .. } => {
+                    self.mem.stream_at_once(&mut self.cal, core, line);
+                    continue;
+                }
+                Op::Combine { .. } | Op::LoadDevice { .. } => continue,
+                Op::Retire { tag, .. } | Op::Mmio { tag } => {
                     retired(self, tag);
                     continue;
                 }

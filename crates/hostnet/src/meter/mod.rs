@@ -83,6 +83,9 @@ metrics! {
     acc_total ["lines/request"] "64-byte DRAM transfers per completed request";
     rx_evct_premature ["lines/request"] "Receive-buffer evictions before the first read";
     rx_evct_consumed ["lines/request"] "Receive-buffer evictions after the first read";
+    mmio_read_ns ["ns"] "One uncached load from a device, from its issue to the data";
+    mmio_store_ns ["ns"] "The last of a burst of combining stores to a device, from the one before until a buffer has taken it";
+    mmio_burst_ns ["ns"] "All of the burst";
     access_ns ["ns"] "Latency of the one load of probe_latency, from issue to data";
     link_utilisation ["fraction"] "Time that links between nodes are busy, mean over the links of the busier direction";
     link_out_util ["fraction"] "Time that links from the first node to the other are busy, mean over links";

@@ -488,6 +488,25 @@ impl Iio {
         cal.push(at, Event::Ring { queue, task: RingTask::Tail(side), n });
     }
 
+    /// A core's store of `bytes` bytes is here, for the device on the first port; returns when it has left on the link. The
+    /// device takes whatever comes.
+    pub fn store(&mut self, bytes: u32, now: Time) -> Time {
+        let port = &mut self.ports[0];
+        port.down.send(port.framing.write(bytes), now)
+    }
+
+    /// A core's load is here, for the device on the first port; returns when that answers.
+    pub fn load(&mut self, now: Time) -> Time {
+        let port = &mut self.ports[0];
+        port.down.send(port.framing.read_request.into(), now) + port.down.flight * 2
+    }
+
+    /// The device on the first port answers a load of `bytes` bytes; returns when the home agent has the data.
+    pub fn answer(&mut self, bytes: u32, now: Time) -> Time {
+        let port = &mut self.ports[0];
+        port.up.send(port.framing.completion(bytes), now) + self.to_cha
+    }
+
     /// `Event::Ring`: something is due at a queue of that NIC.
     pub fn on_ring(&mut self, cal: &mut Events, queue: u16, task: RingTask, n: u32, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");

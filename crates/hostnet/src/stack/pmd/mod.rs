@@ -15,7 +15,7 @@
 use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
-use crate::core::{Mmio, Op, Program};
+use crate::core::{Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
 use crate::kernel::{Side, Time};
 use crate::machine::Machine;
@@ -283,7 +283,7 @@ impl PollMode {
         }
         self.held += self.burst.len() as u32;
         if self.held >= self.costs.rearm || self.at_once {
-            p.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Armed.tag(self.held) });
+            p.push(Op::Mmio { tag: Effect::Armed.tag(self.held) });
             self.held = 0;
         }
     }
@@ -472,7 +472,7 @@ impl PollMode {
             p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
         if n > 0 {
-            p.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Put.tag(n) });
+            p.push(Op::Mmio { tag: Effect::Put.tag(n) });
         }
         self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
     }
