@@ -106,6 +106,10 @@ pub struct RingMeter {
     /// Receive descriptors written back, and in how many writes.
     pub descriptors: u64,
     pub write_backs: u64,
+    /// Doorbells of the transmit rings that have come, and fetches of descriptors and of frames' payload that they led to.
+    pub transmit_doorbells: u64,
+    pub transmit_fetches: u64,
+    pub frames_read: u64,
     /// Time with a packet or descriptors on their way to memory.
     pub busy: Time,
     since: Option<Time>,
@@ -370,6 +374,7 @@ impl Ringed {
         let ring = self.pairs[usize::from(queue)].ring(side);
         let (from, n) = (ring.asked, ring.fetchable());
         ring.asked += n;
+        self.meter.transmit_fetches += u64::from(side == Side::Transmit);
         let work = self.descriptors(queue, side, from, n);
         self.open_read(work, now);
         true
@@ -506,6 +511,7 @@ impl Nic {
         let r = self.ringed_mut();
         match task {
             RingTask::Tail(side) => {
+                r.meter.transmit_doorbells += u64::from(side == Side::Transmit);
                 r.pairs[queue].ring(side).posted += u64::from(n);
                 r.look(cal, queue, now);
             }
@@ -610,6 +616,7 @@ impl Nic {
             pair.transmit.used += 1;
             pair.leaving.push_back((id, false));
             r.reading += 1;
+            r.meter.frames_read += 1;
             r.turn = (queue + 1) % of;
             return r.open_read((Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes), now);
         }
