@@ -67,7 +67,7 @@ def fig4(quick: bool) -> list[Point]:
     return [Point(p.base, {"system": p.columns["system"]}, {**p.changes, **one}) for p in alone]
 
 
-PCIE_TRIPS = ("tx_doorbells_per_packet", "tx_fetches_per_packet", "tx_payload_reads_per_packet")
+PCIE_TRIPS = ("doorbells_per_packet", "tx_fetches_per_packet", "tx_payload_reads_per_packet")
 COHERENT_TRIPS = ("nic_remote_reads_tx", "nic_remote_reads_payload")
 
 

@@ -370,7 +370,7 @@ impl Host {
             v.set("descriptors_per_write_back", m.descriptors as f64 / m.write_backs as f64);
             if self.tally.completed > 0 {
                 let per = |n: u64| n as f64 / self.tally.completed as f64;
-                v.set("tx_doorbells_per_packet", per(m.transmit_doorbells));
+                v.set("doorbells_per_packet", per(m.transmit_doorbells));
                 v.set("tx_fetches_per_packet", per(m.transmit_fetches));
                 v.set("tx_payload_reads_per_packet", per(m.frames_read));
             }

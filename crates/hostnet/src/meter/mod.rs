@@ -201,7 +201,7 @@ metrics! {
     drop_core_share ["fraction"] "Lost packets whose cause was the core (CoreDrop), of all lost";
     drop_tx_share ["fraction"] "Lost packets whose cause was transmission (TxDrop), of all lost";
     descriptors_per_write_back ["descriptors"] "Receive descriptors that a NIC with rings in memory writes back at once, mean";
-    tx_doorbells_per_packet ["1/packet"] "Doorbells of transmit rings in memory that came to the NIC";
+    doorbells_per_packet ["1/packet"] "Doorbells of transmit rings that came to a NIC whose rings lie in memory";
     tx_fetches_per_packet ["1/packet"] "Fetches of transmit descriptors by the NIC";
     tx_payload_reads_per_packet ["1/packet"] "Reads of frames' payload by the NIC";
     dma_read_min_ns ["ns"] "Shortest read of memory by a device behind a port, from its request to the last data";
