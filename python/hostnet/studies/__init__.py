@@ -38,7 +38,7 @@ _MODULES = {
     "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
     "idio": ("idio", "idio_policies"),
     "gem5net": ("gem5net", "gem5net_sweeps"),
-    "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie"),
+    "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie", "ccnic_kv"),
 }
 
 # Swept columns come first in every table, in this order.

@@ -178,6 +178,8 @@ impl Content {
 pub enum Answer {
     /// A reply waits in a transmit buffer.
     Reply,
+    /// The same, with so many bytes that lie elsewhere, from line `object` on: they are sent from there.
+    Gather { object: u64, bytes: u32 },
     /// The receive buffer itself is to be sent.
     Forward,
     /// Nothing to send.
@@ -537,6 +539,8 @@ apps! {
     mod transfer => StreamTransfer(transfer::StreamTransfer),
     /// Sends packets through CC-NIC and reads what comes back.
     mod loopback => Loopback(loopback::Loopback),
+    /// Key-value server with objects of many sizes, which are sent from where they lie (CliqueMap).
+    mod clique_map => CliqueMap(clique_map::CliqueMap),
     /// Stores of blocks to a device or to memory, a fence after each.
     mod block_stores => BlockStores(block_stores::BlockStores),
     --- directed tests ---

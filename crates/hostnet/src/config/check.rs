@@ -313,6 +313,10 @@ fn peripherals(s: &Scenario) -> Check {
 /// Who hands packets to each tenant, and whether that has what it needs.
 fn stacks(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
+        let gathers = matches!(t.app, AppSpec::CliqueMap(_));
+        need(!gathers || t.stack == Some(StackSpec::PollMode), || {
+            format!("tenant[{i}].app of kind \"clique_map\" needs stack = \"poll_mode\", whose NIC sends replies of two segments")
+        })?;
         let Some(stack) = t.stack else { continue };
         let key = || format!("tenant[{i}].stack");
         match (stack, t.app.work()) {
