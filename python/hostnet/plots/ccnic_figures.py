@@ -73,9 +73,9 @@ def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool
 
 
 def _stores(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool = False) -> Drawing:
-    """A line for each value of `hue`, of one core on Ice Lake."""
+    """A line for each value of `hue`, one panel."""
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
-        rows = frame.to_dicts()
+        rows = [r for r in frame.to_dicts() if r.get(y) is not None]
         fig, ax = panels(5.0, 3.2)
         for value in dict.fromkeys(r[hue] for r in rows):
             draw(ax, picked(rows, **{hue: value}), x, y, label=NAMES.get(value, TARGETS.get(value, value)))
@@ -119,6 +119,8 @@ DRAWINGS: dict[str, Drawing] = {
     "ccnic_cores": _over("Host cores", "n", "gbps", "packet_bytes", "host cores", "payload (Gb/s)"),
     "ccnic_fig16a": _over("Fig. 16a: bursts sent", "tx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
     "ccnic_fig16b": _over("Fig. 16b: bursts received", "rx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
+    "ccnic_fig19_ads": _stores("Fig. 19: key-value store, Ads", "n", "kv_mops", "system", "server threads", "Mops"),
+    "ccnic_fig19_geo": _stores("Fig. 19: key-value store, Geo", "n", "kv_mops", "system", "server threads", "Mops"),
     "ccnic_fig21b": _over("Fig. 21b: 1500 B over the uncore clock", "uncore_ghz", "gbps", "system", "GHz", "Gb/s"),
     "ccnic_links": _links,
 }
