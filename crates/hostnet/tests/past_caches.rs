@@ -68,7 +68,11 @@ fn a_buffer_leaves_when_it_is_full() {
 #[test]
 fn stores_to_one_line_gather_in_one_buffer_whatever_comes_between() {
     let (_, retired, _) = run(4, |_| vec![combine(1, 4), combine(2, 4), combine(1, 4), Op::Fence]);
-    assert_eq!(left(&retired).iter().map(|l| l.1).collect::<Vec<_>>(), [8, 4], "in the order in which they were opened");
+    assert_eq!(
+        left(&retired).iter().map(|l| l.1).collect::<Vec<_>>(),
+        [8, 4],
+        "in the order in which they were opened"
+    );
 }
 
 #[test]
@@ -113,7 +117,8 @@ fn a_store_that_finds_no_buffer_waits_until_one_has_been_taken() {
 
 #[test]
 fn nothing_goes_on_before_an_uncached_load_is_back() {
-    let (took, retired, _) = run(4, |_| vec![Op::LoadDevice { bytes: 8 }, Op::LoadDevice { bytes: 64 }, Op::Compute(64)]);
+    let (took, retired, _) =
+        run(4, |_| vec![Op::LoadDevice { bytes: 8 }, Op::LoadDevice { bytes: 64 }, Op::Compute(64)]);
     assert!(close(took, 2.0 * WAY + 64.0 / 2.0 * CYCLE, 0.01), "{took}");
     assert_eq!(retired.iter().map(|r| r.1).collect::<Vec<_>>(), [8, 64].map(|bytes| Retired::Load { bytes }));
 }

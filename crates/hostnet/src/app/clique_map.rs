@@ -71,9 +71,8 @@ impl CliqueMapSpec {
 /// Standard normal quantile, to 4.5e-4 (Abramowitz and Stegun, 26.2.23).
 fn normal_quantile(p: f64) -> f64 {
     let t = (-2.0 * p.min(1.0 - p).ln()).sqrt();
-    let above = t
-        - (2.515_517 + t * (0.802_853 + t * 0.010_328))
-            / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)));
+    let above =
+        t - (2.515_517 + t * (0.802_853 + t * 0.010_328)) / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308)));
     if p < 0.5 {
         -above
     } else {
@@ -177,7 +176,14 @@ impl Application for CliqueMap {
             site.map.get(r).base
         };
         let (index, entries, base) = (region(buckets), region(s.objects), region(at.max(1)));
-        Ok(CliqueMap { spec: s.clone(), zipf: Zipf::new(s.objects, s.zipf), table: Arc::new(table), index, entries, base })
+        Ok(CliqueMap {
+            spec: s.clone(),
+            zipf: Zipf::new(s.objects, s.zipf),
+            table: Arc::new(table),
+            index,
+            entries,
+            base,
+        })
     }
 
     #[inline]

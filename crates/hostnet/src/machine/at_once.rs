@@ -133,7 +133,8 @@ impl Machine {
 
     /// That NIC sends all packets of `queue` that are in transmit descriptors.
     pub fn ring_transmit_at_once(&mut self, queue: usize) {
-        while let Some((id, second, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue)) {
+        while let Some((id, second, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue))
+        {
             let Some(nic) = self.nic_at(NicAt::Port) else { return };
             let p = *nic.packet(id);
             if second || p.object_bytes == 0 {
