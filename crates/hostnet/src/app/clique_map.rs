@@ -134,8 +134,8 @@ impl Application for CliqueMap {
         if !(0.0..10.0).contains(&s.zipf) {
             return Err(format!("zipf = {} is not within 0 to 10", s.zipf));
         }
-        if !(128..=32_768).contains(&s.largest.0) {
-            return Err(format!("largest = \"{}\" is not within 128 B to 32 KiB", s.largest));
+        if !(128..=15_360).contains(&s.largest.0) {
+            return Err(format!("largest = \"{}\" is not within 128 B to 15 KiB", s.largest));
         }
         if !(64..=256).contains(&s.headers) {
             return Err(format!("headers = {} is not within 64 to 256 bytes", s.headers));
