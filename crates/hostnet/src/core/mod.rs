@@ -7,5 +7,5 @@ pub mod prefetch;
 pub mod spec;
 
 pub use cpu::{Cpu, Retired};
-pub use op::{Mmio, Op, Program};
+pub use op::{Mapped, Op, Program};
 pub use spec::{CoreSpec, Pipeline};

@@ -2,14 +2,13 @@
 
 use crate::memory::Sweep;
 
-/// How a store to a device's register leaves the core.
+/// Where lines lie that are mapped write-combining.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mmio {
-    /// Uncached: one is under way at a time, and it takes along what the write-combining buffer holds.
-    Uncached,
-    /// Write-combining: `bytes` gather in a buffer of a line, which leaves when it is full, or with the next fence or uncached
-    /// store.
-    Combining { bytes: u8 },
+pub enum Mapped {
+    /// In a device: its registers and its memory.
+    Device,
+    /// In this machine's memory, past the caches.
+    Memory,
 }
 
 /// One step of a program. Lines are 64-byte line numbers.
@@ -61,9 +60,15 @@ pub enum Op {
     Invalidate { line: u64, lines: u32, op: Sweep, instructions: u32 },
     /// A side effect, once everything before has retired; `stores` waits for earlier stores too.
     Retire { tag: u32, stores: bool },
-    /// A store to a device's register, a doorbell: it leaves once everything before has retired, and tells `tag` then.
-    Mmio { kind: Mmio, tag: u32 },
-    /// Waits until everything before is done; the write-combining buffer leaves.
+    /// An uncached store to a device's register, a doorbell: it leaves once everything before has retired, and tells `tag` then.
+    /// One is under way at a time, and it takes along what write-combining buffers hold.
+    Mmio { tag: u32 },
+    /// An uncached load of `bytes` bytes from a device: one is under way at a time, and nothing goes on before it is back.
+    LoadDevice { bytes: u8 },
+    /// A store of `bytes` bytes to a line that is mapped write-combining. Stores to one line gather in a buffer, which leaves when
+    /// it is full, when all buffers are in use and another line wants one, or with the next fence or uncached access.
+    Combine { line: u64, bytes: u8, to: Mapped },
+    /// Waits until everything before is done; write-combining buffers leave, and it waits until they are empty.
     Fence,
     /// A wait that is no computation, in picoseconds: a service-time spike, or a directed test that lets time pass.
     Stall(u64),

@@ -4,7 +4,7 @@
 use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
-use crate::core::{Mmio, Op};
+use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::kernel::{Clock, Event, NicAt, Time};
 use crate::machine::Signal;
@@ -79,6 +79,7 @@ impl Host {
                 }
                 self.probe(s.place, &mut v);
             }
+            AppSpec::ProbeDevice(s) => self.probe_device(&s, &mut v)?,
             _ => unreachable!("only directed tests come here"),
         }
         self.machine.mem.check()?;
@@ -209,7 +210,7 @@ impl Host {
         let id =
             self.machine.nic.adopt(Packet { tx_line: line, tx_lines: blocks as u16, uses: 2, ..Packet::default() });
         let written = self.machine.now;
-        let (_, log) = self.execute(&[Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) }, Op::Stall(busy.0)]);
+        let (_, log) = self.execute(&[Op::Mmio { tag: Effect::Post.tag(id) }, Op::Stall(busy.0)]);
         let sent = log.sent.unwrap_or(written);
         let mut swept = log.last_sweep;
         let mut released = log.freed.unwrap_or(sent);

@@ -6,6 +6,7 @@ mod ccnic;
 mod client;
 pub mod control;
 mod directed;
+mod directed_device;
 mod load;
 mod measure;
 mod network;

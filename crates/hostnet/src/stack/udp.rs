@@ -14,7 +14,7 @@ use super::pmd::{answered, port, retire, retire_at_once, Effect};
 use super::tcp::{TcpSpec, STRUCTURE};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content};
-use crate::core::{Mmio, Op, Program};
+use crate::core::{Op, Program};
 use crate::device::nic::{Layout, Nic, RingsSpec};
 use crate::kernel::units::Size;
 use crate::kernel::Time;
@@ -241,7 +241,7 @@ impl UdpSocket {
             if !self.receive.begins_line(self.taken) {
                 c.program.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
             }
-            c.program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Armed.tag(n as u32) });
+            c.program.push(Op::Mmio { tag: Effect::Armed.tag(n as u32) });
         }
     }
 
@@ -334,6 +334,7 @@ impl UdpSocket {
         match answer {
             Answer::Reply => self.send(id, lines, tx, c),
             Answer::Forward => self.send(id, lines, rx, c),
+            Answer::Gather { .. } => unreachable!("refused when the scenario was read"),
             Answer::Consumed => {
                 self.consumed.push_back(id);
                 c.program.push(Op::Retire { tag: Effect::Done.tag(1), stores: true });
@@ -356,7 +357,7 @@ impl UdpSocket {
         self.in_ring.push_back(skb);
         c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         self.put += 1;
-        c.program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Put.tag(1) });
+        c.program.push(Op::Mmio { tag: Effect::Put.tag(1) });
     }
 
     /// The step ends at `now`.

@@ -4,6 +4,7 @@
 //! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
 //! access that is not done: waiting for its address, for a line fill buffer, or for data.
 
+pub mod combining;
 mod due;
 mod execute;
 mod retire;
@@ -17,8 +18,9 @@ use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
+use combining::DeviceAccesses;
 use due::Due;
-use retire::{DeviceStores, Pending};
+use retire::Pending;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
@@ -84,6 +86,10 @@ enum Wait {
     AnyRecord,
     Loads,
     All,
+    /// Until write-combining buffers are empty.
+    Combined,
+    /// Until an uncached load is back.
+    Device,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -141,9 +147,7 @@ pub struct Cpu {
     retire_after: Option<(u8, u32)>,
     /// Stores that become visible after all before them.
     releases: VecDeque<retire::Release>,
-    device_stores: DeviceStores,
-    /// Stores to a write-combining buffer that no fence follows yet.
-    combining: bool,
+    devices: DeviceAccesses,
     due: Due,
     pub lfb: Domain,
     /// L2 misses under way, where they are bounded together.
@@ -206,8 +210,7 @@ impl Cpu {
             retire_event: None,
             retire_after: None,
             releases: VecDeque::new(),
-            device_stores: DeviceStores::default(),
-            combining: false,
+            devices: DeviceAccesses::new(s.combining_buffers.unwrap_or(1)),
             due: Due::default(),
             lfb: Domain::new(s.lfb),
             mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
@@ -245,7 +248,7 @@ impl Cpu {
 
     /// An uncached store to a device takes `way` to get there.
     pub fn reach_devices_in(&mut self, way: Time) {
-        self.device_stores.way = way;
+        self.devices.way = way;
     }
 
     /// What `n` instructions take that touch no memory beyond the L1.
@@ -295,6 +298,9 @@ impl Cpu {
                 self.hand_out(mem, cal, now);
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
+        }
+        if t.op == memory::Op::Stream && t.record >= combining::RECORDS {
+            return self.on_taken(mem, cal, t.record - combining::RECORDS, now);
         }
         let (mut t, mut record) = (t, t.record);
         let joined;
@@ -427,6 +433,8 @@ impl Cpu {
             Wait::AnyRecord => self.live != u64::MAX,
             Wait::Loads => !self.any_open(|r| r.load),
             Wait::All => open == 0,
+            Wait::Combined => self.devices.combined(),
+            Wait::Device => !self.devices.loading,
         }
     }
 

@@ -34,8 +34,10 @@ const WINDOW: Time = Time(100_000);
 /// What lines belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
-    /// A packet.
+    /// A packet; of one to be sent, its first segment.
     Packet(u32),
+    /// The second segment of a packet to be sent.
+    Object(u32),
     /// Descriptors of a ring: on their way up written back, on their way down fetched.
     Descriptors { queue: u16, side: Side, n: u32 },
 }
@@ -84,11 +86,12 @@ struct Pair {
     armed: VecDeque<(u32, u64)>,
     /// Packets that are wholly in memory and whose descriptors are not.
     filled: VecDeque<u32>,
-    /// Packets that software has put into transmit descriptors, and how many it ever has.
-    put: VecDeque<u32>,
+    /// Packets that software has put into transmit descriptors, of each segment whether it is the second; and how many
+    /// descriptors it ever has.
+    put: VecDeque<(u32, bool)>,
     puts: u64,
-    /// Packets whose payload is being read.
-    leaving: VecDeque<(u32, bool)>,
+    /// Segments that are being read, and whether they have been.
+    leaving: VecDeque<(Work, bool)>,
 }
 
 impl Pair {
@@ -106,6 +109,10 @@ pub struct RingMeter {
     /// Receive descriptors written back, and in how many writes.
     pub descriptors: u64,
     pub write_backs: u64,
+    /// Doorbells of the transmit rings that have come, and fetches of descriptors and of frames' payload that they led to.
+    pub transmit_doorbells: u64,
+    pub transmit_fetches: u64,
+    pub frames_read: u64,
     /// Time with a packet or descriptors on their way to memory.
     pub busy: Time,
     since: Option<Time>,
@@ -370,6 +377,7 @@ impl Ringed {
         let ring = self.pairs[usize::from(queue)].ring(side);
         let (from, n) = (ring.asked, ring.fetchable());
         ring.asked += n;
+        self.meter.transmit_fetches += u64::from(side == Side::Transmit);
         let work = self.descriptors(queue, side, from, n);
         self.open_read(work, now);
         true
@@ -471,12 +479,14 @@ impl Nic {
         r.fetched = r.asked;
     }
 
-    /// Software puts packet `id`'s reply into the next transmit descriptor.
+    /// Software puts packet `id`'s reply into the next transmit descriptor, or two for two segments.
     pub fn put(&mut self, queue: usize, id: u32) {
-        self.ready(id);
+        let packet = self.packets.get_mut(id);
+        let segments = 1 + u16::from(packet.object_bytes > 0);
+        packet.left = segments;
         let p = &mut self.ringed_mut().pairs[queue];
-        p.put.push_back(id);
-        p.puts += 1;
+        p.put.extend([(id, false), (id, true)].into_iter().take(segments.into()));
+        p.puts += u64::from(segments);
     }
 
     /// Gives packet `p`, which begins with software here, a record. It lies at `p.tx_line`.
@@ -506,6 +516,7 @@ impl Nic {
         let r = self.ringed_mut();
         match task {
             RingTask::Tail(side) => {
+                r.meter.transmit_doorbells += u64::from(side == Side::Transmit);
                 r.pairs[queue].ring(side).posted += u64::from(n);
                 r.look(cal, queue, now);
             }
@@ -541,6 +552,7 @@ impl Nic {
         let Some(m) = &mut r.write else { return };
         match m.what {
             Work::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
+            Work::Object(_) => {}
             Work::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
         }
     }
@@ -601,17 +613,22 @@ impl Nic {
             if pair.transmit.cached() == 0 {
                 continue;
             }
-            let id = *pair.put.front().expect("a descriptor names a packet");
+            let (id, second) = *pair.put.front().expect("a descriptor names a packet");
             let p = packets.get(id);
-            if r.room.take(p.tx_bytes, now).is_err() {
+            let work = match second {
+                false => (Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes),
+                true => (Work::Object(id), p.object, p.object_lines(), p.object_bytes),
+            };
+            if r.room.take(work.3, now).is_err() {
                 return;
             }
             pair.put.pop_front();
             pair.transmit.used += 1;
-            pair.leaving.push_back((id, false));
+            pair.leaving.push_back((work.0, false));
             r.reading += 1;
+            r.meter.frames_read += 1;
             r.turn = (queue + 1) % of;
-            return r.open_read((Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes), now);
+            return r.open_read(work, now);
         }
     }
 
@@ -665,6 +682,7 @@ impl Nic {
                 pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
                 queue
             }
+            Work::Object(_) => unreachable!("a segment to be sent is read"),
             Work::Descriptors { queue, side, n } => {
                 r.landed.push_back((queue, side));
                 let queue = usize::from(queue);
@@ -696,24 +714,26 @@ impl Nic {
         let r = self.ringed_mut();
         let Some(work) = r.reads.done(slot, n, now) else { return false };
         let queue = match work {
-            Work::Packet(id) => {
+            Work::Packet(id) | Work::Object(id) => {
                 let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return false };
                 let p = packets.get_mut(id);
-                p.left = 0;
+                p.left -= 1;
                 p.data_at = now;
-                if self.sweep_tx == SweepTx::Nic {
+                if self.sweep_tx == SweepTx::Nic && work == Work::Packet(id) {
                     // All of it has been read; its buffer is software's only behind a descriptor's write-back.
                     cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
                 }
-                let end = r.wire.send((p.tx_bytes + r.stripped() + GAP).into(), now);
-                cal.push(end, Event::NicTx(NicAt::Port, id));
+                if p.left == 0 {
+                    let end = r.wire.send((p.tx_bytes + p.object_bytes + r.stripped() + GAP).into(), now);
+                    cal.push(end, Event::NicTx(NicAt::Port, id));
+                }
                 let queue = usize::from(p.queue);
                 let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
                 let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
                 r.ends(cal, queue, Side::Transmit, delay, at_once, now);
                 let pair = &mut r.pairs[queue];
                 // A frame may leave, and its record be another packet's, before those in front of it have been read.
-                let mine = pair.leaving.iter_mut().find(|l| **l == (id, false));
+                let mine = pair.leaving.iter_mut().find(|l| **l == (work, false));
                 mine.expect("a frame that is read has a descriptor").1 = true;
                 while pair.leaving.front().is_some_and(|l| l.1) {
                     pair.leaving.pop_front();
@@ -739,7 +759,8 @@ impl Nic {
 
     /// `Event::NicTx`: packet `id`'s frame is on the wire.
     pub(super) fn ring_sent(&mut self, id: u32, now: Time) -> bool {
-        let bytes = self.packets.get(id).tx_bytes;
+        let p = self.packets.get(id);
+        let bytes = p.tx_bytes + p.object_bytes;
         self.ringed_mut().room.give(bytes, now);
         self.sent(id, now)
     }
@@ -760,13 +781,13 @@ impl Nic {
         (id, line)
     }
 
-    /// The next packet of `queue` that software has put into a transmit descriptor is sent at once: its record, and the
-    /// descriptor's line.
-    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(u32, u64)> {
+    /// What the next transmit descriptor of `queue` names is sent at once: the packet's record, whether it is its second
+    /// segment, and the descriptor's line.
+    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(u32, bool, u64)> {
         let pair = &mut self.ringed_mut().pairs[queue];
-        let id = pair.put.pop_front()?;
+        let (id, second) = pair.put.pop_front()?;
         let line = pair.transmit.layout.line(pair.transmit.seen);
         pair.transmit.step_at_once();
-        Some((id, line))
+        Some((id, second, line))
     }
 }
