@@ -79,6 +79,12 @@ pub struct LinkReading {
     pub requests: Reading,
 }
 
+/// The link that messages about `line` take. The processors' hash is not published; this one (Fibonacci hashing) spreads
+/// lines at any distance from each other over all links, as that does.
+fn link_of(line: u64, links: u64) -> usize {
+    ((line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links >> 32) as usize
+}
+
 impl Between {
     /// What joins the nodes, where there are several.
     pub(super) fn new(s: &NodesSpec) -> Option<Box<Between>> {
@@ -113,7 +119,7 @@ impl Between {
         let d = &mut self.directions[from];
         d.bytes += bytes;
         d.payload += if data { super::LINE } else { 0 };
-        let i = (line % d.links.len() as u64) as usize;
+        let i = link_of(line, d.links.len() as u64);
         let link = &mut d.links[i];
         link.send(bytes, now) + link.flight
     }
@@ -137,6 +143,24 @@ impl Between {
             payload: d.payload,
             utilisation: busy as f64 / span,
             requests: d.credits.read(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link_of;
+
+    /// Buffers of 128 B or 4 KiB of which only the first line travels must not leave links idle.
+    #[test]
+    fn lines_at_any_power_of_two_from_each_other_spread_over_all_links() {
+        for links in [1, 2, 3, 4] {
+            for stride in [1, 2, 4, 8, 64, 4096] {
+                let mut n = vec![0u32; links as usize];
+                (0..6000).for_each(|i| n[link_of((1 << 20) + i * stride, links)] += 1);
+                let fair = 6000 / links as u32;
+                assert!(n.iter().all(|n| n.abs_diff(fair) <= fair / 10), "{links} links, every {stride} lines: {n:?}");
+            }
         }
     }
 }

@@ -69,7 +69,7 @@ impl Default for NodesSpec {
     }
 }
 
-/// Links between two nodes (UPI, CXL). Lines take turns on them; every value is for one direction.
+/// Links between two nodes (UPI, CXL). A hash of its address gives each line one of them; every value is for one direction.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeLinkSpec {
