@@ -57,7 +57,10 @@ impl NodesSpec {
         ];
         match positive.iter().find(|p| p.1 == 0) {
             Some((key, _)) => Err(format!("link.{key} = 0 must be positive")),
-            None if l.data.0 < super::LINE => Err(format!("link.data = \"{}\" does not hold a line of 64 B", l.data)),
+            None if l.data.0 < super::LINE + l.spare.0 => Err(format!(
+                "link.data = \"{}\" does not hold a line of 64 B beside link.spare = \"{}\"",
+                l.data, l.spare
+            )),
             None => Ok(()),
         }
     }
@@ -83,6 +86,9 @@ pub struct NodeLinkSpec {
     pub message: Size,
     /// Bytes of a line with its header.
     pub data: Size,
+    /// Of these, bytes that the line leaves free in its flits: messages without data that find the link busy travel in them.
+    #[serde(default)]
+    pub spare: Size,
     /// Requests of a node that may be under way over the links.
     pub credits: u32,
 }
