@@ -187,11 +187,16 @@ impl Common {
         }
     }
 
-    /// Reads the line that says whether something is ready, and branches on it.
-    fn poll(&mut self, line: u64, p: &mut Program) {
-        p.compute(self.spec.costs.poll);
-        p.push(Op::Anchor { line });
-        p.push(Op::Await);
+    /// Reads the `line` that says whether something is ready, if that is not known, and branches on it. The fixed part of a
+    /// poll is that of the burst's `first` line.
+    fn poll(&mut self, line: Option<u64>, first: bool, p: &mut Program) {
+        if first {
+            p.compute(self.spec.costs.poll);
+        }
+        if let Some(line) = line {
+            p.push(Op::Anchor { line });
+            p.push(Op::Await);
+        }
         self.polled = true;
     }
 

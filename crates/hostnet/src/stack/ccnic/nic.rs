@@ -53,7 +53,7 @@ impl Nic {
         if std::mem::take(&mut self.common.polled) {
             let more = self.take(c);
             if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch as usize).max(GROUP) {
-                self.poll(c);
+                self.common.poll(self.tx.asks(), false, c.program);
                 return Step::Run;
             }
             if self.pending.is_empty() && self.filled.is_empty() {
@@ -69,18 +69,8 @@ impl Nic {
                 return Step::Run;
             }
         }
-        self.poll(c);
+        self.common.poll(self.tx.asks(), true, c.program);
         Step::Run
-    }
-
-    fn poll(&mut self, c: &mut Ctx) {
-        match self.tx.asks() {
-            Some(line) => self.common.poll(line, c.program),
-            None => {
-                c.program.compute(self.common.spec.costs.poll);
-                self.common.polled = true;
-            }
-        }
     }
 
     /// Takes the next unit of the transmit ring. False when nothing is there.

@@ -119,7 +119,7 @@ pub struct Costs {
     pub nic_rx: u32,
     /// A unit that is written or read: a line of up to four descriptors, or one descriptor.
     pub unit: u32,
-    /// A poll.
+    /// A poll that finds nothing, or a burst's first line.
     pub poll: u32,
     /// A bulk operation on the pool.
     pub pool: u32,
