@@ -57,10 +57,10 @@ impl NodesSpec {
         ];
         match positive.iter().find(|p| p.1 == 0) {
             Some((key, _)) => Err(format!("link.{key} = 0 must be positive")),
-            None if l.data.0 < super::LINE + l.spare.0 => Err(format!(
-                "link.data = \"{}\" does not hold a line of 64 B beside link.spare = \"{}\"",
-                l.data, l.spare
-            )),
+            None if l.data.0 < super::LINE => Err(format!("link.data = \"{}\" does not hold a line of 64 B", l.data)),
+            None if l.spare.0 >= l.data.0 => {
+                Err(format!("link.spare = \"{}\" is not below link.data = \"{}\"", l.spare, l.data))
+            }
             None => Ok(()),
         }
     }

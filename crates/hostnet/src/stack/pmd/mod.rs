@@ -441,7 +441,7 @@ impl PollMode {
         self.transmit.usable() - self.in_ring.len() as u64
     }
 
-    /// `tx_burst`: writes descriptors for as much of the backlog as the ring takes.
+    /// `tx_burst`, again and again: writes descriptors for as much of the backlog as the ring takes.
     fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
         let least = u64::from(self.costs.free_threshold).max(self.backlog.len() as u64);
@@ -450,7 +450,20 @@ impl PollMode {
         } else if self.room() < least {
             self.reclaim(least, c);
         }
-        let n = self.room().min(self.backlog.len() as u64) as u32;
+        let mut left = self.room().min(self.backlog.len() as u64) as u32;
+        while left > 0 {
+            let n = left.min(self.costs.transmit_burst.unwrap_or(left));
+            self.put_burst(n, c);
+            left -= n;
+            if left > 0 {
+                c.program.compute(self.costs.burst_instructions);
+            }
+        }
+        self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
+    }
+
+    /// One `tx_burst` of the oldest `n` of the backlog, for which there is room.
+    fn put_burst(&mut self, n: u32, c: &mut Ctx) {
         let p = &mut *c.program;
         let nic = port(c.iio.as_deref_mut());
         for _ in 0..n {
@@ -468,13 +481,10 @@ impl PollMode {
                 p.push(Op::Store { line, lines: 1 });
             }
         }
-        if n > 0 && !self.transmit.begins_line(self.put) {
+        if !self.transmit.begins_line(self.put) {
             p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
-        if n > 0 {
-            p.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Put.tag(n) });
-        }
-        self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
+        p.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Put.tag(n) });
     }
 }
 
@@ -500,7 +510,7 @@ impl Software for PollMode {
                 self.polled = c.now;
                 self.read(self.awaited(c), State::Look, c.program)
             }
-            State::Look if self.has_nothing(c) && !self.is_due(c) => {
+            State::Look if self.has_nothing(c) && !self.is_due(c) && self.backlog.is_empty() => {
                 self.state = State::Poll;
                 self.idle_since = Some(self.polled);
                 Step::Wait { on: Awaited::Line(self.awaited(c)), instructions: self.costs.poll_instructions }
@@ -544,7 +554,8 @@ impl Software for PollMode {
                 }
                 self.state = State::Poll;
                 let begun = if self.is_due(c) { self.originate(c) } else { 0 };
-                if !self.backlog.is_empty() {
+                let gathered = self.costs.transmit_burst.is_none_or(|n| self.backlog.len() >= n as usize);
+                if !self.backlog.is_empty() && (gathered || !came) {
                     self.transmit(c);
                 }
                 let n = self.burst.len() as u32;
