@@ -72,7 +72,8 @@ impl Host {
         let rx = match spec.pool {
             PoolKind::Shared => {
                 let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group as u64;
-                Rx::Lines(Consumer::new(shape, lazy))
+                // A prefetch of each payload.
+                Rx::Lines(Consumer::new(common.reads(shape, 1), lazy))
             }
             PoolKind::Host => Rx::Slots(PostHost::new(shape)),
         };
@@ -158,8 +159,10 @@ impl Host {
         let mut descs = [Desc::default(); GROUP];
         let mut ahead = Vec::new();
         let line = self.rx.line();
+        let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
+        let more = (room / self.rx.group()).saturating_sub(1);
         let n = match &mut self.rx {
-            Rx::Lines(r) => r.poll(words, &mut descs, &mut |l| ahead.push(l)),
+            Rx::Lines(r) => r.poll(words, more as u64, &mut descs, &mut |l| ahead.push(l)),
             Rx::Slots(r) => match r.poll(words) {
                 Some(d) => {
                     descs[0] = d;

@@ -32,7 +32,7 @@ pub struct Nic {
 impl Nic {
     pub(super) fn new(common: Common, i: &Interface) -> Nic {
         let (spec, q) = (&common.spec, common.queue as u64);
-        let tx = Consumer::new(i.memory.tx(spec, q), 1);
+        let tx = Consumer::new(common.reads(i.memory.tx(spec, q), 1 + spec.costs.nic_tx), 1);
         let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => Rx::Lines(Producer::new(shape)),
@@ -80,7 +80,9 @@ impl Nic {
         let mut descs = [Desc::default(); GROUP];
         let line = self.tx.line();
         let mut ahead = Vec::new();
-        let n = self.tx.poll(&i.pairs[self.common.queue].tx, &mut descs, &mut |l| ahead.push(l));
+        let room = (self.common.spec.nic_batch as usize).saturating_sub(self.pending.len());
+        let more = (room / self.tx.shape.group).saturating_sub(1) as u64;
+        let n = self.tx.poll(&i.pairs[self.common.queue].tx, more, &mut descs, &mut |l| ahead.push(l));
         if n == 0 {
             return false;
         }
