@@ -84,7 +84,7 @@ pub struct LinkReading {
 /// The link that messages about `line` take. The processors' hash is not published; this one (Fibonacci hashing) spreads
 /// lines at any distance from each other over all links, as that does.
 fn link_of(line: u64, links: u64) -> usize {
-    ((line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links >> 32) as usize
+    (((line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links) >> 32) as usize
 }
 
 impl Between {
