@@ -465,7 +465,7 @@ impl PollMode {
         }
     }
 
-    /// `tx_burst`: writes descriptors for as much of the backlog as the ring takes.
+    /// `tx_burst`, again and again: writes descriptors for as much of the backlog as the ring takes.
     fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
         let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()) as u64);
@@ -475,28 +475,45 @@ impl PollMode {
             self.reclaim(least, c);
         }
         let before = self.put;
-        while let Some(&(id, buffer)) = self.backlog.front() {
-            let packet = port(c.iio.as_deref_mut()).packet(id);
-            let (lines, gathers) = (packet.tx_lines.into(), packet.object_bytes > 0);
-            if self.room() < 1 + u64::from(gathers) {
+        while self.fits_next(c) {
+            if self.put > before {
+                c.program.compute(self.costs.burst_instructions);
+            }
+            self.put_burst(self.costs.transmit_burst.unwrap_or(u32::MAX), c);
+        }
+        self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
+    }
+
+    /// Whether the ring has room for the segments of the oldest packet of the backlog.
+    fn fits_next(&self, c: &mut Ctx) -> bool {
+        let Some(&(id, _)) = self.backlog.front() else { return false };
+        let gathers = port(c.iio.as_deref_mut()).packet(id).object_bytes > 0;
+        self.room() > u64::from(gathers)
+    }
+
+    /// One `tx_burst` of the oldest of the backlog, at most `limit` packets: as many as there is room for.
+    fn put_burst(&mut self, limit: u32, c: &mut Ctx) {
+        let before = self.put;
+        for _ in 0..limit {
+            if !self.fits_next(c) {
                 break;
             }
-            self.backlog.pop_front();
-            port(c.iio.as_deref_mut()).put(self.queue, id);
+            let (id, buffer) = self.backlog.pop_front().expect("it fits");
+            let nic = port(c.iio.as_deref_mut());
+            let packet = nic.packet(id);
+            let (lines, gathers) = (packet.tx_lines.into(), packet.object_bytes > 0);
+            nic.put(self.queue, id);
             self.describe(buffer, lines, c.program);
             if gathers {
                 let second = self.attached.pop_front().expect("a second segment has metadata");
                 self.describe(second, 0, c.program);
             }
         }
-        let (n, p) = ((self.put - before) as u32, &mut *c.program);
-        if n > 0 && !self.transmit.begins_line(self.put) {
+        let p = &mut *c.program;
+        if !self.transmit.begins_line(self.put) {
             p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
-        if n > 0 {
-            p.push(Op::Mmio { tag: Effect::Put.tag(n) });
-        }
-        self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
+        p.push(Op::Mmio { tag: Effect::Put.tag((self.put - before) as u32) });
     }
 }
 
@@ -522,7 +539,7 @@ impl Software for PollMode {
                 self.polled = c.now;
                 self.read(self.awaited(c), State::Look, c.program)
             }
-            State::Look if self.has_nothing(c) && !self.is_due(c) => {
+            State::Look if self.has_nothing(c) && !self.is_due(c) && self.backlog.is_empty() => {
                 self.state = State::Poll;
                 self.idle_since = Some(self.polled);
                 Step::Wait { on: Awaited::Line(self.awaited(c)), instructions: self.costs.poll_instructions }
@@ -566,7 +583,8 @@ impl Software for PollMode {
                 }
                 self.state = State::Poll;
                 let begun = if self.is_due(c) { self.originate(c) } else { 0 };
-                if !self.backlog.is_empty() {
+                let gathered = self.costs.transmit_burst.is_none_or(|n| self.backlog.len() >= n as usize);
+                if !self.backlog.is_empty() && (gathered || !came) {
                     self.transmit(c);
                 }
                 let n = self.burst.len() as u32;
