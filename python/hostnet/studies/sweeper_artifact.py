@@ -106,6 +106,8 @@ def page(rows: Rows) -> str:
             "Written by `python -m hostnet.studies.sweeper_artifact` from the results of `hostnet study sweeper artifact`.",
             "Near is within 5 % or 0.3 lines a packet, and within 15 % for throughput, bandwidth and latency of DRAM reads.",
             "Latency counts from behind the first 10 cycles of a controller, as theirs does.", ""]
+    if len(rows) < len(runs()):
+        text += [f"{len(rows)} of their {len(runs())} runs have a result here.", ""]
     families = list(dict.fromkeys(str(r["case"]) for r in rows))
     text += ["| metric | " + " | ".join(families) + " |", "|---|" + "---:|" * len(families)]
     for m in COMPARED:
