@@ -519,7 +519,7 @@ impl Host {
     /// Packet `id`'s frame is on the wire of the NIC on a port.
     fn sent_from_port(&mut self, id: u32) {
         let now = self.machine.now;
-        let Some(source) = &self.source else { return };
+        let Some(source) = &self.source else { return self.acknowledgement_left(id) };
         let tenant = source.tenant;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);

@@ -190,6 +190,18 @@ impl Host {
         self.interrupts_asked(Host::receiver_of);
     }
 
+    /// Packet `id`, an acknowledgement, is on the wire.
+    pub(super) fn acknowledgement_left(&mut self, id: u32) {
+        let now = self.machine.now;
+        if let Some(nic) = self.machine.nic_at(NicAt::Port) {
+            nic.packet(id).done = true;
+            nic.end_use(id);
+        }
+        if let Some(tcp) = &mut self.network {
+            tcp.senders.left(&mut self.machine.cal, id, now);
+        }
+    }
+
     pub(super) fn restart_network(&mut self) {
         let (copied, now) = (self.copied(), self.machine.now);
         let (Some(tcp), Some(iio)) = (&mut self.network, &mut self.machine.iio) else { return };

@@ -14,7 +14,7 @@ use super::tcp::{TcpSpec, STRUCTURE};
 use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Mmio, Op, Program};
-use crate::device::nic::{Layout, Nic, RingsSpec};
+use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
 use crate::kernel::Time;
 use crate::memory::LINE;
 use crate::stack::mempool::DATA_ROOM;
@@ -267,6 +267,17 @@ impl Napi {
         c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         self.put += 1;
         c.program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Put.tag(1) });
+    }
+
+    /// The kernel sends a frame of `bytes` bytes with no payload: its packet.
+    pub fn send_header(&mut self, bytes: u32, c: &mut Ctx) -> u32 {
+        let skb = self.allocate();
+        c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
+        c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE as u32) });
+        let packet = Packet { queue: self.queue as u16, wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
+        let id = port(c.iio.as_deref_mut()).originate(packet);
+        self.transmit(id, skb, c);
+        id
     }
 
     /// A poll that took `spent` has ended. With nothing left to find the queue interrupts again.

@@ -114,6 +114,9 @@ pub struct TcpReceiver {
     pub receiver: Receiver,
     /// The driver of descriptor rings in memory, where the NIC has them.
     napi: Option<Napi>,
+    /// Bytes of a frame without payload; acknowledgements that have found the transmit ring full.
+    header: u32,
+    unsent: VecDeque<Ack>,
 }
 
 impl TcpReceiver {
@@ -129,7 +132,8 @@ impl TcpReceiver {
             (nic.page.0 / LINE, payload.max(costs.small_buffer()))
         };
         let receiver = Receiver::new(costs, Layout { frame, page }, payload, size);
-        Some(TcpReceiver { costs: costs.clone(), receiver, napi: None })
+        let header = (nic.frame_bytes() - payload) as u32;
+        Some(TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() })
     }
 
     /// The same behind descriptor rings in memory.
@@ -138,20 +142,19 @@ impl TcpReceiver {
         TcpReceiver { napi: Some(napi), ..self }
     }
 
-    /// What the step that has ended says to the sender.
-    fn acknowledge(&mut self, opened: bool, c: &mut Ctx) {
-        let (r, Some(senders)) = (&mut self.receiver, &mut c.senders) else { return };
+    /// What the step that has ended says to the sender: one acknowledgement for each merged segment, and one for a window that
+    /// has opened.
+    fn told(&mut self, opened: bool, flow: u8, mut say: impl FnMut(Ack)) {
+        let r = &mut self.receiver;
         if !opened && r.merged().is_empty() {
             return;
         }
-        let (flow, (next, edge)) = (c.local as u8, r.tell());
+        let (next, edge) = r.tell();
         for m in r.merged() {
-            let ack = Ack { flow, next: m.next, from: m.from, to: m.to, edge, marked: m.marked };
-            senders.acknowledge(c.cal, ack, c.now);
+            say(Ack { flow, next: m.next, from: m.from, to: m.to, edge, marked: m.marked });
         }
         if opened {
-            let ack = Ack { flow, next, from: next, to: next, edge, marked: 0 };
-            senders.acknowledge(c.cal, ack, c.now);
+            say(Ack { flow, next, from: next, to: next, edge, marked: 0 });
         }
     }
 
@@ -164,11 +167,20 @@ impl TcpReceiver {
             Phase::Poll => napi.end_poll(spent, c),
             Phase::Copy | Phase::Release => napi.end_rest(spent),
         }
-        self.acknowledge(opened, c);
+        let mut unsent = std::mem::take(&mut self.unsent);
+        self.told(opened, c.local as u8, |a| unsent.push_back(a));
         c.program.ops.clear();
         if c.stopped {
             return Step::Idle;
         }
+        while napi.has_room() {
+            let Some(a) = unsent.pop_front() else { break };
+            let id = napi.send_header(self.header, c);
+            if let Some(senders) = &mut c.senders {
+                senders.leaves_as(id, a);
+            }
+        }
+        self.unsent = unsent;
         let (due, rest) = (napi.is_due(c), self.receiver.rest());
         let r = &mut self.receiver;
         match rest {
@@ -188,7 +200,8 @@ impl TcpReceiver {
                 Some(reader) => r.copy(&self.costs, c.program, reader, napi),
                 None => return Step::Idle,
             },
-            Choice::Release => r.release(&self.costs, c.program, napi),
+            // Nothing to free may be left, but an acknowledgement to send.
+            _ if rest == Choice::Release || !c.program.ops.is_empty() => r.release(&self.costs, c.program, napi),
             _ => return napi.interrupt_due(c).map_or(Step::Idle, Step::Until),
         }
         r.since = c.now;
@@ -212,7 +225,10 @@ impl TcpReceiver {
             nic.unmask_interrupt(queue);
         }
         nic.replenish(queue, descriptors, c.now);
-        self.acknowledge(opened, c);
+        if let Some(senders) = c.senders.as_deref_mut() {
+            let (cal, now) = (&mut *c.cal, c.now);
+            self.told(opened, queue as u8, |a| senders.acknowledge(cal, a, now));
+        }
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, costs) = (&mut self.receiver, &self.costs);
         let choice = if c.stopped { Choice::Nothing } else { r.choose(c.now, nic.interrupt_due(queue)) };
