@@ -213,7 +213,10 @@ fn t08_what_cannot_run_says_so_in_one_sentence() {
     };
     bad(&text(4, "mtu = \"52 B\"", "", ""), "peripheral[0].mtu = \"52 B\"");
     let rings = "[peripheral.rings]\nreceive = 256";
-    bad(&text(4, rings, "", ""), "peripheral[0].rings are for drivers, and tenant[0] receives frames with a completion");
+    bad(
+        &text(4, rings, "", ""),
+        "peripheral[0].rings are for drivers, and tenant[0] receives frames with a completion",
+    );
     bad(&behind_rings("mtu = \"9000 B\"", ""), "peripheral[0].mtu = \"9000 B\" makes frames of 9014 B");
     bad(&behind_rings("", "").replace("gem5", "cascadelake"), "platform.udp, which platform \"cascadelake\" lacks");
     bad(&text(4, "pool = \"1 MiB\"", "", ""), "peripheral[0].pool = \"1 MiB\"");

@@ -304,8 +304,12 @@ fn stacks(s: &Scenario) -> Check {
             (StackSpec::QueuePair, Work::Packets) => {}
             (StackSpec::Ccnic, _) => {}
             (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
-            (StackSpec::QueuePair | StackSpec::PollMode, Work::Kernel) => return Err(format!("{}: the application receives through the kernel only", key())),
-            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => driver(s, i)?,
+            (StackSpec::QueuePair | StackSpec::PollMode, Work::Kernel) => {
+                return Err(format!("{}: the application receives through the kernel only", key()))
+            }
+            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {
+                driver(s, i)?
+            }
         }
     }
     ccnic(s)?;

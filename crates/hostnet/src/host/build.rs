@@ -24,8 +24,8 @@ use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
-use crate::stack::pmd::{self, Buffers, DriverMemory, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
 use crate::stack::napi::{BufferMemory, Napi};
+use crate::stack::pmd::{self, Buffers, DriverMemory, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
 use crate::stack::tcp::TcpReceiver;
 use crate::stack::udp::{UdpSocket, USER};
 use crate::stack::{Tally, Thread};
@@ -391,9 +391,7 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
         (ThreadMemory::Socket(memory, user), Driver::Kernel(costs)) => {
             let costs = costs.clone();
             match TcpReceiver::of(s).filter(|_| !check::serves(&s.tenants[site.tenant])) {
-                Some(t) => {
-                    Thread::Tcp(Box::new(t.behind(Napi::new(costs, &site.rings, queue, *memory, nic))))
-                }
+                Some(t) => Thread::Tcp(Box::new(t.behind(Napi::new(costs, &site.rings, queue, *memory, nic)))),
                 None => Thread::Udp(Box::new(UdpSocket::new(costs, &site.rings, queue, (*memory, *user), nic))),
             }
         }

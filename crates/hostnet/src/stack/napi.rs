@@ -274,7 +274,8 @@ impl Napi {
         let skb = self.allocate();
         c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
         c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE as u32) });
-        let packet = Packet { queue: self.queue as u16, wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
+        let packet =
+            Packet { queue: self.queue as u16, wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
         let id = port(c.iio.as_deref_mut()).originate(packet);
         self.transmit(id, skb, c);
         id
