@@ -320,20 +320,28 @@ fn stacks(s: &Scenario) -> Check {
         let Some(stack) = t.stack else { continue };
         let key = || format!("tenant[{i}].stack");
         match (stack, t.app.work()) {
-            (StackSpec::QueuePair, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {}
+            (StackSpec::QueuePair, Work::Packets) => {}
             (StackSpec::Ccnic, _) => {}
             (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
-            (_, Work::Kernel) => return Err(format!("{}: the application receives through the kernel only", key())),
-            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) => driver(s, i)?,
+            (StackSpec::QueuePair | StackSpec::PollMode, Work::Kernel) => {
+                return Err(format!("{}: the application receives through the kernel only", key()))
+            }
+            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {
+                driver(s, i)?
+            }
         }
     }
     ccnic(s)?;
     pairs(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
-    match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
-        Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel's TCP")),
-        None => Ok(()),
+    let receiver = s.tenants.iter().position(|t| t.app.work() == Work::Kernel && t.stack.is_none());
+    match (rings, receiver) {
+        (Some(i), Some(t)) => Err(format!(
+            "peripheral[{i}].rings are for drivers, and tenant[{t}] receives frames with a completion each; give it stack = \
+             \"kernel\" or leave them out"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -430,6 +438,15 @@ fn driver(s: &Scenario, tenant: usize) -> Check {
         }
         Some((Driver::Kernel(costs), _)) => {
             costs.udp.check().map_err(|e| format!("platform.udp.{e}"))?;
+            let nics = s.peripherals.iter().enumerate();
+            let (i, nic) = nics.filter_map(|(i, p)| Some((i, p.ethernet()?))).next().expect("a driver has a NIC");
+            need(s.tenants[tenant].app.work() != Work::Kernel || nic.frame_bytes() <= DATA_ROOM, || {
+                format!(
+                    "peripheral[{i}].mtu = \"{}\" makes frames of {} B; a socket buffer behind rings has room for {DATA_ROOM}",
+                    nic.mtu,
+                    nic.frame_bytes()
+                )
+            })?;
             need(s.traffic.arrivals != Arrivals::KeepDepth, || {
                 format!(
                     "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",

@@ -151,7 +151,7 @@ impl Host {
                     self.notify(c.into(), Notice::Lines { port, lines: lines.into() });
                 }
             }
-            Signal::Landed(_) if self.network.is_some() => self.frames_landed(),
+            Signal::Landed(_) if self.network.is_some() && !self.network_has_rings() => self.frames_landed(),
             Signal::Landed(_) => self.rings_landed(),
             Signal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
             Signal::Outside(e) => self.on_outside(e),
@@ -350,7 +350,7 @@ impl Host {
     /// Packet `id`'s frame is on the wire of the NIC on a port.
     fn sent_from_port(&mut self, id: u32) {
         let now = self.machine.now;
-        let Some(source) = &self.source else { return };
+        let Some(source) = &self.source else { return self.acknowledgement_left(id) };
         let tenant = source.tenant;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
@@ -366,14 +366,27 @@ impl Host {
     /// Descriptors that lie in memory have been written back: their cores hear of it.
     fn rings_landed(&mut self) {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
-            let Some(core) = self.source.as_ref().and_then(|s| s.cores.get(queue)).copied() else { continue };
+            let Some(core) = self.driver_of(queue) else { continue };
             match side {
                 Side::Receive => self.notify(core.into(), Notice::Queue),
                 Side::Transmit if self.pipes.is_empty() => self.notify(core.into(), Notice::Transmitted),
                 Side::Transmit => self.notify(self.second_core(queue).into(), Notice::Transmitted),
             }
         }
-        self.interrupts_asked(|host, queue| host.source.as_ref()?.cores.get(queue).copied());
+        self.interrupts_asked(Host::driver_of);
+    }
+
+    /// The core whose driver has the rings of `queue`.
+    fn driver_of(&self, queue: usize) -> Option<u16> {
+        match &self.source {
+            Some(s) => s.cores.get(queue).copied(),
+            None => self.receiver_of(queue),
+        }
+    }
+
+    /// Whether TCP receivers have descriptor rings in memory.
+    fn network_has_rings(&self) -> bool {
+        self.machine.iio.as_ref().and_then(Iio::look_at_nic).is_some_and(Nic::has_rings)
     }
 
     fn epoch(&mut self) {

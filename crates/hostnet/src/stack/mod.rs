@@ -14,6 +14,7 @@
 //! time. A thread is one file here and one line of the list below.
 
 pub mod mempool;
+pub mod napi;
 
 use crate::app::App;
 use crate::core::Program;
