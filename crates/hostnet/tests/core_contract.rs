@@ -308,6 +308,8 @@ fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited()
             degree: 4,
             trigger: 2,
             credits: 16,
+            waiting: 0,
+            reserve: 0,
         });
     });
     // Each of the two lines enters the L2 alone, and leaves the L1 and the prefetcher's streams.

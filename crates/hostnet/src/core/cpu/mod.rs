@@ -51,6 +51,8 @@ struct Rec {
     load: bool,
     /// Asks for the line to write it, whether or not it does yet.
     owns: bool,
+    /// What kind of instruction it is, as prefetchers tell them apart.
+    site: u8,
     delay: u16,
     ready: Time,
     done: Time,
@@ -120,6 +122,8 @@ pub struct Cpu {
     seq: u64,
     pub program: Program,
     pc: usize,
+    /// Of the op at `pc`.
+    site: u8,
     sub: u32,
     half: bool,
     recs: Recs,
@@ -167,6 +171,7 @@ impl Cpu {
             write: false,
             load: false,
             owns: false,
+            site: 0,
             delay: 0,
             ready: Time::ZERO,
             done: Time::ZERO,
@@ -188,6 +193,7 @@ impl Cpu {
             seq: 0,
             program: Program::default(),
             pc: 0,
+            site: 0,
             sub: 0,
             half: false,
             recs: Recs([rec; RECS]),
@@ -289,6 +295,7 @@ impl Cpu {
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
+                self.send_waiting(mem, cal, now);
                 self.follow_hints(mem, cal, now);
             } else if !t.transient {
                 self.lfb.give(now, t.issued);
@@ -378,6 +385,7 @@ impl Cpu {
             // A miss has found its line, which side effects may have waited for.
             self.schedule_retirement(cal, now);
         }
+        self.send_waiting(mem, cal, now);
         if self.hints.is_some() {
             self.follow_hints(mem, cal, now);
         }
@@ -405,7 +413,7 @@ impl Cpu {
             let fetch = !under_way && mem.worth_fetching(self.id as usize, line);
             if fetch {
                 let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };
-                if m.free() == 0 {
+                if m.free() <= p.reserve {
                     return;
                 }
                 let Some(record) = p.take(line, now) else { return };
@@ -500,7 +508,7 @@ impl Cpu {
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        let Rec { line, write, .. } = self.recs[r];
+        let Rec { line, write, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
@@ -508,12 +516,12 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.fetch_ahead(mem, cal, line, ready);
+                self.look_ahead(mem, cal, (line, site), true, ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
-                self.want_credit(mem, cal, r, ready);
-                return self.fetch_ahead(mem, cal, line, ready);
+                let goes = self.want_credit(mem, cal, r, ready);
+                return self.look_ahead(mem, cal, (line, site), goes, ready);
             }
         };
         self.note(lat);
@@ -526,13 +534,22 @@ impl Cpu {
         self.amat.ps += u128::from(lat.0);
     }
 
-    fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        if self.may_miss() {
+    /// Record `r` goes to the L2 now, or waits for a line fill buffer; which of the two.
+    fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) -> bool {
+        let line = self.recs[r].line;
+        if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
+            if self.may_prefetch() {
+                self.fetch(mem, cal, line, at);
+            }
+        }
+        let goes = self.may_miss();
+        if goes {
             self.issue(mem, cal, r, ready);
         } else {
             self.recs[r].state = State::Credit;
             self.no_credit.push_back(r);
         }
+        goes
     }
 
     fn issue(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
@@ -553,32 +570,66 @@ impl Cpu {
         send(mem, cal, at, t);
     }
 
-    /// An access to `line` has missed the L1: the stream prefetcher looks at it.
+    /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a
+    /// request that goes to the L2 now.
     #[inline]
-    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
-        if self.prefetcher.as_ref().is_some_and(Prefetcher::watches) {
-            self.fetch_stream(mem, cal, line, at);
+    fn look_ahead(&mut self, mem: &mut Memory, cal: &mut Events, of: (u64, u8), goes: bool, at: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| p.watches() && (goes || !p.by_requests())) {
+            self.fetch_ahead(mem, cal, of, at);
         }
     }
 
     #[inline(never)]
-    fn fetch_stream(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
-        let network = p.network;
-        for l in p.observe(line) {
-            if !mem.worth_prefetching(self.id as usize, l, network) || self.same_line(l).is_some() {
-                continue;
-            }
-            if self.mshrs.as_ref().is_some_and(|m| m.free() == 0) {
-                continue;
-            }
-            let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(l, at)) else { continue };
-            if let Some(m) = &mut self.mshrs {
-                m.take(at);
-            }
-            let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, l, self.id.into(), at) };
-            send(mem, cal, at, t);
+        let lines = p.observe(u32::from(mem.map.id(line)) << 8 | u32::from(site), line);
+        if p.waiting.is_used() {
+            p.waiting.drop_line(line);
+            return self.wait_ahead(mem, cal, lines, at);
         }
+        for l in lines {
+            if self.may_prefetch() {
+                self.fetch(mem, cal, l, at);
+            }
+        }
+    }
+
+    /// Whether one L2 miss more may be a prefetch's.
+    #[inline]
+    fn may_prefetch(&self) -> bool {
+        let reserve = self.prefetcher.as_ref().map_or(0, |p| p.reserve);
+        self.mshrs.as_ref().is_none_or(|m| m.free() > reserve)
+    }
+
+    /// Sends the prefetches that have waited longest, as far as L2 misses may be under way.
+    #[inline]
+    fn send_waiting(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| !p.waiting.is_empty()) {
+            self.send_oldest(mem, cal, now);
+        }
+    }
+
+    #[inline(never)]
+    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while self.may_prefetch() {
+            let Some(p) = self.prefetcher.as_mut().filter(|p| p.queue.free() > 0) else { return };
+            let Some((line, since)) = p.waiting.pop() else { return };
+            self.fetch(mem, cal, line, now.max(since));
+        }
+    }
+
+    /// A prefetch of `line`, unless it is there or on its way.
+    fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+        let network = self.prefetcher.as_ref().is_some_and(|p| p.network);
+        if !mem.worth_prefetching(self.id as usize, line, network) || self.same_line(line).is_some() {
+            return;
+        }
+        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, at)) else { return };
+        if let Some(m) = &mut self.mshrs {
+            m.take(at);
+        }
+        let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), at) };
+        send(mem, cal, at, t);
     }
 
     fn prefetch_ended(&mut self, now: Time, taken: Time) {
@@ -614,6 +665,7 @@ impl Cpu {
         rec.write = write;
         rec.load = load;
         rec.owns = false;
+        rec.site = self.site;
         rec.delay = 0;
         rec.ready = ready;
         Some(r)
