@@ -39,6 +39,7 @@ impl Memory {
                 return Probe::Miss;
             }
             self.l2[core].touch(s);
+            self.note_hit(line);
             let s = self.fill_l1(cal, core, line, now);
             if write {
                 self.mark_dirty_l1(core, s, line);
@@ -46,6 +47,14 @@ impl Memory {
             return Probe::L2;
         }
         Probe::Miss
+    }
+
+    /// A core uses a line that its L2 has, or gets for a prefetch.
+    #[inline]
+    fn note_hit(&mut self, line: u64) {
+        if self.holds_unread && self.map.of(line).kind == Kind::Rx && self.lives.of(line) == rx::UNCONSUMED {
+            self.lives.set(line, rx::CONSUMED);
+        }
     }
 
     /// A store to a clean copy of a line that other cores may hold, or that a device has read, must ask for ownership.
@@ -182,8 +191,9 @@ impl Memory {
     /// `core`'s L2 gives `line` to the LLC.
     #[inline]
     pub(super) fn count_write_back(&mut self, core: usize, line: u64) {
-        // Without hints, only a read brings a received line here.
-        let read = self.map.of(line).kind == Kind::Rx && (!self.follows_hints || self.lives.of(line) != rx::UNCONSUMED);
+        // Without hints and prefetches, only a read brings a received line here.
+        let was_read = |life| matches!(life, rx::CONSUMED | rx::SWEPT);
+        let read = self.map.of(line).kind == Kind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
         let counts = &mut self.stats.cores[core];
         counts.mlc_wb += 1;
         counts.mlc_wb_consumed += u64::from(read);
@@ -297,6 +307,7 @@ impl Memory {
 
     fn fill_private(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
         let line = t.line;
+        self.note_hit(line);
         // What the L1 gives up goes to the L2: the host fetches its set while the L2 is filled, which leaves the
         // L1 as it is unless it may hold no more than the L2.
         let mut place = None;

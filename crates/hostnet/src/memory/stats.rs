@@ -164,6 +164,8 @@ pub struct MemStats {
     pub rx_evct_consumed: u64,
     /// Dirty lines that the LLC gave to memory to make room.
     pub llc_wb: u64,
+    /// Of these, those that made room for what an L2 gave up.
+    pub llc_wb_pushed: u64,
     pub cores: Vec<CoreCounts>,
     /// By core.
     pub remote: Vec<RemoteCounts>,
@@ -190,6 +192,7 @@ impl MemStats {
             rx_evct_premature: 0,
             rx_evct_consumed: 0,
             llc_wb: 0,
+            llc_wb_pushed: 0,
             cores: vec![CoreCounts::default(); cores],
             remote: vec![RemoteCounts::default(); cores],
             refused_invalidations: 0,

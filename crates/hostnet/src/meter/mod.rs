@@ -116,6 +116,8 @@ metrics! {
     hints ["lines"] "Lines that L2s were told to fetch";
     hints_dropped ["lines"] "Of these, hints that found the queue full";
     hints_fetched ["lines"] "Of these, hints that became a prefetch";
+    burst_start_us ["us"] "From the first line that the NIC writes of a burst to when a core takes its first packet, mean";
+    batch_held ["fraction"] "Lines of packets that their core's caches have when the batch ends, of all; with run.timeline";
     burst_us ["us"] "From the first line that the NIC writes of a burst to the end of its last packet, mean";
     t0_cpi ["cycles"] "Cycles of an instruction on the first tenant's cores, polls included";
     t1_cpi ["cycles"] "Cycles of an instruction on the second tenant's cores";
