@@ -116,6 +116,29 @@ pub struct ProbeLatencySpec {
     pub place: ProbePlace,
 }
 
+/// What a device asks for in `place_probe`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// A write of the whole line.
+    Write,
+    /// A read.
+    Read,
+}
+
+/// IDIO, section II-A and Fig. 1.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceProbeSpec {
+    /// What the device asks for.
+    pub request: Asked,
+    /// Where the line is before.
+    pub place: crate::memory::stats::Place,
+    /// The core has written its copy, where it has one.
+    #[serde(default)]
+    pub dirty: bool,
+}
+
 /// What a packet asks for; opaque to the NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Content {
@@ -520,6 +543,8 @@ apps! {
     PageReuse(PageReuseSpec),
     /// Directed test of one load's latency, by where the line is.
     ProbeLatency(ProbeLatencySpec),
+    /// Directed test of one request of a device, by where the line is.
+    PlaceProbe(PlaceProbeSpec),
 }
 
 /// Lines that `bytes` take.

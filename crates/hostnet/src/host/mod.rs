@@ -6,6 +6,7 @@ mod ccnic;
 mod client;
 pub mod control;
 mod directed;
+mod directed_place;
 mod load;
 mod measure;
 mod network;

@@ -133,7 +133,7 @@ impl Memory {
 
     /// Where a line was that private caches held or not, and the LLC in `way`.
     #[inline]
-    fn located(&self, private: bool, way: Option<u32>) -> Place {
+    pub(super) fn located(&self, private: bool, way: Option<u32>) -> Place {
         match way {
             None if private => Place::Mlc,
             None => Place::Dram,

@@ -458,6 +458,17 @@ impl Memory {
         self.nodes[DEVICES_AT].llc.find(line).map(|s| s.way())
     }
 
+    /// Whether a way of the LLC is one that the last device's write might have allocated into.
+    pub fn is_ddio_way(&self, way: Option<u32>) -> bool {
+        way.is_some_and(|w| self.device_ways >> w & 1 == 1)
+    }
+
+    /// Where a device's request would find `line`.
+    pub fn place_of(&self, line: u64) -> super::stats::Place {
+        let private = (0..self.l2.len()).any(|c| self.private_copy(c, line) != Held::Nowhere);
+        self.located(private, self.llc_way(line))
+    }
+
     /// Copies of `line` that are valid anywhere: (count, dirty ones in LLCs).
     pub fn copies(&self, line: u64) -> (u32, u32) {
         let held = |a: &super::Array| u32::from(a.find(line).is_some());

@@ -4,6 +4,8 @@ use super::region::Kind;
 use super::request::{Agent, AGENTS};
 use crate::kernel::Time;
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Who moved a 64-byte line to or from DRAM, and why (Sweeper, Fig. 1c).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,7 +113,8 @@ pub struct CoreCounts {
 }
 
 /// Where a line is that a device asks for (IDIO, Fig. 1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[repr(usize)]
 pub enum Place {
     /// P1: private caches alone.

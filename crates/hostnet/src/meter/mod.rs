@@ -84,6 +84,10 @@ metrics! {
     rx_evct_premature ["lines/request"] "Receive-buffer evictions before the first read";
     rx_evct_consumed ["lines/request"] "Receive-buffer evictions after the first read";
     access_ns ["ns"] "Latency of the one load of probe_latency, from issue to data";
+    mlc_copies_after ["lines"] "Copies of place_probe's line in private caches after the request";
+    in_ddio_ways_after ["lines"] "Whether its line is in a way of the LLC that devices allocate into, after the request";
+    llc_allocations ["lines"] "Lines of the LLC that the request took";
+    ways_allocated ["ways"] "Ways of the LLC that hold lines after writes of all receive buffers that no cache had";
     link_utilisation ["fraction"] "Time that links between nodes are busy, mean over the links of the busier direction";
     link_out_util ["fraction"] "Time that links from the first node to the other are busy, mean over links";
     link_in_util ["fraction"] "The same of links to the first node";
