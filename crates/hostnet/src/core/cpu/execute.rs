@@ -31,7 +31,6 @@ impl Cpu {
         const LOAD: Access = Access { write: false, from_anchor: false, anchors: false, delay: 0 };
         const STORE: Access = Access { write: true, ..LOAD };
         let op = self.program.ops[self.pc];
-        self.site = op.site();
         let (line, lines, access) = match op {
             Op::Compute(n) => {
                 if self.in_order && self.any_open(|r| r.load) {
@@ -230,7 +229,7 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.look_ahead(mem, cal, (line, self.site), true, ready);
+                self.look_ahead(mem, cal, (line, self.site()), true, ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
@@ -250,7 +249,7 @@ impl Cpu {
                         (r, goes)
                     }
                 };
-                self.look_ahead(mem, cal, (line, self.site), goes, ready);
+                self.look_ahead(mem, cal, (line, self.site()), goes, ready);
                 self.enter(r, a);
                 return true;
             }

@@ -11,7 +11,7 @@ mod retire;
 pub use retire::Retired;
 
 use super::hints::Hints;
-use super::op::Program;
+use super::op::{Op, Program};
 use super::prefetch::{self, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
@@ -122,8 +122,6 @@ pub struct Cpu {
     seq: u64,
     pub program: Program,
     pc: usize,
-    /// Of the op at `pc`.
-    site: u8,
     sub: u32,
     half: bool,
     recs: Recs,
@@ -193,7 +191,6 @@ impl Cpu {
             seq: 0,
             program: Program::default(),
             pc: 0,
-            site: 0,
             sub: 0,
             half: false,
             recs: Recs([rec; RECS]),
@@ -570,6 +567,12 @@ impl Cpu {
         send(mem, cal, at, t);
     }
 
+    /// What kind of instruction the op at `pc` is, where the prefetcher asks.
+    fn site(&self) -> u8 {
+        let asks = self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests);
+        self.program.ops.get(self.pc).filter(|_| asks).map_or(0, Op::site)
+    }
+
     /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a
     /// request that goes to the L2 now.
     #[inline]
@@ -657,6 +660,7 @@ impl Cpu {
             self.wait_for_record()?;
         }
         let r = (!self.live).trailing_zeros() as u8;
+        let site = self.site();
         self.live |= 1 << r;
         self.by_line[line as usize % RECS] |= 1 << r;
         let rec = &mut self.recs[r];
@@ -665,7 +669,7 @@ impl Cpu {
         rec.write = write;
         rec.load = load;
         rec.owns = false;
-        rec.site = self.site;
+        rec.site = site;
         rec.delay = 0;
         rec.ready = ready;
         Some(r)
