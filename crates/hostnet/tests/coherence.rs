@@ -268,6 +268,30 @@ fn two_cores_and_a_device_that_cross_leave_a_coherent_line() {
     }
 }
 
+/// Two of three cores wait while the third has the line in flight, and a device writes it meanwhile: who comes first may
+/// take the line along, and the other is to get it from there.
+#[test]
+fn three_cores_and_a_device_that_cross_leave_a_coherent_line() {
+    for h in hierarchies() {
+        let rig = Rig::with_nodes(&h, 0b1111, &DramSpec::default(), &NodesSpec::default(), vec![0; 3]);
+        let mut w = World::of(rig);
+        let steps = || offsets().step_by(3);
+        for (x, y, z) in [(Write, Read, Read), (Write, Read, Write), (Read, Read, Read), (Read, Write, Read)] {
+            let mut crossings: Vec<_> = steps().flat_map(|i| steps().map(move |j| (i, j))).collect();
+            crossings.sort();
+            for ((i, j), k) in crossings.into_iter().flat_map(|ij| steps().map(move |k| (ij, k))) {
+                w.begin(0);
+                let start = w.rig.m.now + Time::us(1);
+                let due = [(start, 0, x), (start + i, 1, y), (start + j, 2, z), (start + k, 3, DeviceWrite)];
+                w.run(&due).unwrap_or_else(|e| {
+                    let hit = h.llc.read_hit;
+                    panic!("{hit:?}: {x:?}, {y:?} after {i}, {z:?} after {j}, a device's write after {k}: {e}")
+                });
+            }
+        }
+    }
+}
+
 #[test]
 fn many_requests_of_random_agents_lose_and_double_no_dirty_line() {
     for seed in 0..8 {

@@ -130,10 +130,15 @@ impl Domain {
     #[inline]
     pub fn give_at(&mut self, at: Time, taken: Time) {
         self.give(at, taken);
-        let mut i = self.booked.len();
-        while i > 0 && self.booked[i - 1] > at {
-            i -= 1;
+        match self.booked.back() {
+            Some(last) if *last > at => self.book_between(at),
+            _ => self.booked.push_back(at),
         }
+    }
+
+    /// A return that comes before some that are booked.
+    fn book_between(&mut self, at: Time) {
+        let i = self.booked.partition_point(|t| *t <= at);
         self.booked.insert(i, at);
     }
 

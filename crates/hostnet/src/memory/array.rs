@@ -1,7 +1,7 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
 pub use super::replacement::Replacement;
-use super::ways::{least, nth_bit, spread, Block};
+use super::ways::{bits, least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -500,9 +500,12 @@ impl Array {
         (0..self.sets).flat_map(move |set| {
             let base = set << u32::from(self.wide);
             let last = self.last(base);
-            let among = among.clone();
-            let tags = (0..self.ways).map(move |w| (self.tag(base, w), w)).filter(move |(t, _)| among.contains(t));
-            tags.map(move |(t, w)| (self.line(t, base), w, last >> w & 1 == 1))
+            let within = |block: &Block| block.within(among.start, among.end - among.start);
+            let mut found = within(&self.blocks[base as usize]);
+            if self.wide {
+                found |= within(self.rest(base)) << 16;
+            }
+            bits(found & self.all).map(move |w| (self.line(self.tag(base, w), base), w, last >> w & 1 == 1))
         })
     }
 

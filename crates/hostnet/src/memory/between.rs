@@ -93,8 +93,12 @@ impl Memory {
     /// `begin` for a request that has come to its home; false when it is none.
     #[inline]
     pub(super) fn begins_at_home(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
-        let Some(b) = &mut self.between else { return false };
-        if !b.trip(id).travelled {
+        self.between.is_some() && self.begins_after_a_trip(cal, id, now)
+    }
+
+    #[inline(never)]
+    fn begins_after_a_trip(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
+        if !self.links().trip(id).travelled {
             return false;
         }
         let m = &mut self.marks[id as usize];
@@ -197,18 +201,6 @@ impl Memory {
                 }
             }
         }
-    }
-
-    /// Whether another reader whose turn came together with `id`'s has taken the line along; then `id` has lost its turn.
-    fn overtaken(&mut self, id: u32) -> bool {
-        let Txn { line, entry, .. } = self.txns[id as usize];
-        let Some(epoch) = entry else { return false };
-        let lost = self.lines.owner(line).is_some_and(|owner| owner != id);
-        if lost {
-            self.lines.leave(line, id, epoch);
-            self.txns[id as usize].entry = None;
-        }
-        lost
     }
 
     /// What a request's answer brings.

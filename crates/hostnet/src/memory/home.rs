@@ -1,10 +1,7 @@
-//! The caching and home agent: LLC look-ups, NIC accesses, sweeps, and admission under
-//! backpressure.
+//! The caching and home agent: LLC look-ups, NIC accesses, and admission under backpressure.
 
 use super::array::{Home, Victim};
-use super::filter::cores_of;
 use super::lines::{Left, Turn};
-use super::node::Node;
 use super::paths::{Marks, Path};
 use super::private::Taken;
 use super::protocol::{transition, Held, Llc, Request};
@@ -14,32 +11,6 @@ use super::shadow::At;
 use super::stats::Class;
 use super::{rx, Memory, Op, Txn};
 use crate::kernel::{Event, Events, Time};
-
-/// What a cache-maintenance message does with a line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Sweep {
-    /// `clsweep`: invalid everywhere, dirty data dropped (Sweeper, section V-B).
-    Sweep,
-    /// x86 `CLFLUSHOPT`: invalid everywhere, dirty data written back.
-    Flush,
-    /// x86 `CLWB`: dirty data written back, copies stay, clean.
-    WriteBack,
-    /// As `Sweep`, where the page allows it (IDIO, section V-D, with the LLC).
-    Invalidate,
-    /// The same in the caches of the core that asks alone; no message leaves it.
-    InvalidateOwn,
-}
-
-impl Sweep {
-    /// Whether it loses what has been written, so that nobody may still want it.
-    pub fn drops_data(self) -> bool {
-        matches!(self, Sweep::Sweep | Sweep::Invalidate | Sweep::InvalidateOwn)
-    }
-    pub fn from_u8(v: u8) -> Sweep {
-        [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack, Sweep::Invalidate, Sweep::InvalidateOwn][v as usize]
-    }
-}
 
 /// Queues of requests that are not admitted yet: everybody's, devices' where the two take turns, and an integrated NIC's,
 /// which goes first.
@@ -88,7 +59,7 @@ impl Memory {
             return self.resume_slices(cal, now);
         }
         if self.txns[id as usize].entry.is_some() {
-            return self.core_read_in_turn(cal, id, now);
+            return self.turn_comes(cal, id, now);
         }
         if self.mshrs.is_some() {
             return self.on_slice(cal, id, now);
@@ -228,10 +199,30 @@ impl Memory {
         self.core_read_in_turn(cal, id, now);
     }
 
-    fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
+    /// A core's read that has waited goes on.
+    fn turn_comes(&mut self, cal: &mut Events, id: u32, now: Time) {
         if self.between.is_some() {
-            return self.in_turn_of_nodes(cal, id, now);
+            self.in_turn_of_nodes(cal, id, now);
+        } else if self.overtaken(id) {
+            self.core_read(cal, id, now);
+        } else {
+            self.core_read_in_turn(cal, id, now);
         }
+    }
+
+    /// Whether another reader whose turn came together with `id`'s has taken the line along; then `id` has lost its turn.
+    pub(super) fn overtaken(&mut self, id: u32) -> bool {
+        let Txn { line, entry, .. } = self.txns[id as usize];
+        let Some(epoch) = entry else { return false };
+        let lost = self.lines.owner(line).is_some_and(|owner| owner != id);
+        if lost {
+            self.lines.leave(line, id, epoch);
+            self.txns[id as usize].entry = None;
+        }
+        lost
+    }
+
+    fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
         let Txn { line, who, entry, .. } = t;
         match self.look_up(cal, &t, now) {
@@ -481,7 +472,7 @@ impl Memory {
 
     /// Takes the private copies of a line that leaves an inclusive LLC, which had it `dirty`; says whether somebody had.
     /// Data on its way to a core enters the LLC again.
-    fn pull(&mut self, cal: &mut Events, line: u64, dirty: bool, now: Time) -> bool {
+    pub(super) fn pull(&mut self, cal: &mut Events, line: u64, dirty: bool, now: Time) -> bool {
         self.tell_watchers(cal, line, now);
         let above = self.invalidate_private(line).dirty;
         if above > 0 {
@@ -504,7 +495,7 @@ impl Memory {
         }
     }
 
-    fn evict(&mut self, cal: &mut Events, node: usize, line: u64, now: Time) {
+    pub(super) fn evict(&mut self, cal: &mut Events, node: usize, line: u64, now: Time) {
         self.note_copy(line, At::Llc(node as u8), At::Dram);
         let kind = self.map.of(line).kind;
         self.stats.llc_wb += 1;
@@ -521,105 +512,5 @@ impl Memory {
         }
         let id = self.evicts_for.take().unwrap_or(super::NOBODY);
         self.write_dram_for(cal, node, line, Class::of_eviction(kind), id, now);
-    }
-
-    /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
-    /// when the line is not there.
-    pub fn force_out(&mut self, cal: &mut Events, line: u64, now: Time) -> Option<bool> {
-        let held = |n: &Node| n.llc.find(line);
-        let (node, slot) = self.nodes.iter().enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
-        let mut dirty = self.nodes[node].llc.remove(slot);
-        if self.strict {
-            dirty = self.pull(cal, line, dirty, now);
-        }
-        if dirty {
-            self.evict(cal, node, line, now);
-        }
-        Some(dirty)
-    }
-
-    /// Moves `line` from private caches to the LLC, as evictions of dirty copies would.
-    pub fn push_out(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let holders = match self.sharing(line) {
-            Sharing::Core(c) => 1 << c,
-            Sharing::Shared => self.shared.holders(line),
-            Sharing::Device => 0,
-        };
-        for c in cores_of(holders) {
-            let dirty = self.invalidate_in(c, line).dirty;
-            if self.sharing(line) == Sharing::Shared {
-                self.shared.drop_holder(line, c);
-            }
-            self.stats.ledger.merged += u64::from(dirty > 1);
-            if dirty > 0 {
-                self.fill_llc(cal, c, line, true, now);
-            }
-        }
-    }
-
-    pub(super) fn drop_llc(&mut self, line: u64) -> u64 {
-        let drop = |n: &mut Node| n.llc.find(line).map_or(0, |s| u64::from(n.llc.remove(s)));
-        self.nodes.iter_mut().map(drop).sum()
-    }
-
-    /// Makes the copies clean that cores have or are about to have; says which core had a dirty one.
-    pub(super) fn clean_above(&mut self, line: u64) -> Option<usize> {
-        let dirty = self.clean_private(line);
-        let Some(owner) = self.lines.owner(line) else { return dirty };
-        // On its way to a core, which gets it clean.
-        let t = &mut self.txns[owner as usize];
-        let moving = std::mem::take(&mut t.dirty).then_some(t.who as usize);
-        self.stats.ledger.merged += u64::from(moving.is_some() && dirty.is_some());
-        dirty.or(moving)
-    }
-
-    /// Writes a dirty line back wherever it lies, leaving clean copies.
-    pub(super) fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
-        let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
-        for (n, node) in self.nodes.iter_mut().enumerate() {
-            let Some(s) = node.llc.find(line) else { continue };
-            if node.llc.is_dirty(s) {
-                self.stats.ledger.merged += u64::from(dirty.is_some());
-                dirty = Some(n);
-            }
-            node.llc.set_dirty(s, false);
-        }
-        if let Some(from) = dirty {
-            let class = Class::of_eviction(self.map.of(line).kind);
-            if let Some(s) = &mut self.shadow {
-                s.settle(line, At::Dram);
-                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n as u8)));
-                // what it has is what goes by
-            }
-            self.write_dram(cal, from, line, class, now);
-        }
-    }
-
-    /// A cache-maintenance message for `line` arrives at the home agent. The issuing core's own
-    /// caches have seen it on its way.
-    pub fn on_sweep(&mut self, cal: &mut Events, line: u64, op: Sweep, now: Time) {
-        self.stats.sweep_messages += 1;
-        match op {
-            Sweep::Invalidate if !self.allows_invalidation(line) => {}
-            Sweep::Sweep | Sweep::Invalidate => {
-                let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
-                self.stats.ledger.swept += dropped;
-                if self.map.of(line).kind == Kind::Rx {
-                    let race = self.lives.of(line) == rx::UNCONSUMED;
-                    self.lives.set(line, rx::SWEPT);
-                    self.stats.sweep_races += u64::from(race);
-                }
-                if let Some(s) = &mut self.shadow {
-                    s.drop_cached(line);
-                }
-            }
-            Sweep::Flush => {
-                self.clean(cal, line, now);
-                let left = self.take_away(cal, line, now).dirty + self.drop_llc(line);
-                debug_assert_eq!(left, 0, "cleaned just now");
-            }
-            Sweep::WriteBack => self.clean(cal, line, now),
-            Sweep::InvalidateOwn => unreachable!("a core's own caches are all that it is about"),
-        }
     }
 }

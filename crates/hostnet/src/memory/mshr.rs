@@ -128,7 +128,7 @@ impl Mshrs {
 impl Memory {
     /// A miss at the LLC takes a register, where there are such, until `end_look_up` or its answer and until the line
     /// that it pushes out has been taken in.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_miss(&mut self, home: Home, now: Time) {
         if self.functional {
             return;

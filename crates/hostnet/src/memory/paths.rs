@@ -27,6 +27,9 @@ pub const SEGMENTS: [&str; PARTS] =
 /// How many parts that are.
 pub const PARTS: usize = 8;
 
+/// The parts that a request has that never leaves its node.
+const WITHIN_NODE: [usize; 5] = [0, 1, 4, 5, 7];
+
 /// Whether a part is there only between nodes: a request's way to its home, a snoop of the other node, the answer's way.
 pub fn is_between_nodes(part: usize) -> bool {
     matches!(SEGMENTS[part], "to_home" | "snoop" | "link_back")
@@ -71,6 +74,12 @@ impl Marks {
     /// Of a request that left at `start` and is at the home agent at `cha`; the rest is to come.
     pub fn at(start: Time, cha: Time) -> Marks {
         Marks { start, cha, admitted: cha, queued: cha, data: cha, ..Marks::default() }
+    }
+
+    /// Whether the request has not left its node.
+    #[inline]
+    fn within_node(&self) -> bool {
+        (self.home.0 | self.owner.0 | self.back.0) == 0
     }
 }
 
@@ -137,18 +146,24 @@ impl Default for Paths {
 }
 
 impl Paths {
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self, path: Path, marks: &Marks, end: Time) {
-        let s = Sample { path, marks: *marks, end };
         let p = path as usize;
         self.count[p] += 1;
-        for (sum, ps) in self.sums[p].iter_mut().zip(s.segments()) {
-            *sum += ps;
+        if marks.within_node() {
+            let Marks { start, cha, admitted, queued, data, .. } = *marks;
+            let took = [cha - start, admitted - cha, queued - admitted, data - queued, end - data];
+            for (part, took) in WITHIN_NODE.into_iter().zip(took) {
+                self.sums[p][part] += took.0;
+            }
+        } else {
+            let took = Sample { path, marks: *marks, end }.segments();
+            self.sums[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps);
         }
         self.under_way[p].give(end, marks.start);
         self.seen += 1;
         if self.seen % EVERY == 0 && self.samples.len() < SAMPLES {
-            self.samples.push(s);
+            self.samples.push(Sample { path, marks: *marks, end });
         }
     }
 

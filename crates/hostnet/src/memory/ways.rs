@@ -52,6 +52,24 @@ impl Block {
     }
 }
 
+impl Block {
+    /// A bit for each word from `from` on that is less than `n` above it.
+    #[inline]
+    pub fn within(&self, from: u32, n: u32) -> u32 {
+        self.0.iter().enumerate().fold(0, |m, (i, w)| m | u32::from(w.wrapping_sub(from) < n) << i)
+    }
+}
+
+/// The places of the bits of `mask`, in order.
+#[inline]
+pub(super) fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let at = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (at < 32).then_some(at)
+    })
+}
+
 /// The place of the bit of `among` that has `nth` bits below it.
 #[inline]
 pub(super) fn nth_bit(mut among: u32, nth: u32) -> u32 {

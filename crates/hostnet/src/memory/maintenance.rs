@@ -1,0 +1,137 @@
+//! Cache maintenance: lines that are swept, flushed, written back or moved down on somebody's word.
+
+use super::filter::cores_of;
+use super::node::Node;
+use super::region::{Kind, Sharing};
+use super::shadow::At;
+use super::stats::Class;
+use super::{rx, Memory};
+use crate::kernel::{Events, Time};
+
+/// What a cache-maintenance message does with a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Sweep {
+    /// `clsweep`: invalid everywhere, dirty data dropped (Sweeper, section V-B).
+    Sweep,
+    /// x86 `CLFLUSHOPT`: invalid everywhere, dirty data written back.
+    Flush,
+    /// x86 `CLWB`: dirty data written back, copies stay, clean.
+    WriteBack,
+    /// As `Sweep`, where the page allows it (IDIO, section V-D, with the LLC).
+    Invalidate,
+    /// The same in the caches of the core that asks alone; no message leaves it.
+    InvalidateOwn,
+}
+
+impl Sweep {
+    /// Whether it loses what has been written, so that nobody may still want it.
+    pub fn drops_data(self) -> bool {
+        matches!(self, Sweep::Sweep | Sweep::Invalidate | Sweep::InvalidateOwn)
+    }
+    pub fn from_u8(v: u8) -> Sweep {
+        [Sweep::Sweep, Sweep::Flush, Sweep::WriteBack, Sweep::Invalidate, Sweep::InvalidateOwn][v as usize]
+    }
+}
+
+impl Memory {
+    /// Forces `line` out of the LLC as a replacement would; returns whether that wrote DRAM, None
+    /// when the line is not there.
+    pub fn force_out(&mut self, cal: &mut Events, line: u64, now: Time) -> Option<bool> {
+        let held = |n: &Node| n.llc.find(line);
+        let (node, slot) = self.nodes.iter().enumerate().find_map(|(i, n)| Some((i, held(n)?)))?;
+        let mut dirty = self.nodes[node].llc.remove(slot);
+        if self.strict {
+            dirty = self.pull(cal, line, dirty, now);
+        }
+        if dirty {
+            self.evict(cal, node, line, now);
+        }
+        Some(dirty)
+    }
+
+    /// Moves `line` from private caches to the LLC, as evictions of dirty copies would.
+    pub fn push_out(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let holders = match self.sharing(line) {
+            Sharing::Core(c) => 1 << c,
+            Sharing::Shared => self.shared.holders(line),
+            Sharing::Device => 0,
+        };
+        for c in cores_of(holders) {
+            let dirty = self.invalidate_in(c, line).dirty;
+            if self.sharing(line) == Sharing::Shared {
+                self.shared.drop_holder(line, c);
+            }
+            self.stats.ledger.merged += u64::from(dirty > 1);
+            if dirty > 0 {
+                self.fill_llc(cal, c, line, true, now);
+            }
+        }
+    }
+
+    pub(super) fn drop_llc(&mut self, line: u64) -> u64 {
+        let drop = |n: &mut Node| n.llc.find(line).map_or(0, |s| u64::from(n.llc.remove(s)));
+        self.nodes.iter_mut().map(drop).sum()
+    }
+
+    /// Makes the copies clean that cores have or are about to have; says which core had a dirty one.
+    pub(super) fn clean_above(&mut self, line: u64) -> Option<usize> {
+        let dirty = self.clean_private(line);
+        let Some(owner) = self.lines.owner(line) else { return dirty };
+        // On its way to a core, which gets it clean.
+        let t = &mut self.txns[owner as usize];
+        let moving = std::mem::take(&mut t.dirty).then_some(t.who as usize);
+        self.stats.ledger.merged += u64::from(moving.is_some() && dirty.is_some());
+        dirty.or(moving)
+    }
+
+    /// Writes a dirty line back wherever it lies, leaving clean copies.
+    pub(super) fn clean(&mut self, cal: &mut Events, line: u64, now: Time) {
+        let mut dirty = self.clean_above(line).map(|core| self.node_of_core(core));
+        for (n, node) in self.nodes.iter_mut().enumerate() {
+            let Some(s) = node.llc.find(line) else { continue };
+            if node.llc.is_dirty(s) {
+                self.stats.ledger.merged += u64::from(dirty.is_some());
+                dirty = Some(n);
+            }
+            node.llc.set_dirty(s, false);
+        }
+        if let Some(from) = dirty {
+            let class = Class::of_eviction(self.map.of(line).kind);
+            if let Some(s) = &mut self.shadow {
+                s.settle(line, At::Dram);
+                (0..self.nodes.len()).for_each(|n| s.settle(line, At::Llc(n as u8)));
+                // what it has is what goes by
+            }
+            self.write_dram(cal, from, line, class, now);
+        }
+    }
+
+    /// A cache-maintenance message for `line` arrives at the home agent. The issuing core's own
+    /// caches have seen it on its way.
+    pub fn on_sweep(&mut self, cal: &mut Events, line: u64, op: Sweep, now: Time) {
+        self.stats.sweep_messages += 1;
+        match op {
+            Sweep::Invalidate if !self.allows_invalidation(line) => {}
+            Sweep::Sweep | Sweep::Invalidate => {
+                let dropped = self.take_away(cal, line, now).dirty + self.drop_llc(line);
+                self.stats.ledger.swept += dropped;
+                if self.map.of(line).kind == Kind::Rx {
+                    let race = self.lives.of(line) == rx::UNCONSUMED;
+                    self.lives.set(line, rx::SWEPT);
+                    self.stats.sweep_races += u64::from(race);
+                }
+                if let Some(s) = &mut self.shadow {
+                    s.drop_cached(line);
+                }
+            }
+            Sweep::Flush => {
+                self.clean(cal, line, now);
+                let left = self.take_away(cal, line, now).dirty + self.drop_llc(line);
+                debug_assert_eq!(left, 0, "cleaned just now");
+            }
+            Sweep::WriteBack => self.clean(cal, line, now),
+            Sweep::InvalidateOwn => unreachable!("a core's own caches are all that it is about"),
+        }
+    }
+}
