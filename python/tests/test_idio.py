@@ -102,10 +102,11 @@ def test_the_antagonist_alone_is_the_one_beside_the_functions():
     assert Scenario.load(idio.CORUN).to_dict()["tenant"][1] == idio.ANTAGONIST
 
 
-def test_single_requests_by_place_say_what_they_need():
-    with pytest.raises(studies.NotBuiltYet, match="idio fig1 is not built yet: it needs single requests"):
-        studies.run(studies.get("idio", "fig1"))
-    assert not [p for p in idio.fig4(False) if p.needs]
+def test_single_requests_ask_for_a_line_in_each_place():
+    asked = {(p.changes["tenant.0.app"]["request"], p.changes["tenant.0.app"]["place"]) for p in idio.fig1(False)}
+    assert asked == {(r, place) for r in ("write", "read") for place in ("mlc", "both", "llc", "ddio", "dram")}
+    kept = {p.columns["location"] for p in idio.fig1(False) if p.changes.get("override.caches.llc.read_hit") == "retain"}
+    assert kept == {"P2"}
 
 
 # --- Claims ---------------------------------------------------------------------------------------------------------

@@ -205,7 +205,9 @@ mod tests {
     #[test]
     fn a_full_table_forgets_the_instruction_that_was_used_longest_ago() {
         let mut s = Strides::new(2, 8, 3);
-        for (tick, (instruction, line)) in [(1, 0), (2, 0), (1, 1), (3, 0), (1, 2), (2, 1), (2, 2)].into_iter().enumerate() {
+        for (tick, (instruction, line)) in
+            [(1, 0), (2, 0), (1, 1), (3, 0), (1, 2), (2, 1), (2, 2)].into_iter().enumerate()
+        {
             let (_, _, n) = s.observe(instruction, line, tick as u64);
             assert_eq!(n > 0, (instruction, line) == (1, 2), "{instruction} has two lines before, and 2 was forgotten");
         }

@@ -332,6 +332,12 @@ impl Tally {
     /// The tally of a new window.
     pub fn restarted(&self) -> Tally {
         let bursts = self.bursts.as_ref().map(|b| Bursts::new(b.base, b.period));
-        Tally { completed_ever: self.completed_ever, taken: self.taken, bursts, batch: self.batch.clone(), ..Tally::new(self.operations.len()) }
+        Tally {
+            completed_ever: self.completed_ever,
+            taken: self.taken,
+            bursts,
+            batch: self.batch.clone(),
+            ..Tally::new(self.operations.len())
+        }
     }
 }
