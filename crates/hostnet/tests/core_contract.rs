@@ -293,6 +293,37 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
     assert!(retired[0].0 > load, "the sweep left at {}, before the data came", retired[0].0);
 }
 
+/// Strides as gem5 has them: the third load of a loop asks for eight lines ahead. With one of three registers for misses
+/// they come one after the other when they may wait, and but for one are lost when they may not; a software prefetch is no
+/// load, and teaches nothing.
+#[test]
+fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
+    let fetched = |waiting: u32, op: fn(u64) -> Op| {
+        let mut b = Bench::new(|core| {
+            core.l2_mshrs = Some(3);
+            core.prefetch = Some(PrefetchSpec {
+                enabled: true,
+                pattern: Pattern::Stride,
+                network: false,
+                streams: 64,
+                distance: 8,
+                degree: 8,
+                trigger: 3,
+                credits: 32,
+                waiting,
+                reserve: 2,
+            });
+        });
+        b.run(&[op(b.base), Op::Fence]);
+        b.run(&[Op::Compute(1000)]);
+        (3..12).map(|l| u8::from(b.m.mem.holds(0, b.base + l))).collect::<Vec<_>>()
+    };
+    let load = |line| Op::Load { line, lines: 3 };
+    assert_eq!(fetched(32, load), [1, 1, 1, 1, 1, 1, 1, 1, 0]);
+    assert!(fetched(0, load).iter().sum::<u8>() <= 1);
+    assert_eq!(fetched(32, |line| Op::Prefetch { line, lines: 3 }), [0; 9]);
+}
+
 /// Two loads that hit the L2 make the stream prefetcher fetch the third line, with the only register for misses. The load of
 /// that line waits for a register, and finds its line when it gets one. Nothing else is under way then.
 #[test]
@@ -308,6 +339,8 @@ fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited()
             degree: 4,
             trigger: 2,
             credits: 16,
+            waiting: 0,
+            reserve: 0,
         });
     });
     // Each of the two lines enters the L2 alone, and leaves the L1 and the prefetcher's streams.

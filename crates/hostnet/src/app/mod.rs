@@ -142,6 +142,29 @@ fn one_store() -> u32 {
     1
 }
 
+/// What a device asks for in `place_probe`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// A write of the whole line.
+    Write,
+    /// A read.
+    Read,
+}
+
+/// IDIO, section II-A and Fig. 1.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceProbeSpec {
+    /// What the device asks for.
+    pub request: Asked,
+    /// Where the line is before.
+    pub place: crate::memory::stats::Place,
+    /// The core has written its copy, where it has one.
+    #[serde(default)]
+    pub dirty: bool,
+}
+
 /// What a packet asks for; opaque to the NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Content {
@@ -554,6 +577,8 @@ apps! {
     ProbeLatency(ProbeLatencySpec),
     /// Directed test of a load from a device, or of a burst of combining stores to it.
     ProbeDevice(ProbeDeviceSpec),
+    /// Directed test of one request of a device, by where the line is.
+    PlaceProbe(PlaceProbeSpec),
 }
 
 /// Lines that `bytes` take.

@@ -126,7 +126,7 @@ fn platform(s: &Scenario) -> Check {
         need((1..=100).contains(&n), || format!("platform.core.l2_mshrs = {n} is not within 1 to 100"))?;
     }
     if let Some(f) = &p.core.prefetch {
-        f.check().map_err(|e| format!("platform.core.prefetch.{e}"))?;
+        f.check().and_then(|()| f.check_mshrs(p.core.l2_mshrs)).map_err(|e| format!("platform.core.prefetch.{e}"))?;
     }
     let peak = p.memory.peak_gbs();
     need((0.0..=peak).contains(&p.background_read_gbs), || {

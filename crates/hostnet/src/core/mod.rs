@@ -5,6 +5,7 @@ pub mod hints;
 pub mod op;
 pub mod prefetch;
 pub mod spec;
+pub mod strides;
 
 pub use cpu::{Cpu, Retired};
 pub use op::{Mapped, Op, Program};

@@ -74,6 +74,26 @@ pub enum Op {
     Stall(u64),
 }
 
+impl Op {
+    /// What kind of instruction asks for the op's lines: those that a prefetcher tells apart by their address in a program. A
+    /// loop over lines is one instruction, and an access to a line of its own another.
+    #[inline]
+    pub fn site(&self) -> u8 {
+        let (kind, lines) = match *self {
+            Op::Load { lines, .. } => (0, lines),
+            Op::Store { lines, .. } => (1, lines),
+            Op::DependentLoad { lines, .. } => (2, lines),
+            Op::DependentStore { lines, .. } => (3, lines),
+            Op::Copy { .. } | Op::CopyStream { .. } => (4, 2),
+            Op::Walk { .. } => (5, 2),
+            Op::Anchor { .. } => (6, 1),
+            Op::Chase { .. } => (7, 1),
+            _ => (8, 1),
+        };
+        kind << 1 | u8::from(lines > 1)
+    }
+}
+
 /// A reused buffer of ops.
 #[derive(Clone, Debug, Default)]
 pub struct Program {

@@ -22,7 +22,7 @@ const SETTLE: Time = Time::us(10);
 
 /// What happened while the host ran dry.
 #[derive(Default)]
-struct Log {
+pub(super) struct Log {
     delivered: Option<u32>,
     core_end: Time,
     wq_read: Option<Time>,
@@ -80,6 +80,7 @@ impl Host {
                 self.probe(s.place, &mut v);
             }
             AppSpec::ProbeDevice(s) => self.probe_device(&s, &mut v)?,
+            AppSpec::PlaceProbe(s) => self.ask(&s, &mut v)?,
             _ => unreachable!("only directed tests come here"),
         }
         self.machine.mem.check()?;
@@ -92,7 +93,7 @@ impl Host {
     }
 
     /// Handles events until none is left.
-    fn dry(&mut self) -> Log {
+    pub(super) fn dry(&mut self) -> Log {
         let mut log = Log::default();
         while let Some(e) = self.machine.pop() {
             let now = self.machine.now;
@@ -122,7 +123,7 @@ impl Host {
 
     /// Runs ops on core 0 from now until everything they caused is over; returns the time to the end
     /// of the last op.
-    fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
+    pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
         self.execute_on(0, ops)
     }
 
@@ -136,7 +137,7 @@ impl Host {
     }
 
     /// Lets the queues of the memory controllers drain.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.execute(&[Op::Stall(SETTLE.0)]);
     }
 
@@ -152,7 +153,7 @@ impl Host {
         (out, dirty)
     }
 
-    fn moved(&self) -> (u64, u64) {
+    pub(super) fn moved(&self) -> (u64, u64) {
         let d = &self.machine.mem.stats.dram;
         let writes = [Class::NicRxWr, Class::RxEvct, Class::TxEvct, Class::OtherEvct];
         let w: u64 = writes.iter().map(|c| d[*c as usize]).sum();

@@ -88,6 +88,10 @@ metrics! {
     mmio_store_ns ["ns"] "The last of a burst of combining stores to a device, from the one before until a buffer has taken it";
     mmio_burst_ns ["ns"] "All of the burst";
     access_ns ["ns"] "Latency of the one load of probe_latency, from issue to data";
+    mlc_copies_after ["lines"] "Copies of place_probe's line in private caches after the request";
+    in_ddio_ways_after ["lines"] "Whether its line is in a way of the LLC that devices allocate into, after the request";
+    llc_allocations ["lines"] "Lines of the LLC that the request took";
+    ways_allocated ["ways"] "Ways of the LLC that hold lines after writes of all receive buffers that no cache had";
     link_utilisation ["fraction"] "Time that links between nodes are busy, mean over the links of the busier direction";
     link_out_util ["fraction"] "Time that links from the first node to the other are busy, mean over links";
     link_in_util ["fraction"] "The same of links to the first node";
@@ -120,6 +124,8 @@ metrics! {
     hints ["lines"] "Lines that L2s were told to fetch";
     hints_dropped ["lines"] "Of these, hints that found the queue full";
     hints_fetched ["lines"] "Of these, hints that became a prefetch";
+    burst_start_us ["us"] "From the first line that the NIC writes of a burst to when a core takes its first packet, mean";
+    batch_held ["fraction"] "Lines of packets that their core's caches have when the batch ends, of all; with run.timeline";
     burst_us ["us"] "From the first line that the NIC writes of a burst to the end of its last packet, mean";
     t0_cpi ["cycles"] "Cycles of an instruction on the first tenant's cores, polls included";
     t1_cpi ["cycles"] "Cycles of an instruction on the second tenant's cores";

@@ -243,4 +243,7 @@ pub fn ended(nic: &mut Nic, id: u32, tenant: usize, tally: &mut Tally, now: Time
     if let Some(b) = &mut tally.bursts {
         b.packet(p.arrived, p.began, now);
     }
+    if let Some(lines) = &mut tally.batch {
+        lines.push((p.line, p.lines));
+    }
 }

@@ -254,27 +254,27 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.fetch_ahead(mem, cal, line, ready);
+                self.look_ahead(mem, cal, (line, self.site()), true, ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
-                let r = match self.same_line(line) {
+                let (r, goes) = match self.same_line(line) {
                     Some(r) => {
                         self.recs[r].write |= a.write;
                         self.recs[r].load |= !a.write;
                         self.recs[r].seq = self.recs[r].seq.min(self.seq); // a hint may have asked first
-                        r
+                        (r, false)
                     }
                     None => {
                         let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
                             self.wait = Wait::AnyRecord;
                             return false;
                         };
-                        self.want_credit(mem, cal, r, ready);
-                        r
+                        let goes = self.want_credit(mem, cal, r, ready);
+                        (r, goes)
                     }
                 };
-                self.fetch_ahead(mem, cal, line, ready);
+                self.look_ahead(mem, cal, (line, self.site()), goes, ready);
                 self.enter(r, a);
                 return true;
             }

@@ -12,7 +12,7 @@ mod retire;
 pub use retire::Retired;
 
 use super::hints::Hints;
-use super::op::Program;
+use super::op::{Op, Program};
 use super::prefetch::{self, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
@@ -53,6 +53,8 @@ struct Rec {
     load: bool,
     /// Asks for the line to write it, whether or not it does yet.
     owns: bool,
+    /// What kind of instruction it is, as prefetchers tell them apart.
+    site: u8,
     delay: u16,
     ready: Time,
     done: Time,
@@ -171,6 +173,7 @@ impl Cpu {
             write: false,
             load: false,
             owns: false,
+            site: 0,
             delay: 0,
             ready: Time::ZERO,
             done: Time::ZERO,
@@ -292,6 +295,7 @@ impl Cpu {
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
+                self.send_waiting(mem, cal, now);
                 self.follow_hints(mem, cal, now);
             } else if !t.transient {
                 self.lfb.give(now, t.issued);
@@ -384,6 +388,7 @@ impl Cpu {
             // A miss has found its line, which side effects may have waited for.
             self.schedule_retirement(cal, now);
         }
+        self.send_waiting(mem, cal, now);
         if self.hints.is_some() {
             self.follow_hints(mem, cal, now);
         }
@@ -411,7 +416,7 @@ impl Cpu {
             let fetch = !under_way && mem.worth_fetching(self.id as usize, line);
             if fetch {
                 let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };
-                if m.free() == 0 {
+                if m.free() <= p.reserve {
                     return;
                 }
                 let Some(record) = p.take(line, now) else { return };
@@ -508,7 +513,7 @@ impl Cpu {
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        let Rec { line, write, .. } = self.recs[r];
+        let Rec { line, write, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
@@ -516,12 +521,12 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.fetch_ahead(mem, cal, line, ready);
+                self.look_ahead(mem, cal, (line, site), true, ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
-                self.want_credit(mem, cal, r, ready);
-                return self.fetch_ahead(mem, cal, line, ready);
+                let goes = self.want_credit(mem, cal, r, ready);
+                return self.look_ahead(mem, cal, (line, site), goes, ready);
             }
         };
         self.note(lat);
@@ -534,13 +539,22 @@ impl Cpu {
         self.amat.ps += u128::from(lat.0);
     }
 
-    fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        if self.may_miss() {
+    /// Record `r` goes to the L2 now, or waits for a line fill buffer; which of the two.
+    fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) -> bool {
+        let line = self.recs[r].line;
+        if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
+            if self.may_prefetch() {
+                self.fetch(mem, cal, line, at);
+            }
+        }
+        let goes = self.may_miss();
+        if goes {
             self.issue(mem, cal, r, ready);
         } else {
             self.recs[r].state = State::Credit;
             self.no_credit.push_back(r);
         }
+        goes
     }
 
     fn issue(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
@@ -561,32 +575,72 @@ impl Cpu {
         send(mem, cal, at, t);
     }
 
-    /// An access to `line` has missed the L1: the stream prefetcher looks at it.
+    /// What kind of instruction the op at `pc` is, where the prefetcher asks.
+    fn site(&self) -> u8 {
+        let asks = self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests);
+        self.program.ops.get(self.pc).filter(|_| asks).map_or(0, Op::site)
+    }
+
+    /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a
+    /// request that goes to the L2 now.
     #[inline]
-    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
-        if self.prefetcher.as_ref().is_some_and(Prefetcher::watches) {
-            self.fetch_stream(mem, cal, line, at);
+    fn look_ahead(&mut self, mem: &mut Memory, cal: &mut Events, of: (u64, u8), goes: bool, at: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| p.watches() && (goes || !p.by_requests())) {
+            self.fetch_ahead(mem, cal, of, at);
         }
     }
 
     #[inline(never)]
-    fn fetch_stream(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
-        let network = p.network;
-        for l in p.observe(line) {
-            if !mem.worth_prefetching(self.id as usize, l, network) || self.same_line(l).is_some() {
-                continue;
-            }
-            if self.mshrs.as_ref().is_some_and(|m| m.free() == 0) {
-                continue;
-            }
-            let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(l, at)) else { continue };
-            if let Some(m) = &mut self.mshrs {
-                m.take(at);
-            }
-            let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, l, self.id.into(), at) };
-            send(mem, cal, at, t);
+        let lines = p.observe(u32::from(mem.map.id(line)) << 8 | u32::from(site), line);
+        if p.waiting.is_used() {
+            p.waiting.drop_line(line);
+            return self.wait_ahead(mem, cal, lines, at);
         }
+        for l in lines {
+            if self.may_prefetch() {
+                self.fetch(mem, cal, l, at);
+            }
+        }
+    }
+
+    /// Whether one L2 miss more may be a prefetch's.
+    #[inline]
+    fn may_prefetch(&self) -> bool {
+        let reserve = self.prefetcher.as_ref().map_or(0, |p| p.reserve);
+        self.mshrs.as_ref().is_none_or(|m| m.free() > reserve)
+    }
+
+    /// Sends the prefetches that have waited longest, as far as L2 misses may be under way.
+    #[inline]
+    fn send_waiting(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| !p.waiting.is_empty()) {
+            self.send_oldest(mem, cal, now);
+        }
+    }
+
+    #[inline(never)]
+    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while self.may_prefetch() {
+            let Some(p) = self.prefetcher.as_mut().filter(|p| p.queue.free() > 0) else { return };
+            let Some((line, since)) = p.waiting.pop() else { return };
+            self.fetch(mem, cal, line, now.max(since));
+        }
+    }
+
+    /// A prefetch of `line`, unless it is there or on its way.
+    fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+        let network = self.prefetcher.as_ref().is_some_and(|p| p.network);
+        if !mem.worth_prefetching(self.id as usize, line, network) || self.same_line(line).is_some() {
+            return;
+        }
+        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, at)) else { return };
+        if let Some(m) = &mut self.mshrs {
+            m.take(at);
+        }
+        let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), at) };
+        send(mem, cal, at, t);
     }
 
     fn prefetch_ended(&mut self, now: Time, taken: Time) {
@@ -614,6 +668,7 @@ impl Cpu {
             self.wait_for_record()?;
         }
         let r = (!self.live).trailing_zeros() as u8;
+        let site = self.site();
         self.live |= 1 << r;
         self.by_line[line as usize % RECS] |= 1 << r;
         let rec = &mut self.recs[r];
@@ -622,6 +677,7 @@ impl Cpu {
         rec.write = write;
         rec.load = load;
         rec.owns = false;
+        rec.site = site;
         rec.delay = 0;
         rec.ready = ready;
         Some(r)
