@@ -103,9 +103,9 @@ def fig1(quick: bool) -> list[Point]:
     A line is in both where the LLC keeps what an MLC reads.
     """
     def point(request: str, name: str, dirty: bool | None) -> Point:
-        app = {"kind": "place_probe", "request": request, "place": PLACES[name], "dirty": bool(dirty)}
+        app = {"kind": "probe_place", "request": request, "place": PLACES[name], "dirty": bool(dirty)}
         keeps = {"override.caches.llc.read_hit": "retain"} if name == "P2" else {}
-        return Point("place-probe", {"request": request, "location": name, "mlc_dirty": dirty, "system": "ddio"},
+        return Point("probe-place", {"request": request, "location": name, "mlc_dirty": dirty, "system": "ddio"},
                      {"tenant.0.app": app, **keeps})
 
     return [point(request, name, dirty) for request in ("write", "read") for name in PLACES

@@ -142,7 +142,7 @@ fn one_store() -> u32 {
     1
 }
 
-/// What a device asks for in `place_probe`.
+/// What a device asks for in `probe_place`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
@@ -155,7 +155,7 @@ pub enum Asked {
 /// IDIO, section II-A and Fig. 1.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PlaceProbeSpec {
+pub struct ProbePlaceSpec {
     /// What the device asks for.
     pub request: Asked,
     /// Where the line is before.
@@ -578,7 +578,7 @@ apps! {
     /// Directed test of a load from a device, or of a burst of combining stores to it.
     ProbeDevice(ProbeDeviceSpec),
     /// Directed test of one request of a device, by where the line is.
-    PlaceProbe(PlaceProbeSpec),
+    ProbePlace(ProbePlaceSpec),
 }
 
 /// Lines that `bytes` take.

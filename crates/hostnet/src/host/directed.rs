@@ -80,7 +80,7 @@ impl Host {
                 self.probe(s.place, &mut v);
             }
             AppSpec::ProbeDevice(s) => self.probe_device(&s, &mut v)?,
-            AppSpec::PlaceProbe(s) => self.ask(&s, &mut v)?,
+            AppSpec::ProbePlace(s) => self.ask(&s, &mut v)?,
             _ => unreachable!("only directed tests come here"),
         }
         self.machine.mem.check()?;

@@ -1,7 +1,7 @@
 //! Directed test: one request of a device for a line in a known place (IDIO, section II-A and Fig. 1).
 
 use super::Host;
-use crate::app::{Asked, PlaceProbeSpec};
+use crate::app::{Asked, ProbePlaceSpec};
 use crate::core::Op;
 use crate::memory::protocol::Held;
 use crate::memory::region::Kind;
@@ -13,7 +13,7 @@ use crate::placement::{DeviceKind, Transfer};
 impl Host {
     /// # Errors
     /// One sentence when this host's caches do not hold a line in that place.
-    pub(super) fn ask(&mut self, s: &PlaceProbeSpec, v: &mut Values) -> Result<(), String> {
+    pub(super) fn ask(&mut self, s: &ProbePlaceSpec, v: &mut Values) -> Result<(), String> {
         let buffers = self.machine.mem.map.iter().find(|r| r.kind == Kind::Rx);
         let (line, lines) = buffers.map(|r| (r.base, r.lines)).expect("a core has receive buffers");
         let load = [Op::Load { line, lines: 1 }, Op::Fence];

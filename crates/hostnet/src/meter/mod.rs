@@ -88,7 +88,7 @@ metrics! {
     mmio_store_ns ["ns"] "The last of a burst of combining stores to a device, from the one before until a buffer has taken it";
     mmio_burst_ns ["ns"] "All of the burst";
     access_ns ["ns"] "Latency of the one load of probe_latency, from issue to data";
-    mlc_copies_after ["lines"] "Copies of place_probe's line in private caches after the request";
+    mlc_copies_after ["lines"] "Copies of probe_place's line in private caches after the request";
     in_ddio_ways_after ["lines"] "Whether its line is in a way of the LLC that devices allocate into, after the request";
     llc_allocations ["lines"] "Lines of the LLC that the request took";
     ways_allocated ["ways"] "Ways of the LLC that hold lines after writes of all receive buffers that no cache had";

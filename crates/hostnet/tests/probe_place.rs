@@ -13,7 +13,7 @@ fn text(request: &str, place: &str, dirty: bool, policy: &str, read_hit: &str) -
         placement = {{ {policy} }}
         rings = {{ rx_buffers = 4096, buffer_size = "2 KiB" }}
         tenant = [{{ name = "t", cores = 1, llc_ways = "2-8",
-                     app = {{ kind = "place_probe", request = "{request}", place = "{place}", dirty = {dirty} }} }}]
+                     app = {{ kind = "probe_place", request = "{request}", place = "{place}", dirty = {dirty} }} }}]
         traffic = {{ arrivals = "none" }}
         run = {{ load = "none" }}
         override.caches.llc.read_hit = "{read_hit}"
