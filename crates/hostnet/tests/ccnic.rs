@@ -159,6 +159,16 @@ fn on_one_node_the_hosts_instructions_bound_the_rate() {
     near("Gb/s", get(&o, "achieved_gbps"), rate * 0.512, 1e-6);
 }
 
+/// A burst of 32 has one poll's fixed part, not one for each of its eight lines, and its payloads are read when all its
+/// descriptors have been.
+#[test]
+fn a_burst_has_one_poll_s_fixed_part() {
+    let n = |poll: u32| {
+        get(&loopback(64, 128, &format!("nic_node = 0\ncosts = {{ poll = {poll} }}")), "host_instructions_per_packet")
+    };
+    near("of 3200 instructions", n(3220) - n(20), 3200.0 / 32.0, 15.0);
+}
+
 #[test]
 fn an_open_loop_gets_the_rate_that_it_offers() {
     let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";

@@ -86,7 +86,18 @@ impl Dice {
 /// Both descriptions of a ring of `lines` lines at line 2, behind its two registers.
 fn shapes(lines: u64, group: usize, per_line: u64, register: bool) -> (Shape, ring::Shape) {
     let units = lines * per_line;
-    let ours = Shape { base: 2, units, per_line, group, register, tail: 0, head: 1, own_ahead: 2, read_ahead: 6 };
+    let ours = Shape {
+        base: 2,
+        units,
+        per_line,
+        group,
+        register,
+        tail: 0,
+        head: 1,
+        own_ahead: 2,
+        read_ahead: 6,
+        speculates: false,
+    };
     let unit_words = LINE / per_line as usize;
     let theirs =
         ring::Shape { base: 2 * LINE, units: units as usize, unit_words, group, register, tail: 0, head: LINE };
@@ -165,7 +176,7 @@ fn rings_hold_and_ask_for_what_those_of_the_library_do_burst_by_burst() {
                 4 | 5 => {
                     let (mut ours, mut theirs) = ([Desc::default(); GROUP], [ccnic::Desc::default(); 4]);
                     let mut ahead = Vec::new();
-                    let n = c.poll(&words, &mut ours, &mut |l| ahead.push(l));
+                    let n = c.poll(&words, 0, &mut ours, &mut |l| ahead.push(l));
                     assert_eq!(n, d.poll(&mem, &mut theirs).expect("honest"));
                     assert_eq!(ahead, *mem.ahead.borrow(), "lines that the consumer fetches ahead");
                     ours[..n].iter().zip(&theirs).for_each(|(a, b)| same_desc(a, b));
@@ -296,7 +307,7 @@ impl Ours {
         }
         let before = self.pending.len();
         while before == 0 && self.pending.len() + GROUP <= most {
-            let n = self.tx.1.poll(&self.tx.2, &mut line, &mut |_| {});
+            let n = self.tx.1.poll(&self.tx.2, 0, &mut line, &mut |_| {});
             if n == 0 {
                 break;
             }
@@ -328,7 +339,7 @@ impl Ours {
     fn receive(&mut self, most: usize) -> Vec<u32> {
         let (mut out, mut line) = (std::mem::take(&mut self.held), [Desc::default(); GROUP]);
         while out.len() < most {
-            let n = self.rx.1.poll(&self.rx.2, &mut line, &mut |_| {});
+            let n = self.rx.1.poll(&self.rx.2, 0, &mut line, &mut |_| {});
             if n == 0 {
                 break;
             }

@@ -296,6 +296,27 @@ fn an_idle_core_polls_and_a_loaded_one_does_not() {
     assert!(over > 0.97, "{over}");
 }
 
+/// 60,000 instructions of each burst on either side: what an overloaded core takes for a packet follows from the
+/// packets of both, and packets are gathered for a transmit burst longer than a receive burst.
+#[test]
+fn transmit_bursts_have_lengths_of_their_own() {
+    let mpps = |receive: f64, transmit: f64| {
+        let text = Setting { rate: 10.0, frame: 64, requests: 4000, ..Setting::default() }.text();
+        let text = text.replace(
+            "burst_instructions = 60\n",
+            &format!("burst = {receive}\ntransmit_burst = {transmit}\nburst_instructions = 60000\n"),
+        );
+        get(&simulate(&text), "throughput_mrps")
+    };
+    let alike = mpps(32.0, 32.0);
+    for (receive, transmit) in [(32.0, 8.0), (32.0, 1.0), (8.0, 32.0)] {
+        // 90 instructions, and memory.
+        let fixed = |r: f64, t: f64| 60_000.0 / r + 60_000.0 / t + 600.0;
+        let (ratio, want) = (alike / mpps(receive, transmit), fixed(receive, transmit) / fixed(32.0, 32.0));
+        assert!((ratio / want - 1.0).abs() < 0.15, "{receive} {transmit}: {ratio}, not {want}");
+    }
+}
+
 /// gem5net.w.rxptx: the interval is waited once a burst. At one packet a burst it is part of each packet's latency.
 #[test]
 fn rxptx_waits_once_a_burst() {

@@ -19,15 +19,7 @@ CORES = {"icx": 16, "spr": 56}
 CLOCK_GHZ = {"icx": 3.1, "spr": 2.0}
 SMALL, LARGE, HUGE = 64, 1500, 4096
 
-# What some points need and the simulator does not have.
-SPLIT_BURSTS = "a poll-mode driver whose transmit bursts are other than its receive bursts"
 NOT_BUILT = {
-    "pcie-latency": "loads from a device's registers",
-    "fig2": "several write-combining buffers in a core, and memory that is mapped so",
-    "fig3": "several write-combining buffers in a core",
-    "fig4": "counts of a PCIe NIC's doorbells and fetches for one packet",
-    "fig19-ads": "the overlay onto a PCIe NIC, and a key-value server over CC-NIC",
-    "fig19-geo": "the overlay onto a PCIe NIC, and a key-value server over CC-NIC",
     "tab2-tcp": "the overlay onto a PCIe NIC, and a TCP service in user space",
     "sec32-event": "a NIC thread that serves many queue pairs, and a NIC that watches lines instead of polling them",
     "sec6-forward": "a NIC that keeps payloads",
@@ -243,7 +235,9 @@ BATCHES = (1, 2, 4, 8, 16, 32)
 def batches(side: str) -> Callable[[bool], list[Point]]:
     def points(quick: bool) -> list[Point]:
         out = [point(quick, "icx", "ccnic", columns={side: b}, changes={} if b == 32 else {f"ccnic.{side}": b}) for b in BATCHES]
-        return out + [point(quick, "icx", "e810", columns={side: b}, needs=SPLIT_BURSTS) for b in BATCHES]
+        driver = {"tx_batch": "override.poll_mode.transmit_burst", "rx_batch": "override.poll_mode.burst"}
+        alike = dict.fromkeys(driver.values(), 32)
+        return out + [point(quick, "icx", "e810", columns={side: b}, changes={**alike, driver[side]: b}) for b in BATCHES]
 
     return points
 

@@ -370,6 +370,12 @@ impl Host {
         v.set("nic_buffer_peak_kib", nic.peak() as f64 / 1024.0);
         if let Some(m) = nic.ring_meter() {
             v.set("descriptors_per_write_back", m.descriptors as f64 / m.write_backs as f64);
+            if self.tally.completed > 0 {
+                let per = |n: u64| n as f64 / self.tally.completed as f64;
+                v.set("doorbells_per_packet", per(m.transmit_doorbells));
+                v.set("tx_fetches_per_packet", per(m.transmit_fetches));
+                v.set("tx_payload_reads_per_packet", per(m.frames_read));
+            }
             v.set("dma_peak_gbs", m.peak_gbs());
             v.set("dma_busy", m.busy_until(now).0 as f64 / span);
         }

@@ -6,6 +6,8 @@ mod ccnic;
 mod client;
 pub mod control;
 mod directed;
+mod directed_device;
+mod directed_place;
 mod load;
 mod measure;
 mod network;
@@ -219,7 +221,11 @@ impl Host {
     /// The core is free: its thread says what it does next.
     fn step(&mut self, core: usize) {
         let taken = self.tally.taken;
-        match self.with(core, |thread, c| thread.step(c)) {
+        let next = self.with(core, |thread, c| thread.step(c));
+        if let Some(b) = self.tally.bursts.as_mut().filter(|_| self.tally.taken > taken) {
+            b.taken(self.machine.now);
+        }
+        match next {
             Step::Run => self.machine.start(core),
             Step::Wait { on, instructions } => self.wait(core, on, instructions, Time::MAX),
             Step::WaitUntil { on, instructions, until } => {
@@ -309,6 +315,7 @@ impl Host {
         while let Some(r) = self.machine.retired(core) {
             if let Retired::Tag(tag) | Retired::Mmio(tag) = r {
                 self.with(core, |thread, c| thread.retired(tag, c));
+                self.end_batch(core);
             }
         }
         for pair in 0..self.pipes.len() {

@@ -45,6 +45,8 @@ pub(super) struct Trip {
 #[derive(Clone)]
 pub(super) struct Direction {
     links: Vec<Link>,
+    /// Bytes that lines in each link's backlog leave free.
+    spare: Vec<u64>,
     bytes: u64,
     /// Of these, bytes of lines without their headers.
     payload: u64,
@@ -79,6 +81,12 @@ pub struct LinkReading {
     pub requests: Reading,
 }
 
+/// The link that messages about `line` take. The processors' hash is not published; this one (Fibonacci hashing) spreads
+/// lines at any distance from each other over all links, as that does.
+fn link_of(line: u64, links: u64) -> usize {
+    (((line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * links) >> 32) as usize
+}
+
 impl Between {
     /// What joins the nodes, where there are several.
     pub(super) fn new(s: &NodesSpec) -> Option<Box<Between>> {
@@ -86,6 +94,7 @@ impl Between {
         let one = Link::new(link.rate.0 as f64 * 8.0, link.latency.into());
         let direction = Direction {
             links: vec![one; link.links as usize],
+            spare: vec![0; link.links as usize],
             bytes: 0,
             payload: 0,
             since: Time::ZERO,
@@ -111,10 +120,19 @@ impl Between {
     pub(super) fn send(&mut self, from: usize, line: u64, data: bool, now: Time) -> Time {
         let bytes = if data { self.link.data.0 } else { self.link.message.0 };
         let d = &mut self.directions[from];
+        let i = link_of(line, d.links.len() as u64);
+        let (link, spare) = (&mut d.links[i], &mut d.spare[i]);
+        if link.backlog(now) == Time::ZERO {
+            *spare = 0;
+        }
+        if data {
+            d.payload += super::LINE;
+            *spare += self.link.spare.0;
+        } else if *spare >= bytes {
+            *spare -= bytes;
+            return now + link.time(bytes) + link.flight;
+        }
         d.bytes += bytes;
-        d.payload += if data { super::LINE } else { 0 };
-        let i = (line % d.links.len() as u64) as usize;
-        let link = &mut d.links[i];
         link.send(bytes, now) + link.flight
     }
 
@@ -137,6 +155,58 @@ impl Between {
             payload: d.payload,
             utilisation: busy as f64 / span,
             requests: d.credits.read(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::units::Size;
+    use crate::memory::nodes::NodesProtocolSpec;
+
+    /// One link of 1 B/ns over which nothing takes time otherwise.
+    fn one_link(spare: u64) -> Between {
+        let link = NodeLinkSpec {
+            links: 1,
+            rate: crate::kernel::units::ByteRate(1_000_000_000),
+            latency: crate::kernel::units::Span(0),
+            message: Size(16),
+            data: Size(96),
+            spare: Size(spare),
+            credits: 8,
+        };
+        let protocol = NodesProtocolSpec::default();
+        *Between::new(&NodesSpec { count: 2, link: Some(link), protocol, ..NodesSpec::default() }).expect("two nodes")
+    }
+
+    /// A line of 96 B with 24 B to spare carries one message of 16 B, and two lines three.
+    #[test]
+    fn messages_travel_in_what_lines_leave_free_while_the_link_is_busy() {
+        let at = |b: &mut Between, data, now: u64| b.send(0, 7, data, Time(now * 1000)).0 / 1000;
+        let mut b = one_link(24);
+        assert_eq!(at(&mut b, false, 0), 16, "the link is idle: it goes alone");
+        assert_eq!(at(&mut b, true, 100), 196);
+        assert_eq!(at(&mut b, false, 100), 116);
+        assert_eq!(at(&mut b, false, 100), 212, "8 B are left");
+        assert_eq!(at(&mut b, true, 100), 308);
+        assert_eq!([at(&mut b, false, 100), at(&mut b, false, 100)], [116, 116]);
+        assert_eq!(at(&mut b, false, 100), 324);
+        assert_eq!(at(&mut b, false, 400), 416, "lines that have left carry nothing any more");
+        let mut none = one_link(0);
+        assert_eq!([at(&mut none, true, 0), at(&mut none, false, 0)], [96, 112]);
+    }
+
+    /// Buffers of 128 B or 4 KiB of which only the first line travels must not leave links idle.
+    #[test]
+    fn lines_at_any_power_of_two_from_each_other_spread_over_all_links() {
+        for links in [1, 2, 3, 4] {
+            for stride in [1, 2, 4, 8, 64, 4096] {
+                let mut n = vec![0u32; links as usize];
+                (0..6000).for_each(|i| n[link_of((1 << 20) + i * stride, links)] += 1);
+                let fair = 6000 / links as u32;
+                assert!(n.iter().all(|n| n.abs_diff(fair) <= fair / 10), "{links} links, every {stride} lines: {n:?}");
+            }
         }
     }
 }

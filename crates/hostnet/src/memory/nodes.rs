@@ -58,6 +58,9 @@ impl NodesSpec {
         match positive.iter().find(|p| p.1 == 0) {
             Some((key, _)) => Err(format!("link.{key} = 0 must be positive")),
             None if l.data.0 < super::LINE => Err(format!("link.data = \"{}\" does not hold a line of 64 B", l.data)),
+            None if l.spare.0 >= l.data.0 => {
+                Err(format!("link.spare = \"{}\" is not below link.data = \"{}\"", l.spare, l.data))
+            }
             None => Ok(()),
         }
     }
@@ -69,7 +72,7 @@ impl Default for NodesSpec {
     }
 }
 
-/// Links between two nodes (UPI, CXL). Lines take turns on them; every value is for one direction.
+/// Links between two nodes (UPI, CXL). A hash of its address gives each line one of them; every value is for one direction.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeLinkSpec {
@@ -83,6 +86,9 @@ pub struct NodeLinkSpec {
     pub message: Size,
     /// Bytes of a line with its header.
     pub data: Size,
+    /// Of these, bytes that the line leaves free in its flits: messages without data that find the link busy travel in them.
+    #[serde(default)]
+    pub spare: Size,
     /// Requests of a node that may be under way over the links.
     pub credits: u32,
 }

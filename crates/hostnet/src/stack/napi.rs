@@ -13,7 +13,7 @@ use super::pmd::{port, Effect};
 use super::tcp::{TcpSpec, STRUCTURE};
 use super::udp::UdpSpec;
 use super::Ctx;
-use crate::core::{Mmio, Op, Program};
+use crate::core::{Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
 use crate::kernel::Time;
 use crate::memory::LINE;
@@ -201,7 +201,7 @@ impl Napi {
             if !self.receive.begins_line(self.taken) {
                 c.program.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
             }
-            c.program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Armed.tag(n as u32) });
+            c.program.push(Op::Mmio { tag: Effect::Armed.tag(n as u32) });
         }
     }
 
@@ -266,7 +266,7 @@ impl Napi {
         self.in_ring.push_back(skb);
         c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         self.put += 1;
-        c.program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Put.tag(1) });
+        c.program.push(Op::Mmio { tag: Effect::Put.tag(1) });
     }
 
     /// The kernel sends a frame of `bytes` bytes with no payload: its packet.

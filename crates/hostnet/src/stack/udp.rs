@@ -171,6 +171,7 @@ impl UdpSocket {
         match answer {
             Answer::Reply => self.send(id, lines, tx, c),
             Answer::Forward => self.send(id, lines, rx, c),
+            Answer::Gather { .. } => unreachable!("refused when the scenario was read"),
             Answer::Consumed => {
                 self.consumed.push_back(id);
                 c.program.push(Op::Retire { tag: Effect::Done.tag(1), stores: true });

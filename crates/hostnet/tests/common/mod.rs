@@ -68,6 +68,7 @@ pub fn two_nodes() -> NodesSpec {
         latency: Span(50_000),
         message: Size(16),
         data: Size(80),
+        spare: Size(0),
         credits: 64,
     };
     let protocol = NodesProtocolSpec { migratory: true, speculative: false, speculative_penalty: Span(0) };

@@ -33,6 +33,13 @@ impl Rx {
             Rx::Slots(r) => r.line(),
         }
     }
+    /// Most descriptors of a unit.
+    fn group(&self) -> usize {
+        match self {
+            Rx::Lines(r) => r.shape.group,
+            Rx::Slots(_) => 1,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -44,8 +51,10 @@ pub struct Host {
     header_only: bool,
     /// Packets sent that have not come back.
     under_way: u32,
-    /// Packets of a unit that was taken which the burst has had no room for yet.
+    /// Packets of units that were taken: those of the burst that is gathered, and what it has had no room for.
     taken: VecDeque<Desc>,
+    /// The last poll was for more of a burst.
+    gathers: bool,
     /// Buffers of the burst that is being received.
     received: Vec<u32>,
     /// Where only the host manages buffers: those sent and not completed, with their unit's index, and blank ones posted.
@@ -63,7 +72,8 @@ impl Host {
         let rx = match spec.pool {
             PoolKind::Shared => {
                 let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group as u64;
-                Rx::Lines(Consumer::new(shape, lazy))
+                // A prefetch of each payload.
+                Rx::Lines(Consumer::new(common.reads(shape, 1), lazy))
             }
             PoolKind::Host => Rx::Slots(PostHost::new(shape)),
         };
@@ -76,6 +86,7 @@ impl Host {
             header_only: app.touch == Touched::Header,
             under_way: 0,
             taken: VecDeque::new(),
+            gathers: false,
             received: Vec::new(),
             lent: VecDeque::new(),
             posted: 0,
@@ -98,14 +109,17 @@ impl Host {
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
-            if self.taken.is_empty() {
+            let before = self.taken.len();
+            if std::mem::take(&mut self.gathers) || before == 0 {
                 self.take(c);
+                let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
+                if self.taken.len() > before && room >= self.rx.group() {
+                    self.gathers = true;
+                    self.common.poll(self.rx.asks(), false, c.program);
+                    return Step::Run;
+                }
             }
             let mut got = self.receive(c);
-            if got && self.received.len() < self.common.spec.rx_batch as usize {
-                self.poll(c);
-                return Step::Run;
-            }
             got |= self.end_receive(c);
             let sent = self.send(c);
             if !got && !sent {
@@ -115,18 +129,9 @@ impl Host {
             self.end_receive(c);
             self.send(c);
         }
-        self.poll(c);
+        let line = self.rx.asks().filter(|_| self.taken.is_empty());
+        self.common.poll(line, true, c.program);
         Step::Run
-    }
-
-    fn poll(&mut self, c: &mut Ctx) {
-        match self.rx.asks().filter(|_| self.taken.is_empty()) {
-            Some(line) => self.common.poll(line, c.program),
-            None => {
-                c.program.compute(self.common.spec.costs.poll);
-                self.common.polled = true;
-            }
-        }
     }
 
     /// Nothing came, and nothing can be sent.
@@ -154,8 +159,10 @@ impl Host {
         let mut descs = [Desc::default(); GROUP];
         let mut ahead = Vec::new();
         let line = self.rx.line();
+        let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
+        let more = (room / self.rx.group()).saturating_sub(1);
         let n = match &mut self.rx {
-            Rx::Lines(r) => r.poll(words, &mut descs, &mut |l| ahead.push(l)),
+            Rx::Lines(r) => r.poll(words, more as u64, &mut descs, &mut |l| ahead.push(l)),
             Rx::Slots(r) => match r.poll(words) {
                 Some(d) => {
                     descs[0] = d;
@@ -183,11 +190,11 @@ impl Host {
         }
     }
 
-    /// Reads packets that were taken, as many as the burst has room for. False when there are none.
+    /// Reads packets that were taken, as many as a burst has room for. False when there are none.
     fn receive(&mut self, c: &mut Ctx) -> bool {
         let (lines, batch) = (self.touched(), self.common.spec.rx_batch as usize);
         let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
-        let n = self.taken.len().min(batch - self.received.len());
+        let n = self.taken.len().min(batch);
         for d in self.taken.drain(..n) {
             p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
             p.compute(self.common.spec.costs.host_rx);

@@ -20,6 +20,7 @@ pub mod spec;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::LoopbackSpec;
 use crate::config::Scenario;
+use crate::core::spec::Pipeline;
 use crate::core::{Op, Program};
 use crate::kernel::{Stream, Time};
 use crate::memory::LINE;
@@ -166,12 +167,27 @@ struct Common {
     leaving: VecDeque<(Ring, Change)>,
     /// The last poll has been sent.
     polled: bool,
+    /// Instructions that its core looks ahead; 0 when it stalls at each branch.
+    window: u32,
 }
 
 impl Common {
-    fn new(s: &CcnicSpec, i: &Interface, queue: usize, bytes: u32) -> Common {
-        let side = Side::new(&i.pools, i.pairs.len() as u32, s.stack, s.bulk, s.recycle);
-        Common { queue, spec: s.clone(), side, bytes, leaving: VecDeque::new(), polled: false }
+    fn new(s: &Scenario, i: &Interface, queue: usize, bytes: u32) -> Common {
+        let spec = s.ccnic.clone().unwrap_or_default();
+        let side = Side::new(&i.pools, i.pairs.len() as u32, spec.stack, spec.bulk, spec.recycle);
+        let core = &s.platform.core;
+        let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
+        Common { queue, spec, side, bytes, leaving: VecDeque::new(), polled: false, window }
+    }
+
+    /// The ring of `shape` as this thread reads it, which takes `instructions` for a descriptor while it gathers a burst.
+    fn reads(&self, shape: Shape, instructions: u32) -> Shape {
+        if self.spec.read_ahead.is_some() || self.window == 0 {
+            return shape;
+        }
+        // A poll is a load and a branch.
+        let unit = 2 + self.spec.costs.unit + shape.group as u32 * instructions;
+        Shape { read_ahead: 1 + u64::from(self.window / unit), speculates: true, ..shape }
     }
 
     fn lines(&self) -> u32 {
@@ -187,11 +203,16 @@ impl Common {
         }
     }
 
-    /// Reads the line that says whether something is ready, and branches on it.
-    fn poll(&mut self, line: u64, p: &mut Program) {
-        p.compute(self.spec.costs.poll);
-        p.push(Op::Anchor { line });
-        p.push(Op::Await);
+    /// Reads the `line` that says whether something is ready, if that is not known, and branches on it. The fixed part of a
+    /// poll is that of the burst's `first` line.
+    fn poll(&mut self, line: Option<u64>, first: bool, p: &mut Program) {
+        if first {
+            p.compute(self.spec.costs.poll);
+        }
+        if let Some(line) = line {
+            p.push(Op::Anchor { line });
+            p.push(Op::Await);
+        }
         self.polled = true;
     }
 
@@ -262,14 +283,12 @@ pub enum Agent {
 impl Agent {
     /// The host's thread of queue pair `queue`.
     pub fn host(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        let spec = s.ccnic.clone().unwrap_or_default();
-        Agent::Host(host::Host::new(Common::new(&spec, i, queue, app.bytes.0 as u32), i, app, s))
+        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0 as u32), i, app, s))
     }
 
     /// The NIC's.
     pub fn nic(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        let spec = s.ccnic.clone().unwrap_or_default();
-        Agent::Nic(nic::Nic::new(Common::new(&spec, i, queue, app.bytes.0 as u32), i))
+        Agent::Nic(nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32), i))
     }
 
     fn common(&self) -> &Common {

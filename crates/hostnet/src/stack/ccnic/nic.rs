@@ -32,7 +32,7 @@ pub struct Nic {
 impl Nic {
     pub(super) fn new(common: Common, i: &Interface) -> Nic {
         let (spec, q) = (&common.spec, common.queue as u64);
-        let tx = Consumer::new(i.memory.tx(spec, q), 1);
+        let tx = Consumer::new(common.reads(i.memory.tx(spec, q), 1 + spec.costs.nic_tx), 1);
         let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => Rx::Lines(Producer::new(shape)),
@@ -53,7 +53,7 @@ impl Nic {
         if std::mem::take(&mut self.common.polled) {
             let more = self.take(c);
             if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch as usize).max(GROUP) {
-                self.poll(c);
+                self.common.poll(self.tx.asks(), false, c.program);
                 return Step::Run;
             }
             if self.pending.is_empty() && self.filled.is_empty() {
@@ -69,18 +69,8 @@ impl Nic {
                 return Step::Run;
             }
         }
-        self.poll(c);
+        self.common.poll(self.tx.asks(), true, c.program);
         Step::Run
-    }
-
-    fn poll(&mut self, c: &mut Ctx) {
-        match self.tx.asks() {
-            Some(line) => self.common.poll(line, c.program),
-            None => {
-                c.program.compute(self.common.spec.costs.poll);
-                self.common.polled = true;
-            }
-        }
     }
 
     /// Takes the next unit of the transmit ring. False when nothing is there.
@@ -90,7 +80,9 @@ impl Nic {
         let mut descs = [Desc::default(); GROUP];
         let line = self.tx.line();
         let mut ahead = Vec::new();
-        let n = self.tx.poll(&i.pairs[self.common.queue].tx, &mut descs, &mut |l| ahead.push(l));
+        let room = (self.common.spec.nic_batch as usize).saturating_sub(self.pending.len());
+        let more = (room / self.tx.shape.group).saturating_sub(1) as u64;
+        let n = self.tx.poll(&i.pairs[self.common.queue].tx, more, &mut descs, &mut |l| ahead.push(l));
         if n == 0 {
             return false;
         }

@@ -63,6 +63,8 @@ pub struct Shape {
     pub own_ahead: u64,
     /// Most lines ahead that a consumer fetches while it finds one ready after the other.
     pub read_ahead: u64,
+    /// Whether that is what a core does by itself, which no layout hinders and which ends with a burst; software fetches groups.
+    pub speculates: bool,
 }
 
 impl Shape {
@@ -262,8 +264,15 @@ impl Consumer {
         self.shape.line(self.next)
     }
 
-    /// Takes the next unit; how many descriptors it had, 0 when nothing is ready. `fetch` is told lines to fetch ahead.
-    pub fn poll(&mut self, words: &Words, out: &mut [Desc; GROUP], fetch: &mut impl FnMut(u64)) -> usize {
+    /// Takes the next unit, behind which the burst has room for `more`; how many descriptors it had, 0 when nothing is ready.
+    /// `fetch` is told lines to fetch ahead.
+    pub fn poll(
+        &mut self,
+        words: &Words,
+        more: u64,
+        out: &mut [Desc; GROUP],
+        fetch: &mut impl FnMut(u64),
+    ) -> usize {
         let s = self.shape;
         let unit = *words.at(self.next);
         if s.register {
@@ -279,14 +288,15 @@ impl Consumer {
         }
         self.next += 1;
         *out = unit.slots;
-        if s.group == 1 {
-            return 1;
-        }
-        self.streak = (self.streak + 1).min(s.read_ahead);
-        self.fetched = self.fetched.max(self.next);
-        while self.fetched < self.next + self.streak {
-            fetch(s.line(self.fetched));
-            self.fetched += 1;
+        if s.group > 1 || s.speculates {
+            self.streak = (self.streak + 1).min(s.read_ahead);
+            let known = if s.register { self.ready_to - self.next } else { u64::MAX };
+            let ahead = if s.speculates { self.streak.min(more).min(known) } else { self.streak };
+            self.fetched = self.fetched.max(self.next);
+            while self.fetched < self.next + ahead {
+                fetch(s.line(self.fetched));
+                self.fetched += 1;
+            }
         }
         unit.slots.iter().take_while(|d| **d != Desc::default()).count()
     }

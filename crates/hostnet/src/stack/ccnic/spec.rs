@@ -119,7 +119,7 @@ pub struct Costs {
     pub nic_rx: u32,
     /// A unit that is written or read: a line of up to four descriptors, or one descriptor.
     pub unit: u32,
-    /// A poll.
+    /// A poll that finds nothing, or a burst's first line.
     pub poll: u32,
     /// A bulk operation on the pool.
     pub pool: u32,
@@ -182,9 +182,10 @@ pub struct CcnicSpec {
     /// Units ahead that a producer asks ownership of, with inline signals; 0: none, as the paper has it. The library's is 2.
     pub own_ahead: u32,
     /// Most lines of grouped descriptors that a consumer asks for, the next one counted, while it finds one ready after the
-    /// other; 0: it waits for each line before it asks for another. By default 2: a core that predicts its branches asks for
-    /// as many more as polls fit its reorder buffer, one for 352 to 512 instructions and some 270 a unit. The library's is 6.
-    pub read_ahead: u32,
+    /// other; 0: it waits for each line before it asks for another. The library's is 6. Absent: what a core does that predicts
+    /// its branches, with descriptors of any layout. It asks for as many polls as fit its reorder buffer beside the
+    /// instructions of a unit, and for none behind the burst's last.
+    pub read_ahead: Option<u32>,
     /// Whether the hardware prefetchers of the host's cores run, where the platform has any.
     pub host_prefetch: bool,
     /// The same of the NIC's cores.
@@ -233,7 +234,7 @@ impl Default for CcnicSpec {
             nic_batch: 32,
             lazy_release: 8,
             own_ahead: 0,
-            read_ahead: 2,
+            read_ahead: None,
             host_prefetch: true,
             nic_prefetch: false,
             stores: Stores::Cached,
@@ -305,7 +306,8 @@ impl CcnicSpec {
             tail: registers + 2 * queue,
             head: registers + 2 * queue + 1,
             own_ahead: self.own_ahead.into(),
-            read_ahead: self.read_ahead.into(),
+            read_ahead: self.read_ahead.unwrap_or(0).into(),
+            speculates: false,
         }
     }
 
@@ -321,7 +323,7 @@ impl CcnicSpec {
         within("nic_batch", self.nic_batch, 1, 256)?;
         within("lazy_release", self.lazy_release, 1, self.ring)?;
         within("own_ahead", self.own_ahead, 0, 7)?;
-        within("read_ahead", self.read_ahead, 0, 64)?;
+        within("read_ahead", self.read_ahead.unwrap_or(0), 0, 64)?;
         within("buffers", self.buffers, 64, 1 << 20)?;
         within("stack", self.stack, 1, 1 << 16)?;
         within("bulk", self.bulk, 1, 256)?;

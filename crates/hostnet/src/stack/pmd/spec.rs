@@ -12,6 +12,10 @@ pub struct PollModeSpec {
     /// Packets that `rx_burst` returns at most.
     #[serde(default = "thirty_two")]
     pub burst: u32,
+    /// Packets that are gathered for a `tx_burst`, unless no more come, and most of one. Absent: what an `rx_burst` returned
+    /// is sent at once.
+    #[serde(default)]
+    pub transmit_burst: Option<u32>,
     /// An `rx_burst` that finds nothing.
     pub poll_instructions: u32,
     /// The fixed part of an `rx_burst` that finds packets, and of a `tx_burst`.
@@ -75,6 +79,7 @@ impl PollModeSpec {
     pub fn check(&self) -> Result<(), String> {
         let counts = [
             ("burst", self.burst, 1, 512),
+            ("transmit_burst", self.transmit_burst.unwrap_or(1), 1, 512),
             ("poll_instructions", self.poll_instructions, 1, 1 << 20),
             ("mempool_cache", self.mempool_cache, 1, 512),
             ("mbuf_lines", self.mbuf_lines, 1, 2),
@@ -112,7 +117,7 @@ impl PollModeSpec {
 
     /// Buffers that rings, caches and bursts can hold.
     fn least(&self, rings: &RingsSpec) -> u32 {
-        rings.receive + rings.transmit + 2 * self.mempool_cache + 2 * self.burst
+        rings.receive + rings.transmit + 2 * self.mempool_cache + 2 * self.burst + self.transmit_burst.unwrap_or(0)
     }
 
     /// Buffers of a core's mempool.

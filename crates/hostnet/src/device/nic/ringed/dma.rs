@@ -12,6 +12,7 @@ impl Nic {
         let r = self.ringed_mut();
         match task {
             RingTask::Tail(side) => {
+                r.meter.transmit_doorbells += u64::from(side == Side::Transmit);
                 r.pairs[queue].ring(side).posted += u64::from(n);
                 r.look(cal, queue, now);
             }
@@ -47,6 +48,7 @@ impl Nic {
         let Some(m) = &mut r.write else { return };
         match m.what {
             Work::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
+            Work::Object(_) => {}
             Work::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
         }
     }
@@ -107,17 +109,22 @@ impl Nic {
             if pair.transmit.cached() == 0 {
                 continue;
             }
-            let id = *pair.put.front().expect("a descriptor names a packet");
+            let (id, second) = *pair.put.front().expect("a descriptor names a packet");
             let p = packets.get(id);
-            if r.room.take(p.tx_bytes, now).is_err() {
+            let work = match second {
+                false => (Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes),
+                true => (Work::Object(id), p.object, p.object_lines(), p.object_bytes),
+            };
+            if r.room.take(work.3, now).is_err() {
                 return;
             }
             pair.put.pop_front();
             pair.transmit.used += 1;
-            pair.leaving.push_back((id, false));
+            pair.leaving.push_back((work.0, false));
             r.reading += 1;
+            r.meter.frames_read += 1;
             r.turn = (queue + 1) % of;
-            return r.open_read((Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes), now);
+            return r.open_read(work, now);
         }
     }
 
@@ -171,6 +178,7 @@ impl Nic {
                 pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
                 queue
             }
+            Work::Object(_) => unreachable!("a segment to be sent is read"),
             Work::Descriptors { queue, side, n } => {
                 r.landed.push_back((queue, side));
                 let queue = usize::from(queue);
@@ -202,24 +210,26 @@ impl Nic {
         let r = self.ringed_mut();
         let Some(work) = r.reads.done(slot, n, now) else { return false };
         let queue = match work {
-            Work::Packet(id) => {
+            Work::Packet(id) | Work::Object(id) => {
                 let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return false };
                 let p = packets.get_mut(id);
-                p.left = 0;
+                p.left -= 1;
                 p.data_at = now;
-                if self.sweep_tx == SweepTx::Nic {
+                if self.sweep_tx == SweepTx::Nic && work == Work::Packet(id) {
                     // All of it has been read; its buffer is software's only behind a descriptor's write-back.
                     cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
                 }
-                let end = r.wire.send((p.tx_bytes + r.stripped() + GAP).into(), now);
-                cal.push(end, Event::NicTx(NicAt::Port, id));
+                if p.left == 0 {
+                    let end = r.wire.send((p.tx_bytes + p.object_bytes + r.stripped() + GAP).into(), now);
+                    cal.push(end, Event::NicTx(NicAt::Port, id));
+                }
                 let queue = usize::from(p.queue);
                 let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
                 let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
                 r.ends(cal, queue, Side::Transmit, delay, at_once, now);
                 let pair = &mut r.pairs[queue];
                 // A frame may leave, and its record be another packet's, before those in front of it have been read.
-                let mine = pair.leaving.iter_mut().find(|l| **l == (id, false));
+                let mine = pair.leaving.iter_mut().find(|l| **l == (work, false));
                 mine.expect("a frame that is read has a descriptor").1 = true;
                 while pair.leaving.front().is_some_and(|l| l.1) {
                     pair.leaving.pop_front();
@@ -245,7 +255,8 @@ impl Nic {
 
     /// `Event::NicTx`: packet `id`'s frame is on the wire.
     pub(in crate::device::nic) fn ring_sent(&mut self, id: u32, now: Time) -> bool {
-        let bytes = self.packets.get(id).tx_bytes;
+        let p = self.packets.get(id);
+        let bytes = p.tx_bytes + p.object_bytes;
         self.ringed_mut().room.give(bytes, now);
         self.sent(id, now)
     }

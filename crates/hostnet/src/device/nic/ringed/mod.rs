@@ -35,8 +35,10 @@ const WINDOW: Time = Time(100_000);
 /// What lines belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
-    /// A packet.
+    /// A packet; of one to be sent, its first segment.
     Packet(u32),
+    /// The second segment of a packet to be sent.
+    Object(u32),
     /// Descriptors of a ring: on their way up written back, on their way down fetched.
     Descriptors { queue: u16, side: Side, n: u32 },
 }
@@ -85,11 +87,12 @@ struct Pair {
     armed: VecDeque<(u32, u64)>,
     /// Packets that are wholly in memory and whose descriptors are not.
     filled: VecDeque<u32>,
-    /// Packets that software has put into transmit descriptors, and how many it ever has.
-    put: VecDeque<u32>,
+    /// Packets that software has put into transmit descriptors, of each segment whether it is the second; and how many
+    /// descriptors it ever has.
+    put: VecDeque<(u32, bool)>,
     puts: u64,
-    /// Packets whose payload is being read.
-    leaving: VecDeque<(u32, bool)>,
+    /// Segments that are being read, and whether they have been.
+    leaving: VecDeque<(Work, bool)>,
 }
 
 impl Pair {
@@ -107,6 +110,10 @@ pub struct RingMeter {
     /// Receive descriptors written back, and in how many writes.
     pub descriptors: u64,
     pub write_backs: u64,
+    /// Doorbells of the transmit rings that have come, and fetches of descriptors and of frames' payload that they led to.
+    pub transmit_doorbells: u64,
+    pub transmit_fetches: u64,
+    pub frames_read: u64,
     /// Time with a packet or descriptors on their way to memory.
     pub busy: Time,
     since: Option<Time>,
@@ -371,6 +378,7 @@ impl Ringed {
         let ring = self.pairs[usize::from(queue)].ring(side);
         let (from, n) = (ring.asked, ring.fetchable());
         ring.asked += n;
+        self.meter.transmit_fetches += u64::from(side == Side::Transmit);
         let work = self.descriptors(queue, side, from, n);
         self.open_read(work, now);
         true
@@ -472,12 +480,14 @@ impl Nic {
         r.fetched = r.asked;
     }
 
-    /// Software puts packet `id`'s reply into the next transmit descriptor.
+    /// Software puts packet `id`'s reply into the next transmit descriptor, or two for two segments.
     pub fn put(&mut self, queue: usize, id: u32) {
-        self.ready(id);
+        let packet = self.packets.get_mut(id);
+        let segments = 1 + u16::from(packet.object_bytes > 0);
+        packet.left = segments;
         let p = &mut self.ringed_mut().pairs[queue];
-        p.put.push_back(id);
-        p.puts += 1;
+        p.put.extend([(id, false), (id, true)].into_iter().take(segments.into()));
+        p.puts += u64::from(segments);
     }
 
     /// Gives packet `p`, which begins with software here, a record. It lies at `p.tx_line`.
@@ -516,13 +526,13 @@ impl Nic {
         (id, line)
     }
 
-    /// The next packet of `queue` that software has put into a transmit descriptor is sent at once: its record, and the
-    /// descriptor's line.
-    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(u32, u64)> {
+    /// What the next transmit descriptor of `queue` names is sent at once: the packet's record, whether it is its second
+    /// segment, and the descriptor's line.
+    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(u32, bool, u64)> {
         let pair = &mut self.ringed_mut().pairs[queue];
-        let id = pair.put.pop_front()?;
+        let (id, second) = pair.put.pop_front()?;
         let line = pair.transmit.layout.line(pair.transmit.seen);
         pair.transmit.step_at_once();
-        Some((id, line))
+        Some((id, second, line))
     }
 }
