@@ -1194,7 +1194,8 @@ class TenantSpec(Section):
     """What a poll-mode driver does with the buffer of a packet that the application has yet to process."""
     stack: Literal['queue_pair'] | Literal['poll_mode'] | Literal['ccnic'] | Literal['kernel'] | None
     """Who hands packets to the application; absent, the stack that its kind of application has by default: queue
-    pairs on the NIC on the chip, or the kernel for `tcp_receive`."""
+    pairs on the NIC on the chip; or, for `tcp_receive`, the kernel over a NIC that completes each frame with a line
+    of its own."""
 
 
 class TestpmdAppSpec(Section):
