@@ -126,7 +126,7 @@ impl Memory {
     }
 
     /// A write that has come to its home.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_here(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
         let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };

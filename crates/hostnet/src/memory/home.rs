@@ -185,6 +185,7 @@ impl Memory {
     }
 
     /// A core's read waits for its turn where several agents use the line.
+    #[inline(always)]
     fn core_read(&mut self, cal: &mut Events, id: u32, now: Time) {
         if self.between.is_some() {
             return self.core_read_of_nodes(cal, id, now);
