@@ -101,7 +101,7 @@ class CcnicSpec(Section):
 class ClientSpec(Section):
     """A second host, at the other end of the Ethernet NIC's link, whose software sends the traffic and takes the
     replies."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | PlaceProbeAppSpec
     """What they run: an application of kind 'load_generator'."""
     cores: int
     """Cores that send and receive; requests go to them in turn."""
@@ -761,6 +761,17 @@ class PipelineSpec(Section):
     for."""
 
 
+class PlaceProbeAppSpec(Section):
+    """Directed test of one request of a device, by where the line is."""
+    dirty: bool
+    """The core has written its copy, where it has one."""
+    kind: Literal['place_probe']
+    place: Literal['mlc'] | Literal['both'] | Literal['llc'] | Literal['ddio'] | Literal['dram']
+    """Where the line is before."""
+    request: Literal['write'] | Literal['read']
+    """What the device asks for."""
+
+
 class PlacementSpec(Section):
     """Everything that a scenario says about placement."""
     iat: IatSpec | None
@@ -862,17 +873,24 @@ class PrefetchSpec(Section):
     degree: int
     """Lines that one access makes it fetch, at most."""
     distance: int
-    """Lines ahead of the newest access that a stream runs, at most; never beyond its page of 4 KiB."""
+    """Lines ahead of the newest access that a stream runs, at most; never beyond its page of 4 KiB. Strides run
+    `degree`."""
     enabled: bool
     """Whether it works."""
     network: bool
     """It follows accesses to a NIC's receive buffers too."""
     pattern: Literal['stream'] | Literal['stride']
     """Which accesses it follows."""
+    reserve: int
+    """L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`."""
     streams: int
-    """Pages watched at once, one stream in each."""
+    """Pages watched at once, one stream in each; or instructions."""
     trigger: int
-    """Accesses in one direction, or at one stride, that make a stream, the first included."""
+    """Accesses in one direction, or at one stride, that make a stream, the first included; 6 for a stride at
+    most."""
+    waiting: int
+    """Prefetches that wait for one of `core.l2_mshrs`, at most; the oldest is lost when one more comes. Without,
+    those that find none free are lost."""
 
 
 class ProbeLatencyAppSpec(Section):
@@ -1173,7 +1191,7 @@ class TcpSpec(Section):
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | PlaceProbeAppSpec
     """What runs."""
     cores: int
     """Cores, taken in order from the platform's."""
