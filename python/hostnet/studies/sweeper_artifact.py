@@ -118,8 +118,8 @@ def page(rows: Rows) -> str:
         text.append(f"| `{m}` | " + " | ".join(cells) + " |")
     gaps = {m: [counted(m, r) / float(t[m]) - 1 for r in rows if (t := theirs(r))[m] and r[m] not in (None, "") and float(t[m]) > 0.3]
             for m in COMPARED}
-    text += ["", "Median of what ours is above theirs, where theirs is more than 0.3: " + ", ".join(
-        f"`{m}` {100 * median(g):+.0f} %" for m, g in gaps.items() if g) + "."]
+    text += ["", "Median of what ours is above theirs, where theirs is more than 0.3:", "", "| metric | median |", "|---|---:|"]
+    text += [f"| `{m}` | {100 * median(g):+.0f} % |" for m, g in gaps.items() if g]
     text += ["", "Each cell: ours, then theirs.", "",
              "| run | " + " | ".join(f"`{m}`" for m in COMPARED) + " |", "|---|" + "---|" * len(COMPARED)]
     for r in rows:
