@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from hostnet import studies
-from hostnet.studies import Study, ccnic
+from hostnet.studies import Study, ccnic, ccnic_pcie
 
 FIGURES = [s.figure for s in studies.all_studies() if s.system == "ccnic"]
 
@@ -98,9 +98,42 @@ def loop(row: dict[str, Any]) -> dict[str, float | None]:
             "doorbells_per_packet": 1 / (row.get("tx_batch") or 32) if system == "e810" else None}
 
 
+# Gb/s at 64 B between fences and at the most, and bytes at which half of the rest is reached.
+STORED = {"wc_mmio": (8.0, 80.0, 700.0), "wc_dram": (12.0, 90.0, 900.0), "wb_dram": (95.0, 95.0, 1.0)}
+TRIPS = {"doorbells_per_packet": 1.0, "tx_fetches_per_packet": 1.0, "tx_payload_reads_per_packet": 1.0,
+         "nic_remote_reads_tx": 1.0, "nic_remote_reads_payload": 1.0}
+
+
+def pcie(row: dict[str, Any]) -> dict[str, float]:
+    """Studies of what a PCIe NIC's interface costs."""
+    if "target" in row:
+        least, most, half = STORED[row["target"]]
+        block = row["block_bytes"] - 64
+        return {"t0_mops": (least + (most - least) * block / (block + half)) / 8e-3 / 64}
+    if "stores" in row:
+        return {"mmio_store_ns": 5.0 if row["stores"] <= 24 else 30.0 + row["stores"]}
+    if "access" in row:
+        return {"mmio_read_ns": 982.0 if row["load_bytes"] == 8 else 1026.0, "dma_read_min_ns": 1000.0}
+    return TRIPS
+
+
+# Mops at the most, and the threads that it takes.
+SERVED = {"fig19-ads": (37.0, 16), "fig19-geo": (17.8, 8)}
+
+
+def served(figure: str, row: dict[str, Any]) -> dict[str, float | None]:
+    """The key-value store, of which only the direct rows are there."""
+    most, enough = SERVED[figure]
+    return {"throughput_mrps": most * min(1.0, row["n"] / enough) if row["system"] == "cx6" else None}
+
+
 def measured(study: Study, row: dict[str, Any]) -> dict[str, Any]:
+    if study.figure in SERVED:
+        return served(study.figure, row)
     if study.figure == "tab1":
         return {}
+    if study in ccnic_pcie.STUDIES:
+        return pcie(row)
     return loop(row) if row.get("system") else line(row)
 
 

@@ -17,7 +17,7 @@ from hostnet.studies import idio
 
 FIGURES = [s.figure for s in studies.all_studies() if s.system == "idio"]
 # What the engine gives for bursts and placement, beside what it gives every run.
-METRICS = ("mlc_wb", "mlc_wb_mtps", "llc_wb", "llc_wb_unread", "llc_wb_victim", "descriptors_per_write_back", "mlc_wb_consumed", "mlc_invalidations",
+METRICS = ("batch_held", "burst_start_us", "mlc_wb", "mlc_wb_mtps", "llc_wb", "llc_wb_unread", "llc_wb_victim", "descriptors_per_write_back", "mlc_wb_consumed", "mlc_invalidations",
            "burst_us", "hints", "hints_dropped", "hints_fetched", "t0_cpi", "t1_cpi")
 
 # By burst rate: what DDIO takes, and each system's share of it.
@@ -72,7 +72,7 @@ def burst(row: dict[str, Any]) -> dict[str, float]:
         out["mlc_wb"] += (row["thr_mtps"] - 50) * {100: 40, 25: 10, 10: 0}[rate]
         out["burst_us"] += (row["thr_mtps"] - 50) * 0.1
     return out | {"descriptors_per_write_back": 1.0, "mlc_wb_consumed": 0.9 * out["mlc_wb"], "llc_wb_unread": 0.4 * out["llc_wb"], "llc_wb_victim": 0.6 * out["llc_wb"], "drops": 0.0, "drop_rate": 0.0,
-                  "throughput_mrps": 1.9, "cores_busy": 2.0, "ddio_capacity_mib": CAPACITY / 16_384, "acc_cpu_rx_rd": 1.0}
+                  "burst_start_us": 1.9, "throughput_mrps": 1.9, "cores_busy": 2.0, "ddio_capacity_mib": CAPACITY / 16_384, "acc_cpu_rx_rd": 1.0}
 
 
 # Server, ring -> MLC write-backs and invalidations over received bytes; DRAM writes at (low, med, high).
@@ -98,7 +98,7 @@ def steady(row: dict[str, Any]) -> dict[str, float]:
     share = 0.3 if system == "idio" else 1.0
     wb = row["packets"] / 4 if row["case"] == "short ring" else 60_000.0 * share
     return {"mlc_wb": wb, "mlc_wb_consumed": 0.9 * wb, "llc_wb": 0.0 if row["case"] == "short ring" else 0.1 * wb, "lines_read": traffic * share, "lines_written": traffic, "drops": 1e4 * lost,
-            "drop_rate": lost, "acc_cpu_rx_rd": 0.0, "throughput_mrps": 1.5, "cores_busy": 1.58}
+            "batch_held": 1.0, "drop_rate": lost, "acc_cpu_rx_rd": 0.0, "throughput_mrps": 1.5, "cores_busy": 1.58}
 
 
 def policies(row: dict[str, Any]) -> dict[str, float]:
@@ -114,7 +114,7 @@ def probe(row: dict[str, Any]) -> dict[str, float]:
     write, place = row["request"] == "write", row["location"]
     cached = place in ("P3", "P4")
     return {"mlc_copies_after": 0.0, "mlc_wb": float(not write and bool(row["mlc_dirty"])), "ways_allocated": 2.0 * write,
-            "llc_allocations": float(write and place in ("P1", "P5")), "dram_reads": float(not write and not cached),
+            "llc_allocations": float(write and place in ("P1", "P5")), "lines_read": float(not write and not cached),
             "in_ddio_ways_after": float(place == "P4" or write and place in ("P1", "P5"))}
 
 
@@ -141,7 +141,7 @@ def timeline(row: dict[str, Any], metrics: dict[str, float]) -> Iterator[dict[st
         for i in range(100):
             wb = 6.0 * (1 + 0.05 * (-1) ** i) * (0.3 if row["system"] == "idio" else 1.0)
             yield {"t_us": 10.0 * (i + 1), "mlc_wb": wb, "llc_wb": 0.1 * wb, "dma_requests": 30.0, "packets": 1.0,
-                   "waiting": 3.0, "rx_mlc": 0.9 * whole, "rx_ddio": 0.08 * whole, "rx_llc": 0.02 * whole, "rx_spent": 0.95 * whole}
+                   "waiting": 3.0, "rx_mlc": 0.9 * whole, "rx_mlc_spent": 0.9 * whole, "rx_ddio": 0.08 * whole, "rx_llc": 0.02 * whole, "rx_spent": 0.95 * whole}
         return
     step = 1.0 if row.get("case") == "zoom" else 10.0
     bursts = 3 if row.get("case") == "overview" else 1
@@ -157,6 +157,7 @@ def timeline(row: dict[str, Any], metrics: dict[str, float]) -> Iterator[dict[st
             "t_us": (i + 1) * step, "dma_requests": lines / bursts / came if t < came else 0.0,
             "mlc_wb": working * max(metrics["mlc_wb"] / done, static), "packets": working * packets / done, "waiting": max(left, 0.0),
             "llc_wb": metrics["llc_wb"] / (done - late) if late <= t < done else 0.0,
+            "llc_wb_pushed": 0.9 * metrics["llc_wb"] / (done - late) if came <= t < done else 0.0,
             "rx_mlc": 0.0 if not working else 9_000.0 if row["system"] == "idio" else 1_500.0,
             "rx_mlc_headers": 1_000.0 if working else 0.0, "rx_ddio": CAPACITY * (1 if working else 0), "rx_llc": 0.5 * CAPACITY if row["system"] == "ddio" else 0.0,
         }

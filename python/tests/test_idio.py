@@ -102,10 +102,11 @@ def test_the_antagonist_alone_is_the_one_beside_the_functions():
     assert Scenario.load(idio.CORUN).to_dict()["tenant"][1] == idio.ANTAGONIST
 
 
-def test_single_requests_by_place_say_what_they_need():
-    with pytest.raises(studies.NotBuiltYet, match="idio fig1 is not built yet: it needs single requests"):
-        studies.run(studies.get("idio", "fig1"))
-    assert not [p for p in idio.fig4(False) if p.needs]
+def test_single_requests_ask_for_a_line_in_each_place():
+    asked = {(p.changes["tenant.0.app"]["request"], p.changes["tenant.0.app"]["place"]) for p in idio.fig1(False)}
+    assert asked == {(r, place) for r in ("write", "read") for place in ("mlc", "both", "llc", "ddio", "dram")}
+    kept = {p.columns["location"] for p in idio.fig1(False) if p.changes.get("override.caches.llc.read_hit") == "retain"}
+    assert kept == {"P2"}
 
 
 # --- Claims ---------------------------------------------------------------------------------------------------------
@@ -137,12 +138,15 @@ DOCTORED = [
     ("fig1", "request = 'write'", "llc_allocations + 1", 1.0, ["fig1.write_p2_inplace", "fig1.write_p4_inplace"]),
     ("fig1", "true", "in_ddio_ways_after", 2.0, ["fig1.write_p5_alloc"]),
     ("fig1", "true", "ways_allocated", 5.5, ["fig1.write_alloc_ways"]),
-    ("fig1", "true", "dram_reads + 1", 1.0, ["fig1.read_llc", "fig1.read_uncached"]),
+    ("fig1", "true", "lines_read + 1", 1.0, ["fig1.read_llc", "fig1.read_uncached"]),
     ("fig4", "\"case\" = 'rings' AND ring BETWEEN 500 AND 700", "mlc_wb_per_rx + 1", 1.0, ["fig4.mlc_capacity_knee"]),
     ("mech", "true", "mlc_wb + 1", 1.0, ["mech.invalidate_no_wb"]),
     ("fig2_timeline", "app = 'touchdrop'", "rx_ddio", 0.1, ["fig2.bloating_footprint"]),
     ("fig3", "system = 'ddio'", "lines_written + 500", 1.0, ["fig1.dca_vs_dma"]),
-    ("fig3_timeline", "true", "rx_mlc", 0.5, ["fig3.general_in_mlc"]),
+    ("fig3_timeline", "true", "rx_mlc_spent", 0.5, ["fig3.general_in_mlc"]),
+    ("fig3", "true", "batch_held", 0.9, ["fig3.batch_in_mlc"]),
+    ("fig5_timeline", "true", "llc_wb_pushed", 0.5, ["fig5.exec_llc_cause"]),
+    ("fig9", "system = 'ddio'", "burst_start_us", 0.5, ["fig9.exec_start"]),
     ("fig4", "ring = 64", "mlc_wb_per_rx", 40.0, ["fig4.ring64_wb_low", "fig4.ring64_order", "fig4.wb_grows_with_ring"]),
     ("fig4", "level = 'high'", "mlc_wb_per_rx", 0.7, ["fig4.ring1024_high"]),
     ("fig4", "level = 'low'", "mlc_wb_per_rx", 0.3, ["fig4.ring1024_low", "fig4.wb_all_rates_above_knee"]),

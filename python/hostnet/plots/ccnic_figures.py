@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NAMES = {"ccnic": "CC-NIC", "unopt": "unoptimised over UPI", "e810": "E810", "cx6": "ConnectX-6"}
 COLOURS = {"ccnic": "#0072B2", "unopt": "#E69F00", "e810": "#8C8C8C", "cx6": "#B5400A"}
+TARGETS = {"wc_mmio": "E810, write-combining", "wc_dram": "memory, write-combining", "wb_dram": "memory, write-back"}
 PLATFORMS = {"icx": "Ice Lake", "spr": "Sapphire Rapids"}
 
 Row = Mapping[str, Any]
@@ -71,6 +72,25 @@ def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool
     return figure
 
 
+def _stores(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool = False) -> Drawing:
+    """A line for each value of `hue`, one panel."""
+    def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
+        rows = [r for r in frame.to_dicts() if r.get(y) is not None]
+        fig, ax = panels(5.0, 3.2)
+        for value in dict.fromkeys(r[hue] for r in rows):
+            draw(ax, picked(rows, **{hue: value}), x, y, label=NAMES.get(value, TARGETS.get(value, value)))
+        ax.set_xlabel(label)
+        ax.set_ylabel(axis)
+        ax.set_ylim(bottom=0)
+        if log:
+            ax.set_xscale("log", base=2)
+        ax.legend(fontsize=7)
+        fig.suptitle(title)
+        return fig
+
+    return figure
+
+
 def _links(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
     """Latency of remote reads over what they move, here and on real machines."""
     rows = frame.to_dicts()
@@ -89,6 +109,8 @@ def _links(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
 
 
 DRAWINGS: dict[str, Drawing] = {
+    "ccnic_fig2": _stores("Fig. 2: stores with fences", "block_bytes", "write_gbps", "target", "bytes between fences", "Gb/s", log=True),
+    "ccnic_fig3": _stores("Fig. 3: 4 B stores to lines of their own", "stores", "store_ns", "system", "stores", "the last store (ns)"),
     "ccnic_fig9": _over("Fig. 9: streams between sockets", "pairs", "stream_gbps", "stores_as", "pairs of threads", "Gb/s"),
     "ccnic_fig11": _curves("Fig. 11: interfaces on Ice Lake"),
     "ccnic_fig12": _curves("Fig. 12: CC-NIC and PCIe NICs"),
@@ -97,6 +119,8 @@ DRAWINGS: dict[str, Drawing] = {
     "ccnic_cores": _over("Host cores", "n", "gbps", "packet_bytes", "host cores", "payload (Gb/s)"),
     "ccnic_fig16a": _over("Fig. 16a: bursts sent", "tx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
     "ccnic_fig16b": _over("Fig. 16b: bursts received", "rx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
+    "ccnic_fig19_ads": _stores("Fig. 19: key-value store, Ads", "n", "kv_mops", "system", "server threads", "Mops"),
+    "ccnic_fig19_geo": _stores("Fig. 19: key-value store, Geo", "n", "kv_mops", "system", "server threads", "Mops"),
     "ccnic_fig21b": _over("Fig. 21b: 1500 B over the uncore clock", "uncore_ghz", "gbps", "system", "GHz", "Gb/s"),
     "ccnic_links": _links,
 }

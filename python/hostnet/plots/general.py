@@ -55,6 +55,8 @@ _VARIABLES = [
     "guard",
     "item_bytes",
     "packet_bytes",
+    "access",
+    "load_bytes",
     "buf",
     "ways",
     "depth",

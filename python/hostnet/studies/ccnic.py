@@ -20,12 +20,6 @@ CLOCK_GHZ = {"icx": 3.1, "spr": 2.0}
 SMALL, LARGE, HUGE = 64, 1500, 4096
 
 NOT_BUILT = {
-    "pcie-latency": "loads from a device's registers",
-    "fig2": "several write-combining buffers in a core, and memory that is mapped so",
-    "fig3": "several write-combining buffers in a core",
-    "fig4": "counts of a PCIe NIC's doorbells and fetches for one packet",
-    "fig19-ads": "the overlay onto a PCIe NIC, and a key-value server over CC-NIC",
-    "fig19-geo": "the overlay onto a PCIe NIC, and a key-value server over CC-NIC",
     "tab2-tcp": "the overlay onto a PCIe NIC, and a TCP service in user space",
     "sec32-event": "a NIC thread that serves many queue pairs, and a NIC that watches lines instead of polling them",
     "sec6-forward": "a NIC that keeps payloads",

@@ -94,14 +94,22 @@ CLASS1_DSCP = 8
 
 # --- Sections II and III --------------------------------------------------------------------------------------------
 
-PLACES = ("P1", "P2", "P3", "P4", "P5")
-PROBE = "single requests of a device for a line in a known place, as a directed test"
+PLACES = {"P1": "mlc", "P2": "both", "P3": "llc", "P4": "ddio", "P5": "dram"}
 
 
 def fig1(quick: bool) -> list[Point]:
-    """One request for a line in the MLC alone, in both, in the LLC's other ways, in its DDIO ways, or in DRAM alone."""
-    return [Point(SERVER, {"request": request, "location": place, "mlc_dirty": dirty, "system": "ddio"}, {}, PROBE)
-            for request in ("write", "read") for place in PLACES for dirty in ((False, True) if place in ("P1", "P2") else (None,))]
+    """One request for a line in the MLC alone, in both, in the LLC's other ways, in its DDIO ways, or in DRAM alone.
+
+    A line is in both where the LLC keeps what an MLC reads.
+    """
+    def point(request: str, name: str, dirty: bool | None) -> Point:
+        app = {"kind": "place_probe", "request": request, "place": PLACES[name], "dirty": bool(dirty)}
+        keeps = {"override.caches.llc.read_hit": "retain"} if name == "P2" else {}
+        return Point("place-probe", {"request": request, "location": name, "mlc_dirty": dirty, "system": "ddio"},
+                     {"tenant.0.app": app, **keeps})
+
+    return [point(request, name, dirty) for request in ("write", "read") for name in PLACES
+            for dirty in ((False, True) if name in ("P1", "P2") else (None,))]
 
 
 def fig2(quick: bool) -> list[Point]:
@@ -341,16 +349,16 @@ def _study(figure: str, title: str, points: Any, metrics: tuple[str, ...], **mor
 
 
 STUDIES = [
-    _study("fig1", "Transitions of a device's requests, by place", fig1, ("lines_read", "lines_written")),
+    _study("fig1", "Transitions of a device's requests, by place", fig1, ("mlc_copies_after", "in_ddio_ways_after", "llc_allocations", "ways_allocated", "mlc_wb", "lines_read")),
     _study("fig2", "Received data in caches under DDIO", fig2, COUNTS, side_tables=("timeline",)),
-    _study("fig3", "Where ring buffers are", fig3, ("mlc_wb", "lines_read", "lines_written"), side_tables=("timeline",)),
+    _study("fig3", "Where ring buffers are", fig3, ("mlc_wb", "lines_read", "lines_written", "batch_held"), side_tables=("timeline",)),
     _study("fig4", "MLC write-backs and DRAM traffic on a server, by ring and load", fig4,
            ("mlc_wb_per_rx", "mlc_inval_per_rx", "dram_wr_per_rx", "dram_rd_per_rx"), side_tables=("timeline",)),
     _study("fig5", "Write-backs over time, bursts every 10 ms", fig5, (*COUNTS, "llc_wb_unread", "llc_wb_victim"),
            side_tables=("timeline",)),
     _study("mech", "What the controller does with header and payload", mech, ("hints", "hints_dropped", "hints_fetched", "lines_written")),
     _study("burstdef", "Bursts: length, packets, drops", burstdef, ("burst_ms", "drops", "burst_us")),
-    _study("fig9", "A burst over time under five policies", fig9, COUNTS, side_tables=("timeline",)),
+    _study("fig9", "A burst over time under five policies", fig9, (*COUNTS, "burst_start_us"), side_tables=("timeline",)),
     _study("fig10", "A burst's transactions and time over DDIO's", fig10, (*COUNTS, *BARS), side_tables=("timeline",)),
     _study("fig10corun", "The same beside an antagonist", fig10corun, (*COUNTS, *BARS, "t1_cpi", "cpi_rel"),
            side_tables=("cores",)),

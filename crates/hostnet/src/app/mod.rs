@@ -116,6 +116,55 @@ pub struct ProbeLatencySpec {
     pub place: ProbePlace,
 }
 
+/// What `probe_device` does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceProbe {
+    /// One uncached load of `bytes`.
+    Load,
+    /// `stores` combining stores of `bytes`, each to a line of its own.
+    Store,
+}
+
+/// CC-NIC, section 2.2 and Fig. 3.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeDeviceSpec {
+    /// What it does.
+    pub access: DeviceProbe,
+    /// Bytes of the load or of each store, 1 to 64.
+    pub bytes: u8,
+    /// Stores of the burst.
+    #[serde(default = "one_store")]
+    pub stores: u32,
+}
+fn one_store() -> u32 {
+    1
+}
+
+/// What a device asks for in `place_probe`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// A write of the whole line.
+    Write,
+    /// A read.
+    Read,
+}
+
+/// IDIO, section II-A and Fig. 1.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlaceProbeSpec {
+    /// What the device asks for.
+    pub request: Asked,
+    /// Where the line is before.
+    pub place: crate::memory::stats::Place,
+    /// The core has written its copy, where it has one.
+    #[serde(default)]
+    pub dirty: bool,
+}
+
 /// What a packet asks for; opaque to the NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Content {
@@ -152,6 +201,8 @@ impl Content {
 pub enum Answer {
     /// A reply waits in a transmit buffer.
     Reply,
+    /// The same, with so many bytes that lie elsewhere, from line `object` on: they are sent from there.
+    Gather { object: u64, bytes: u32 },
     /// The receive buffer itself is to be sent.
     Forward,
     /// Nothing to send.
@@ -511,6 +562,10 @@ apps! {
     mod transfer => StreamTransfer(transfer::StreamTransfer),
     /// Sends packets through CC-NIC and reads what comes back.
     mod loopback => Loopback(loopback::Loopback),
+    /// Key-value server with objects of many sizes, which are sent from where they lie (CliqueMap).
+    mod clique_map => CliqueMap(clique_map::CliqueMap),
+    /// Stores of blocks to a device or to memory, a fence after each.
+    mod block_stores => BlockStores(block_stores::BlockStores),
     --- directed tests ---
     /// Directed test of one receive buffer's life.
     DirectedRx(DirectedRxSpec),
@@ -520,6 +575,10 @@ apps! {
     PageReuse(PageReuseSpec),
     /// Directed test of one load's latency, by where the line is.
     ProbeLatency(ProbeLatencySpec),
+    /// Directed test of a load from a device, or of a burst of combining stores to it.
+    ProbeDevice(ProbeDeviceSpec),
+    /// Directed test of one request of a device, by where the line is.
+    PlaceProbe(PlaceProbeSpec),
 }
 
 /// Lines that `bytes` take.

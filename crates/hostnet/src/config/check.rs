@@ -2,7 +2,9 @@
 
 use super::check_machines::{client, cores_of_nodes, several_nodes};
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
+use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, Work};
+use crate::core::cpu::combining::MOST_BUFFERS;
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
 use crate::memory::nodes::MOST_CORES;
@@ -115,11 +117,16 @@ fn platform(s: &Scenario) -> Check {
     if let Some(n) = p.core.lfb_targets {
         need((1..=1024).contains(&n), || format!("platform.core.lfb_targets = {n} is not within 1 to 1024"))?;
     }
+    if let Some(n) = p.core.combining_buffers {
+        need((1..=MOST_BUFFERS).contains(&n), || {
+            format!("platform.core.combining_buffers = {n} is not within 1 to {MOST_BUFFERS}")
+        })?;
+    }
     if let Some(n) = p.core.l2_mshrs {
         need((1..=100).contains(&n), || format!("platform.core.l2_mshrs = {n} is not within 1 to 100"))?;
     }
     if let Some(f) = &p.core.prefetch {
-        f.check().map_err(|e| format!("platform.core.prefetch.{e}"))?;
+        f.check().and_then(|()| f.check_mshrs(p.core.l2_mshrs)).map_err(|e| format!("platform.core.prefetch.{e}"))?;
     }
     let peak = p.memory.peak_gbs();
     need((0.0..=peak).contains(&p.background_read_gbs), || {
@@ -281,7 +288,15 @@ fn peripherals(s: &Scenario) -> Check {
         })?;
     }
     if s.peripherals.is_empty() {
-        return Ok(());
+        let asks = |t: &TenantSpec| match &t.app {
+            AppSpec::ProbeDevice(_) => true,
+            AppSpec::BlockStores(b) => b.target == StoredTo::WcDevice,
+            _ => false,
+        };
+        let asking = s.tenants.iter().position(asks);
+        return need(asking.is_none(), || {
+            format!("tenant[{}].app uses a device, and none is there: give a [[peripheral]]", asking.unwrap_or(0))
+        });
     }
     need(p.iio.is_some() && p.pcie.is_some(), || {
         format!("peripherals need platform.iio and platform.pcie, which platform \"{}\" lacks", p.name)
@@ -289,7 +304,7 @@ fn peripherals(s: &Scenario) -> Check {
     need(s.placement.policy != Policy::Ideal, || {
         "placement.policy = \"ideal\" is for the NIC's buffers; with peripherals choose dma or ddio".into()
     })?;
-    need(s.ringed().is_some() || !s.tenants.iter().any(serves), || {
+    need(s.ringed().is_some() || !s.tenants.iter().any(|t| serves(t) && !past_caches(t)), || {
         "tenants whose queue pairs serve packets beside a [[peripheral]] are not built yet; stack = \"poll_mode\" and \"kernel\" are"
             .into()
     })
@@ -298,23 +313,35 @@ fn peripherals(s: &Scenario) -> Check {
 /// Who hands packets to each tenant, and whether that has what it needs.
 fn stacks(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
+        let gathers = matches!(t.app, AppSpec::CliqueMap(_));
+        need(!gathers || t.stack == Some(StackSpec::PollMode), || {
+            format!("tenant[{i}].app of kind \"clique_map\" needs stack = \"poll_mode\", whose NIC sends replies of two segments")
+        })?;
         let Some(stack) = t.stack else { continue };
         let key = || format!("tenant[{i}].stack");
         match (stack, t.app.work()) {
-            (StackSpec::QueuePair, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {}
+            (StackSpec::QueuePair, Work::Packets) => {}
             (StackSpec::Ccnic, _) => {}
             (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
-            (_, Work::Kernel) => return Err(format!("{}: the application receives through the kernel only", key())),
-            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) => driver(s, i)?,
+            (StackSpec::QueuePair | StackSpec::PollMode, Work::Kernel) => {
+                return Err(format!("{}: the application receives through the kernel only", key()))
+            }
+            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {
+                driver(s, i)?
+            }
         }
     }
     ccnic(s)?;
     pairs(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
-    match rings.filter(|_| s.tenants.iter().any(|t| t.app.work() == Work::Kernel)) {
-        Some(i) => Err(format!("peripheral[{i}].rings are not built yet for a NIC under the kernel's TCP")),
-        None => Ok(()),
+    let receiver = s.tenants.iter().position(|t| t.app.work() == Work::Kernel && t.stack.is_none());
+    match (rings, receiver) {
+        (Some(i), Some(t)) => Err(format!(
+            "peripheral[{i}].rings are for drivers, and tenant[{t}] receives frames with a completion each; give it stack = \
+             \"kernel\" or leave them out"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -411,6 +438,15 @@ fn driver(s: &Scenario, tenant: usize) -> Check {
         }
         Some((Driver::Kernel(costs), _)) => {
             costs.udp.check().map_err(|e| format!("platform.udp.{e}"))?;
+            let nics = s.peripherals.iter().enumerate();
+            let (i, nic) = nics.filter_map(|(i, p)| Some((i, p.ethernet()?))).next().expect("a driver has a NIC");
+            need(s.tenants[tenant].app.work() != Work::Kernel || nic.frame_bytes() <= DATA_ROOM, || {
+                format!(
+                    "peripheral[{i}].mtu = \"{}\" makes frames of {} B; a socket buffer behind rings has room for {DATA_ROOM}",
+                    nic.mtu,
+                    nic.frame_bytes()
+                )
+            })?;
             need(s.traffic.arrivals != Arrivals::KeepDepth, || {
                 format!(
                     "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",
@@ -449,7 +485,8 @@ fn tcp(s: &Scenario) -> Check {
     if let Some(d) = &s.traffic.dctcp {
         d.check().map_err(|e| format!("traffic.dctcp.{e}"))?;
     }
-    if tenants + nics == 0 || (tenants == 0 && s.ringed().is_some()) {
+    let others = s.ringed().is_some() || s.tenants.iter().any(past_caches);
+    if tenants + nics == 0 || (tenants == 0 && others) {
         return need(s.traffic.dctcp.is_none(), || {
             "traffic.dctcp needs a tenant whose app is \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\"".into()
         });
@@ -488,6 +525,11 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
 /// Whether a tenant serves packets.
 pub fn serves(t: &TenantSpec) -> bool {
     t.app.work() == Work::Packets
+}
+
+/// Whether a tenant's cores use a device's registers or memory themselves.
+fn past_caches(t: &TenantSpec) -> bool {
+    matches!(t.app, AppSpec::ProbeDevice(_) | AppSpec::BlockStores(_))
 }
 
 /// Whether the scenario is one of the directed tests, which drive the host themselves.

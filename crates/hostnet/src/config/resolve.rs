@@ -75,11 +75,14 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     Ok(s)
 }
 
-/// What an Ethernet NIC does not say about itself its platform may say; not descriptor rings under the kernel's TCP, whose
-/// frames come through pages.
+/// What an Ethernet NIC does not say about itself its platform may say; not descriptor rings under a TCP receiver that asks for
+/// no driver of them.
 fn ethernet_of_platform(root: &mut Value) {
     let Some(mut of_platform) = root.pointer("/platform/ethernet").filter(|e| e.is_object()).cloned() else { return };
-    let kind = |t: &Value| t.pointer("/app/kind").and_then(Value::as_str) == Some("tcp_receive");
+    let kind = |t: &Value| {
+        t.pointer("/app/kind").and_then(Value::as_str) == Some("tcp_receive")
+            && t.get("stack").is_none_or(Value::is_null)
+    };
     if root.get("tenant").and_then(Value::as_array).is_some_and(|t| t.iter().any(kind)) {
         of_platform.as_object_mut().and_then(|e| e.remove("rings"));
     }

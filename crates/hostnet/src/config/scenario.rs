@@ -17,10 +17,11 @@ use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
 use crate::stack::ccnic::spec::CcnicSpec;
+use crate::stack::napi::Costs;
 use crate::stack::pmd::{PipelineSpec, PollModeSpec, Recycling};
 use crate::stack::qp::QpSpec;
 use crate::stack::tcp::TcpSpec;
-use crate::stack::udp::{Costs, UdpSpec};
+use crate::stack::udp::UdpSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -137,7 +138,7 @@ pub struct TenantSpec {
     #[serde(default)]
     pub dscp: u8,
     /// Who hands packets to the application; absent, the stack that its kind of application has by default: queue pairs on
-    /// the NIC on the chip, or the kernel for `tcp_receive`.
+    /// the NIC on the chip; or, for `tcp_receive`, the kernel over a NIC that completes each frame with a line of its own.
     #[serde(default)]
     pub stack: Option<StackSpec>,
     /// What a poll-mode driver does with the buffer of a packet that the application has yet to process.
@@ -163,8 +164,10 @@ impl TenantSpec {
 
     /// Whether its packets come through descriptor rings in memory.
     pub fn has_rings(&self) -> bool {
-        let driven = matches!(self.stack, Some(StackSpec::PollMode | StackSpec::Kernel));
-        driven && self.app.work() == Work::Packets
+        matches!(
+            (self.stack, self.app.work()),
+            (Some(StackSpec::PollMode | StackSpec::Kernel), Work::Packets) | (Some(StackSpec::Kernel), Work::Kernel)
+        )
     }
 }
 
@@ -178,7 +181,7 @@ pub enum StackSpec {
     PollMode,
     /// CC-NIC: descriptors and payload in coherent memory, and a thread of the NIC for each of the tenant's cores.
     Ccnic,
-    /// The kernel, which receives from that NIC: a socket over UDP on each core, or TCP for `tcp_receive`.
+    /// The kernel, which receives from that NIC: a socket over UDP on each core, or a TCP connection for `tcp_receive`.
     Kernel,
 }
 
@@ -356,7 +359,10 @@ impl Scenario {
         let driver = match self.tenants[tenant].stack {
             Some(StackSpec::Kernel) => {
                 let (tcp, udp) = (self.platform.tcp.clone()?, self.platform.udp.clone()?);
-                Driver::Kernel(Costs { tcp, udp })
+                Driver::Kernel(match self.tenants[tenant].app.work() {
+                    Work::Kernel => Costs::of_tcp(tcp, udp, nic.frame_lines()),
+                    _ => Costs::of_udp(tcp, udp),
+                })
             }
             _ => Driver::PollMode(self.platform.poll_mode.as_ref()?),
         };

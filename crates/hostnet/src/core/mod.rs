@@ -5,7 +5,8 @@ pub mod hints;
 pub mod op;
 pub mod prefetch;
 pub mod spec;
+pub mod strides;
 
 pub use cpu::{Cpu, Retired};
-pub use op::{Mmio, Op, Program};
+pub use op::{Mapped, Op, Program};
 pub use spec::{CoreSpec, Pipeline};

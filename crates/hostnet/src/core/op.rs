@@ -2,14 +2,13 @@
 
 use crate::memory::Sweep;
 
-/// How a store to a device's register leaves the core.
+/// Where lines lie that are mapped write-combining.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mmio {
-    /// Uncached: one is under way at a time, and it takes along what the write-combining buffer holds.
-    Uncached,
-    /// Write-combining: `bytes` gather in a buffer of a line, which leaves when it is full, or with the next fence or uncached
-    /// store.
-    Combining { bytes: u8 },
+pub enum Mapped {
+    /// In a device: its registers and its memory.
+    Device,
+    /// In this machine's memory, past the caches.
+    Memory,
 }
 
 /// One step of a program. Lines are 64-byte line numbers.
@@ -61,12 +60,38 @@ pub enum Op {
     Invalidate { line: u64, lines: u32, op: Sweep, instructions: u32 },
     /// A side effect, once everything before has retired; `stores` waits for earlier stores too.
     Retire { tag: u32, stores: bool },
-    /// A store to a device's register, a doorbell: it leaves once everything before has retired, and tells `tag` then.
-    Mmio { kind: Mmio, tag: u32 },
-    /// Waits until everything before is done; the write-combining buffer leaves.
+    /// An uncached store to a device's register, a doorbell: it leaves once everything before has retired, and tells `tag` then.
+    /// One is under way at a time, and it takes along what write-combining buffers hold.
+    Mmio { tag: u32 },
+    /// An uncached load of `bytes` bytes from a device: one is under way at a time, and nothing goes on before it is back.
+    LoadDevice { bytes: u8 },
+    /// A store of `bytes` bytes to a line that is mapped write-combining. Stores to one line gather in a buffer, which leaves when
+    /// it is full, when all buffers are in use and another line wants one, or with the next fence or uncached access.
+    Combine { line: u64, bytes: u8, to: Mapped },
+    /// Waits until everything before is done; write-combining buffers leave, and it waits until they are empty.
     Fence,
     /// A wait that is no computation, in picoseconds: a service-time spike, or a directed test that lets time pass.
     Stall(u64),
+}
+
+impl Op {
+    /// What kind of instruction asks for the op's lines: those that a prefetcher tells apart by their address in a program. A
+    /// loop over lines is one instruction, and an access to a line of its own another.
+    #[inline]
+    pub fn site(&self) -> u8 {
+        let (kind, lines) = match *self {
+            Op::Load { lines, .. } => (0, lines),
+            Op::Store { lines, .. } => (1, lines),
+            Op::DependentLoad { lines, .. } => (2, lines),
+            Op::DependentStore { lines, .. } => (3, lines),
+            Op::Copy { .. } | Op::CopyStream { .. } => (4, 2),
+            Op::Walk { .. } => (5, 2),
+            Op::Anchor { .. } => (6, 1),
+            Op::Chase { .. } => (7, 1),
+            _ => (8, 1),
+        };
+        kind << 1 | u8::from(lines > 1)
+    }
 }
 
 /// A reused buffer of ops.

@@ -1,8 +1,8 @@
 //! The L2's prefetcher: it watches the L1's misses, follows ascending or descending accesses within a page, and fetches lines
 //! ahead of them into the L2 ("streamer", Intel 64 and IA-32 Architectures Optimization Reference Manual). Or it follows
-//! accesses at a constant stride, as gem5's StridePrefetcher does (mem/cache/prefetch/stride.cc), whose table is by the
-//! instruction's address instead of the page.
+//! the strides of instructions ([`super::strides`]).
 
+use super::strides::{Strides, Waiting};
 use crate::flow::Domain;
 use crate::kernel::Time;
 use schemars::JsonSchema;
@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
-    /// Those in one direction.
+    /// Those in one direction within a page.
     #[default]
     Stream,
-    /// Those at a constant distance from each other. Each makes it fetch `degree` lines at that distance.
+    /// Those of an instruction at a constant distance from each other (gem5's StridePrefetcher). Each makes it fetch `degree`
+    /// lines at that distance within the page.
     Stride,
 }
 
@@ -31,16 +32,23 @@ pub struct PrefetchSpec {
     /// It follows accesses to a NIC's receive buffers too.
     #[serde(default)]
     pub network: bool,
-    /// Pages watched at once, one stream in each.
+    /// Pages watched at once, one stream in each; or instructions.
     pub streams: u32,
-    /// Lines ahead of the newest access that a stream runs, at most; never beyond its page of 4 KiB.
+    /// Lines ahead of the newest access that a stream runs, at most; never beyond its page of 4 KiB. Strides run `degree`.
     pub distance: u32,
     /// Lines that one access makes it fetch, at most.
     pub degree: u32,
-    /// Accesses in one direction, or at one stride, that make a stream, the first included.
+    /// Accesses in one direction, or at one stride, that make a stream, the first included; 6 for a stride at most.
     pub trigger: u32,
     /// Prefetches under way at most: the L2's request queue without what the line fill buffers may fill.
     pub credits: u32,
+    /// Prefetches that wait for one of `core.l2_mshrs`, at most; the oldest is lost when one more comes. Without, those that find
+    /// none free are lost.
+    #[serde(default)]
+    pub waiting: u32,
+    /// L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`.
+    #[serde(default)]
+    pub reserve: u32,
 }
 
 impl PrefetchSpec {
@@ -57,15 +65,37 @@ impl PrefetchSpec {
                 return Err(format!("{key} = {v} is not within 1 to {most}"));
             }
         }
-        if !(2..=16).contains(&self.trigger) {
-            return Err(format!("trigger = {} is not within 2 to 16", self.trigger));
+        let most = if self.pattern == Pattern::Stride { 6 } else { 16 };
+        if !(2..=most).contains(&self.trigger) {
+            return Err(format!("trigger = {} is not within 2 to {most}", self.trigger));
+        }
+        if self.waiting > 256 {
+            return Err(format!("waiting = {} is not within 0 to 256", self.waiting));
         }
         Ok(())
+    }
+
+    /// Whether places for `mshrs` misses of the L2 suffice.
+    ///
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check_mshrs(&self, mshrs: Option<u32>) -> Result<(), String> {
+        for (key, v) in [("waiting", self.waiting), ("reserve", self.reserve)] {
+            if v > 0 && mshrs.is_none() {
+                return Err(format!("{key} = {v} needs platform.core.l2_mshrs"));
+            }
+        }
+        match mshrs {
+            Some(n) if self.reserve >= n => {
+                Err(format!("reserve = {} leaves prefetches none of platform.core.l2_mshrs = {n}", self.reserve))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 /// Lines of a page.
-const PAGE: u64 = 64;
+pub(super) const PAGE: u64 = 64;
 /// `Txn::record` of the first prefetch; records of accesses are below.
 pub const FIRST: u8 = 128;
 /// `Txn::record` of a write-back that a prefetch's fill caused.
@@ -96,10 +126,14 @@ pub struct Prefetcher {
     distance: i32,
     degree: u32,
     trigger: u32,
-    pattern: Pattern,
     /// It follows a NIC's receive buffers.
     pub network: bool,
     streams: Vec<Stream>,
+    strides: Option<Strides>,
+    /// Prefetches that wait for a place among the L2's misses.
+    pub waiting: Waiting,
+    /// Places that they leave free.
+    pub reserve: u32,
     tick: u64,
     flights: Vec<Option<Flight>>,
     /// Prefetches under way.
@@ -109,28 +143,33 @@ pub struct Prefetcher {
 impl Prefetcher {
     pub fn new(s: &PrefetchSpec) -> Option<Prefetcher> {
         let none = Stream { page: u64::MAX, last: 0, step: 0, run: 0, ahead: 0, used: 0 };
+        let strides = (s.pattern == Pattern::Stride).then(|| Strides::new(s.streams, s.degree, s.trigger));
         s.enabled.then(|| Prefetcher {
             distance: s.distance as i32,
             degree: s.degree,
             trigger: s.trigger,
-            pattern: s.pattern,
             network: s.network,
-            streams: vec![none; s.streams as usize],
+            streams: if strides.is_some() { Vec::new() } else { vec![none; s.streams as usize] },
+            strides,
+            waiting: Waiting::new(s.waiting),
+            reserve: s.reserve,
             tick: 0,
             flights: vec![None; s.credits as usize],
             queue: Domain::new(s.credits),
         })
     }
 
-    /// One that follows no streams.
+    /// One that follows nothing.
     pub fn without_streams() -> Prefetcher {
         Prefetcher {
             distance: 0,
             degree: 0,
             trigger: 2,
-            pattern: Pattern::Stream,
             network: false,
             streams: Vec::new(),
+            strides: None,
+            waiting: Waiting::new(0),
+            reserve: 0,
             tick: 0,
             flights: Vec::new(),
             queue: Domain::new(0),
@@ -144,50 +183,55 @@ impl Prefetcher {
         self.queue = Domain::new(n);
     }
 
-    /// Whether it follows streams.
+    /// Whether it follows anything.
     #[inline]
     pub fn watches(&self) -> bool {
-        !self.streams.is_empty()
+        !self.streams.is_empty() || self.strides.is_some()
     }
 
-    /// The L1 asks the L2 for `line`. Returns the lines to fetch, nearest first.
-    pub fn observe(&mut self, line: u64) -> impl Iterator<Item = u64> + use<> {
+    /// It looks at requests that reach the L2, once each; one that follows streams also at accesses that join another's request.
+    #[inline]
+    pub fn by_requests(&self) -> bool {
+        self.strides.is_some()
+    }
+
+    /// `instruction` asks the L2 for `line`. Returns the lines to fetch, nearest first.
+    pub fn observe(&mut self, instruction: u32, line: u64) -> impl Iterator<Item = u64> + use<> {
         self.tick += 1;
+        let (from, step, n) = match &mut self.strides {
+            Some(s) => s.observe(instruction, line, self.tick),
+            None => self.observe_stream(line),
+        };
+        (0..n).map(move |i| (from + i * step) as u64)
+    }
+
+    /// First line to fetch, how far it is to the next, and how many there are.
+    fn observe_stream(&mut self, line: u64) -> (i64, i64, i64) {
         let (page, at) = (line / PAGE, (line % PAGE) as i32);
-        let (mut from, mut n, mut step) = (0, 0, 0);
-        match self.streams.iter_mut().find(|s| s.page == page) {
-            None => {
-                let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
-                *oldest = Stream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
+        let Some(s) = self.streams.iter_mut().find(|s| s.page == page) else {
+            let oldest = self.streams.iter_mut().min_by_key(|s| s.used).expect("some streams");
+            *oldest = Stream { page, last: at, step: 0, run: 1, ahead: at, used: self.tick };
+            return (0, 0, 0);
+        };
+        s.used = self.tick;
+        let step = (at - s.last).signum();
+        if step != 0 {
+            if step != s.step {
+                (s.step, s.run, s.ahead) = (step, 1, at);
             }
-            Some(s) => {
-                s.used = self.tick;
-                let strides = self.pattern == Pattern::Stride;
-                step = if strides { at - s.last } else { (at - s.last).signum() };
-                if step != 0 {
-                    if step != s.step {
-                        (s.step, s.run, s.ahead) = (step, 1, at);
-                    }
-                    s.run += 1;
-                    s.last = at;
-                }
-                if step != 0 && s.run >= self.trigger {
-                    // behind those that an earlier access has made it fetch, and within the page
-                    from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
-                    let end = if step > 0 { PAGE as i32 - 1 - from } else { from };
-                    let in_page = if end < 0 { 0 } else { end / step.abs() + 1 };
-                    let room = if strides {
-                        self.degree as i32 + 1 - (from - at) / step
-                    } else {
-                        (self.distance - (from - at).abs() + 1).min(self.degree as i32)
-                    };
-                    n = room.min(in_page).max(0);
-                    s.ahead = from + n * step;
-                }
-            }
+            s.run += 1;
+            s.last = at;
         }
-        let base = line - at as u64;
-        (0..n).map(move |i| base + (from + i * step) as u64)
+        if step == 0 || s.run < self.trigger {
+            return (0, 0, 0);
+        }
+        // behind those that an earlier access has made it fetch, and within the page
+        let from = if (s.ahead - at) * step > 0 { s.ahead } else { at + step };
+        let in_page = if step > 0 { PAGE as i32 - from } else { from + 1 };
+        let room = (self.distance - (from - at).abs() + 1).min(self.degree as i32);
+        let n = room.min(in_page).max(0);
+        s.ahead = from + n * step;
+        (line as i64 - i64::from(at) + i64::from(from), step.into(), n.into())
     }
 
     /// Whether `line` is on its way.
@@ -233,34 +277,15 @@ mod tests {
             degree: 2,
             trigger: 3,
             credits: 20,
+            waiting: 0,
+            reserve: 0,
         };
         s.check().unwrap();
         Prefetcher::new(&s).unwrap()
     }
 
-    /// What stride.cc fetches for a sequence of addresses of one instruction: its degree of lines from the access that finds
-    /// the stride confirmed, and with each further access those that are new. Requests do not leave the page.
-    #[test]
-    fn a_stride_that_repeats_is_fetched_to_its_degree_and_a_broken_one_is_not() {
-        let mut p = Prefetcher { pattern: Pattern::Stride, degree: 8, ..manual() };
-        let page = 64 * 20;
-        assert!(lines(&mut p, page).is_empty());
-        assert!(lines(&mut p, page + 2).is_empty());
-        let want: Vec<u64> = (1..=8).map(|k| page + 4 + 2 * k).collect();
-        assert_eq!(lines(&mut p, page + 4), want);
-        assert_eq!(lines(&mut p, page + 6), [page + 22]);
-        let other = 64 * 30; // header lines of a buffer, then its data: no stride
-        for at in [0, 1, 4, 10] {
-            assert!(lines(&mut p, other + at).is_empty());
-        }
-        let down = 64 * 40;
-        assert!(lines(&mut p, down + 9).is_empty() && lines(&mut p, down + 6).is_empty());
-        assert_eq!(lines(&mut p, down + 3), [down]);
-        assert!(lines(&mut p, down).is_empty());
-    }
-
     fn lines(p: &mut Prefetcher, line: u64) -> Vec<u64> {
-        p.observe(line).collect()
+        p.observe(0, line).collect()
     }
 
     #[test]

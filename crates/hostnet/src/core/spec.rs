@@ -49,6 +49,9 @@ pub struct CoreSpec {
     /// How long after a line fill buffer has become free a miss that found none takes it.
     #[serde(default)]
     pub lfb_retry: Span,
+    /// Write-combining buffers, of a line each. One when absent.
+    #[serde(default)]
+    pub combining_buffers: Option<u32>,
     /// Load (or store) instructions that move one 64-byte line.
     pub stores_per_line: u32,
     /// Prefetcher of the L2; none when absent. It follows application memory, and a NIC's buffers if it is told to.

@@ -22,8 +22,6 @@ pub struct Domain {
     /// Sum of the times that returned credits were held, in picoseconds.
     held: u64,
     refused: u64,
-    /// When credits come back whose return is booked already, in order.
-    booked: VecDeque<Time>,
 }
 
 /// What a domain's meter says about one window of time.
@@ -77,7 +75,6 @@ impl Domain {
             returns: 0,
             held: 0,
             refused: 0,
-            booked: VecDeque::new(),
         }
     }
 
@@ -108,8 +105,7 @@ impl Domain {
     pub fn force_many(&mut self, n: u32, now: Time) {
         self.balance = self.balance.wrapping_sub(self.offset(now).wrapping_mul(n.into()));
         self.used += n;
-        self.pass(now);
-        self.peak = self.peak.max(self.used + self.booked.len() as u32);
+        self.peak = self.peak.max(self.used);
         self.arrivals += u64::from(n);
     }
 
@@ -123,31 +119,6 @@ impl Domain {
     #[inline]
     pub fn give(&mut self, now: Time, taken: Time) {
         self.give_many(1, now, taken);
-    }
-
-    /// Books the return of a credit that was taken at `taken` and comes back at `at`, which may lie ahead: until then it
-    /// counts for the peak. Only for domains that nobody asks for credits, since `free` does not know of it.
-    #[inline]
-    pub fn give_at(&mut self, at: Time, taken: Time) {
-        self.give(at, taken);
-        match self.booked.back() {
-            Some(last) if *last > at => self.book_between(at),
-            _ => self.booked.push_back(at),
-        }
-    }
-
-    /// A return that comes before some that are booked.
-    fn book_between(&mut self, at: Time) {
-        let i = self.booked.partition_point(|t| *t <= at);
-        self.booked.insert(i, at);
-    }
-
-    /// Booked returns until `now` have taken place.
-    #[inline]
-    fn pass(&mut self, now: Time) {
-        while self.booked.front().is_some_and(|t| *t <= now) {
-            self.booked.pop_front();
-        }
     }
 
     /// Returns `n` credits that were taken at `taken`.
@@ -187,8 +158,7 @@ impl Domain {
         self.returns = 0;
         self.held = 0;
         self.refused = 0;
-        self.pass(now);
-        self.peak = self.used + self.booked.len() as u32;
+        self.peak = self.used;
     }
 
     /// Credits in use, integrated over the time since the restart, in credits x ps.
@@ -214,6 +184,71 @@ impl Domain {
     }
 }
 
+/// A domain whose credits' returns are known ahead, and that nobody asks for credits. One counts for the peak until its
+/// time has come.
+#[derive(Clone, Debug)]
+pub struct Booked {
+    domain: Domain,
+    /// When credits come back, in order.
+    returns: VecDeque<Time>,
+    peak: u32,
+}
+
+impl Booked {
+    /// A domain without a limit.
+    pub fn unbounded() -> Booked {
+        Booked { domain: Domain::new(u32::MAX), returns: VecDeque::new(), peak: 0 }
+    }
+
+    /// Takes a credit.
+    #[inline]
+    pub fn force(&mut self, now: Time) {
+        self.domain.force(now);
+        self.pass(now);
+        self.peak = self.peak.max(self.used());
+    }
+
+    /// Books the return of a credit that was taken at `taken` and comes back at `at`, which may lie ahead.
+    #[inline]
+    pub fn give_at(&mut self, at: Time, taken: Time) {
+        self.domain.give(at, taken);
+        match self.returns.back() {
+            Some(last) if *last > at => self.book_between(at),
+            _ => self.returns.push_back(at),
+        }
+    }
+
+    /// A return that comes before some that are booked.
+    fn book_between(&mut self, at: Time) {
+        let i = self.returns.partition_point(|t| *t <= at);
+        self.returns.insert(i, at);
+    }
+
+    /// Returns until `now` have taken place.
+    #[inline]
+    fn pass(&mut self, now: Time) {
+        while self.returns.front().is_some_and(|t| *t <= now) {
+            self.returns.pop_front();
+        }
+    }
+
+    /// Credits that are out, those among them whose return is booked.
+    fn used(&self) -> u32 {
+        self.domain.used() + self.returns.len() as u32
+    }
+
+    /// Starts a new window: forgets what was metered, keeps the credits in use.
+    pub fn restart(&mut self, now: Time) {
+        self.domain.restart(now);
+        self.pass(now);
+        self.peak = self.used();
+    }
+
+    pub fn read(&self, now: Time) -> Reading {
+        Reading { peak: self.peak, ..self.domain.read(now) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,15 +270,15 @@ mod tests {
 
     #[test]
     fn the_peak_counts_credits_until_their_booked_return() {
-        let mut d = Domain::new(u32::MAX);
+        let mut d = Booked::unbounded();
         for (taken, back) in [(0, 50), (10, 30), (20, 60), (40, 70)] {
             d.force(Time::ns(taken));
             d.give_at(Time::ns(back), Time::ns(taken));
         }
         assert_eq!(d.read(Time::ns(100)).peak, 3); // [0, 50), [10, 30), [20, 60); the second is back at 40
         d.restart(Time::ns(55));
-        assert_eq!(d.peak(), 2);
-        assert_eq!((d.used(), d.read(Time::ns(100)).occupancy), (0, 0.0));
+        let r = d.read(Time::ns(100));
+        assert_eq!((r.peak, r.occupancy), (2, 0.0));
     }
 
     #[test]

@@ -24,8 +24,10 @@ use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
+use crate::stack::napi::{BufferMemory, Napi};
 use crate::stack::pmd::{self, Buffers, DriverMemory, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
-use crate::stack::udp::{SocketMemory, UdpSocket, USER};
+use crate::stack::tcp::TcpReceiver;
+use crate::stack::udp::{UdpSocket, USER};
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
@@ -294,7 +296,8 @@ struct Driven {
 
 enum ThreadMemory {
     PollMode(DriverMemory),
-    Socket(SocketMemory),
+    /// Socket buffers, and the application's first line.
+    Socket(BufferMemory, u64),
 }
 
 /// That of each core of the tenant that has such rings.
@@ -336,11 +339,11 @@ fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec
             }
             Driver::Kernel(costs) => {
                 let (structures, frames) = costs.lines(&rings);
-                ThreadMemory::Socket(SocketMemory {
-                    structures: add(structures, Kind::App, own),
-                    frames: add(frames, Kind::Rx, own),
-                    user: add(USER, Kind::App, own),
-                })
+                let memory =
+                    BufferMemory { structures: add(structures, Kind::App, own), frames: add(frames, Kind::Rx, own) };
+                // A TCP receiver has a buffer of its own.
+                let user = if check::serves(&s.tenants[tenant]) { add(USER, Kind::App, own) } else { 0 };
+                ThreadMemory::Socket(memory, user)
             }
         };
         Driven { ring, thread }
@@ -385,8 +388,12 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
             nic,
             (buffers, origin),
         ))),
-        (ThreadMemory::Socket(memory), Driver::Kernel(costs)) => {
-            Thread::Udp(Box::new(UdpSocket::new(costs.clone(), &site.rings, queue, *memory, nic)))
+        (ThreadMemory::Socket(memory, user), Driver::Kernel(costs)) => {
+            let costs = costs.clone();
+            match TcpReceiver::of(s).filter(|_| !check::serves(&s.tenants[site.tenant])) {
+                Some(t) => Thread::Tcp(Box::new(t.behind(Napi::new(costs, &site.rings, queue, *memory, nic)))),
+                None => Thread::Udp(Box::new(UdpSocket::new(costs, &site.rings, queue, (*memory, *user), nic))),
+            }
         }
         _ => unreachable!("memory is that of the driver"),
     };
@@ -402,9 +409,9 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
     threads
 }
 
-/// Memory for the frames of TCP receivers, their completions and the structures of their pages, a piece for each core.
+/// Memory for the frames of TCP receivers without descriptor rings, their completions and the structures of their pages, a piece for each core.
 fn frame_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<FrameMemory> {
-    let Some((tenant, nic)) = network::parts(s) else { return Vec::new() };
+    let Some((tenant, nic)) = network::parts(s).filter(|_| s.ringed().is_none()) else { return Vec::new() };
     let mut piece = |c: &u16| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
         let mut add = |lines, kind| {

@@ -142,6 +142,7 @@ impl Host {
         let (of_host, of_nic) = (self.off_core(true, true), self.off_core(false, true));
         v.set("host_remote_rfos_payload", per(of_host[5].owns));
         v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
+        v.set("nic_remote_reads_tx", per(of_nic[0].reads + of_nic[2].reads));
         v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
         v.set("nic_remote_reads_payload", per(of_nic[5].reads));
         let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);

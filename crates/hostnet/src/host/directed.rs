@@ -4,7 +4,7 @@
 use super::measure::{statics, table, Outcome};
 use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
-use crate::core::{Mmio, Op};
+use crate::core::Op;
 use crate::device::nic::Packet;
 use crate::kernel::{Clock, Event, NicAt, Time};
 use crate::machine::Signal;
@@ -22,7 +22,7 @@ const SETTLE: Time = Time::us(10);
 
 /// What happened while the host ran dry.
 #[derive(Default)]
-struct Log {
+pub(super) struct Log {
     delivered: Option<u32>,
     core_end: Time,
     wq_read: Option<Time>,
@@ -79,6 +79,8 @@ impl Host {
                 }
                 self.probe(s.place, &mut v);
             }
+            AppSpec::ProbeDevice(s) => self.probe_device(&s, &mut v)?,
+            AppSpec::PlaceProbe(s) => self.ask(&s, &mut v)?,
             _ => unreachable!("only directed tests come here"),
         }
         self.machine.mem.check()?;
@@ -91,7 +93,7 @@ impl Host {
     }
 
     /// Handles events until none is left.
-    fn dry(&mut self) -> Log {
+    pub(super) fn dry(&mut self) -> Log {
         let mut log = Log::default();
         while let Some(e) = self.machine.pop() {
             let now = self.machine.now;
@@ -121,7 +123,7 @@ impl Host {
 
     /// Runs ops on core 0 from now until everything they caused is over; returns the time to the end
     /// of the last op.
-    fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
+    pub(super) fn execute(&mut self, ops: &[Op]) -> (Time, Log) {
         self.execute_on(0, ops)
     }
 
@@ -135,7 +137,7 @@ impl Host {
     }
 
     /// Lets the queues of the memory controllers drain.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.execute(&[Op::Stall(SETTLE.0)]);
     }
 
@@ -151,7 +153,7 @@ impl Host {
         (out, dirty)
     }
 
-    fn moved(&self) -> (u64, u64) {
+    pub(super) fn moved(&self) -> (u64, u64) {
         let d = &self.machine.mem.stats.dram;
         let writes = [Class::NicRxWr, Class::RxEvct, Class::TxEvct, Class::OtherEvct];
         let w: u64 = writes.iter().map(|c| d[*c as usize]).sum();
@@ -209,7 +211,7 @@ impl Host {
         let id =
             self.machine.nic.adopt(Packet { tx_line: line, tx_lines: blocks as u16, uses: 2, ..Packet::default() });
         let written = self.machine.now;
-        let (_, log) = self.execute(&[Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) }, Op::Stall(busy.0)]);
+        let (_, log) = self.execute(&[Op::Mmio { tag: Effect::Post.tag(id) }, Op::Stall(busy.0)]);
         let sent = log.sent.unwrap_or(written);
         let mut swept = log.last_sweep;
         let mut released = log.freed.unwrap_or(sent);

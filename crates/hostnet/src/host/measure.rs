@@ -347,6 +347,7 @@ impl Host {
         let idle = self.cores.iter().filter_map(|c| match &c.thread {
             Thread::PollMode(t) => Some(t.idle_until(now).0),
             Thread::Udp(t) => Some(t.idle_until(now).0),
+            Thread::Tcp(t) => Some((now - self.window.start).saturating_sub(t.receiver.busy.total()).0),
             _ => None,
         });
         let cores = self.spec.ringed().map_or(1, |site| self.spec.tenants[site.tenant].cores);
@@ -358,7 +359,8 @@ impl Host {
         if self.spec.ringed().is_none() {
             return;
         }
-        let (now, nic) = (self.machine.now, self.serving_nic());
+        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::look_at_nic) else { return };
+        let now = self.machine.now;
         let span = (now - self.window.start).0.max(1) as f64;
         v.set("cpu_utilisation", self.polling_share());
         let lost = |cause| nic.drops.of(cause) as f64 / self.lost() as f64;
@@ -368,6 +370,12 @@ impl Host {
         v.set("nic_buffer_peak_kib", nic.peak() as f64 / 1024.0);
         if let Some(m) = nic.ring_meter() {
             v.set("descriptors_per_write_back", m.descriptors as f64 / m.write_backs as f64);
+            if self.tally.completed > 0 {
+                let per = |n: u64| n as f64 / self.tally.completed as f64;
+                v.set("doorbells_per_packet", per(m.transmit_doorbells));
+                v.set("tx_fetches_per_packet", per(m.transmit_fetches));
+                v.set("tx_payload_reads_per_packet", per(m.frames_read));
+            }
             v.set("dma_peak_gbs", m.peak_gbs());
             v.set("dma_busy", m.busy_until(now).0 as f64 / span);
         }

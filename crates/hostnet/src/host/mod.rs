@@ -6,9 +6,12 @@ mod ccnic;
 mod client;
 pub mod control;
 mod directed;
+mod directed_device;
+mod directed_place;
 mod load;
 mod measure;
 mod network;
+mod offer;
 mod pairs;
 mod placed;
 mod predict;
@@ -23,25 +26,22 @@ pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 pub use two_hosts::hosts;
 
-use crate::app::{App, Content, Origin, Work};
-use crate::config::scenario::Spread;
+use crate::app::{App, Origin, Work};
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
-use crate::device::nic::{Nic, Packet};
+use crate::device::nic::Nic;
 use crate::flow::Domain;
 use crate::kernel::{Event, NicAt, Side, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
 use crate::stack::pmd::Pipe;
-use crate::stack::{qp, Awaited, Bursts, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
-use crate::traffic::arrival::Arrivals;
-use crate::traffic::generator::Generator;
-use crate::traffic::pcap::Capture;
+use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wakes};
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
 use measure::Window;
+use offer::Source;
 use std::sync::Arc;
 
 /// What a core does whose thread runs no program.
@@ -66,47 +66,6 @@ struct Seat {
     rest: Rest,
     rng: Stream,
     thread: Thread,
-}
-
-#[derive(Clone)]
-struct Source {
-    arrivals: Option<Arrivals>,
-    /// Time that the arrival process calls zero.
-    base: Time,
-    rng: Stream,
-    /// The NIC that packets come to.
-    at: NicAt,
-    /// Cores that packets go to.
-    cores: Vec<u16>,
-    tenant: usize,
-    /// Differentiated services code point of the packets.
-    dscp: u8,
-    spread: Spread,
-    /// Waiting packets that the generator maintains per core; 0 for open loop.
-    depth: u32,
-    capture: Option<Arc<Capture>>,
-    next: u64,
-    /// Where the search for the shortest queue begins.
-    turn: usize,
-    generator: Generator,
-}
-
-impl Source {
-    /// The core with the fewest entries in its queue; the next one after the last choice, among several.
-    fn shortest(&mut self, nic: &Nic) -> usize {
-        let n = self.cores.len();
-        let round = (0..n).map(|i| (self.turn + i) % n);
-        let least = round.min_by_key(|i| nic.unconsumed(self.cores[*i].into())).unwrap_or(0);
-        self.turn = (least + 1) % n;
-        least
-    }
-}
-
-/// A packet before it has an address: whose it is, its flow with the RSS hash, and what it asks for.
-struct Drawn {
-    core: u16,
-    flow: Option<(u32, u32)>,
-    content: Content,
 }
 
 /// The simulated host, with everything that is under way in it.
@@ -160,133 +119,6 @@ impl Host {
         self.next_epoch();
     }
 
-    /// Replaces the arrival process from now on; with a `depth`, each core always has so many packets waiting instead.
-    pub fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
-        let now = self.machine.now;
-        let Some(s) = &mut self.source else { return };
-        let was_open = s.arrivals.is_some();
-        s.arrivals = arrivals;
-        s.base = now;
-        self.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| Bursts::new(now, p));
-        s.depth = depth;
-        if depth > 0 {
-            for i in 0..s.cores.len() {
-                let core = self.source.as_ref().map_or(0, |s| s.cores[i]);
-                self.top_up(core);
-            }
-        } else if !was_open {
-            self.next_arrival();
-        }
-    }
-
-    fn next_arrival(&mut self) {
-        if let Some(s) = &mut self.source {
-            if let Some(a) = &mut s.arrivals {
-                let e = if s.generator.has_wire() { Event::Offer } else { Event::Arrival(0) };
-                self.machine.cal.push(s.base + a.next(), e);
-            }
-        }
-    }
-
-    fn top_up(&mut self, core: u16) {
-        let Some(Source { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
-        let (at, depth, queue) = (*at, *depth, self.queue(core));
-        while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
-            if !self.inject(Some(core)) {
-                break;
-            }
-        }
-    }
-
-    /// Draws the next packet, for `core` or for one that the source picks.
-    fn draw(&mut self, core: Option<u16>) -> Option<Drawn> {
-        let s = self.source.as_mut()?;
-        let mut flow = None;
-        let n = s.next;
-        s.next += 1;
-        s.generator.drawn.number = n;
-        Some(match (&s.capture, &mut self.apps[s.tenant]) {
-            (Some(capture), app) => {
-                let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
-                s.generator.drawn.captured = Some(i as u32);
-                let packet = &capture.packets[i];
-                let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
-                let local = local.unwrap_or(packet.flow as usize % s.cores.len());
-                Drawn { core: s.cores[local], flow, content: app.replay(local, packet, i, pass, &mut s.rng) }
-            }
-            (_, app) => {
-                let i = match core {
-                    Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
-                    None => match s.spread {
-                        Spread::Random => {
-                            flow = s.generator.flow(&mut s.rng);
-                            let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
-                            match (flow, nic.filter(|_| s.at == NicAt::Port)) {
-                                (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).into(),
-                                (Some((_, hash)), None) => hash as usize % s.cores.len(),
-                                (None, _) => s.rng.below(s.cores.len() as u64) as usize,
-                            }
-                        }
-                        Spread::Turns => n as usize % s.cores.len(),
-                        Spread::ShortestQueue => s.shortest(&self.machine.nic),
-                    },
-                };
-                let content = app.content(i, &mut s.rng);
-                let content = match s.generator.size() {
-                    Some(bytes) => content.sized(bytes),
-                    None => content,
-                };
-                Drawn { core: s.cores[i], flow, content }
-            }
-        })
-    }
-
-    /// As `draw`, as it goes to the NIC.
-    fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
-        let Drawn { core, flow, content } = self.draw(core)?;
-        let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
-        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
-        let mut p = Packet { dscp, ..packet(self.queue(core), at, &content) };
-        if let Some((flow, hash)) = flow.filter(|_| at == NicAt::Port) {
-            (p.flow, p.hash) = (flow, Some(hash));
-        }
-        Some(p)
-    }
-
-    /// A packet arrives now. False when it is dropped.
-    fn inject(&mut self, core: Option<u16>) -> bool {
-        let Some(p) = self.draw_packet(core) else { return false };
-        if let Some(s) = &mut self.source {
-            s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);
-        }
-        self.reach(p)
-    }
-
-    /// Packet `p` comes off the wire. False when it is dropped at once.
-    fn reach(&mut self, p: Packet) -> bool {
-        let mut at = NicAt::Chip;
-        if let Some(s) = &mut self.source {
-            s.generator.offered_bytes += u64::from(p.wire_bytes);
-            at = s.at;
-        }
-        self.machine.arrive(at, p).is_ok()
-    }
-
-    /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each of its tenant's.
-    fn queue(&self, core: u16) -> usize {
-        match self.source.as_ref().map(|s| s.at) {
-            Some(NicAt::Port) => self.cores[usize::from(core)].local.into(),
-            _ => core.into(),
-        }
-    }
-
-    /// The NIC that the generator's packets go to.
-    fn serving_nic(&self) -> &Nic {
-        let at_port = self.source.as_ref().is_some_and(|s| s.at == NicAt::Port);
-        let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::look_at_nic);
-        port.unwrap_or(&self.machine.nic)
-    }
-
     /// Runs until `done` says so, which is asked after each event.
     fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
         while let Some(e) = self.machine.pop() {
@@ -320,7 +152,7 @@ impl Host {
                     self.notify(c.into(), Notice::Lines { port, lines: lines.into() });
                 }
             }
-            Signal::Landed(_) if self.network.is_some() => self.frames_landed(),
+            Signal::Landed(_) if self.network.is_some() && !self.network_has_rings() => self.frames_landed(),
             Signal::Landed(_) => self.rings_landed(),
             Signal::Answer(id) => unreachable!("transaction {id} is of no agent that a host has"),
             Signal::Outside(e) => self.on_outside(e),
@@ -389,7 +221,11 @@ impl Host {
     /// The core is free: its thread says what it does next.
     fn step(&mut self, core: usize) {
         let taken = self.tally.taken;
-        match self.with(core, |thread, c| thread.step(c)) {
+        let next = self.with(core, |thread, c| thread.step(c));
+        if let Some(b) = self.tally.bursts.as_mut().filter(|_| self.tally.taken > taken) {
+            b.taken(self.machine.now);
+        }
+        match next {
             Step::Run => self.machine.start(core),
             Step::Wait { on, instructions } => self.wait(core, on, instructions, Time::MAX),
             Step::WaitUntil { on, instructions, until } => {
@@ -479,6 +315,7 @@ impl Host {
         while let Some(r) = self.machine.retired(core) {
             if let Retired::Tag(tag) | Retired::Mmio(tag) = r {
                 self.with(core, |thread, c| thread.retired(tag, c));
+                self.end_batch(core);
             }
         }
         for pair in 0..self.pipes.len() {
@@ -519,7 +356,7 @@ impl Host {
     /// Packet `id`'s frame is on the wire of the NIC on a port.
     fn sent_from_port(&mut self, id: u32) {
         let now = self.machine.now;
-        let Some(source) = &self.source else { return };
+        let Some(source) = &self.source else { return self.acknowledgement_left(id) };
         let tenant = source.tenant;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
@@ -535,14 +372,27 @@ impl Host {
     /// Descriptors that lie in memory have been written back: their cores hear of it.
     fn rings_landed(&mut self) {
         while let Some((queue, side)) = self.machine.nic_at(NicAt::Port).and_then(Nic::landed_ring) {
-            let Some(core) = self.source.as_ref().and_then(|s| s.cores.get(queue)).copied() else { continue };
+            let Some(core) = self.driver_of(queue) else { continue };
             match side {
                 Side::Receive => self.notify(core.into(), Notice::Queue),
                 Side::Transmit if self.pipes.is_empty() => self.notify(core.into(), Notice::Transmitted),
                 Side::Transmit => self.notify(self.second_core(queue).into(), Notice::Transmitted),
             }
         }
-        self.interrupts_asked(|host, queue| host.source.as_ref()?.cores.get(queue).copied());
+        self.interrupts_asked(Host::driver_of);
+    }
+
+    /// The core whose driver has the rings of `queue`.
+    fn driver_of(&self, queue: usize) -> Option<u16> {
+        match &self.source {
+            Some(s) => s.cores.get(queue).copied(),
+            None => self.receiver_of(queue),
+        }
+    }
+
+    /// Whether TCP receivers have descriptor rings in memory.
+    fn network_has_rings(&self) -> bool {
+        self.machine.iio.as_ref().and_then(Iio::look_at_nic).is_some_and(Nic::has_rings)
     }
 
     fn epoch(&mut self) {
@@ -618,21 +468,6 @@ impl Host {
             ));
         }
         Ok(())
-    }
-}
-
-/// A packet for a queue of the NIC at `at` that asks for `c`. On the chip its buffer and its reply are two uses of its record.
-fn packet(queue: usize, at: NicAt, c: &Content) -> Packet {
-    Packet {
-        flow: queue as u32,
-        queue: queue as u16,
-        lines: c.lines,
-        wire_bytes: c.wire_bytes,
-        kind: c.kind,
-        key: c.key,
-        value_lines: c.value_lines,
-        uses: if at == NicAt::Chip { 2 } else { 1 },
-        ..Packet::default()
     }
 }
 

@@ -175,6 +175,11 @@ impl Host {
         }
     }
 
+    /// The core that has the frames of `queue`.
+    pub(super) fn receiver_of(&self, queue: usize) -> Option<u16> {
+        self.network.as_ref()?.cores.get(queue).copied()
+    }
+
     /// Frames that are wholly in memory come to their cores' notice.
     pub(super) fn frames_landed(&mut self) {
         while let Some((queue, received)) = self.machine.nic_at(NicAt::Port).and_then(received) {
@@ -182,7 +187,19 @@ impl Host {
             let core = network.cores[queue];
             self.notify(core.into(), Notice::Frame(received));
         }
-        self.interrupts_asked(|host, queue| host.network.as_ref()?.cores.get(queue).copied());
+        self.interrupts_asked(Host::receiver_of);
+    }
+
+    /// Packet `id`, an acknowledgement, is on the wire.
+    pub(super) fn acknowledgement_left(&mut self, id: u32) {
+        let now = self.machine.now;
+        if let Some(nic) = self.machine.nic_at(NicAt::Port) {
+            nic.packet(id).done = true;
+            nic.end_use(id);
+        }
+        if let Some(tcp) = &mut self.network {
+            tcp.senders.left(&mut self.machine.cal, id, now);
+        }
     }
 
     pub(super) fn restart_network(&mut self) {
@@ -243,8 +260,9 @@ impl Host {
             let (in_order, waiting) = r.holds();
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
-        let counts =
-            self.machine.iio.as_ref().and_then(|i| i.look_at_nic()).map(|n| n.counts.clone()).unwrap_or_default();
+        let nic = self.machine.iio.as_ref().and_then(|i| i.look_at_nic());
+        kept += nic.map_or(0, |n| (0..tcp.cores.len()).map(|q| n.waiting(q) as u64).sum());
+        let counts = nic.map(|n| n.counts.clone()).unwrap_or_default();
         if counts.delivered != kept {
             return Err(format!("{} frames were delivered, the kernel knows of {kept}", counts.delivered));
         }

@@ -48,6 +48,12 @@ impl Host {
         if let Some(us) = self.tally.bursts.as_ref().and_then(|b| b.mean_us()) {
             v.set("burst_us", us);
         }
+        if let Some(us) = self.tally.bursts.as_ref().and_then(|b| b.mean_start_us()) {
+            v.set("burst_start_us", us);
+        }
+        if let Some(share) = self.batch_held() {
+            v.set("batch_held", share);
+        }
     }
 
     /// What each core's L2 gave up and was told, and its cycles of an instruction.

@@ -6,10 +6,11 @@ use crate::memory::stats::{DmaCounts, MemStats};
 use serde_json::{json, Value};
 
 /// Columns of the table with their units; moves are rates.
-const COLUMNS: [(&str, &str); 12] = [
+const COLUMNS: [(&str, &str); 14] = [
     ("t_us", "us"),
     ("mlc_wb", "M/s"),
     ("llc_wb", "M/s"),
+    ("llc_wb_pushed", "M/s"),
     ("dma_requests", "M/s"),
     ("packets", "M/s"),
     ("waiting", "packets"),
@@ -19,15 +20,18 @@ const COLUMNS: [(&str, &str); 12] = [
     ("rx_unread", "lines"),
     ("rx_spent", "lines"),
     ("rx_mlc_headers", "lines"),
+    ("rx_mlc_spent", "lines"),
 ];
 
-/// Counters at an instant: write-backs of L2s and of the LLC, lines that devices asked for, packets served.
+/// Counters at an instant: write-backs of L2s and of the LLC, and of these those that L2s' victims pushed out; lines that
+/// devices asked for, packets served.
 #[derive(Clone, Copy, Default)]
-struct Seen([u64; 4]);
+struct Seen([u64; 5]);
 
 impl Seen {
     fn of(m: &MemStats, served: u64) -> Seen {
-        Seen([m.cores.iter().map(|c| c.mlc_wb).sum(), m.llc_wb, m.dma.iter().map(DmaCounts::lines).sum(), served])
+        let mlc = m.cores.iter().map(|c| c.mlc_wb).sum();
+        Seen([mlc, m.llc_wb, m.llc_wb_pushed, m.dma.iter().map(DmaCounts::lines).sum(), served])
     }
 }
 
@@ -39,6 +43,8 @@ pub struct Timeline {
     last: Seen,
     start: Time,
     rows: Vec<[f64; COLUMNS.len()]>,
+    /// Lines of the packets of ended batches that a core's caches had then, and all.
+    batches: (u64, u64),
 }
 
 impl Timeline {
@@ -54,6 +60,8 @@ impl Host {
         self.timeline.rows.clear();
         self.timeline.start = self.machine.now;
         self.timeline.last = Seen::default();
+        self.timeline.batches = (0, 0);
+        self.tally.batch = Some(Vec::new());
         if !std::mem::replace(&mut self.timeline.pending, true) {
             self.machine.cal.push(self.machine.now + every, Event::Bin);
         }
@@ -67,15 +75,34 @@ impl Host {
         let is = Seen::of(&self.machine.mem.stats, self.tally.completed);
         let was = std::mem::replace(&mut self.timeline.last, is);
         let us = every.0 as f64 / 1e6;
-        let [mlc, llc, dma, packets] = std::array::from_fn(|i| (is.0[i] - was.0[i]) as f64 / us);
+        let [mlc, llc, pushed, dma, packets] = std::array::from_fn(|i| (is.0[i] - was.0[i]) as f64 / us);
         let waiting = self.serving_nic().waiting_packets();
         let held = self.machine.mem.received_lines();
         let t = (now - self.timeline.start).as_ns() / 1e3;
-        let [in_mlc, ddio, other, unread, spent, headers] = held.map(|n| n as f64);
+        let [in_mlc, ddio, other, unread, spent, headers, mlc_spent] = held.map(|n| n as f64);
         let waiting = f64::from(waiting);
-        self.timeline.rows.push([t, mlc, llc, dma, packets, waiting, in_mlc, ddio, other, unread, spent, headers]);
+        let moves = [t, mlc, llc, pushed, dma, packets, waiting];
+        let places = [in_mlc, ddio, other, unread, spent, headers, mlc_spent];
+        let mut values = moves.into_iter().chain(places);
+        self.timeline.rows.push(std::array::from_fn(|_| values.next().expect("a value for each column")));
         self.timeline.pending = true;
         self.machine.cal.push(now + every, Event::Bin);
+    }
+
+    /// Packets of a batch have ended: which of their lines the core's caches have.
+    pub(super) fn end_batch(&mut self, core: usize) {
+        let Some(lines) = &mut self.tally.batch else { return };
+        for (line, n) in lines.drain(..) {
+            let held = (line..line + u64::from(n)).filter(|l| self.machine.mem.holds(core, *l)).count();
+            self.timeline.batches.0 += held as u64;
+            self.timeline.batches.1 += u64::from(n);
+        }
+    }
+
+    /// The share of lines of packets that their core's caches have when the batch ends, where the scenario asks for a timeline.
+    pub(super) fn batch_held(&self) -> Option<f64> {
+        let (held, of) = self.timeline.batches;
+        (of > 0).then(|| held as f64 / of as f64)
     }
 
     /// One row for each bin of the window, if the scenario asks for a timeline.

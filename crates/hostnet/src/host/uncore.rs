@@ -220,6 +220,9 @@ impl Host {
             }
         }
         v.set("p2m_iops", blocks as f64 / span * 1e12);
+        if let Some(t) = iio.shortest_read() {
+            v.set("dma_read_min_ns", t.as_ns());
+        }
         let (up, down) = iio.utilisation(self.machine.now);
         for d in iio.devices() {
             let Endpoint::Roce(nic) = d else { continue };

@@ -3,7 +3,8 @@
 //! Caches need hundreds of thousands of requests to fill; time plays no part in what they hold
 //! then, but for standing queues, which the timed warm-up that follows brings about.
 
-use super::{packet, Drawn, Host};
+use super::offer::{packet, Drawn};
+use super::Host;
 use crate::app::{App, Content};
 use crate::config::check;
 use crate::core::Op;

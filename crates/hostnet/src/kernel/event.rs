@@ -29,6 +29,21 @@ pub enum RingTask {
     Next(Side),
 }
 
+/// How far an access of a core to a device has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeviceAccess {
+    /// A write-combining buffer is at the IIO.
+    Store { buffer: u8, bytes: u8 },
+    /// The IIO has taken it, and the core knows.
+    Taken { buffer: u8 },
+    /// An uncached load is at the IIO.
+    Load { bytes: u8 },
+    /// The device answers it.
+    Answer { bytes: u8 },
+    /// Its data is at the core.
+    Loaded,
+}
+
 /// An event of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
@@ -48,6 +63,8 @@ pub enum Event {
     Wake(u16),
     /// A core's retired side effects (sweeps, doorbells, buffer returns) are due.
     Retire(u16),
+    /// An access of this core to a device goes on.
+    Device(u16, DeviceAccess),
     /// The next packet of traffic source `0` reaches the NIC.
     Arrival(u16),
     /// The load generator sends its next packet.

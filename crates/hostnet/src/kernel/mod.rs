@@ -8,7 +8,7 @@ pub mod time;
 pub mod units;
 
 pub use calendar::Calendar;
-pub use event::{Event, NicAt, RingTask, Side};
+pub use event::{DeviceAccess, Event, NicAt, RingTask, Side};
 pub use rng::Stream;
 pub use time::{Clock, Time};
 

@@ -1,7 +1,7 @@
 //! Programs that take effect without time: caches are being warmed.
 
 use super::Machine;
-use crate::core::{Op, Program};
+use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
 use crate::kernel::{NicAt, Time};
 use crate::memory::stats::Class;
@@ -61,7 +61,12 @@ impl Machine {
                     self.maintain_at_once(core, line, lines, op);
                     continue;
                 }
-                Op::Retire { tag, .. } | Op::Mmio { tag, .. } => {
+                Op::Combine { line, to: Mapped::Memory, .. } => {
+                    self.mem.stream_at_once(&mut self.cal, core, line);
+                    continue;
+                }
+                Op::Combine { .. } | Op::LoadDevice { .. } => continue,
+                Op::Retire { tag, .. } | Op::Mmio { tag } => {
                     retired(self, tag);
                     continue;
                 }
@@ -128,12 +133,20 @@ impl Machine {
 
     /// That NIC sends all packets of `queue` that are in transmit descriptors.
     pub fn ring_transmit_at_once(&mut self, queue: usize) {
-        while let Some((id, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue)) {
+        while let Some((id, second, descriptor)) = self.nic_at(NicAt::Port).and_then(|nic| nic.transmit_at_once(queue))
+        {
             let Some(nic) = self.nic_at(NicAt::Port) else { return };
             let p = *nic.packet(id);
-            nic.end_use(id);
+            if second || p.object_bytes == 0 {
+                nic.end_use(id);
+            }
             let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue as u16));
             self.io_at_once(false, descriptor, 1, own);
+            if second {
+                self.io_at_once(false, p.object, p.object_lines() as u16, own);
+                self.io_at_once(true, descriptor, 1, own);
+                continue;
+            }
             self.io_at_once(false, p.tx_line, p.tx_lines, own);
             if self.nic_at(NicAt::Port).is_some_and(|nic| nic.sweep_tx == SweepTx::Nic) {
                 self.maintain_at_once(0, p.tx_line, p.tx_lines.into(), Sweep::Sweep);

@@ -11,6 +11,7 @@
 //! Several machines can share a calendar: see [`World`].
 
 mod at_once;
+mod device_access;
 mod world;
 
 pub use world::World;
@@ -150,6 +151,7 @@ impl Machine {
                 let end = self.cpus[c as usize].on_due(&mut self.mem, &mut self.cal, now);
                 self.ends(c.into(), end);
             }
+            Event::Device(core, access) => self.on_device_access(core, access),
             Event::Core(c) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
             Event::Wake(c) => return Some(Signal::Line(c)),
@@ -292,6 +294,7 @@ impl Machine {
     #[inline]
     pub fn retired(&mut self, core: usize) -> Option<Retired> {
         let r = self.cpus[core].retired(&mut self.mem, &mut self.cal, self.now)?;
+        self.leaves_for_device(core, r);
         if let Retired::Maintain { line, lines, op } = r {
             let what = Sweep::from_u8(op);
             self.mem.stats.clsweeps += if what == Sweep::Sweep { lines.into() } else { 0 };

@@ -337,7 +337,7 @@ impl Array {
     pub fn touch(&mut self, slot: Slot) {
         let Slot { base, way } = slot;
         match self.policy {
-            Replacement::Lru => {
+            Replacement::Lru | Replacement::LruScan => {
                 if self.last(base) >> 24 == u32::from(OLD) {
                     self.renumber(base);
                 }
@@ -366,6 +366,7 @@ impl Array {
         let way = match self.policy {
             Replacement::Lru => self.least_used(base, mask), // empty ways are of age zero
             Replacement::Nmru | Replacement::Random => self.some_way(base, mask),
+            Replacement::LruScan => self.scanned(base, mask),
             _ => self.choose_rarer(base, mask),
         };
         Place { base, way, tag, mask }
@@ -412,7 +413,7 @@ impl Array {
     #[inline]
     pub fn enter(&mut self, place: Place, dirty: bool) -> Option<Victim> {
         let Place { base, way, tag, mask } = place;
-        if self.policy == Replacement::Lru && self.last(base) >> 24 == u32::from(OLD) {
+        if self.policy.is_lru() && self.last(base) >> 24 == u32::from(OLD) {
             self.renumber(base);
         }
         let policy = self.policy;
@@ -421,7 +422,7 @@ impl Array {
         } else {
             replace(self.set_mut::<1>(base), policy, way, tag, dirty)
         };
-        if !matches!(policy, Replacement::Lru | Replacement::Nmru | Replacement::Random) {
+        if !(policy.is_lru() || matches!(policy, Replacement::Nmru | Replacement::Random)) {
             self.enter_rarer(base, way, mask);
         }
         if old == EMPTY {
@@ -461,7 +462,9 @@ impl Array {
     pub fn remove(&mut self, slot: Slot) -> bool {
         let Slot { base, way } = slot;
         *self.tag_mut(base, way) = EMPTY;
-        *self.age_mut(base, way) = 0;
+        if self.policy != Replacement::LruScan {
+            *self.age_mut(base, way) = 0;
+        }
         let last = self.last_mut(base);
         let dirty = *last >> way & 1 == 1;
         *last &= !(1 << way);
@@ -518,7 +521,8 @@ impl Array {
     /// The set's clock is about to wrap: keep the order of its ages, from one up.
     #[cold]
     fn renumber(&mut self, base: u32) {
-        let held = (0..self.ways).filter(|w| self.tag(base, *w) != EMPTY);
+        let emptied = self.policy == Replacement::LruScan;
+        let held = (0..self.ways).filter(|w| emptied || self.tag(base, *w) != EMPTY);
         let mut order: Vec<usize> = held.map(|w| w as usize).collect();
         let ages = self.ages_mut(base);
         order.sort_by_key(|w| ages[*w]);
@@ -555,7 +559,7 @@ fn replace<const N: usize>(
     let last = rest.0[at];
     rest.0[at] = last & !(1 << way) | u32::from(dirty) << way;
     match policy {
-        Replacement::Lru => tick(rest, at, first + way),
+        Replacement::Lru | Replacement::LruScan => tick(rest, at, first + way),
         Replacement::Nmru => rest.0[at] = rest.0[at] & 0xff_ffff | (way + 1) << 24,
         _ => {}
     }

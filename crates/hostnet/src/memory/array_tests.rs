@@ -242,3 +242,25 @@ fn with_folded_slices_four_mebibytes_reach_an_eighth_of_the_sets() {
         assert_eq!(sets.len(), 24 * 2048 / 8);
     }
 }
+
+#[test]
+fn a_scan_lets_an_older_line_of_a_higher_way_go_before_an_empty_way() {
+    let mut a = one_set(4, Replacement::LruScan);
+    for line in [3, 2, 1, 0] {
+        a.insert(line, false, a.all);
+    }
+    let at = |a: &Array, line: u64| a.find(line).expect("held");
+    // An untouched set fills from the highest way down; line 3 is the oldest and in way 3.
+    assert_eq!([3, 2, 1, 0].map(|l| at(&a, l).way()), [3, 2, 1, 0]);
+    a.touch(at(&a, 2));
+    a.remove(at(&a, 2));
+    // Way 2 is empty and was used last, line 3 behind it is older.
+    let (slot, gone) = a.insert(9, false, a.all);
+    assert_eq!((slot.way(), gone.map(|v| v.line)), (3, Some(3)));
+    // Nothing behind way 2 is older now.
+    let (slot, gone) = a.insert(10, false, a.all);
+    assert_eq!((slot.way(), gone), (2, None));
+    // Without empty ways it is LRU among those of the mask: line 1 came before line 0.
+    let (slot, gone) = a.insert(11, false, 0b0011);
+    assert_eq!((slot.way(), gone.map(|v| v.line)), (1, Some(1)));
+}

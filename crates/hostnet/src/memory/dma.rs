@@ -133,7 +133,7 @@ impl Memory {
 
     /// Where a line was that private caches held or not, and the LLC in `way`.
     #[inline]
-    fn located(&self, private: bool, way: Option<u32>) -> Place {
+    pub(super) fn located(&self, private: bool, way: Option<u32>) -> Place {
         match way {
             None if private => Place::Mlc,
             None => Place::Dram,
@@ -145,7 +145,7 @@ impl Memory {
 
     /// A hint leaves for `core`'s L2.
     fn tell_core(&mut self, cal: &mut Events, core: u8, line: u64, now: Time) {
-        self.follows_hints = true;
+        self.holds_unread = true;
         if self.functional {
             return self.fetch_at_once(cal, core.into(), line);
         }

@@ -126,7 +126,7 @@ impl Memory {
     }
 
     /// A write that has come to its home.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write_here(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
         let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
@@ -259,31 +259,40 @@ impl Memory {
         self.resume(cal, self.channels[ch].node, now);
     }
 
-    /// A request comes to a door that reads and writes share: behind those that wait, in order, until both queues have
-    /// room.
+    /// A request comes to a door that reads and writes share: it goes in while both queues have room, and waits otherwise.
     fn join(&mut self, cal: &mut Events, ch: usize, r: Request, now: Time) {
-        self.channels[ch].shared.as_mut().expect("a shared door").push_back(r);
-        if !(self.dram.can_accept(ch, false) && self.dram.can_accept(ch, true)) {
-            self.dram.advance(now, ch, &mut self.done);
+        if self.both_have_room(ch) || self.dram.advance(now, ch, &mut self.done) && self.both_have_room(ch) {
+            self.enter(cal, ch, r, now);
+        } else {
+            self.channels[ch].shared.as_mut().expect("a shared door").push_back(r);
         }
-        self.serve_shared(cal, ch, now);
     }
 
+    fn both_have_room(&self, ch: usize) -> bool {
+        self.dram.can_accept(ch, false) && self.dram.can_accept(ch, true)
+    }
+
+    /// The first of those that wait at a shared door goes in: one after each command.
     fn serve_shared(&mut self, cal: &mut Events, ch: usize, now: Time) {
-        while self.dram.can_accept(ch, false) && self.dram.can_accept(ch, true) {
-            let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) else { return };
-            let (line, token) = match r {
-                Request::Read(id) => (self.txns[id as usize].line, id),
-                Request::Write(w) => (w.line, WRITE),
-            };
-            let (_, at) = self.route(line);
-            self.enqueue(ch, line, token, at, now);
-            if let Request::Write(w) = r {
-                let home = &mut self.nodes[self.channels[ch].node];
-                home.waiting[0] -= 1;
-                home.cha_writes.give(now, w.since);
-                self.accepted(cal, &w, now);
+        if self.both_have_room(ch) {
+            if let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) {
+                self.enter(cal, ch, r, now);
             }
+        }
+    }
+
+    fn enter(&mut self, cal: &mut Events, ch: usize, r: Request, now: Time) {
+        let (line, token) = match r {
+            Request::Read(id) => (self.txns[id as usize].line, id),
+            Request::Write(w) => (w.line, WRITE),
+        };
+        let (_, at) = self.route(line);
+        self.enqueue(ch, line, token, at, now);
+        if let Request::Write(w) = r {
+            let home = &mut self.nodes[self.channels[ch].node];
+            home.waiting[0] -= 1;
+            home.cha_writes.give(now, w.since);
+            self.accepted(cal, &w, now);
         }
     }
 }

@@ -185,6 +185,7 @@ impl Memory {
     }
 
     /// A core's read waits for its turn where several agents use the line.
+    #[inline(always)]
     fn core_read(&mut self, cal: &mut Events, id: u32, now: Time) {
         if self.between.is_some() {
             return self.core_read_of_nodes(cal, id, now);
@@ -381,7 +382,9 @@ impl Memory {
     #[inline]
     pub(super) fn note_use(&mut self, t: &Txn, kind: Kind) {
         let Txn { line, op, ahead, .. } = *t;
-        if kind == Kind::Rx && !ahead {
+        if kind == Kind::Rx && ahead {
+            self.holds_unread = true;
+        } else if kind == Kind::Rx {
             let life = self.lives.of(line);
             let stale = life == rx::SWEPT && op == Op::Read;
             if life == rx::UNCONSUMED || (life == rx::SWEPT && op == Op::Own) {
@@ -451,7 +454,9 @@ impl Memory {
         self.stats.tenants[tenant].dirty_fills += u64::from(dirty);
         let mask = self.tenant_ways[tenant];
         self.begin_miss(home, now);
+        let before = self.stats.llc_wb;
         self.llc_insert(cal, node, home, dirty, mask, now);
+        self.stats.llc_wb_pushed += self.stats.llc_wb - before;
         self.end_look_up(cal, now);
     }
 

@@ -81,7 +81,7 @@ impl Lines {
     }
 
     /// Request `id` for `line` wants to go on; `takes` when it ends with the line in one core's hands.
-    #[inline]
+    #[inline(always)]
     pub fn enter(&mut self, line: u64, id: u32, takes: bool) -> Turn {
         if self.used as usize * 2 >= self.entries.len() {
             self.grow();
@@ -128,7 +128,7 @@ impl Lines {
     }
 
     /// Request `id`, which entered at `epoch`, ends.
-    #[inline]
+    #[inline(always)]
     pub fn leave(&mut self, line: u64, id: u32, epoch: u16) -> Left {
         let i = self.find(line).expect("a request in flight has an entry");
         let e = &mut self.entries[i];

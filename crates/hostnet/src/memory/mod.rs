@@ -144,8 +144,8 @@ pub struct Memory {
     /// The device's transaction that the next eviction makes room for.
     evicts_for: Option<u32>,
     lives: rx::Lives,
-    /// Some L2 has been told to fetch a line.
-    follows_hints: bool,
+    /// L2s may hold received lines that nobody has read: hints or prefetches have brought them.
+    holds_unread: bool,
     /// Ways of the LLC that the last device's write might have allocated into.
     device_ways: u32,
     /// The holders of lines in shared regions.
@@ -276,7 +276,7 @@ impl Memory {
             sides: h.llc.write_order == spec::WriteOrder::Turns,
             nic_credits: h.llc.nic_credits,
             lives: rx::Lives::new(rx_base, rx_end),
-            follows_hints: false,
+            holds_unread: false,
             device_ways: 0,
             map,
             lines: lines::Lines::default(),
@@ -297,10 +297,10 @@ impl Memory {
     }
 
     /// Lines of receive buffers that a device has written: in L2s, in the LLC's ways for devices, in its other ways; of all
-    /// these, those that hold a packet nobody has read, and those of packets that were read; and in L2s those that begin a
-    /// packet, before which a buffer has no data.
-    pub fn received_lines(&self) -> [u64; 6] {
-        let mut n = [0; 6];
+    /// these, those that hold a packet nobody has read, and those of packets that were read; in L2s those that begin a
+    /// packet, before which a buffer has no data, and those of packets that were read.
+    pub fn received_lines(&self) -> [u64; 7] {
+        let mut n = [0; 7];
         let lines = self.lives.range();
         if lines.is_empty() {
             return n;
@@ -312,7 +312,10 @@ impl Memory {
             match self.lives.of(line) {
                 rx::FREE => continue,
                 rx::UNCONSUMED => n[3] += 1,
-                rx::CONSUMED => n[4] += 1,
+                rx::CONSUMED => {
+                    n[4] += 1;
+                    n[6] += u64::from(place == 0);
+                }
                 _ => {}
             }
             n[place] += 1;

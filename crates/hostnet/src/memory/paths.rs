@@ -2,6 +2,7 @@
 //! tile its life, and the home agent's occupancy by source and direction (TOR counters).
 
 use super::Op;
+use crate::flow::domain::Booked;
 use crate::flow::Domain;
 use crate::kernel::Time;
 
@@ -123,7 +124,7 @@ pub struct Paths {
     /// Requests under way by path, from credit to credit.
     pub under_way: [Domain; 4],
     /// Requests that the home agent holds, by path: occupancy, inserts, residence.
-    pub held: [Domain; 4],
+    pub held: [Booked; 4],
     /// Requests that the home agent admitted and the time they had waited: cores, devices.
     pub admitted: [(u64, u64); 2],
     pub samples: Vec<Sample>,
@@ -137,7 +138,7 @@ impl Default for Paths {
             count: [0; 4],
             sums: [[0; PARTS]; 4],
             under_way: open(),
-            held: open(),
+            held: std::array::from_fn(|_| Booked::unbounded()),
             admitted: [(0, 0); 2],
             samples: Vec::with_capacity(SAMPLES),
             seen: 0,
@@ -185,8 +186,7 @@ impl Paths {
         self.sums = [[0; PARTS]; 4];
         self.admitted = [(0, 0); 2];
         self.samples.clear();
-        for d in self.under_way.iter_mut().chain(&mut self.held) {
-            d.restart(now);
-        }
+        self.under_way.iter_mut().for_each(|d| d.restart(now));
+        self.held.iter_mut().for_each(|d| d.restart(now));
     }
 }

@@ -39,6 +39,7 @@ impl Memory {
                 return Probe::Miss;
             }
             self.l2[core].touch(s);
+            self.note_hit(line);
             let s = self.fill_l1(cal, core, line, now);
             if write {
                 self.mark_dirty_l1(core, s, line);
@@ -46,6 +47,14 @@ impl Memory {
             return Probe::L2;
         }
         Probe::Miss
+    }
+
+    /// A core uses a line that its L2 has, or gets for a prefetch.
+    #[inline]
+    fn note_hit(&mut self, line: u64) {
+        if self.holds_unread && self.map.of(line).kind == Kind::Rx && self.lives.of(line) == rx::UNCONSUMED {
+            self.lives.set(line, rx::CONSUMED);
+        }
     }
 
     /// A store to a clean copy of a line that other cores may hold, or that a device has read, must ask for ownership.
@@ -182,8 +191,9 @@ impl Memory {
     /// `core`'s L2 gives `line` to the LLC.
     #[inline]
     pub(super) fn count_write_back(&mut self, core: usize, line: u64) {
-        // Without hints, only a read brings a received line here.
-        let read = self.map.of(line).kind == Kind::Rx && (!self.follows_hints || self.lives.of(line) != rx::UNCONSUMED);
+        // Without hints and prefetches, only a read brings a received line here.
+        let was_read = |life| matches!(life, rx::CONSUMED | rx::SWEPT);
+        let read = self.map.of(line).kind == Kind::Rx && (!self.holds_unread || was_read(self.lives.of(line)));
         let counts = &mut self.stats.cores[core];
         counts.mlc_wb += 1;
         counts.mlc_wb_consumed += u64::from(read);
@@ -297,6 +307,7 @@ impl Memory {
 
     fn fill_private(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
         let line = t.line;
+        self.note_hit(line);
         // What the L1 gives up goes to the L2: the host fetches its set while the L2 is filled, which leaves the
         // L1 as it is unless it may hold no more than the L2.
         let mut place = None;
@@ -445,6 +456,17 @@ impl Memory {
     /// The way of the first node's LLC that has `line`.
     pub fn llc_way(&self, line: u64) -> Option<u32> {
         self.nodes[DEVICES_AT].llc.find(line).map(|s| s.way())
+    }
+
+    /// Whether a way of the LLC is one that the last device's write might have allocated into.
+    pub fn is_ddio_way(&self, way: Option<u32>) -> bool {
+        way.is_some_and(|w| self.device_ways >> w & 1 == 1)
+    }
+
+    /// Where a device's request would find `line`.
+    pub fn place_of(&self, line: u64) -> super::stats::Place {
+        let private = (0..self.l2.len()).any(|c| self.private_copy(c, line) != Held::Nowhere);
+        self.located(private, self.llc_way(line))
     }
 
     /// Copies of `line` that are valid anywhere: (count, dirty ones in LLCs).

@@ -11,6 +11,9 @@ pub enum Replacement {
     /// Least recently used.
     #[default]
     Lru,
+    /// LRU as a scan from the lowest way on that takes every empty way, and from there only older lines of higher ways:
+    /// one of these goes although a way is empty. An emptied way keeps its age.
+    LruScan,
     /// Tree pseudo-LRU (Handy, The Cache Memory Book, 1998).
     TreePlru,
     /// Static re-reference interval prediction, 2 bits (Jaleel et al., ISCA 2010).
@@ -24,7 +27,26 @@ pub enum Replacement {
     Nmru,
 }
 
+impl Replacement {
+    #[inline]
+    pub(super) fn is_lru(self) -> bool {
+        matches!(self, Replacement::Lru | Replacement::LruScan)
+    }
+}
+
 impl Array {
+    pub(super) fn scanned(&mut self, base: u32, mask: u32) -> u32 {
+        let empty = self.ways_with(base, EMPTY);
+        let ages = self.ages_mut(base);
+        let mut best = mask.trailing_zeros();
+        for way in (best + 1..ages.len() as u32).filter(|w| mask >> w & 1 == 1) {
+            if empty >> way & 1 == 1 || ages[way as usize] < ages[best as usize] {
+                best = way;
+            }
+        }
+        best
+    }
+
     #[cold]
     pub(super) fn touch_rarer(&mut self, base: u32, way: u32) {
         match self.policy {

@@ -4,6 +4,8 @@ use super::region::Kind;
 use super::request::{Agent, AGENTS};
 use crate::kernel::Time;
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Who moved a 64-byte line to or from DRAM, and why (Sweeper, Fig. 1c).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,7 +113,8 @@ pub struct CoreCounts {
 }
 
 /// Where a line is that a device asks for (IDIO, Fig. 1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[repr(usize)]
 pub enum Place {
     /// P1: private caches alone.
@@ -164,6 +167,8 @@ pub struct MemStats {
     pub rx_evct_consumed: u64,
     /// Dirty lines that the LLC gave to memory to make room.
     pub llc_wb: u64,
+    /// Of these, those that made room for what an L2 gave up.
+    pub llc_wb_pushed: u64,
     pub cores: Vec<CoreCounts>,
     /// By core.
     pub remote: Vec<RemoteCounts>,
@@ -190,6 +195,7 @@ impl MemStats {
             rx_evct_premature: 0,
             rx_evct_consumed: 0,
             llc_wb: 0,
+            llc_wb_pushed: 0,
             cores: vec![CoreCounts::default(); cores],
             remote: vec![RemoteCounts::default(); cores],
             refused_invalidations: 0,

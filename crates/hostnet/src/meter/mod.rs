@@ -54,6 +54,7 @@ metrics! {
     nic_remote_rfos ["1/packet"] "Requests for their ownership by the NIC's cores whose answer came from another node";
     host_remote_rfos_payload ["1/packet"] "Of host_remote_rfos, those for lines of payload";
     nic_remote_reads_descriptor ["1/packet"] "Of nic_remote_reads, those of descriptors' lines";
+    nic_remote_reads_tx ["1/packet"] "Of nic_remote_reads, those of the transmit ring's descriptors and registers";
     nic_remote_reads_register ["1/packet"] "Of nic_remote_reads, those of registers";
     nic_remote_reads_payload ["1/packet"] "Of nic_remote_reads, those of lines of payload";
     host_instructions_per_packet ["1/packet"] "Instructions of the host's cores for a packet through CC-NIC, empty polls included";
@@ -83,7 +84,14 @@ metrics! {
     acc_total ["lines/request"] "64-byte DRAM transfers per completed request";
     rx_evct_premature ["lines/request"] "Receive-buffer evictions before the first read";
     rx_evct_consumed ["lines/request"] "Receive-buffer evictions after the first read";
+    mmio_read_ns ["ns"] "One uncached load from a device, from its issue to the data";
+    mmio_store_ns ["ns"] "The last of a burst of combining stores to a device, from the one before until a buffer has taken it";
+    mmio_burst_ns ["ns"] "All of the burst";
     access_ns ["ns"] "Latency of the one load of probe_latency, from issue to data";
+    mlc_copies_after ["lines"] "Copies of place_probe's line in private caches after the request";
+    in_ddio_ways_after ["lines"] "Whether its line is in a way of the LLC that devices allocate into, after the request";
+    llc_allocations ["lines"] "Lines of the LLC that the request took";
+    ways_allocated ["ways"] "Ways of the LLC that hold lines after writes of all receive buffers that no cache had";
     link_utilisation ["fraction"] "Time that links between nodes are busy, mean over the links of the busier direction";
     link_out_util ["fraction"] "Time that links from the first node to the other are busy, mean over links";
     link_in_util ["fraction"] "The same of links to the first node";
@@ -116,6 +124,8 @@ metrics! {
     hints ["lines"] "Lines that L2s were told to fetch";
     hints_dropped ["lines"] "Of these, hints that found the queue full";
     hints_fetched ["lines"] "Of these, hints that became a prefetch";
+    burst_start_us ["us"] "From the first line that the NIC writes of a burst to when a core takes its first packet, mean";
+    batch_held ["fraction"] "Lines of packets that their core's caches have when the batch ends, of all; with run.timeline";
     burst_us ["us"] "From the first line that the NIC writes of a burst to the end of its last packet, mean";
     t0_cpi ["cycles"] "Cycles of an instruction on the first tenant's cores, polls included";
     t1_cpi ["cycles"] "Cycles of an instruction on the second tenant's cores";
@@ -197,6 +207,10 @@ metrics! {
     drop_core_share ["fraction"] "Lost packets whose cause was the core (CoreDrop), of all lost";
     drop_tx_share ["fraction"] "Lost packets whose cause was transmission (TxDrop), of all lost";
     descriptors_per_write_back ["descriptors"] "Receive descriptors that a NIC with rings in memory writes back at once, mean";
+    doorbells_per_packet ["1/packet"] "Doorbells of transmit rings that came to a NIC whose rings lie in memory";
+    tx_fetches_per_packet ["1/packet"] "Fetches of transmit descriptors by the NIC";
+    tx_payload_reads_per_packet ["1/packet"] "Reads of frames' payload by the NIC";
+    dma_read_min_ns ["ns"] "Shortest read of memory by a device behind a port, from its request to the last data";
     dma_peak_gbs ["GB/s"] "Receive DMA of such a NIC in the busiest 100 ns";
     dma_busy ["fraction"] "Time that such a NIC's receive DMA had lines on their way to memory";
     net_gbs ["GB/s"] "Payload that TCP receivers copied to their applications";

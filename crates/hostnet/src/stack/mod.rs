@@ -14,6 +14,7 @@
 //! time. A thread is one file here and one line of the list below.
 
 pub mod mempool;
+pub mod napi;
 
 use crate::app::App;
 use crate::core::Program;
@@ -226,6 +227,8 @@ pub struct Tally {
     pub operations: Vec<u64>,
     /// Bursts of packets, where traffic comes in bursts.
     pub bursts: Option<Bursts>,
+    /// Received lines of the packets that have just ended, where somebody asks.
+    pub batch: Option<Vec<(u64, u16)>>,
 }
 
 /// How long bursts take, from the first line that the NIC writes of each to the end of its last packet.
@@ -236,29 +239,58 @@ pub struct Bursts {
     period: Time,
     /// Of each burst: its number, when its first line set out, when its last packet ended, and its packets.
     seen: VecDeque<(u64, Time, Time, u64)>,
+    /// When a core first took packets in each period.
+    first: VecDeque<(u64, Time)>,
 }
 
 impl Bursts {
     pub fn new(base: Time, period: Time) -> Bursts {
-        Bursts { base, period, seen: VecDeque::new() }
+        Bursts { base, period, seen: VecDeque::new(), first: VecDeque::new() }
+    }
+
+    fn number(&self, at: Time) -> u64 {
+        at.saturating_sub(self.base).0 / self.period.0
+    }
+
+    /// A core takes packets at `now`.
+    pub fn taken(&mut self, now: Time) {
+        let n = self.number(now);
+        if self.first.back().is_none_or(|f| f.0 != n) {
+            self.first.push_back((n, now));
+        }
     }
 
     /// A packet that had come at `arrived`, and whose first line had set out at `began`, has ended.
     pub fn packet(&mut self, arrived: Time, began: Time, now: Time) {
-        let n = arrived.saturating_sub(self.base).0 / self.period.0;
+        let n = self.number(arrived);
         match self.seen.iter_mut().rev().find(|b| b.0 == n) {
             Some(b) => *b = (n, b.1.min(began), b.2.max(now), b.3 + 1),
             None => self.seen.push_back((n, began, now, 1)),
         }
     }
 
-    /// Mean over the bursts that lie wholly in the window: the others have fewer packets.
+    /// Mean over the bursts that lie wholly in the window.
     pub fn mean_us(&self) -> Option<f64> {
-        let most = self.seen.iter().map(|b| b.3).max()?;
-        let whole: Vec<f64> =
-            self.seen.iter().filter(|b| b.3 * 10 >= most * 9).map(|b| (b.2 - b.1).as_ns() / 1e3).collect();
-        Some(whole.iter().sum::<f64>() / whole.len() as f64)
+        mean(self.whole().map(|b| b.2 - b.1))
     }
+
+    /// Those that lie wholly in the window: the others have fewer packets.
+    fn whole(&self) -> impl Iterator<Item = &(u64, Time, Time, u64)> {
+        let most = self.seen.iter().map(|b| b.3).max().unwrap_or(0);
+        self.seen.iter().filter(move |b| b.3 * 10 >= most * 9)
+    }
+
+    /// The same from the first line to when a core takes the first packet.
+    pub fn mean_start_us(&self) -> Option<f64> {
+        let taken = |n| self.first.iter().find(|f| f.0 == n).map(|f| f.1);
+        mean(self.whole().filter_map(|b| Some(taken(b.0)?.saturating_sub(b.1))))
+    }
+}
+
+/// Mean of times in microseconds.
+fn mean(times: impl Iterator<Item = Time>) -> Option<f64> {
+    let us: Vec<f64> = times.map(|t| t.as_ns() / 1e3).collect();
+    (!us.is_empty()).then(|| us.iter().sum::<f64>() / us.len() as f64)
 }
 
 impl Tally {
@@ -273,6 +305,7 @@ impl Tally {
             service_ps: 0,
             operations: vec![0; tenants],
             bursts: None,
+            batch: None,
         }
     }
 
@@ -300,6 +333,12 @@ impl Tally {
     /// The tally of a new window.
     pub fn restarted(&self) -> Tally {
         let bursts = self.bursts.as_ref().map(|b| Bursts::new(b.base, b.period));
-        Tally { completed_ever: self.completed_ever, taken: self.taken, bursts, ..Tally::new(self.operations.len()) }
+        Tally {
+            completed_ever: self.completed_ever,
+            taken: self.taken,
+            bursts,
+            batch: self.batch.clone(),
+            ..Tally::new(self.operations.len())
+        }
     }
 }

@@ -4,7 +4,7 @@
 use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
 use crate::config::Scenario;
-use crate::core::{Mmio, Op, Program};
+use crate::core::{Op, Program};
 use crate::device::nic::Nic;
 use crate::kernel::{Event, NicAt, Time};
 use crate::machine::Machine;
@@ -141,7 +141,7 @@ impl QueuePair {
     fn end(&self, program: &mut Program, packet: u32, rx: (u64, u32), answer: Answer) {
         if answer != Answer::Consumed {
             program.compute(self.costs.post_instructions);
-            program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(packet) });
+            program.push(Op::Mmio { tag: Effect::Post.tag(packet) });
         }
         if answer == Answer::Forward {
             return; // the buffer is free once the NIC has sent it
@@ -242,5 +242,8 @@ pub fn ended(nic: &mut Nic, id: u32, tenant: usize, tally: &mut Tally, now: Time
     tally.completed(tenant, now - p.arrived, p.wire_bytes);
     if let Some(b) = &mut tally.bursts {
         b.packet(p.arrived, p.began, now);
+    }
+    if let Some(lines) = &mut tally.batch {
+        lines.push((p.line, p.lines));
     }
 }

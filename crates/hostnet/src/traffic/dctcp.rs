@@ -336,6 +336,8 @@ pub struct Senders {
     limit: u64,
     wire: VecDeque<Segment>,
     acks: VecDeque<Ack>,
+    /// Acknowledgements that are the receiver's NIC's to send, with their packets.
+    leaving: Vec<(u32, Ack)>,
     pub stopped: bool,
     pub sent: u64,
     /// Segments that the switch's queue had no room for.
@@ -366,6 +368,7 @@ impl Senders {
             limit: s.queue.0,
             wire: VecDeque::with_capacity(1024),
             acks: VecDeque::with_capacity(256),
+            leaving: Vec::with_capacity(64),
             stopped: false,
             sent: 0,
             drops: Ledger::default(),
@@ -442,6 +445,19 @@ impl Senders {
     pub fn acknowledge(&mut self, cal: &mut Events, a: Ack, at: Time) {
         self.acks.push_back(a);
         cal.push(at + self.ack_delay, Event::Ack);
+    }
+
+    /// Packet `id` in the receiver's transmit ring is this acknowledgement.
+    pub fn leaves_as(&mut self, id: u32, a: Ack) {
+        self.leaving.push((id, a));
+    }
+
+    /// Packet `id` has left the receiver's NIC at `at`.
+    pub fn left(&mut self, cal: &mut Events, id: u32, at: Time) {
+        if let Some(i) = self.leaving.iter().position(|l| l.0 == id) {
+            let (_, a) = self.leaving.remove(i);
+            self.acknowledge(cal, a, at);
+        }
     }
 
     /// `Event::Ack`: the oldest acknowledgement is at its sender.

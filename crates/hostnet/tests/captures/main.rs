@@ -1,8 +1,10 @@
 //! Loading packet captures: formats, protocols, damage, and the committed real one.
 
 mod build;
+mod damage;
 
 use build::*;
+use damage::leniently;
 use hostnet::kernel::Time;
 use hostnet::traffic::frame::rss_hash;
 use hostnet::traffic::pcap::{Capture, CaptureError, Command, Fault, More, Reading, Wanted};
@@ -307,117 +309,6 @@ fn a_packet_larger_than_the_read_buffer() {
     big.resize(200_000, 0);
     let capture = plain([big, request(5000, 2, b"get k\r\n")]);
     assert_eq!((capture.counts.gets, capture.packets[0].wire_len), (2, 200_000));
-}
-
-#[test]
-fn each_kind_of_damage_has_its_sentence() {
-    let frames = || whole((0..3).map(|i| request(5000, i, b"get k\r\n")));
-    let good = pcap(false, false, 1, &frames());
-    // File header 24 bytes; each record 16 + 57.
-    assert_eq!(good.len(), 24 + 3 * 73);
-    for cut in [98, 112, 113, 169] {
-        assert_eq!(
-            sentence(&good[..cut]),
-            "capture x.pcap is truncated: it ends inside the record of packet 2, which begins at byte 97"
-        );
-    }
-    let ng = pcapng(false, &[ETHERNET], &frames());
-    // Section header 28, interface 24; packet blocks 32 + 60.
-    assert_eq!(
-        sentence(&ng[..28 + 24 + 92 + 50]),
-        "capture x.pcap is truncated: it ends inside the record of packet 2, which begins at byte 144"
-    );
-    let not = "capture x.pcap is not a pcap or pcapng file, or ends inside its file header";
-    assert_eq!(sentence(b"plain text, long enough for a header"), not);
-    assert_eq!(sentence(&good[..10]), not);
-    assert_eq!(sentence(b""), not);
-    assert_eq!(sentence(&good[..24]), "capture x.pcap holds no packets");
-    assert_eq!(sentence(&pcapng(true, &[ETHERNET], &[])), "capture x.pcap holds no packets");
-    assert_eq!(
-        sentence(&pcap(true, true, 113, &frames())),
-        "capture x.pcap was taken on a link of type Linux cooked (interface \"any\"), but only Ethernet can be replayed"
-    );
-    assert_eq!(
-        sentence(&pcap(false, false, 147, &frames())),
-        "capture x.pcap was taken on a link of type 147, but only Ethernet can be replayed"
-    );
-    assert_eq!(
-        sentence(&pcap(false, false, 1, &whole([reply(5000, 1, 0, 1, b"END\r\n")]))),
-        "capture x.pcap holds no memcached request to UDP port 11211 among its 1 packets"
-    );
-    let mut lost = frames();
-    lost[1].interface = 3;
-    assert_eq!(
-        sentence(&pcapng(false, &[ETHERNET], &lost)),
-        "capture x.pcap is damaged: packet 2 at byte 144 names interface 3, which the file does not describe"
-    );
-    let mut length = ng.clone();
-    length[144 + 4] = 13; // not a multiple of four, and shorter than the block's header
-    assert_eq!(sentence(&length), "capture x.pcap is damaged at byte 144, at or before packet 2");
-    let mut late = frames();
-    late[2].ticks = 214 * 86_400 * 1_000_000;
-    assert_eq!(
-        sentence(&pcap(false, false, 1, &late)),
-        "capture x.pcap is too long: packet 3 lies more than 213 days from another that is replayed"
-    );
-}
-
-fn leniently(bytes: &[u8]) -> Result<Capture, Fault> {
-    Capture::read(bytes, Reading { lenient: true, ..Reading::default() })
-}
-
-/// Where a file is damaged, a lenient reader has every packet before, and no other.
-#[test]
-fn a_lenient_reader_has_every_packet_before_the_damage() {
-    let frames = || whole((0..5).map(|i| request(5000 + i, 1, b"get k\r\n")));
-    let whole_of = |n: usize| loaded(&pcap(false, false, 1, &frames()[..n])).packets;
-    for big in [false, true] {
-        // File header 24 bytes, each record 16 + 57.
-        let good = pcap(big, false, 1, &frames());
-        let cut = leniently(&good[..24 + 3 * 73 + 40]).unwrap();
-        assert_eq!((cut.packets, cut.counts.records), (whole_of(3), 3));
-        let said = Fault::Damaged(cut.damage.expect("damage"));
-        let said = CaptureError { file: "x.pcap".into(), fault: said }.to_string();
-        assert_eq!(
-            said,
-            "capture x.pcap is truncated: it ends inside the record of packet 4, which begins at byte 243"
-        );
-        // A length beyond any snap length: what lies behind it cannot be told from its packet.
-        let mut long = pcap(big, false, 1, &frames());
-        long[24 + 2 * 73 + 8..][..4].copy_from_slice(&if big {
-            300_000u32.to_be_bytes()
-        } else {
-            300_000u32.to_le_bytes()
-        });
-        long.resize(400_000, 0);
-        assert_eq!(load(&long).map(drop), Err(leniently(&long).unwrap().damage.expect("damage").into()));
-        assert!(sentence(&long).contains("damaged at byte 170, at or before packet 3"), "{}", sentence(&long));
-        assert_eq!(leniently(&long).unwrap().packets, whole_of(2));
-        // pcapng: section header 28, interface 24, packet blocks 32 + 60; one names an interface that is not there.
-        let mut lost = frames();
-        lost[3].interface = 9;
-        assert_eq!(leniently(&pcapng(big, &[ETHERNET], &lost)).unwrap().packets, whole_of(3));
-        // The second length of a block contradicts the first.
-        let mut ng = pcapng(big, &[ETHERNET], &frames());
-        let end = 28 + 24 + 2 * 92;
-        ng[end - 4..end].copy_from_slice(&[0x11; 4]);
-        assert!(sentence(&ng).contains("packet 2"), "{}", sentence(&ng));
-        assert_eq!(leniently(&ng).unwrap().packets, whole_of(1));
-    }
-    let table = leniently(&pcap(false, false, 1, &frames())[..24 + 73 + 5]).unwrap().table();
-    let note = serde_json::json!(["note", "packets before the damage that ends the file", 1]);
-    assert!(table["rows"].as_array().expect("rows").contains(&note), "{table}");
-    assert_eq!(leniently(&pcap(false, false, 1, &frames())).unwrap().damage, None);
-}
-
-/// A file of which no packet is left is refused for its damage.
-#[test]
-fn damage_before_the_first_packet_is_a_sentence_for_lenient_readers_too() {
-    let good = pcap(false, false, 1, &whole([request(5000, 1, b"get k\r\n")]));
-    let Err(fault) = leniently(&good[..60]) else { panic!("nothing is left") };
-    let said = CaptureError { file: "x.pcap".into(), fault }.to_string();
-    assert_eq!(said, "capture x.pcap is truncated: it ends inside the record of packet 1, which begins at byte 24");
-    assert!(leniently(b"no capture at all, but long enough").is_err());
 }
 
 /// Simple packet blocks have no time stamps, and their snap length says what is padding (pcapng, section 4.4).

@@ -8,7 +8,7 @@ mod bench;
 use bench::{ethernet, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
 use hostnet::app::touchdrop::Touchdrop;
 use hostnet::app::{Application, Site};
-use hostnet::core::{Mmio, Op, Retired};
+use hostnet::core::{Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::kernel::units::{Bandwidth, Size};
 use hostnet::kernel::{NicAt, Stream, Time};
@@ -316,7 +316,7 @@ fn a_queue_pair_s_core_reads_and_answers_through_every_attachment() {
             if answers {
                 b.m.cpus[0].program.push(Op::Store { line: tx, lines: LINES as u32 });
                 b.m.cpus[0].program.compute(qp.post_instructions);
-                b.m.cpus[0].program.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Post.tag(id) });
+                b.m.cpus[0].program.push(Op::Mmio { tag: Effect::Post.tag(id) });
                 b.nic().reserve_tx(0, now);
                 (b.nic().packet(id).tx_line, b.nic().packet(id).tx_lines) = (tx, LINES as u16);
             }

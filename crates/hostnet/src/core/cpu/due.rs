@@ -1,5 +1,6 @@
 //! Hits that wait for the calendar. A core runs ahead of it, and another agent's write of a line that the core has in its
-//! caches may come before the access: such an access is looked up when the calendar has come to its time.
+//! caches may come before the access: such an access is looked up when the calendar has come to its time. Prefetches wait for
+//! it likewise, as they would take places from what comes before.
 
 use super::{Cpu, State, Wait};
 use crate::kernel::{Event, Events, Time};
@@ -59,11 +60,46 @@ impl Cpu {
         self.due.post(cal, self.id, ready);
     }
 
+    /// Prefetches of `lines` at `at` wait for places among the L2's misses, or for the calendar first.
+    pub(super) fn wait_ahead(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut Events,
+        lines: impl Iterator<Item = u64>,
+        at: Time,
+    ) {
+        let (core, late) = (self.id as usize, at > self.due.horizon);
+        let Some(p) = &mut self.prefetcher else { return };
+        for l in lines {
+            if !late {
+                p.waiting.push(l, at);
+            } else if mem.worth_prefetching(core, l, p.network) {
+                p.waiting.defer(l, at);
+            }
+        }
+        if late {
+            self.post_prefetches(cal);
+        } else {
+            self.send_waiting(mem, cal, at);
+        }
+    }
+
+    fn post_prefetches(&mut self, cal: &mut Events) {
+        if let Some(at) = self.prefetcher.as_ref().and_then(|p| p.waiting.next()) {
+            self.due.post(cal, self.id, at);
+        }
+    }
+
     /// `Event::Due`: looks up what is due at `now`. Returns the program's end as `start` does.
     pub fn on_due(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
         self.due.at(mem, now);
         if self.due.event <= now {
             self.due.event = Time::MAX;
+        }
+        if let Some(p) = &mut self.prefetcher {
+            p.waiting.ripen(self.due.horizon);
+            self.send_waiting(mem, cal, now);
+            self.post_prefetches(cal);
         }
         while let Some((ready, r)) = self.due.next() {
             match self.same_line(self.recs[r].line) {

@@ -2,7 +2,7 @@
 
 use super::retire::Effect;
 use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
-use crate::core::op::{Mmio, Op};
+use crate::core::op::Op;
 use crate::kernel::{Events, Time};
 use crate::memory::{self, Memory, Probe};
 
@@ -152,18 +152,43 @@ impl Cpu {
                 self.defer(cal, 1, stores, Effect::Tell(Retired::Tag(tag)));
                 (0, 0, LOAD)
             }
-            Op::Mmio { kind, tag } => {
-                self.defer(cal, 1, true, Effect::Mmio { kind, tag });
-                self.combining |= kind != Mmio::Uncached;
+            Op::Mmio { tag } => {
+                self.defer(cal, 1, true, Effect::Mmio(tag));
+                (0, 0, LOAD)
+            }
+            Op::Combine { line, bytes, to } => {
+                self.devices.owed += 1;
+                self.defer(cal, 1, true, Effect::Combine(line, bytes, to));
+                (0, 0, LOAD)
+            }
+            Op::LoadDevice { bytes } => {
+                if !self.half {
+                    if !self.all_done() {
+                        return false;
+                    }
+                    self.half = true;
+                    self.devices.loading = true;
+                    self.defer(cal, 1, true, Effect::Load { bytes });
+                }
+                if self.devices.loading {
+                    self.wait = Wait::Device;
+                    return false;
+                }
+                self.half = false;
                 (0, 0, LOAD)
             }
             Op::Fence => {
-                if !self.all_done() {
+                if !self.half && !self.all_done() {
                     return false;
                 }
-                if std::mem::take(&mut self.combining) {
-                    self.defer(cal, 0, true, Effect::Flush);
+                if !self.devices.combined() {
+                    if !std::mem::replace(&mut self.half, true) {
+                        self.defer(cal, 0, true, Effect::Flush);
+                    }
+                    self.wait = Wait::Combined;
+                    return false;
                 }
+                self.half = false;
                 (0, 0, LOAD)
             }
             Op::Stall(ps) => {
@@ -229,27 +254,27 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.fetch_ahead(mem, cal, line, ready);
+                self.look_ahead(mem, cal, (line, self.site()), true, ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
-                let r = match self.same_line(line) {
+                let (r, goes) = match self.same_line(line) {
                     Some(r) => {
                         self.recs[r].write |= a.write;
                         self.recs[r].load |= !a.write;
                         self.recs[r].seq = self.recs[r].seq.min(self.seq); // a hint may have asked first
-                        r
+                        (r, false)
                     }
                     None => {
                         let Some(r) = self.new_rec(line, a.write, !a.write, ready) else {
                             self.wait = Wait::AnyRecord;
                             return false;
                         };
-                        self.want_credit(mem, cal, r, ready);
-                        r
+                        let goes = self.want_credit(mem, cal, r, ready);
+                        (r, goes)
                     }
                 };
-                self.fetch_ahead(mem, cal, line, ready);
+                self.look_ahead(mem, cal, (line, self.site()), goes, ready);
                 self.enter(r, a);
                 return true;
             }

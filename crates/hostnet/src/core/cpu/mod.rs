@@ -4,6 +4,7 @@
 //! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
 //! access that is not done: waiting for its address, for a line fill buffer, or for data.
 
+pub mod combining;
 mod due;
 mod execute;
 mod retire;
@@ -11,14 +12,15 @@ mod retire;
 pub use retire::Retired;
 
 use super::hints::Hints;
-use super::op::Program;
+use super::op::{Op, Program};
 use super::prefetch::{self, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
+use combining::DeviceAccesses;
 use due::Due;
-use retire::{DeviceStores, Pending};
+use retire::Pending;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
@@ -51,6 +53,8 @@ struct Rec {
     load: bool,
     /// Asks for the line to write it, whether or not it does yet.
     owns: bool,
+    /// What kind of instruction it is, as prefetchers tell them apart.
+    site: u8,
     delay: u16,
     ready: Time,
     done: Time,
@@ -84,6 +88,10 @@ enum Wait {
     AnyRecord,
     Loads,
     All,
+    /// Until write-combining buffers are empty.
+    Combined,
+    /// Until an uncached load is back.
+    Device,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -141,9 +149,7 @@ pub struct Cpu {
     retire_after: Option<(u8, u32)>,
     /// Stores that become visible after all before them.
     releases: VecDeque<retire::Release>,
-    device_stores: DeviceStores,
-    /// Stores to a write-combining buffer that no fence follows yet.
-    combining: bool,
+    devices: DeviceAccesses,
     due: Due,
     pub lfb: Domain,
     /// L2 misses under way, where they are bounded together.
@@ -167,6 +173,7 @@ impl Cpu {
             write: false,
             load: false,
             owns: false,
+            site: 0,
             delay: 0,
             ready: Time::ZERO,
             done: Time::ZERO,
@@ -206,8 +213,7 @@ impl Cpu {
             retire_event: None,
             retire_after: None,
             releases: VecDeque::new(),
-            device_stores: DeviceStores::default(),
-            combining: false,
+            devices: DeviceAccesses::new(s.combining_buffers.unwrap_or(1)),
             due: Due::default(),
             lfb: Domain::new(s.lfb),
             mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
@@ -245,7 +251,7 @@ impl Cpu {
 
     /// An uncached store to a device takes `way` to get there.
     pub fn reach_devices_in(&mut self, way: Time) {
-        self.device_stores.way = way;
+        self.devices.way = way;
     }
 
     /// What `n` instructions take that touch no memory beyond the L1.
@@ -289,12 +295,16 @@ impl Cpu {
         if t.op == memory::Op::WriteBack {
             if t.record == prefetch::WRITE_BACK {
                 self.prefetch_ended(now, t.issued);
+                self.send_waiting(mem, cal, now);
                 self.follow_hints(mem, cal, now);
             } else if !t.transient {
                 self.lfb.give(now, t.issued);
                 self.hand_out(mem, cal, now);
             }
             return if self.running && self.may_go_on() { self.go_on(mem, cal, now) } else { None };
+        }
+        if t.op == memory::Op::Stream && t.record >= combining::RECORDS {
+            return self.on_taken(mem, cal, t.record - combining::RECORDS, now);
         }
         let (mut t, mut record) = (t, t.record);
         let joined;
@@ -378,6 +388,7 @@ impl Cpu {
             // A miss has found its line, which side effects may have waited for.
             self.schedule_retirement(cal, now);
         }
+        self.send_waiting(mem, cal, now);
         if self.hints.is_some() {
             self.follow_hints(mem, cal, now);
         }
@@ -405,7 +416,7 @@ impl Cpu {
             let fetch = !under_way && mem.worth_fetching(self.id as usize, line);
             if fetch {
                 let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };
-                if m.free() == 0 {
+                if m.free() <= p.reserve {
                     return;
                 }
                 let Some(record) = p.take(line, now) else { return };
@@ -427,6 +438,8 @@ impl Cpu {
             Wait::AnyRecord => self.live != u64::MAX,
             Wait::Loads => !self.any_open(|r| r.load),
             Wait::All => open == 0,
+            Wait::Combined => self.devices.combined(),
+            Wait::Device => !self.devices.loading,
         }
     }
 
@@ -500,7 +513,7 @@ impl Cpu {
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        let Rec { line, write, .. } = self.recs[r];
+        let Rec { line, write, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
@@ -508,12 +521,12 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.fetch_ahead(mem, cal, line, ready);
+                self.look_ahead(mem, cal, (line, site), true, ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
-                self.want_credit(mem, cal, r, ready);
-                return self.fetch_ahead(mem, cal, line, ready);
+                let goes = self.want_credit(mem, cal, r, ready);
+                return self.look_ahead(mem, cal, (line, site), goes, ready);
             }
         };
         self.note(lat);
@@ -526,13 +539,22 @@ impl Cpu {
         self.amat.ps += u128::from(lat.0);
     }
 
-    fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        if self.may_miss() {
+    /// Record `r` goes to the L2 now, or waits for a line fill buffer; which of the two.
+    fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) -> bool {
+        let line = self.recs[r].line;
+        if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
+            if self.may_prefetch() {
+                self.fetch(mem, cal, line, at);
+            }
+        }
+        let goes = self.may_miss();
+        if goes {
             self.issue(mem, cal, r, ready);
         } else {
             self.recs[r].state = State::Credit;
             self.no_credit.push_back(r);
         }
+        goes
     }
 
     fn issue(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
@@ -553,32 +575,72 @@ impl Cpu {
         send(mem, cal, at, t);
     }
 
-    /// An access to `line` has missed the L1: the stream prefetcher looks at it.
+    /// What kind of instruction the op at `pc` is, where the prefetcher asks.
+    fn site(&self) -> u8 {
+        let asks = self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests);
+        self.program.ops.get(self.pc).filter(|_| asks).map_or(0, Op::site)
+    }
+
+    /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a
+    /// request that goes to the L2 now.
     #[inline]
-    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
-        if self.prefetcher.as_ref().is_some_and(Prefetcher::watches) {
-            self.fetch_stream(mem, cal, line, at);
+    fn look_ahead(&mut self, mem: &mut Memory, cal: &mut Events, of: (u64, u8), goes: bool, at: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| p.watches() && (goes || !p.by_requests())) {
+            self.fetch_ahead(mem, cal, of, at);
         }
     }
 
     #[inline(never)]
-    fn fetch_stream(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
-        let network = p.network;
-        for l in p.observe(line) {
-            if !mem.worth_prefetching(self.id as usize, l, network) || self.same_line(l).is_some() {
-                continue;
-            }
-            if self.mshrs.as_ref().is_some_and(|m| m.free() == 0) {
-                continue;
-            }
-            let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(l, at)) else { continue };
-            if let Some(m) = &mut self.mshrs {
-                m.take(at);
-            }
-            let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, l, self.id.into(), at) };
-            send(mem, cal, at, t);
+        let lines = p.observe(u32::from(mem.map.id(line)) << 8 | u32::from(site), line);
+        if p.waiting.is_used() {
+            p.waiting.drop_line(line);
+            return self.wait_ahead(mem, cal, lines, at);
         }
+        for l in lines {
+            if self.may_prefetch() {
+                self.fetch(mem, cal, l, at);
+            }
+        }
+    }
+
+    /// Whether one L2 miss more may be a prefetch's.
+    #[inline]
+    fn may_prefetch(&self) -> bool {
+        let reserve = self.prefetcher.as_ref().map_or(0, |p| p.reserve);
+        self.mshrs.as_ref().is_none_or(|m| m.free() > reserve)
+    }
+
+    /// Sends the prefetches that have waited longest, as far as L2 misses may be under way.
+    #[inline]
+    fn send_waiting(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| !p.waiting.is_empty()) {
+            self.send_oldest(mem, cal, now);
+        }
+    }
+
+    #[inline(never)]
+    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while self.may_prefetch() {
+            let Some(p) = self.prefetcher.as_mut().filter(|p| p.queue.free() > 0) else { return };
+            let Some((line, since)) = p.waiting.pop() else { return };
+            self.fetch(mem, cal, line, now.max(since));
+        }
+    }
+
+    /// A prefetch of `line`, unless it is there or on its way.
+    fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+        let network = self.prefetcher.as_ref().is_some_and(|p| p.network);
+        if !mem.worth_prefetching(self.id as usize, line, network) || self.same_line(line).is_some() {
+            return;
+        }
+        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, at)) else { return };
+        if let Some(m) = &mut self.mshrs {
+            m.take(at);
+        }
+        let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), at) };
+        send(mem, cal, at, t);
     }
 
     fn prefetch_ended(&mut self, now: Time, taken: Time) {
@@ -606,6 +668,7 @@ impl Cpu {
             self.wait_for_record()?;
         }
         let r = (!self.live).trailing_zeros() as u8;
+        let site = self.site();
         self.live |= 1 << r;
         self.by_line[line as usize % RECS] |= 1 << r;
         let rec = &mut self.recs[r];
@@ -614,6 +677,7 @@ impl Cpu {
         rec.write = write;
         rec.load = load;
         rec.owns = false;
+        rec.site = site;
         rec.delay = 0;
         rec.ready = ready;
         Some(r)

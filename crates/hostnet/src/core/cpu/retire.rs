@@ -1,10 +1,10 @@
 //! Side effects that wait until everything before them has retired.
 
+use super::combining::Leaving;
 use super::{Cpu, Rec};
-use crate::core::op::Mmio;
+use crate::core::op::Mapped;
 use crate::kernel::{Event, Events, Time};
 use crate::memory::{Memory, Probe};
-use std::collections::VecDeque;
 
 /// A side effect that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,64 +15,32 @@ pub enum Retired {
         op: u8,
     },
     Tag(u32),
-    /// A store to a device's register leaves the core.
+    /// An uncached store to a device's register leaves the core.
     Mmio(u32),
+    /// A write-combining buffer leaves for a device with so many bytes.
+    Combined {
+        buffer: u8,
+        bytes: u8,
+    },
+    /// An uncached load leaves for a device.
+    Load {
+        bytes: u8,
+    },
 }
 
 /// What waits for its turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     Tell(Retired),
-    Mmio {
-        kind: Mmio,
-        tag: u32,
+    Mmio(u32),
+    /// A store goes into a write-combining buffer.
+    Combine(u64, u8, Mapped),
+    /// An uncached load.
+    Load {
+        bytes: u8,
     },
-    /// The write-combining buffer leaves.
+    /// Write-combining buffers leave.
     Flush,
-}
-
-/// Bytes of the write-combining buffer.
-const LINE: u32 = 64;
-
-/// Stores to devices' registers that are about to leave the core.
-#[derive(Clone, Debug, Default)]
-pub(super) struct DeviceStores {
-    /// From the core to the device: for so long an uncached store keeps the next one.
-    pub way: Time,
-    /// When the next uncached store may leave.
-    free: Time,
-    /// In the write-combining buffer.
-    gathered: VecDeque<u32>,
-    bytes: u32,
-    leaving: VecDeque<u32>,
-}
-
-impl DeviceStores {
-    fn flush(&mut self) {
-        self.bytes = 0;
-        self.leaving.append(&mut self.gathered);
-    }
-
-    /// A store retires at `now`.
-    fn store(&mut self, kind: Mmio, tag: u32, now: Time) {
-        match kind {
-            Mmio::Uncached => {
-                self.flush();
-                self.leaving.push_back(tag);
-                self.free = now + self.way;
-            }
-            Mmio::Combining { bytes } => {
-                if self.bytes + u32::from(bytes) > LINE {
-                    self.flush();
-                }
-                self.gathered.push_back(tag);
-                self.bytes += u32::from(bytes);
-                if self.bytes >= LINE {
-                    self.flush();
-                }
-            }
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,10 +101,11 @@ impl Cpu {
             return None;
         }
         let at = p.at.max(self.latest(before));
-        Some(match p.what {
-            Effect::Mmio { kind: Mmio::Uncached, .. } => at.max(self.device_stores.free),
-            _ => at,
-        })
+        match p.what {
+            Effect::Mmio(_) | Effect::Load { .. } => Some(at.max(self.devices.free)),
+            Effect::Combine(..) if self.devices.blocked => None,
+            _ => Some(at),
+        }
     }
 
     pub(super) fn release_later(&mut self, cal: &mut Events, line: u64, tag: u32) {
@@ -240,8 +209,11 @@ impl Cpu {
             self.retire_event = None;
         }
         loop {
-            if let Some(tag) = self.device_stores.leaving.pop_front() {
-                return Some(Retired::Mmio(tag));
+            match self.devices.leaving.pop_front() {
+                Some(Leaving::Doorbell(tag)) => return Some(Retired::Mmio(tag)),
+                Some(Leaving::Buffer { buffer, bytes }) => return Some(Retired::Combined { buffer, bytes }),
+                Some(Leaving::Load { bytes }) => return Some(Retired::Load { bytes }),
+                None => {}
             }
             if self.retirement().is_none_or(|at| at > now) {
                 self.release(mem, cal, now);
@@ -251,11 +223,25 @@ impl Cpu {
                 self.schedule_retirement(cal, now);
                 return None;
             }
+            if let Effect::Combine(line, bytes, to) = self.retire.front()?.what {
+                if !self.combine(mem, cal, (line, bytes, to), now) {
+                    continue;
+                }
+            }
             self.retire_after = None;
             match self.retire.pop_front()?.what {
                 Effect::Tell(r) => return Some(r),
-                Effect::Mmio { kind, tag } => self.device_stores.store(kind, tag, now),
-                Effect::Flush => self.device_stores.flush(),
+                Effect::Mmio(tag) => {
+                    self.empty_all(mem, cal, now);
+                    self.devices.leaving.push_back(Leaving::Doorbell(tag));
+                    self.devices.free = now + self.devices.way;
+                }
+                Effect::Load { bytes } => {
+                    self.empty_all(mem, cal, now);
+                    self.devices.leaving.push_back(Leaving::Load { bytes });
+                }
+                Effect::Combine(..) => {}
+                Effect::Flush => self.empty_all(mem, cal, now),
             }
         }
     }

@@ -20,6 +20,7 @@ impl Iio {
             s.read.restart(now);
         }
         self.completed_before = self.completed();
+        self.shortest_read = Time::MAX;
         for p in &mut self.ports {
             p.moved = 0;
             p.up.restart(now);
@@ -51,6 +52,11 @@ impl Iio {
             ("PCIe tags", all(&|p| p.tags.read(now))),
         ];
         rows.into_iter().filter_map(|(name, r)| Some((name, r.filter(|r| r.arrival_rate > 0.0)?)))
+    }
+
+    /// The shortest read of a device that has ended since the restart, from its request to its last data.
+    pub fn shortest_read(&self) -> Option<Time> {
+        Some(self.shortest_read).filter(|t| *t < Time::MAX)
     }
 
     /// Since the restart: lines moved, blocks completed.

@@ -57,6 +57,8 @@ pub struct Iio {
     pub stopped: bool,
     since: Time,
     completed_before: u64,
+    /// Of reads that have ended since the restart, in the device's time.
+    shortest_read: Time,
 }
 
 impl Iio {
@@ -94,6 +96,7 @@ impl Iio {
             stopped: false,
             since: Time::ZERO,
             completed_before: 0,
+            shortest_read: Time::MAX,
         }
     }
 
@@ -171,7 +174,8 @@ impl Iio {
                 }
                 port.tags.take(requests, now).expect("they are free");
                 let piece = port.device.take(way, n, now);
-                let job = Job { port: p as u16, piece, lines: n, bytes: piece.bytes(n), entries: n, ..Job::default() };
+                let bytes = piece.bytes(n);
+                let job = Job { port: p as u16, piece, lines: n, bytes, entries: n, since: now, ..Job::default() };
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
@@ -383,6 +387,7 @@ impl Iio {
             if j.sent == j.lines {
                 let end = port.framing.acted_on(&port.down, bytes, end);
                 let at = end + port.down.flight * 2;
+                self.shortest_read = self.shortest_read.min(at - j.since);
                 let requests = port.framing.requests(j.lines);
                 let ends = port.device.expect(j.piece.slot, j.lines);
                 let mut wait = false;
@@ -486,6 +491,25 @@ impl Iio {
         let end = port.down.send(port.framing.write(TAIL), now);
         let at = end + port.down.flight * 2 + self.register_write;
         cal.push(at, Event::Ring { queue, task: RingTask::Tail(side), n });
+    }
+
+    /// A core's store of `bytes` bytes is here, for the device on the first port; returns when it has left on the link. The
+    /// device takes whatever comes.
+    pub fn store(&mut self, bytes: u32, now: Time) -> Time {
+        let port = &mut self.ports[0];
+        port.down.send(port.framing.write(bytes), now)
+    }
+
+    /// A core's load is here, for the device on the first port; returns when that answers.
+    pub fn load(&mut self, now: Time) -> Time {
+        let port = &mut self.ports[0];
+        port.down.send(port.framing.read_request.into(), now) + port.down.flight * 2
+    }
+
+    /// The device on the first port answers a load of `bytes` bytes; returns when the home agent has the data.
+    pub fn answer(&mut self, bytes: u32, now: Time) -> Time {
+        let port = &mut self.ports[0];
+        port.up.send(port.framing.completion(bytes), now) + self.to_cha
     }
 
     /// `Event::Ring`: something is due at a queue of that NIC.

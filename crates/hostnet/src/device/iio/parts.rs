@@ -87,6 +87,8 @@ pub(super) struct Job {
     pub(super) entries: u32,
     /// Its tag is on its way back.
     pub(super) returned: bool,
+    /// When it set out.
+    pub(super) since: Time,
 }
 
 /// One device and its link.

@@ -1,7 +1,7 @@
 //! Packets between their arrival and the end of their last use.
 
 use crate::kernel::Time;
-use crate::memory::Tag;
+use crate::memory::{Tag, LINE};
 
 /// A packet. What it asks for is the sender's and the application's business.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +39,9 @@ pub struct Packet {
     pub tx_lines: u16,
     /// Its bytes in memory, where bytes count.
     pub tx_bytes: u32,
+    /// A second segment of the reply, behind descriptor rings in memory: its first line, and its bytes, if there is one.
+    pub object: u64,
+    pub object_bytes: u32,
     /// Bytes of the packet in memory, behind descriptor rings there.
     pub rx_bytes: u32,
     /// The reply leaves from the receive buffer.
@@ -52,6 +55,14 @@ pub struct Packet {
     /// Its service has ended: sent, or consumed for good.
     pub done: bool,
     pub sent_at: Time,
+}
+
+impl Packet {
+    /// Lines of the reply's second segment.
+    #[inline]
+    pub fn object_lines(&self) -> u32 {
+        self.object_bytes.div_ceil(LINE as u32)
+    }
 }
 
 /// Records of packets; those of packets that are gone are used again.

@@ -3,6 +3,7 @@
 use super::banks::{bits, Bank, Slot, EMPTY};
 use super::gauge::Levels;
 use super::mapping::Decoded;
+use super::on_arrival::LastColumn;
 use super::scheduler::{BEHIND, QUEUE};
 use super::staged::Staged;
 use super::timing::Timing;
@@ -119,6 +120,7 @@ pub struct Channel {
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
     pub(super) pipeline: Pipeline,
+    pub(super) last: LastColumn,
     pub(super) write_mode: bool,
     /// Write mode goes on although reads wait.
     pub(super) draining: bool,
@@ -238,6 +240,7 @@ impl Channel {
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
             pipeline: Pipeline::default(),
+            last: LastColumn::default(),
             write_mode: false,
             draining: false,
             burst_reads: 0,
@@ -349,7 +352,7 @@ impl Channel {
             self.close_idle(b, now);
         }
         self.link(i, b, dir);
-        if self.p.scheduler == Scheduler::Transaction {
+        if self.p.scheduler.whole_requests() {
             self.sort_in(i, b, dir);
             self.wake = self.wake.min(now);
             return;

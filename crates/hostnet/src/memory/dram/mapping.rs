@@ -29,6 +29,7 @@ impl Field {
 enum Vendor {
     Skylake,
     SkylakeSp { fine: bool },
+    Zsim,
 }
 
 impl Vendor {
@@ -37,6 +38,7 @@ impl Vendor {
             "skylake" => Some(Vendor::Skylake),
             "skylake_sp" => Some(Vendor::SkylakeSp { fine: false }),
             "skylake_sp_fine" => Some(Vendor::SkylakeSp { fine: true }),
+            "zsim" => Some(Vendor::Zsim),
             _ => None,
         }
     }
@@ -75,7 +77,8 @@ fn log2(n: u32) -> u32 {
 impl Mapper {
     /// Compiles `order`, the fields from the top bit down: two letters each out of
     /// `ro ra bg ba co ch`, `ba` standing for bank and group when `bg` is absent; or
-    /// `MOP4CLXOR`; or `skylake`, `skylake_sp` or `skylake_sp_fine`, see [`skylake`] and [`skylake_sp`].
+    /// `MOP4CLXOR`; or `skylake`, `skylake_sp` or `skylake_sp_fine`, see [`skylake`] and [`skylake_sp`]; or `zsim`, see
+    /// [`folded`].
     ///
     /// # Errors
     /// One sentence about the order when a field is unknown, missing or doubled, when
@@ -95,7 +98,7 @@ impl Mapper {
         }
         let lower = if mop || vendor.is_some() { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
         let fields = split(&lower).ok_or_else(|| {
-            format!("'{order}' is no address mapping; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as 'rorababgcoch'), 'MOP4CLXOR', 'skylake', 'skylake_sp' or 'skylake_sp_fine'")
+            format!("'{order}' is no address mapping; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as 'rorababgcoch'), 'MOP4CLXOR', 'skylake', 'skylake_sp', 'skylake_sp_fine' or 'zsim'")
         })?;
         if fields.first() != Some(&"ro") && fields.first() != Some(&"ch") {
             return Err(format!("address mapping '{order}' must have the row (ro) on top, as in 'rorababgcoch'"));
@@ -164,6 +167,7 @@ impl Mapper {
         match self.vendor {
             None => {}
             Some(Vendor::Skylake) => return ((line & SKYLAKE_CHANNEL).count_ones() as usize & 1, line),
+            Some(Vendor::Zsim) => return ((folded(line) % self.channels) as usize, line),
             Some(Vendor::SkylakeSp { .. }) => {
                 let high = line >> SP_GRANULE;
                 let inner = high >> self.channel_bits << SP_GRANULE | line & ((1 << SP_GRANULE) - 1);
@@ -204,6 +208,7 @@ impl Mapper {
         match self.vendor {
             None => {}
             Some(Vendor::Skylake) => return skylake(inner),
+            Some(Vendor::Zsim) => return zsim(inner, self.group_bits + self.bank_bits, self.rank_bits),
             Some(Vendor::SkylakeSp { fine }) => return skylake_sp(inner, self.rank_bits, fine),
         }
         let mut row = self.row.of(inner);
@@ -266,6 +271,12 @@ fn skylake_sp(inner: u64, rank_bits: u32, fine: bool) -> Decoded {
 }
 
 fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &Shape) -> Result<(), String> {
+    if hashed {
+        return Err("a vendor's address mapping is a hash already; leave channel_hash and bank_hash false".into());
+    }
+    if v == Vendor::Zsim {
+        return Ok(());
+    }
     let banks = (s.bank_groups, s.banks_per_group, s.lines_per_row);
     if v == Vendor::Skylake && (channels, s.ranks, banks) != (2, 2, (4, 4, 128)) {
         return Err("address mapping 'skylake' is for 2 channels of 2 ranks of x8 DDR4".into());
@@ -273,10 +284,27 @@ fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &Shape) -> Result<(),
     if v != Vendor::Skylake && (!channels.is_power_of_two() || s.ranks > 4 || banks != (4, 4, 128)) {
         return Err("address mapping 'skylake_sp' is for a power of two of channels of up to 4 ranks of x8 DDR4".into());
     }
-    if hashed {
-        return Err("a vendor's address mapping is a hash already; leave channel_hash and bank_hash false".into());
-    }
     Ok(())
+}
+
+/// The XOR of a line number's 16-bit groups: with it zsim picks one of several banks or controllers.
+#[inline]
+fn folded(line: u64) -> u64 {
+    (line ^ line >> 16 ^ line >> 32 ^ line >> 48) & 0xffff
+}
+
+/// zsim's order rank:col:bank with the whole line number, of which the channel's bits are not taken out (`splitAddrs =
+/// false`): the bank lowest, then 1024 columns, then the rank; the row on top.
+#[inline]
+fn zsim(line: u64, bank_bits: u32, rank_bits: u32) -> Decoded {
+    let bank = line & ((1 << bank_bits) - 1);
+    let column = line >> bank_bits & 1023;
+    let rank = line >> (bank_bits + 10) & ((1 << rank_bits) - 1);
+    Decoded {
+        bank: (rank << bank_bits | bank) as u8,
+        row: (line >> (bank_bits + 10 + rank_bits)) as u32,
+        column: column as u32,
+    }
 }
 
 /// The two-letter fields of `order`, or nothing when one is unknown, doubled or missing.
@@ -343,6 +371,24 @@ mod tests {
                     let column = if fine { of_rank >> 7 & 127 } else { of_rank >> 6 & 127 };
                     assert_eq!(u64::from(d.column), column);
                 }
+            }
+        }
+    }
+
+    /// As the log of a published run prints it for rank:col:bank: bank bits 2:0, column 12:3, rank 14:13, row from 15.
+    #[test]
+    fn zsim_keeps_the_bits_of_the_channel_in_the_bank() {
+        let shape = Shape { ranks: 4, bank_groups: 2, banks_per_group: 4, lines_per_row: 128, rows: 1 << 16 };
+        for channels in [4u64, 8] {
+            let m = Mapper::new("zsim", channels as u32, false, false, &shape).expect("any shape");
+            for i in 0..2048u64 {
+                let line = crate::kernel::rng::mix(i) >> 26;
+                let groups = [line & 0xffff, line >> 16 & 0xffff, line >> 32];
+                let (ch, inner) = m.channel(line);
+                assert_eq!(ch as u64, (groups[0] ^ groups[1] ^ groups[2]) % channels);
+                let d = m.decode(inner);
+                assert_eq!(u64::from(d.bank), (line >> 13 & 3) * 8 + line % 8);
+                assert_eq!((u64::from(d.column), u64::from(d.row)), (line >> 3 & 1023, line >> 15 & 0xffff_ffff));
             }
         }
     }

@@ -8,6 +8,7 @@ mod banks;
 mod channel;
 pub mod gauge;
 pub mod mapping;
+mod on_arrival;
 mod scheduler;
 mod staged;
 pub mod standards;
@@ -53,6 +54,17 @@ pub enum Scheduler {
     /// decisions: seamless row hits, rows that open behind the running burst, other hits,
     /// the earliest bank. gem5's FR-FCFS. The age cap has no effect.
     Transaction,
+    /// One column command after the other, the oldest that is possible of the first of each bank. Rows open as soon as
+    /// their request has come, in either mode; a read waits for the turnaround after a write of any rank. zsim's
+    /// FR-FCFS. The age cap, `write_idle`, `writes_yield` and the burst lengths have no effect.
+    OnArrival,
+}
+
+impl Scheduler {
+    /// Whether a choice is a request with all its commands, and no command waits in between.
+    fn whole_requests(self) -> bool {
+        matches!(self, Scheduler::Transaction | Scheduler::OnArrival)
+    }
 }
 
 /// When a request's queue entry becomes free.
@@ -74,7 +86,8 @@ pub enum Overflow {
     /// Reads and writes apart, each for their own queue.
     #[default]
     Apart,
-    /// In one order; the first goes on when both queues have room.
+    /// In one order. The first goes on after a command, if both queues have room; whoever comes while they have goes
+    /// ahead. zsim's.
     Shared,
 }
 
@@ -95,7 +108,8 @@ pub struct DramSpec {
     /// Banks per group; 0 takes the standard's.
     pub banks_per_group: u32,
     /// Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), `MOP4CLXOR`,
-    /// or `skylake`: the hash of that processor with two channels of two ranks.
+    /// or `skylake`: the hash of that processor with two channels of two ranks; or `zsim`: an XOR of the line number's
+    /// 16-bit groups picks the channel, its lowest bits the bank.
     pub mapping: String,
     /// Hashes higher address bits into the channel.
     pub channel_hash: bool,

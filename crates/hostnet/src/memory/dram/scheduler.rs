@@ -90,6 +90,10 @@ impl Channel {
             self.advance_transactions(now, done);
             return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
         }
+        if self.p.scheduler == Scheduler::OnArrival {
+            self.advance_columns(now, done);
+            return self.used[READ] < before[READ] || self.used[WRITE] < before[WRITE];
+        }
         loop {
             if !self.chosen {
                 if self.mode_due() {
@@ -129,7 +133,7 @@ impl Channel {
         queued[dir] = queued[dir].saturating_sub(8);
         let rests = self.p.refresh_turns && self.clock < self.resting_until;
         let known = self.chosen && self.stale == 0 && self.blocked == 0 && !rests && self.p.bank_queue == 0;
-        let next = if known && self.p.scheduler != Scheduler::Transaction && !self.mode_due_with(queued) {
+        let next = if known && !self.p.scheduler.whole_requests() && !self.mode_due_with(queued) {
             let [c, a, p] = self.scan.best.map(time_of);
             let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
             c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
@@ -277,7 +281,7 @@ impl Channel {
         }
         let closing = match self.p.scheduler {
             Scheduler::HitFirst => closing & (!hits | over),
-            Scheduler::FirstReady | Scheduler::Transaction => closing,
+            Scheduler::FirstReady | Scheduler::Transaction | Scheduler::OnArrival => closing,
         };
         (hits & !over, misses & !self.open, closing)
     }
@@ -560,7 +564,7 @@ impl Channel {
             let pre = self.scan.lanes[b].pre_at;
             self.close(b, pre);
         }
-        if self.p.bank_queue > 0 || self.p.scheduler == Scheduler::Transaction {
+        if self.p.bank_queue > 0 || self.p.scheduler.whole_requests() {
             return;
         }
         self.stale |= 1 << COLUMN;

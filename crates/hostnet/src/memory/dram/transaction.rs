@@ -50,7 +50,7 @@ impl Channel {
     }
 
     /// Refreshes the ranks that are due once their issued requests are over.
-    fn refresh_due_ranks(&mut self, due: u64) {
+    pub(super) fn refresh_due_ranks(&mut self, due: u64) {
         for r in 0..self.ranks.len() {
             if self.ranks[r].refresh_due > due {
                 continue;

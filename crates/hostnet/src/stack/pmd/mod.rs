@@ -15,7 +15,7 @@
 use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
-use crate::core::{Mmio, Op, Program};
+use crate::core::{Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
 use crate::kernel::{Side, Time};
 use crate::machine::Machine;
@@ -113,6 +113,8 @@ pub struct PollMode {
     in_ring: VecDeque<(u32, u32)>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
     backlog: VecDeque<(u32, u32)>,
+    /// Buffers whose metadata stands for their second segments, in the same order.
+    attached: VecDeque<u32>,
     /// Packets that are consumed once their burst retires.
     consumed: VecDeque<u32>,
     burst: Vec<u32>,
@@ -166,6 +168,7 @@ impl PollMode {
             put: 0,
             in_ring: VecDeque::with_capacity(transmit.usable() as usize),
             backlog: VecDeque::with_capacity(64),
+            attached: VecDeque::new(),
             consumed: VecDeque::with_capacity(64),
             at_once: false,
             polled: Time::ZERO,
@@ -283,7 +286,7 @@ impl PollMode {
         }
         self.held += self.burst.len() as u32;
         if self.held >= self.costs.rearm || self.at_once {
-            p.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Armed.tag(self.held) });
+            p.push(Op::Mmio { tag: Effect::Armed.tag(self.held) });
             self.held = 0;
         }
     }
@@ -336,13 +339,19 @@ impl PollMode {
             }
             answered(packet, lines);
             match (answer, spare) {
-                (Answer::Reply, Some(fresh)) => {
+                (Answer::Reply | Answer::Gather { .. }, Some(fresh)) => {
                     packet.tx_line = tx;
+                    if let Answer::Gather { object, bytes } = answer {
+                        (packet.object, packet.object_bytes) = (object, bytes);
+                        let second = self.pool.get(c.program).expect("a pool holds more than rings and bursts");
+                        c.program.push(Op::Store { line: self.pool.metadata(second), lines: self.costs.mbuf_lines });
+                        self.attached.push_back(second);
+                    }
                     self.backlog.push_back((id, fresh));
                     spent.relinquish(c.program, p.line, p.lines.into());
                     self.free(p.buffer, c.program);
                 }
-                (Answer::Forward | Answer::Reply, _) => {
+                (Answer::Forward | Answer::Reply | Answer::Gather { .. }, _) => {
                     packet.tx_line = at;
                     self.backlog.push_back((id, p.buffer));
                     self.back(spare, c.program);
@@ -441,50 +450,70 @@ impl PollMode {
         self.transmit.usable() - self.in_ring.len() as u64
     }
 
+    /// Writes the next transmit descriptor, for a segment with its metadata in `buffer`, of which `lines` are sent.
+    fn describe(&mut self, buffer: u32, lines: u32, p: &mut Program) {
+        p.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
+        p.compute(self.costs.transmit_instructions);
+        if let Some(note) = self.note(Side::Transmit, self.put) {
+            p.push(Op::Store { line: note, lines: 1 });
+        }
+        self.in_ring.push_back((buffer, lines));
+        let line = self.transmit.line(self.put);
+        self.put += 1;
+        if self.transmit.begins_line(self.put) {
+            p.push(Op::Store { line, lines: 1 });
+        }
+    }
+
     /// `tx_burst`, again and again: writes descriptors for as much of the backlog as the ring takes.
     fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
-        let least = u64::from(self.costs.free_threshold).max(self.backlog.len() as u64);
+        let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()) as u64);
         if self.buffers.spent.follows_transmission() || self.costs.free_sent == FreeSent::Burst {
             self.reclaim(u64::MAX, c); // dropped, or used again, before it takes room
         } else if self.room() < least {
             self.reclaim(least, c);
         }
-        let mut left = self.room().min(self.backlog.len() as u64) as u32;
-        while left > 0 {
-            let n = left.min(self.costs.transmit_burst.unwrap_or(left));
-            self.put_burst(n, c);
-            left -= n;
-            if left > 0 {
+        let before = self.put;
+        while self.fits_next(c) {
+            if self.put > before {
                 c.program.compute(self.costs.burst_instructions);
             }
+            self.put_burst(self.costs.transmit_burst.unwrap_or(u32::MAX), c);
         }
         self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
     }
 
-    /// One `tx_burst` of the oldest `n` of the backlog, for which there is room.
-    fn put_burst(&mut self, n: u32, c: &mut Ctx) {
-        let p = &mut *c.program;
-        let nic = port(c.iio.as_deref_mut());
-        for _ in 0..n {
-            let (id, buffer) = self.backlog.pop_front().expect("counted");
-            p.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
-            p.compute(self.costs.transmit_instructions);
-            if let Some(note) = self.note(Side::Transmit, self.put) {
-                p.push(Op::Store { line: note, lines: 1 });
+    /// Whether the ring has room for the segments of the oldest packet of the backlog.
+    fn fits_next(&self, c: &mut Ctx) -> bool {
+        let Some(&(id, _)) = self.backlog.front() else { return false };
+        let gathers = port(c.iio.as_deref_mut()).packet(id).object_bytes > 0;
+        self.room() > u64::from(gathers)
+    }
+
+    /// One `tx_burst` of the oldest of the backlog, at most `limit` packets: as many as there is room for.
+    fn put_burst(&mut self, limit: u32, c: &mut Ctx) {
+        let before = self.put;
+        for _ in 0..limit {
+            if !self.fits_next(c) {
+                break;
             }
+            let (id, buffer) = self.backlog.pop_front().expect("it fits");
+            let nic = port(c.iio.as_deref_mut());
+            let packet = nic.packet(id);
+            let (lines, gathers) = (packet.tx_lines.into(), packet.object_bytes > 0);
             nic.put(self.queue, id);
-            self.in_ring.push_back((buffer, nic.packet(id).tx_lines.into()));
-            let line = self.transmit.line(self.put);
-            self.put += 1;
-            if self.transmit.begins_line(self.put) {
-                p.push(Op::Store { line, lines: 1 });
+            self.describe(buffer, lines, c.program);
+            if gathers {
+                let second = self.attached.pop_front().expect("a second segment has metadata");
+                self.describe(second, 0, c.program);
             }
         }
+        let p = &mut *c.program;
         if !self.transmit.begins_line(self.put) {
             p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
-        p.push(Op::Mmio { kind: Mmio::Uncached, tag: Effect::Put.tag(n) });
+        p.push(Op::Mmio { tag: Effect::Put.tag((self.put - before) as u32) });
     }
 }
 

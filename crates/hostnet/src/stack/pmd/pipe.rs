@@ -147,14 +147,17 @@ mod tests {
         pipe.enqueue(&[10; 6], &mut p);
         assert_eq!((pipe.waiting(), pipe.room(), pipe.wakes()), (0, 55, false));
         // The second burst begins in the first line of slots and ends in the next.
-        let stores: Vec<u64> = p.ops.iter().filter_map(|o| if let Op::Store { line, .. } = o { Some(*line) } else { None }).collect();
+        let stores: Vec<u64> =
+            p.ops.iter().filter_map(|o| if let Op::Store { line, .. } = o { Some(*line) } else { None }).collect();
         assert_eq!(stores, [1002, 1000, 1002, 1003, 1000]);
         pipe.show(3);
         assert!(pipe.wakes() && !pipe.wakes());
         p.ops.clear();
         pipe.dequeue(2, &mut out, &mut p);
         assert_eq!((&out[..], pipe.waiting(), pipe.room()), (&[7, 8][..], 1, 57));
-        assert!(p.ops.contains(&Op::Load { line: 1002, lines: 1 }) && p.ops.contains(&Op::Store { line: 1001, lines: 1 }));
+        assert!(
+            p.ops.contains(&Op::Load { line: 1002, lines: 1 }) && p.ops.contains(&Op::Store { line: 1001, lines: 1 })
+        );
         pipe.dequeue(32, &mut out, &mut p);
         assert_eq!(out, [7, 8, 9]);
     }
@@ -169,7 +172,8 @@ mod tests {
             p.ops.clear();
             pipe.dequeue(64, &mut out, &mut p);
         }
-        let loads: Vec<u64> = p.ops.iter().filter_map(|o| if let Op::Load { line, .. } = o { Some(*line) } else { None }).collect();
+        let loads: Vec<u64> =
+            p.ops.iter().filter_map(|o| if let Op::Load { line, .. } = o { Some(*line) } else { None }).collect();
         assert_eq!(loads, [7, 8, 9, 2, 3]);
     }
 }

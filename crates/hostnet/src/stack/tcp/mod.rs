@@ -4,6 +4,8 @@ mod receiver;
 
 pub use receiver::{Layout, Places, Received, Receiver};
 
+use super::napi::{true_size, Frame, Napi, ROOM};
+use super::pmd::{port, retire};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
 use crate::config::scenario::PeripheralSpec;
@@ -13,9 +15,10 @@ use crate::kernel::units::Size;
 use crate::kernel::Time;
 use crate::memory::LINE;
 use crate::traffic::dctcp::Ack;
-use receiver::{Choice, Reader};
+use receiver::{Choice, Phase, Reader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// What the kernel's receive path costs beside the memory accesses that are simulated (completions, headers, payload), in
 /// instructions where nothing else is said.
@@ -91,51 +94,143 @@ impl Places for Frames<'_> {
     }
 }
 
+/// The same behind descriptor rings, where each frame has the room of its socket buffer.
+impl Places for Napi {
+    fn line(&mut self, at: u64) -> u64 {
+        self.frame(0) + at
+    }
+    fn structure(&mut self, at: u64) -> u64 {
+        Napi::structure(self, (at / ROOM) as u32)
+    }
+    fn free(&mut self, at: u64) {
+        self.release((at / ROOM) as u32);
+    }
+}
+
 /// One core of the receiving tenant, with one connection and the NIC's queue for it.
 #[derive(Clone)]
 pub struct TcpReceiver {
     costs: TcpSpec,
     pub receiver: Receiver,
+    /// The driver of descriptor rings in memory, where the NIC has them.
+    napi: Option<Napi>,
+    /// Bytes of a frame without payload; acknowledgements that have found the transmit ring full.
+    header: u32,
+    unsent: VecDeque<Ack>,
 }
 
 impl TcpReceiver {
-    pub fn new(costs: TcpSpec, receiver: Receiver) -> TcpReceiver {
-        TcpReceiver { costs, receiver }
-    }
-
     /// That of each core of a scenario's receiving tenant, when it has an Ethernet NIC and its platform the costs.
     pub fn of(s: &Scenario) -> Option<TcpReceiver> {
         let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
         let costs = s.platform.tcp.as_ref()?;
-        let layout = Layout { frame: nic.frame_lines(), page: nic.page.0 / LINE };
-        let r = Receiver::new(costs, layout, nic.payload());
-        Some(TcpReceiver::new(costs.clone(), r))
+        let (frame, payload) = (nic.frame_lines(), nic.payload());
+        let (page, size) = if s.ringed().is_some() {
+            (ROOM, true_size(costs, frame))
+        } else {
+            // A segment counts as what it carries, and as a socket buffer at least.
+            (nic.page.0 / LINE, payload.max(costs.small_buffer()))
+        };
+        let receiver = Receiver::new(costs, Layout { frame, page }, payload, size);
+        let header = (nic.frame_bytes() - payload) as u32;
+        Some(TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() })
     }
-}
 
-impl Software for TcpReceiver {
-    /// The core ends a phase and begins the next.
-    fn step(&mut self, c: &mut Ctx) -> Step {
+    /// The same behind descriptor rings in memory.
+    #[must_use]
+    pub fn behind(self, napi: Napi) -> TcpReceiver {
+        TcpReceiver { napi: Some(napi), ..self }
+    }
+
+    /// What the step that has ended says to the sender: one acknowledgement for each merged segment, and one for a window that
+    /// has opened.
+    fn told(&mut self, opened: bool, flow: u8, mut say: impl FnMut(Ack)) {
+        let r = &mut self.receiver;
+        if !opened && r.merged().is_empty() {
+            return;
+        }
+        let (next, edge) = r.tell();
+        for m in r.merged() {
+            say(Ack { flow, next: m.next, from: m.from, to: m.to, edge, marked: m.marked });
+        }
+        if opened {
+            say(Ack { flow, next, from: next, to: next, edge, marked: 0 });
+        }
+    }
+
+    /// The core ends a phase and begins the next, behind descriptor rings.
+    fn step_ring(&mut self, napi: &mut Napi, c: &mut Ctx) -> Step {
+        let (ended, spent) = (self.receiver.phase, c.now - self.receiver.since);
+        let (opened, _) = self.receiver.end(c.now);
+        match ended {
+            Phase::Idle => {}
+            Phase::Poll => napi.end_poll(spent, c),
+            Phase::Copy | Phase::Release => napi.end_rest(spent),
+        }
+        let mut unsent = std::mem::take(&mut self.unsent);
+        self.told(opened, c.local as u8, |a| unsent.push_back(a));
+        c.program.ops.clear();
+        if c.stopped {
+            return Step::Idle;
+        }
+        while napi.has_room() {
+            let Some(a) = unsent.pop_front() else { break };
+            let id = napi.send_header(self.header, c);
+            if let Some(senders) = &mut c.senders {
+                senders.leaves_as(id, a);
+            }
+        }
+        self.unsent = unsent;
+        let (due, rest) = (napi.is_due(c), self.receiver.rest());
+        let r = &mut self.receiver;
+        match rest {
+            _ if due && !(rest != Choice::Nothing && napi.yields()) => {
+                r.begin_poll();
+                napi.poll(c, |_, Frame { id, skb, .. }, c| {
+                    let nic = port(c.iio.as_deref_mut());
+                    let p = nic.packet(id);
+                    let (seq, marked, at) = (p.key as u32, p.marked, u64::from(skb) * ROOM);
+                    p.done = true;
+                    nic.end_use(id);
+                    r.merge(Received { seq, marked, completion: 0, at, last: false });
+                });
+                r.end_poll(&self.costs, c.program, napi);
+            }
+            Choice::Copy => match Self::reader(c) {
+                Some(reader) => r.copy(&self.costs, c.program, reader, napi),
+                None => return Step::Idle,
+            },
+            // Nothing to free may be left, but an acknowledgement to send.
+            _ if rest == Choice::Release || !c.program.ops.is_empty() => r.release(&self.costs, c.program, napi),
+            _ => return napi.interrupt_due(c).map_or(Step::Idle, Step::Until),
+        }
+        r.since = c.now;
+        Step::Run
+    }
+
+    /// The application's buffer.
+    fn reader(c: &Ctx) -> Option<Reader> {
+        let Some(App::TcpReceive(app)) = &c.app else { return None };
+        let (buffer, lines) = app.buffer(c.local);
+        Some(Reader { buffer, lines, between: app.between })
+    }
+
+    /// The same over a NIC that completes each frame with a line of its own.
+    fn step_completions(&mut self, c: &mut Ctx) -> Step {
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
-        let (r, costs, queue) = (&mut self.receiver, &self.costs, c.local);
+        let (r, queue) = (&mut self.receiver, c.local);
         let polled = r.is_polling();
         let (opened, descriptors) = r.end(c.now);
         if polled && !r.is_polling() {
             nic.unmask_interrupt(queue);
         }
         nic.replenish(queue, descriptors, c.now);
-        let (next, edge) = if opened || !r.merged().is_empty() { r.tell() } else { (0, 0) };
-        if let Some(senders) = &mut c.senders {
-            let flow = queue as u8;
-            for m in r.merged() {
-                let ack = Ack { flow, next: m.next, from: m.from, to: m.to, edge, marked: m.marked };
-                senders.acknowledge(c.cal, ack, c.now);
-            }
-            if opened {
-                let ack = Ack { flow, next, from: next, to: next, edge, marked: 0 };
-                senders.acknowledge(c.cal, ack, c.now);
-            }
+        if let Some(senders) = c.senders.as_deref_mut() {
+            let (cal, now) = (&mut *c.cal, c.now);
+            self.told(opened, queue as u8, |a| senders.acknowledge(cal, a, now));
         }
+        let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
+        let (r, costs) = (&mut self.receiver, &self.costs);
         let choice = if c.stopped { Choice::Nothing } else { r.choose(c.now, nic.interrupt_due(queue)) };
         c.program.ops.clear();
         if choice == Choice::Poll {
@@ -155,6 +250,24 @@ impl Software for TcpReceiver {
         }
         r.since = c.now;
         Step::Run
+    }
+}
+
+impl Software for TcpReceiver {
+    fn step(&mut self, c: &mut Ctx) -> Step {
+        match self.napi.take() {
+            None => self.step_completions(c),
+            Some(mut napi) => {
+                let next = self.step_ring(&mut napi, c);
+                self.napi = Some(napi);
+                next
+            }
+        }
+    }
+
+    fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        // Frames end with their poll.
+        retire(tag, c.local, &mut VecDeque::new(), c);
     }
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {

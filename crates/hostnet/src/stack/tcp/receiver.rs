@@ -42,6 +42,10 @@ pub trait Places {
     fn line(&mut self, at: u64) -> u64;
     /// The kernel's structure for that line's page.
     fn structure(&mut self, at: u64) -> u64;
+    /// The frame at `at` is used no more.
+    fn free(&mut self, at: u64) {
+        let _ = at;
+    }
 }
 
 /// The application, as `recv` sees it: its buffer's first line and lines, and the instructions that it spends once the
@@ -94,6 +98,12 @@ pub struct Busy {
     pub calls: u64,
 }
 
+impl Busy {
+    pub fn total(&self) -> Time {
+        self.poll + self.copy + self.release
+    }
+}
+
 /// One core's receive path, with one connection.
 #[derive(Clone)]
 pub struct Receiver {
@@ -138,10 +148,9 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// `payload` is a full segment's.
-    pub fn new(s: &TcpSpec, layout: Layout, payload: u64) -> Receiver {
-        // A segment counts as what it carries, and as a socket buffer at least.
-        let buffer = (s.receive_buffer.0 / payload.max(s.small_buffer())) as u32;
+    /// `payload` is a full segment's, which counts as `size` bytes of the socket's buffer.
+    pub fn new(s: &TcpSpec, layout: Layout, payload: u64, size: u64) -> Receiver {
+        let buffer = (s.receive_buffer.0 / size) as u32;
         Receiver {
             layout,
             budget: s.poll_budget as usize,
@@ -192,21 +201,26 @@ impl Receiver {
         if !self.completed.is_empty() && (self.polling || interrupt.is_some_and(|t| t <= now)) {
             return Choice::Poll;
         }
+        match (self.rest(), interrupt) {
+            (Choice::Nothing, Some(t)) if !self.completed.is_empty() => Choice::Until(t),
+            (rest, _) => rest,
+        }
+    }
+
+    /// What there is to do beside polling.
+    pub fn rest(&self) -> Choice {
         if self.unlock || self.free {
-            return Choice::Release;
-        }
-        if !self.queue.is_empty() {
-            return Choice::Copy;
-        }
-        match interrupt {
-            Some(t) if !self.completed.is_empty() => Choice::Until(t),
-            _ => Choice::Nothing,
+            Choice::Release
+        } else if !self.queue.is_empty() {
+            Choice::Copy
+        } else {
+            Choice::Nothing
         }
     }
 
     /// Ops of a poll.
     pub fn poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
-        self.phase = Phase::Poll;
+        self.begin_poll();
         if !self.polling {
             self.polling = true;
             self.interrupts += 1;
@@ -214,7 +228,6 @@ impl Receiver {
         }
         let n = self.completed.len().min(self.budget);
         self.polled = n as u32;
-        self.merged.clear();
         for _ in 0..n {
             let r = self.completed.pop_front().expect("counted");
             // The completion says where the frame is, its header to whom it belongs.
@@ -227,13 +240,24 @@ impl Receiver {
             p.compute(s.frame);
             self.merge(r);
         }
+        self.end_poll(s, p, at);
+    }
+
+    /// A poll begins.
+    pub fn begin_poll(&mut self) {
+        self.phase = Phase::Poll;
+        self.merged.clear();
+    }
+
+    /// A poll has taken all its frames: the connection sees them, unless the application holds the socket.
+    pub fn end_poll(&mut self, s: &TcpSpec, p: &mut Program, at: &mut impl Places) {
         if !self.locked {
             self.deliver(s, p, at);
         }
     }
 
     /// GRO: a frame that follows the last one lengthens its segment.
-    fn merge(&mut self, r: Received) {
+    pub fn merge(&mut self, r: Received) {
         self.backlog.push_back(r);
         let mark = u32::from(r.marked);
         match self.runs.last_mut() {
@@ -255,6 +279,7 @@ impl Receiver {
                 r.last = seq + 1 == run.to;
                 if !self.take(r) {
                     self.count_users(r.at, p, at);
+                    at.free(r.at);
                 }
             }
             run.next = self.next;
@@ -336,6 +361,7 @@ impl Receiver {
         if std::mem::take(&mut self.free) {
             for i in 0..self.copies.len() {
                 self.count_users(self.copies[i], p, at);
+                at.free(self.copies[i]);
             }
             self.copies.clear();
         }

@@ -34,7 +34,7 @@ fn costs(buffer: u64) -> TcpSpec {
 }
 
 fn receiver(s: &TcpSpec) -> Receiver {
-    Receiver::new(s, LAYOUT, PAYLOAD)
+    Receiver::new(s, LAYOUT, PAYLOAD, PAYLOAD)
 }
 
 fn land(r: &mut Receiver, seq: u32) {

@@ -11,6 +11,8 @@
 //! A packet waits in the receive buffer for a descriptor; it is lost only when it finds no room there. One fetch and one
 //! write-back of a ring are under way at a time: what becomes due meanwhile goes together with the next.
 
+mod dma;
+
 use super::contexts::Contexts;
 use super::drops::{Full, State};
 use super::rings::{Layout, Ring, RingMemory, RingsSpec, WriteBack};
@@ -18,10 +20,9 @@ use super::{Attachment, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::Span;
-use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
-use crate::memory::{Sweep, Tag, LINE};
+use crate::kernel::{Event, Events, RingTask, Side, Time};
+use crate::memory::{Tag, LINE};
 use crate::meter::drops::DropCause;
-use crate::placement::SweepTx;
 use std::collections::VecDeque;
 
 /// Bytes of a frame that stay in the NIC: its check sequence.
@@ -34,8 +35,10 @@ const WINDOW: Time = Time(100_000);
 /// What lines belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
-    /// A packet.
+    /// A packet; of one to be sent, its first segment.
     Packet(u32),
+    /// The second segment of a packet to be sent.
+    Object(u32),
     /// Descriptors of a ring: on their way up written back, on their way down fetched.
     Descriptors { queue: u16, side: Side, n: u32 },
 }
@@ -84,11 +87,12 @@ struct Pair {
     armed: VecDeque<(u32, u64)>,
     /// Packets that are wholly in memory and whose descriptors are not.
     filled: VecDeque<u32>,
-    /// Packets that software has put into transmit descriptors, and how many it ever has.
-    put: VecDeque<u32>,
+    /// Packets that software has put into transmit descriptors, of each segment whether it is the second; and how many
+    /// descriptors it ever has.
+    put: VecDeque<(u32, bool)>,
     puts: u64,
-    /// Packets whose payload is being read.
-    leaving: VecDeque<(u32, bool)>,
+    /// Segments that are being read, and whether they have been.
+    leaving: VecDeque<(Work, bool)>,
 }
 
 impl Pair {
@@ -106,6 +110,10 @@ pub struct RingMeter {
     /// Receive descriptors written back, and in how many writes.
     pub descriptors: u64,
     pub write_backs: u64,
+    /// Doorbells of the transmit rings that have come, and fetches of descriptors and of frames' payload that they led to.
+    pub transmit_doorbells: u64,
+    pub transmit_fetches: u64,
+    pub frames_read: u64,
     /// Time with a packet or descriptors on their way to memory.
     pub busy: Time,
     since: Option<Time>,
@@ -370,6 +378,7 @@ impl Ringed {
         let ring = self.pairs[usize::from(queue)].ring(side);
         let (from, n) = (ring.asked, ring.fetchable());
         ring.asked += n;
+        self.meter.transmit_fetches += u64::from(side == Side::Transmit);
         let work = self.descriptors(queue, side, from, n);
         self.open_read(work, now);
         true
@@ -471,12 +480,14 @@ impl Nic {
         r.fetched = r.asked;
     }
 
-    /// Software puts packet `id`'s reply into the next transmit descriptor.
+    /// Software puts packet `id`'s reply into the next transmit descriptor, or two for two segments.
     pub fn put(&mut self, queue: usize, id: u32) {
-        self.ready(id);
+        let packet = self.packets.get_mut(id);
+        let segments = 1 + u16::from(packet.object_bytes > 0);
+        packet.left = segments;
         let p = &mut self.ringed_mut().pairs[queue];
-        p.put.push_back(id);
-        p.puts += 1;
+        p.put.extend([(id, false), (id, true)].into_iter().take(segments.into()));
+        p.puts += u64::from(segments);
     }
 
     /// Gives packet `p`, which begins with software here, a record. It lies at `p.tx_line`.
@@ -499,251 +510,6 @@ impl Nic {
         Some((queue.into(), side))
     }
 
-    // The NIC's side.
-
-    /// `Event::Ring`.
-    pub(in crate::device) fn on_ring(&mut self, cal: &mut Events, queue: usize, task: RingTask, n: u32, now: Time) {
-        let r = self.ringed_mut();
-        match task {
-            RingTask::Tail(side) => {
-                r.pairs[queue].ring(side).posted += u64::from(n);
-                r.look(cal, queue, now);
-            }
-            RingTask::Fetch(_) | RingTask::WriteBack(_) => r.begin(queue, task),
-            ended => {
-                r.end(queue, ended, n);
-                r.look(cal, queue, now);
-            }
-        }
-    }
-
-    pub(super) fn next_ring_write(&mut self, now: Time) -> Offer {
-        let r = self.ringed_mut();
-        if let Some(m) = r.write {
-            return m.offer();
-        }
-        if r.writes.in_use.free() == 0 || (r.spec.one_engine && r.read.is_some()) {
-            return Offer::Nothing;
-        }
-        if !r.write_back(now) {
-            if let Some(at) = r.not_before(Side::Receive, !r.fifo.is_empty(), now) {
-                return Offer::At(at);
-            }
-            self.begin_packet(now);
-        }
-        self.mark_write();
-        self.ringed_ref().write.map_or(Offer::Nothing, Moving::offer)
-    }
-
-    /// What sets out for memory carries what the classifier says, where it says anything.
-    fn mark_write(&mut self) {
-        let (Attachment::Ringed(r), Some(marker)) = (&mut self.attachment, &self.marker) else { return };
-        let Some(m) = &mut r.write else { return };
-        match m.what {
-            Work::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
-            Work::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
-        }
-    }
-
-    /// The oldest packet in the receive buffer gets its descriptor, if there is one.
-    fn begin_packet(&mut self, now: Time) {
-        let r = self.ringed_mut();
-        let Some(&id) = r.fifo.front().filter(|_| r.receiving < r.spec.receive_packets) else { return };
-        let mut p = *self.packets.get(id);
-        let queue = usize::from(p.queue);
-        let r = self.ringed_mut();
-        let pair = &mut r.pairs[queue];
-        if pair.receive.cached() == 0 {
-            return;
-        }
-        pair.receive.used += 1;
-        (p.buffer, p.line) = pair.armed.pop_front().expect("a descriptor names a buffer");
-        r.fifo.pop_front();
-        r.receiving += 1;
-        let lines = u32::from(p.lines);
-        r.open_write((Work::Packet(id), p.line, lines, p.rx_bytes), p.wire_bytes, now);
-        p.began = now;
-        *self.packets.get_mut(id) = p;
-        let q = &mut self.queues[queue];
-        q.buffered -= 1;
-        q.arriving.push_back(id);
-        self.counts.accepted += 1;
-        self.counts.rx_lines += u64::from(lines);
-    }
-
-    pub(super) fn next_ring_read(&mut self, now: Time) -> Offer {
-        let r = self.ringed_mut();
-        if r.read.is_none() {
-            if r.spec.one_engine && r.write.is_some() {
-                return Offer::Nothing;
-            }
-            if r.reads.in_use.free() > 0 && !r.fetch(now) {
-                let waits = r.ready[Side::Transmit as usize] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
-                if let Some(at) = r.not_before(Side::Transmit, waits, now) {
-                    return Offer::At(at);
-                }
-                self.begin_frame(now);
-            }
-        }
-        self.ringed_ref().read.map_or(Offer::Nothing, Moving::offer)
-    }
-
-    /// The payload of the next frame to be sent, queues in turn, if the transmit buffer has room.
-    fn begin_frame(&mut self, now: Time) {
-        let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
-        if r.reading == r.spec.transmit_packets {
-            return;
-        }
-        let of = r.pairs.len();
-        for i in 0..of {
-            let queue = (r.turn + i) % of;
-            let pair = &mut r.pairs[queue];
-            if pair.transmit.cached() == 0 {
-                continue;
-            }
-            let id = *pair.put.front().expect("a descriptor names a packet");
-            let p = packets.get(id);
-            if r.room.take(p.tx_bytes, now).is_err() {
-                return;
-            }
-            pair.put.pop_front();
-            pair.transmit.used += 1;
-            pair.leaving.push_back((id, false));
-            r.reading += 1;
-            r.turn = (queue + 1) % of;
-            return r.open_read((Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes), now);
-        }
-    }
-
-    pub(super) fn take_ring_write(&mut self, n: u32, now: Time) -> Piece {
-        let (Attachment::Ringed(r), buffer) = (&mut self.attachment, &mut self.buffer) else {
-            unreachable!("lines of rings")
-        };
-        let m = r.write.as_mut().expect("lines were promised");
-        let before = m.bytes;
-        let piece = m.advance(n);
-        r.meter.moves(before - m.bytes, now);
-        let rest = if m.at == m.lines { 0 } else { m.held.min(m.bytes) };
-        if m.held > rest {
-            buffer.as_mut().expect("behind the wire").give(m.held - rest, now);
-            m.held = rest;
-        }
-        if m.at == m.lines {
-            r.write = None;
-        }
-        piece
-    }
-
-    pub(super) fn take_ring_read(&mut self, n: u32) -> Piece {
-        let r = self.ringed_mut();
-        let m = r.read.as_mut().expect("lines were promised");
-        let piece = m.advance(n);
-        if m.at == m.lines {
-            r.read = None;
-        }
-        piece
-    }
-
-    /// Lines are in memory; true when that ended something.
-    pub(super) fn ring_written(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
-        let (Attachment::Ringed(r), queues) = (&mut self.attachment, &mut self.queues) else { return false };
-        let Some(work) = r.writes.done(slot, n, now) else { return false };
-        let busy = r.writes.in_use.held() > 0;
-        r.meter.set_busy(busy, now);
-        let queue = match work {
-            Work::Packet(id) => {
-                let p = self.packets.get_mut(id);
-                p.in_memory = true;
-                let queue = usize::from(p.queue);
-                let (delay, at_once) = (r.spec.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
-                r.ends(cal, queue, Side::Receive, delay, at_once, now);
-                let arriving = &queues[queue].arriving;
-                let pair = &mut r.pairs[queue];
-                let done = arriving.iter().skip(pair.filled.len());
-                let done = done.take_while(|i| self.packets.get(**i).in_memory).count();
-                pair.receive.filled += done as u64;
-                pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
-                queue
-            }
-            Work::Descriptors { queue, side, n } => {
-                r.landed.push_back((queue, side));
-                let queue = usize::from(queue);
-                r.after(cal, queue, RingTask::Recycled(side), n, r.spec.write_back_completion, now);
-                let pair = &mut r.pairs[queue];
-                pair.ring(side).seen += u64::from(n);
-                if side == Side::Receive {
-                    let q = &mut queues[queue];
-                    q.waiting.extend(pair.filled.drain(..n as usize));
-                    q.arriving.drain(..n as usize);
-                    self.counts.delivered += u64::from(n);
-                }
-                queue
-            }
-        };
-        r.look(cal, queue, now);
-        if r.fifo.is_empty() && matches!(work, Work::Packet(_)) {
-            // An empty buffer is a reason to write back at every queue.
-            (0..r.pairs.len()).filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
-        }
-        if let Work::Descriptors { n, .. } = work {
-            (0..n).for_each(|_| self.completion(queue, now));
-        }
-        true
-    }
-
-    /// Lines have come from memory; true when that ended something.
-    pub(super) fn ring_read(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
-        let r = self.ringed_mut();
-        let Some(work) = r.reads.done(slot, n, now) else { return false };
-        let queue = match work {
-            Work::Packet(id) => {
-                let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return false };
-                let p = packets.get_mut(id);
-                p.left = 0;
-                p.data_at = now;
-                if self.sweep_tx == SweepTx::Nic {
-                    // All of it has been read; its buffer is software's only behind a descriptor's write-back.
-                    cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
-                }
-                let end = r.wire.send((p.tx_bytes + r.stripped() + GAP).into(), now);
-                cal.push(end, Event::NicTx(NicAt::Port, id));
-                let queue = usize::from(p.queue);
-                let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
-                let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
-                r.ends(cal, queue, Side::Transmit, delay, at_once, now);
-                let pair = &mut r.pairs[queue];
-                // A frame may leave, and its record be another packet's, before those in front of it have been read.
-                let mine = pair.leaving.iter_mut().find(|l| **l == (id, false));
-                mine.expect("a frame that is read has a descriptor").1 = true;
-                while pair.leaving.front().is_some_and(|l| l.1) {
-                    pair.leaving.pop_front();
-                    pair.transmit.filled += 1;
-                }
-                queue
-            }
-            Work::Descriptors { queue, side, n } => {
-                let ring = r.pairs[usize::from(queue)].ring(side);
-                ring.fetched += u64::from(n);
-                ring.fetching = false;
-                usize::from(queue)
-            }
-        };
-        self.ringed_mut().look(cal, queue, now);
-        true
-    }
-
-    /// Lines will come from memory; whether they are the last ones of what they belong to.
-    pub(super) fn expect_ring_read(&mut self, slot: u16, n: u32) -> bool {
-        !self.ringed_mut().reads.part(slot, n)
-    }
-
-    /// `Event::NicTx`: packet `id`'s frame is on the wire.
-    pub(super) fn ring_sent(&mut self, id: u32, now: Time) -> bool {
-        let bytes = self.packets.get(id).tx_bytes;
-        self.ringed_mut().room.give(bytes, now);
-        self.sent(id, now)
-    }
-
     // The same without time.
 
     /// A packet comes to `queue` and is visible at once; its record, and the line of its descriptor. All counts of the ring
@@ -760,13 +526,13 @@ impl Nic {
         (id, line)
     }
 
-    /// The next packet of `queue` that software has put into a transmit descriptor is sent at once: its record, and the
-    /// descriptor's line.
-    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(u32, u64)> {
+    /// What the next transmit descriptor of `queue` names is sent at once: the packet's record, whether it is its second
+    /// segment, and the descriptor's line.
+    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(u32, bool, u64)> {
         let pair = &mut self.ringed_mut().pairs[queue];
-        let id = pair.put.pop_front()?;
+        let (id, second) = pair.put.pop_front()?;
         let line = pair.transmit.layout.line(pair.transmit.seen);
         pair.transmit.step_at_once();
-        Some((id, line))
+        Some((id, second, line))
     }
 }

@@ -1,0 +1,94 @@
+//! Stores of whole lines, block by block, with a fence after each block (CC-NIC, section 2.2 and Fig. 2).
+
+use super::{Application, Site, Work};
+use crate::core::{Mapped, Op, Program};
+use crate::kernel::units::Size;
+use crate::kernel::Stream;
+use crate::memory::region::{Kind, Sharing};
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a block is stored to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredTo {
+    /// Memory of the device on the first port, mapped write-combining.
+    WcDevice,
+    /// The machine's own memory, mapped write-combining.
+    WcMemory,
+    /// The machine's own memory, with ordinary stores.
+    WbMemory,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlockStoresSpec {
+    /// What a block is stored to.
+    pub target: StoredTo,
+    /// What is stored between two fences.
+    pub block: Size,
+    /// What is written again and again: whole blocks.
+    #[serde(default = "buffer")]
+    pub buffer: Size,
+    /// Instructions beside the store of each line.
+    #[serde(default = "instructions")]
+    pub instructions: u32,
+}
+fn buffer() -> Size {
+    Size(128 << 10)
+}
+fn instructions() -> u32 {
+    4
+}
+
+/// Largest block: 1024 lines.
+const MOST: u64 = 64 << 10;
+
+#[derive(Clone)]
+pub struct BlockStores {
+    spec: BlockStoresSpec,
+    /// First line of each core's buffer, and the line that is next.
+    cores: Vec<(u64, u64)>,
+}
+
+impl Application for BlockStores {
+    type Spec = BlockStoresSpec;
+    const WORK: Work = Work::Own;
+
+    fn check(s: &BlockStoresSpec, _cores: u32) -> Result<(), String> {
+        if s.block.0 == 0 || s.block.0 % LINE != 0 || s.block.0 > MOST {
+            return Err(format!("block = \"{}\" is not whole lines of 64 B, up to 64 KiB", s.block));
+        }
+        if s.buffer.0 == 0 || s.buffer.0 % s.block.0 != 0 || s.buffer.0 > 1 << 30 {
+            return Err(format!("buffer = \"{}\" is not whole blocks of \"{}\", up to 1 GiB", s.buffer, s.block));
+        }
+        Ok(())
+    }
+
+    fn build(s: &BlockStoresSpec, _packet: u32, site: Site) -> Result<BlockStores, String> {
+        let region = |c: &u16| {
+            let r = site.map.add(s.buffer.0 / LINE, Kind::App, Sharing::Core(*c), site.tenant);
+            (site.map.get(r).base, 0)
+        };
+        let cores = site.cores.iter().map(region).collect();
+        Ok(BlockStores { spec: s.clone(), cores })
+    }
+
+    /// One block; its lines are the operations.
+    fn free_run(&mut self, core: usize, _: &mut Stream, p: &mut Program) -> Option<u32> {
+        let (base, at) = &mut self.cores[core];
+        let lines = (self.spec.block.0 / LINE) as u32;
+        for line in *base + *at..*base + *at + u64::from(lines) {
+            p.push(match self.spec.target {
+                StoredTo::WcDevice => Op::Combine { line, bytes: LINE as u8, to: Mapped::Device },
+                StoredTo::WcMemory => Op::Combine { line, bytes: LINE as u8, to: Mapped::Memory },
+                StoredTo::WbMemory => Op::Store { line, lines: 1 },
+            });
+            p.compute(self.spec.instructions);
+        }
+        p.push(Op::Fence);
+        *at = (*at + u64::from(lines)) % (self.spec.buffer.0 / LINE);
+        Some(lines)
+    }
+}

@@ -1,0 +1,244 @@
+//! Strides of instructions, and prefetches that wait: gem5's StridePrefetcher (src/mem/cache/prefetch/stride.cc) and its queue
+//! (queued.cc), with the parameters of Prefetcher.py.
+//!
+//! Each instruction has an entry with its last line, a stride and a confidence. An access at that stride raises the
+//! confidence; any other lowers it, and takes the stride's place once the confidence is below the threshold. At or above it
+//! the distance from the access before is fetched ahead, be it the stride or not: after a jump, too. An instruction has no
+//! address here; the table is fully associative, and gives up what was used longest ago, where gem5's has four ways.
+
+use super::prefetch::PAGE;
+use crate::kernel::Time;
+use std::collections::VecDeque;
+
+/// A confidence counter of 3 bits (`confidence_counter_bits`), and where it begins (`initial_confidence`).
+const SURE: u32 = 7;
+const BEGIN: u32 = 4;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    instruction: u32,
+    last: i64,
+    stride: i64,
+    confidence: u32,
+    used: u64,
+}
+
+/// The table of instructions.
+#[derive(Clone, Debug)]
+pub struct Strides {
+    entries: Vec<Entry>,
+    most: usize,
+    degree: i64,
+    /// Confidence from which on it fetches.
+    threshold: u32,
+}
+
+impl Strides {
+    /// A table of `most` instructions; the access with number `trigger` of a new one finds its stride confirmed.
+    pub fn new(most: u32, degree: u32, trigger: u32) -> Strides {
+        // The second access lowers the confidence by one, and each that confirms the stride raises it by one.
+        let threshold = BEGIN - 1 + (trigger - 2);
+        Strides { entries: Vec::with_capacity(most as usize), most: most as usize, degree: degree.into(), threshold }
+    }
+
+    /// `instruction` asks for `line`: the first line to fetch, how far it is to the next, and how many there are.
+    pub fn observe(&mut self, instruction: u32, line: u64, tick: u64) -> (i64, i64, i64) {
+        let line = line as i64;
+        let Some(e) = self.entries.iter_mut().find(|e| e.instruction == instruction) else {
+            if self.entries.len() == self.most {
+                let oldest = (0..self.most).min_by_key(|i| self.entries[*i].used).expect("some entries");
+                self.entries.swap_remove(oldest);
+            }
+            self.entries.push(Entry { instruction, last: line, stride: 0, confidence: BEGIN, used: tick });
+            return (0, 0, 0);
+        };
+        e.used = tick;
+        let stride = line - e.last;
+        e.last = line;
+        if stride == e.stride && stride != 0 {
+            e.confidence = (e.confidence + 1).min(SURE);
+        } else {
+            e.confidence = e.confidence.saturating_sub(1);
+            if e.confidence < self.threshold {
+                e.stride = stride;
+            }
+        }
+        if e.confidence < self.threshold {
+            return (0, 0, 0);
+        }
+        let step = if stride == 0 { 1 } else { stride }; // strides below a line are rounded up to one
+        let at = line % PAGE as i64;
+        let in_page = if step > 0 { (PAGE as i64 - 1 - at) / step } else { at / -step };
+        (line + step, step, in_page.min(self.degree))
+    }
+}
+
+/// Prefetches that wait for a place among the L2's misses, oldest first, and since when.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    queue: VecDeque<(u64, Time)>,
+    places: usize,
+    /// Those of a core that has run ahead of the calendar, and when their time comes.
+    later: VecDeque<(u64, Time)>,
+}
+
+impl Waiting {
+    pub fn new(places: u32) -> Waiting {
+        let places = places as usize;
+        Waiting { queue: VecDeque::with_capacity(places), places, later: VecDeque::new() }
+    }
+
+    /// Whether prefetches wait at all.
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        self.places > 0
+    }
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// An access asks for `line` itself (`queue_squash`).
+    pub fn drop_line(&mut self, line: u64) {
+        self.queue.retain(|w| w.0 != line);
+    }
+
+    /// `line` waits from `at` on, unless it does (`queue_filter`); the oldest is lost when there is no place.
+    pub fn push(&mut self, line: u64, at: Time) {
+        if self.queue.iter().any(|w| w.0 == line) {
+            return;
+        }
+        if self.queue.len() == self.places {
+            self.queue.pop_front();
+        }
+        self.queue.push_back((line, at));
+    }
+
+    pub fn pop(&mut self) -> Option<(u64, Time)> {
+        self.queue.pop_front()
+    }
+
+    /// `line` is to wait from `at` on, which is yet to come.
+    pub fn defer(&mut self, line: u64, at: Time) {
+        if !self.later.iter().any(|w| w.0 == line) {
+            self.later.push_back((line, at));
+        }
+    }
+
+    /// An access comes to `line` at `at`: when its time would have come, if that is before.
+    pub fn overtaken(&mut self, line: u64, at: Time) -> Option<Time> {
+        let i = self.later.iter().position(|w| w.0 == line && w.1 < at)?;
+        self.later.remove(i).map(|w| w.1)
+    }
+
+    /// Those whose time comes until `horizon` wait from now on.
+    pub fn ripen(&mut self, horizon: Time) {
+        while let Some(i) = self.later.iter().position(|w| w.1 <= horizon) {
+            let (line, at) = self.later.remove(i).expect("it is there");
+            self.push(line, at);
+        }
+    }
+
+    /// When the time of the next one comes.
+    pub fn next(&self) -> Option<Time> {
+        self.later.iter().map(|w| w.1).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines that an access of `instruction` makes it fetch, as distances from the page's first.
+    fn fetched(s: &mut Strides, instruction: u32, page: u64, at: u64) -> Vec<u64> {
+        let (from, step, n) = s.observe(instruction, page * PAGE + at, 0);
+        (0..n).map(|i| (from + i * step) as u64 - page * PAGE).collect()
+    }
+
+    /// stride.cc by hand, with its release's degree of 8: confidences 4 (new), 3, 4, 5, 6; 5 at the jump, which fetches at the
+    /// jump's distance; 6; in the next page 5, and nothing, as all 8 lie in other pages; 6.
+    #[test]
+    fn an_instruction_goes_on_at_its_stride_behind_a_jump_and_in_a_new_page() {
+        let mut s = Strides::new(64, 8, 3);
+        let eight = |from: u64| (from..from + 8).collect::<Vec<_>>();
+        for (page, at, want) in [
+            (9, 0, vec![]),
+            (9, 1, vec![]),
+            (9, 2, eight(3)),
+            (9, 3, eight(4)),
+            (9, 4, eight(5)),
+            (9, 20, vec![36, 52]),
+            (9, 21, eight(22)),
+            (40, 60, vec![]),
+            (40, 61, vec![62, 63]),
+        ] {
+            assert_eq!(fetched(&mut s, 1, page, at), want, "line {at} of page {page}");
+        }
+    }
+
+    /// Jumps lower the confidence by one each, and below 4 of 7 the last distance becomes the stride. Confidences: 5 after four
+    /// lines, then 4, 3, 2 (with a stride of 3), 3, 4.
+    #[test]
+    fn a_stride_that_no_longer_holds_is_replaced_once_confidence_is_low() {
+        let mut s = Strides::new(64, 2, 3);
+        for at in 0..4 {
+            fetched(&mut s, 1, 1, at);
+        }
+        for (at, want) in [(10, vec![17, 24]), (8, vec![]), (11, vec![]), (14, vec![]), (17, vec![20, 23])] {
+            assert_eq!(fetched(&mut s, 1, 1, at), want, "line {at}");
+        }
+    }
+
+    #[test]
+    fn instructions_do_not_meet_and_strides_may_be_negative() {
+        let mut s = Strides::new(64, 8, 3);
+        for (up, down) in [(0, 63), (2, 60), (4, 57)] {
+            let got = (fetched(&mut s, 1, 3, up), fetched(&mut s, 2, 3, down));
+            let want: (Vec<u64>, Vec<u64>) = match up {
+                4 => ((1..9).map(|i| 4 + 2 * i).collect(), (1..9).map(|i| 57 - 3 * i).collect()),
+                _ => (vec![], vec![]),
+            };
+            assert_eq!(got, want);
+        }
+    }
+
+    #[test]
+    fn a_full_table_forgets_the_instruction_that_was_used_longest_ago() {
+        let mut s = Strides::new(2, 8, 3);
+        for (tick, (instruction, line)) in
+            [(1, 0), (2, 0), (1, 1), (3, 0), (1, 2), (2, 1), (2, 2)].into_iter().enumerate()
+        {
+            let (_, _, n) = s.observe(instruction, line, tick as u64);
+            assert_eq!(n > 0, (instruction, line) == (1, 2), "{instruction} has two lines before, and 2 was forgotten");
+        }
+    }
+
+    /// queued.cc: first in, first out, of so many; each line once; a demand for a line takes it out; the oldest is lost.
+    #[test]
+    fn the_queue_keeps_each_line_once_and_loses_the_oldest() {
+        let mut w = Waiting::new(3);
+        for line in [1, 2, 1, 3, 4, 5] {
+            w.push(line, Time(line));
+        }
+        w.drop_line(4);
+        let out: Vec<_> = std::iter::from_fn(|| w.pop()).collect();
+        assert_eq!(out, [(3, Time(3)), (5, Time(5))]);
+        assert!(w.is_empty() && w.is_used() && !Waiting::new(0).is_used());
+    }
+
+    /// What a core asks for ahead of the calendar takes no place before its time, but for an access that needs it.
+    #[test]
+    fn prefetches_of_times_to_come_wait_apart() {
+        let mut w = Waiting::new(1);
+        for (line, at) in [(1, 10), (2, 20), (1, 30), (3, 40)] {
+            w.defer(line, Time(at));
+        }
+        assert!(w.is_empty());
+        assert_eq!(w.overtaken(3, Time(40)), None);
+        assert_eq!(w.overtaken(3, Time(41)), Some(Time(40)));
+        w.ripen(Time(10));
+        assert_eq!((w.pop(), w.next()), (Some((1, Time(10))), Some(Time(20))));
+        w.ripen(Time(50));
+        assert_eq!((w.pop(), w.next()), (Some((2, Time(20))), None));
+    }
+}

@@ -1,0 +1,263 @@
+//! What a NIC with descriptor rings in memory moves, and when: packets and descriptors up, frames and descriptors down.
+
+use super::{Attachment, Moving, Nic, Work, GAP};
+use crate::device::endpoint::{Offer, Piece};
+use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
+use crate::memory::Sweep;
+use crate::placement::SweepTx;
+
+impl Nic {
+    /// `Event::Ring`.
+    pub(in crate::device) fn on_ring(&mut self, cal: &mut Events, queue: usize, task: RingTask, n: u32, now: Time) {
+        let r = self.ringed_mut();
+        match task {
+            RingTask::Tail(side) => {
+                r.meter.transmit_doorbells += u64::from(side == Side::Transmit);
+                r.pairs[queue].ring(side).posted += u64::from(n);
+                r.look(cal, queue, now);
+            }
+            RingTask::Fetch(_) | RingTask::WriteBack(_) => r.begin(queue, task),
+            ended => {
+                r.end(queue, ended, n);
+                r.look(cal, queue, now);
+            }
+        }
+    }
+
+    pub(in crate::device::nic) fn next_ring_write(&mut self, now: Time) -> Offer {
+        let r = self.ringed_mut();
+        if let Some(m) = r.write {
+            return m.offer();
+        }
+        if r.writes.in_use.free() == 0 || (r.spec.one_engine && r.read.is_some()) {
+            return Offer::Nothing;
+        }
+        if !r.write_back(now) {
+            if let Some(at) = r.not_before(Side::Receive, !r.fifo.is_empty(), now) {
+                return Offer::At(at);
+            }
+            self.begin_packet(now);
+        }
+        self.mark_write();
+        self.ringed_ref().write.map_or(Offer::Nothing, Moving::offer)
+    }
+
+    /// What sets out for memory carries what the classifier says, where it says anything.
+    fn mark_write(&mut self) {
+        let (Attachment::Ringed(r), Some(marker)) = (&mut self.attachment, &self.marker) else { return };
+        let Some(m) = &mut r.write else { return };
+        match m.what {
+            Work::Packet(id) => (m.tags, m.split) = (self.packets.get(id).tags, true),
+            Work::Object(_) => {}
+            Work::Descriptors { queue, .. } => m.tags = [marker.tag(queue); 2],
+        }
+    }
+
+    /// The oldest packet in the receive buffer gets its descriptor, if there is one.
+    fn begin_packet(&mut self, now: Time) {
+        let r = self.ringed_mut();
+        let Some(&id) = r.fifo.front().filter(|_| r.receiving < r.spec.receive_packets) else { return };
+        let mut p = *self.packets.get(id);
+        let queue = usize::from(p.queue);
+        let r = self.ringed_mut();
+        let pair = &mut r.pairs[queue];
+        if pair.receive.cached() == 0 {
+            return;
+        }
+        pair.receive.used += 1;
+        (p.buffer, p.line) = pair.armed.pop_front().expect("a descriptor names a buffer");
+        r.fifo.pop_front();
+        r.receiving += 1;
+        let lines = u32::from(p.lines);
+        r.open_write((Work::Packet(id), p.line, lines, p.rx_bytes), p.wire_bytes, now);
+        p.began = now;
+        *self.packets.get_mut(id) = p;
+        let q = &mut self.queues[queue];
+        q.buffered -= 1;
+        q.arriving.push_back(id);
+        self.counts.accepted += 1;
+        self.counts.rx_lines += u64::from(lines);
+    }
+
+    pub(in crate::device::nic) fn next_ring_read(&mut self, now: Time) -> Offer {
+        let r = self.ringed_mut();
+        if r.read.is_none() {
+            if r.spec.one_engine && r.write.is_some() {
+                return Offer::Nothing;
+            }
+            if r.reads.in_use.free() > 0 && !r.fetch(now) {
+                let waits = r.ready[Side::Transmit as usize] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
+                if let Some(at) = r.not_before(Side::Transmit, waits, now) {
+                    return Offer::At(at);
+                }
+                self.begin_frame(now);
+            }
+        }
+        self.ringed_ref().read.map_or(Offer::Nothing, Moving::offer)
+    }
+
+    /// The payload of the next frame to be sent, queues in turn, if the transmit buffer has room.
+    fn begin_frame(&mut self, now: Time) {
+        let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
+        if r.reading == r.spec.transmit_packets {
+            return;
+        }
+        let of = r.pairs.len();
+        for i in 0..of {
+            let queue = (r.turn + i) % of;
+            let pair = &mut r.pairs[queue];
+            if pair.transmit.cached() == 0 {
+                continue;
+            }
+            let (id, second) = *pair.put.front().expect("a descriptor names a packet");
+            let p = packets.get(id);
+            let work = match second {
+                false => (Work::Packet(id), p.tx_line, p.tx_lines.into(), p.tx_bytes),
+                true => (Work::Object(id), p.object, p.object_lines(), p.object_bytes),
+            };
+            if r.room.take(work.3, now).is_err() {
+                return;
+            }
+            pair.put.pop_front();
+            pair.transmit.used += 1;
+            pair.leaving.push_back((work.0, false));
+            r.reading += 1;
+            r.meter.frames_read += 1;
+            r.turn = (queue + 1) % of;
+            return r.open_read(work, now);
+        }
+    }
+
+    pub(in crate::device::nic) fn take_ring_write(&mut self, n: u32, now: Time) -> Piece {
+        let (Attachment::Ringed(r), buffer) = (&mut self.attachment, &mut self.buffer) else {
+            unreachable!("lines of rings")
+        };
+        let m = r.write.as_mut().expect("lines were promised");
+        let before = m.bytes;
+        let piece = m.advance(n);
+        r.meter.moves(before - m.bytes, now);
+        let rest = if m.at == m.lines { 0 } else { m.held.min(m.bytes) };
+        if m.held > rest {
+            buffer.as_mut().expect("behind the wire").give(m.held - rest, now);
+            m.held = rest;
+        }
+        if m.at == m.lines {
+            r.write = None;
+        }
+        piece
+    }
+
+    pub(in crate::device::nic) fn take_ring_read(&mut self, n: u32) -> Piece {
+        let r = self.ringed_mut();
+        let m = r.read.as_mut().expect("lines were promised");
+        let piece = m.advance(n);
+        if m.at == m.lines {
+            r.read = None;
+        }
+        piece
+    }
+
+    /// Lines are in memory; true when that ended something.
+    pub(in crate::device::nic) fn ring_written(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
+        let (Attachment::Ringed(r), queues) = (&mut self.attachment, &mut self.queues) else { return false };
+        let Some(work) = r.writes.done(slot, n, now) else { return false };
+        let busy = r.writes.in_use.held() > 0;
+        r.meter.set_busy(busy, now);
+        let queue = match work {
+            Work::Packet(id) => {
+                let p = self.packets.get_mut(id);
+                p.in_memory = true;
+                let queue = usize::from(p.queue);
+                let (delay, at_once) = (r.spec.receive_turnaround, r.spec.receive_packets == 1 && r.fifo.is_empty());
+                r.ends(cal, queue, Side::Receive, delay, at_once, now);
+                let arriving = &queues[queue].arriving;
+                let pair = &mut r.pairs[queue];
+                let done = arriving.iter().skip(pair.filled.len());
+                let done = done.take_while(|i| self.packets.get(**i).in_memory).count();
+                pair.receive.filled += done as u64;
+                pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
+                queue
+            }
+            Work::Object(_) => unreachable!("a segment to be sent is read"),
+            Work::Descriptors { queue, side, n } => {
+                r.landed.push_back((queue, side));
+                let queue = usize::from(queue);
+                r.after(cal, queue, RingTask::Recycled(side), n, r.spec.write_back_completion, now);
+                let pair = &mut r.pairs[queue];
+                pair.ring(side).seen += u64::from(n);
+                if side == Side::Receive {
+                    let q = &mut queues[queue];
+                    q.waiting.extend(pair.filled.drain(..n as usize));
+                    q.arriving.drain(..n as usize);
+                    self.counts.delivered += u64::from(n);
+                }
+                queue
+            }
+        };
+        r.look(cal, queue, now);
+        if r.fifo.is_empty() && matches!(work, Work::Packet(_)) {
+            // An empty buffer is a reason to write back at every queue.
+            (0..r.pairs.len()).filter(|q| *q != queue).for_each(|q| r.look(cal, q, now));
+        }
+        if let Work::Descriptors { n, .. } = work {
+            (0..n).for_each(|_| self.completion(queue, now));
+        }
+        true
+    }
+
+    /// Lines have come from memory; true when that ended something.
+    pub(in crate::device::nic) fn ring_read(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
+        let r = self.ringed_mut();
+        let Some(work) = r.reads.done(slot, n, now) else { return false };
+        let queue = match work {
+            Work::Packet(id) | Work::Object(id) => {
+                let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return false };
+                let p = packets.get_mut(id);
+                p.left -= 1;
+                p.data_at = now;
+                if self.sweep_tx == SweepTx::Nic && work == Work::Packet(id) {
+                    // All of it has been read; its buffer is software's only behind a descriptor's write-back.
+                    cal.push(now, Event::sweep(p.tx_line, p.tx_lines.into(), Sweep::Sweep as u8));
+                }
+                if p.left == 0 {
+                    let end = r.wire.send((p.tx_bytes + p.object_bytes + r.stripped() + GAP).into(), now);
+                    cal.push(end, Event::NicTx(NicAt::Port, id));
+                }
+                let queue = usize::from(p.queue);
+                let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
+                let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
+                r.ends(cal, queue, Side::Transmit, delay, at_once, now);
+                let pair = &mut r.pairs[queue];
+                // A frame may leave, and its record be another packet's, before those in front of it have been read.
+                let mine = pair.leaving.iter_mut().find(|l| **l == (work, false));
+                mine.expect("a frame that is read has a descriptor").1 = true;
+                while pair.leaving.front().is_some_and(|l| l.1) {
+                    pair.leaving.pop_front();
+                    pair.transmit.filled += 1;
+                }
+                queue
+            }
+            Work::Descriptors { queue, side, n } => {
+                let ring = r.pairs[usize::from(queue)].ring(side);
+                ring.fetched += u64::from(n);
+                ring.fetching = false;
+                usize::from(queue)
+            }
+        };
+        self.ringed_mut().look(cal, queue, now);
+        true
+    }
+
+    /// Lines will come from memory; whether they are the last ones of what they belong to.
+    pub(in crate::device::nic) fn expect_ring_read(&mut self, slot: u16, n: u32) -> bool {
+        !self.ringed_mut().reads.part(slot, n)
+    }
+
+    /// `Event::NicTx`: packet `id`'s frame is on the wire.
+    pub(in crate::device::nic) fn ring_sent(&mut self, id: u32, now: Time) -> bool {
+        let p = self.packets.get(id);
+        let bytes = p.tx_bytes + p.object_bytes;
+        self.ringed_mut().room.give(bytes, now);
+        self.sent(id, now)
+    }
+}

@@ -1,0 +1,64 @@
+//! Directed test of accesses to a device, past the caches (CC-NIC, section 2.2 and Fig. 3).
+
+use super::Host;
+use crate::app::{DeviceProbe, ProbeDeviceSpec};
+use crate::core::{Mapped, Op, Retired};
+use crate::kernel::Time;
+use crate::machine::Signal;
+use crate::meter::Values;
+
+/// Most stores of a burst.
+const MOST_STORES: u32 = 4096;
+
+impl Host {
+    /// # Errors
+    /// One sentence when the test does not fit the host.
+    pub(super) fn probe_device(&mut self, s: &ProbeDeviceSpec, v: &mut Values) -> Result<(), String> {
+        if !(1..=64).contains(&s.bytes) {
+            return Err(format!("tenant[0].app.bytes = {} is not within 1 to 64", s.bytes));
+        }
+        if !(1..=MOST_STORES).contains(&s.stores) {
+            return Err(format!("tenant[0].app.stores = {} is not within 1 to {MOST_STORES}", s.stores));
+        }
+        let start = self.machine.now;
+        match s.access {
+            DeviceProbe::Load => {
+                let (end, _) = self.past_caches(vec![Op::LoadDevice { bytes: s.bytes }]);
+                v.set("mmio_read_ns", (end - start).as_ns());
+            }
+            DeviceProbe::Store => {
+                let store = |i: u32| {
+                    let store = Op::Combine { line: i.into(), bytes: s.bytes, to: Mapped::Device };
+                    [store, Op::Retire { tag: i, stores: true }]
+                };
+                let mut ops: Vec<Op> = (0..s.stores).flat_map(store).collect();
+                ops.push(Op::Fence);
+                let (_, taken) = self.past_caches(ops);
+                let before = taken.len().checked_sub(2).map_or(start, |i| taken[i]);
+                let last = taken.last().map_or(start, |t| *t);
+                v.set("mmio_store_ns", (last - before).as_ns());
+                v.set("mmio_burst_ns", (last - start).as_ns());
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs ops on core 0; returns when the last one is over, and when each of their side effects was due.
+    fn past_caches(&mut self, ops: Vec<Op>) -> (Time, Vec<Time>) {
+        self.machine.cpus[0].program.ops = ops;
+        self.machine.start(0);
+        let (mut end, mut due) = (self.machine.now, Vec::new());
+        while let Some(s) = self.machine.next_signal() {
+            match s {
+                Signal::CoreFree(_) => end = self.machine.now,
+                Signal::Retired(core) => {
+                    while let Some(r) = self.machine.retired(core.into()) {
+                        due.extend(matches!(r, Retired::Tag(_)).then_some(self.machine.now));
+                    }
+                }
+                s => self.on(s),
+            }
+        }
+        (end, due)
+    }
+}

@@ -1,0 +1,86 @@
+//! Directed test: one request of a device for a line in a known place (IDIO, section II-A and Fig. 1).
+
+use super::Host;
+use crate::app::{Asked, PlaceProbeSpec};
+use crate::core::Op;
+use crate::memory::protocol::Held;
+use crate::memory::region::Kind;
+use crate::memory::stats::{Class, Place};
+use crate::memory::{Agent, Inbound, Txn};
+use crate::meter::Values;
+use crate::placement::{DeviceKind, Transfer};
+
+impl Host {
+    /// # Errors
+    /// One sentence when this host's caches do not hold a line in that place.
+    pub(super) fn ask(&mut self, s: &PlaceProbeSpec, v: &mut Values) -> Result<(), String> {
+        let buffers = self.machine.mem.map.iter().find(|r| r.kind == Kind::Rx);
+        let (line, lines) = buffers.map(|r| (r.base, r.lines)).expect("a core has receive buffers");
+        let load = [Op::Load { line, lines: 1 }, Op::Fence];
+        let store = [Op::Store { line, lines: 1 }, Op::Fence];
+        self.device_writes(line + lines - 1, 1); // so that the ways of devices are known
+        if matches!(s.place, Place::Both | Place::Ddio) {
+            self.device_writes(line, 1);
+        }
+        match s.place {
+            Place::Mlc | Place::Both => {
+                self.execute(&load);
+                if s.dirty {
+                    self.execute(&store);
+                }
+            }
+            Place::Llc => {
+                self.execute(&store);
+                self.machine.mem.push_out(&mut self.machine.cal, line, self.machine.now);
+            }
+            Place::Ddio | Place::Dram => {}
+        }
+        self.settle();
+        let before = self.machine.mem.llc_way(line);
+        let place = self.machine.mem.place_of(line);
+        if place != s.place {
+            return Err(format!(
+                "tenant[0].app.place = {:?} is not where this platform's caches keep the line, which is {place:?}; see \
+                 caches.llc.read_hit and tenant[0].llc_ways",
+                s.place
+            ));
+        }
+        self.machine.mem.restart_meters(self.machine.now);
+        match s.request {
+            Asked::Write => self.device_writes(line, 1),
+            Asked::Read => {
+                let now = self.machine.now;
+                let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, line, 1, 0, now);
+                self.machine.mem.dma_at_once(&mut self.machine.cal, &t);
+                self.dry();
+            }
+        }
+        self.settle();
+        let after = self.machine.mem.llc_way(line);
+        let (reads, writes) = self.moved();
+        let stats = &self.machine.mem.stats;
+        v.set("mlc_wb", stats.cores.iter().map(|c| c.mlc_wb as f64).sum());
+        v.set("llc_wb", stats.llc_wb as f64);
+        v.set("lines_read", reads as f64);
+        v.set("lines_written", writes as f64);
+        v.set("mlc_copies_after", f64::from(u8::from(self.machine.mem.private_copy(0, line) != Held::Nowhere)));
+        v.set("in_ddio_ways_after", f64::from(u8::from(self.machine.mem.is_ddio_way(after))));
+        v.set("llc_allocations", f64::from(u8::from(after.is_some() && after != before)));
+        if (s.request, s.place) == (Asked::Write, Place::Dram) {
+            self.device_writes(line, lines);
+            let ways = (line..line + lines).filter_map(|l| self.machine.mem.llc_way(l));
+            v.set("ways_allocated", f64::from(ways.fold(0u32, |all, w| all | 1 << w).count_ones()));
+        }
+        Ok(())
+    }
+
+    /// The NIC writes `n` lines, one after the other, where the placement policy says.
+    fn device_writes(&mut self, line: u64, n: u64) {
+        for l in line..line + n {
+            let to: Inbound = self.machine.placement.write(&Transfer::of(Agent::Nic, DeviceKind::Nic, l));
+            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, l, 1, 0, self.machine.now);
+            self.machine.mem.dma_at_once(&mut self.machine.cal, &t);
+        }
+        self.dry();
+    }
+}

@@ -1,0 +1,198 @@
+//! Packets that a load generator offers to a host: whose, when, and how they reach its NIC.
+
+use super::Host;
+use crate::app::Content;
+use crate::config::scenario::Spread;
+use crate::device::iio::Iio;
+use crate::device::nic::{Nic, Packet};
+use crate::kernel::{Event, NicAt, Stream, Time};
+use crate::stack::Bursts;
+use crate::traffic::arrival::Arrivals;
+use crate::traffic::generator::Generator;
+use crate::traffic::pcap::Capture;
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) arrivals: Option<Arrivals>,
+    /// Time that the arrival process calls zero.
+    pub(super) base: Time,
+    pub(super) rng: Stream,
+    /// The NIC that packets come to.
+    pub(super) at: NicAt,
+    /// Cores that packets go to.
+    pub(super) cores: Vec<u16>,
+    pub(super) tenant: usize,
+    /// Differentiated services code point of the packets.
+    pub(super) dscp: u8,
+    pub(super) spread: Spread,
+    /// Waiting packets that the generator maintains per core; 0 for open loop.
+    pub(super) depth: u32,
+    pub(super) capture: Option<Arc<Capture>>,
+    pub(super) next: u64,
+    /// Where the search for the shortest queue begins.
+    pub(super) turn: usize,
+    pub(super) generator: Generator,
+}
+
+impl Source {
+    /// The core with the fewest entries in its queue; the next one after the last choice, among several.
+    fn shortest(&mut self, nic: &Nic) -> usize {
+        let n = self.cores.len();
+        let round = (0..n).map(|i| (self.turn + i) % n);
+        let least = round.min_by_key(|i| nic.unconsumed(self.cores[*i].into())).unwrap_or(0);
+        self.turn = (least + 1) % n;
+        least
+    }
+}
+
+/// A packet before it has an address: whose it is, its flow with the RSS hash, and what it asks for.
+pub(super) struct Drawn {
+    pub(super) core: u16,
+    flow: Option<(u32, u32)>,
+    pub(super) content: Content,
+}
+
+impl Host {
+    /// Replaces the arrival process from now on; with a `depth`, each core always has so many packets waiting instead.
+    pub fn offer(&mut self, arrivals: Option<Arrivals>, depth: u32) {
+        let now = self.machine.now;
+        let Some(s) = &mut self.source else { return };
+        let was_open = s.arrivals.is_some();
+        s.arrivals = arrivals;
+        s.base = now;
+        self.tally.bursts = s.arrivals.as_ref().and_then(Arrivals::period).map(|p| Bursts::new(now, p));
+        s.depth = depth;
+        if depth > 0 {
+            for i in 0..s.cores.len() {
+                let core = self.source.as_ref().map_or(0, |s| s.cores[i]);
+                self.top_up(core);
+            }
+        } else if !was_open {
+            self.next_arrival();
+        }
+    }
+
+    pub(super) fn next_arrival(&mut self) {
+        if let Some(s) = &mut self.source {
+            if let Some(a) = &mut s.arrivals {
+                let e = if s.generator.has_wire() { Event::Offer } else { Event::Arrival(0) };
+                self.machine.cal.push(s.base + a.next(), e);
+            }
+        }
+    }
+
+    pub(super) fn top_up(&mut self, core: u16) {
+        let Some(Source { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
+        let (at, depth, queue) = (*at, *depth, self.queue(core));
+        while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
+            if !self.inject(Some(core)) {
+                break;
+            }
+        }
+    }
+
+    /// Draws the next packet, for `core` or for one that the source picks.
+    pub(super) fn draw(&mut self, core: Option<u16>) -> Option<Drawn> {
+        let s = self.source.as_mut()?;
+        let mut flow = None;
+        let n = s.next;
+        s.next += 1;
+        s.generator.drawn.number = n;
+        Some(match (&s.capture, &mut self.apps[s.tenant]) {
+            (Some(capture), app) => {
+                let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
+                s.generator.drawn.captured = Some(i as u32);
+                let packet = &capture.packets[i];
+                let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
+                let local = local.unwrap_or(packet.flow as usize % s.cores.len());
+                Drawn { core: s.cores[local], flow, content: app.replay(local, packet, i, pass, &mut s.rng) }
+            }
+            (_, app) => {
+                let i = match core {
+                    Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
+                    None => match s.spread {
+                        Spread::Random => {
+                            flow = s.generator.flow(&mut s.rng);
+                            let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
+                            match (flow, nic.filter(|_| s.at == NicAt::Port)) {
+                                (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).into(),
+                                (Some((_, hash)), None) => hash as usize % s.cores.len(),
+                                (None, _) => s.rng.below(s.cores.len() as u64) as usize,
+                            }
+                        }
+                        Spread::Turns => n as usize % s.cores.len(),
+                        Spread::ShortestQueue => s.shortest(&self.machine.nic),
+                    },
+                };
+                let content = app.content(i, &mut s.rng);
+                let content = match s.generator.size() {
+                    Some(bytes) => content.sized(bytes),
+                    None => content,
+                };
+                Drawn { core: s.cores[i], flow, content }
+            }
+        })
+    }
+
+    /// As `draw`, as it goes to the NIC.
+    pub(super) fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
+        let Drawn { core, flow, content } = self.draw(core)?;
+        let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
+        let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
+        let mut p = Packet { dscp, ..packet(self.queue(core), at, &content) };
+        if let Some((flow, hash)) = flow.filter(|_| at == NicAt::Port) {
+            (p.flow, p.hash) = (flow, Some(hash));
+        }
+        Some(p)
+    }
+
+    /// A packet arrives now. False when it is dropped.
+    pub(super) fn inject(&mut self, core: Option<u16>) -> bool {
+        let Some(p) = self.draw_packet(core) else { return false };
+        if let Some(s) = &mut self.source {
+            s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);
+        }
+        self.reach(p)
+    }
+
+    /// Packet `p` comes off the wire. False when it is dropped at once.
+    pub(super) fn reach(&mut self, p: Packet) -> bool {
+        let mut at = NicAt::Chip;
+        if let Some(s) = &mut self.source {
+            s.generator.offered_bytes += u64::from(p.wire_bytes);
+            at = s.at;
+        }
+        self.machine.arrive(at, p).is_ok()
+    }
+
+    /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each of its tenant's.
+    pub(super) fn queue(&self, core: u16) -> usize {
+        match self.source.as_ref().map(|s| s.at) {
+            Some(NicAt::Port) => self.cores[usize::from(core)].local.into(),
+            _ => core.into(),
+        }
+    }
+
+    /// The NIC that the generator's packets go to.
+    pub(super) fn serving_nic(&self) -> &Nic {
+        let at_port = self.source.as_ref().is_some_and(|s| s.at == NicAt::Port);
+        let port = self.machine.iio.as_ref().filter(|_| at_port).and_then(Iio::look_at_nic);
+        port.unwrap_or(&self.machine.nic)
+    }
+}
+
+/// A packet for a queue of the NIC at `at` that asks for `c`. On the chip its buffer and its reply are two uses of its record.
+pub(super) fn packet(queue: usize, at: NicAt, c: &Content) -> Packet {
+    Packet {
+        flow: queue as u32,
+        queue: queue as u16,
+        lines: c.lines,
+        wire_bytes: c.wire_bytes,
+        kind: c.kind,
+        key: c.key,
+        value_lines: c.value_lines,
+        uses: if at == NicAt::Chip { 2 } else { 1 },
+        ..Packet::default()
+    }
+}

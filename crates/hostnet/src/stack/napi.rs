@@ -1,0 +1,306 @@
+//! NAPI over descriptor rings in memory: the kernel's driver of one queue, whatever protocol its frames go to.
+//!
+//! ```text
+//!   interrupt --> poll: sent buffers freed; descriptors, frames, socket buffers --> protocol
+//!                  ^ all found: interrupts again            |
+//!                  +-- budget spent: turns with the rest <--+
+//! ```
+//!
+//! A poll goes before what else the core has to do. One that has spent its budget leaves the rest to a kernel thread, which has
+//! half of the core while the application has work (ksoftirqd).
+
+use super::pmd::{port, Effect};
+use super::tcp::{TcpSpec, STRUCTURE};
+use super::udp::UdpSpec;
+use super::Ctx;
+use crate::core::{Op, Program};
+use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
+use crate::kernel::Time;
+use crate::memory::LINE;
+use crate::stack::mempool::DATA_ROOM;
+use std::collections::VecDeque;
+
+/// Lines of a socket buffer's structure.
+pub const SKB: u32 = (STRUCTURE / LINE) as u32;
+/// Lines of a frame's room.
+pub const ROOM: u64 = DATA_ROOM / LINE;
+
+/// What the kernel's path costs.
+#[derive(Clone, Debug)]
+pub struct Costs {
+    pub tcp: TcpSpec,
+    pub udp: UdpSpec,
+    /// Socket buffers that wait in a socket at most.
+    queued: u64,
+}
+
+impl Costs {
+    /// Those of a socket over UDP, which may hold the smallest datagrams.
+    pub fn of_udp(tcp: TcpSpec, udp: UdpSpec) -> Costs {
+        let queued = udp.receive_buffer.0 / true_size(&tcp, 1) + 2;
+        Costs { tcp, udp, queued }
+    }
+
+    /// Those of a connection whose frames have `lines` lines. Each segment may come twice, and a merged one is freed as a whole.
+    pub fn of_tcp(tcp: TcpSpec, udp: UdpSpec, lines: u64) -> Costs {
+        let queued = 2 * (tcp.receive_buffer.0 + tcp.merge.0) / true_size(&tcp, lines);
+        Costs { tcp, udp, queued }
+    }
+
+    /// Lines of a frame's head, which the driver copies to the socket buffer.
+    pub fn head(&self) -> u64 {
+        self.tcp.head.0 / LINE
+    }
+
+    /// What a socket buffer with a frame of `lines` lines counts as.
+    pub fn true_size(&self, lines: u64) -> u64 {
+        true_size(&self.tcp, lines)
+    }
+
+    /// Socket buffers of a core: those of both rings, of a full socket and of a poll.
+    fn buffers(&self, rings: &RingsSpec) -> u64 {
+        u64::from(rings.receive + rings.transmit + self.tcp.poll_budget) + self.queued
+    }
+
+    /// Lines of structures with the heads of frames, and lines of rooms for frames.
+    pub fn lines(&self, rings: &RingsSpec) -> (u64, u64) {
+        let n = self.buffers(rings);
+        (n * (u64::from(SKB) + self.head()), n * ROOM)
+    }
+}
+
+/// What a socket buffer with a frame of `lines` lines counts as (Linux: `truesize`).
+pub fn true_size(tcp: &TcpSpec, lines: u64) -> u64 {
+    let frame = if lines > tcp.head.0 / LINE { DATA_ROOM } else { 0 };
+    tcp.small_buffer() + frame
+}
+
+/// Where a core's kernel keeps socket buffers and frames.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferMemory {
+    pub structures: u64,
+    pub frames: u64,
+}
+
+/// A frame that a poll has taken: its packet, lines and socket buffer.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    pub id: u32,
+    pub lines: u64,
+    pub skb: u32,
+}
+
+/// The driver of one queue.
+#[derive(Clone)]
+pub struct Napi {
+    pub costs: Costs,
+    pub queue: usize,
+    receive: Layout,
+    transmit: Layout,
+    memory: BufferMemory,
+    /// Socket buffers that are free; the one that came back last goes first.
+    free: Vec<u32>,
+    /// Receive descriptors taken; transmit descriptors written, and socket buffers in those that have not been freed.
+    taken: u64,
+    put: u64,
+    in_ring: VecDeque<u32>,
+    polling: bool,
+    full_poll: bool,
+    /// The last poll spent its budget: time of polls and of the rest since the first that did.
+    shared: Option<(Time, Time)>,
+    /// Interrupts since the restart.
+    pub interrupts: u64,
+}
+
+impl Napi {
+    /// The driver of `queue` of `nic`, with all of its receive descriptors armed.
+    pub fn new(costs: Costs, rings: &RingsSpec, queue: usize, memory: BufferMemory, nic: &mut Nic) -> Napi {
+        let (receive, transmit) = nic.layouts(queue);
+        let mut n = Napi {
+            free: (0..costs.buffers(rings) as u32).rev().collect(),
+            costs,
+            queue,
+            receive,
+            transmit,
+            memory,
+            taken: 0,
+            put: 0,
+            in_ring: VecDeque::with_capacity(transmit.usable() as usize),
+            polling: false,
+            full_poll: false,
+            shared: None,
+            interrupts: 0,
+        };
+        for _ in 0..receive.usable() {
+            let skb = n.allocate();
+            nic.arm(queue, skb, n.frame(skb));
+        }
+        nic.start_armed(queue);
+        n
+    }
+
+    pub fn allocate(&mut self) -> u32 {
+        self.free.pop().expect("there are as many as rings, socket and a poll hold")
+    }
+
+    /// First line of a structure, of the head behind it, and of a frame's room.
+    pub fn structure(&self, skb: u32) -> u64 {
+        self.memory.structures + u64::from(skb) * (u64::from(SKB) + self.costs.head())
+    }
+    pub fn head(&self, skb: u32) -> u64 {
+        self.structure(skb) + u64::from(SKB)
+    }
+    pub fn frame(&self, skb: u32) -> u64 {
+        self.memory.frames + u64::from(skb) * ROOM
+    }
+
+    pub fn has_room(&self) -> bool {
+        (self.in_ring.len() as u64) < self.transmit.usable()
+    }
+
+    /// Transmit descriptors whose socket buffers have been freed.
+    fn clean(&self) -> u64 {
+        self.put - self.in_ring.len() as u64
+    }
+
+    /// Whether a poll is due: an interrupt is, or the last poll left something.
+    pub fn is_due(&self, c: &mut Ctx) -> bool {
+        self.polling || self.interrupt_due(c).is_some_and(|t| t <= c.now)
+    }
+
+    /// When the interrupt is due that the queue has asked for.
+    pub fn interrupt_due(&self, c: &mut Ctx) -> Option<Time> {
+        port(c.iio.as_deref_mut()).interrupt_due(self.queue)
+    }
+
+    /// Whether polls have had more of the core than the rest, which has work.
+    pub fn yields(&self) -> bool {
+        self.shared.is_some_and(|(polls, rest)| rest < polls)
+    }
+
+    /// Frees what has been sent, and takes frames up to the budget to `protocol`.
+    pub fn poll(&mut self, c: &mut Ctx, mut protocol: impl FnMut(&mut Napi, Frame, &mut Ctx)) {
+        if !self.polling {
+            self.polling = true;
+            self.interrupts += 1;
+            port(c.iio.as_deref_mut()).mask_interrupt(self.queue);
+            c.program.compute(self.costs.tcp.interrupt);
+        }
+        self.reclaim(c);
+        let waiting = port(c.iio.as_deref_mut()).waiting(self.queue);
+        let n = waiting.min(self.costs.tcp.poll_budget as usize);
+        self.full_poll = n < waiting;
+        for i in 0..n {
+            if i == 0 || self.receive.begins_line(self.taken) {
+                c.program.push(Op::Load { line: self.receive.line(self.taken), lines: 1 });
+            }
+            let frame = self.frame_came(c);
+            protocol(self, frame, c);
+        }
+        if n > 0 {
+            if !self.receive.begins_line(self.taken) {
+                c.program.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
+            }
+            c.program.push(Op::Mmio { tag: Effect::Armed.tag(n as u32) });
+        }
+    }
+
+    /// The driver has the next frame.
+    fn frame_came(&mut self, c: &mut Ctx) -> Frame {
+        let (p, nic) = (&mut *c.program, port(c.iio.as_deref_mut()));
+        let id = nic.take(self.queue).expect("it waits");
+        let (buffer, data, lines) = (nic.packet(id).buffer, nic.packet(id).line, u64::from(nic.packet(id).lines));
+        let head = lines.min(self.costs.head());
+        // The descriptor says where the frame is, its header to whom it belongs.
+        p.push(Op::Load { line: data, lines: head as u32 });
+        p.push(Op::Fence);
+        p.compute(self.costs.tcp.frame);
+        let other = self.allocate();
+        // A frame that is all head leaves its room to the next; a longer one takes it along.
+        let (skb, fresh) = if lines == head { (other, buffer) } else { (buffer, other) };
+        p.push(Op::Store { line: self.structure(skb), lines: SKB });
+        p.push(Op::Store { line: self.head(skb), lines: head as u32 });
+        let line = self.receive.line(self.taken);
+        self.taken += 1;
+        if self.receive.begins_line(self.taken) {
+            p.push(Op::Store { line, lines: 1 });
+        }
+        nic.arm(self.queue, fresh, self.frame(fresh));
+        Frame { id, lines, skb }
+    }
+
+    /// A socket buffer is free again.
+    pub fn release(&mut self, skb: u32) {
+        self.free.push(skb);
+    }
+
+    /// Frees what has been sent.
+    fn reclaim(&mut self, c: &mut Ctx) {
+        let clean = self.clean();
+        let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue);
+        for i in clean..sent {
+            if i == clean || self.transmit.begins_line(i) {
+                c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
+            }
+            let skb = self.in_ring.pop_front().expect("it was written");
+            c.program.push(Op::Load { line: self.structure(skb), lines: 1 });
+            c.program.compute(self.costs.udp.free);
+            self.release(skb);
+        }
+    }
+
+    /// A copy between kernel and application, of which `from` tells where each line is.
+    pub fn copy(&self, lines: u64, from: impl Fn(u64) -> u64, to: u64, p: &mut Program) {
+        p.compute(self.costs.tcp.piece);
+        for i in 0..lines {
+            p.push(Op::Copy { from: from(i), to: to + i, lines: 1, dependent: false });
+            p.compute(self.costs.tcp.line);
+        }
+    }
+
+    /// Packet `id`, which lies in the frame of `skb`, goes to the NIC.
+    pub fn transmit(&mut self, id: u32, skb: u32, c: &mut Ctx) {
+        let nic = port(c.iio.as_deref_mut());
+        nic.packet(id).tx_line = self.frame(skb);
+        nic.put(self.queue, id);
+        self.in_ring.push_back(skb);
+        c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
+        self.put += 1;
+        c.program.push(Op::Mmio { tag: Effect::Put.tag(1) });
+    }
+
+    /// The kernel sends a frame of `bytes` bytes with no payload: its packet.
+    pub fn send_header(&mut self, bytes: u32, c: &mut Ctx) -> u32 {
+        let skb = self.allocate();
+        c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
+        c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE as u32) });
+        let packet =
+            Packet { queue: self.queue as u16, wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
+        let id = port(c.iio.as_deref_mut()).originate(packet);
+        self.transmit(id, skb, c);
+        id
+    }
+
+    /// A poll that took `spent` has ended. With nothing left to find the queue interrupts again.
+    pub fn end_poll(&mut self, spent: Time, c: &mut Ctx) {
+        if self.full_poll {
+            self.shared.get_or_insert_default();
+        }
+        if let Some((polls, _)) = &mut self.shared {
+            *polls += spent;
+        }
+        let nic = port(c.iio.as_deref_mut());
+        if nic.waiting(self.queue) == 0 && nic.sent_descriptors(self.queue) == self.clean() {
+            self.polling = false;
+            self.shared = None;
+            nic.unmask_interrupt(self.queue);
+        }
+    }
+
+    /// The rest has had the core for `spent`.
+    pub fn end_rest(&mut self, spent: Time) {
+        if let Some((_, rest)) = &mut self.shared {
+            *rest += spent;
+        }
+    }
+}

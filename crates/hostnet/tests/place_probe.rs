@@ -1,0 +1,70 @@
+//! One request of a device for a line in each of the five places (IDIO, section II-A and Fig. 1), as the directed test runs it.
+
+mod common;
+
+use common::{get, scenario, simulate};
+use hostnet::host::{self, Outcome};
+
+fn text(request: &str, place: &str, dirty: bool, policy: &str, read_hit: &str) -> String {
+    format!(
+        r#"
+        name = "place"
+        platform = "skylake-idio"
+        placement = {{ {policy} }}
+        rings = {{ rx_buffers = 4096, buffer_size = "2 KiB" }}
+        tenant = [{{ name = "t", cores = 1, llc_ways = "2-8",
+                     app = {{ kind = "place_probe", request = "{request}", place = "{place}", dirty = {dirty} }} }}]
+        traffic = {{ arrivals = "none" }}
+        run = {{ load = "none" }}
+        override.caches.llc.read_hit = "{read_hit}"
+        "#
+    )
+}
+
+fn probe(request: &str, place: &str, dirty: bool) -> Outcome {
+    let read_hit = if place == "both" { "retain" } else { "migrate" };
+    simulate(&text(request, place, dirty, r#"policy = "ddio", ways = 2"#, read_hit))
+}
+
+/// idio.f.dma_write_path: P1 to P5 by whether the request takes a line of the LLC, and whether the line ends in the ways of
+/// devices; a line of both is in a way of the directory. No write reads memory or makes an L2 write back.
+#[test]
+fn a_write_takes_a_line_of_the_devices_ways_unless_the_llc_has_it() {
+    for (place, allocates, in_ddio) in
+        [("mlc", 1.0, 1.0), ("both", 0.0, 0.0), ("llc", 0.0, 0.0), ("ddio", 0.0, 1.0), ("dram", 1.0, 1.0)]
+    {
+        for dirty in [false, true] {
+            let o = probe("write", place, dirty);
+            let expected = [
+                ("llc_allocations", allocates),
+                ("in_ddio_ways_after", in_ddio),
+                ("mlc_copies_after", 0.0),
+                ("mlc_wb", 0.0),
+                ("lines_read", 0.0),
+            ];
+            for (metric, value) in expected {
+                assert_eq!(get(&o, metric), value, "{metric} of {place}, dirty {dirty}");
+            }
+        }
+    }
+    assert_eq!(get(&probe("write", "dram", false), "ways_allocated"), 2.0, "of eleven");
+}
+
+/// idio.f.dma_read_path: the LLC serves what it has; a line that no cache has comes from memory; one of an L2 goes to the LLC.
+#[test]
+fn a_read_goes_to_memory_for_what_no_cache_has_alone() {
+    for (place, reads, write_backs) in [("mlc", 0.0, 1.0), ("llc", 0.0, 0.0), ("ddio", 0.0, 0.0), ("dram", 1.0, 0.0)] {
+        let o = probe("read", place, place == "mlc");
+        assert_eq!(get(&o, "lines_read"), reads, "{place}");
+        assert_eq!(get(&o, "mlc_wb"), write_backs, "{place}");
+        assert_eq!(get(&o, "mlc_copies_after"), 0.0, "{place}");
+    }
+}
+
+/// A cache that gives lines up to the core that reads them has none in both.
+#[test]
+fn a_place_that_the_platform_does_not_know_is_refused() {
+    let s = scenario(&text("write", "both", false, r#"policy = "ddio", ways = 2"#, "migrate"));
+    let said = host::run(&s, &mut |_| Ok(())).map(drop).expect_err("the LLC keeps no copy");
+    assert!(said.contains("tenant[0].app.place = Both") && said.contains("caches.llc.read_hit"), "{said}");
+}

@@ -1,0 +1,44 @@
+"""A key-value store with CliqueMap's object sizes (CC-NIC, Fig. 19 and Table 2): directly on the ConnectX-6, over server threads.
+
+The overlay is not built. Hyperthreads are not modelled, so that 16 threads of the socket are the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import Point
+from .ccnic import study
+
+SERVER = "kv-cx6"
+THREADS = (1, 2, 4, 6, 8, 10, 12, 14, 16)
+# Objects below 100 B, by workload.
+SIZES = {"ads": 0.61, "geo": 0.13}
+# Requests that are under way for each thread, and of each thread that warm up and are measured.
+DEEP, WARM, EACH = 256, 4000, 4000
+OVERLAY = ("ccnic-overlay", "upi-1to1", "unopt-overlay")
+NEEDS = "the overlay onto a PCIe NIC"
+
+
+def point(quick: bool, system: str, sizes: str, n: int) -> Point:
+    part = 4 if quick else 1
+    changes: dict[str, Any] = {"tenant.0.cores": n, "tenant.0.app.below_100": SIZES[sizes], "traffic.outstanding": DEEP * n,
+                               "run.warmup_requests": WARM * n // part, "run.requests": EACH * n // part}
+    return Point(SERVER, {"system": system, "n": n}, changes, NEEDS if system in OVERLAY else "")
+
+
+def fig19(sizes: str) -> Callable[[bool], list[Point]]:
+    """Server threads, until the NIC or the socket's cores are the limit."""
+    return lambda quick: [point(quick, system, sizes, n) for system in ("cx6", *OVERLAY) for n in THREADS]
+
+
+def kv_mops(row: dict[str, Any]) -> float | None:
+    return row.get("throughput_mrps")
+
+
+STUDIES = [
+    study(f"fig19-{name}", f"Key-value store with the sizes of {name.capitalize()}, over server threads", fig19(name),
+          ("kv_mops", "service_mean_us", "tx_payload_reads_per_packet"), derived={"kv_mops": kv_mops}, derived_units={"kv_mops": "Mops"})
+    for name in SIZES
+]
