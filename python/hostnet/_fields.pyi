@@ -16,11 +16,24 @@ class BlockSpec(Section):
     """Instructions for a page that comes back."""
 
 
+class BlockStoresAppSpec(Section):
+    """Stores of blocks to a device or to memory, a fence after each."""
+    block: str
+    """What is stored between two fences."""
+    buffer: str
+    """What is written again and again: whole blocks."""
+    instructions: int
+    """Instructions beside the store of each line."""
+    kind: Literal['block_stores']
+    target: Literal['wc_device'] | Literal['wc_memory'] | Literal['wb_memory']
+    """What a block is stored to."""
+
+
 class CacheSpec(Section):
     """One level of private cache."""
     latency_cycles: int
     """Cycles of the core clock that a look-up adds to an access."""
-    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
+    replacement: Literal['lru'] | Literal['lru_scan'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
     """Replacement policy."""
     size: str
     """Capacity."""
@@ -65,11 +78,11 @@ class CcnicSpec(Section):
     """Who manages buffers."""
     preset: Literal['unoptimised'] | None
     """A set of choices with a name."""
-    read_ahead: int
+    read_ahead: int | None
     """Most lines of grouped descriptors that a consumer asks for, the next one counted, while it finds one ready
-    after the other; 0: it waits for each line before it asks for another. By default 2: a core that predicts its
-    branches asks for as many more as polls fit its reorder buffer, one for 352 to 512 instructions and some 270 a
-    unit. The library's is 6."""
+    after the other; 0: it waits for each line before it asks for another. The library's is 6. Absent: what a core
+    does that predicts its branches, with descriptors of any layout. It asks for as many polls as fit its reorder
+    buffer beside the instructions of a unit, and for none behind the burst's last."""
     recycle: bool
     """Buffers that came back last are used first, from stacks of each thread on both sides."""
     release: Literal['none'] | Literal['clflushopt'] | Literal['clwb']
@@ -101,7 +114,7 @@ class CcnicSpec(Section):
 class ClientSpec(Section):
     """A second host, at the other end of the Ethernet NIC's link, whose software sends the traffic and takes the
     replies."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | PlaceProbeAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """What they run: an application of kind 'load_generator'."""
     cores: int
     """Cores that send and receive; requests go to them in turn."""
@@ -115,10 +128,31 @@ class ClientSpec(Section):
     """Who hands packets to them: only 'poll_mode' is built."""
 
 
+class CliqueMapAppSpec(Section):
+    """Key-value server with objects of many sizes, which are sent from where they lie (CliqueMap)."""
+    below_100: float
+    """Fraction of objects below 100 B. Sizes are log-normal."""
+    get_fraction: float
+    """Fraction of requests that are GETs."""
+    headers: int
+    """Bytes of a frame beside the object."""
+    instructions: int
+    """Instructions per request besides loads and stores of lines."""
+    kind: Literal['clique_map']
+    largest: str
+    """The size that 0.01 % of objects would be above: those are cut to it."""
+    objects: int
+    """Objects, each with a key."""
+    zipf: float
+    """Skew of the keys' popularity: zipf exponent; 0 is uniform."""
+
+
 class CoreSpec(Section):
     """One kind of core."""
     clock: str
     """Clock."""
+    combining_buffers: int | None
+    """Write-combining buffers, of a line each. One when absent."""
     compute_ipc: float
     """Instructions a cycle that code other than line copies sustains: dependences, branches and instruction fetch
     keep it below the width."""
@@ -166,7 +200,7 @@ class Costs(Section):
     nic_tx: int
     """The NIC's, for a packet that it takes."""
     poll: int
-    """A poll."""
+    """A poll that finds nothing, or a burst's first line."""
     pool: int
     """A bulk operation on the pool."""
     unit: int
@@ -239,7 +273,8 @@ class DramSpec(Section):
     """When an entry of these queues becomes free."""
     mapping: str
     """Fields from the top address bit down (`rorababgcoch`, `RoBaRaCoCh`), `MOP4CLXOR`, or `skylake`: the hash of
-    that processor with two channels of two ranks."""
+    that processor with two channels of two ranks; or `zsim`: an XOR of the line number's 16-bit groups picks the
+    channel, its lowest bits the bank."""
     max_write_burst: int
     """Writes after which write mode ends when reads wait; 0 is no limit."""
     min_read_burst: int
@@ -268,7 +303,7 @@ class DramSpec(Section):
     """Read queue entries per channel."""
     rpq_full_mark: int
     """Read queue entries from which on the read queue counts as full in `rpq_full_frac`; 0 takes `rpq`."""
-    scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction']
+    scheduler: Literal['hit_first'] | Literal['first_ready'] | Literal['transaction'] | Literal['on_arrival']
     """Order among possible commands."""
     standard: Literal['DDR4-2400'] | Literal['DDR4-2666'] | Literal['DDR4-2933'] | Literal['DDR4-3200'] | Literal['DDR5-4800'] | Literal['DDR5-5600'] | Literal['HBM2E-3200'] | Literal['LPDDR5-6400']
     """Memory type and speed bin."""
@@ -554,7 +589,7 @@ class LlcSpec(Section):
     """Of these, how many only the integrated NIC may use, so that what has come over the wire goes first."""
     read_hit: Literal['retain'] | Literal['migrate']
     """What a core's read hit leaves behind."""
-    replacement: Literal['lru'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
+    replacement: Literal['lru'] | Literal['lru_scan'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
     """Replacement policy."""
     role: Literal['victim'] | Literal['inclusive'] | Literal['strictly_inclusive']
     """Role in the hierarchy."""
@@ -646,7 +681,8 @@ class NicSpec(Section):
 
 
 class NodeLinkSpec(Section):
-    """Links between two nodes (UPI, CXL). Lines take turns on them; every value is for one direction."""
+    """Links between two nodes (UPI, CXL). A hash of its address gives each line one of them; every value is for one
+    direction."""
     credits: int
     """Requests of a node that may be under way over the links."""
     data: str
@@ -659,6 +695,9 @@ class NodeLinkSpec(Section):
     """Bytes of a message without data: a request, a snoop, a response."""
     rate: str
     """Rate of one link."""
+    spare: str
+    """Of these, bytes that the line leaves free in its flits: messages without data that find the link busy travel
+    in them."""
 
 
 class NodesProtocolSpec(Section):
@@ -761,17 +800,6 @@ class PipelineSpec(Section):
     for."""
 
 
-class PlaceProbeAppSpec(Section):
-    """Directed test of one request of a device, by where the line is."""
-    dirty: bool
-    """The core has written its copy, where it has one."""
-    kind: Literal['place_probe']
-    place: Literal['mlc'] | Literal['both'] | Literal['llc'] | Literal['ddio'] | Literal['dram']
-    """Where the line is before."""
-    request: Literal['write'] | Literal['read']
-    """What the device asks for."""
-
-
 class PlacementSpec(Section):
     """Everything that a scenario says about placement."""
     iat: IatSpec | None
@@ -862,6 +890,9 @@ class PollModeSpec(Section):
     """Receive descriptors that are given fresh buffers before the NIC is told (`rx_free_thresh`)."""
     receive_instructions: int
     """A received packet."""
+    transmit_burst: int | None
+    """Packets that are gathered for a `tx_burst`, unless no more come, and most of one. Absent: what an `rx_burst`
+    returned is sent at once."""
     transmit_instructions: int
     """A packet to be sent."""
 
@@ -893,11 +924,33 @@ class PrefetchSpec(Section):
     those that find none free are lost."""
 
 
+class ProbeDeviceAppSpec(Section):
+    """Directed test of a load from a device, or of a burst of combining stores to it."""
+    access: Literal['load'] | Literal['store']
+    """What it does."""
+    bytes: int
+    """Bytes of the load or of each store, 1 to 64."""
+    kind: Literal['probe_device']
+    stores: int
+    """Stores of the burst."""
+
+
 class ProbeLatencyAppSpec(Section):
     """Directed test of one load's latency, by where the line is."""
     kind: Literal['probe_latency']
     place: Literal['local_l1'] | Literal['local_l2'] | Literal['local_llc'] | Literal['local_dram'] | Literal['other_l2'] | Literal['remote_llc'] | Literal['remote_dram'] | Literal['remote_l2_rh'] | Literal['remote_l2_lh']
     """Where the line is."""
+
+
+class ProbePlaceAppSpec(Section):
+    """Directed test of one request of a device, by where the line is."""
+    dirty: bool
+    """The core has written its copy, where it has one."""
+    kind: Literal['probe_place']
+    place: Literal['mlc'] | Literal['both'] | Literal['llc'] | Literal['ddio'] | Literal['dram']
+    """Where the line is before."""
+    request: Literal['write'] | Literal['read']
+    """What the device asks for."""
 
 
 class QpSpec(Section):
@@ -1191,7 +1244,7 @@ class TcpSpec(Section):
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | PlaceProbeAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """What runs."""
     cores: int
     """Cores, taken in order from the platform's."""

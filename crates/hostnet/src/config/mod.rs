@@ -2,6 +2,7 @@
 
 pub mod check;
 mod check_machines;
+mod check_stacks;
 pub mod resolve;
 pub mod scenario;
 pub mod traffic;

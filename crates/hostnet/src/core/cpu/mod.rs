@@ -4,15 +4,17 @@
 //! the L2 becomes a transaction at its time of issue. A record (`Rec`) stands for each memory
 //! access that is not done: waiting for its address, for a line fill buffer, or for data.
 
+mod ahead;
 pub mod combining;
 mod due;
 mod execute;
+mod records;
 mod retire;
 
 pub use retire::Retired;
 
 use super::hints::Hints;
-use super::op::{Op, Program};
+use super::op::Program;
 use super::prefetch::{self, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
@@ -400,36 +402,6 @@ impl Cpu {
         self.lfb.free() > 0 && self.mshrs.as_ref().is_none_or(|m| m.free() > 0)
     }
 
-    /// `Event::Hint`: a device has written `line` for this core.
-    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, now: Time) {
-        if let Some(h) = &mut self.hints {
-            h.push(line, now);
-        }
-        self.follow_hints(mem, cal, now);
-    }
-
-    /// Makes prefetches of the oldest hints, as far as L2 misses may be under way.
-    #[inline(never)]
-    fn follow_hints(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
-        while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
-            let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.same_line(line).is_some();
-            let fetch = !under_way && mem.worth_fetching(self.id as usize, line);
-            if fetch {
-                let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };
-                if m.free() <= p.reserve {
-                    return;
-                }
-                let Some(record) = p.take(line, now) else { return };
-                m.take(now);
-                let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), now) };
-                send(mem, cal, now, t);
-            }
-            if let Some(h) = &mut self.hints {
-                h.pop(fetch, now);
-            }
-        }
-    }
-
     fn may_go_on(&mut self) -> bool {
         let open = self.live & !self.finished;
         match self.wait {
@@ -440,54 +412,6 @@ impl Cpu {
             Wait::All => open == 0,
             Wait::Combined => self.devices.combined(),
             Wait::Device => !self.devices.loading,
-        }
-    }
-
-    #[inline]
-    fn any_open(&self, f: impl Fn(&Rec) -> bool) -> bool {
-        self.first_open(f).is_some()
-    }
-
-    #[inline]
-    fn first_open(&self, f: impl Fn(&Rec) -> bool) -> Option<u8> {
-        let mut open = self.live & !self.finished;
-        while open != 0 {
-            let r = open.trailing_zeros() as u8;
-            if f(&self.recs[r]) {
-                return Some(r);
-            }
-            open &= open - 1;
-        }
-        None
-    }
-
-    /// Latest `done` among known completions that `f` selects.
-    fn latest(&self, f: impl Fn(&Rec) -> bool) -> Time {
-        let mut done = self.finished;
-        let mut at = Time::ZERO;
-        while done != 0 {
-            let r = &self.recs[done.trailing_zeros() as u8];
-            if f(r) {
-                at = at.max(r.done);
-            }
-            done &= done - 1;
-        }
-        at
-    }
-
-    fn release_finished(&mut self, now: Time) {
-        let mut done = self.finished;
-        while done != 0 {
-            let r = done.trailing_zeros() as u8;
-            done &= done - 1;
-            let rec = &mut self.recs[r];
-            if rec.done <= now {
-                rec.state = State::Free;
-                rec.generation += 1;
-                self.live &= !(1 << r);
-                self.finished &= !(1 << r);
-                self.by_line[rec.line as usize % RECS] &= !(1 << r);
-            }
         }
     }
 
@@ -575,126 +499,8 @@ impl Cpu {
         send(mem, cal, at, t);
     }
 
-    /// What kind of instruction the op at `pc` is, where the prefetcher asks.
-    fn site(&self) -> u8 {
-        let asks = self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests);
-        self.program.ops.get(self.pc).filter(|_| asks).map_or(0, Op::site)
-    }
-
-    /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a
-    /// request that goes to the L2 now.
-    #[inline]
-    fn look_ahead(&mut self, mem: &mut Memory, cal: &mut Events, of: (u64, u8), goes: bool, at: Time) {
-        if self.prefetcher.as_ref().is_some_and(|p| p.watches() && (goes || !p.by_requests())) {
-            self.fetch_ahead(mem, cal, of, at);
-        }
-    }
-
-    #[inline(never)]
-    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
-        let Some(p) = &mut self.prefetcher else { return };
-        let lines = p.observe(u32::from(mem.map.id(line)) << 8 | u32::from(site), line);
-        if p.waiting.is_used() {
-            p.waiting.drop_line(line);
-            return self.wait_ahead(mem, cal, lines, at);
-        }
-        for l in lines {
-            if self.may_prefetch() {
-                self.fetch(mem, cal, l, at);
-            }
-        }
-    }
-
-    /// Whether one L2 miss more may be a prefetch's.
-    #[inline]
-    fn may_prefetch(&self) -> bool {
-        let reserve = self.prefetcher.as_ref().map_or(0, |p| p.reserve);
-        self.mshrs.as_ref().is_none_or(|m| m.free() > reserve)
-    }
-
-    /// Sends the prefetches that have waited longest, as far as L2 misses may be under way.
-    #[inline]
-    fn send_waiting(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
-        if self.prefetcher.as_ref().is_some_and(|p| !p.waiting.is_empty()) {
-            self.send_oldest(mem, cal, now);
-        }
-    }
-
-    #[inline(never)]
-    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
-        while self.may_prefetch() {
-            let Some(p) = self.prefetcher.as_mut().filter(|p| p.queue.free() > 0) else { return };
-            let Some((line, since)) = p.waiting.pop() else { return };
-            self.fetch(mem, cal, line, now.max(since));
-        }
-    }
-
-    /// A prefetch of `line`, unless it is there or on its way.
-    fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
-        let network = self.prefetcher.as_ref().is_some_and(|p| p.network);
-        if !mem.worth_prefetching(self.id as usize, line, network) || self.same_line(line).is_some() {
-            return;
-        }
-        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, at)) else { return };
-        if let Some(m) = &mut self.mshrs {
-            m.take(at);
-        }
-        let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), at) };
-        send(mem, cal, at, t);
-    }
-
-    fn prefetch_ended(&mut self, now: Time, taken: Time) {
-        if let Some(p) = &mut self.prefetcher {
-            p.queue.give(now, taken);
-        }
-    }
-
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
         Txn { record: r, ..Txn::new(op, self.recs[r].line, self.id.into(), at) }
-    }
-
-    /// No event announces a completion that is known already: waits for the earliest here, if there is one.
-    #[cold]
-    fn wait_for_record(&mut self) -> Option<()> {
-        let known = (0..RECS as u8).filter(|r| self.finished >> r & 1 == 1);
-        let at = known.map(|r| self.recs[r].done).min()?;
-        self.not_before(at);
-        self.release_finished(at);
-        Some(())
-    }
-
-    fn new_rec(&mut self, line: u64, write: bool, load: bool, ready: Time) -> Option<u8> {
-        if self.live == u64::MAX {
-            self.wait_for_record()?;
-        }
-        let r = (!self.live).trailing_zeros() as u8;
-        let site = self.site();
-        self.live |= 1 << r;
-        self.by_line[line as usize % RECS] |= 1 << r;
-        let rec = &mut self.recs[r];
-        rec.line = line;
-        rec.seq = self.seq;
-        rec.write = write;
-        rec.load = load;
-        rec.owns = false;
-        rec.site = site;
-        rec.delay = 0;
-        rec.ready = ready;
-        Some(r)
-    }
-
-    /// An access to the same line that is under way and has its address.
-    fn same_line(&self, line: u64) -> Option<u8> {
-        let mut open = self.by_line[line as usize % RECS] & !self.finished;
-        while open != 0 {
-            let r = open.trailing_zeros() as u8;
-            open &= open - 1;
-            let rec = &self.recs[r];
-            if rec.line == line && matches!(rec.state, State::Issued | State::Credit) {
-                return Some(r);
-            }
-        }
-        None
     }
 
     /// Room in the ROB for the next instruction; sets `wait` when there is none.

@@ -20,12 +20,13 @@ use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
 use crate::kernel::{Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
-use crate::placement::{sweeper, Spent, SweepTx};
+use crate::placement::{Spent, SweepTx};
 use std::collections::VecDeque;
 
 mod effect;
 pub mod pipe;
 mod spec;
+mod transmit;
 
 pub(super) use effect::{answered, port, retire, retire_at_once, Effect};
 pub use pipe::{Pipe, PipelineSpec};
@@ -425,95 +426,6 @@ impl PollMode {
     fn free(&mut self, buffer: u32, p: &mut Program) {
         p.compute(self.costs.free_instructions);
         self.pool.put(buffer, p);
-    }
-
-    /// Frees buffers that have been sent, the oldest first, up to `most`.
-    fn reclaim(&mut self, most: u64, c: &mut Ctx) {
-        let clean = self.put - self.in_ring.len() as u64;
-        let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue).min(clean.saturating_add(most));
-        for i in clean..sent {
-            if i == clean || self.transmit.begins_line(i) {
-                c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
-            }
-            let (buffer, lines) = self.in_ring.pop_front().expect("it was written");
-            if self.buffers.sweep_tx == SweepTx::Cpu {
-                sweeper::relinquish(c.program, self.pool.data(buffer), lines);
-            } else if self.buffers.spent.follows_transmission() {
-                self.buffers.spent.relinquish(c.program, self.pool.data(buffer), lines);
-            }
-            c.program.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
-            self.free(buffer, c.program);
-        }
-    }
-
-    fn room(&self) -> u64 {
-        self.transmit.usable() - self.in_ring.len() as u64
-    }
-
-    /// Writes the next transmit descriptor, for a segment with its metadata in `buffer`, of which `lines` are sent.
-    fn describe(&mut self, buffer: u32, lines: u32, p: &mut Program) {
-        p.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
-        p.compute(self.costs.transmit_instructions);
-        if let Some(note) = self.note(Side::Transmit, self.put) {
-            p.push(Op::Store { line: note, lines: 1 });
-        }
-        self.in_ring.push_back((buffer, lines));
-        let line = self.transmit.line(self.put);
-        self.put += 1;
-        if self.transmit.begins_line(self.put) {
-            p.push(Op::Store { line, lines: 1 });
-        }
-    }
-
-    /// `tx_burst`, again and again: writes descriptors for as much of the backlog as the ring takes.
-    fn transmit(&mut self, c: &mut Ctx) {
-        c.program.compute(self.costs.burst_instructions);
-        let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()) as u64);
-        if self.buffers.spent.follows_transmission() || self.costs.free_sent == FreeSent::Burst {
-            self.reclaim(u64::MAX, c); // dropped, or used again, before it takes room
-        } else if self.room() < least {
-            self.reclaim(least, c);
-        }
-        let before = self.put;
-        while self.fits_next(c) {
-            if self.put > before {
-                c.program.compute(self.costs.burst_instructions);
-            }
-            self.put_burst(self.costs.transmit_burst.unwrap_or(u32::MAX), c);
-        }
-        self.state = if self.backlog.is_empty() { State::Poll } else { State::Full };
-    }
-
-    /// Whether the ring has room for the segments of the oldest packet of the backlog.
-    fn fits_next(&self, c: &mut Ctx) -> bool {
-        let Some(&(id, _)) = self.backlog.front() else { return false };
-        let gathers = port(c.iio.as_deref_mut()).packet(id).object_bytes > 0;
-        self.room() > u64::from(gathers)
-    }
-
-    /// One `tx_burst` of the oldest of the backlog, at most `limit` packets: as many as there is room for.
-    fn put_burst(&mut self, limit: u32, c: &mut Ctx) {
-        let before = self.put;
-        for _ in 0..limit {
-            if !self.fits_next(c) {
-                break;
-            }
-            let (id, buffer) = self.backlog.pop_front().expect("it fits");
-            let nic = port(c.iio.as_deref_mut());
-            let packet = nic.packet(id);
-            let (lines, gathers) = (packet.tx_lines.into(), packet.object_bytes > 0);
-            nic.put(self.queue, id);
-            self.describe(buffer, lines, c.program);
-            if gathers {
-                let second = self.attached.pop_front().expect("a second segment has metadata");
-                self.describe(second, 0, c.program);
-            }
-        }
-        let p = &mut *c.program;
-        if !self.transmit.begins_line(self.put) {
-            p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
-        }
-        p.push(Op::Mmio { tag: Effect::Put.tag((self.put - before) as u32) });
     }
 }
 

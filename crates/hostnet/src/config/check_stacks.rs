@@ -1,0 +1,198 @@
+//! What hands packets to tenants: drivers, the kernel, CC-NIC, and what each needs.
+
+use super::check::{need, past_caches, serves, Check};
+use super::scenario::{Arrivals, Driver, PeripheralSpec, Scenario, StackSpec};
+use crate::app::{AppSpec, Work};
+use crate::stack::mempool::DATA_ROOM;
+
+/// Who hands packets to each tenant, and whether that has what it needs.
+pub(super) fn stacks(s: &Scenario) -> Check {
+    for (i, t) in s.tenants.iter().enumerate() {
+        let gathers = matches!(t.app, AppSpec::CliqueMap(_));
+        need(!gathers || t.stack == Some(StackSpec::PollMode), || {
+            format!("tenant[{i}].app of kind \"clique_map\" needs stack = \"poll_mode\", whose NIC sends replies of two segments")
+        })?;
+        let Some(stack) = t.stack else { continue };
+        let key = || format!("tenant[{i}].stack");
+        match (stack, t.app.work()) {
+            (StackSpec::QueuePair, Work::Packets) => {}
+            (StackSpec::Ccnic, _) => {}
+            (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
+            (StackSpec::QueuePair | StackSpec::PollMode, Work::Kernel) => {
+                return Err(format!("{}: the application receives through the kernel only", key()))
+            }
+            (StackSpec::Kernel | StackSpec::PollMode, Work::Packets) | (StackSpec::Kernel, Work::Kernel) => {
+                driver(s, i)?
+            }
+        }
+    }
+    ccnic(s)?;
+    pairs(s)?;
+    flow_director(s)?;
+    let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
+    let receiver = s.tenants.iter().position(|t| t.app.work() == Work::Kernel && t.stack.is_none());
+    match (rings, receiver) {
+        (Some(i), Some(t)) => Err(format!(
+            "peripheral[{i}].rings are for drivers, and tenant[{t}] receives frames with a completion each; give it stack = \
+             \"kernel\" or leave them out"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Threads in pairs are one tenant's, and both nodes exist.
+fn pairs(s: &Scenario) -> Check {
+    let Some(t) = s.paired_tenant() else { return Ok(()) };
+    let (last, node) = (s.nodes().count - 1, s.peers().map_or(0, |p| p.node));
+    need(node <= last, || format!("tenant[{t}].app.peer_node = {node} does not exist: nodes count from 0 to {last}"))?;
+    need(s.tenants.len() == 1 && s.peripherals.is_empty(), || {
+        format!("tenant[{t}].app works in pairs; other tenants or a [[peripheral]] beside it are not built yet")
+    })
+}
+
+/// CC-NIC is one tenant that runs loopback, and nothing else that moves packets.
+fn ccnic(s: &Scenario) -> Check {
+    let loopback = s.tenants.iter().position(|t| matches!(t.app, AppSpec::Loopback(_)));
+    let Some(i) = s.ccnic_tenant() else {
+        if let Some(i) = loopback {
+            return Err(format!("tenant[{i}].app of kind \"loopback\" needs stack = \"ccnic\""));
+        }
+        return need(s.ccnic.is_none(), || "ccnic needs a tenant with stack = \"ccnic\"".into());
+    };
+    let key = format!("tenant[{i}].stack = \"ccnic\"");
+    let AppSpec::Loopback(app) = &s.tenants[i].app else {
+        return Err(format!("{key} runs app of kind \"loopback\" only; others are not built yet"));
+    };
+    let tenants = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
+    need(tenants == 1, || format!("{tenants} tenants have stack = \"ccnic\"; one is built so far"))?;
+    need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
+        format!("{key} beside other packets or a [[peripheral]] is not built yet")
+    })?;
+    let t = &s.traffic;
+    need(matches!(t.arrivals, Arrivals::Closed | Arrivals::Fixed | Arrivals::Poisson), || {
+        format!("{key} needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
+    })?;
+    let sized = t.packet.is_some() || t.sizes.is_some();
+    need(!sized, || format!("traffic.packet and traffic.sizes are for other stacks; {key} takes app.bytes"))?;
+    let c = s.ccnic.clone().unwrap_or_default();
+    let last = s.nodes().count - 1;
+    need(c.nic_node <= last, || {
+        format!("ccnic.nic_node = {} does not exist: nodes count from 0 to {last}", c.nic_node)
+    })?;
+    c.check(s.tenants[i].cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
+}
+
+/// Rules are for flows that the generator has, and for queues of the cores that poll.
+fn flow_director(s: &Scenario) -> Check {
+    for (i, nic) in s.peripherals.iter().enumerate() {
+        let Some(nic) = nic.ethernet().filter(|e| !e.flow_director.is_empty()) else { continue };
+        let key = format!("peripheral[{i}].flow_director");
+        let driver = s.tenants.iter().find(|t| t.stack == Some(StackSpec::PollMode));
+        let Some(driver) = driver else {
+            return Err(format!("{key} is for a NIC under a poll-mode driver; give a tenant stack = \"poll_mode\""));
+        };
+        let random = !matches!(s.traffic.arrivals, Arrivals::Pcap | Arrivals::KeepDepth);
+        let Some(flows) = s.traffic.flows.filter(|_| random) else {
+            return Err(format!("{key} needs traffic.flows, and arrivals that draw from them"));
+        };
+        for (j, r) in nic.flow_director.iter().enumerate() {
+            need(r.flow < flows, || {
+                format!("{key}[{j}].flow = {} is not within 0 to {}, the flows of traffic.flows", r.flow, flows - 1)
+            })?;
+            need(u32::from(r.queue) < driver.receivers(), || {
+                let (queue, last) = (r.queue, driver.receivers() - 1);
+                format!(
+                    "{key}[{j}].queue = {queue} is not within 0 to {last}, one for each core of \"{}\"",
+                    driver.name
+                )
+            })?;
+            need(nic.flow_director[..j].iter().all(|o| o.flow != r.flow), || {
+                format!("{key}[{j}].flow = {} has a queue already; leave one of the two out", r.flow)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// A driver of a NIC with descriptor rings in memory.
+fn driver(s: &Scenario, tenant: usize) -> Check {
+    let (name, tables): (_, &[_]) = match s.tenants[tenant].stack {
+        Some(StackSpec::Kernel) => ("kernel", &[("tcp", s.platform.tcp.is_some()), ("udp", s.platform.udp.is_some())]),
+        _ => ("poll_mode", &[("poll_mode", s.platform.poll_mode.is_some())]),
+    };
+    let key = || format!("tenant[{tenant}].stack = \"{name}\"");
+    need(!s.tenants[tenant].app.is_directed(), || format!("{} is not for directed tests", key()))?;
+    let nics = s.peripherals.iter().filter(|p| p.ethernet().is_some()).count();
+    need(nics == 1, || format!("{} needs one [[peripheral]] of kind \"ethernet\"; here are {nics}", key()))?;
+    if let Some((table, _)) = tables.iter().find(|t| !t.1) {
+        return Err(format!("{} needs platform.{table}, which platform \"{}\" lacks", key(), s.platform.name));
+    }
+    match s.ringed().map(|site| (site.driver, site.rings)) {
+        Some((Driver::PollMode(costs), rings)) => {
+            costs.check().and_then(|()| costs.check_with(&rings)).map_err(|e| format!("platform.poll_mode.{e}"))?;
+        }
+        Some((Driver::Kernel(costs), _)) => {
+            costs.udp.check().map_err(|e| format!("platform.udp.{e}"))?;
+            let nics = s.peripherals.iter().enumerate();
+            let (i, nic) = nics.filter_map(|(i, p)| Some((i, p.ethernet()?))).next().expect("a driver has a NIC");
+            need(s.tenants[tenant].app.work() != Work::Kernel || nic.frame_bytes() <= DATA_ROOM, || {
+                format!(
+                    "peripheral[{i}].mtu = \"{}\" makes frames of {} B; a socket buffer behind rings has room for {DATA_ROOM}",
+                    nic.mtu,
+                    nic.frame_bytes()
+                )
+            })?;
+            need(s.traffic.arrivals != Arrivals::KeepDepth, || {
+                format!(
+                    "traffic.arrivals = \"keep_depth\" fills queues of a NIC, which {} empties; choose closed",
+                    key()
+                )
+            })?;
+        }
+        None => {}
+    }
+    let p = &s.placement;
+    let asked = [("placement.resq = true", p.resq), ("rings.proactive_drop", s.rings.proactive_drop > 0)];
+    match asked.iter().find(|a| a.1) {
+        Some((what, _)) => Err(format!("{what} is for queue pairs, and {} has none", key())),
+        None => Ok(()),
+    }
+}
+
+/// A TCP receiver is one tenant, one NIC, the kernel's costs and the senders.
+pub(super) fn tcp(s: &Scenario) -> Check {
+    let receivers = s.tenants.iter().filter(|t| matches!(t.app, AppSpec::TcpReceive(_)));
+    let nics = s.peripherals.iter().filter(|p| matches!(p, PeripheralSpec::Ethernet(_)));
+    let (tenants, nics) = (receivers.count(), nics.count());
+    for (i, p) in s.peripherals.iter().enumerate() {
+        let (PeripheralSpec::Ethernet(e), Some(iio)) = (p, &s.platform.iio) else { continue };
+        let response = e.host_response.as_ref().map(|r| r.occupancy);
+        for (key, entries) in [("host_mark", e.host_mark), ("host_response.occupancy", response)] {
+            need(entries.is_none_or(|n| n <= iio.write_buffer), || {
+                let (n, most) = (entries.unwrap_or(0), iio.write_buffer);
+                format!("peripheral[{i}].{key} = {n} is more than the {most} entries of platform.iio.write_buffer")
+            })?;
+        }
+    }
+    if let Some(t) = &s.platform.tcp {
+        t.check().map_err(|e| format!("platform.tcp.{e}"))?;
+    }
+    if let Some(d) = &s.traffic.dctcp {
+        d.check().map_err(|e| format!("traffic.dctcp.{e}"))?;
+    }
+    let others = s.ringed().is_some() || s.tenants.iter().any(past_caches);
+    if tenants + nics == 0 || (tenants == 0 && others) {
+        return need(s.traffic.dctcp.is_none(), || {
+            "traffic.dctcp needs a tenant whose app is \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\"".into()
+        });
+    }
+    need(tenants == 1 && nics == 1, || {
+        format!(
+            "an app of kind \"tcp_receive\" and a [[peripheral]] of kind \"ethernet\" go together, one of each; here are \
+             {tenants} and {nics}"
+        )
+    })?;
+    need(s.platform.tcp.is_some(), || {
+        format!("app \"tcp_receive\" needs platform.tcp, which platform \"{}\" lacks", s.platform.name)
+    })
+}

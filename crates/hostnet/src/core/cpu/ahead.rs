@@ -1,0 +1,113 @@
+//! What a core fetches before anything asks for it: the prefetcher's lines, and devices' hints.
+
+use super::{send, Cpu};
+use crate::core::op::Op;
+use crate::core::prefetch::Prefetcher;
+use crate::kernel::{Events, Time};
+use crate::memory::{self, Memory, Txn};
+
+impl Cpu {
+    /// `Event::Hint`: a device has written `line` for this core.
+    pub fn on_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, now: Time) {
+        if let Some(h) = &mut self.hints {
+            h.push(line, now);
+        }
+        self.follow_hints(mem, cal, now);
+    }
+
+    /// Makes prefetches of the oldest hints, as far as L2 misses may be under way.
+    #[inline(never)]
+    pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
+            let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.same_line(line).is_some();
+            let fetch = !under_way && mem.worth_fetching(self.id as usize, line);
+            if fetch {
+                let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };
+                if m.free() <= p.reserve {
+                    return;
+                }
+                let Some(record) = p.take(line, now) else { return };
+                m.take(now);
+                let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), now) };
+                send(mem, cal, now, t);
+            }
+            if let Some(h) = &mut self.hints {
+                h.pop(fetch, now);
+            }
+        }
+    }
+
+    /// What kind of instruction the op at `pc` is, where the prefetcher asks.
+    pub(super) fn site(&self) -> u8 {
+        let asks = self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests);
+        self.program.ops.get(self.pc).filter(|_| asks).map_or(0, Op::site)
+    }
+
+    /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a
+    /// request that goes to the L2 now.
+    #[inline]
+    pub(super) fn look_ahead(&mut self, mem: &mut Memory, cal: &mut Events, of: (u64, u8), goes: bool, at: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| p.watches() && (goes || !p.by_requests())) {
+            self.fetch_ahead(mem, cal, of, at);
+        }
+    }
+
+    #[inline(never)]
+    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
+        let Some(p) = &mut self.prefetcher else { return };
+        let lines = p.observe(u32::from(mem.map.id(line)) << 8 | u32::from(site), line);
+        if p.waiting.is_used() {
+            p.waiting.drop_line(line);
+            return self.wait_ahead(mem, cal, lines, at);
+        }
+        for l in lines {
+            if self.may_prefetch() {
+                self.fetch(mem, cal, l, at);
+            }
+        }
+    }
+
+    /// Whether one L2 miss more may be a prefetch's.
+    #[inline]
+    pub(super) fn may_prefetch(&self) -> bool {
+        let reserve = self.prefetcher.as_ref().map_or(0, |p| p.reserve);
+        self.mshrs.as_ref().is_none_or(|m| m.free() > reserve)
+    }
+
+    /// Sends the prefetches that have waited longest, as far as L2 misses may be under way.
+    #[inline]
+    pub(super) fn send_waiting(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| !p.waiting.is_empty()) {
+            self.send_oldest(mem, cal, now);
+        }
+    }
+
+    #[inline(never)]
+    fn send_oldest(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        while self.may_prefetch() {
+            let Some(p) = self.prefetcher.as_mut().filter(|p| p.queue.free() > 0) else { return };
+            let Some((line, since)) = p.waiting.pop() else { return };
+            self.fetch(mem, cal, line, now.max(since));
+        }
+    }
+
+    /// A prefetch of `line`, unless it is there or on its way.
+    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+        let network = self.prefetcher.as_ref().is_some_and(|p| p.network);
+        if !mem.worth_prefetching(self.id as usize, line, network) || self.same_line(line).is_some() {
+            return;
+        }
+        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, at)) else { return };
+        if let Some(m) = &mut self.mshrs {
+            m.take(at);
+        }
+        let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), at) };
+        send(mem, cal, at, t);
+    }
+
+    pub(super) fn prefetch_ended(&mut self, now: Time, taken: Time) {
+        if let Some(p) = &mut self.prefetcher {
+            p.queue.give(now, taken);
+        }
+    }
+}

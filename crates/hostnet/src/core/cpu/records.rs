@@ -1,0 +1,98 @@
+//! Records of accesses that are not done: which are open, when the known ones end, and room for another.
+
+use super::{Cpu, Rec, State, RECS};
+use crate::kernel::Time;
+
+impl Cpu {
+    #[inline]
+    pub(super) fn any_open(&self, f: impl Fn(&Rec) -> bool) -> bool {
+        self.first_open(f).is_some()
+    }
+
+    #[inline]
+    pub(super) fn first_open(&self, f: impl Fn(&Rec) -> bool) -> Option<u8> {
+        let mut open = self.live & !self.finished;
+        while open != 0 {
+            let r = open.trailing_zeros() as u8;
+            if f(&self.recs[r]) {
+                return Some(r);
+            }
+            open &= open - 1;
+        }
+        None
+    }
+
+    /// Latest `done` among known completions that `f` selects.
+    pub(super) fn latest(&self, f: impl Fn(&Rec) -> bool) -> Time {
+        let mut done = self.finished;
+        let mut at = Time::ZERO;
+        while done != 0 {
+            let r = &self.recs[done.trailing_zeros() as u8];
+            if f(r) {
+                at = at.max(r.done);
+            }
+            done &= done - 1;
+        }
+        at
+    }
+
+    pub(super) fn release_finished(&mut self, now: Time) {
+        let mut done = self.finished;
+        while done != 0 {
+            let r = done.trailing_zeros() as u8;
+            done &= done - 1;
+            let rec = &mut self.recs[r];
+            if rec.done <= now {
+                rec.state = State::Free;
+                rec.generation += 1;
+                self.live &= !(1 << r);
+                self.finished &= !(1 << r);
+                self.by_line[rec.line as usize % RECS] &= !(1 << r);
+            }
+        }
+    }
+
+    /// No event announces a completion that is known already: waits for the earliest here, if there is one.
+    #[cold]
+    pub(super) fn wait_for_record(&mut self) -> Option<()> {
+        let known = (0..RECS as u8).filter(|r| self.finished >> r & 1 == 1);
+        let at = known.map(|r| self.recs[r].done).min()?;
+        self.not_before(at);
+        self.release_finished(at);
+        Some(())
+    }
+
+    pub(super) fn new_rec(&mut self, line: u64, write: bool, load: bool, ready: Time) -> Option<u8> {
+        if self.live == u64::MAX {
+            self.wait_for_record()?;
+        }
+        let r = (!self.live).trailing_zeros() as u8;
+        let site = self.site();
+        self.live |= 1 << r;
+        self.by_line[line as usize % RECS] |= 1 << r;
+        let rec = &mut self.recs[r];
+        rec.line = line;
+        rec.seq = self.seq;
+        rec.write = write;
+        rec.load = load;
+        rec.owns = false;
+        rec.site = site;
+        rec.delay = 0;
+        rec.ready = ready;
+        Some(r)
+    }
+
+    /// An access to the same line that is under way and has its address.
+    pub(super) fn same_line(&self, line: u64) -> Option<u8> {
+        let mut open = self.by_line[line as usize % RECS] & !self.finished;
+        while open != 0 {
+            let r = open.trailing_zeros() as u8;
+            open &= open - 1;
+            let rec = &self.recs[r];
+            if rec.line == line && matches!(rec.state, State::Issued | State::Credit) {
+                return Some(r);
+            }
+        }
+        None
+    }
+}
