@@ -296,7 +296,7 @@ STUDIES = [
     study("fig14a", "Signals: inlined or registers", fig14a),
     study("fig14b", "Layouts of descriptors", fig14b),
     study("fig15", "Buffer management, feature by feature", fig15),
-    study("fig16a", "Bursts sent", batches("tx_batch"), ("mpps",)),
+    study("fig16a", "Bursts sent", batches("tx_batch"), ("mpps", "doorbells_per_packet")),
     study("fig16b", "Bursts received", batches("rx_batch"), ("mpps",)),
     study("fig17", "Remote accesses of a packet", fig17, REMOTE),
     study("fig18", "With and without the interconnect", fig18, (*CURVE, "host_cycles_per_packet"), then=loaded),
