@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from . import ccnic_figures, gem5net, hostnetwork, hostnetwork_apps, hostnetwork_future, hostnetwork_net, idio, sweeper
@@ -70,8 +71,11 @@ def _compare(fig: Figure, name: str, frame: pl.DataFrame, tables: Mapping[str, p
     """A line below the figure for each numeric claim that this table alone decides: the paper's number and ours."""
     from ..scoreboard import numbers_of
 
+    size = 7.5
+    width = int(fig.get_figwidth() * 72 / (0.57 * size))  # a letter is about 0.57 times as wide as its size
     lines = [
-        f"{text}  —  paper {expected}, here {measured}" for text, expected, measured in numbers_of(name, frame, tables)
+        fill(f"{text}  —  paper {expected}, here {measured}", width, subsequent_indent="    ")
+        for text, expected, measured in numbers_of(name, frame, tables)
     ]
     if lines:
-        fig.supxlabel("\n".join(lines[:6]), x=0.01, ha="left", fontsize=7.5, color="#444444", linespacing=1.5)
+        fig.supxlabel("\n".join(lines[:6]), x=0.01, ha="left", fontsize=size, color="#444444", linespacing=1.5)
