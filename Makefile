@@ -43,7 +43,7 @@ demo: build ## replay a memcached capture under DMA, DDIO and DDIO + Sweeper, wr
 
 .PHONY: test
 test: build ## run every test, Rust and Python
-	cargo test --release --workspace --exclude hostnet-python
+	cargo test --profile checks --workspace --exclude hostnet-python
 	$(BIN)/python -m pytest -n auto
 
 .PHONY: bench
