@@ -86,7 +86,9 @@ scoreboard: build ## check the claims of the modelled papers, rewrite docs/score
 .PHONY: pictures
 pictures: build ## run the studies whose plots docs show, rewrite docs/img (half an hour)
 	for figure in fig2 fig3 fig18 fig19; do $(BIN)/hostnet study hostnetwork $$figure --out results/pictures -q; done
-	$(BIN)/hostnet study sweeper fig5 --quick --out results/pictures -q
+	$(BIN)/hostnet study sweeper fig5 --out results/pictures -q
+	$(BIN)/hostnet study ccnic fig2 --out results/pictures -q
+	$(BIN)/hostnet study idio policies --quick --out results/pictures -q
 	for plot in docs/img/*.svg; do cp results/pictures/$$(basename $$plot) $$plot; done
 
 include crates/ccnic/ccnic.mk
