@@ -139,6 +139,17 @@ def test_every_page_cited_in_a_source_exists():
     assert [m for m in missing if m[0] != "python/tests/test_documents.py"] == []
 
 
+def test_every_source_that_a_page_names_by_its_path_exists():
+    homes = [p for crate in (ROOT / "crates").iterdir() for p in (crate, crate / "src")]
+    named = {
+        (page, path)
+        for page in pages()
+        for path in re.findall(r"`((?:\w+/)+(?!NAME)\w+\.rs)`", (ROOT / page).read_text(encoding="utf-8"))
+    }
+    missing = [f"{page}: {path}" for page, path in sorted(named) if not any((h / path).exists() for h in [ROOT, *homes])]
+    assert len(named) > 20 and not missing, missing
+
+
 def test_every_page_of_the_documentation_is_in_its_index():
     index = {link.partition("#")[0] for link in links((ROOT / "docs/README.md").read_text(encoding="utf-8"))}
     assert {name.removeprefix("docs/") for name in pages() if re.fullmatch(r"docs/[^/]+\.md", name)} - index == {"README.md"}
