@@ -45,7 +45,9 @@ LEADING: dict[str, dict[str, tuple[str, ...]]] = {
     "directed": {
         "directed test": ("dram_reads_per_block", "dram_writes_per_block", "first_read_cycles", "evct_dirty_fraction",
                           "copies_left", "llc_dirty_blocks", "tx_writes_per_block", "sweep_delay_ns",
-                          "stale_blocks_readable", "clsweeps", "sweep_messages", "unloaded_dram_ns", "access_ns"),
+                          "stale_blocks_readable", "clsweeps", "sweep_messages", "unloaded_dram_ns", "access_ns",
+                          "mmio_read_ns", "mmio_store_ns", "mmio_burst_ns", "mlc_copies_after", "in_ddio_ways_after",
+                          "llc_allocations", "ways_allocated"),
     },
     "sizes": {"sizes": ("rx_footprint_mib", "rx_footprint_per_llc", "ddio_capacity_mib", "total_rx_entries", "llc_mib")},
 }
@@ -65,11 +67,11 @@ _GROUPS = (
     (CONSTANTS, r"(lfb|iio_\w+|cha_wait)_credits$|channels$|cores$|llc_mib$|l1l2_|mem_peak|t_trans|t_rcd|t_rp|\w+_unloaded_ns$"
                 r"|rx_footprint|ddio_capacity|total_rx_entries"),
     (NIC, r"(host|nic)_(remote|reads|rfos|instructions|blanks|tx)|pool_ops|small_fallbacks"
-          r"|client_|net_gbps|drop|loss_rate|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage|dma_|descriptors_"),
+          r"|doorbells_|tx_fetches_|tx_payload_|mmio_|client_|net_gbps|drop|loss_rate|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage|dma_|descriptors_"),
     (DOMAINS, r"lfb|net_lfb|c2m_(read|write)_|cha_|rpq|wpq|iio_|link_"),
     (MEMORY, r"mem_|acc_|dram_|amat|llc_|t\d_llc|p2m_llc|prefetch|lines_|wr_switches|act_|pre_|row_|bank_|mlc_|hints"
-             r"|remote_|speculative_|access_ns"),
-    (SPEED, r"pingpong|stream_gbps|throughput|offered|achieved|lat_|rtt_|service|cores_busy|cpu_util|burst_us|t\d_cpi"
+             r"|remote_|speculative_|access_ns|in_ddio_ways|ways_allocated|batch_held"),
+    (SPEED, r"pingpong|stream_gbps|throughput|offered|achieved|lat_|rtt_|service|cores_busy|cpu_util|burst_|t\d_cpi"
             r"|t\d_mops|c2m_gbs|p2m_|net_|tcp_|dctcp|host_level|predicted"),
 )
 
