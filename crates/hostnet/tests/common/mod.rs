@@ -242,3 +242,15 @@ pub fn get(o: &Outcome, metric: &str) -> f64 {
 pub fn close(measured: f64, expected: f64, tolerance: f64) -> bool {
     (measured - expected).abs() <= tolerance * expected.abs()
 }
+
+/// Two cores under IDIO that receive packets of 24 lines at 4 Gb/s each.
+pub const IDIO_RUN: &str = r#"
+    name = "idio"
+    platform = "cascadelake"
+    placement = { policy = "idio", ways = 2 }
+    rings = { rx_buffers = 1024, buffer_size = "2 KiB" }
+    tenant = [{ name = "nf", cores = 2, llc_ways = "2-10", app = { kind = "touchdrop" } }]
+    traffic = { arrivals = "fixed", rate = "0.66 Mpps", packet = "1514 B", spread = "turns" }
+    run = { load = "fixed", requests = 4096, warmup_requests = 4096 }
+    override = { caches = { llc = { size = "2816 KiB", slices = 2, device_read = "demote" } } }
+"#;
