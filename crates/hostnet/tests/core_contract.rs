@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{close, execute, scenario};
+use common::{close, execute, scenario, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};
@@ -394,16 +394,7 @@ fn a_doorbell_leaves_after_the_stores_before_it_and_one_is_under_way_at_a_time()
 
 /// Two cores of sim24 that share a region, which starts at the returned line.
 fn pair() -> (Machine, u64) {
-    let s = scenario(
-        r#"
-        name = "pair"
-        platform = "sim24"
-        placement = { policy = "ddio" }
-        tenant = [{ name = "a", cores = 1, app = { kind = "xmem", array = "1 MiB" } }]
-        traffic = { arrivals = "none" }
-        run = { load = "none" }
-        "#,
-    );
+    let s = scenario(ONE_CORE);
     let mut map = AddressMap::default();
     let r = map.add(1 << 14, Kind::App, Sharing::Shared, 0);
     let base = map.get(r).base;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{close, execute, get, scenario, simulate};
+use common::{close, execute, get, scenario, simulate, ONE_CORE};
 use hostnet::core::{Cpu, Mapped, Op, Retired};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::Machine;
@@ -17,16 +17,7 @@ const WAY: f64 = 400.0;
 /// Runs ops on a core of sim24 with so many buffers, with a device `WAY` away. `ops` gets the first line of its memory. Returns
 /// how long they took in ns, what retired when, and the machine.
 fn run(buffers: u32, ops: impl FnOnce(u64) -> Vec<Op>) -> (f64, Vec<(f64, Retired)>, Machine) {
-    let s = scenario(
-        r#"
-        name = "core"
-        platform = "sim24"
-        placement = { policy = "ddio" }
-        tenant = [{ name = "a", cores = 1, app = { kind = "xmem", array = "1 MiB" } }]
-        traffic = { arrivals = "none" }
-        run = { load = "none" }
-        "#,
-    );
+    let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
     core.combining_buffers = Some(buffers);
     let mut map = AddressMap::default();

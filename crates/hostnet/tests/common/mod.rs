@@ -254,3 +254,13 @@ pub const IDIO_RUN: &str = r#"
     run = { load = "fixed", requests = 4096, warmup_requests = 4096 }
     override = { caches = { llc = { size = "2816 KiB", slices = 2, device_read = "demote" } } }
 "#;
+
+/// A core of sim24 and nothing that happens by itself.
+pub const ONE_CORE: &str = r#"
+    name = "core"
+    platform = "sim24"
+    placement = { policy = "ddio" }
+    tenant = [{ name = "a", cores = 1, app = { kind = "xmem", array = "1 MiB" } }]
+    traffic = { arrivals = "none" }
+    run = { load = "none" }
+"#;

@@ -5,6 +5,7 @@
 use super::banks::bits;
 use super::channel::{Channel, NEVER, NONE, NO_ROW, READ, WRITE};
 use super::timing::SAME_RANK;
+use super::transaction::Turn;
 use super::{Completion, RowOutcome};
 
 /// The last column command, and the earliest time of the next.
@@ -21,19 +22,13 @@ impl Channel {
     pub(super) fn advance_columns(&mut self, now: u64, done: &mut Vec<Completion>) {
         loop {
             let (at, b, i) = self.choose_column();
-            let due = self.refresh_due;
-            if due <= at && (at != NEVER || self.queued != [0, 0]) {
-                if due > now {
-                    self.wake = due;
-                    return;
+            match self.turn(at, now) {
+                Turn::Rest => return,
+                Turn::Refresh(due) => self.refresh_due_ranks(due),
+                Turn::Go => {
+                    self.clock = self.clock.max(at);
+                    self.open_and_serve(b, i, at, done);
                 }
-                self.refresh_due_ranks(due);
-            } else if at > now {
-                self.wake = at;
-                return;
-            } else {
-                self.clock = self.clock.max(at);
-                self.open_and_serve(b, i, at, done);
             }
         }
     }

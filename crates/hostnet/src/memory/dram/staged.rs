@@ -5,6 +5,7 @@
 
 use super::banks::bits;
 use super::channel::{Channel, NEVER, NONE, READ, WRITE};
+use super::transaction::Turn;
 use super::{Completion, RowOutcome};
 
 /// State of the queues in front of the bank queues.
@@ -110,23 +111,15 @@ impl Channel {
                 NONE => NEVER,
                 _ => self.staged.free_at.max(self.clock),
             };
-            let due = self.refresh_due;
-            let next = at.min(over);
-            if due <= next && (next != NEVER || self.queued != [0, 0]) {
-                if due > now {
-                    self.wake = due;
-                    return;
+            match self.turn(at.min(over), now) {
+                Turn::Rest => return,
+                Turn::Refresh(due) => self.start_refresh(due),
+                Turn::Go if at <= over => {
+                    self.clock = self.clock.max(at);
+                    self.issue_staged(at, key, done);
+                    self.find_movable();
                 }
-                self.start_refresh(due);
-            } else if next > now {
-                self.wake = next;
-                return;
-            } else if at <= over {
-                self.clock = self.clock.max(at);
-                self.issue_staged(at, key, done);
-                self.find_movable();
-            } else {
-                self.hand_over(over);
+                Turn::Go => self.hand_over(over),
             }
         }
     }

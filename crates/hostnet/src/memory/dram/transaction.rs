@@ -16,7 +16,35 @@ pub(super) struct Pipeline {
     turned: bool,
 }
 
+/// What a channel does before a choice is due.
+pub(super) enum Turn {
+    /// Nothing until `wake`.
+    Rest,
+    /// Ranks are due for their refresh first, since then.
+    Refresh(u64),
+    /// The choice is due.
+    Go,
+}
+
 impl Channel {
+    /// What comes first at `now`, with the next choice due at `next`.
+    #[inline(always)]
+    pub(super) fn turn(&mut self, next: u64, now: u64) -> Turn {
+        let due = self.refresh_due;
+        if due <= next && (next != NEVER || self.queued != [0, 0]) {
+            if due <= now {
+                return Turn::Refresh(due);
+            }
+            self.wake = due;
+            Turn::Rest
+        } else if next > now {
+            self.wake = next;
+            Turn::Rest
+        } else {
+            Turn::Go
+        }
+    }
+
     /// As `advance`, for this scheduler.
     #[inline(never)]
     pub(super) fn advance_transactions(&mut self, now: u64, done: &mut Vec<Completion>) {
@@ -30,21 +58,15 @@ impl Channel {
                 0 => NEVER,
                 _ => self.pipeline.next_at.max(self.clock),
             };
-            let due = self.refresh_due;
-            if due <= at && (at != NEVER || self.queued != [0, 0]) {
-                if due > now {
-                    self.wake = due;
-                    return;
+            match self.turn(at, now) {
+                Turn::Rest => return,
+                Turn::Refresh(due) => self.refresh_due_ranks(due),
+                Turn::Go => {
+                    self.clock = self.clock.max(at);
+                    let (b, i) = self.choose_request(dir, at);
+                    self.pipeline.turned = false;
+                    self.serve(b, i, at, done);
                 }
-                self.refresh_due_ranks(due);
-            } else if at > now {
-                self.wake = at;
-                return;
-            } else {
-                self.clock = self.clock.max(at);
-                let (b, i) = self.choose_request(dir, at);
-                self.pipeline.turned = false;
-                self.serve(b, i, at, done);
             }
         }
     }
