@@ -94,6 +94,7 @@ fn shapes(lines: u64, group: usize, per_line: u64, register: bool) -> (Shape, ri
         register,
         tail: 0,
         head: 1,
+        probe: 8,
         own_ahead: 2,
         read_ahead: 6,
         speculates: false,

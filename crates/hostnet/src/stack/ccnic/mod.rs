@@ -28,7 +28,7 @@ use crate::traffic::arrival::Arrivals;
 use hdrhistogram::Histogram;
 use pool::{fill_order, FreeRing, Pools, Side, Touch};
 use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, Stores};
+use spec::{CcnicSpec, FreeCheck, Stores};
 use std::collections::VecDeque;
 
 /// Where the parts lie: first lines.
@@ -200,6 +200,14 @@ impl Common {
         self.leaving.push_back((ring, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
             p.push(Op::PrefetchOwn { line, lines: 1 });
+        }
+    }
+
+    /// A producer looks at the lines of `shape` that say what is free.
+    fn look(&self, shape: &Shape, lines: &[u64], p: &mut Program) {
+        let own = !shape.register && self.spec.free_check == FreeCheck::Written;
+        for line in lines.iter().copied() {
+            p.push(if own { Op::LoadOwn { line } } else { Op::Load { line, lines: 1 } });
         }
     }
 

@@ -57,6 +57,17 @@ pub enum End {
     Nic,
 }
 
+/// How a producer learns that a unit is free, with inline signals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FreeCheck {
+    /// It looks at each unit that it is about to write, and asks for ownership with that look.
+    #[default]
+    Written,
+    /// It reads one unit eight ahead, which vouches for those before it, as the library does.
+    Ahead,
+}
+
 /// Who manages buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -179,6 +190,8 @@ pub struct CcnicSpec {
     pub nic_batch: u32,
     /// Lines of the receive ring that the host keeps before it clears them.
     pub lazy_release: u32,
+    /// How a producer learns that a unit is free, with inline signals.
+    pub free_check: FreeCheck,
     /// Units ahead that a producer asks ownership of, with inline signals; 0: none, as the paper has it. The library's is 2.
     pub own_ahead: u32,
     /// Most lines of grouped descriptors that a consumer asks for, the next one counted, while it finds one ready after the
@@ -233,6 +246,7 @@ impl Default for CcnicSpec {
             rx_batch: 32,
             nic_batch: 32,
             lazy_release: 8,
+            free_check: FreeCheck::Written,
             own_ahead: 0,
             read_ahead: None,
             host_prefetch: true,
@@ -305,6 +319,10 @@ impl CcnicSpec {
             register: self.signal == Signalling::Register,
             tail: registers + 2 * queue,
             head: registers + 2 * queue + 1,
+            probe: match self.free_check {
+                FreeCheck::Written => 1,
+                FreeCheck::Ahead => 8,
+            },
             own_ahead: self.own_ahead.into(),
             read_ahead: self.read_ahead.unwrap_or(0).into(),
             speculates: false,
