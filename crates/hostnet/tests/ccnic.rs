@@ -179,6 +179,10 @@ fn who_manages_buffers_does_so_once_a_packet() {
     let host = loopback(64, 64, "pool = \"host\"\nsmall_buffers = false");
     near("blanks", get(&host, "host_blanks_per_packet"), 1.0, 0.02);
     near("buffers that were sent", get(&host, "host_tx_frees_per_packet"), 1.0, 0.02);
+    // A driver allocates a blank and a buffer to send, and frees what came and what was sent: its cache does without the pool.
+    let driver = |cache: &str| loopback(64, 64, &format!("preset = \"unoptimised\"\n{cache}"));
+    near("with a cache", get(&driver(""), "pool_ops_per_packet"), 0.0, 0.05);
+    near("without one", get(&driver("cache = 0"), "pool_ops_per_packet"), 4.0, 0.05);
 }
 
 /// On one node nothing crosses, and the rate is that of the instructions: 70 + 150 + 150 + 70 for a packet, two units of 28
@@ -247,6 +251,8 @@ fn what_does_not_fit_together_is_one_sentence() {
     for (app, ccnic, traffic, part) in [
         (app, "[ccnic]\nring = 100", closed, "ccnic.ring = 100 is not a power of two"),
         (app, "[ccnic]\npool = \"host\"", closed, "ccnic.small_buffers = true needs pool"),
+        (app, "[ccnic]\ncache = 64", closed, "ccnic.cache needs recycle = false"),
+        (app, "[ccnic]\nrecycle = false\ncache = 513", closed, "ccnic.cache = 513 is not within 0 to 512"),
         (app, "[ccnic]\nnic_node = 2", closed, "ccnic.nic_node = 2 does not exist: nodes count from 0 to 1"),
         (app, "[ccnic]\nnic = \"agent\"", closed, "unknown choice \"agent\""),
         (app, "[ccnic]\nmode = \"overlay\"", closed, "unknown choice \"overlay\""),
