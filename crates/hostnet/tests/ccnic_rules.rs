@@ -2,7 +2,7 @@
 
 use ccnic::mem::Mem;
 use ccnic::{post, ring, Config, HostPort, HostQueue, NicPort, NicQueue};
-use hostnet::stack::ccnic::pool::{fill_order, FreeRing, Pools, Side};
+use hostnet::stack::ccnic::pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 use hostnet::stack::ccnic::rings::{
     Consumer, Desc, PostHost, PostNic, Producer, Shape, Signal, Unit, Words, GROUP, NO_RECYCLE,
 };
@@ -94,6 +94,7 @@ fn shapes(lines: u64, group: usize, per_line: u64, register: bool) -> (Shape, ri
         register,
         tail: 0,
         head: 1,
+        probe: 8,
         own_ahead: 2,
         read_ahead: 6,
         speculates: false,
@@ -276,7 +277,8 @@ impl Ours {
         let large = fill_order(c.buffers - split, c.large_bytes, c.nonseq).map(|b| small + b);
         let rings = [FreeRing::new(0, fill_order(small, c.small_bytes, c.nonseq)), FreeRing::new(9000, large)];
         let pools = Pools::new(rings, c.small_bytes);
-        let side = |p: &Pools| Side::new(p, c.queues, c.stack, c.bulk, c.recycle);
+        let keeps = if c.recycle { Keeps::Stack { most: c.stack, bulk: c.bulk } } else { Keeps::Nothing };
+        let side = |p: &Pools| Side::new(p, c.queues, keeps);
         let (s, _) = shapes(u64::from(c.slots) / 4, 4, 1, false);
         let ring = |lazy| (Producer::new(s), Consumer::new(s, lazy), Words::new(&s));
         let (host, nic) = (side(&pools), side(&pools));
@@ -409,5 +411,42 @@ fn every_buffer_goes_where_the_library_puts_it() {
         let counts = |s: &Side| (s.counts.takes, s.counts.puts);
         assert_eq!(counts(&ours.host), (h.pool_takes, h.pool_puts), "the host's exchange with the pool");
         assert_eq!(counts(&ours.nic), (n.pool_takes, n.pool_puts), "the NIC's exchange with the pool");
+    }
+}
+
+/// The cache of `rte_mempool` (DPDK 22.11): a refill leaves it as large as its size is, so that one call in `size / n + 1`
+/// takes from the pool; and of puts alone, one in `1.5 size / n` empties it first.
+#[test]
+fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
+    for (size, n) in [(250, 32), (250, 1), (512, 32), (64, 48), (32, 32)] {
+        let mut pools = Pools::new([FreeRing::new(0, 0..0), FreeRing::new(9000, 0..20_000)], 128);
+        let mut side = Side::new(&pools, 1, Keeps::Cache { size });
+        let mut meets = |side: &mut Side, bufs: &mut Vec<u32>, put: bool| {
+            let mut atomics = 0;
+            let mut touch = |t: Touch| atomics += u32::from(matches!(t, Touch::Atomic(_)));
+            if put {
+                bufs.split_off(bufs.len() - n).into_iter().for_each(|b| side.free(&mut pools, b, &mut touch));
+                side.free_done(&mut pools, &mut touch);
+            } else {
+                bufs.extend(side.alloc(&mut pools, 0, n, &mut touch));
+            }
+            atomics
+        };
+        let mut bufs = Vec::new();
+        let calls = 10 * (size as usize / n + 1);
+        let takes: Vec<u32> = (0..calls).map(|_| meets(&mut side, &mut bufs, false)).collect();
+        let expected: Vec<u32> = (0..calls).map(|i| u32::from(i % (size as usize / n + 1) == 0)).collect();
+        assert_eq!((takes, bufs.len()), (expected, n * calls), "takes of {n} by a cache of {size}");
+        // From an empty cache: it takes what fits one and a half times its size.
+        let mut side =
+            Side::new(&Pools::new([FreeRing::new(0, 0..0), FreeRing::new(0, 0..1)], 128), 1, Keeps::Cache { size });
+        let fits = size as usize * 3 / 2 / n;
+        for i in 0..calls {
+            let expected = u32::from(fits == 0 || (i > 0 && i % fits == 0));
+            assert_eq!(meets(&mut side, &mut bufs, true), expected, "put {i} of {n} to a cache of {size}");
+        }
+        // What comes and goes in turn never meets it.
+        let met: u32 = (0..100).map(|i| meets(&mut side, &mut bufs, i % 2 == 1)).sum();
+        assert!(met <= 1, "{met} of a hundred calls");
     }
 }

@@ -2,14 +2,16 @@
 
 mod common;
 
-use common::{close, execute, scenario, ONE_CORE};
+use common::{close, execute, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};
-use hostnet::machine::Machine;
+use hostnet::machine::{Machine, Signal};
+use hostnet::memory::dram::DramSpec;
+use hostnet::memory::nodes::NodesSpec;
 use hostnet::memory::protocol::Held;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
-use hostnet::memory::{Memory, Sweep};
+use hostnet::memory::{self, Memory, Sweep, Txn};
 
 // sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 8 of crossbar each way.
 const CYCLE: f64 = 0.3125;
@@ -429,6 +431,72 @@ fn a_store_that_meets_its_prefetch_to_own_waits_for_it_alone() {
     execute(&mut m, &ops, Time::us(1));
     assert_eq!((requests(&m), m.mem.private_copy(0, line)), (1, Held::Dirty));
     m.mem.check().unwrap();
+}
+
+#[test]
+fn a_load_of_a_line_that_is_about_to_be_written_brings_ownership_and_the_store_needs_no_more() {
+    let (mut m, line) = pair();
+    m.mem.access_at_once(&mut m.cal, 1, line, true);
+    let ops = [Op::LoadOwn { line }, Op::Release { line, tag: 7 }, Op::Fence];
+    let (_, over, told) = execute(&mut m, &ops, Time::us(1));
+    assert_eq!(
+        (requests(&m), m.mem.private_copy(0, line), m.mem.private_copy(1, line)),
+        (1, Held::Dirty, Held::Nowhere)
+    );
+    assert_eq!(told.len(), 1);
+    // One that owns its line is a hit, and others still have to ask for a line that they share.
+    execute(&mut m, &[Op::LoadOwn { line }, Op::Fence], over + Time::us(1));
+    assert_eq!(requests(&m), 1);
+    m.mem.access_at_once(&mut m.cal, 0, line + 64, false);
+    m.mem.access_at_once(&mut m.cal, 1, line + 64, false);
+    assert!(!m.mem.owns(0, line + 64));
+    execute(&mut m, &[Op::LoadOwn { line: line + 64 }, Op::Fence], over + Time::us(2));
+    assert!(m.mem.owns(0, line + 64) && requests(&m) == 2);
+    m.mem.check().unwrap();
+}
+
+/// Forward progress: a store that nothing is before is done with the line that it has fetched before another core gets it,
+/// whenever that one asks. The store then needs one request, and the other core one.
+#[test]
+fn a_store_whose_turn_it_is_is_done_before_its_line_goes_to_who_polls_it() {
+    let alone =
+        [|line| vec![Op::Release { line, tag: 7 }], |line| vec![Op::LoadOwn { line }, Op::Release { line, tag: 7 }]];
+    let d = DramSpec { refresh: false, ..DramSpec::default() };
+    let spec = scenario(ONE_CORE).platform.core;
+    for (nodes, far) in [(NodesSpec::default(), false), (two_nodes(), false), (two_nodes(), true)] {
+        let last = nodes.count as u8 - 1;
+        for ops in alone {
+            for (modified, op) in
+                [true, false].into_iter().flat_map(|m| [memory::Op::Read, memory::Op::Own].map(|o| (m, o)))
+            {
+                for off in (0..100).map(|i| Time::ns(3 * i)) {
+                    let mut r = Rig::with_nodes(&small(), 0b1111, &d, &nodes, vec![0, last, last]);
+                    r.m.cpus.push(Cpu::new(0, &spec));
+                    let line = if far { r.far } else { r.shared } + 5;
+                    if modified {
+                        r.m.mem.access_at_once(&mut r.m.cal, 2, line, true);
+                    }
+                    let start = Time::us(1);
+                    let poll = Txn::new(op, line, 1, start + off);
+                    r.m.mem.send(&mut r.m.cal, start + off, poll);
+                    r.m.cpus[0].program.ops = ops(line);
+                    r.m.now = start;
+                    r.m.start(0);
+                    while let Some(s) = r.m.next_signal() {
+                        match s {
+                            Signal::Answer(id) => r.fill(id, None),
+                            Signal::Retired(core) => while r.m.retired(core.into()).is_some() {},
+                            _ => {}
+                        }
+                    }
+                    let case = format!("{last} {far}, modified {modified}, {op:?} after {off}");
+                    assert_eq!(requests(&r.m), 2, "{case}");
+                    r.m.mem.coherent(line).unwrap();
+                    r.m.mem.check().unwrap();
+                }
+            }
+        }
+    }
 }
 
 #[test]

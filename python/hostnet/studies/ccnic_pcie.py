@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import Point
-from .ccnic import SMALL, point, study
+from .ccnic import ROUND, SMALL, point, study
 
 PROBE, STORES = "mmio-probe", "mmio-stores"
 # The ConnectX-6 Dx of `pcie-cx6` beside the platform's E810.
@@ -57,7 +57,7 @@ def fig3(quick: bool) -> list[Point]:
 # --- One transmission (Fig. 4) --------------------------------------------------------------------------------------
 
 # One packet goes all the way after these, so that the window holds one transmission.
-BEFORE = 100
+BEFORE = ROUND
 
 
 def fig4(quick: bool) -> list[Point]:

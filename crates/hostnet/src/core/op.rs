@@ -48,6 +48,9 @@ pub enum Op {
     Release { line: u64, tag: u32 },
     /// The same for stores to come (PREFETCHW): the core owns the lines, and has not written them.
     PrefetchOwn { line: u64, lines: u32 },
+    /// Load of a line that the program is about to write, behind a PREFETCHW of it: one request for ownership brings both. No
+    /// prefetcher sees it, as the load finds its line on its way.
+    LoadOwn { line: u64 },
     /// Non-temporal stores of `lines` whole lines, which bypass the caches.
     StoreStream { line: u64, lines: u32 },
     /// An atomic read-modify-write, such as a compare-and-swap: one store that waits for everything before it, and for which

@@ -48,6 +48,10 @@ impl Machine {
                     (line..line + u64::from(lines)).for_each(|l| self.mem.own_at_once(&mut self.cal, core, l));
                     continue;
                 }
+                Op::LoadOwn { line } => {
+                    self.mem.own_at_once(&mut self.cal, core, line);
+                    continue;
+                }
                 Op::StoreStream { line, lines } => {
                     (line..line + u64::from(lines)).for_each(|l| self.mem.stream_at_once(&mut self.cal, core, l));
                     continue;

@@ -95,6 +95,12 @@ impl Cpu {
                 }
                 (0, 0, LOAD)
             }
+            Op::LoadOwn { line } => {
+                if !self.load_own(mem, cal, line) {
+                    return false;
+                }
+                (0, 0, LOAD)
+            }
             Op::StoreStream { line, lines } => {
                 while self.sub < lines {
                     if !self.stream_write(mem, cal, line + u64::from(self.sub)) {
@@ -288,6 +294,41 @@ impl Cpu {
         if self.in_order && !a.write {
             self.not_before(ready + lat);
         }
+        true
+    }
+
+    /// A load that brings ownership along. False when the core must wait (and `wait` says for what).
+    fn load_own(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) -> bool {
+        if !self.rob_room() {
+            return false;
+        }
+        let ready = self.now();
+        let r = match self.same_line(line) {
+            Some(r) => {
+                self.recs[r].load = true;
+                self.recs[r].seq = self.recs[r].seq.min(self.seq);
+                r
+            }
+            None if mem.owns(self.id as usize, line) && !self.is_ahead(mem, line, true, ready) => {
+                self.note(mem.lat.l1);
+                self.dispatch(self.per_line);
+                return true;
+            }
+            None => {
+                let Some(r) = self.new_rec(line, false, true, ready) else {
+                    self.wait = Wait::AnyRecord;
+                    return false;
+                };
+                self.recs[r].owns = true;
+                if self.is_ahead(mem, line, true, ready) {
+                    self.look_up_later(cal, r, ready);
+                } else {
+                    self.want_credit(mem, cal, r, ready);
+                }
+                r
+            }
+        };
+        self.enter(r, Access { write: false, from_anchor: false, anchors: false, delay: 0 });
         true
     }
 

@@ -437,12 +437,16 @@ impl Cpu {
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        let Rec { line, write, site, .. } = self.recs[r];
+        let Rec { line, write, owns, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
         }
-        let lat = match mem.probe(cal, self.id as usize, line, write, ready) {
+        let found = match owns && !mem.owns(self.id as usize, line) {
+            true => Probe::Miss,
+            false => mem.probe(cal, self.id as usize, line, write, ready),
+        };
+        let lat = match found {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
                 self.look_ahead(mem, cal, (line, site), true, ready);

@@ -110,6 +110,9 @@ impl Host {
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
             let before = self.taken.len();
+            if self.tx.shape.register && self.rx.asks().is_some() {
+                self.read = u64::MAX; // the tail may have moved within the line that was read last
+            }
             if std::mem::take(&mut self.gathers) || before == 0 {
                 self.take(c);
                 let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
@@ -265,10 +268,10 @@ impl Host {
         if !shared && self.lent.len() >= BLANKS as usize {
             self.sweep(i, p);
         }
-        // Room for whole units first, so that no buffer comes back unsent.
+        // Room for whole units is known first, so that no buffer comes back unsent. The thread looks once payload is written.
         let (mut units, words) = (0, &i.pairs[queue].tx);
-        let mut read = |line| p.push(Op::Load { line, lines: 1 });
-        while units * group < due && self.tx.ensure(words, units as u64 + 1, &mut read) {
+        let mut looked = Vec::new();
+        while units * group < due && self.tx.ensure(words, units as u64 + 1, &mut |line| looked.push(line)) {
             units += 1;
         }
         let n = due.min(units * group);
@@ -286,6 +289,7 @@ impl Host {
             self.common.write(None, line, lines, p);
             p.compute(self.common.spec.costs.host_tx);
         }
+        self.common.look(&self.tx.shape, &looked, p);
         let flags = if shared { 0 } else { NO_RECYCLE };
         for chunk in buffers.chunks(group) {
             let descs: Vec<Desc> =

@@ -26,9 +26,9 @@ use crate::kernel::{Stream, Time};
 use crate::memory::LINE;
 use crate::traffic::arrival::Arrivals;
 use hdrhistogram::Histogram;
-use pool::{fill_order, FreeRing, Pools, Side, Touch};
+use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, Stores};
+use spec::{CcnicSpec, FreeCheck, Stores};
 use std::collections::VecDeque;
 
 /// Where the parts lie: first lines.
@@ -100,7 +100,7 @@ pub struct Interface {
 
 impl Interface {
     pub fn new(s: &CcnicSpec, queues: u32, memory: Memory) -> Interface {
-        let [small, large] = s.counts();
+        let [small, large] = s.counts(queues);
         let order = |n, size| fill_order(n, size, s.nonsequential);
         let rings = [
             FreeRing::new(memory.pools, order(small, s.small_buffer.0 as u32)),
@@ -174,7 +174,12 @@ struct Common {
 impl Common {
     fn new(s: &Scenario, i: &Interface, queue: usize, bytes: u32) -> Common {
         let spec = s.ccnic.clone().unwrap_or_default();
-        let side = Side::new(&i.pools, i.pairs.len() as u32, spec.stack, spec.bulk, spec.recycle);
+        let keeps = match spec.cache() {
+            _ if spec.recycle => Keeps::Stack { most: spec.stack, bulk: spec.bulk },
+            0 => Keeps::Nothing,
+            size => Keeps::Cache { size },
+        };
+        let side = Side::new(&i.pools, i.pairs.len() as u32, keeps);
         let core = &s.platform.core;
         let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
         Common { queue, spec, side, bytes, leaving: VecDeque::new(), polled: false, window }
@@ -200,6 +205,14 @@ impl Common {
         self.leaving.push_back((ring, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
             p.push(Op::PrefetchOwn { line, lines: 1 });
+        }
+    }
+
+    /// A producer looks at the lines of `shape` that say what is free.
+    fn look(&self, shape: &Shape, lines: &[u64], p: &mut Program) {
+        let own = !shape.register && self.spec.free_check == FreeCheck::Written;
+        for line in lines.iter().copied() {
+            p.push(if own { Op::LoadOwn { line } } else { Op::Load { line, lines: 1 } });
         }
     }
 

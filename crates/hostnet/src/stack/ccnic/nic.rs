@@ -51,6 +51,9 @@ impl Nic {
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
+            if self.tx.shape.register && self.tx.asks().is_some() {
+                self.read = u64::MAX; // the tail may have moved within the line that was read last
+            }
             let more = self.take(c);
             if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch as usize).max(GROUP) {
                 self.common.poll(self.tx.asks(), false, c.program);
@@ -158,7 +161,7 @@ impl Nic {
     fn publish(&mut self, i: &mut Interface, p: &mut Program) {
         let words = &i.pairs[self.common.queue].rx;
         let mut done = 0;
-        let mut stores = Vec::new();
+        let (mut looked, mut stores) = (Vec::new(), Vec::new());
         while done < self.filled.len() {
             match &mut self.rx {
                 Rx::Slots(r) => {
@@ -166,7 +169,7 @@ impl Nic {
                     done += 1;
                 }
                 Rx::Lines(r) => {
-                    if !r.ensure(words, 1, &mut |line| p.push(Op::Load { line, lines: 1 })) {
+                    if !r.ensure(words, 1, &mut |line| looked.push(line)) {
                         break;
                     }
                     let n = r.shape.group.min(self.filled.len() - done);
@@ -174,6 +177,9 @@ impl Nic {
                     done += n;
                 }
             }
+        }
+        if let Rx::Lines(r) = &self.rx {
+            self.common.look(&r.shape, &looked, p);
         }
         p.compute(self.common.spec.costs.unit * stores.len() as u32);
         stores.extend(match &mut self.rx {

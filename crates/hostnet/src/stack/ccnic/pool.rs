@@ -130,35 +130,42 @@ pub struct PoolCounts {
     pub fallbacks: u64,
 }
 
-/// One thread's recycle stacks.
+/// What a thread keeps of the buffers that pass through its hands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// None beyond a burst.
+    Nothing,
+    /// A stack of at most `most` that is filled by `bulk`: buffers are recycled.
+    Stack { most: u32, bulk: u32 },
+    /// A cache as `rte_mempool` has it (DPDK 22.11).
+    Cache { size: u32 },
+}
+
+/// One thread's stacks or caches of free buffers.
 #[derive(Clone, Debug)]
 pub struct Side {
     stacks: [Vec<u32>; 2],
+    /// Buffers that a burst has freed and that no cache has yet.
+    freed: [Vec<u32>; 2],
     /// Most buffers of a stack: all stacks together hold at most half of the pool.
     most: [usize; 2],
-    recycle: bool,
-    bulk: usize,
+    keeps: Keeps,
     hungry: bool,
     pub counts: PoolCounts,
 }
 
 impl Side {
-    /// A thread of one of `queues` queue pairs, with stacks of at most `stack` that are filled by `bulk`.
-    pub fn new(pools: &Pools, queues: u32, stack: u32, bulk: u32, recycle: bool) -> Side {
+    /// A thread of one of `queues` queue pairs.
+    pub fn new(pools: &Pools, queues: u32, keeps: Keeps) -> Side {
+        let stack = if let Keeps::Stack { most, .. } = keeps { most } else { 0 };
         let most = pools.count.map(|n| stack.min(n / (4 * queues)) as usize);
-        Side {
-            stacks: [Vec::new(), Vec::new()],
-            most,
-            recycle,
-            bulk: bulk as usize,
-            hungry: false,
-            counts: PoolCounts::default(),
-        }
+        let [stacks, freed] = Default::default();
+        Side { stacks, freed, most, keeps, hungry: false, counts: PoolCounts::default() }
     }
 
-    /// Buffers in its stacks.
+    /// Buffers in its stacks or caches.
     pub fn stacked(&self) -> usize {
-        self.stacks.iter().map(Vec::len).sum()
+        self.stacks.iter().chain(&self.freed).map(Vec::len).sum()
     }
 
     /// Allocates up to `n` buffers for packets of `hint` bytes (0: unknown); small ones fall back to large ones.
@@ -190,9 +197,14 @@ impl Side {
         let c = class as usize;
         while out.len() < n {
             if self.stacks[c].is_empty() {
-                let bulk = self.bulk.min(self.most[c]);
-                let want = if self.recycle && bulk > 0 { bulk } else { n - out.len() };
-                let taken = pools.rings[c].take(want.min(SCRATCH), touch);
+                let (short, free) = (n - out.len(), pools.rings[c].free());
+                let want = match self.keeps {
+                    Keeps::Stack { bulk, .. } if self.most[c] > 0 => (bulk as usize).min(self.most[c]).min(SCRATCH),
+                    // The cache stays full but for what is short, or is left alone.
+                    Keeps::Cache { size } if short + size as usize <= free => short + size as usize,
+                    _ => short.min(SCRATCH),
+                };
+                let taken = pools.rings[c].take(want, touch);
                 if taken.is_empty() {
                     return;
                 }
@@ -203,25 +215,45 @@ impl Side {
         }
     }
 
-    /// Frees a buffer: it is the first to be handed out again.
+    /// Frees a buffer: it is the first to be handed out again, from a cache once the burst has ended.
     pub fn free(&mut self, pools: &mut Pools, buffer: u32, touch: &mut impl FnMut(Touch)) {
         let c = pools.class_of(buffer) as usize;
+        if let Keeps::Cache { .. } = self.keeps {
+            return self.freed[c].push(buffer);
+        }
         self.stacks[c].push(buffer);
-        if self.recycle && self.stacks[c].len() > self.most[c] {
+        if matches!(self.keeps, Keeps::Stack { .. }) && self.stacks[c].len() > self.most[c] {
             let n = self.stacks[c].len() - self.most[c] / 2;
             self.spill(pools, c, n, touch);
         }
     }
 
-    /// Ends a burst of frees: without recycling, or while somebody starves, everything goes to the pool.
+    /// Ends a burst of frees: what nothing keeps goes to the pool, and stacks too while somebody starves.
     pub fn free_done(&mut self, pools: &mut Pools, touch: &mut impl FnMut(Touch)) {
-        if self.recycle && !pools.hunger {
+        if let Keeps::Cache { size } = self.keeps {
+            return (0..2).for_each(|c| self.cache_freed(pools, c, size as usize * 3 / 2, touch));
+        }
+        if matches!(self.keeps, Keeps::Stack { .. }) && !pools.hunger {
             return;
         }
         for c in 0..2 {
             let n = self.stacks[c].len();
             self.spill(pools, c, n, touch);
         }
+    }
+
+    /// A burst of freed buffers comes to the cache, which is emptied first when it would have more than `most`.
+    fn cache_freed(&mut self, pools: &mut Pools, c: usize, most: usize, touch: &mut impl FnMut(Touch)) {
+        let mut freed = std::mem::take(&mut self.freed[c]);
+        if freed.len() > most {
+            self.counts.puts += freed.len() as u64;
+            return pools.rings[c].put(freed.into_iter(), touch);
+        }
+        if self.stacks[c].len() + freed.len() > most {
+            let n = self.stacks[c].len();
+            self.spill(pools, c, n, touch);
+        }
+        self.stacks[c].append(&mut freed);
     }
 
     /// Moves the coldest `n` buffers of a stack to the pool.

@@ -9,8 +9,6 @@
 
 /// Descriptors that share a line.
 pub const GROUP: usize = 4;
-/// Units ahead that a producer probes: consumers clear in order, so one clear unit vouches for those before it.
-const PROBE: u64 = 8;
 /// Blank slots that the host posts at once, and those that must be vacant before it does.
 pub const BLANKS: u64 = 32;
 pub const BLANKS_LEAST: u64 = 8;
@@ -59,6 +57,9 @@ pub struct Shape {
     /// Lines of the producer's and the consumer's register.
     pub tail: u64,
     pub head: u64,
+    /// Units ahead that a producer looks at to learn what is free: consumers clear in order, so one clear unit vouches for those
+    /// before it. With 1 it looks at each unit that it is about to write.
+    pub probe: u64,
     /// Units ahead that a producer asks ownership of.
     pub own_ahead: u64,
     /// Most lines ahead that a consumer fetches while it finds one ready after the other.
@@ -175,12 +176,15 @@ impl Producer {
             self.free_to = words.head + s.units;
             return want <= self.free_to;
         }
-        let far = (self.next + PROBE.min(s.units / 4)).max(want);
+        let far = (self.next + s.probe.min(s.units / 4)).max(want);
         for to in [far, want] {
             read(s.line(to - 1));
             if words.at(to - 1).signal == Signal::Clear {
                 self.free_to = to;
                 return true;
+            }
+            if far == want {
+                break;
             }
         }
         false

@@ -57,6 +57,17 @@ pub enum End {
     Nic,
 }
 
+/// How a producer learns that a unit is free, with inline signals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FreeCheck {
+    /// It looks at each unit that it is about to write, and asks for ownership with that look.
+    #[default]
+    Written,
+    /// It reads one unit eight ahead, which vouches for those before it, as the library does.
+    Ahead,
+}
+
 /// Who manages buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -141,6 +152,9 @@ impl Default for Costs {
     }
 }
 
+/// Buffers of a cache, as testpmd has it.
+const TESTPMD_CACHE: u32 = 250;
+
 /// The interface between host and NIC over coherent memory (CC-NIC).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -179,6 +193,8 @@ pub struct CcnicSpec {
     pub nic_batch: u32,
     /// Lines of the receive ring that the host keeps before it clears them.
     pub lazy_release: u32,
+    /// How a producer learns that a unit is free, with inline signals.
+    pub free_check: FreeCheck,
     /// Units ahead that a producer asks ownership of, with inline signals; 0: none, as the paper has it. The library's is 2.
     pub own_ahead: u32,
     /// Most lines of grouped descriptors that a consumer asks for, the next one counted, while it finds one ready after the
@@ -208,6 +224,11 @@ pub struct CcnicSpec {
     pub stack: u32,
     /// Buffers that come from the pool at once.
     pub bulk: u32,
+    /// Size of a thread's cache in front of the pool where nothing is recycled, as `rte_mempool` has it: a call that finds too few
+    /// buffers there takes this many more than it needs, and one that would fill it beyond one and a half times this empties
+    /// it first. 0: each burst goes to the pool. Absent: 250 (testpmd's) where the host alone manages buffers, which is what
+    /// its drivers do, and else 0. Large buffers are then at least a ring each way, a burst and a cache for each queue pair.
+    pub cache: Option<u32>,
     /// Instructions.
     pub costs: Costs,
 }
@@ -233,6 +254,7 @@ impl Default for CcnicSpec {
             rx_batch: 32,
             nic_batch: 32,
             lazy_release: 8,
+            free_check: FreeCheck::Written,
             own_ahead: 0,
             read_ahead: None,
             host_prefetch: true,
@@ -246,6 +268,7 @@ impl Default for CcnicSpec {
             small_share: 0.25,
             stack: 512,
             bulk: 32,
+            cache: None,
             costs: Costs::default(),
         }
     }
@@ -255,17 +278,33 @@ impl CcnicSpec {
     /// Lines of each region for `queues` queue pairs, in the order of [`Memory`](super::Memory).
     pub fn lines(&self, queues: u64) -> [u64; 6] {
         let ring = |group: bool| self.units(group) / self.per_line(group);
-        let [small, large] = self.counts();
+        let [small, large] = self.counts(queues as u32);
         let pools = FreeRing::lines(small) + FreeRing::lines(large);
         let buffers = u64::from(small) * self.small_buffer.0 / LINE + u64::from(large) * self.large_buffer.0 / LINE;
         let registers = queues * 2;
         [queues * ring(true), queues * ring(self.groups_rx()), registers, registers, pools, buffers]
     }
 
-    /// Small and large buffers.
-    pub fn counts(&self) -> [u32; 2] {
+    /// Small and large buffers for `queues` queue pairs.
+    pub fn counts(&self, queues: u32) -> [u32; 2] {
         let split = if self.small_buffers { (f64::from(self.buffers) * self.small_share) as u32 } else { 0 };
-        [split * (self.large_buffer.0 / self.small_buffer.0) as u32, self.buffers - split]
+        let small = split * (self.large_buffer.0 / self.small_buffer.0) as u32;
+        let large = self.buffers - split;
+        match self.cache() {
+            0 => [small, large],
+            // DPDK's l3fwd counts its buffers so.
+            cache => [small, large.max(queues * (2 * GROUP as u32 * self.ring + self.tx_batch + cache))],
+        }
+    }
+
+    /// Size of a thread's cache in front of the pool; 0 when there is none, as where buffers are recycled.
+    pub fn cache(&self) -> u32 {
+        let of_a_driver = if self.pool == PoolKind::Host { TESTPMD_CACHE } else { 0 };
+        if self.recycle {
+            0
+        } else {
+            self.cache.unwrap_or(of_a_driver)
+        }
     }
 
     /// Whether receive rings may have groups: where the host posts blanks it fixes each slot's buffer before the packets come.
@@ -305,6 +344,10 @@ impl CcnicSpec {
             register: self.signal == Signalling::Register,
             tail: registers + 2 * queue,
             head: registers + 2 * queue + 1,
+            probe: match self.free_check {
+                FreeCheck::Written => 1,
+                FreeCheck::Ahead => 8,
+            },
             own_ahead: self.own_ahead.into(),
             read_ahead: self.read_ahead.unwrap_or(0).into(),
             speculates: false,
@@ -327,6 +370,10 @@ impl CcnicSpec {
         within("buffers", self.buffers, 64, 1 << 20)?;
         within("stack", self.stack, 1, 1 << 16)?;
         within("bulk", self.bulk, 1, 256)?;
+        within("cache", self.cache.unwrap_or(0), 0, 512)?;
+        if self.recycle && self.cache.is_some_and(|n| n > 0) {
+            return Err("cache needs recycle = false: buffers that are recycled lie on stacks; give stack for their size".into());
+        }
         if !self.ring.is_power_of_two() {
             return Err(format!("ring = {} is not a power of two", self.ring));
         }
@@ -354,7 +401,7 @@ impl CcnicSpec {
             );
         }
         let batches = u64::from(queues) * u64::from(self.tx_batch.max(self.nic_batch));
-        let [small, large] = self.counts().map(u64::from);
+        let [small, large] = self.counts(queues).map(u64::from);
         let of = if self.small_buffers && bytes <= self.small_buffer.0 { small.max(large) } else { large };
         if of < 4 * batches {
             return Err(format!(
