@@ -242,7 +242,9 @@ impl Host {
         if let Some(p) = ccnic::parts(s) {
             let off = |side: &[u16], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
             let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(&peers, p.spec.nic_prefetch));
-            host.into_iter().chain(nic).for_each(|c| cpus[usize::from(c)].prefetcher = None);
+            for cpu in host.into_iter().chain(nic).map(usize::from) {
+                (cpus[cpu].prefetcher, cpus[cpu].l1_prefetcher) = (None, None);
+            }
         }
         for (c, (tenant, _)) in cores.iter().enumerate() {
             if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {
