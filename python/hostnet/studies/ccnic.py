@@ -256,7 +256,7 @@ def fig18(quick: bool) -> list[Point]:
     return [switched(quick, "spr", load, n=1, placed=place) for place in ("same-socket", "cross-upi") for load in ("min", "peak")]
 
 
-# The platform's L2 prefetcher, by socket. Elsewhere the host's runs and the NIC's does not, as in the paper.
+# The platform's prefetchers of the L1 and the L2, by socket. Elsewhere the host's runs and the NIC's does not, as in the paper.
 PREFETCH = {"off": {"ccnic.host_prefetch": False}, "host": {}, "nic": {"ccnic.host_prefetch": False, "ccnic.nic_prefetch": True},
             "both": {"ccnic.nic_prefetch": True}}
 
