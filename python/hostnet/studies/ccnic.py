@@ -20,7 +20,7 @@ CLOCK_GHZ = {"icx": 3.1, "spr": 2.0}
 SMALL, LARGE, HUGE = 64, 1500, 4096
 
 NOT_BUILT = {
-    "tab2-tcp": "the overlay onto a PCIe NIC, and a TCP service in user space",
+    "tab2-tcp": "a TCP service in user space",
     "sec32-event": "a NIC thread that serves many queue pairs, and a NIC that watches lines instead of polling them",
     "sec6-forward": "a NIC that keeps payloads",
 }

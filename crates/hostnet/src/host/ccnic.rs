@@ -18,16 +18,18 @@ use serde_json::{json, Value};
 pub struct Parts<'a> {
     pub tenant: usize,
     pub queues: u32,
-    pub app: &'a LoopbackSpec,
+    /// The generator of packets, but for an overlay.
+    pub app: Option<&'a LoopbackSpec>,
     pub spec: CcnicSpec,
 }
 
-/// # Panics
-/// When the scenario was not checked: only loopback runs on CC-NIC.
 pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
     let tenant = s.ccnic_tenant()?;
-    let AppSpec::Loopback(app) = &s.tenants[tenant].app else { unreachable!("checked when the scenario was read") };
-    Some(Parts { tenant, queues: s.tenants[tenant].cores, app, spec: s.ccnic.clone().unwrap_or_default() })
+    let app = match &s.tenants[tenant].app {
+        AppSpec::Loopback(app) => Some(app),
+        _ => None,
+    };
+    Some(Parts { tenant, queues: s.peers()?.cores, app, spec: s.ccnic.clone().unwrap_or_default() })
 }
 
 /// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
@@ -51,13 +53,24 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     Some(Box::new(Interface::new(&spec, queues, memory)))
 }
 
-/// The thread of core `local` of the tenant; those behind the tenant's own are the NIC's.
-pub fn thread(s: &Scenario, i: &Interface, local: usize) -> Thread {
+/// The thread of core `local` of the tenant; those behind the tenant's own are the NIC's. `driven` has an overlay's drivers, and
+/// the first lines of the data that each sends.
+pub fn thread(
+    s: &Scenario,
+    i: &Interface,
+    local: usize,
+    driven: &mut impl Iterator<Item = (Thread, u64)>,
+) -> Thread {
     let p = parts(s).expect("an interface has a tenant");
-    let queues = p.queues as usize;
-    Thread::CcNic(Box::new(match local.checked_sub(queues) {
-        None => Agent::host(s, i, local, p.app),
-        Some(queue) => Agent::nic(s, i, queue, p.app),
+    let own = s.tenants[p.tenant].cores as usize;
+    Thread::CcNic(Box::new(match (local.checked_sub(own), p.app) {
+        (None, Some(app)) => Agent::host(s, i, local, app),
+        (None, None) => Agent::server(s, i, local, own),
+        (Some(queue), Some(app)) => Agent::nic(s, i, queue, app),
+        (Some(queue), None) => match driven.next() {
+            Some((Thread::PollMode(driver), data)) => Agent::overlay(s, i, queue, *driver, data),
+            _ => unreachable!("an overlay has a poll-mode driver for each thread of the NIC"),
+        },
     }))
 }
 
@@ -74,7 +87,7 @@ impl Host {
     /// Whether its threads count requests that no NIC knows of.
     pub(super) fn counts_own_requests(&self) -> bool {
         let pings = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_));
-        self.has_ccnic() || self.spec.tenants.iter().any(pings)
+        (self.has_ccnic() && self.source.is_none()) || self.spec.tenants.iter().any(pings)
     }
 
     fn agents(&self) -> impl Iterator<Item = (usize, &Agent)> {
@@ -163,7 +176,11 @@ impl Host {
 
     /// Requests that left the L2, by side and object.
     pub(super) fn off_core_table(&self) -> Option<Value> {
-        let packets = self.ccnic.as_ref()?.trips.packets.max(1) as f64;
+        let packets = match self.ccnic.as_ref()?.trips.packets {
+            0 => self.tally.completed,
+            n => n,
+        };
+        let packets = packets.max(1) as f64;
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
             for ((object, n), r) in OBJECTS.iter().zip(self.off_core(host, false)).zip(self.off_core(host, true)) {

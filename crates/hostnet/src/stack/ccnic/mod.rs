@@ -7,16 +7,22 @@
 //!                 \------- pool of buffers, recycle stacks on both sides -------/
 //! ```
 //!
+//! In overlay mode the host's thread serves packets (server.rs), and the NIC's forwards them to and from a PCIe NIC
+//! (overlay.rs).
+//!
 //! `rings.rs` and `pool.rs` hold the rules, without time. The threads turn what these read and store into programs of their
 //! cores. A store's effect is seen by others when the core's `Op::Release` says so, which is when it owns the line. A poll reads
 //! the line and branches on it: its thread goes on when the data is there, and sees what had been stored by then.
 
 mod host;
 mod nic;
+mod overlay;
 pub mod pool;
 pub mod rings;
+mod server;
 pub mod spec;
 
+use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::LoopbackSpec;
 use crate::config::Scenario;
@@ -26,9 +32,10 @@ use crate::kernel::{Stream, Time};
 use crate::memory::LINE;
 use crate::traffic::arrival::Arrivals;
 use hdrhistogram::Histogram;
+pub use overlay::SENT_LINES;
 use pool::{fill_order, FreeRing, Pools, Side, Touch};
 use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, Stores};
+use spec::{CcnicSpec, Mode, Stores};
 use std::collections::VecDeque;
 
 /// Where the parts lie: first lines.
@@ -93,6 +100,9 @@ pub struct Interface {
     pub pools: Pools,
     /// The time stamp that each buffer's payload holds.
     stamps: Vec<Time>,
+    /// Overlay mode: the record of the packet in each buffer, and the first line of the object that follows it.
+    packets: Vec<u32>,
+    objects: Vec<u64>,
     large_lines: u64,
     small_lines: u64,
     pub trips: RoundTrips,
@@ -109,12 +119,15 @@ impl Interface {
                 order(large, s.large_buffer.0 as u32).map(|b| small + b),
             ),
         ];
+        let forwarded = if s.mode == Mode::Overlay { (small + large) as usize } else { 0 };
         let pair = |q: u32| Pair { tx: Words::new(&memory.tx(s, q.into())), rx: Words::new(&memory.rx(s, q.into())) };
         Interface {
             memory,
             pairs: (0..queues).map(pair).collect(),
             pools: Pools::new(rings, s.small_buffer.0 as u32),
             stamps: vec![Time::ZERO; (small + large) as usize],
+            packets: vec![0; forwarded],
+            objects: vec![0; forwarded],
             large_lines: s.large_buffer.0 / LINE,
             small_lines: s.small_buffer.0 / LINE,
             trips: RoundTrips::new(),
@@ -160,6 +173,8 @@ impl Effect {
 #[derive(Clone)]
 struct Common {
     queue: usize,
+    /// Its number among those of its thread, which the tags of its stores have.
+    tag: u32,
     spec: CcnicSpec,
     side: Side,
     bytes: u32,
@@ -177,7 +192,7 @@ impl Common {
         let side = Side::new(&i.pools, i.pairs.len() as u32, spec.stack, spec.bulk, spec.recycle);
         let core = &s.platform.core;
         let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
-        Common { queue, spec, side, bytes, leaving: VecDeque::new(), polled: false, window }
+        Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window }
     }
 
     /// The ring of `shape` as this thread reads it, which takes `instructions` for a descriptor while it gathers a burst.
@@ -194,9 +209,14 @@ impl Common {
         u32::from(crate::app::lines(self.bytes.into()))
     }
 
+    /// A new window begins.
+    fn restart(&mut self) {
+        self.side.counts = pool::PoolCounts::default();
+    }
+
     /// A store to a ring's line.
     fn store(&mut self, ring: Ring, s: Publication, p: &mut Program) {
-        p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(0) });
+        p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(self.tag) });
         self.leaving.push_back((ring, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
             p.push(Op::PrefetchOwn { line, lines: 1 });
@@ -278,12 +298,26 @@ fn touch(t: Touch, pool: u32, p: &mut Program) {
 pub enum Agent {
     Host(host::Host),
     Nic(nic::Nic),
+    Server(server::Server),
+    Overlay(overlay::Overlay),
 }
 
 impl Agent {
     /// The host's thread of queue pair `queue`.
     pub fn host(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0 as u32), i, app, s))
+        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0 as u32), i, Some(app), s))
+    }
+
+    /// The host's thread with number `local` of `of`, in overlay mode.
+    pub fn server(s: &Scenario, i: &Interface, local: usize, of: usize) -> Agent {
+        Agent::Server(server::Server::new(s, i, local, of))
+    }
+
+    /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. Data that it sends
+    /// lies from line `data` on, [`SENT_LINES`] for each of the driver's buffers.
+    pub fn overlay(s: &Scenario, i: &Interface, queue: usize, driver: PollMode, data: u64) -> Agent {
+        let nic = nic::Nic::new(Common::new(s, i, queue, 0), i);
+        Agent::Overlay(overlay::Overlay::new(nic, driver, data))
     }
 
     /// The NIC's.
@@ -291,28 +325,43 @@ impl Agent {
         Agent::Nic(nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32), i))
     }
 
-    fn common(&self) -> &Common {
+    /// What it has of each of its queue pairs.
+    fn commons(&self) -> Vec<&Common> {
         match self {
-            Agent::Host(h) => &h.common,
-            Agent::Nic(n) => &n.common,
+            Agent::Host(h) => vec![&h.common],
+            Agent::Nic(n) => vec![&n.common],
+            Agent::Server(s) => s.commons().collect(),
+            Agent::Overlay(o) => vec![&o.nic.common],
         }
     }
 
     /// Its stacks' counts.
     pub fn pool_counts(&self) -> pool::PoolCounts {
-        self.common().side.counts
+        let add = |a: pool::PoolCounts, c: &Common| {
+            let b = c.side.counts;
+            pool::PoolCounts {
+                takes: a.takes + b.takes,
+                puts: a.puts + b.puts,
+                starved: a.starved + b.starved,
+                fallbacks: a.fallbacks + b.fallbacks,
+            }
+        };
+        self.commons().into_iter().fold(pool::PoolCounts::default(), add)
     }
 
     pub fn is_host(&self) -> bool {
-        matches!(self, Agent::Host(_))
+        matches!(self, Agent::Host(_) | Agent::Server(_))
     }
 
     /// Buffers that it holds: in its stacks, and at work.
     pub fn held(&self) -> usize {
-        self.common().side.stacked()
+        let stacked: usize = self.commons().iter().map(|c| c.side.stacked()).sum();
+        stacked
             + match self {
                 Agent::Host(h) => h.held(),
                 Agent::Nic(n) => n.held(),
+                Agent::Server(s) => s.held(),
+                Agent::Overlay(o) => o.nic.held(),
             }
     }
 }
@@ -326,6 +375,8 @@ impl Software for Agent {
         match self {
             Agent::Host(h) => h.step(c),
             Agent::Nic(n) => n.step(c),
+            Agent::Server(s) => s.step(c),
+            Agent::Overlay(o) => o.step(c),
         }
     }
 
@@ -333,13 +384,20 @@ impl Software for Agent {
         match self {
             Agent::Host(h) => h.retired(tag, c),
             Agent::Nic(n) => n.common.visible(c),
+            Agent::Server(s) => s.retired(tag, c),
+            Agent::Overlay(o) => o.retired(tag, c),
         }
     }
 
-    fn restart_meters(&mut self, _: Time) {
+    fn restart_meters(&mut self, now: Time) {
         match self {
-            Agent::Host(h) => h.common.side.counts = pool::PoolCounts::default(),
-            Agent::Nic(n) => n.common.side.counts = pool::PoolCounts::default(),
+            Agent::Host(h) => h.common.restart(),
+            Agent::Nic(n) => n.common.restart(),
+            Agent::Server(s) => s.commons_mut().for_each(Common::restart),
+            Agent::Overlay(o) => {
+                o.nic.common.restart();
+                o.restart_meters(now);
+            }
         }
     }
 }

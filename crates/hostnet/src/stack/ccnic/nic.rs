@@ -1,6 +1,6 @@
 //! The NIC's thread of a queue pair: it takes packets, copies each to a fresh receive buffer, and delivers the copies.
 
-use super::rings::{Consumer, Desc, PostNic, Producer, Publication, GROUP, NO_RECYCLE};
+use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GROUP, NO_RECYCLE};
 use super::spec::{PoolKind, ReleaseKind};
 use super::{Common, Interface, Ring};
 use crate::core::{Op, Program};
@@ -19,12 +19,12 @@ enum Rx {
 #[derive(Clone)]
 pub struct Nic {
     pub(super) common: Common,
-    tx: Consumer,
+    pub(super) tx: Consumer,
     rx: Rx,
     /// Packets taken and not copied yet.
-    pending: Vec<Desc>,
+    pub(super) pending: Vec<Desc>,
     /// Copies that are not published yet.
-    filled: Vec<Desc>,
+    pub(super) filled: Vec<Desc>,
     /// Line of descriptors that was read last.
     read: u64,
 }
@@ -44,7 +44,7 @@ impl Nic {
     /// Buffers that it has out of its stacks; those of the host only are counted there.
     pub(super) fn held(&self) -> usize {
         match self.rx {
-            Rx::Lines(_) => self.pending.len() + self.filled.len(),
+            Rx::Lines(_) => self.pending.iter().filter(|d| d.flags & EXTERNAL == 0).count() + self.filled.len(),
             Rx::Slots(_) => 0,
         }
     }
@@ -74,7 +74,7 @@ impl Nic {
     }
 
     /// Takes the next unit of the transmit ring. False when nothing is there.
-    fn take(&mut self, c: &mut Ctx) -> bool {
+    pub(super) fn take(&mut self, c: &mut Ctx) -> bool {
         let Some(i) = c.ccnic.as_deref() else { return false };
         let p = &mut *c.program;
         let mut descs = [Desc::default(); GROUP];
@@ -100,13 +100,10 @@ impl Nic {
         true
     }
 
-    /// A buffer for a packet; None when there is none.
-    fn blank(&mut self, i: &mut Interface, p: &mut Program) -> Option<u32> {
+    /// A buffer for a packet of `bytes`; None when there is none.
+    pub(super) fn blank(&mut self, i: &mut Interface, bytes: u32, p: &mut Program) -> Option<u32> {
         match &mut self.rx {
-            Rx::Lines(_) => {
-                let bytes = self.common.bytes;
-                self.common.alloc(i, bytes, 1, p).pop()
-            }
+            Rx::Lines(_) => self.common.alloc(i, bytes, 1, p).pop(),
             Rx::Slots(r) => {
                 let words = &i.pairs[self.common.queue].rx;
                 r.take(words, &mut |line| p.push(Op::Load { line, lines: 1 })).map(|b| b - 1)
@@ -128,7 +125,7 @@ impl Nic {
         let mut done = 0;
         while done < self.pending.len() {
             let from = self.pending[done];
-            let Some(to) = self.blank(i, p) else { break };
+            let Some(to) = self.blank(i, self.common.bytes, p) else { break };
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
             self.common.write(Some(source), target, lines, p);
             i.stamps[to as usize] = i.stamps[from.buffer as usize - 1];
@@ -138,7 +135,7 @@ impl Nic {
                 ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush as u8 }),
                 ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack as u8 }),
             }
-            self.filled.push(Desc { buffer: to + 1, bytes: from.bytes, flags: 0 });
+            self.deliver_later(to, from.bytes);
             if from.flags & NO_RECYCLE == 0 {
                 self.common.free_one(i, from.buffer - 1, p);
             }
@@ -149,13 +146,24 @@ impl Nic {
         self.publish(i, p);
         if self.pending.is_empty() {
             // First the copies, then the lines that were taken: the host waits for the former.
-            let mut stores: Vec<Publication> = Vec::new();
-            self.tx.release(&mut |s| stores.push(s));
-            stores.into_iter().for_each(|s| self.common.store(Ring::Tx, s, p));
+            self.release(p);
         }
     }
 
-    fn publish(&mut self, i: &mut Interface, p: &mut Program) {
+    /// The packet in buffer `to` is among the next that are published.
+    pub(super) fn deliver_later(&mut self, to: u32, bytes: u16) {
+        self.filled.push(Desc { buffer: to + 1, bytes, flags: 0 });
+    }
+
+    /// Gives the lines back that were taken from the transmit ring.
+    pub(super) fn release(&mut self, p: &mut Program) {
+        let mut stores: Vec<Publication> = Vec::new();
+        self.tx.release(&mut |s| stores.push(s));
+        stores.into_iter().for_each(|s| self.common.store(Ring::Tx, s, p));
+    }
+
+    /// Publishes what was filled, as far as the receive ring has room.
+    pub(super) fn publish(&mut self, i: &mut Interface, p: &mut Program) {
         let words = &i.pairs[self.common.queue].rx;
         let mut done = 0;
         let mut stores = Vec::new();

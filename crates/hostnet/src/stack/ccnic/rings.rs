@@ -17,6 +17,10 @@ pub const BLANKS_LEAST: u64 = 8;
 
 /// A buffer that the sender keeps: the receiver reads it and must not free it.
 pub const NO_RECYCLE: u16 = 2;
+/// Another segment of the packet follows in the next slot, or, where a unit has one, in the next unit.
+pub const MORE: u16 = 4;
+/// That segment: an object that is the sender's, not in the buffer that it names.
+pub const EXTERNAL: u16 = 8;
 
 /// One descriptor: a buffer, counted from one, its bytes and flags. All zero is a blank slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -14,6 +14,8 @@ pub enum Mode {
     /// It copies the packet to a fresh receive buffer and sends it back on the same queue pair.
     #[default]
     Loopback,
+    /// It forwards packets to and from a PCIe NIC of its node: each thread has a queue of that NIC beside its queue pair.
+    Overlay,
 }
 
 /// What the NIC is made of.
@@ -151,6 +153,9 @@ pub struct CcnicSpec {
     pub nic_node: u32,
     /// What the NIC is made of.
     pub nic: NicKind,
+    /// Threads of the NIC in overlay mode, a queue pair each; the tenant's cores take turns at theirs. As many as the tenant has
+    /// cores when absent ("1-1").
+    pub nic_threads: Option<u32>,
     /// How a consumer learns of descriptors.
     pub signal: Signalling,
     /// How descriptors share lines.
@@ -219,6 +224,7 @@ impl Default for CcnicSpec {
             mode: Mode::Loopback,
             nic_node: 0,
             nic: NicKind::Software,
+            nic_threads: None,
             signal: Signalling::Inline,
             layout: Layout::Grouped,
             tx_home: End::Host,
