@@ -128,11 +128,22 @@ def served(figure: str, row: dict[str, Any]) -> dict[str, float | None]:
     return {"throughput_mrps": most * min(1.0, row["n"] / enough)}
 
 
+def proposed(row: dict[str, Any]) -> dict[str, float]:
+    """What the paper only proposes: how soon a NIC sees a descriptor among many queues, and payload that nobody touches."""
+    if "queues" in row:
+        return {"signal_discovery_ns": 100.0 + (5.0 * row["queues"] if row["signalling"] == "polling" else 0.0)}
+    if row["system"] == "e810":
+        return {"throughput_mrps": 10.0, "p2m_gbs": 2 * 1500 * 10.0 / 1e3}
+    return {"throughput_mrps": 10.0, "payload_lines_crossed": 2.0}
+
+
 def measured(study: Study, row: dict[str, Any]) -> dict[str, Any]:
     if study.figure in SERVED:
         return served(study.figure, row)
     if study.figure == "tab1":
         return {}
+    if study.figure in ("sec32-event", "sec6-forward"):
+        return proposed(row)
     if study in ccnic_pcie.STUDIES:
         return pcie(row)
     return loop(row) if row.get("system") else line(row)

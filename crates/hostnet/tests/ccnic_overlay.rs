@@ -106,8 +106,16 @@ fn what_an_overlay_lacks_is_one_sentence() {
         ("mode = \"overlay\"", "mode = \"loopback\"", "without an overlay of CC-NIC is not built yet"),
         ("load = \"fixed\"", "load = \"peak_slo\"", "needs run.load = \"fixed\""),
         ("warmup_requests = 200", "", "run.warmup_requests or run.warmup_time"),
-        ("[[peripheral]]\n        kind = \"ethernet\"", "", "needs one [[peripheral]] of kind \"ethernet\"; here are 0"),
-        ("policy = \"ddio\"\n        ways = 2", "policy = \"idio\"\n        mode = \"dynamic\"\n        ways = 2", "not built yet"),
+        (
+            "[[peripheral]]\n        kind = \"ethernet\"",
+            "",
+            "needs one [[peripheral]] of kind \"ethernet\"; here are 0",
+        ),
+        (
+            "policy = \"ddio\"\n        ways = 2",
+            "policy = \"idio\"\n        mode = \"dynamic\"\n        ways = 2",
+            "not built yet",
+        ),
     ] {
         assert!(base.contains(from), "{from}");
         let e = resolve(&base.replacen(from, to, 1), "overlay.toml", &[platforms()]).err();

@@ -84,7 +84,8 @@ fn ccnic(s: &Scenario) -> Check {
         return Err(format!("{key} runs app of kind \"loopback\" only, or \"clique_map\" with ccnic.mode = \"overlay\"; others are not built yet"));
     };
     need(c.nic_threads.is_none(), || {
-        "ccnic.nic_threads is for mode = \"overlay\"; in loopback each of the tenant's cores has a thread of the NIC".into()
+        "ccnic.nic_threads is for mode = \"overlay\"; in loopback each of the tenant's cores has a thread of the NIC"
+            .into()
     })?;
     need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
         format!("{key} beside other packets or a [[peripheral]] needs ccnic.mode = \"overlay\"")
@@ -106,11 +107,12 @@ fn overlay(s: &Scenario, tenant: usize, c: &CcnicSpec) -> Check {
     })?;
     let threads = c.nic_threads.unwrap_or(t.cores);
     need(threads >= t.cores, || {
-        format!("ccnic.nic_threads = {threads} is fewer than the tenant's {} cores, each of which has a queue pair", t.cores)
+        format!(
+            "ccnic.nic_threads = {threads} is fewer than the tenant's {} cores, each of which has a queue pair",
+            t.cores
+        )
     })?;
-    need(c.release == ReleaseKind::None, || {
-        format!("{key} with ccnic.release is not built yet; leave it out")
-    })?;
+    need(c.release == ReleaseKind::None, || format!("{key} with ccnic.release is not built yet; leave it out"))?;
     need(s.run.load == Load::Fixed && (s.run.warmup_requests.is_some() || s.run.warmup_time.is_some()), || {
         format!("{key} needs run.load = \"fixed\", and run.warmup_requests or run.warmup_time")
     })?;

@@ -207,7 +207,11 @@ impl Host {
             base: Time::ZERO,
             rng: Stream::new(seed, "traffic", 0),
             at: if ringed.is_some() { NicAt::Port } else { NicAt::Chip },
-            cores: if ringed.is_some() { driving.to_vec() } else { groups[t][..s.tenants[t].receivers() as usize].to_vec() },
+            cores: if ringed.is_some() {
+                driving.to_vec()
+            } else {
+                groups[t][..s.tenants[t].receivers() as usize].to_vec()
+            },
             tenant: t,
             dscp: s.tenants[t].dscp,
             spread: s.traffic.spread,

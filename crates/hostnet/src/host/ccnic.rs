@@ -9,7 +9,7 @@ use crate::config::Scenario;
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
-use crate::stack::ccnic::spec::{CcnicSpec, End};
+use crate::stack::ccnic::spec::{CcnicSpec, End, Mode};
 use crate::stack::ccnic::{Agent, Interface, Memory};
 use crate::stack::Thread;
 use serde_json::{json, Value};
@@ -44,26 +44,25 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     };
     let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
     let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
-    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
-        let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
-        map.set_home(r, homes.next().unwrap_or(buffer));
-        map.get(r).base
-    });
+    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] =
+        spec.lines(u64::from(queues) * u64::from(1 + spec.idle_queues)).map(|lines| {
+            let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
+            map.set_home(r, homes.next().unwrap_or(buffer));
+            map.get(r).base
+        });
     let memory = Memory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
     Some(Box::new(Interface::new(&spec, queues, memory)))
 }
 
 /// The thread of core `local` of the tenant; those behind the tenant's own are the NIC's. `driven` has an overlay's drivers, and
 /// the first lines of the data that each sends.
-pub fn thread(
-    s: &Scenario,
-    i: &Interface,
-    local: usize,
-    driven: &mut impl Iterator<Item = (Thread, u64)>,
-) -> Thread {
+pub fn thread(s: &Scenario, i: &Interface, local: usize, driven: &mut impl Iterator<Item = (Thread, u64)>) -> Thread {
     let p = parts(s).expect("an interface has a tenant");
     let own = s.tenants[p.tenant].cores as usize;
+    let forwards = p.spec.mode == Mode::Forward;
     Thread::CcNic(Box::new(match (local.checked_sub(own), p.app) {
+        (None, Some(_)) if forwards => Agent::server(s, i, local, own),
+        (Some(queue), Some(app)) if forwards => Agent::wire(s, i, queue, app),
         (None, Some(app)) => Agent::host(s, i, local, app),
         (None, None) => Agent::server(s, i, local, own),
         (Some(queue), Some(app)) => Agent::nic(s, i, queue, app),
@@ -153,6 +152,11 @@ impl Host {
             v.set(owns, per(n.iter().map(|o| o.owns).sum()));
         }
         let (of_host, of_nic) = (self.off_core(true, true), self.off_core(false, true));
+        let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
+        v.set("payload_lines_crossed", per(crossed.iter().sum()));
+        if !t.discovery.is_empty() {
+            v.set("signal_discovery_ns", t.discovery.value_at_quantile(0.5) as f64 / 1e3);
+        }
         v.set("host_remote_rfos_payload", per(of_host[5].owns));
         v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
         v.set("nic_remote_reads_tx", per(of_nic[0].reads + of_nic[2].reads));

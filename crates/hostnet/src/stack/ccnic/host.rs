@@ -6,7 +6,6 @@ use super::{Common, Demand, Effect, Interface, Ring};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::config::Scenario;
 use crate::core::{Op, Program};
-use crate::kernel::Time;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
@@ -48,7 +47,7 @@ pub struct Host {
     pub(super) tx: Producer,
     rx: Rx,
     demand: Demand,
-    header_only: bool,
+    pub(super) header_only: bool,
     /// Packets sent that have not come back.
     under_way: u32,
     /// Packets of units that were taken: those of the burst that is gathered, and what it has had no room for.
@@ -101,7 +100,7 @@ impl Host {
         self.taken.len() + self.received.len() + self.lent.len() + self.posted as usize
     }
 
-    fn touched(&self) -> u32 {
+    pub(super) fn touched(&self) -> u32 {
         if self.header_only {
             1
         } else {
@@ -351,21 +350,8 @@ impl Host {
         let (effect, buffer) = Effect::of(tag);
         match effect {
             Effect::Visible => self.common.visible(c),
-            Effect::Stamp => {
-                if let Some(i) = c.ccnic.as_mut() {
-                    i.stamps[buffer as usize] = c.now;
-                }
-            }
-            Effect::Seen => {
-                let Some(i) = c.ccnic.as_mut() else { return };
-                let trip: Time = c.now.saturating_sub(i.stamps[buffer as usize]);
-                i.trips.histogram.saturating_record(trip.0.max(1));
-                i.trips.packets += 1;
-                i.trips.bytes += u64::from(self.common.bytes);
-                c.tally.operations[c.tenant] += 1;
-                c.tally.completed += 1;
-                c.tally.completed_ever += 1;
-            }
+            Effect::Stamp => self.common.stamp(buffer, c),
+            Effect::Seen => self.common.seen(buffer, c),
         }
     }
 }

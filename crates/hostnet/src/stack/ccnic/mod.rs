@@ -8,7 +8,7 @@
 //! ```
 //!
 //! In overlay mode the host's thread serves packets (server.rs), and the NIC's forwards them to and from a PCIe NIC
-//! (overlay.rs).
+//! (overlay.rs). In forward mode the NIC has packets from a wire (wire.rs), and the host returns them.
 //!
 //! `rings.rs` and `pool.rs` hold the rules, without time. The threads turn what these read and store into programs of their
 //! cores. A store's effect is seen by others when the core's `Op::Release` says so, which is when it owns the line. A poll reads
@@ -21,6 +21,7 @@ pub mod pool;
 pub mod rings;
 mod server;
 pub mod spec;
+mod wire;
 
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
@@ -83,12 +84,14 @@ pub struct RoundTrips {
     /// Blank receive buffers that the host posted, and transmit buffers that it freed after their transmission.
     pub blanks: u64,
     pub swept: u64,
+    /// From when a transmit descriptor is visible to when the NIC has seen it, in ps.
+    pub discovery: Histogram<u64>,
 }
 
 impl RoundTrips {
     fn new() -> RoundTrips {
-        let histogram = Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
-        RoundTrips { histogram, packets: 0, bytes: 0, blanks: 0, swept: 0 }
+        let histogram = || Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
+        RoundTrips { histogram: histogram(), packets: 0, bytes: 0, blanks: 0, swept: 0, discovery: histogram() }
     }
 }
 
@@ -103,6 +106,8 @@ pub struct Interface {
     /// Overlay mode: the record of the packet in each buffer, and the first line of the object that follows it.
     packets: Vec<u32>,
     objects: Vec<u64>,
+    /// Of each queue pair: since when a transmit descriptor is visible that the NIC has not seen.
+    visible: Vec<Option<Time>>,
     large_lines: u64,
     small_lines: u64,
     pub trips: RoundTrips,
@@ -128,6 +133,7 @@ impl Interface {
             stamps: vec![Time::ZERO; (small + large) as usize],
             packets: vec![0; forwarded],
             objects: vec![0; forwarded],
+            visible: vec![None; queues as usize],
             large_lines: s.large_buffer.0 / LINE,
             small_lines: s.small_buffer.0 / LINE,
             trips: RoundTrips::new(),
@@ -269,13 +275,37 @@ impl Common {
         });
     }
 
+    /// A packet is back where it began, which was in `buffer`.
+    fn seen(&self, buffer: u32, c: &mut Ctx) {
+        let Some(i) = c.ccnic.as_mut() else { return };
+        let trip: Time = c.now.saturating_sub(i.stamps[buffer as usize]);
+        i.trips.histogram.saturating_record(trip.0.max(1));
+        i.trips.packets += 1;
+        i.trips.bytes += u64::from(self.bytes);
+        c.tally.operations[c.tenant] += 1;
+        c.tally.completed += 1;
+        c.tally.completed_ever += 1;
+    }
+
+    /// The packet in `buffer` begins.
+    fn stamp(&self, buffer: u32, c: &mut Ctx) {
+        if let Some(i) = c.ccnic.as_mut() {
+            i.stamps[buffer as usize] = c.now;
+        }
+    }
+
     /// The oldest store on its way is visible.
     fn visible(&mut self, c: &mut Ctx) {
         let Some((ring, change)) = self.leaving.pop_front() else { return };
         let Some(i) = c.ccnic.as_mut() else { return };
         let pair = &mut i.pairs[self.queue];
         match ring {
-            Ring::Tx => pair.tx.apply(change),
+            Ring::Tx => {
+                if matches!(change, Change::Unit { .. } | Change::Tail(_)) {
+                    i.visible[self.queue].get_or_insert(c.now);
+                }
+                pair.tx.apply(change);
+            }
             Ring::Rx => pair.rx.apply(change),
         }
     }
@@ -300,6 +330,7 @@ pub enum Agent {
     Nic(nic::Nic),
     Server(server::Server),
     Overlay(overlay::Overlay),
+    Wire(wire::Wire),
 }
 
 impl Agent {
@@ -325,6 +356,13 @@ impl Agent {
         Agent::Nic(nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32), i))
     }
 
+    /// The NIC's thread of queue pair `queue` in forward mode.
+    pub fn wire(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
+        let demand = Demand::of(s, queue, i.pairs.len(), app.bytes.0);
+        let nic = nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32), i);
+        Agent::Wire(wire::Wire::new(nic, demand))
+    }
+
     /// What it has of each of its queue pairs.
     fn commons(&self) -> Vec<&Common> {
         match self {
@@ -332,6 +370,7 @@ impl Agent {
             Agent::Nic(n) => vec![&n.common],
             Agent::Server(s) => s.commons().collect(),
             Agent::Overlay(o) => vec![&o.nic.common],
+            Agent::Wire(w) => vec![&w.nic.common],
         }
     }
 
@@ -362,6 +401,7 @@ impl Agent {
                 Agent::Nic(n) => n.held(),
                 Agent::Server(s) => s.held(),
                 Agent::Overlay(o) => o.nic.held(),
+                Agent::Wire(w) => w.nic.held(),
             }
     }
 }
@@ -377,6 +417,7 @@ impl Software for Agent {
             Agent::Nic(n) => n.step(c),
             Agent::Server(s) => s.step(c),
             Agent::Overlay(o) => o.step(c),
+            Agent::Wire(w) => w.step(c),
         }
     }
 
@@ -386,6 +427,7 @@ impl Software for Agent {
             Agent::Nic(n) => n.common.visible(c),
             Agent::Server(s) => s.retired(tag, c),
             Agent::Overlay(o) => o.retired(tag, c),
+            Agent::Wire(w) => w.retired(tag, c),
         }
     }
 
@@ -394,6 +436,7 @@ impl Software for Agent {
             Agent::Host(h) => h.common.restart(),
             Agent::Nic(n) => n.common.restart(),
             Agent::Server(s) => s.commons_mut().for_each(Common::restart),
+            Agent::Wire(w) => w.nic.common.restart(),
             Agent::Overlay(o) => {
                 o.nic.common.restart();
                 o.restart_meters(now);

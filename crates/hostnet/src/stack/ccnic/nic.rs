@@ -1,7 +1,7 @@
 //! The NIC's thread of a queue pair: it takes packets, copies each to a fresh receive buffer, and delivers the copies.
 
 use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GROUP, NO_RECYCLE};
-use super::spec::{PoolKind, ReleaseKind};
+use super::spec::{PoolKind, ReleaseKind, Wake};
 use super::{Common, Interface, Ring};
 use crate::core::{Op, Program};
 use crate::memory::Sweep;
@@ -27,6 +27,8 @@ pub struct Nic {
     pub(super) filled: Vec<Desc>,
     /// Line of descriptors that was read last.
     read: u64,
+    /// Lines that it polls of queue pairs that nobody uses.
+    idle: Vec<u64>,
 }
 
 impl Nic {
@@ -38,7 +40,11 @@ impl Nic {
             PoolKind::Shared => Rx::Lines(Producer::new(shape)),
             PoolKind::Host => Rx::Slots(PostNic::new(shape)),
         };
-        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: u64::MAX }
+        let (queues, idle) = (i.pairs.len() as u64, u64::from(spec.idle_queues));
+        let ring = |k| Consumer::new(i.memory.tx(spec, queues + q * idle + k), 1);
+        let idle =
+            if spec.wake == Wake::Polling { (0..idle).filter_map(|k| ring(k).asks()).collect() } else { Vec::new() };
+        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: u64::MAX, idle }
     }
 
     /// Buffers that it has out of its stacks; those of the host only are counted there.
@@ -58,7 +64,14 @@ impl Nic {
             }
             if self.pending.is_empty() && self.filled.is_empty() {
                 let line = self.tx.asks().unwrap_or(self.tx.line());
-                return Step::Wait { on: Awaited::Line(line), instructions: self.common.spec.costs.poll };
+                match self.common.spec.wake {
+                    // What the message wakes is no program, and begins at once.
+                    Wake::Event => return Step::Wait { on: Awaited::Line(line), instructions: 0 },
+                    Wake::Polling if self.idle.is_empty() => {
+                        return Step::Wait { on: Awaited::Line(line), instructions: self.common.spec.costs.poll };
+                    }
+                    Wake::Polling => {}
+                }
             }
         }
         if !self.pending.is_empty() || !self.filled.is_empty() {
@@ -69,13 +82,18 @@ impl Nic {
                 return Step::Run;
             }
         }
-        self.common.poll(self.tx.asks(), true, c.program);
+        for line in &self.idle {
+            c.program.compute(self.common.spec.costs.poll);
+            c.program.push(Op::Anchor { line: *line });
+            c.program.push(Op::Await);
+        }
+        self.common.poll(self.tx.asks(), self.common.spec.wake == Wake::Polling, c.program);
         Step::Run
     }
 
     /// Takes the next unit of the transmit ring. False when nothing is there.
     pub(super) fn take(&mut self, c: &mut Ctx) -> bool {
-        let Some(i) = c.ccnic.as_deref() else { return false };
+        let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
         let mut descs = [Desc::default(); GROUP];
         let line = self.tx.line();
@@ -85,6 +103,9 @@ impl Nic {
         let n = self.tx.poll(&i.pairs[self.common.queue].tx, more, &mut descs, &mut |l| ahead.push(l));
         if n == 0 {
             return false;
+        }
+        if let Some(since) = i.visible[self.common.queue].take() {
+            i.trips.discovery.saturating_record((c.now - since).0.max(1));
         }
         if line != self.read {
             p.push(Op::Anchor { line });

@@ -270,13 +270,7 @@ impl Consumer {
 
     /// Takes the next unit, behind which the burst has room for `more`; how many descriptors it had, 0 when nothing is ready.
     /// `fetch` is told lines to fetch ahead.
-    pub fn poll(
-        &mut self,
-        words: &Words,
-        more: u64,
-        out: &mut [Desc; GROUP],
-        fetch: &mut impl FnMut(u64),
-    ) -> usize {
+    pub fn poll(&mut self, words: &Words, more: u64, out: &mut [Desc; GROUP], fetch: &mut impl FnMut(u64)) -> usize {
         let s = self.shape;
         let unit = *words.at(self.next);
         if s.register {

@@ -1,11 +1,14 @@
-//! The host's thread in overlay mode: it serves packets of its queue pairs in turn, and answers through them.
+//! The host's thread in overlay mode: it serves packets of its queue pairs in turn, and answers through them. In forward mode
+//! it returns packets in their own buffers.
 
 use super::host::Host;
 use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
-use super::spec::PoolKind;
+use super::spec::{Mode, PoolKind};
 use super::{Common, Effect, Interface, Ring};
-use crate::app::{Answer, Content};
+use crate::app::loopback::Touched;
+use crate::app::{Answer, AppSpec, Content};
 use crate::config::Scenario;
+use crate::core::Op;
 use crate::kernel::Time;
 use crate::memory::LINE;
 use crate::stack::pmd::port;
@@ -43,9 +46,16 @@ impl Server {
     /// The thread with number `local` of `of`, each of which has every `of`-th queue pair.
     pub(super) fn new(s: &Scenario, i: &Interface, local: usize, of: usize) -> Server {
         let queues = (local..i.pairs.len()).step_by(of);
+        // A forwarder touches what its application says.
+        let (header_only, bytes) = match &s.tenants[s.ccnic_tenant().unwrap_or(0)].app {
+            AppSpec::Loopback(a) => (a.touch == Touched::Header, a.bytes.0 as u32),
+            _ => (false, LINE as u32),
+        };
         let port = |(tag, queue): (usize, usize)| {
-            let common = Common { tag: tag as u32, ..Common::new(s, i, queue, LINE as u32) };
-            Port { host: Host::new(common, i, None, s), replies: VecDeque::new() }
+            let common = Common { tag: tag as u32, ..Common::new(s, i, queue, bytes) };
+            let mut host = Host::new(common, i, None, s);
+            host.header_only = header_only;
+            Port { host, replies: VecDeque::new() }
         };
         Server { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, polled: Time::ZERO, since: None }
     }
@@ -75,7 +85,7 @@ impl Server {
             if port.host.gathers_more(c) {
                 return Step::Run;
             }
-            let n = port.serve(c);
+            let n = if port.host.common.spec.mode == Mode::Forward { port.forward(c) } else { port.serve(c) };
             self.since = (n > 0).then_some((self.polled, n));
             let busy = port.host.end_receive(c) | port.reply(c) | (n > 0) | !port.replies.is_empty();
             self.idle = if busy { 0 } else { self.idle + 1 };
@@ -131,6 +141,22 @@ impl Port {
         served as u32
     }
 
+    /// Reads and rewrites the header of what was taken, which goes back in the same buffers; how many packets.
+    fn forward(&mut self, c: &mut Ctx) -> u32 {
+        let host = &mut self.host;
+        let lines = host.touched();
+        let Ctx { ccnic: Some(i), program: p, .. } = c else { return 0 };
+        let n = host.taken.len() as u32;
+        for d in host.taken.drain(..) {
+            let line = i.line(d.buffer - 1);
+            p.push(Op::DependentLoad { line, lines });
+            p.compute(host.common.spec.costs.host_rx);
+            p.push(Op::DependentStore { line, lines: 1 });
+            self.replies.push_back(Reply { buffer: d.buffer - 1, bytes: d.bytes, object: None });
+        }
+        n
+    }
+
     /// Publishes answers, as many as there is room for. A packet's two segments share a line of grouped descriptors.
     fn reply(&mut self, c: &mut Ctx) -> bool {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
@@ -150,7 +176,7 @@ impl Port {
             if unit.is_empty() {
                 let words = &i.pairs[host.common.queue].tx;
                 let units = descs.len().div_ceil(group) as u64;
-                if !host.tx.ensure(words, units, &mut |line| p.push(crate::core::Op::Load { line, lines: 1 })) {
+                if !host.tx.ensure(words, units, &mut |line| p.push(Op::Load { line, lines: 1 })) {
                     break;
                 }
             }
