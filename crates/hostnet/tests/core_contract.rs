@@ -314,6 +314,7 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
                 credits: 32,
                 waiting,
                 reserve: 2,
+                adjacent: false,
             });
         });
         b.run(&[op(b.base), Op::Fence]);
@@ -343,6 +344,7 @@ fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited()
             credits: 16,
             waiting: 0,
             reserve: 0,
+            adjacent: false,
         });
     });
     // Each of the two lines enters the L2 alone, and leaves the L1 and the prefetcher's streams.

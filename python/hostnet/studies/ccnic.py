@@ -20,9 +20,7 @@ CLOCK_GHZ = {"icx": 3.1, "spr": 2.0}
 SMALL, LARGE, HUGE = 64, 1500, 4096
 
 NOT_BUILT = {
-    "tab2-tcp": "the overlay onto a PCIe NIC, and a TCP service in user space",
-    "sec32-event": "a NIC thread that serves many queue pairs, and a NIC that watches lines instead of polling them",
-    "sec6-forward": "a NIC that keeps payloads",
+    "tab2-tcp": "a TCP service in user space",
 }
 
 # Packets under way at each queue pair for the peak, and in all with a PCIe NIC: beyond what rings and latency take.
@@ -258,13 +256,46 @@ def fig18(quick: bool) -> list[Point]:
     return [switched(quick, "spr", load, n=1, placed=place) for place in ("same-socket", "cross-upi") for load in ("min", "peak")]
 
 
-# The platform's L2 prefetcher, by socket. Elsewhere the host's runs and the NIC's does not, as in the paper.
+# The platform's prefetchers of the L1 and the L2, by socket. Elsewhere the host's runs and the NIC's does not, as in the paper.
 PREFETCH = {"off": {"ccnic.host_prefetch": False}, "host": {}, "nic": {"ccnic.host_prefetch": False, "ccnic.nic_prefetch": True},
             "both": {"ccnic.nic_prefetch": True}}
 
 
 def fig20(quick: bool) -> list[Point]:
     return [point(quick, "spr", system, columns={"prefetch": p}, changes=changes) for system in COHERENT for p, changes in PREFETCH.items()]
+
+
+# --- What the paper only proposes (sections 3.2 and 6) ----------------------------------------------------------------
+
+QUEUES = (1, 4, 16, 64, 256)
+WAKES = ("polling", "event")
+FORWARDERS, FORWARDED = 8, 8
+
+
+def events(quick: bool) -> list[Point]:
+    """One thread of the NIC and one active queue pair among many, with one packet under way."""
+    return [point(quick, "spr", "ccnic", load="min", columns={"queues": n, "signalling": wake},
+                  changes={"ccnic.idle_queues": n - 1, "ccnic.wake": wake}) for wake in WAKES for n in QUEUES]
+
+
+def forwards(quick: bool) -> list[Point]:
+    """Packets whose header alone the host touches, at a load well below the peak: in a NIC that keeps payload, in one that reads
+    it anew, and behind an E810."""
+    count = {"run.requests": 1000 if quick else 8000, "run.warmup_requests": 1000 if quick else 8000}
+    named = {"platform": "spr", "packet_bytes": LARGE, "n": FORWARDERS}
+    out = [Point("ccnic-forward", {**named, "system": "ccnic", "nic_reads": reads}, {**count, "ccnic.nic_reads": reads})
+           for reads in ("header", "payload")]
+    pcie = {**count, "tenant.0.cores": FORWARDERS, "tenant.0.app": {"kind": "l2fwd"}, "traffic.packet": f"{LARGE + 4} B",
+            "traffic.outstanding": FORWARDERS * FORWARDED}
+    return [*out, Point(PCIE["e810"], {**named, "platform": "icx", "system": "e810", "nic_reads": "payload"}, pcie)]
+
+
+def crossed(row: Mapping[str, Any]) -> float | None:
+    """Bytes of payload of a packet that crossed to or from the NIC: lines asked for over the link, or what a device moved."""
+    if row.get("payload_lines_crossed") is not None:
+        return 64 * row["payload_lines_crossed"]
+    rate = row.get("throughput_mrps")
+    return 1e3 * row["p2m_gbs"] / rate if rate and row.get("p2m_gbs") is not None else None
 
 
 # --- Beside what PCIe NICs can do (no paper has it) -----------------------------------------------------------------
@@ -303,5 +334,8 @@ STUDIES = [
     study("fig17", "Remote accesses of a packet", fig17, REMOTE),
     study("fig18", "With and without the interconnect", fig18, (*CURVE, "host_cycles_per_packet"), then=loaded),
     study("fig20", "Hardware prefetchers", fig20, ("mpps",)),
+    study("sec32-event", "Queue pairs of a NIC's thread that polls, and of one that hears", events, ("signal_discovery_ns", "rtt_ns")),
+    study("sec6-forward", "Payload that nobody touches", forwards, ("mpps", "crossed_bytes", "payload_lines_crossed", "p2m_gbs"),
+          derived={**DERIVED, "crossed_bytes": crossed}, derived_units={**UNITS, "crossed_bytes": "B"}),
     study("versus", "CC-NIC beside PCIe with DMA, DDIO and IDIO", versus),
 ]

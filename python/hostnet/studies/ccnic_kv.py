@@ -1,6 +1,8 @@
-"""A key-value store with CliqueMap's object sizes (CC-NIC, Fig. 19 and Table 2): directly on the ConnectX-6, over server threads.
+"""A key-value store with CliqueMap's object sizes (CC-NIC, Fig. 19 and Table 2), over server threads.
 
-The overlay is not built. Hyperthreads are not modelled, so that 16 threads of the socket are the most.
+``cx6`` is directly on the ConnectX-6. The others reach it through an overlay on the other socket: CC-NIC with all of that
+socket's threads, with as many threads as the server has (``upi-1to1``), and the unoptimised interface. Hyperthreads are not
+modelled, so that 16 threads of each socket are the most.
 """
 
 from __future__ import annotations
@@ -11,26 +13,30 @@ from typing import Any
 from . import Point
 from .ccnic import study
 
-SERVER = "kv-cx6"
+DIRECT, OVERLAY = "kv-cx6", "kv-overlay"
 THREADS = (1, 2, 4, 6, 8, 10, 12, 14, 16)
 # Objects below 100 B, by workload.
 SIZES = {"ads": 0.61, "geo": 0.13}
 # Requests that are under way for each thread, and of each thread that warm up and are measured.
 DEEP, WARM, EACH = 256, 4000, 4000
-OVERLAY = ("ccnic-overlay", "upi-1to1", "unopt-overlay")
-NEEDS = "the overlay onto a PCIe NIC"
+# What each overlay changes for `n` server threads; the base has as many threads as the NIC's socket has cores.
+OVERLAYS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "ccnic-overlay": lambda _: {}, "upi-1to1": lambda n: {"ccnic.nic_threads": n},
+    "unopt-overlay": lambda _: {"ccnic.preset": "unoptimised"}}
 
 
 def point(quick: bool, system: str, sizes: str, n: int) -> Point:
     part = 4 if quick else 1
     changes: dict[str, Any] = {"tenant.0.cores": n, "tenant.0.app.below_100": SIZES[sizes], "traffic.outstanding": DEEP * n,
                                "run.warmup_requests": WARM * n // part, "run.requests": EACH * n // part}
-    return Point(SERVER, {"system": system, "n": n}, changes, NEEDS if system in OVERLAY else "")
+    if system in OVERLAYS:
+        return Point(OVERLAY, {"system": system, "n": n}, changes | OVERLAYS[system](n))
+    return Point(DIRECT, {"system": system, "n": n}, changes)
 
 
 def fig19(sizes: str) -> Callable[[bool], list[Point]]:
     """Server threads, until the NIC or the socket's cores are the limit."""
-    return lambda quick: [point(quick, system, sizes, n) for system in ("cx6", *OVERLAY) for n in THREADS]
+    return lambda quick: [point(quick, system, sizes, n) for system in ("cx6", *OVERLAYS) for n in THREADS]
 
 
 def kv_mops(row: dict[str, Any]) -> float | None:

@@ -129,6 +129,9 @@ fn platform(s: &Scenario) -> Check {
     if let Some(f) = &p.core.prefetch {
         f.check().and_then(|()| f.check_mshrs(p.core.l2_mshrs)).map_err(|e| format!("platform.core.prefetch.{e}"))?;
     }
+    if let Some(f) = &p.core.l1_prefetch {
+        f.check(p.core.lfb).map_err(|e| format!("platform.core.l1_prefetch.{e}"))?;
+    }
     let peak = p.memory.peak_gbs();
     need((0.0..=peak).contains(&p.background_read_gbs), || {
         format!(

@@ -73,13 +73,14 @@ pub(super) fn several_nodes(s: &Scenario) -> Check {
         return Ok(());
     }
     let (llc, p) = (&s.platform.caches.llc, s.placement.policy);
+    let overlay = s.overlay();
     let devices = |t: &TenantSpec| {
         let stack = t.stack.unwrap_or(StackSpec::QueuePair);
         let rings = matches!(stack, StackSpec::QueuePair | StackSpec::PollMode | StackSpec::Kernel);
         !directed(t) && t.app.work() != Work::Own && rings
     };
     let refused = [
-        (!s.peripherals.is_empty(), "[[peripheral]]".to_string()),
+        (!s.peripherals.is_empty() && !overlay, "[[peripheral]] without an overlay of CC-NIC".to_string()),
         (s.tenants.iter().any(devices), "tenants whose packets come through a NIC on PCIe or on the chip".into()),
         (!matches!(p, Policy::Dma | Policy::Ddio), format!("placement.policy = {p:?}")),
         (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),

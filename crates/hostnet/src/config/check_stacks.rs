@@ -1,16 +1,20 @@
 //! What hands packets to tenants: drivers, the kernel, CC-NIC, and what each needs.
 
 use super::check::{need, past_caches, serves, Check};
-use super::scenario::{Arrivals, Driver, PeripheralSpec, Scenario, StackSpec};
+use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec};
 use crate::app::{AppSpec, Work};
+use crate::placement::{Spent, SweepTx};
+use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind};
 use crate::stack::mempool::DATA_ROOM;
 
 /// Who hands packets to each tenant, and whether that has what it needs.
 pub(super) fn stacks(s: &Scenario) -> Check {
     for (i, t) in s.tenants.iter().enumerate() {
         let gathers = matches!(t.app, AppSpec::CliqueMap(_));
-        need(!gathers || t.stack == Some(StackSpec::PollMode), || {
-            format!("tenant[{i}].app of kind \"clique_map\" needs stack = \"poll_mode\", whose NIC sends replies of two segments")
+        need(!gathers || matches!(t.stack, Some(StackSpec::PollMode | StackSpec::Ccnic)), || {
+            format!(
+                "tenant[{i}].app of kind \"clique_map\" needs stack = \"poll_mode\" or \"ccnic\", which send replies of two segments"
+            )
         })?;
         let Some(stack) = t.stack else { continue };
         let key = || format!("tenant[{i}].stack");
@@ -60,26 +64,61 @@ fn ccnic(s: &Scenario) -> Check {
         return need(s.ccnic.is_none(), || "ccnic needs a tenant with stack = \"ccnic\"".into());
     };
     let key = format!("tenant[{i}].stack = \"ccnic\"");
-    let AppSpec::Loopback(app) = &s.tenants[i].app else {
-        return Err(format!("{key} runs app of kind \"loopback\" only; others are not built yet"));
-    };
     let tenants = s.tenants.iter().filter(|t| t.stack == Some(StackSpec::Ccnic)).count();
     need(tenants == 1, || format!("{tenants} tenants have stack = \"ccnic\"; one is built so far"))?;
-    need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
-        format!("{key} beside other packets or a [[peripheral]] is not built yet")
-    })?;
     let t = &s.traffic;
     need(matches!(t.arrivals, Arrivals::Closed | Arrivals::Fixed | Arrivals::Poisson), || {
         format!("{key} needs traffic.arrivals = \"closed\", \"fixed\" or \"poisson\"")
     })?;
     let sized = t.packet.is_some() || t.sizes.is_some();
-    need(!sized, || format!("traffic.packet and traffic.sizes are for other stacks; {key} takes app.bytes"))?;
+    need(!sized, || format!("traffic.packet and traffic.sizes are for other stacks; {key} takes the app's own sizes"))?;
     let c = s.ccnic.clone().unwrap_or_default();
     let last = s.nodes().count - 1;
     need(c.nic_node <= last, || {
         format!("ccnic.nic_node = {} does not exist: nodes count from 0 to {last}", c.nic_node)
     })?;
+    if c.mode == Mode::Overlay {
+        return overlay(s, i, &c);
+    }
+    let AppSpec::Loopback(app) = &s.tenants[i].app else {
+        return Err(format!("{key} runs app of kind \"loopback\" only, or \"clique_map\" with ccnic.mode = \"overlay\"; others are not built yet"));
+    };
+    need(c.nic_threads.is_none(), || {
+        "ccnic.nic_threads is for mode = \"overlay\"; in loopback each of the tenant's cores has a thread of the NIC"
+            .into()
+    })?;
+    need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
+        format!("{key} beside other packets or a [[peripheral]] needs ccnic.mode = \"overlay\"")
+    })?;
     c.check(s.tenants[i].cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
+}
+
+/// An overlay has a PCIe NIC at the NIC's node, a server of packets, and room for whole packets.
+fn overlay(s: &Scenario, tenant: usize, c: &CcnicSpec) -> Check {
+    let key = "ccnic.mode = \"overlay\"";
+    let t = &s.tenants[tenant];
+    need(matches!(t.app, AppSpec::CliqueMap(_)), || {
+        format!("{key} runs app of kind \"clique_map\" only; others are not built yet")
+    })?;
+    driver(s, tenant)?;
+    need(s.peripherals.len() == 1, || format!("{key} beside another [[peripheral]] is not built yet"))?;
+    need(c.nic_node == 0, || {
+        format!("{key} needs nic_node = 0, where devices are attached; the tenant's cores are those of its node")
+    })?;
+    let threads = c.nic_threads.unwrap_or(t.cores);
+    need(threads >= t.cores, || {
+        format!(
+            "ccnic.nic_threads = {threads} is fewer than the tenant's {} cores, each of which has a queue pair",
+            t.cores
+        )
+    })?;
+    need(c.release == ReleaseKind::None, || format!("{key} with ccnic.release is not built yet; leave it out"))?;
+    need(s.run.load == Load::Fixed && (s.run.warmup_requests.is_some() || s.run.warmup_time.is_some()), || {
+        format!("{key} needs run.load = \"fixed\", and run.warmup_requests or run.warmup_time")
+    })?;
+    let keeps = matches!(s.placement.spent(), Spent::Keep) && s.placement.sweep_tx == SweepTx::None;
+    need(keeps, || format!("{key} beside placement that sweeps or invalidates buffers is not built yet"))?;
+    c.check(threads, DATA_ROOM).map_err(|e| format!("ccnic.{e}"))
 }
 
 /// Rules are for flows that the generator has, and for queues of the cores that poll.
@@ -118,6 +157,7 @@ fn flow_director(s: &Scenario) -> Check {
 fn driver(s: &Scenario, tenant: usize) -> Check {
     let (name, tables): (_, &[_]) = match s.tenants[tenant].stack {
         Some(StackSpec::Kernel) => ("kernel", &[("tcp", s.platform.tcp.is_some()), ("udp", s.platform.udp.is_some())]),
+        Some(StackSpec::Ccnic) => ("ccnic", &[("poll_mode", s.platform.poll_mode.is_some())]),
         _ => ("poll_mode", &[("poll_mode", s.platform.poll_mode.is_some())]),
     };
     let key = || format!("tenant[{tenant}].stack = \"{name}\"");

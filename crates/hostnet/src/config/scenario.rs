@@ -16,7 +16,7 @@ use crate::memory::nodes::NodesSpec;
 use crate::memory::spec::HierarchySpec;
 use crate::placement::PlacementSpec;
 use crate::stack::block::BlockSpec;
-use crate::stack::ccnic::spec::CcnicSpec;
+use crate::stack::ccnic::spec::{CcnicSpec, Mode};
 use crate::stack::napi::Costs;
 use crate::stack::pmd::{PipelineSpec, PollModeSpec, Recycling};
 use crate::stack::qp::QpSpec;
@@ -166,7 +166,8 @@ impl TenantSpec {
     pub fn has_rings(&self) -> bool {
         matches!(
             (self.stack, self.app.work()),
-            (Some(StackSpec::PollMode | StackSpec::Kernel), Work::Packets) | (Some(StackSpec::Kernel), Work::Kernel)
+            (Some(StackSpec::PollMode | StackSpec::Kernel | StackSpec::Ccnic), Work::Packets)
+                | (Some(StackSpec::Kernel), Work::Kernel)
         )
     }
 }
@@ -179,7 +180,7 @@ pub enum StackSpec {
     QueuePair,
     /// A poll-mode driver of the Ethernet NIC behind a PCIe port.
     PollMode,
-    /// CC-NIC: descriptors and payload in coherent memory, and a thread of the NIC for each of the tenant's cores.
+    /// CC-NIC: descriptors and payload in coherent memory, and threads of the NIC on cores of their own.
     Ccnic,
     /// The kernel, which receives from that NIC: a socket over UDP on each core, or a TCP connection for `tcp_receive`.
     Kernel,
@@ -374,6 +375,11 @@ impl Scenario {
         self.tenants.iter().position(|t| t.stack == Some(StackSpec::Ccnic))
     }
 
+    /// Whether CC-NIC's NIC forwards to and from a PCIe NIC.
+    pub fn overlay(&self) -> bool {
+        self.ccnic_tenant().is_some() && self.ccnic.as_ref().is_some_and(|c| c.mode == Mode::Overlay)
+    }
+
     /// The tenant whose threads work in pairs.
     pub fn paired_tenant(&self) -> Option<usize> {
         self.tenants.iter().position(|t| matches!(t.app, AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_)))
@@ -386,7 +392,10 @@ impl Scenario {
         let (cores, node) = match &self.tenants[tenant].app {
             AppSpec::Pingpong(p) => (all, p.peer_node.into()),
             AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),
-            _ => (all, self.ccnic.as_ref().map_or(0, |c| c.nic_node)),
+            _ => {
+                let ccnic = self.ccnic.as_ref();
+                (ccnic.and_then(|c| c.nic_threads).unwrap_or(all), ccnic.map_or(0, |c| c.nic_node))
+            }
         };
         Some(Peers { tenant, cores, node })
     }

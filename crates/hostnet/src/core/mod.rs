@@ -2,6 +2,7 @@
 
 pub mod cpu;
 pub mod hints;
+pub mod l1_prefetch;
 pub mod op;
 pub mod prefetch;
 pub mod spec;

@@ -95,6 +95,11 @@ impl Op {
         };
         kind << 1 | u8::from(lines > 1)
     }
+
+    /// Whether instructions of this kind load a line several times.
+    pub fn is_walk(site: u8) -> bool {
+        site == Op::Walk { line: 0, loads: 1 }.site()
+    }
 }
 
 /// A reused buffer of ops.

@@ -49,6 +49,9 @@ pub struct PrefetchSpec {
     /// L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`.
     #[serde(default)]
     pub reserve: u32,
+    /// A line that an access fetches into the L2 brings the other one of its 128 bytes ("spatial prefetcher").
+    #[serde(default)]
+    pub adjacent: bool,
 }
 
 impl PrefetchSpec {
@@ -134,6 +137,8 @@ pub struct Prefetcher {
     pub waiting: Waiting,
     /// Places that they leave free.
     pub reserve: u32,
+    /// It completes pairs of lines.
+    pub adjacent: bool,
     tick: u64,
     flights: Vec<Option<Flight>>,
     /// Prefetches under way.
@@ -153,6 +158,7 @@ impl Prefetcher {
             strides,
             waiting: Waiting::new(s.waiting),
             reserve: s.reserve,
+            adjacent: s.adjacent,
             tick: 0,
             flights: vec![None; s.credits as usize],
             queue: Domain::new(s.credits),
@@ -170,6 +176,7 @@ impl Prefetcher {
             strides: None,
             waiting: Waiting::new(0),
             reserve: 0,
+            adjacent: false,
             tick: 0,
             flights: Vec::new(),
             queue: Domain::new(0),
@@ -279,6 +286,7 @@ mod tests {
             credits: 20,
             waiting: 0,
             reserve: 0,
+            adjacent: false,
         };
         s.check().unwrap();
         Prefetcher::new(&s).unwrap()

@@ -1,5 +1,6 @@
 //! What a core is made of.
 
+use super::l1_prefetch::L1PrefetchSpec;
 use super::prefetch::PrefetchSpec;
 use crate::kernel::units::{Freq, Span};
 use schemars::JsonSchema;
@@ -57,6 +58,9 @@ pub struct CoreSpec {
     /// Prefetcher of the L2; none when absent. It follows application memory, and a NIC's buffers if it is told to.
     #[serde(default)]
     pub prefetch: Option<PrefetchSpec>,
+    /// Prefetchers of the L1; none when absent. They follow loads of application memory.
+    #[serde(default)]
+    pub l1_prefetch: Option<L1PrefetchSpec>,
     /// Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it.
     #[serde(default)]
     pub stlb: Option<TlbSpec>,

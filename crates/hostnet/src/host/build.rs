@@ -19,10 +19,11 @@ use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingsSpec, COMPLETIONS};
 use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
-use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
+use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, RegionId, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, LINE};
 use crate::placement::{ddio, Placement};
+use crate::stack::ccnic::SENT_LINES;
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
 use crate::stack::napi::{BufferMemory, Napi};
 use crate::stack::pmd::{self, Buffers, DriverMemory, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
@@ -154,7 +155,8 @@ impl Host {
         let interface = ccnic::build(s, &mut map);
         let paired = s.paired_tenant().and_then(|t| pairs::build(s, &mut map, &groups[t], &peers));
         let (pairs, registers) = paired.unwrap_or_default();
-        let driven = driver_memory(s, &groups, &mut map);
+        let driving = driving_cores(s, &groups, &peers);
+        let driven = driver_memory(s, driving, &mut map);
         let pipes = pipes(s, driven.len(), &mut map);
         let rings = driven.iter().map(|d| d.ring).collect();
         let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
@@ -205,7 +207,11 @@ impl Host {
             base: Time::ZERO,
             rng: Stream::new(seed, "traffic", 0),
             at: if ringed.is_some() { NicAt::Port } else { NicAt::Chip },
-            cores: groups[t][..s.tenants[t].receivers() as usize].to_vec(),
+            cores: if ringed.is_some() {
+                driving.to_vec()
+            } else {
+                groups[t][..s.tenants[t].receivers() as usize].to_vec()
+            },
             tenant: t,
             dscp: s.tenants[t].dscp,
             spread: s.traffic.spread,
@@ -219,12 +225,12 @@ impl Host {
             let rng = Stream::new(seed, "spikes", 0);
             Spikes::new(p.probability, p.min.into(), p.max.into(), rng)
         });
-        let mut block = block.into_iter();
+        let (mut block, mut sent) = (block.into_iter(), driven.iter().map(|d| d.sent));
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
                 Some(t) if t.stack == Some(StackSpec::Ccnic) => {
                     let i = interface.as_ref().expect("memory of the interface");
-                    ccnic::thread(s, i, (*local).into())
+                    ccnic::thread(s, i, (*local).into(), &mut drivers.by_ref().zip(sent.by_ref()))
                 }
                 Some(_) if Some(usize::from(*tenant)) == s.paired_tenant() => pairs[usize::from(*local)].clone(),
                 Some(t) if t.has_rings() => drivers.next().expect("a driver for each core"),
@@ -242,7 +248,9 @@ impl Host {
         if let Some(p) = ccnic::parts(s) {
             let off = |side: &[u16], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();
             let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(&peers, p.spec.nic_prefetch));
-            host.into_iter().chain(nic).for_each(|c| cpus[usize::from(c)].prefetcher = None);
+            for cpu in host.into_iter().chain(nic).map(usize::from) {
+                (cpus[cpu].prefetcher, cpus[cpu].l1_prefetcher) = (None, None);
+            }
         }
         for (c, (tenant, _)) in cores.iter().enumerate() {
             if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {
@@ -292,6 +300,8 @@ impl Host {
 struct Driven {
     ring: RingMemory,
     thread: ThreadMemory,
+    /// First line of the data that an overlay's thread sends.
+    sent: u64,
 }
 
 enum ThreadMemory {
@@ -300,11 +310,22 @@ enum ThreadMemory {
     Socket(BufferMemory, u64),
 }
 
-/// That of each core of the tenant that has such rings.
-fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<Driven> {
+/// The cores that drive descriptor rings: their tenant's, or those of an overlay's NIC.
+fn driving_cores<'a>(s: &Scenario, groups: &'a [Vec<u16>], peers: &'a [u16]) -> &'a [u16] {
+    match s.ringed() {
+        None => &[],
+        Some(_) if s.overlay() => peers,
+        Some(site) => &groups[site.tenant][..s.tenants[site.tenant].receivers() as usize],
+    }
+}
+
+/// That of each of these cores.
+fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Driven> {
     let Some(RingSite { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
     let receivers = s.tenants[tenant].receivers() as u16;
     let pairs = s.tenants[tenant].pipeline.is_some();
+    let overlay = s.overlay();
+    let first = map.iter().count();
     let mut piece = |c: &u16| {
         let sends = if pairs { *c + receivers } else { *c };
         let both = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
@@ -346,9 +367,21 @@ fn driver_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec
                 ThreadMemory::Socket(memory, user)
             }
         };
-        Driven { ring, thread }
+        let sent = match &driver {
+            Driver::PollMode(costs) if overlay => {
+                let buffers = u64::from(sized(s, tenant, costs, &rings).buffers(&rings));
+                let r = map.add(buffers * SENT_LINES, Kind::Tx, own, tenant as u8);
+                map.get(r).base
+            }
+            _ => 0,
+        };
+        Driven { ring, thread, sent }
     };
-    groups[tenant][..usize::from(receivers)].iter().map(&mut piece).collect()
+    let all = cores.iter().map(&mut piece).collect();
+    if let Some(p) = s.peers().filter(|_| overlay) {
+        (first..map.iter().count()).for_each(|r| map.set_home(r as RegionId, p.node as u8));
+    }
+    all
 }
 
 /// The driver's costs with a mempool that a software ring fits, too, where the platform does not say how large it is.

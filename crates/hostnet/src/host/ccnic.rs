@@ -9,7 +9,7 @@ use crate::config::Scenario;
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
-use crate::stack::ccnic::spec::{CcnicSpec, End};
+use crate::stack::ccnic::spec::{CcnicSpec, End, Mode};
 use crate::stack::ccnic::{Agent, Interface, Memory};
 use crate::stack::Thread;
 use serde_json::{json, Value};
@@ -18,16 +18,18 @@ use serde_json::{json, Value};
 pub struct Parts<'a> {
     pub tenant: usize,
     pub queues: u32,
-    pub app: &'a LoopbackSpec,
+    /// The generator of packets, but for an overlay.
+    pub app: Option<&'a LoopbackSpec>,
     pub spec: CcnicSpec,
 }
 
-/// # Panics
-/// When the scenario was not checked: only loopback runs on CC-NIC.
 pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
     let tenant = s.ccnic_tenant()?;
-    let AppSpec::Loopback(app) = &s.tenants[tenant].app else { unreachable!("checked when the scenario was read") };
-    Some(Parts { tenant, queues: s.tenants[tenant].cores, app, spec: s.ccnic.clone().unwrap_or_default() })
+    let app = match &s.tenants[tenant].app {
+        AppSpec::Loopback(app) => Some(app),
+        _ => None,
+    };
+    Some(Parts { tenant, queues: s.peers()?.cores, app, spec: s.ccnic.clone().unwrap_or_default() })
 }
 
 /// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
@@ -42,22 +44,32 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     };
     let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
     let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
-    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
-        let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
-        map.set_home(r, homes.next().unwrap_or(buffer));
-        map.get(r).base
-    });
+    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] =
+        spec.lines(u64::from(queues) * u64::from(1 + spec.idle_queues)).map(|lines| {
+            let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
+            map.set_home(r, homes.next().unwrap_or(buffer));
+            map.get(r).base
+        });
     let memory = Memory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
     Some(Box::new(Interface::new(&spec, queues, memory)))
 }
 
-/// The thread of core `local` of the tenant; those behind the tenant's own are the NIC's.
-pub fn thread(s: &Scenario, i: &Interface, local: usize) -> Thread {
+/// The thread of core `local` of the tenant; those behind the tenant's own are the NIC's. `driven` has an overlay's drivers, and
+/// the first lines of the data that each sends.
+pub fn thread(s: &Scenario, i: &Interface, local: usize, driven: &mut impl Iterator<Item = (Thread, u64)>) -> Thread {
     let p = parts(s).expect("an interface has a tenant");
-    let queues = p.queues as usize;
-    Thread::CcNic(Box::new(match local.checked_sub(queues) {
-        None => Agent::host(s, i, local, p.app),
-        Some(queue) => Agent::nic(s, i, queue, p.app),
+    let own = s.tenants[p.tenant].cores as usize;
+    let forwards = p.spec.mode == Mode::Forward;
+    Thread::CcNic(Box::new(match (local.checked_sub(own), p.app) {
+        (None, Some(_)) if forwards => Agent::server(s, i, local, own),
+        (Some(queue), Some(app)) if forwards => Agent::wire(s, i, queue, app),
+        (None, Some(app)) => Agent::host(s, i, local, app),
+        (None, None) => Agent::server(s, i, local, own),
+        (Some(queue), Some(app)) => Agent::nic(s, i, queue, app),
+        (Some(queue), None) => match driven.next() {
+            Some((Thread::PollMode(driver), data)) => Agent::overlay(s, i, queue, *driver, data),
+            _ => unreachable!("an overlay has a poll-mode driver for each thread of the NIC"),
+        },
     }))
 }
 
@@ -74,7 +86,7 @@ impl Host {
     /// Whether its threads count requests that no NIC knows of.
     pub(super) fn counts_own_requests(&self) -> bool {
         let pings = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_));
-        self.has_ccnic() || self.spec.tenants.iter().any(pings)
+        (self.has_ccnic() && self.source.is_none()) || self.spec.tenants.iter().any(pings)
     }
 
     fn agents(&self) -> impl Iterator<Item = (usize, &Agent)> {
@@ -140,6 +152,11 @@ impl Host {
             v.set(owns, per(n.iter().map(|o| o.owns).sum()));
         }
         let (of_host, of_nic) = (self.off_core(true, true), self.off_core(false, true));
+        let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
+        v.set("payload_lines_crossed", per(crossed.iter().sum()));
+        if !t.discovery.is_empty() {
+            v.set("signal_discovery_ns", t.discovery.value_at_quantile(0.5) as f64 / 1e3);
+        }
         v.set("host_remote_rfos_payload", per(of_host[5].owns));
         v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
         v.set("nic_remote_reads_tx", per(of_nic[0].reads + of_nic[2].reads));
@@ -163,7 +180,11 @@ impl Host {
 
     /// Requests that left the L2, by side and object.
     pub(super) fn off_core_table(&self) -> Option<Value> {
-        let packets = self.ccnic.as_ref()?.trips.packets.max(1) as f64;
+        let packets = match self.ccnic.as_ref()?.trips.packets {
+            0 => self.tally.completed,
+            n => n,
+        };
+        let packets = packets.max(1) as f64;
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
             for ((object, n), r) in OBJECTS.iter().zip(self.off_core(host, false)).zip(self.off_core(host, true)) {

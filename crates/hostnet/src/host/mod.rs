@@ -27,6 +27,7 @@ pub use measure::Outcome;
 pub use two_hosts::hosts;
 
 use crate::app::{App, Origin, Work};
+use crate::config::scenario::{StackSpec, TenantSpec};
 use crate::config::Scenario;
 use crate::core::Retired;
 use crate::device::iio::Iio;
@@ -106,7 +107,8 @@ impl Host {
     fn ignite(&mut self) {
         for c in 0..self.cores.len() {
             let tenant = self.spec.tenants.get(usize::from(self.cores[c].tenant));
-            if tenant.is_some_and(|t| t.app.work() == Work::Own || t.app.origin() == Origin::Always) {
+            let starts = |t: &TenantSpec| t.app.work() == Work::Own || t.app.origin() == Origin::Always;
+            if tenant.is_some_and(|t| starts(t) || t.stack == Some(StackSpec::Ccnic)) {
                 self.cores[c].rest = Rest::Not;
                 self.machine.cal.push(self.machine.now, Event::Core(c as u16));
             }

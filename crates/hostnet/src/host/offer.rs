@@ -166,10 +166,13 @@ impl Host {
         self.machine.arrive(at, p).is_ok()
     }
 
-    /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each of its tenant's.
+    /// The queue of a core's packets: the NIC on the chip has one for each core, the one on a port for each that drives it.
     pub(super) fn queue(&self, core: u16) -> usize {
-        match self.source.as_ref().map(|s| s.at) {
-            Some(NicAt::Port) => self.cores[usize::from(core)].local.into(),
+        match &self.source {
+            Some(s) if s.at == NicAt::Port => {
+                let local = |c: u16| usize::from(self.cores[usize::from(c)].local);
+                local(core) - local(s.cores[0])
+            }
             _ => core.into(),
         }
     }

@@ -239,6 +239,12 @@ impl Memory {
         may && self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()
     }
 
+    /// Whether a prefetch of `line` would bring the core's L1 anything.
+    pub fn worth_loading(&self, core: usize, line: u64) -> bool {
+        let r = self.map.of(line);
+        r.kind == Kind::App && line < r.base + r.lines && self.l1[core].find(line).is_none()
+    }
+
     /// The same for a line that a device has written for the core.
     pub fn worth_fetching(&self, core: usize, line: u64) -> bool {
         self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()

@@ -57,6 +57,8 @@ metrics! {
     nic_remote_reads_tx ["1/packet"] "Of nic_remote_reads, those of the transmit ring's descriptors and registers";
     nic_remote_reads_register ["1/packet"] "Of nic_remote_reads, those of registers";
     nic_remote_reads_payload ["1/packet"] "Of nic_remote_reads, those of lines of payload";
+    payload_lines_crossed ["1/packet"] "Lines of payload that either side's cores have asked the other node for through CC-NIC";
+    signal_discovery_ns ["ns"] "Median time from when a transmit descriptor is visible to when CC-NIC's NIC has seen it";
     host_instructions_per_packet ["1/packet"] "Instructions of the host's cores for a packet through CC-NIC, empty polls included";
     nic_instructions_per_packet ["1/packet"] "The same of the NIC's cores";
     pool_ops_per_packet ["1/packet"] "Buffers that threads of CC-NIC moved from and to the pool";

@@ -382,13 +382,10 @@ impl Generator {
 }
 
 /// Bytes of a reply's frame: as many as the request's where it is the request that is sent back or a copy as long;
-/// otherwise what is known is its lines.
+/// otherwise what is known is its lines. A second segment has bytes of its own.
 pub fn reply_bytes(p: &Packet) -> u32 {
-    if p.zero_copy || p.tx_lines == p.lines {
-        p.wire_bytes
-    } else {
-        u32::from(p.tx_lines) * LINE as u32
-    }
+    let first = if p.zero_copy || p.tx_lines == p.lines { p.wire_bytes } else { u32::from(p.tx_lines) * LINE as u32 };
+    first + p.object_bytes
 }
 
 #[cfg(test)]

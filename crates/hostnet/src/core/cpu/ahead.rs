@@ -1,10 +1,10 @@
-//! What a core fetches before anything asks for it: the prefetcher's lines, and devices' hints.
+//! What a core fetches before anything asks for it: the prefetchers' lines, and devices' hints.
 
 use super::{send, Cpu};
 use crate::core::op::Op;
 use crate::core::prefetch::Prefetcher;
 use crate::kernel::{Events, Time};
-use crate::memory::{self, Memory, Txn};
+use crate::memory::{self, Memory, Probe, Txn};
 
 impl Cpu {
     /// `Event::Hint`: a device has written `line` for this core.
@@ -37,9 +37,9 @@ impl Cpu {
         }
     }
 
-    /// What kind of instruction the op at `pc` is, where the prefetcher asks.
+    /// What kind of instruction the op at `pc` is, where a prefetcher asks.
     pub(super) fn site(&self) -> u8 {
-        let asks = self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests);
+        let asks = self.l1_prefetcher.is_some() || self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests);
         self.program.ops.get(self.pc).filter(|_| asks).map_or(0, Op::site)
     }
 
@@ -103,6 +103,54 @@ impl Cpu {
         }
         let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), at) };
         send(mem, cal, at, t);
+    }
+
+    /// An access has fetched `line` into the L2, which may fetch the other line of the pair.
+    #[inline]
+    pub(super) fn complete_pair(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+        if self.prefetcher.as_ref().is_some_and(|p| p.adjacent) && self.may_prefetch() {
+            self.fetch(mem, cal, line ^ 1, at);
+        }
+    }
+
+    /// An instruction of kind `site` has loaded or stored a line at `at`: the L1's prefetchers look at it.
+    #[inline]
+    pub(super) fn teach(&mut self, mem: &mut Memory, cal: &mut Events, of: (u64, u8), store: bool, at: Time) {
+        if let Some(p) = &mut self.l1_prefetcher {
+            if store {
+                p.store();
+            } else {
+                self.follow_load(mem, cal, of, at);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn follow_load(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
+        let Some(p) = &mut self.l1_prefetcher else { return };
+        let several = self.per_line > 1 || Op::is_walk(site);
+        let lines = p.load(u32::from(mem.map.id(line)) << 8 | u32::from(site), line, several);
+        let misses = p.misses;
+        for l in lines.into_iter().flatten() {
+            if self.lfb.credits() - self.lfb.free() < misses {
+                self.fetch_to_l1(mem, cal, (l, site), at);
+            }
+        }
+    }
+
+    /// A read that nothing waits for, of a line that neither the L1 has nor a request brings.
+    fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
+        let asks = self.live != u64::MAX && self.may_miss() && self.same_line(line).is_none();
+        if !asks || !mem.worth_loading(self.id as usize, line) || self.is_ahead(mem, line, false, at) {
+            return;
+        }
+        if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
+            if let Some(r) = self.new_rec(line, false, false, at) {
+                self.recs[r].seq = u64::MAX;
+                self.issue(mem, cal, r, at);
+            }
+        }
+        self.look_ahead(mem, cal, (line, site), true, at);
     }
 
     pub(super) fn prefetch_ended(&mut self, now: Time, taken: Time) {

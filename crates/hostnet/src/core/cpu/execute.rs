@@ -280,12 +280,15 @@ impl Cpu {
                         (r, goes)
                     }
                 };
-                self.look_ahead(mem, cal, (line, self.site()), goes, ready);
+                let site = self.site();
+                self.look_ahead(mem, cal, (line, site), goes, ready);
                 self.enter(r, a);
+                self.teach(mem, cal, (line, site), a.write, ready);
                 return true;
             }
         };
         self.note(lat);
+        self.teach(mem, cal, (line, self.site()), a.write, ready);
         self.dispatch(self.per_line);
         if a.anchors {
             self.anchor = None;

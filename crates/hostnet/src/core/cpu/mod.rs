@@ -14,6 +14,7 @@ mod retire;
 pub use retire::Retired;
 
 use super::hints::Hints;
+use super::l1_prefetch::L1Prefetcher;
 use super::op::Program;
 use super::prefetch::{self, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
@@ -157,6 +158,8 @@ pub struct Cpu {
     /// L2 misses under way, where they are bounded together.
     pub mshrs: Option<Box<Domain>>,
     pub prefetcher: Option<Prefetcher>,
+    /// Those of the L1.
+    pub l1_prefetcher: Option<Box<L1Prefetcher>>,
     /// Hints of devices that write lines for this core.
     pub hints: Option<Box<Hints>>,
     pub amat: AccessTime,
@@ -220,6 +223,7 @@ impl Cpu {
             lfb: Domain::new(s.lfb),
             mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
             prefetcher: s.prefetch.as_ref().and_then(Prefetcher::new),
+            l1_prefetcher: s.l1_prefetch.as_ref().and_then(L1Prefetcher::new).map(Box::new),
             hints: None,
             amat: AccessTime::default(),
             instructions: 0,
@@ -437,7 +441,7 @@ impl Cpu {
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
-        let Rec { line, write, owns, site, .. } = self.recs[r];
+        let Rec { line, write, load, owns, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
@@ -454,11 +458,13 @@ impl Cpu {
             }
             Probe::Miss => {
                 let goes = self.want_credit(mem, cal, r, ready);
-                return self.look_ahead(mem, cal, (line, site), goes, ready);
+                self.look_ahead(mem, cal, (line, site), goes, ready);
+                return self.teach(mem, cal, (line, site), !load, ready);
             }
         };
         self.note(lat);
         self.complete(mem, cal, r, ready + lat);
+        self.teach(mem, cal, (line, site), !load, ready);
     }
 
     #[inline]
@@ -501,6 +507,7 @@ impl Cpu {
         let op = if rec.write || rec.owns { memory::Op::Own } else { memory::Op::Read };
         let t = self.txn(r, op, at);
         send(mem, cal, at, t);
+        self.complete_pair(mem, cal, t.line, at);
     }
 
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {

@@ -5,8 +5,7 @@ use super::spec::PoolKind;
 use super::{Common, Demand, Effect, Interface, Ring};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::config::Scenario;
-use crate::core::Op;
-use crate::kernel::Time;
+use crate::core::{Op, Program};
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
@@ -45,27 +44,28 @@ impl Rx {
 #[derive(Clone)]
 pub struct Host {
     pub(super) common: Common,
-    tx: Producer,
+    pub(super) tx: Producer,
     rx: Rx,
     demand: Demand,
-    header_only: bool,
+    pub(super) header_only: bool,
     /// Packets sent that have not come back.
     under_way: u32,
     /// Packets of units that were taken: those of the burst that is gathered, and what it has had no room for.
-    taken: VecDeque<Desc>,
+    pub(super) taken: VecDeque<Desc>,
     /// The last poll was for more of a burst.
     gathers: bool,
     /// Buffers of the burst that is being received.
-    received: Vec<u32>,
+    pub(super) received: Vec<u32>,
     /// Where only the host manages buffers: those sent and not completed, with their unit's index, and blank ones posted.
-    lent: VecDeque<(u64, u32)>,
+    pub(super) lent: VecDeque<(u64, u32)>,
     posted: u32,
     /// Line of descriptors that was read last.
     read: u64,
 }
 
 impl Host {
-    pub(super) fn new(common: Common, i: &Interface, app: &LoopbackSpec, s: &Scenario) -> Host {
+    /// One that sends what `app` says, or nothing of its own.
+    pub(super) fn new(common: Common, i: &Interface, app: Option<&LoopbackSpec>, s: &Scenario) -> Host {
         let (spec, q) = (&common.spec, common.queue as u64);
         let tx = Producer::new(i.memory.tx(spec, q));
         let shape = i.memory.rx(spec, q);
@@ -77,13 +77,14 @@ impl Host {
             }
             PoolKind::Host => Rx::Slots(PostHost::new(shape)),
         };
-        let demand = Demand::of(s, common.queue, i.pairs.len(), app.bytes.0);
+        let none = Demand::Closed { outstanding: 0 };
+        let demand = app.map_or(none, |a| Demand::of(s, common.queue, i.pairs.len(), a.bytes.0));
         Host {
             common,
             tx,
             rx,
             demand,
-            header_only: app.touch == Touched::Header,
+            header_only: app.is_some_and(|a| a.touch == Touched::Header),
             under_way: 0,
             taken: VecDeque::new(),
             gathers: false,
@@ -99,7 +100,7 @@ impl Host {
         self.taken.len() + self.received.len() + self.lent.len() + self.posted as usize
     }
 
-    fn touched(&self) -> u32 {
+    pub(super) fn touched(&self) -> u32 {
         if self.header_only {
             1
         } else {
@@ -109,18 +110,10 @@ impl Host {
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
-            let before = self.taken.len();
-            if self.tx.shape.register && self.rx.asks().is_some() {
-                self.read = u64::MAX; // the tail may have moved within the line that was read last
-            }
-            if std::mem::take(&mut self.gathers) || before == 0 {
-                self.take(c);
-                let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
-                if self.taken.len() > before && room >= self.rx.group() {
-                    self.gathers = true;
-                    self.common.poll(self.rx.asks(), false, c.program);
-                    return Step::Run;
-                }
+            let gathers = std::mem::take(&mut self.gathers) || self.taken.is_empty();
+            if gathers && self.gathers_more(c) {
+                self.gathers = true;
+                return Step::Run;
             }
             let mut got = self.receive(c);
             got |= self.end_receive(c);
@@ -137,12 +130,37 @@ impl Host {
         Step::Run
     }
 
+    /// Takes what has come, and polls again for more of the burst; false when that was all.
+    pub(super) fn gathers_more(&mut self, c: &mut Ctx) -> bool {
+        let before = self.taken.len();
+        if self.tx.shape.register && self.rx.asks().is_some() {
+            self.read = u64::MAX; // the tail may have moved within the line that was read last
+        }
+        self.take(c);
+        let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
+        let more = self.taken.len() > before && room >= self.rx.group();
+        if more {
+            self.common.poll(self.rx.asks(), false, c.program);
+        }
+        more
+    }
+
+    /// Polls for a new burst.
+    pub(super) fn poll(&mut self, p: &mut Program) {
+        self.common.poll(self.rx.asks(), true, p);
+    }
+
+    /// The line that says whether packets have come.
+    pub(super) fn polled_line(&self) -> u64 {
+        self.rx.asks().unwrap_or(self.rx.line())
+    }
+
     /// Nothing came, and nothing can be sent.
     fn wait(&self, c: &mut Ctx) -> Step {
         if !c.program.ops.is_empty() {
             return Step::Run; // lines were looked at
         }
-        let on = Awaited::Line(self.rx.asks().unwrap_or(self.rx.line()));
+        let on = Awaited::Line(self.polled_line());
         let instructions = self.common.spec.costs.poll;
         match self.demand.next() {
             Some(until) => Step::WaitUntil { on, instructions, until },
@@ -209,7 +227,7 @@ impl Host {
     }
 
     /// The end of a burst: buffers are freed, lines given back, blanks posted. Whether there was anything to do.
-    fn end_receive(&mut self, c: &mut Ctx) -> bool {
+    pub(super) fn end_receive(&mut self, c: &mut Ctx) -> bool {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
         let any = !self.received.is_empty();
@@ -242,7 +260,7 @@ impl Host {
     }
 
     /// Frees the buffers that only the host manages and whose transmission has completed.
-    fn sweep(&mut self, i: &mut Interface, c: &mut crate::core::Program) {
+    fn sweep(&mut self, i: &mut Interface, c: &mut Program) {
         let Some((from, _)) = self.lent.front().copied() else { return };
         let words = &i.pairs[self.common.queue].tx;
         let to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
@@ -255,6 +273,34 @@ impl Host {
         self.common.free(i, done.into_iter(), c);
     }
 
+    /// Up to `n` buffers for packets of `hint` bytes; where only the host manages buffers, it takes back those sent.
+    pub(super) fn buffers(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
+        let mut buffers = self.common.alloc(i, hint, n, p);
+        if buffers.len() < n && self.common.spec.pool == PoolKind::Host {
+            self.sweep(i, p);
+            let more = n - buffers.len();
+            buffers.extend(self.common.alloc(i, hint, more, p));
+        }
+        buffers
+    }
+
+    /// The same once many have been sent.
+    pub(super) fn sweep_many(&mut self, i: &mut Interface, p: &mut Program) {
+        if self.common.spec.pool == PoolKind::Host && self.lent.len() >= BLANKS as usize {
+            self.sweep(i, p);
+        }
+    }
+
+    /// Writes a unit of descriptors, for which there is room.
+    pub(super) fn publish(&mut self, unit: &mut Vec<Desc>, p: &mut Program) {
+        if !unit.is_empty() {
+            let s = self.tx.publish(unit);
+            p.compute(self.common.spec.costs.unit);
+            self.common.store(Ring::Tx, s, p);
+            unit.clear();
+        }
+    }
+
     /// Sends what is due, as far as buffers and ring allow. False when that is nothing.
     fn send(&mut self, c: &mut Ctx) -> bool {
         let due = self.demand.due(c.now, self.under_way).min(self.common.spec.tx_batch) as usize;
@@ -265,9 +311,7 @@ impl Host {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
         let shared = self.common.spec.pool == PoolKind::Shared;
-        if !shared && self.lent.len() >= BLANKS as usize {
-            self.sweep(i, p);
-        }
+        self.sweep_many(i, p);
         // Room for whole units is known first, so that no buffer comes back unsent. The thread looks once payload is written.
         let (mut units, words) = (0, &i.pairs[queue].tx);
         let mut looked = Vec::new();
@@ -276,12 +320,7 @@ impl Host {
         }
         let n = due.min(units * group);
         let hint = if shared { self.common.bytes } else { 0 };
-        let mut buffers = self.common.alloc(i, hint, n, p);
-        if buffers.len() < n && !shared {
-            self.sweep(i, p);
-            let more = n - buffers.len();
-            buffers.extend(self.common.alloc(i, hint, more, p));
-        }
+        let buffers = self.buffers(i, hint, n, p);
         let lines = self.touched();
         for b in &buffers {
             p.push(Op::Retire { tag: Effect::Stamp.tag(*b), stores: false });
@@ -315,21 +354,8 @@ impl Host {
         let (effect, buffer) = Effect::of(tag);
         match effect {
             Effect::Visible => self.common.visible(c),
-            Effect::Stamp => {
-                if let Some(i) = c.ccnic.as_mut() {
-                    i.stamps[buffer as usize] = c.now;
-                }
-            }
-            Effect::Seen => {
-                let Some(i) = c.ccnic.as_mut() else { return };
-                let trip: Time = c.now.saturating_sub(i.stamps[buffer as usize]);
-                i.trips.histogram.saturating_record(trip.0.max(1));
-                i.trips.packets += 1;
-                i.trips.bytes += u64::from(self.common.bytes);
-                c.tally.operations[c.tenant] += 1;
-                c.tally.completed += 1;
-                c.tally.completed_ever += 1;
-            }
+            Effect::Stamp => self.common.stamp(buffer, c),
+            Effect::Seen => self.common.seen(buffer, c),
         }
     }
 }

@@ -7,16 +7,23 @@
 //!                 \------- pool of buffers, recycle stacks on both sides -------/
 //! ```
 //!
+//! In overlay mode the host's thread serves packets (server.rs), and the NIC's forwards them to and from a PCIe NIC
+//! (overlay.rs). In forward mode the NIC has packets from a wire (wire.rs), and the host returns them.
+//!
 //! `rings.rs` and `pool.rs` hold the rules, without time. The threads turn what these read and store into programs of their
 //! cores. A store's effect is seen by others when the core's `Op::Release` says so, which is when it owns the line. A poll reads
 //! the line and branches on it: its thread goes on when the data is there, and sees what had been stored by then.
 
 mod host;
 mod nic;
+mod overlay;
 pub mod pool;
 pub mod rings;
+mod server;
 pub mod spec;
+mod wire;
 
+use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::LoopbackSpec;
 use crate::config::Scenario;
@@ -26,9 +33,10 @@ use crate::kernel::{Stream, Time};
 use crate::memory::LINE;
 use crate::traffic::arrival::Arrivals;
 use hdrhistogram::Histogram;
+pub use overlay::SENT_LINES;
 use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, FreeCheck, Stores};
+use spec::{CcnicSpec, FreeCheck, Mode, Stores};
 use std::collections::VecDeque;
 
 /// Where the parts lie: first lines.
@@ -76,12 +84,14 @@ pub struct RoundTrips {
     /// Blank receive buffers that the host posted, and transmit buffers that it freed after their transmission.
     pub blanks: u64,
     pub swept: u64,
+    /// From when a transmit descriptor is visible to when the NIC has seen it, in ps.
+    pub discovery: Histogram<u64>,
 }
 
 impl RoundTrips {
     fn new() -> RoundTrips {
-        let histogram = Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
-        RoundTrips { histogram, packets: 0, bytes: 0, blanks: 0, swept: 0 }
+        let histogram = || Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
+        RoundTrips { histogram: histogram(), packets: 0, bytes: 0, blanks: 0, swept: 0, discovery: histogram() }
     }
 }
 
@@ -93,6 +103,11 @@ pub struct Interface {
     pub pools: Pools,
     /// The time stamp that each buffer's payload holds.
     stamps: Vec<Time>,
+    /// Overlay mode: the record of the packet in each buffer, and the first line of the object that follows it.
+    packets: Vec<u32>,
+    objects: Vec<u64>,
+    /// Of each queue pair: since when a transmit descriptor is visible that the NIC has not seen.
+    visible: Vec<Option<Time>>,
     large_lines: u64,
     small_lines: u64,
     pub trips: RoundTrips,
@@ -109,12 +124,16 @@ impl Interface {
                 order(large, s.large_buffer.0 as u32).map(|b| small + b),
             ),
         ];
+        let forwarded = if s.mode == Mode::Overlay { (small + large) as usize } else { 0 };
         let pair = |q: u32| Pair { tx: Words::new(&memory.tx(s, q.into())), rx: Words::new(&memory.rx(s, q.into())) };
         Interface {
             memory,
             pairs: (0..queues).map(pair).collect(),
             pools: Pools::new(rings, s.small_buffer.0 as u32),
             stamps: vec![Time::ZERO; (small + large) as usize],
+            packets: vec![0; forwarded],
+            objects: vec![0; forwarded],
+            visible: vec![None; queues as usize],
             large_lines: s.large_buffer.0 / LINE,
             small_lines: s.small_buffer.0 / LINE,
             trips: RoundTrips::new(),
@@ -160,6 +179,8 @@ impl Effect {
 #[derive(Clone)]
 struct Common {
     queue: usize,
+    /// Its number among those of its thread, which the tags of its stores have.
+    tag: u32,
     spec: CcnicSpec,
     side: Side,
     bytes: u32,
@@ -182,7 +203,7 @@ impl Common {
         let side = Side::new(&i.pools, i.pairs.len() as u32, keeps);
         let core = &s.platform.core;
         let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
-        Common { queue, spec, side, bytes, leaving: VecDeque::new(), polled: false, window }
+        Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window }
     }
 
     /// The ring of `shape` as this thread reads it, which takes `instructions` for a descriptor while it gathers a burst.
@@ -199,9 +220,14 @@ impl Common {
         u32::from(crate::app::lines(self.bytes.into()))
     }
 
+    /// A new window begins.
+    fn restart(&mut self) {
+        self.side.counts = pool::PoolCounts::default();
+    }
+
     /// A store to a ring's line.
     fn store(&mut self, ring: Ring, s: Publication, p: &mut Program) {
-        p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(0) });
+        p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(self.tag) });
         self.leaving.push_back((ring, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
             p.push(Op::PrefetchOwn { line, lines: 1 });
@@ -262,13 +288,37 @@ impl Common {
         });
     }
 
+    /// A packet is back where it began, which was in `buffer`.
+    fn seen(&self, buffer: u32, c: &mut Ctx) {
+        let Some(i) = c.ccnic.as_mut() else { return };
+        let trip: Time = c.now.saturating_sub(i.stamps[buffer as usize]);
+        i.trips.histogram.saturating_record(trip.0.max(1));
+        i.trips.packets += 1;
+        i.trips.bytes += u64::from(self.bytes);
+        c.tally.operations[c.tenant] += 1;
+        c.tally.completed += 1;
+        c.tally.completed_ever += 1;
+    }
+
+    /// The packet in `buffer` begins.
+    fn stamp(&self, buffer: u32, c: &mut Ctx) {
+        if let Some(i) = c.ccnic.as_mut() {
+            i.stamps[buffer as usize] = c.now;
+        }
+    }
+
     /// The oldest store on its way is visible.
     fn visible(&mut self, c: &mut Ctx) {
         let Some((ring, change)) = self.leaving.pop_front() else { return };
         let Some(i) = c.ccnic.as_mut() else { return };
         let pair = &mut i.pairs[self.queue];
         match ring {
-            Ring::Tx => pair.tx.apply(change),
+            Ring::Tx => {
+                if matches!(change, Change::Unit { .. } | Change::Tail(_)) {
+                    i.visible[self.queue].get_or_insert(c.now);
+                }
+                pair.tx.apply(change);
+            }
             Ring::Rx => pair.rx.apply(change),
         }
     }
@@ -291,12 +341,27 @@ fn touch(t: Touch, pool: u32, p: &mut Program) {
 pub enum Agent {
     Host(host::Host),
     Nic(nic::Nic),
+    Server(server::Server),
+    Overlay(overlay::Overlay),
+    Wire(wire::Wire),
 }
 
 impl Agent {
     /// The host's thread of queue pair `queue`.
     pub fn host(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0 as u32), i, app, s))
+        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0 as u32), i, Some(app), s))
+    }
+
+    /// The host's thread with number `local` of `of`, in overlay mode.
+    pub fn server(s: &Scenario, i: &Interface, local: usize, of: usize) -> Agent {
+        Agent::Server(server::Server::new(s, i, local, of))
+    }
+
+    /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. Data that it sends
+    /// lies from line `data` on, [`SENT_LINES`] for each of the driver's buffers.
+    pub fn overlay(s: &Scenario, i: &Interface, queue: usize, driver: PollMode, data: u64) -> Agent {
+        let nic = nic::Nic::new(Common::new(s, i, queue, 0), i);
+        Agent::Overlay(overlay::Overlay::new(nic, driver, data))
     }
 
     /// The NIC's.
@@ -304,28 +369,52 @@ impl Agent {
         Agent::Nic(nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32), i))
     }
 
-    fn common(&self) -> &Common {
+    /// The NIC's thread of queue pair `queue` in forward mode.
+    pub fn wire(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
+        let demand = Demand::of(s, queue, i.pairs.len(), app.bytes.0);
+        let nic = nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32), i);
+        Agent::Wire(wire::Wire::new(nic, demand))
+    }
+
+    /// What it has of each of its queue pairs.
+    fn commons(&self) -> Vec<&Common> {
         match self {
-            Agent::Host(h) => &h.common,
-            Agent::Nic(n) => &n.common,
+            Agent::Host(h) => vec![&h.common],
+            Agent::Nic(n) => vec![&n.common],
+            Agent::Server(s) => s.commons().collect(),
+            Agent::Overlay(o) => vec![&o.nic.common],
+            Agent::Wire(w) => vec![&w.nic.common],
         }
     }
 
     /// Its stacks' counts.
     pub fn pool_counts(&self) -> pool::PoolCounts {
-        self.common().side.counts
+        let add = |a: pool::PoolCounts, c: &Common| {
+            let b = c.side.counts;
+            pool::PoolCounts {
+                takes: a.takes + b.takes,
+                puts: a.puts + b.puts,
+                starved: a.starved + b.starved,
+                fallbacks: a.fallbacks + b.fallbacks,
+            }
+        };
+        self.commons().into_iter().fold(pool::PoolCounts::default(), add)
     }
 
     pub fn is_host(&self) -> bool {
-        matches!(self, Agent::Host(_))
+        matches!(self, Agent::Host(_) | Agent::Server(_))
     }
 
     /// Buffers that it holds: in its stacks, and at work.
     pub fn held(&self) -> usize {
-        self.common().side.stacked()
+        let stacked: usize = self.commons().iter().map(|c| c.side.stacked()).sum();
+        stacked
             + match self {
                 Agent::Host(h) => h.held(),
                 Agent::Nic(n) => n.held(),
+                Agent::Server(s) => s.held(),
+                Agent::Overlay(o) => o.nic.held(),
+                Agent::Wire(w) => w.nic.held(),
             }
     }
 }
@@ -339,6 +428,9 @@ impl Software for Agent {
         match self {
             Agent::Host(h) => h.step(c),
             Agent::Nic(n) => n.step(c),
+            Agent::Server(s) => s.step(c),
+            Agent::Overlay(o) => o.step(c),
+            Agent::Wire(w) => w.step(c),
         }
     }
 
@@ -346,13 +438,22 @@ impl Software for Agent {
         match self {
             Agent::Host(h) => h.retired(tag, c),
             Agent::Nic(n) => n.common.visible(c),
+            Agent::Server(s) => s.retired(tag, c),
+            Agent::Overlay(o) => o.retired(tag, c),
+            Agent::Wire(w) => w.retired(tag, c),
         }
     }
 
-    fn restart_meters(&mut self, _: Time) {
+    fn restart_meters(&mut self, now: Time) {
         match self {
-            Agent::Host(h) => h.common.side.counts = pool::PoolCounts::default(),
-            Agent::Nic(n) => n.common.side.counts = pool::PoolCounts::default(),
+            Agent::Host(h) => h.common.restart(),
+            Agent::Nic(n) => n.common.restart(),
+            Agent::Server(s) => s.commons_mut().for_each(Common::restart),
+            Agent::Wire(w) => w.nic.common.restart(),
+            Agent::Overlay(o) => {
+                o.nic.common.restart();
+                o.restart_meters(now);
+            }
         }
     }
 }

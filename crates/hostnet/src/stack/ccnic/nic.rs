@@ -1,7 +1,7 @@
 //! The NIC's thread of a queue pair: it takes packets, copies each to a fresh receive buffer, and delivers the copies.
 
-use super::rings::{Consumer, Desc, PostNic, Producer, Publication, GROUP, NO_RECYCLE};
-use super::spec::{PoolKind, ReleaseKind};
+use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GROUP, NO_RECYCLE};
+use super::spec::{PoolKind, ReleaseKind, Wake};
 use super::{Common, Interface, Ring};
 use crate::core::{Op, Program};
 use crate::memory::Sweep;
@@ -19,14 +19,16 @@ enum Rx {
 #[derive(Clone)]
 pub struct Nic {
     pub(super) common: Common,
-    tx: Consumer,
+    pub(super) tx: Consumer,
     rx: Rx,
     /// Packets taken and not copied yet.
-    pending: Vec<Desc>,
+    pub(super) pending: Vec<Desc>,
     /// Copies that are not published yet.
-    filled: Vec<Desc>,
+    pub(super) filled: Vec<Desc>,
     /// Line of descriptors that was read last.
     read: u64,
+    /// Lines that it polls of queue pairs that nobody uses.
+    idle: Vec<u64>,
 }
 
 impl Nic {
@@ -38,13 +40,17 @@ impl Nic {
             PoolKind::Shared => Rx::Lines(Producer::new(shape)),
             PoolKind::Host => Rx::Slots(PostNic::new(shape)),
         };
-        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: u64::MAX }
+        let (queues, idle) = (i.pairs.len() as u64, u64::from(spec.idle_queues));
+        let ring = |k| Consumer::new(i.memory.tx(spec, queues + q * idle + k), 1);
+        let idle =
+            if spec.wake == Wake::Polling { (0..idle).filter_map(|k| ring(k).asks()).collect() } else { Vec::new() };
+        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: u64::MAX, idle }
     }
 
     /// Buffers that it has out of its stacks; those of the host only are counted there.
     pub(super) fn held(&self) -> usize {
         match self.rx {
-            Rx::Lines(_) => self.pending.len() + self.filled.len(),
+            Rx::Lines(_) => self.pending.iter().filter(|d| d.flags & EXTERNAL == 0).count() + self.filled.len(),
             Rx::Slots(_) => 0,
         }
     }
@@ -61,7 +67,14 @@ impl Nic {
             }
             if self.pending.is_empty() && self.filled.is_empty() {
                 let line = self.tx.asks().unwrap_or(self.tx.line());
-                return Step::Wait { on: Awaited::Line(line), instructions: self.common.spec.costs.poll };
+                match self.common.spec.wake {
+                    // What the message wakes is no program, and begins at once.
+                    Wake::Event => return Step::Wait { on: Awaited::Line(line), instructions: 0 },
+                    Wake::Polling if self.idle.is_empty() => {
+                        return Step::Wait { on: Awaited::Line(line), instructions: self.common.spec.costs.poll };
+                    }
+                    Wake::Polling => {}
+                }
             }
         }
         if !self.pending.is_empty() || !self.filled.is_empty() {
@@ -72,13 +85,18 @@ impl Nic {
                 return Step::Run;
             }
         }
-        self.common.poll(self.tx.asks(), true, c.program);
+        for line in &self.idle {
+            c.program.compute(self.common.spec.costs.poll);
+            c.program.push(Op::Anchor { line: *line });
+            c.program.push(Op::Await);
+        }
+        self.common.poll(self.tx.asks(), self.common.spec.wake == Wake::Polling, c.program);
         Step::Run
     }
 
     /// Takes the next unit of the transmit ring. False when nothing is there.
-    fn take(&mut self, c: &mut Ctx) -> bool {
-        let Some(i) = c.ccnic.as_deref() else { return false };
+    pub(super) fn take(&mut self, c: &mut Ctx) -> bool {
+        let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
         let mut descs = [Desc::default(); GROUP];
         let line = self.tx.line();
@@ -88,6 +106,9 @@ impl Nic {
         let n = self.tx.poll(&i.pairs[self.common.queue].tx, more, &mut descs, &mut |l| ahead.push(l));
         if n == 0 {
             return false;
+        }
+        if let Some(since) = i.visible[self.common.queue].take() {
+            i.trips.discovery.saturating_record((c.now - since).0.max(1));
         }
         if line != self.read {
             p.push(Op::Anchor { line });
@@ -103,13 +124,10 @@ impl Nic {
         true
     }
 
-    /// A buffer for a packet; None when there is none.
-    fn blank(&mut self, i: &mut Interface, p: &mut Program) -> Option<u32> {
+    /// A buffer for a packet of `bytes`; None when there is none.
+    pub(super) fn blank(&mut self, i: &mut Interface, bytes: u32, p: &mut Program) -> Option<u32> {
         match &mut self.rx {
-            Rx::Lines(_) => {
-                let bytes = self.common.bytes;
-                self.common.alloc(i, bytes, 1, p).pop()
-            }
+            Rx::Lines(_) => self.common.alloc(i, bytes, 1, p).pop(),
             Rx::Slots(r) => {
                 let words = &i.pairs[self.common.queue].rx;
                 r.take(words, &mut |line| p.push(Op::Load { line, lines: 1 })).map(|b| b - 1)
@@ -131,7 +149,7 @@ impl Nic {
         let mut done = 0;
         while done < self.pending.len() {
             let from = self.pending[done];
-            let Some(to) = self.blank(i, p) else { break };
+            let Some(to) = self.blank(i, self.common.bytes, p) else { break };
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
             self.common.write(Some(source), target, lines, p);
             i.stamps[to as usize] = i.stamps[from.buffer as usize - 1];
@@ -141,7 +159,7 @@ impl Nic {
                 ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush as u8 }),
                 ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack as u8 }),
             }
-            self.filled.push(Desc { buffer: to + 1, bytes: from.bytes, flags: 0 });
+            self.deliver_later(to, from.bytes);
             if from.flags & NO_RECYCLE == 0 {
                 self.common.free_one(i, from.buffer - 1, p);
             }
@@ -152,13 +170,24 @@ impl Nic {
         self.publish(i, p);
         if self.pending.is_empty() {
             // First the copies, then the lines that were taken: the host waits for the former.
-            let mut stores: Vec<Publication> = Vec::new();
-            self.tx.release(&mut |s| stores.push(s));
-            stores.into_iter().for_each(|s| self.common.store(Ring::Tx, s, p));
+            self.release(p);
         }
     }
 
-    fn publish(&mut self, i: &mut Interface, p: &mut Program) {
+    /// The packet in buffer `to` is among the next that are published.
+    pub(super) fn deliver_later(&mut self, to: u32, bytes: u16) {
+        self.filled.push(Desc { buffer: to + 1, bytes, flags: 0 });
+    }
+
+    /// Gives the lines back that were taken from the transmit ring.
+    pub(super) fn release(&mut self, p: &mut Program) {
+        let mut stores: Vec<Publication> = Vec::new();
+        self.tx.release(&mut |s| stores.push(s));
+        stores.into_iter().for_each(|s| self.common.store(Ring::Tx, s, p));
+    }
+
+    /// Publishes what was filled, as far as the receive ring has room.
+    pub(super) fn publish(&mut self, i: &mut Interface, p: &mut Program) {
         let words = &i.pairs[self.common.queue].rx;
         let mut done = 0;
         let (mut looked, mut stores) = (Vec::new(), Vec::new());

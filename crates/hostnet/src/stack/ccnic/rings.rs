@@ -15,6 +15,10 @@ pub const BLANKS_LEAST: u64 = 8;
 
 /// A buffer that the sender keeps: the receiver reads it and must not free it.
 pub const NO_RECYCLE: u16 = 2;
+/// Another segment of the packet follows in the next slot, or, where a unit has one, in the next unit.
+pub const MORE: u16 = 4;
+/// That segment: an object that is the sender's, not in the buffer that it names.
+pub const EXTERNAL: u16 = 8;
 
 /// One descriptor: a buffer, counted from one, its bytes and flags. All zero is a blank slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -270,13 +274,7 @@ impl Consumer {
 
     /// Takes the next unit, behind which the burst has room for `more`; how many descriptors it had, 0 when nothing is ready.
     /// `fetch` is told lines to fetch ahead.
-    pub fn poll(
-        &mut self,
-        words: &Words,
-        more: u64,
-        out: &mut [Desc; GROUP],
-        fetch: &mut impl FnMut(u64),
-    ) -> usize {
+    pub fn poll(&mut self, words: &Words, more: u64, out: &mut [Desc; GROUP], fetch: &mut impl FnMut(u64)) -> usize {
         let s = self.shape;
         let unit = *words.at(self.next);
         if s.register {

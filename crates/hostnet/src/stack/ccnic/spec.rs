@@ -14,6 +14,33 @@ pub enum Mode {
     /// It copies the packet to a fresh receive buffer and sends it back on the same queue pair.
     #[default]
     Loopback,
+    /// It forwards packets to and from a PCIe NIC of its node: each thread has a queue of that NIC beside its queue pair.
+    Overlay,
+    /// It has packets from a wire, writes them to fresh receive buffers, and sends what comes back in the same buffers. The host
+    /// forwards them.
+    Forward,
+}
+
+/// How the NIC learns that a transmit descriptor is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wake {
+    /// Its threads poll.
+    #[default]
+    Polling,
+    /// It keeps the next line of each ring in its cache, and fetches the line anew when the message comes that takes it away.
+    Event,
+}
+
+/// What the NIC reads of a packet that it sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NicReads {
+    /// Every line.
+    #[default]
+    Payload,
+    /// The first line: it has kept the others in its cache since it wrote them.
+    Header,
 }
 
 /// What the NIC is made of.
@@ -165,6 +192,15 @@ pub struct CcnicSpec {
     pub nic_node: u32,
     /// What the NIC is made of.
     pub nic: NicKind,
+    /// Threads of the NIC in overlay mode, a queue pair each; the tenant's cores take turns at theirs. As many as the tenant has
+    /// cores when absent ("1-1").
+    pub nic_threads: Option<u32>,
+    /// How the NIC learns that a transmit descriptor is there.
+    pub wake: Wake,
+    /// Queue pairs of each of the NIC's threads that nobody uses, beside its own.
+    pub idle_queues: u32,
+    /// What the NIC reads of a packet that it sends, in forward mode.
+    pub nic_reads: NicReads,
     /// How a consumer learns of descriptors.
     pub signal: Signalling,
     /// How descriptors share lines.
@@ -240,6 +276,10 @@ impl Default for CcnicSpec {
             mode: Mode::Loopback,
             nic_node: 0,
             nic: NicKind::Software,
+            nic_threads: None,
+            wake: Wake::Polling,
+            idle_queues: 0,
+            nic_reads: NicReads::Payload,
             signal: Signalling::Inline,
             layout: Layout::Grouped,
             tx_home: End::Host,
@@ -373,6 +413,21 @@ impl CcnicSpec {
         within("cache", self.cache.unwrap_or(0), 0, 512)?;
         if self.recycle && self.cache.is_some_and(|n| n > 0) {
             return Err("cache needs recycle = false: buffers that are recycled lie on stacks; give stack for their size".into());
+        }
+        within("idle_queues", self.idle_queues, 0, 4096)?;
+        let loopback = self.mode == Mode::Loopback;
+        if !loopback && (self.wake == Wake::Event || self.idle_queues > 0) {
+            return Err("wake = \"event\" and idle_queues are not built yet for other modes than \"loopback\"".into());
+        }
+        if self.mode == Mode::Forward && (self.pool == PoolKind::Host || self.release != ReleaseKind::None) {
+            return Err(
+                "mode = \"forward\" needs pool = \"shared\" and no release: the NIC gives buffers to the host".into()
+            );
+        }
+        if self.mode != Mode::Forward && self.nic_reads == NicReads::Header {
+            return Err(
+                "nic_reads = \"header\" is for mode = \"forward\": in other modes the NIC copies packets".into()
+            );
         }
         if !self.ring.is_power_of_two() {
             return Err(format!("ring = {} is not a power of two", self.ring));

@@ -24,6 +24,7 @@ use crate::placement::{Spent, SweepTx};
 use std::collections::VecDeque;
 
 mod effect;
+mod forward;
 pub mod pipe;
 mod spec;
 mod transmit;

@@ -1,0 +1,232 @@
+//! Prefetchers of the L1 (Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetching to L1"): the next
+//! line behind loads that ascend ("DCU"), and the stride of an instruction ("DCU IP").
+//!
+//! Loads alone are followed, whether they hit or miss. What is fetched lies in the load's page of 4 KiB. Nothing is fetched
+//! while many misses are under way, or behind a run of stores. An instruction has no address here: a kind of op and the region
+//! that it loads from stand for one. Distances are whole lines.
+
+use super::prefetch::PAGE;
+use crate::kernel::units::Size;
+use crate::memory::LINE;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// The L1's prefetchers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct L1PrefetchSpec {
+    /// Whether they work.
+    pub enabled: bool,
+    /// Lines loaded last that the next-line prefetcher knows; 0: there is none. A load of the line behind one of them fetches
+    /// the line behind its own, and so do several loads of one line.
+    pub recent: u32,
+    /// Instructions whose strides are followed; 0: none. Each load at the stride fetches one line more at that distance.
+    pub instructions: u32,
+    /// Longest stride.
+    pub longest: Size,
+    /// Loads at one distance that make a stride, the first included.
+    pub trigger: u32,
+    /// They fetch while fewer line fill buffers than these are in use.
+    pub misses: u32,
+    /// They fetch nothing behind so many stores in a row, counted in lines.
+    pub stores: u32,
+}
+
+impl L1PrefetchSpec {
+    /// # Errors
+    /// One clause with key and value; `lfb` are the core's line fill buffers.
+    pub fn check(&self, lfb: u32) -> Result<(), String> {
+        for (key, v, least, most) in [
+            ("recent", self.recent, 0, 64),
+            ("instructions", self.instructions, 0, 256),
+            ("trigger", self.trigger, 2, 16),
+            ("misses", self.misses, 1, lfb),
+            ("stores", self.stores, 1, 1024),
+        ] {
+            if !(least..=most).contains(&v) {
+                return Err(format!("{key} = {v} is not within {least} to {most}"));
+            }
+        }
+        if !(LINE..PAGE * LINE).contains(&self.longest.0) {
+            return Err(format!("longest = \"{}\" is not within a line and a page of 4 KiB", self.longest));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    instruction: u32,
+    last: u64,
+    stride: i64,
+    /// Loads at that stride in a row, the first included.
+    run: u32,
+    used: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct L1Prefetcher {
+    /// Lines loaded last, oldest first.
+    recent: VecDeque<u64>,
+    recent_most: usize,
+    entries: Vec<Entry>,
+    most: usize,
+    /// In lines.
+    longest: i64,
+    trigger: u32,
+    /// Line fill buffers in use at which they pause.
+    pub misses: u32,
+    stores: u32,
+    /// Stores since the last load.
+    in_a_row: u32,
+    tick: u64,
+}
+
+impl L1Prefetcher {
+    pub fn new(s: &L1PrefetchSpec) -> Option<L1Prefetcher> {
+        s.enabled.then(|| L1Prefetcher {
+            recent: VecDeque::with_capacity(s.recent as usize),
+            recent_most: s.recent as usize,
+            entries: Vec::with_capacity(s.instructions as usize),
+            most: s.instructions as usize,
+            longest: (s.longest.0 / LINE) as i64,
+            trigger: s.trigger,
+            misses: s.misses,
+            stores: s.stores,
+            in_a_row: 0,
+            tick: 0,
+        })
+    }
+
+    /// A line is stored.
+    #[inline]
+    pub fn store(&mut self) {
+        self.in_a_row = self.in_a_row.saturating_add(1);
+    }
+
+    /// `instruction` loads `line`, `several` times if so. Returns what to fetch: the next line, and the one at the stride.
+    pub fn load(&mut self, instruction: u32, line: u64, several: bool) -> [Option<u64>; 2] {
+        let paused = std::mem::take(&mut self.in_a_row) >= self.stores;
+        let (next, stride) = (self.next_line(line, several), self.at_stride(instruction, line));
+        let in_page = |l: &u64| l / PAGE == line / PAGE && !paused;
+        [next.filter(in_page), stride.filter(in_page).filter(|s| next != Some(*s))]
+    }
+
+    fn next_line(&mut self, line: u64, several: bool) -> Option<u64> {
+        if self.recent_most == 0 {
+            return None;
+        }
+        let ascends = several || self.recent.iter().any(|l| l + 1 == line);
+        if !self.recent.contains(&line) {
+            if self.recent.len() == self.recent_most {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(line);
+        }
+        ascends.then_some(line + 1)
+    }
+
+    fn at_stride(&mut self, instruction: u32, line: u64) -> Option<u64> {
+        self.tick += 1;
+        let Some(e) = self.entries.iter_mut().find(|e| e.instruction == instruction) else {
+            if self.most > 0 {
+                if self.entries.len() == self.most {
+                    let oldest = (0..self.most).min_by_key(|i| self.entries[*i].used)?;
+                    self.entries.swap_remove(oldest);
+                }
+                self.entries.push(Entry { instruction, last: line, stride: 0, run: 1, used: self.tick });
+            }
+            return None;
+        };
+        e.used = self.tick;
+        let stride = line as i64 - e.last as i64;
+        e.last = line;
+        if stride == e.stride {
+            e.run = e.run.saturating_add(1);
+        } else {
+            (e.stride, e.run) = (stride, 2);
+        }
+        let follows = stride != 0 && stride.abs() <= self.longest && e.run >= self.trigger;
+        follows.then(|| line.wrapping_add_signed(stride))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(recent: u32, instructions: u32) -> L1Prefetcher {
+        let s = L1PrefetchSpec {
+            enabled: true,
+            recent,
+            instructions,
+            longest: Size(2048),
+            trigger: 3,
+            misses: 6,
+            stores: 4,
+        };
+        s.check(12).unwrap();
+        L1Prefetcher::new(&s).unwrap()
+    }
+
+    fn fetched(p: &mut L1Prefetcher, instruction: u32, lines: &[u64]) -> Vec<Vec<u64>> {
+        lines.iter().map(|l| p.load(instruction, *l, false).into_iter().flatten().collect()).collect()
+    }
+
+    /// The manual: an ascending access to data loaded just before; the next line; no crossing of a page.
+    #[test]
+    fn a_load_behind_a_recent_line_fetches_the_next_one_in_its_page() {
+        let mut p = of(2, 0);
+        let none = Vec::<u64>::new;
+        assert_eq!(fetched(&mut p, 0, &[10, 11, 12]), [none(), vec![12], vec![13]]);
+        assert_eq!(fetched(&mut p, 0, &[40, 39, 38]), [none(), none(), none()], "no descent");
+        assert_eq!(fetched(&mut p, 0, &[20, 30, 21, 50, 51, 31]), [none(), none(), vec![22], none(), vec![52], none()]);
+        assert_eq!(fetched(&mut p, 0, &[62, 63]), [none(), none()], "line 64 is another page's");
+        assert_eq!(p.load(0, 90, true), [Some(91), None], "several loads of one line ascend");
+    }
+
+    /// The manual: a regular stride of one load, forward or backward, up to 2 KiB; the sum of address and stride is fetched.
+    #[test]
+    fn a_load_at_its_instruction_s_stride_fetches_one_line_at_that_distance() {
+        let mut p = of(0, 8);
+        let none = Vec::<u64>::new;
+        assert_eq!(fetched(&mut p, 1, &[0, 3, 6, 9]), [none(), none(), vec![9], vec![12]]);
+        assert_eq!(fetched(&mut p, 2, &[60, 55, 50]), [none(), none(), vec![45]]);
+        assert_eq!(fetched(&mut p, 1, &[10, 11, 12]), [none(), vec![12], vec![13]], "9, 10 and 11 are another stride");
+        assert_eq!(fetched(&mut p, 3, &[0, 33]), [none(), none()]);
+        assert_eq!(fetched(&mut p, 4, &[64, 96, 64, 96]), [none(), none(), none(), none()]);
+        assert_eq!(fetched(&mut p, 5, &[128, 144, 160]), [none(), none(), vec![176]]);
+        assert_eq!(fetched(&mut p, 6, &[256, 284, 312]), [none(), none(), none()], "340 is in the next page");
+        assert_eq!(fetched(&mut p, 7, &[384, 384, 384]), [none(), none(), none()], "a poll has no stride");
+    }
+
+    #[test]
+    fn strides_beyond_the_longest_are_not_followed() {
+        // Four lines within a page are at most 21 apart: 20 stand for the 32 of 2 KiB.
+        let mut p = L1Prefetcher { longest: 20, ..of(0, 8) };
+        let at = |stride: u64| [64 * 9, 64 * 9 + stride, 64 * 9 + 2 * stride];
+        assert_eq!(fetched(&mut p, 1, &at(20)).concat(), [64 * 9 + 60]);
+        assert!(fetched(&mut p, 2, &at(21)).concat().is_empty());
+    }
+
+    #[test]
+    fn nothing_is_fetched_behind_a_run_of_stores() {
+        let mut p = of(2, 8);
+        for (stores, want) in [(3, Some(2)), (4, None)] {
+            p.load(0, 0, false);
+            (0..stores).for_each(|_| p.store());
+            assert_eq!(p.load(1, 1, false)[0], want, "{stores} stores before the load");
+        }
+    }
+
+    #[test]
+    fn a_full_table_forgets_the_instruction_that_loaded_longest_ago() {
+        let mut p = of(0, 2);
+        for (instruction, line) in [(1, 0), (2, 0), (1, 1), (3, 0), (1, 2)] {
+            let got = p.load(instruction, line, false)[1];
+            assert_eq!(got, (line == 2).then_some(3));
+        }
+        assert_eq!(fetched(&mut p, 2, &[1, 2]).concat(), Vec::<u64>::new(), "2 was forgotten");
+    }
+}

@@ -1,0 +1,139 @@
+//! The NIC's thread in overlay mode: it forwards between its queue pair and a queue of a PCIe NIC.
+//!
+//! ```text
+//!   PCIe: rx_burst  -- copy --> receive buffer, RX ring       TX ring: poll  -- copy --> mbuf, tx_burst
+//! ```
+//!
+//! It polls both in turn and copies whole packets, as both NICs have buffers of their own.
+
+use super::nic::Nic;
+use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
+use crate::core::Op;
+use crate::memory::LINE;
+use crate::stack::pmd::{port, PollMode};
+use crate::stack::{Ctx, Software, Step};
+use std::collections::VecDeque;
+
+/// Lines of the data that an mbuf of this thread sends: a frame of the largest size that is sent, 9.6 KB.
+pub const SENT_LINES: u64 = 160;
+
+#[derive(Clone)]
+pub struct Overlay {
+    pub(super) nic: Nic,
+    driver: PollMode,
+    /// Data of the driver's buffers that are sent.
+    data: u64,
+    /// Packets received that have not been copied.
+    received: VecDeque<u32>,
+    /// The poll was a burst's first, which looks at the PCIe NIC, too.
+    first: bool,
+}
+
+impl Overlay {
+    pub(super) fn new(nic: Nic, driver: PollMode, data: u64) -> Overlay {
+        Overlay { nic, driver, data, received: VecDeque::new(), first: false }
+    }
+
+    pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        if std::mem::take(&mut self.nic.common.polled) {
+            if std::mem::take(&mut self.first) {
+                self.receive(c);
+            }
+            let more = self.nic.pending.len() < self.batch() && self.nic.take(c);
+            if more && self.nic.pending.len() + GROUP <= self.batch().max(GROUP) {
+                self.nic.common.poll(self.nic.tx.asks(), false, c.program);
+                return Step::Run;
+            }
+            self.send(c);
+        }
+        c.program.push(Op::Anchor { line: self.driver.next_descriptor() });
+        c.program.push(Op::Await);
+        self.nic.common.poll(self.nic.tx.asks(), true, c.program);
+        self.first = true;
+        Step::Run
+    }
+
+    /// From the PCIe NIC to the host.
+    fn receive(&mut self, c: &mut Ctx) {
+        if self.received.is_empty() {
+            self.received.extend(self.driver.take_received(c));
+        }
+        let Ctx { ccnic: Some(i), iio, program: p, .. } = c else { return };
+        let pcie = port(iio.as_deref_mut());
+        if !self.nic.filled.is_empty() {
+            self.nic.publish(i, p);
+        }
+        while let Some(&id) = self.received.front().filter(|_| self.nic.filled.len() < self.batch()) {
+            let packet = *pcie.packet(id);
+            let Some(to) = self.nic.blank(i, packet.rx_bytes, p) else { break };
+            self.nic.common.write(Some(packet.line), i.line(to), packet.lines.into(), p);
+            p.compute(self.nic.common.spec.costs.nic_rx);
+            i.packets[to as usize] = id;
+            self.nic.deliver_later(to, packet.rx_bytes as u16);
+            self.driver.copied_from(packet.buffer, p);
+            self.received.pop_front();
+        }
+        self.nic.publish(i, p);
+    }
+
+    /// Most packets of either way that wait for room or buffers before more are taken.
+    fn batch(&self) -> usize {
+        self.nic.common.spec.nic_batch as usize
+    }
+
+    /// From the host to the PCIe NIC. The second segment of a packet is an object that the host keeps.
+    fn send(&mut self, c: &mut Ctx) {
+        let Ctx { ccnic: Some(i), iio, program: p, .. } = &mut *c else { return };
+        let (nic, pcie) = (&mut self.nic, port(iio.as_deref_mut()));
+        let lines = |bytes: u16| u32::from(bytes).div_ceil(LINE as u32);
+        let mut done = 0;
+        while done < nic.pending.len() {
+            let d = nic.pending[done];
+            let second = match d.flags & MORE {
+                0 => None,
+                // The other segment may be in a unit that is still to come.
+                _ => match nic.pending.get(done + 1) {
+                    Some(o) => Some(*o),
+                    None => break,
+                },
+            };
+            let Some(mbuf) = self.driver.buffer_to_send(p) else { break };
+            let (buffer, to) = (d.buffer - 1, self.data + u64::from(mbuf) * SENT_LINES);
+            nic.common.write(Some(i.line(buffer)), to, lines(d.bytes), p);
+            let id = i.packets[buffer as usize];
+            let packet = pcie.packet(id);
+            (packet.tx_line, packet.tx_lines, packet.tx_bytes) = (to, lines(d.bytes) as u16, d.bytes.into());
+            if let Some(o) = second {
+                debug_assert!(o.flags & EXTERNAL != 0);
+                let behind = to + u64::from(packet.tx_lines);
+                nic.common.write(Some(i.objects[buffer as usize]), behind, lines(o.bytes), p);
+                packet.tx_lines += lines(o.bytes) as u16;
+                packet.tx_bytes += u32::from(o.bytes);
+            }
+            if d.flags & NO_RECYCLE == 0 {
+                nic.common.free_one(i, buffer, p);
+            }
+            self.driver.to_send(id, mbuf);
+            done += 1 + usize::from(second.is_some());
+        }
+        nic.pending.drain(..done);
+        nic.common.free_done(i, p);
+        if nic.pending.is_empty() {
+            nic.release(p);
+        }
+        self.driver.send_burst(c);
+    }
+
+    pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        // The driver's tags have a number of descriptors, of which there is at least one.
+        if tag == 0 {
+            self.nic.common.visible(c);
+        } else {
+            self.driver.retired(tag, c);
+        }
+    }
+
+    pub(super) fn restart_meters(&mut self, now: crate::kernel::Time) {
+        self.driver.restart_meters(now);
+    }
+}

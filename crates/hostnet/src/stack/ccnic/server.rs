@@ -1,0 +1,202 @@
+//! The host's thread in overlay mode: it serves packets of its queue pairs in turn, and answers through them. In forward mode
+//! it returns packets in their own buffers.
+
+use super::host::Host;
+use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
+use super::spec::{Mode, PoolKind};
+use super::{Common, Effect, Interface, Ring};
+use crate::app::loopback::Touched;
+use crate::app::{Answer, AppSpec, Content};
+use crate::config::Scenario;
+use crate::core::Op;
+use crate::kernel::Time;
+use crate::memory::LINE;
+use crate::stack::pmd::port;
+use crate::stack::{Awaited, Ctx, Step};
+use std::collections::VecDeque;
+
+/// An answer that has no descriptor yet: its buffer and bytes, and those of an object that follows.
+#[derive(Clone, Copy)]
+struct Reply {
+    buffer: u32,
+    bytes: u16,
+    object: Option<u16>,
+}
+
+/// One queue pair.
+#[derive(Clone)]
+struct Port {
+    host: Host,
+    replies: VecDeque<Reply>,
+}
+
+#[derive(Clone)]
+pub struct Server {
+    ports: Vec<Port>,
+    at: usize,
+    /// Queue pairs in a row that had nothing to do.
+    idle: usize,
+    /// When the present poll began.
+    polled: Time,
+    /// So many packets are served since then.
+    since: Option<(Time, u32)>,
+}
+
+impl Server {
+    /// The thread with number `local` of `of`, each of which has every `of`-th queue pair.
+    pub(super) fn new(s: &Scenario, i: &Interface, local: usize, of: usize) -> Server {
+        let queues = (local..i.pairs.len()).step_by(of);
+        // A forwarder touches what its application says.
+        let (header_only, bytes) = match &s.tenants[s.ccnic_tenant().unwrap_or(0)].app {
+            AppSpec::Loopback(a) => (a.touch == Touched::Header, a.bytes.0 as u32),
+            _ => (false, LINE as u32),
+        };
+        let port = |(tag, queue): (usize, usize)| {
+            let common = Common { tag: tag as u32, ..Common::new(s, i, queue, bytes) };
+            let mut host = Host::new(common, i, None, s);
+            host.header_only = header_only;
+            Port { host, replies: VecDeque::new() }
+        };
+        Server { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, polled: Time::ZERO, since: None }
+    }
+
+    /// What it has of each queue pair.
+    pub(super) fn commons(&self) -> impl Iterator<Item = &Common> {
+        self.ports.iter().map(|p| &p.host.common)
+    }
+
+    pub(super) fn commons_mut(&mut self) -> impl Iterator<Item = &mut Common> {
+        self.ports.iter_mut().map(|p| &mut p.host.common)
+    }
+
+    /// Buffers that it has out of its stacks. Where only the host manages them, answers sent are among them.
+    pub(super) fn held(&self) -> usize {
+        self.ports.iter().map(|p| p.host.held() + p.replies.len()).sum()
+    }
+
+    pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        if let Some((since, n)) = self.since.take() {
+            c.tally.served(c.now - since);
+            (1..n).for_each(|_| c.tally.served(Time::ZERO));
+        }
+        let all = self.ports.len();
+        let port = &mut self.ports[self.at];
+        if std::mem::take(&mut port.host.common.polled) {
+            if port.host.gathers_more(c) {
+                return Step::Run;
+            }
+            let n = if port.host.common.spec.mode == Mode::Forward { port.forward(c) } else { port.serve(c) };
+            self.since = (n > 0).then_some((self.polled, n));
+            let busy = port.host.end_receive(c) | port.reply(c) | (n > 0) | !port.replies.is_empty();
+            self.idle = if busy { 0 } else { self.idle + 1 };
+            if self.idle > 0 && all == 1 && c.program.ops.is_empty() {
+                let instructions = port.host.common.spec.costs.poll;
+                return Step::Wait { on: Awaited::Line(port.host.polled_line()), instructions };
+            }
+            self.at = (self.at + 1) % all;
+        }
+        self.polled = c.now;
+        self.ports[self.at].host.poll(c.program);
+        Step::Run
+    }
+
+    pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        let (_, port) = Effect::of(tag);
+        self.ports[port as usize].host.common.visible(c);
+    }
+}
+
+impl Port {
+    /// The application serves what was taken, as far as there are buffers for answers; how many packets.
+    fn serve(&mut self, c: &mut Ctx) -> u32 {
+        let host = &mut self.host;
+        let shared = host.common.spec.pool == PoolKind::Shared;
+        let want = host.taken.len().min(host.common.spec.rx_batch as usize);
+        if want == 0 {
+            return 0;
+        }
+        let Ctx { ccnic: Some(i), app: Some(app), iio, program: p, local, .. } = c else { return 0 };
+        host.sweep_many(i, p);
+        // Answers are one line; who posts blanks has large buffers alone.
+        let buffers = host.buffers(i, if shared { LINE as u32 } else { 0 }, want, p);
+        let nic = port(iio.as_deref_mut());
+        let served = buffers.len();
+        for (d, to) in host.taken.drain(..served).zip(buffers) {
+            let from = d.buffer - 1;
+            let id = i.packets[from as usize];
+            p.compute(host.common.spec.costs.host_rx);
+            let content = Content::of(nic.packet(id));
+            let (answer, lines) = app.serve(*local, &content, i.line(from), i.line(to), p);
+            let object = match answer {
+                Answer::Gather { object, bytes } => {
+                    i.objects[to as usize] = object;
+                    Some(bytes as u16)
+                }
+                _ => None,
+            };
+            i.packets[to as usize] = id;
+            host.received.push(from);
+            self.replies.push_back(Reply { buffer: to, bytes: lines * LINE as u16, object });
+        }
+        served as u32
+    }
+
+    /// Reads and rewrites the header of what was taken, which goes back in the same buffers; how many packets.
+    fn forward(&mut self, c: &mut Ctx) -> u32 {
+        let host = &mut self.host;
+        let lines = host.touched();
+        let Ctx { ccnic: Some(i), program: p, .. } = c else { return 0 };
+        let n = host.taken.len() as u32;
+        for d in host.taken.drain(..) {
+            let line = i.line(d.buffer - 1);
+            p.push(Op::DependentLoad { line, lines });
+            p.compute(host.common.spec.costs.host_rx);
+            p.push(Op::DependentStore { line, lines: 1 });
+            self.replies.push_back(Reply { buffer: d.buffer - 1, bytes: d.bytes, object: None });
+        }
+        n
+    }
+
+    /// Publishes answers, as many as there is room for. A packet's two segments share a line of grouped descriptors.
+    fn reply(&mut self, c: &mut Ctx) -> bool {
+        let Some(i) = c.ccnic.as_deref_mut() else { return false };
+        let (host, p) = (&mut self.host, &mut *c.program);
+        let shared = host.common.spec.pool == PoolKind::Shared;
+        let group = host.tx.shape.group;
+        let recycle = if shared { 0 } else { NO_RECYCLE };
+        let (mut unit, mut any): (Vec<Desc>, bool) = (Vec::new(), false);
+        while let Some(&Reply { buffer, bytes, object }) = self.replies.front() {
+            let more = if object.is_some() { MORE } else { 0 };
+            let first = Desc { buffer: buffer + 1, bytes, flags: recycle | more };
+            let second = object.map(|bytes| Desc { buffer: buffer + 1, bytes, flags: recycle | EXTERNAL });
+            let descs: Vec<Desc> = [Some(first), second].into_iter().flatten().collect();
+            if unit.len() + descs.len() > group {
+                host.publish(&mut unit, p);
+            }
+            if unit.is_empty() {
+                let words = &i.pairs[host.common.queue].tx;
+                let units = descs.len().div_ceil(group) as u64;
+                if !host.tx.ensure(words, units, &mut |line| p.push(Op::Load { line, lines: 1 })) {
+                    break;
+                }
+            }
+            p.compute(host.common.spec.costs.host_tx);
+            for d in descs {
+                if unit.len() == group {
+                    host.publish(&mut unit, p);
+                }
+                unit.push(d);
+            }
+            if !shared {
+                host.lent.push_back((host.tx.position(), buffer));
+            }
+            self.replies.pop_front();
+            any = true;
+        }
+        host.publish(&mut unit, p);
+        if let Some(s) = host.tx.commit() {
+            host.common.store(Ring::Tx, s, p);
+        }
+        any
+    }
+}

@@ -1,0 +1,83 @@
+//! The NIC's thread in forward mode: packets come off a wire into receive buffers, and go onto it when the host returns them.
+
+use super::nic::Nic;
+use super::rings::GROUP;
+use super::spec::NicReads;
+use super::{Demand, Effect};
+use crate::core::Op;
+use crate::stack::{Ctx, Step};
+
+#[derive(Clone)]
+pub struct Wire {
+    pub(super) nic: Nic,
+    demand: Demand,
+    /// Packets that are with the host.
+    under_way: u32,
+}
+
+impl Wire {
+    pub(super) fn new(nic: Nic, demand: Demand) -> Wire {
+        Wire { nic, demand, under_way: 0 }
+    }
+
+    pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        if std::mem::take(&mut self.nic.common.polled) {
+            let more = self.nic.take(c);
+            if more && self.nic.pending.len() + GROUP <= (self.nic.common.spec.nic_batch as usize).max(GROUP) {
+                self.nic.common.poll(self.nic.tx.asks(), false, c.program);
+                return Step::Run;
+            }
+            self.send(c);
+        }
+        self.receive(c);
+        self.nic.common.poll(self.nic.tx.asks(), true, c.program);
+        Step::Run
+    }
+
+    /// Packets that came back go onto the wire, and their buffers are free.
+    fn send(&mut self, c: &mut Ctx) {
+        let Ctx { ccnic: Some(i), program: p, .. } = c else { return };
+        let common = &mut self.nic.common;
+        let lines = if common.spec.nic_reads == NicReads::Header { 1 } else { common.lines() };
+        self.under_way -= self.nic.pending.len() as u32;
+        for d in self.nic.pending.drain(..) {
+            p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
+            p.push(Op::Retire { tag: Effect::Seen.tag(d.buffer - 1), stores: false });
+            common.free_one(i, d.buffer - 1, p);
+        }
+        common.free_done(i, p);
+        self.nic.release(p);
+    }
+
+    /// Packets come off the wire.
+    fn receive(&mut self, c: &mut Ctx) {
+        let batch = self.nic.common.spec.nic_batch;
+        let due = self.demand.due(c.now, self.under_way).min(batch);
+        let Ctx { ccnic: Some(i), program: p, .. } = c else { return };
+        let (bytes, lines) = (self.nic.common.bytes, self.nic.common.lines());
+        if !self.nic.filled.is_empty() {
+            self.nic.publish(i, p);
+        }
+        let mut came = 0;
+        while came < due && self.nic.filled.len() < batch as usize {
+            let Some(to) = self.nic.blank(i, bytes, p) else { break };
+            p.push(Op::Retire { tag: Effect::Stamp.tag(to), stores: false });
+            self.nic.common.write(None, i.line(to), lines, p);
+            p.compute(self.nic.common.spec.costs.nic_rx);
+            self.nic.deliver_later(to, bytes as u16);
+            came += 1;
+        }
+        self.under_way += came;
+        self.demand.sent(came);
+        self.nic.publish(i, p);
+    }
+
+    pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        let (effect, buffer) = Effect::of(tag);
+        match effect {
+            Effect::Visible => self.nic.common.visible(c),
+            Effect::Stamp => self.nic.common.stamp(buffer, c),
+            Effect::Seen => self.nic.common.seen(buffer, c),
+        }
+    }
+}

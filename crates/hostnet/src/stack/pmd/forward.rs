@@ -1,0 +1,46 @@
+//! A poll-mode driver whose core forwards packets: its two bursts apart, without an application.
+
+use super::{port, PollMode};
+use crate::core::Program;
+use crate::stack::Ctx;
+
+impl PollMode {
+    /// The receive descriptor that says whether packets have come.
+    pub(in crate::stack) fn next_descriptor(&self) -> u64 {
+        self.receive.line(self.taken)
+    }
+
+    /// `rx_burst`, if packets have come: their records.
+    pub(in crate::stack) fn take_received(&mut self, c: &mut Ctx) -> Vec<u32> {
+        if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 {
+            return Vec::new();
+        }
+        self.receive(usize::MAX, c);
+        c.tally.taken += self.burst.len() as u64;
+        self.burst.drain(..).collect()
+    }
+
+    /// The buffer of a packet that has been copied goes back to the pool.
+    pub(in crate::stack) fn copied_from(&mut self, buffer: u32, p: &mut Program) {
+        self.free(buffer, p);
+    }
+
+    /// A buffer to copy a packet to, whose metadata is written.
+    pub(in crate::stack) fn buffer_to_send(&mut self, p: &mut Program) -> Option<u32> {
+        let buffer = self.pool.get(p)?;
+        p.push(crate::core::Op::Store { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
+        Some(buffer)
+    }
+
+    /// Packet `id` goes from `buffer` with the next burst.
+    pub(in crate::stack) fn to_send(&mut self, id: u32, buffer: u32) {
+        self.backlog.push_back((id, buffer));
+    }
+
+    /// `tx_burst` of what waits, as far as the ring takes it.
+    pub(in crate::stack) fn send_burst(&mut self, c: &mut Ctx) {
+        if !self.backlog.is_empty() {
+            self.transmit(c);
+        }
+    }
+}

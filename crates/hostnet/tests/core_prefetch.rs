@@ -1,0 +1,136 @@
+//! What the prefetchers of the L1 and the spatial one of the L2 bring, as the optimisation manual has it.
+
+mod common;
+
+use common::{execute, scenario};
+use hostnet::core::l1_prefetch::L1PrefetchSpec;
+use hostnet::core::prefetch::{Pattern, PrefetchSpec};
+use hostnet::core::{CoreSpec, Cpu, Op};
+use hostnet::kernel::units::Size;
+use hostnet::kernel::{Clock, Time};
+use hostnet::machine::Machine;
+use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::Memory;
+
+const NEXT: L1PrefetchSpec = L1PrefetchSpec {
+    enabled: true,
+    recent: 4,
+    instructions: 0,
+    longest: Size(2048),
+    trigger: 3,
+    misses: 10,
+    stores: 8,
+};
+const STRIDE: L1PrefetchSpec = L1PrefetchSpec { recent: 0, instructions: 8, ..NEXT };
+
+/// A core of sim24 with cold caches, and the first line of its memory of this kind.
+fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, u64) {
+    let s = scenario(
+        r#"
+        name = "core"
+        platform = "sim24"
+        placement = { policy = "ddio" }
+        rings = { rx_buffers = 16, buffer_size = "1 KiB" }
+        tenant = [{ name = "a", cores = 1, app = { kind = "xmem", array = "1 MiB" } }]
+        traffic = { arrivals = "none" }
+        run = { load = "none" }
+        "#,
+    );
+    let mut core = s.platform.core;
+    core.stores_per_line = 1;
+    change(&mut core);
+    let mut map = AddressMap::default();
+    let r = map.add(1 << 12, kind, Sharing::Core(0), 0);
+    let base = map.get(r).base;
+    let clock = Clock::from_hz(core.clock.0);
+    let mem = Memory::new(&s.platform.caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();
+    (Machine::bare(mem, vec![Cpu::new(0, &core)]), base)
+}
+
+/// Lines of the first 24 that the core's caches have after `ops`, but for those that `ops` name.
+fn brought(kind: Kind, change: impl FnOnce(&mut CoreSpec), lines: &[u64], op: fn(u64) -> Op) -> Vec<u64> {
+    let (mut m, base) = machine(kind, change);
+    let ops: Vec<Op> = lines.iter().flat_map(|l| [op(base + l), Op::Compute(400)]).chain([Op::Fence]).collect();
+    let (_, last, _) = execute(&mut m, &ops, Time::us(1));
+    execute(&mut m, &[Op::Compute(4000)], last + Time::us(1));
+    m.mem.check().unwrap();
+    (0..24).filter(|l| !lines.contains(l) && m.mem.holds(0, base + l)).collect()
+}
+
+fn load(line: u64) -> Op {
+    Op::Load { line, lines: 1 }
+}
+
+fn with(l1: L1PrefetchSpec) -> impl FnOnce(&mut CoreSpec) {
+    move |core| core.l1_prefetch = Some(l1)
+}
+
+#[test]
+fn ascending_loads_bring_the_next_line_and_a_stride_brings_the_next_of_its_own() {
+    let none = Vec::<u64>::new();
+    assert_eq!(brought(Kind::App, |_| {}, &[2, 3, 4], load), none, "nothing without prefetchers");
+    assert_eq!(brought(Kind::App, with(NEXT), &[2, 3, 4], load), [5]);
+    assert_eq!(brought(Kind::App, with(NEXT), &[2, 9, 16], load), none);
+    assert_eq!(brought(Kind::App, with(STRIDE), &[2, 9, 16], load), [23]);
+    assert_eq!(brought(Kind::App, with(STRIDE), &[20, 14, 8], load), [2]);
+    assert_eq!(brought(Kind::App, with(NEXT), &[6], |line| Op::Walk { line, loads: 8 }), [7], "eight loads of a line");
+    let by_16_bytes = |core: &mut CoreSpec| (core.l1_prefetch, core.stores_per_line) = (Some(NEXT), 4);
+    assert_eq!(brought(Kind::App, by_16_bytes, &[2, 9], load), [3, 10], "four loads of each line");
+    let both = L1PrefetchSpec { instructions: 8, ..NEXT };
+    assert_eq!(brought(Kind::App, with(L1PrefetchSpec { enabled: false, ..both }), &[2, 3, 4], load), none);
+}
+
+/// The manual: load operations; not while many other misses are in progress.
+#[test]
+fn stores_prefetches_and_many_misses_bring_nothing() {
+    let none = Vec::<u64>::new();
+    let both = || with(L1PrefetchSpec { instructions: 8, ..NEXT });
+    assert_eq!(brought(Kind::App, both(), &[2, 3, 4], |line| Op::Store { line, lines: 1 }), none);
+    assert_eq!(brought(Kind::App, both(), &[2, 3, 4], |line| Op::Prefetch { line, lines: 1 }), none);
+    assert_eq!(brought(Kind::Rx, both(), &[2, 3, 4], load), none, "a NIC's buffers are not followed");
+    // Three loads at once have three line fill buffers.
+    let three = |line| Op::Load { line, lines: 3 };
+    let fewer = |misses| with(L1PrefetchSpec { misses, ..NEXT });
+    assert_eq!(brought(Kind::App, fewer(2), &[0], three), [1, 2], "lines that the loop names");
+    assert_eq!(brought(Kind::App, fewer(4), &[0], three), [1, 2, 3]);
+}
+
+/// What is fetched is in the L1: a load of it takes the L1's four cycles.
+#[test]
+fn a_line_that_was_fetched_ahead_is_in_the_l1() {
+    let took = |l1: Option<L1PrefetchSpec>| {
+        let (mut m, base) = machine(Kind::App, |core| core.l1_prefetch = l1);
+        let (_, last, _) = execute(&mut m, &[load(base), load(base + 1), Op::Fence], Time::us(1));
+        let start = last + Time::us(1);
+        let (end, ..) = execute(&mut m, &[Op::Anchor { line: base + 2 }, Op::Await], start);
+        (end - start).as_ns()
+    };
+    let (with, without) = (took(Some(NEXT)), took(None));
+    assert!((with - 4.0 * 0.3125).abs() < 0.2, "{with} ns");
+    assert!(without > 50.0, "{without} ns from memory");
+}
+
+/// Each line that an access brings into the L2 comes with the other one of its aligned pair, up or down.
+#[test]
+fn the_spatial_prefetcher_completes_aligned_pairs() {
+    let l2 = |adjacent| {
+        move |core: &mut CoreSpec| {
+            core.prefetch = Some(PrefetchSpec {
+                enabled: true,
+                pattern: Pattern::Stream,
+                network: false,
+                streams: 4,
+                distance: 8,
+                degree: 2,
+                trigger: 3,
+                credits: 16,
+                waiting: 0,
+                reserve: 0,
+                adjacent,
+            });
+        }
+    };
+    assert_eq!(brought(Kind::App, l2(true), &[4, 9, 2], load), [3, 5, 8]);
+    assert_eq!(brought(Kind::App, l2(false), &[4, 9, 2], load), Vec::<u64>::new());
+    assert_eq!(brought(Kind::App, l2(true), &[4, 9, 2], |line| Op::Store { line, lines: 1 }), [3, 5, 8]);
+}
