@@ -22,6 +22,9 @@ pub struct MemcachedSpec {
     /// Instructions per request besides loads and stores of lines (parsing, hashing, formatting).
     #[serde(default = "instructions")]
     pub instructions: u32,
+    /// The same of a request that stores an item. Absent: as `instructions`.
+    #[serde(default)]
+    pub set_instructions: Option<u32>,
     /// Bytes of an item before its value: header, key, flags.
     #[serde(default = "overhead")]
     pub item_overhead: u32,
@@ -55,7 +58,8 @@ struct Request {
 
 #[derive(Clone)]
 pub struct Memcached {
-    instructions: u32,
+    /// Of a GET, and of a SET.
+    instructions: [u32; 2],
     requests: Arc<Vec<Request>>,
     keys: Arc<Vec<Access>>,
     populations: u64,
@@ -115,7 +119,7 @@ impl Application for Memcached {
             site.map.get(r).base
         };
         Ok(Memcached {
-            instructions: s.instructions,
+            instructions: [s.instructions, s.set_instructions.unwrap_or(s.instructions)],
             requests: Arc::new(requests),
             keys: Arc::new(keys),
             populations,
@@ -145,7 +149,8 @@ impl Application for Memcached {
         let (population, i) = (c.key >> 32, c.key as u32 as usize);
         let r = &self.requests[i];
         p.push(Op::Anchor { line: rx });
-        p.compute(self.instructions / 2);
+        let instructions = self.instructions[usize::from(r.set)];
+        p.compute(instructions / 2);
         let mut reply = tx;
         for k in &self.keys[r.keys.0 as usize..][..r.keys.1.into()] {
             let id = population * self.item_count + u64::from(k.item);
@@ -167,7 +172,7 @@ impl Application for Memcached {
                 reply += u64::from(lines);
             }
         }
-        p.compute(self.instructions - self.instructions / 2);
+        p.compute(instructions - instructions / 2);
         if reply == tx {
             p.push(Op::Store { line: tx, lines: 1 });
             return (Answer::Reply, 1);

@@ -147,6 +147,20 @@ mod tests {
         assert_eq!((m.free(), m.cache.len(), m.ring.len()), (13, 8, 5));
     }
 
+    #[test]
+    fn without_a_cache_buffers_go_out_in_the_order_in_which_they_came_back() {
+        let (mut m, mut p) = (pool(8, 0), Program::default());
+        let taken: Vec<u32> = (0..8).map(|_| m.get(&mut p).expect("enough")).collect();
+        assert_eq!((taken.as_slice(), m.get(&mut p)), ([0, 1, 2, 3, 4, 5, 6, 7].as_slice(), None));
+        for b in [5, 2, 7] {
+            m.put(b, &mut p);
+        }
+        assert_eq!([(); 3].map(|()| m.get(&mut p)), [Some(5), Some(2), Some(7)]);
+        let (load, store) = (Op::Load { line: 1 << 20, lines: 1 }, Op::Store { line: 1 << 20, lines: 1 });
+        let times = |op| p.ops.iter().filter(|o| **o == op).count();
+        assert_eq!((times(load), times(store)), (11, 3), "each goes through the ring, whose eight pointers are a line");
+    }
+
     /// 64 + 128 + 128 + 2048 bytes.
     #[test]
     fn buffers_lie_one_after_the_other_with_their_metadata_before_their_data() {
