@@ -25,6 +25,12 @@ pub struct MemcachedSpec {
     /// The same of a request that stores an item. Absent: as `instructions`.
     #[serde(default)]
     pub set_instructions: Option<u32>,
+    /// Atomic operations for a key that is read: locks that are taken and released, and the item's reference count.
+    #[serde(default)]
+    pub get_atomics: u32,
+    /// The same for an item that is stored.
+    #[serde(default)]
+    pub set_atomics: u32,
     /// Bytes of an item before its value: header, key, flags.
     #[serde(default = "overhead")]
     pub item_overhead: u32,
@@ -38,6 +44,9 @@ fn instructions() -> u32 {
 fn overhead() -> u32 {
     80
 }
+
+/// Lines of the table of item locks: 4,096 of 40 bytes, as memcached has for four threads. One line more holds all other locks.
+const LOCKS: u64 = 2560;
 
 /// One key of a request and the lines of its item.
 #[derive(Clone, Copy)]
@@ -60,6 +69,7 @@ struct Request {
 pub struct Memcached {
     /// Of a GET, and of a SET.
     instructions: [u32; 2],
+    atomics: [u32; 2],
     requests: Arc<Vec<Request>>,
     keys: Arc<Vec<Access>>,
     populations: u64,
@@ -67,6 +77,8 @@ pub struct Memcached {
     slot: u64,
     index: u64,
     items: u64,
+    /// First line of the locks; none are touched without atomic operations.
+    locks: u64,
     item_count: u64,
 }
 
@@ -118,8 +130,10 @@ impl Application for Memcached {
             let r = site.map.add(n, Kind::App, Sharing::Shared, site.tenant);
             site.map.get(r).base
         };
+        let atomics = [s.get_atomics, s.set_atomics];
         Ok(Memcached {
             instructions: [s.instructions, s.set_instructions.unwrap_or(s.instructions)],
+            atomics,
             requests: Arc::new(requests),
             keys: Arc::new(keys),
             populations,
@@ -127,6 +141,7 @@ impl Application for Memcached {
             slot: largest.into(),
             index: region(buckets.div_ceil(8)), // 8-byte chain heads
             items: region(item_count * populations * u64::from(largest)),
+            locks: if atomics == [0; 2] { 0 } else { region(LOCKS + 1) },
             item_count,
         })
     }
@@ -155,12 +170,24 @@ impl Application for Memcached {
         for k in &self.keys[r.keys.0 as usize..][..r.keys.1.into()] {
             let id = population * self.item_count + u64::from(k.item);
             let bucket = mix(id) & (self.buckets - 1);
+            // The item's lock, its release and the item's reference count, as far as they are there; then all others.
+            let (atomics, lock) = (self.atomics[usize::from(r.set)], self.locks + bucket % LOCKS);
+            if atomics > 0 {
+                p.push(Op::Atomic { line: lock });
+            }
             p.push(Op::Chase { line: self.index + bucket / 8, delay: 20 });
             if !k.found {
+                if atomics > 1 {
+                    p.push(Op::Atomic { line: lock });
+                }
                 continue;
             }
             let item = self.items + id * self.slot;
             p.push(Op::Chase { line: item, delay: 4 });
+            for i in 1..atomics {
+                let line = [item, lock].get(i as usize - 1).copied().unwrap_or(self.locks + LOCKS);
+                p.push(Op::Atomic { line });
+            }
             let n = u32::from(k.lines);
             if r.set {
                 let lines = n.min(r.lines.into());
@@ -189,5 +216,49 @@ impl Memcached {
     /// Lines of the largest request.
     pub fn largest_request(&self) -> u16 {
         self.requests.iter().map(|r| r.lines).max().unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that has one item, which a GET and a SET ask for.
+    fn server(atomics: [u32; 2]) -> Memcached {
+        let request = |set| Request { set, lines: 1, wire: 64, reply: 1, keys: (0, 1) };
+        Memcached {
+            instructions: [10, 20],
+            atomics,
+            requests: Arc::new(vec![request(false), request(true)]),
+            keys: Arc::new(vec![Access { item: 0, lines: 1, found: true }]),
+            populations: 1,
+            buckets: 1,
+            slot: 1,
+            index: 1000,
+            items: 2000,
+            locks: 10_000,
+            item_count: 1,
+        }
+    }
+
+    /// Lines of the atomic operations of the `i`-th request.
+    fn touched(atomics: [u32; 2], i: u64) -> Vec<u64> {
+        let mut p = Program::default();
+        let c = Content { kind: 0, key: i, lines: 1, value_lines: 1, wire_bytes: 64 };
+        server(atomics).serve(0, &c, 1, 2, &mut p);
+        let atomics = p.ops.iter().filter_map(|op| match op {
+            Op::Atomic { line } => Some(*line),
+            _ => None,
+        });
+        atomics.collect()
+    }
+
+    /// thread.c: item_lock, refcount_incr, item_unlock; a store takes locks of slabs, of the LRU and of statistics beside.
+    #[test]
+    fn atomic_operations_go_to_the_items_lock_its_reference_count_and_the_other_locks() {
+        assert!(touched([0, 0], 0).is_empty() && touched([3, 0], 1).is_empty());
+        assert_eq!(touched([3, 5], 0), [10_000, 2000, 10_000]);
+        let others = 10_000 + LOCKS;
+        assert_eq!(touched([3, 5], 1), [10_000, 2000, 10_000, others, others]);
     }
 }
