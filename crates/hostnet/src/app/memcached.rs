@@ -1,10 +1,12 @@
 //! Memcached over UDP: answers a captured stream of requests from a shared hash table and slab items.
 
+use super::mmu::Mmu;
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::Stream;
-use crate::memory::region::{Kind, Sharing};
+use crate::memory::region::{Kind, Sharing, PAGE};
+use crate::memory::LINE;
 use crate::traffic::pcap::{Capture, Captured, Command};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,18 @@ pub struct MemcachedSpec {
     /// Instructions per request besides loads and stores of lines (parsing, hashing, formatting).
     #[serde(default = "instructions")]
     pub instructions: u32,
+    /// The same of a request that stores an item. Absent: as `instructions`.
+    #[serde(default)]
+    pub set_instructions: Option<u32>,
+    /// Atomic operations for a key that is read: locks that are taken and released, and the item's reference count.
+    #[serde(default)]
+    pub get_atomics: u32,
+    /// The same for an item that is stored.
+    #[serde(default)]
+    pub set_atomics: u32,
+    /// Buckets of the hash table, as a power of two. Absent: at least as many as keys.
+    #[serde(default)]
+    pub hash_power: Option<u8>,
     /// Bytes of an item before its value: header, key, flags.
     #[serde(default = "overhead")]
     pub item_overhead: u32,
@@ -35,6 +49,9 @@ fn instructions() -> u32 {
 fn overhead() -> u32 {
     80
 }
+
+/// Lines of the table of item locks: 4,096 of 40 bytes, as memcached has for four threads. One line more holds all other locks.
+const LOCKS: u64 = 2560;
 
 /// One key of a request and the lines of its item.
 #[derive(Clone, Copy)]
@@ -55,7 +72,9 @@ struct Request {
 
 #[derive(Clone)]
 pub struct Memcached {
-    instructions: u32,
+    /// Of a GET, and of a SET.
+    instructions: [u32; 2],
+    atomics: [u32; 2],
     requests: Arc<Vec<Request>>,
     keys: Arc<Vec<Access>>,
     populations: u64,
@@ -63,8 +82,15 @@ pub struct Memcached {
     slot: u64,
     index: u64,
     items: u64,
+    /// First line of the locks; none are touched without atomic operations.
+    locks: u64,
     item_count: u64,
+    /// Of each core, where the platform says what TLB it has.
+    mmus: Vec<Mmu>,
 }
+
+/// Lines of a page.
+const PAGE_LINES: u64 = PAGE.0 / LINE;
 
 impl Application for Memcached {
     type Spec = MemcachedSpec;
@@ -109,21 +135,39 @@ impl Application for Memcached {
         }
         let populations = u64::from(s.populations.max(1));
         let item_count = ids.len().max(1) as u64;
-        let buckets = (item_count * populations).next_power_of_two();
+        let buckets = match s.hash_power {
+            None => (item_count * populations).next_power_of_two(),
+            Some(bits) if (1..=32).contains(&bits) => 1 << bits,
+            Some(bits) => return Err(format!("memcached: hash_power = {bits} is not within 1 to 32")),
+        };
+        let atomics = [s.get_atomics, s.set_atomics];
+        let table = buckets.div_ceil(8); // 8-byte chain heads
+        let slots = item_count * populations * u64::from(largest);
+        let mut mmus = Vec::new();
+        if let Some(tlb) = site.stlb {
+            let pages = (table + slots + LOCKS + 1).div_ceil(PAGE_LINES) + 3;
+            for (i, core) in site.cores.iter().enumerate() {
+                let mut rng = Stream::new(site.seed, "memcached", i as u64);
+                mmus.push(Mmu::new(tlb, pages, *core, site.tenant, site.map, &mut rng)?);
+            }
+        }
         let mut region = |n: u64| {
             let r = site.map.add(n, Kind::App, Sharing::Shared, site.tenant);
             site.map.get(r).base
         };
         Ok(Memcached {
-            instructions: s.instructions,
+            instructions: [s.instructions, s.set_instructions.unwrap_or(s.instructions)],
+            atomics,
             requests: Arc::new(requests),
             keys: Arc::new(keys),
             populations,
             buckets,
             slot: largest.into(),
-            index: region(buckets.div_ceil(8)), // 8-byte chain heads
-            items: region(item_count * populations * u64::from(largest)),
+            index: region(table),
+            items: region(slots),
+            locks: if atomics == [0; 2] { 0 } else { region(LOCKS + 1) },
             item_count,
+            mmus,
         })
     }
 
@@ -141,21 +185,41 @@ impl Application for Memcached {
     }
 
     #[inline]
-    fn serve(&mut self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
+    fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         let (population, i) = (c.key >> 32, c.key as u32 as usize);
-        let r = &self.requests[i];
+        let r = self.requests[i].clone();
         p.push(Op::Anchor { line: rx });
-        p.compute(self.instructions / 2);
+        let instructions = self.instructions[usize::from(r.set)];
+        p.compute(instructions / 2);
         let mut reply = tx;
-        for k in &self.keys[r.keys.0 as usize..][..r.keys.1.into()] {
+        for at in r.keys.0..r.keys.0 + u32::from(r.keys.1) {
+            let k = self.keys[at as usize];
             let id = population * self.item_count + u64::from(k.item);
             let bucket = mix(id) & (self.buckets - 1);
-            p.push(Op::Chase { line: self.index + bucket / 8, delay: 20 });
+            // The item's lock, its release and the item's reference count, as far as they are there; then all others.
+            let (atomics, lock) = (self.atomics[usize::from(r.set)], self.locks + bucket % LOCKS);
+            if atomics > 0 {
+                match self.walk(core, LOCKED, lock - self.locks, p) {
+                    0 => {}
+                    walked => p.push(Op::Chase { line: lock, delay: walked }),
+                }
+                p.push(Op::Atomic { line: lock });
+            }
+            let walked = self.walk(core, TABLE, bucket / 8, p);
+            p.push(Op::Chase { line: self.index + bucket / 8, delay: 20 + walked });
             if !k.found {
+                if atomics > 1 {
+                    p.push(Op::Atomic { line: lock });
+                }
                 continue;
             }
             let item = self.items + id * self.slot;
-            p.push(Op::Chase { line: item, delay: 4 });
+            let walked = self.walk(core, ITEMS, item - self.items, p);
+            p.push(Op::Chase { line: item, delay: 4 + walked });
+            for i in 1..atomics {
+                let line = [item, lock].get(i as usize - 1).copied().unwrap_or(self.locks + LOCKS);
+                p.push(Op::Atomic { line });
+            }
             let n = u32::from(k.lines);
             if r.set {
                 let lines = n.min(r.lines.into());
@@ -167,7 +231,7 @@ impl Application for Memcached {
                 reply += u64::from(lines);
             }
         }
-        p.compute(self.instructions - self.instructions / 2);
+        p.compute(instructions - instructions / 2);
         if reply == tx {
             p.push(Op::Store { line: tx, lines: 1 });
             return (Answer::Reply, 1);
@@ -176,7 +240,23 @@ impl Application for Memcached {
     }
 }
 
+/// Which of a server's regions, in the order of their pages.
+const TABLE: usize = 0;
+const ITEMS: usize = 1;
+const LOCKED: usize = 2;
+
 impl Memcached {
+    /// Has the page table read for line `at` of a region where `core`'s TLB does not know its page; returns the cycles of the
+    /// walk besides.
+    fn walk(&mut self, core: usize, region: usize, at: u64, p: &mut Program) -> u16 {
+        let Some(mmu) = self.mmus.get_mut(core) else { return 0 };
+        let before = [0, self.buckets.div_ceil(8), self.item_count * self.populations * self.slot];
+        let page: u64 = before[..=region].iter().map(|lines| lines.div_ceil(PAGE_LINES)).sum();
+        let Some(line) = mmu.walk(page + at / PAGE_LINES) else { return 0 };
+        p.push(Op::Chase { line, delay: 0 });
+        mmu.walk
+    }
+
     /// Lines of the largest reply.
     pub fn largest_reply(&self) -> u16 {
         self.requests.iter().map(|r| r.reply).max().unwrap_or(1)
@@ -184,5 +264,70 @@ impl Memcached {
     /// Lines of the largest request.
     pub fn largest_request(&self) -> u16 {
         self.requests.iter().map(|r| r.lines).max().unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that has one item, which a GET and a SET ask for.
+    fn server(atomics: [u32; 2]) -> Memcached {
+        let request = |set| Request { set, lines: 1, wire: 64, reply: 1, keys: (0, 1) };
+        Memcached {
+            instructions: [10, 20],
+            atomics,
+            requests: Arc::new(vec![request(false), request(true)]),
+            keys: Arc::new(vec![Access { item: 0, lines: 1, found: true }]),
+            populations: 1,
+            buckets: 1,
+            slot: 1,
+            index: 1000,
+            items: 2000,
+            locks: 10_000,
+            item_count: 1,
+            mmus: Vec::new(),
+        }
+    }
+
+    /// Lines of the atomic operations of the `i`-th request.
+    fn touched(atomics: [u32; 2], i: u64) -> Vec<u64> {
+        let mut p = Program::default();
+        let c = Content { kind: 0, key: i, lines: 1, value_lines: 1, wire_bytes: 64 };
+        server(atomics).serve(0, &c, 1, 2, &mut p);
+        let atomics = p.ops.iter().filter_map(|op| match op {
+            Op::Atomic { line } => Some(*line),
+            _ => None,
+        });
+        atomics.collect()
+    }
+
+    /// Table, item and locks lie in a page each.
+    #[test]
+    fn a_page_that_the_tlb_does_not_know_is_walked_for_once() {
+        let spec = crate::core::spec::TlbSpec { entries: 4, ways: 4, walk_cycles: 42 };
+        let (mut map, mut rng) = (crate::memory::region::AddressMap::default(), Stream::new(1, "test", 0));
+        let mut m = server([3, 0]);
+        m.mmus.push(Mmu::new(&spec, 3, 0, 0, &mut map, &mut rng).expect("a shape that works"));
+        let mut waits = || {
+            let mut p = Program::default();
+            m.serve(0, &Content { kind: 0, key: 0, lines: 1, value_lines: 1, wire_bytes: 64 }, 1, 2, &mut p);
+            let chases = p.ops.iter().filter_map(|op| match op {
+                Op::Chase { delay, .. } => Some(*delay),
+                _ => None,
+            });
+            chases.collect::<Vec<_>>()
+        };
+        assert_eq!(waits(), [0, 42, 0, 20 + 42, 0, 4 + 42], "an entry of the page table, and what waits for it");
+        assert_eq!(waits(), [20, 4]);
+    }
+
+    /// thread.c: item_lock, refcount_incr, item_unlock; a store takes locks of slabs, of the LRU and of statistics beside.
+    #[test]
+    fn atomic_operations_go_to_the_items_lock_its_reference_count_and_the_other_locks() {
+        assert!(touched([0, 0], 0).is_empty() && touched([3, 0], 1).is_empty());
+        assert_eq!(touched([3, 5], 0), [10_000, 2000, 10_000]);
+        let others = 10_000 + LOCKS;
+        assert_eq!(touched([3, 5], 1), [10_000, 2000, 10_000, others, others]);
     }
 }

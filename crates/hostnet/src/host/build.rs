@@ -345,7 +345,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
                 let buffers = sized(s, tenant, costs, &rings).buffers(&rings);
                 let pool = PoolMemory {
                     buffers: add(u64::from(buffers) * STRIDE, Kind::Rx, both),
-                    ring: add(Mempool::ring_lines(buffers), Kind::App, both),
+                    ring: add(Mempool::ring_lines(buffers, costs.mempool_cache), Kind::App, both),
                 };
                 let receive_notes = add(pmd::note_lines(rings.receive), Kind::App, own);
                 let transmit_notes = add(pmd::note_lines(rings.transmit), Kind::App, Sharing::Core(sends));

@@ -15,7 +15,8 @@ pub const STRIDE: u64 = (HEADER + METADATA + HEADROOM + DATA_ROOM) / LINE;
 /// Buffers whose addresses fit a line of the pool's ring.
 const POINTERS: u64 = LINE / 8;
 
-/// Where a pool lies: its buffers, and the ring of those that no cache has.
+/// Where a pool lies: its buffers, and the ring of those that no cache has. Behind the ring two lines say where it is taken from
+/// and put into, which several cores may do: a compare-and-swap moves either. Beside a cache they are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolMemory {
     pub buffers: u64,
@@ -44,9 +45,16 @@ impl Mempool {
         Mempool { memory, of: of.into(), cache_size, cache: Vec::with_capacity(2 * cache_size), ring, from: 0, to: 0 }
     }
 
-    /// Lines of the pool's ring.
-    pub fn ring_lines(of: u32) -> u64 {
-        u64::from(of).div_ceil(POINTERS)
+    /// Lines of the pool's ring, and of its two ends where there is no cache.
+    pub fn ring_lines(of: u32, cache_size: u32) -> u64 {
+        u64::from(of).div_ceil(POINTERS) + if cache_size == 0 { 2 } else { 0 }
+    }
+
+    /// Moves an end of the ring: 0 where buffers are taken from, 1 where they are put into.
+    fn move_end(&self, end: u64, p: &mut Program) {
+        if self.cache_size == 0 {
+            p.push(Op::Atomic { line: self.memory.ring + self.of.div_ceil(POINTERS) + end });
+        }
     }
 
     /// First line of a buffer's metadata.
@@ -67,8 +75,16 @@ impl Mempool {
 
     /// A buffer; its ops go to `p` when the cache has to be filled. None when no buffer is left.
     pub fn get(&mut self, p: &mut Program) -> Option<u32> {
+        self.get_bulk(0, p)
+    }
+
+    /// The `i`-th buffer of several that are taken at once (`rte_pktmbuf_alloc_bulk`): the ring's end moves with the first.
+    pub fn get_bulk(&mut self, i: usize, p: &mut Program) -> Option<u32> {
         if self.cache.is_empty() {
             let n = (self.cache_size + 1).min(self.ring.len());
+            if i == 0 {
+                self.move_end(0, p);
+            }
             for line in self.pointers(self.from, n as u64) {
                 p.push(Op::Load { line, lines: 1 });
             }
@@ -83,6 +99,7 @@ impl Mempool {
         self.cache.push(buffer);
         if self.cache.len() > self.cache_size + self.cache_size / 2 {
             let n = self.cache.len() - self.cache_size;
+            self.move_end(1, p);
             for line in self.pointers(self.to, n as u64) {
                 p.push(Op::Store { line, lines: 1 });
             }
@@ -145,6 +162,26 @@ mod tests {
         m.put(out.pop().expect("one more"), &mut p);
         assert_eq!(p.ops, [Op::Store { line: 1 << 20, lines: 1 }], "five pointers go to the ring");
         assert_eq!((m.free(), m.cache.len(), m.ring.len()), (13, 8, 5));
+    }
+
+    #[test]
+    fn without_a_cache_buffers_go_out_in_the_order_in_which_they_came_back() {
+        let (mut m, mut p) = (pool(8, 0), Program::default());
+        let taken: Vec<u32> = (0..8).map(|_| m.get(&mut p).expect("enough")).collect();
+        assert_eq!((taken.as_slice(), m.get(&mut p)), ([0, 1, 2, 3, 4, 5, 6, 7].as_slice(), None));
+        for b in [5, 2, 7] {
+            m.put(b, &mut p);
+        }
+        assert_eq!([(); 3].map(|()| m.get(&mut p)), [Some(5), Some(2), Some(7)]);
+        let (load, store) = (Op::Load { line: 1 << 20, lines: 1 }, Op::Store { line: 1 << 20, lines: 1 });
+        let end = |i: u64| Op::Atomic { line: (1 << 20) + 1 + i };
+        let times = |op| p.ops.iter().filter(|o| **o == op).count();
+        assert_eq!((times(load), times(store)), (11, 3), "each goes through the ring, whose eight pointers are a line");
+        assert_eq!(
+            (times(end(0)), times(end(1))),
+            (12, 3),
+            "each is one compare-and-swap, the one that finds nothing too"
+        );
     }
 
     /// 64 + 128 + 128 + 2048 bytes.

@@ -320,7 +320,7 @@ impl PollMode {
             let packet = port(c.iio.as_deref_mut()).packet(id);
             let p = *packet;
             let content = Content::of(&p);
-            let spare = self.pool.get(c.program);
+            let spare = self.pool.get_bulk(i, c.program);
             let tx = self.pool.data(spare.unwrap_or(p.buffer));
             let (spent, lines) = (self.buffers.spent, u32::from(p.lines));
             let copies = self.buffers.recycling == Recycling::Copy;

@@ -26,7 +26,7 @@ pub struct PollModeSpec {
     pub transmit_instructions: u32,
     /// A buffer that is freed.
     pub free_instructions: u32,
-    /// Buffers of a core's cache of the mempool.
+    /// Buffers of a core's cache of the mempool. 0: none, so that buffers are used in the order in which they came back.
     #[serde(default = "mempool_cache")]
     pub mempool_cache: u32,
     /// Buffers of each core's mempool. Absent: as many as both rings, two caches and two bursts can hold.
@@ -81,7 +81,7 @@ impl PollModeSpec {
             ("burst", self.burst, 1, 512),
             ("transmit_burst", self.transmit_burst.unwrap_or(1), 1, 512),
             ("poll_instructions", self.poll_instructions, 1, 1 << 20),
-            ("mempool_cache", self.mempool_cache, 1, 512),
+            ("mempool_cache", self.mempool_cache, 0, 512),
             ("mbuf_lines", self.mbuf_lines, 1, 2),
             ("rearm", self.rearm, 1, 512),
             ("free_threshold", self.free_threshold, 1, 512),
