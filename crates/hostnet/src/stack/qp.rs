@@ -124,6 +124,9 @@ impl QueuePair {
     fn next(&mut self, queue: usize, c: &mut Ctx) -> Option<u32> {
         while self.gathering {
             self.gather(queue, c);
+            if self.costs.batch_of == BatchOf::Packets && !c.program.ops.is_empty() {
+                return None; // a completion: the next entry is taken when its poll is over
+            }
             if self.batch.is_empty() && self.room > 0 {
                 self.room = self.costs.batch;
                 return None;
@@ -142,8 +145,10 @@ impl QueuePair {
         id
     }
 
-    /// Takes entries off the queue, until the batch is whole or nothing is there.
+    /// Takes entries off the queue, until the batch is whole or nothing is there; where packets are counted, until behind a
+    /// completion.
     fn gather(&mut self, queue: usize, c: &mut Ctx) {
+        let of_packets = self.costs.batch_of == BatchOf::Packets;
         while self.room > 0 {
             let completion = c.nic.take_completion(queue);
             if completion {
@@ -154,8 +159,11 @@ impl QueuePair {
             } else {
                 break;
             }
-            self.room -= u32::from(!completion || self.costs.batch_of == BatchOf::Entries);
+            self.room -= u32::from(!(completion && of_packets));
             c.tally.taken += 1;
+            if of_packets && !c.program.ops.is_empty() {
+                break;
+            }
         }
     }
 
