@@ -957,6 +957,11 @@ class QpSpec(Section):
     """Instructions of the queue-pair library per packet."""
     batch: int
     """Most packets that are taken off the completion queue before the first of them is served."""
+    batch_of: Literal['entries'] | Literal['packets']
+    """What a batch counts: every entry that is taken, or packets alone."""
+    batch_polls: int
+    """Polls without a packet after which a batch that is not whole is served: 0 serves it as soon as the queue is
+    empty."""
     empty_poll_instructions: int | None
     """A poll of a completion queue that is empty; as many as `poll_instructions` when absent."""
     free_instructions: int

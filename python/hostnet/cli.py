@@ -23,6 +23,7 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for the
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",
                                                   help="Change one value, such as placement.ways=4; repeatable.")]
 Lenient = Annotated[bool, typer.Option("--lenient", help="Replay a damaged capture as far as it can be read.")]
+Platform = Annotated[str | None, typer.Option("--platform", help="Another platform that the studies are made for.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer requests per point; the table says so.")]
 
 
@@ -127,7 +128,7 @@ def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metav
 def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")] = None,
           figure: Annotated[str | None, typer.Argument(help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all.")] = None,
           listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
-          out: Out = None, jobs: Jobs = None, quick: Quick = False, quiet: Quiet = False) -> None:
+          platform: Platform = None, out: Out = None, jobs: Jobs = None, quick: Quick = False, quiet: Quiet = False) -> None:
     """Run a published figure: table (CSV, Parquet), plot and resolved specs."""
     from . import show, studies
     from .progress import Progress
@@ -139,7 +140,9 @@ def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")]
         raise HostnetError(f"which figure of {system!r}? `hostnet study --list` shows them.")
     several = figure == "all" or any(c in figure for c in "*?[")
     for s in studies.matching(system, figure) if several else [studies.get(system, figure)]:
-        where = (out or Path("results")) / s.table if several or out is None else out
+        folder = s.table if platform is None else f"{s.table}-{platform}"
+        s = s if platform is None else studies.on(s, platform)
+        where = (out or Path("results")) / folder if several or out is None else out
         done = studies.run(s, quick=quick, jobs=jobs, progress=Progress(quiet), out=where)
         show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
         typer.echo(f"{s.system} {s.figure}: {len(done.points)} points, "
@@ -154,11 +157,17 @@ def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", hel
                md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
                strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
                first: Annotated[bool, typer.Option("--first", help="Keep this run as the first of its systems; never overwrites.")] = False,
+               platform: Annotated[list[str] | None, typer.Option(
+                   "--platform", help="Another platform that the studies are made for; with several, one column each.")] = None,
                jobs: Jobs = None) -> None:
     """Check claims about the studies and print expected and measured side by side."""
+    from .scoreboard import beside
     from .scoreboard import main as board
 
-    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict, first=first))
+    if platform and len(platform) > 1:
+        raise typer.Exit(beside.main(platform, claims, only, quick, json_file, md_file, jobs, strict, first))
+    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict, first=first,
+                           platform=platform[0] if platform else None))
 
 
 @app.command()

@@ -75,10 +75,11 @@ def main(
     source: StudySource | None = None,
     console: Any = None,
     first: bool = False,
+    platform: str | None = None,
 ) -> int:
     """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
 
-    With `first`, the results are kept as the first run of their systems' boards, which is refused when there is one.
+    Studies run on `platform` where one is named. With `first`, the results are kept as the first run of their systems' boards, which is refused when there is one.
     Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
     be evaluated. Raises HostnetError for malformed input, before anything runs.
     """
@@ -87,16 +88,21 @@ def main(
     claims = select(every, only)
     chosen = {c.system for c in claims}
     firsts_at = {c.system: first_run.path_of(file, c.system) for file, c in loaded if c.system in chosen}
+    if platform is not None and first:
+        raise HostnetError("--first: the first run of a board is on the studies' own platform; leave out --platform.")
+    studies = source or BuiltStudies(jobs, quick, platform, {c.system for c in claims})
     if first:
         first_run.check(firsts_at, claims, every, quick)
     for path in (json_file, markdown_file):
         if path is not None:
             check_file(Path(path))
-    results = evaluate(claims, source or BuiltStudies(jobs, quick))
+    results = evaluate(claims, studies)
     if first:
         for system, path in firsts_at.items():
             first_run.write(path, [r for r in results if r.claim.system == system], _engine_version())
     firsts = {system: kept for system, path in firsts_at.items() if (kept := first_run.read(path)) is not None}
+    if platform is not None:
+        firsts = {}  # they are of another platform
     if console is None:
         from ..tables import console as standard
 
@@ -115,13 +121,17 @@ def main(
 
 
 class BuiltStudies:
-    """The studies of `hostnet.studies`, run or taken from the cache."""
+    """The studies of `hostnet.studies`, run or taken from the cache.
 
-    def __init__(self, jobs: int | None = None, quick: bool = False):
-        from ..studies import all_studies
+    Those of `systems` run on `platform` where one is named. Raises HostnetError where they do not.
+    """
+
+    def __init__(self, jobs: int | None = None, quick: bool = False, platform: str | None = None, systems: Iterable[str] = ()):
+        from ..studies import all_studies, on
 
         self._jobs, self._quick = jobs, quick
-        self._all = {(s.system, s.figure): s for s in all_studies()}
+        moved = set(systems) if platform is not None else set()
+        self._all = {(s.system, s.figure): on(s, str(platform)) if s.system in moved else s for s in all_studies()}
 
     def studies(self) -> dict[str, tuple[str, str]]:
         """SQL table name -> (system, figure)."""

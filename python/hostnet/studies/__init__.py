@@ -11,7 +11,7 @@ import platform as host
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import import_module
@@ -84,6 +84,8 @@ class Study:
     across: Callable[[Rows], Sequence[Mapping[str, float | str | None]]] | None = None
     # Figures of one case study go by ``group-figure``, too, such as ``rdma-fig18``.
     group: str = ""
+    # The platform that ``on`` has moved it to; empty for the one that its points name themselves.
+    platform: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ class Study:
     @property
     def command(self) -> str:
         """The command that runs it, after `hostnet`."""
-        return f"study {self.system} {self.figure}"
+        return f"study {self.system} {self.figure}" + (f" --platform {self.platform}" if self.platform else "")
 
     @property
     def table(self) -> str:
@@ -217,6 +219,17 @@ def matching(system: str, pattern: str) -> list[Study]:
     pattern = "*" if pattern == "all" else pattern
     found = [s for s in all_studies() if s.system == system and any(fnmatchcase(n, pattern) for n in s.names)]
     return found or [get(system, pattern)]
+
+
+def on(study: Study, name: str) -> Study:
+    """``study`` on another platform, with what its figures change there. Raises HostnetError where its system has no such."""
+    places = getattr(import_module(f".{study.system}", __name__), "PLATFORMS", {})
+    if name not in places:
+        known = f"; {nearest(name, list(places))}" if places else ", nor on any but their own"
+        raise HostnetError(f"--platform {name}: studies of {study.system} do not run there{known}")
+    move, then = places[name], study.then
+    return replace(study, platform=name, points=lambda quick: [move(p) for p in study.points(quick)],
+                   then=None if then is None else lambda rows, quick: [move(p) for p in then(rows, quick)])
 
 
 def run(study: Study, *, quick: bool = False, jobs: int | None = None, cache: Cache | None = None,

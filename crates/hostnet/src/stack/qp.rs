@@ -29,6 +29,12 @@ pub struct QpSpec {
     /// Most packets that are taken off the completion queue before the first of them is served.
     #[serde(default = "one")]
     pub batch: u32,
+    /// What a batch counts: every entry that is taken, or packets alone.
+    #[serde(default)]
+    pub batch_of: BatchOf,
+    /// Polls without a packet after which a batch that is not whole is served: 0 serves it as soon as the queue is empty.
+    #[serde(default)]
+    pub batch_polls: u32,
     /// A reply that is on the wire puts an entry into the completion queue, too, behind the packets that wait there.
     /// `keep_depth` counts such entries, and taking one costs `poll_instructions`.
     #[serde(default)]
@@ -36,6 +42,23 @@ pub struct QpSpec {
 }
 fn one() -> u32 {
     1
+}
+
+impl QpSpec {
+    fn empty_poll(&self) -> u32 {
+        self.empty_poll_instructions.unwrap_or(self.poll_instructions)
+    }
+}
+
+/// What a batch of a queue pair counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchOf {
+    /// Packets and completions of sends.
+    #[default]
+    Entries,
+    /// Packets; completions that lie between them are taken on the way.
+    Packets,
 }
 
 /// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the packet they are for.
@@ -66,6 +89,12 @@ pub struct QueuePair {
     spent: Spent,
     /// Packets taken and not served yet.
     batch: VecDeque<u32>,
+    /// More are taken before the first of them is served: how many, and when the last was.
+    gathering: bool,
+    room: u32,
+    gathered: Time,
+    /// How long a batch that is not whole waits for its next packet.
+    patience: Time,
     /// Serving a packet since then.
     since: Option<Time>,
     /// A packet that came without time, and where its reply goes.
@@ -73,43 +102,78 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
-    pub fn new(costs: QpSpec, spent: Spent) -> QueuePair {
-        QueuePair { costs, spent, batch: VecDeque::new(), since: None, at_once: None }
-    }
-
     /// That of each core of a scenario.
     pub fn of(s: &Scenario) -> QueuePair {
-        QueuePair::new(s.platform.queue_pair.clone(), s.placement.spent())
+        let (core, costs) = (&s.platform.core, s.platform.queue_pair.clone());
+        let polls = f64::from(costs.batch_polls) * f64::from(costs.empty_poll());
+        let per_ns = core.compute_ipc * core.clock.0 as f64 / 1e9;
+        QueuePair {
+            spent: s.placement.spent(),
+            batch: VecDeque::new(),
+            gathering: true,
+            room: costs.batch,
+            gathered: Time::ZERO,
+            patience: Time::from_ns_f64(polls / per_ns),
+            costs,
+            since: None,
+            at_once: None,
+        }
     }
 
     /// The packet to serve now; the queue's entries are taken as many at once as a batch has.
     fn next(&mut self, queue: usize, c: &mut Ctx) -> Option<u32> {
-        while self.batch.is_empty() {
-            let before = c.tally.taken;
-            for _ in 0..self.costs.batch {
-                if c.nic.take_completion(queue) {
-                    c.program.compute(self.costs.poll_instructions);
-                } else if let Some(id) = c.nic.take(queue) {
-                    self.batch.push_back(id);
-                } else {
-                    break;
-                }
-                c.tally.taken += 1;
+        while self.gathering {
+            self.gather(queue, c);
+            if self.costs.batch_of == BatchOf::Packets && !c.program.ops.is_empty() {
+                return None; // a completion: the next entry is taken when its poll is over
             }
-            if c.tally.taken == before {
+            if self.batch.is_empty() && self.room > 0 {
+                self.room = self.costs.batch;
                 return None;
             }
+            if self.room > 0 && c.now < self.gathered + self.patience {
+                return None;
+            }
+            self.gathering = self.batch.is_empty();
+            self.room = self.costs.batch;
         }
         if !c.nic.may_reply(queue) {
             return None;
         }
-        self.batch.pop_front()
+        let id = self.batch.pop_front();
+        self.gathering = self.batch.is_empty();
+        id
     }
 
-    /// Nothing is there: polls until something is.
+    /// Takes entries off the queue, until the batch is whole or nothing is there; where packets are counted, until behind a
+    /// completion.
+    fn gather(&mut self, queue: usize, c: &mut Ctx) {
+        let of_packets = self.costs.batch_of == BatchOf::Packets;
+        while self.room > 0 {
+            let completion = c.nic.take_completion(queue);
+            if completion {
+                c.program.compute(self.costs.poll_instructions);
+            } else if let Some(id) = c.nic.take(queue) {
+                self.batch.push_back(id);
+                self.gathered = c.now;
+            } else {
+                break;
+            }
+            self.room -= u32::from(!(completion && of_packets));
+            c.tally.taken += 1;
+            if of_packets && !c.program.ops.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// Nothing is there: polls until something is, or a batch has waited long enough.
     fn wait(&self) -> Step {
-        let instructions = self.costs.empty_poll_instructions.unwrap_or(self.costs.poll_instructions);
-        Step::Wait { on: Awaited::Queue, instructions }
+        let (on, instructions) = (Awaited::Queue, self.costs.empty_poll());
+        if self.gathering && !self.batch.is_empty() {
+            return Step::WaitUntil { on, instructions, until: self.gathered + self.patience };
+        }
+        Step::Wait { on, instructions }
     }
 
     /// Ops of packet `id`, whose reply goes to line `tx`.

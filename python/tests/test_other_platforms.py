@@ -1,0 +1,71 @@
+"""Studies and boards on another platform than the one that they name."""
+
+import json
+
+import paperworld
+import polars as pl
+import pytest
+from ownclaims import GOOD, claims_file
+from rich.console import Console
+
+from hostnet import HostnetError, scoreboard, studies
+from hostnet.scoreboard import beside
+from hostnet.specs import Scenario
+
+ARTIFACT = "sim24-artifact"
+
+
+@pytest.mark.parametrize("study", [s for s in studies.all_studies() if s.system == "sweeper"], ids=lambda s: s.figure)
+def test_sweepers_studies_also_run_on_the_authors_simulator(study):
+    moved = studies.on(study, ARTIFACT)
+    assert moved.table == study.table and moved.command == f"{study.command} --platform {ARTIFACT}"
+    assert [p.columns for p in moved.points(False)] == [p.columns for p in study.points(False)]
+    for p in moved.points(False):
+        spec = json.loads(Scenario.load(p.base).with_(p.changes).resolve())
+        # Runs of two tenants have another clock and memory, an LLC that is not inclusive, and other rates for a packet in
+        # 1000 cycles.
+        two = len(spec["tenant"]) == 2
+        assert spec["platform"]["name"] == ARTIFACT
+        assert spec["platform"]["caches"]["llc"]["role"] == ("victim" if two else "strictly_inclusive")
+        if spec["run"]["load"] == "peak_loss":
+            assert spec["run"]["loss"] == 0.01
+            assert spec["run"]["step"] == ("2.5 Mrps" if two else "3.21 Mrps")
+
+
+def test_points_that_follow_the_first_ones_are_on_the_same_platform():
+    study = studies.on(studies.get("sweeper", "fig6-right"), ARTIFACT)
+    (peak,) = study.points(False)
+    assert study.then is not None
+    later = study.then([{**peak.columns, "throughput_mrps": 25.0}], False)
+    assert {p.changes["platform"] for p in later} == {ARTIFACT}
+
+
+@pytest.mark.parametrize("system, platform, sentence", [
+    ("sweeper", "sim24-artefact", "studies of sweeper do not run there; did you mean 'sim24-artifact'"),
+    ("idio", ARTIFACT, "studies of idio do not run there, nor on any but their own"),
+])
+def test_a_platform_that_studies_are_not_made_for_is_refused(system, platform, sentence, cli):
+    done = cli("scoreboard", "--only", f"{system}.*", "--platform", platform, check=2)
+    assert sentence in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_board_of_two_platforms_has_a_column_for_each(tmp_path):
+    path = claims_file(tmp_path, GOOD, GOOD | {"id": "t.two", "expected": 20.0, "role": "input"})
+    sources = {name: paperworld.Source({"mine_fig1": pl.DataFrame({"value": [v]})}) for name, v in (("a", 10.0), ("b", 12.0))}
+    page, table = tmp_path / "b.md", tmp_path / "b.json"
+    options = {"files": [path], "sources": sources, "console": Console(quiet=True)}
+    assert beside.main(["a", "b"], markdown_file=page, json_file=table, **options) == 0
+    assert beside.main(["a", "b"], strict=True, **options) == 1
+    text = page.read_text(encoding="utf-8")
+    assert "| all | 1 of 1 | 0 of 1 |" in text
+    assert "| 10x ± 10 % | 10x | 12x, **off** |" in text
+    assert "`t.two` [input] | 20x ± 10 % | 10x, **off** | 12x, **off** |" in text
+    assert {n: [r["measured"] for r in rows] for n, rows in json.loads(table.read_text()).items()} == {"a": [10.0, 10.0], "b": [12.0, 12.0]}
+
+
+def test_no_first_run_is_kept_of_another_platform(tmp_path):
+    path = claims_file(tmp_path, GOOD)
+    with pytest.raises(HostnetError, match="leave out --platform"):
+        scoreboard.main([path], first=True, platform=ARTIFACT)
+    with pytest.raises(HostnetError, match="leave out --platform"):
+        beside.main([ARTIFACT, "sim24"], [path], first=True)
