@@ -23,15 +23,15 @@ class Calibration:
     samples: int
     transfer_ns: float
     spread_ns: float
-    clock_ghz: float
-    lookup_cycles: int
+    uncore_ghz: float
+    lookups_ns: float
     noc_cycles: int
     was: int
 
     @property
     def modelled_ns(self) -> float:
         """The transfer as the calibrated platform simulates it, in whole cycles."""
-        return (self.lookup_cycles + 4 * self.noc_cycles) / self.clock_ghz
+        return self.lookups_ns + 4 * self.noc_cycles / self.uncore_ghz
 
 
 def platform_text(name: str) -> str:
@@ -48,7 +48,8 @@ def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], C
     as long as it was measured to take.
 
     In the model such a load looks the line up in the reader's L1 and L2, crosses to the home agent, looks up the LLC,
-    crosses to the owner, reads its L2, crosses back and crosses to the reader: l1 + l2 + llc + l2 + 4 noc.
+    crosses to the owner, reads its L2, crosses back and crosses to the reader: l1 + l2 + llc + l2 + 4 noc. LLC and crossbar
+    have the uncore's clock.
     """
     samples = [r["value"] for f in files for r in bench.read(f).to_dicts()
                if r.get("experiment") == "transfer" and r.get("unit") == "ns"]
@@ -59,21 +60,37 @@ def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], C
         raise HostnetError(f"{files[0]}: value = {bad} of experiment transfer is not a time above 0 ns.")
     platform = tomllib.loads(platform_text(base))
     caches = platform["caches"]
-    clock_ghz = _ghz(platform["core"]["clock"])
-    fixed = caches["l1d"]["latency_cycles"] + 2 * caches["l2"]["latency_cycles"] + caches["llc"]["latency_cycles"]
     ns = statistics.median(samples)
-    cycles = ns * clock_ghz
-    noc = round((cycles - fixed) / 4)
+    lookups, uncore_ghz = _lookups(platform)
+    noc = crossings(base, ns)
     if noc < 0:
         raise HostnetError(
-            f"{files[0]}: {ns:.1f} ns are {cycles:.0f} cycles of {base}, less than the {fixed} that its cache look-ups "
-            "take alone; choose a --base whose caches are those of the machine measured.")
-    found = Calibration(base, len(samples), ns, max(samples) - min(samples), clock_ghz, fixed, noc, caches["noc_cycles"])
+            f"{files[0]}: {ns:.1f} ns are less than the {lookups:.1f} ns that the cache look-ups of {base} take alone; "
+            "choose a --base whose caches are those of the machine measured.")
+    found = Calibration(base, len(samples), ns, max(samples) - min(samples), uncore_ghz, lookups, noc, caches["noc_cycles"])
     caches["noc_cycles"] = noc
     platform["provenance"]["caches.noc_cycles"] = (
         f"measured: ccnic-bench probe, median of {len(samples)}: {ns:.1f} ns for a load of a line modified in another "
-        f"core's L2, less {fixed} cycles of look-ups, over four crossings")
+        f"core's L2, less {lookups:.1f} ns of look-ups, over four crossings")
     return platform, found
+
+
+def crossings(base: str, ns: float, clock: str | None = None) -> int:
+    """`caches.noc_cycles` with which a load of a line modified in another core's L2 takes `ns` on `base`, whose cores may have
+    another `clock`."""
+    platform = tomllib.loads(platform_text(base))
+    if clock is not None:
+        platform["core"]["clock"] = clock
+    lookups, uncore_ghz = _lookups(platform)
+    return round((ns - lookups) * uncore_ghz / 4)
+
+
+def _lookups(platform: dict[str, Any]) -> tuple[float, float]:
+    """Nanoseconds that such a load spends in caches, and the uncore's clock in GHz."""
+    caches, core_ghz = platform["caches"], _ghz(platform["core"]["clock"])
+    uncore_ghz = _ghz(caches.get("uncore_clock", platform["core"]["clock"]))
+    private = caches["l1d"]["latency_cycles"] + 2 * caches["l2"]["latency_cycles"]
+    return private / core_ghz + caches["llc"]["latency_cycles"] / uncore_ghz, uncore_ghz
 
 
 def write_platform(files: list[Path], base: str, out: Path) -> Calibration:

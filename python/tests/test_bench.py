@@ -40,6 +40,15 @@ def test_calibration_solves_the_models_path_of_a_modified_line(probe):
     assert platform["caches"]["llc"] == calibrate.calibrate([probe], "sim24")[0]["caches"]["llc"]
 
 
+def test_llc_and_crossbar_are_counted_in_the_uncore_s_clock(probe):
+    """icx: L1 5 and L2 9 twice at 3.1 GHz are 7.42 ns, the LLC's 20 at 2.4 GHz 8.33; 64.25 ns are 38.55 cycles a crossing."""
+    platform, found = calibrate.calibrate([probe], "icx")
+    caches = platform["caches"]
+    assert (caches["l1d"]["latency_cycles"], caches["l2"]["latency_cycles"], caches["llc"]["latency_cycles"]) == (5, 9, 20)
+    assert found.noc_cycles == 39
+    assert found.modelled_ns == pytest.approx(23 / 3.1 + (20 + 4 * 39) / 2.4)
+
+
 def test_the_engine_takes_the_calibrated_platform(probe, tmp_path):
     import json
 

@@ -38,6 +38,7 @@ _MODULES = {
     "hostnetwork": ("hostnetwork", "hostnetwork_apps", "hostnetwork_net", "hostnetwork_future"),
     "idio": ("idio", "idio_policies"),
     "gem5net": ("gem5net", "gem5net_sweeps"),
+    "real": ("real", "real_library"),
     "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie", "ccnic_kv"),
 }
 

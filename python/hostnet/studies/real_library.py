@@ -1,0 +1,94 @@
+"""What ccnic-bench measured between two cores of a real socket, and the same in the simulator.
+
+``data/ccnic_bench.csv`` has medians of docs/ccnic/data. One figure of it, the load of a line that the other core has modified, goes
+into the simulated machine as `hostnet calibrate` does it. Ping-pong and loopback of 64 B then follow. The rules are the library's:
+its instructions, its free check, its requests for ownership ahead.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from ..calibrate import crossings
+from ..paths import DATA
+from . import Point, Rows, Study
+
+# Emerald Rapids. Parts with its LLC (260 MiB) run at 4.0 GHz at most (datasheet: Xeon Platinum 8558).
+BASE, CLOCK = "spr", "4 GHz"
+LAYOUTS = {"one_line": "S0C", "two_lines": "S0"}
+# What the library does that is a switch here: instructions a packet as counted (docs/ccnic/measurements.md), and its look-ahead.
+LIBRARY: Mapping[str, Any] = {
+    "ccnic.nic_node": 0,
+    "ccnic.free_check": "ahead",
+    "ccnic.own_ahead": 2,
+    "ccnic.costs": {"alloc": 70, "free": 70, "host_tx": 150, "host_rx": 150, "nic_tx": 138, "nic_rx": 138, "unit": 28, "poll": 20,
+                    "pool": 60},
+}
+PACKETS, QUICK_PACKETS = 4000, 1000
+
+
+@cache
+def measured() -> Mapping[tuple[str, str, int], Mapping[str, float]]:
+    """Medians by case, variant and packets under way."""
+    with (DATA / "ccnic_bench.csv").open(encoding="utf-8") as f:
+        rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
+    return {(r["case"], r["variant"], int(r["packets"])): {m: float(r[m]) for m in ("ns", "mpps") if r[m]} for r in rows}
+
+
+def machine() -> dict[str, Any]:
+    """The simulated machine, with the crossbar that the measured transfer asks for."""
+    transfer = measured()[("transfer", "modified_line", 1)]["ns"]
+    return {"platform": BASE, "override.core.clock": CLOCK, "override.caches.noc_cycles": crossings(BASE, transfer, CLOCK)}
+
+
+def library(quick: bool) -> list[Point]:
+    """Ping-pong by layout, and loopback with 1 to 512 packets under way, with CC-NIC and the unoptimised interface."""
+    out = []
+    for case, variant, under_way in measured():
+        columns = {"case": case, "variant": variant, "packets": under_way}
+        if case == "pingpong":
+            changes = {"tenant.0.app": {"kind": "pingpong", "layout": LAYOUTS[variant], "peer_node": 0}}
+            out.append(Point("ccnic-pingpong", columns, {**machine(), **changes}))
+        elif case == "loopback":
+            n = QUICK_PACKETS if quick else PACKETS
+            changes = {**LIBRARY, "tenant.0.cores": 1, "traffic.outstanding": under_way, "run.requests": n,
+                       "run.warmup_requests": PACKETS}
+            if variant == "unopt":
+                changes["ccnic.preset"] = "unoptimised"
+            out.append(Point("ccnic-upi", columns, {**machine(), **changes}))
+    return out
+
+
+def ns(row: Mapping[str, Any]) -> float | None:
+    """A ping-pong, or the median round trip of a packet."""
+    if row.get("case") == "pingpong":
+        return row.get("pingpong_ns")
+    return None if row.get("rtt_median_us") is None else 1e3 * row["rtt_median_us"]
+
+
+def mpps(row: Mapping[str, Any]) -> float | None:
+    """Packets that came back, a microsecond."""
+    return row.get("achieved_mpps") if row.get("case") == "loopback" else None
+
+
+def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
+    """Measured figures beside ours, and ours over them."""
+    out = []
+    for r in rows:
+        their = measured()[(r["case"], r["variant"], r["packets"])]
+        ours = {"ns": ns(r), "mpps": mpps(r)}
+        ratios = {f"{m}_ratio": v / their[m] if (v := ours[m]) is not None and m in their else None for m in ours}
+        out.append({**{f"measured_{m}": their.get(m) for m in ours}, **ratios})
+    return out
+
+
+STUDIES = [
+    Study("real", "library", "CC-NIC's library between two cores of a real socket, and the same simulated", library,
+          ("ns", "mpps"), derived={"ns": ns, "mpps": mpps},
+          derived_units={"packets": "under way", "ns": "ns", "mpps": "Mpps", "measured_ns": "ns", "measured_mpps": "Mpps",
+                         "ns_ratio": "1", "mpps_ratio": "1"},
+          across=beside),
+]
