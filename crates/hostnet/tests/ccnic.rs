@@ -87,6 +87,23 @@ fn a_ping_pong_takes_four_requests_over_two_lines_and_two_over_one() {
     }
 }
 
+/// Cores of one socket do likewise: on Emerald Rapids a ping-pong takes 124 ns over one line and 249 over two, the latter four
+/// transfers (docs/ccnic/data/emerald-rapids, probe.csv).
+#[test]
+fn within_a_socket_a_line_that_is_read_and_written_in_turn_moves_once_a_turn() {
+    let trip = |layout: &str, take: bool| {
+        let app = format!("app = {{ kind = \"pingpong\", layout = \"{layout}\", peer_node = 0 }}");
+        let of_llc = if take { "[override.caches.llc]\nmodified_read = \"take\"" } else { "" };
+        get(
+            &outcome(&text(&app, of_llc, "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100")),
+            "pingpong_ns",
+        )
+    };
+    let (one, two) = (trip("S0C", true), trip("S0", true));
+    near("two lines over one", two / one, 249.2 / 124.1, 0.3);
+    assert!(trip("S0C", false) > 1.4 * one, "with a request for ownership after each read");
+}
+
 /// Section 5.6: full lines of four descriptors cost a quarter of a read, and payload that is recycled one read, with neither
 /// registers nor requests for ownership of payload.
 #[test]

@@ -12,7 +12,7 @@ use hostnet::machine::Signal;
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::nodes::{NodesProtocolSpec, NodesSpec};
 use hostnet::memory::shadow::{At, Shadow};
-use hostnet::memory::spec::{HierarchySpec, LlcRole, ReadHit};
+use hostnet::memory::spec::{HierarchySpec, LlcRole, ModifiedRead, ReadHit};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Agent, Inbound, Op, Probe, Sweep, Txn};
 use std::collections::HashSet;
@@ -152,11 +152,13 @@ impl World {
     }
 }
 
-fn hierarchies() -> [HierarchySpec; 3] {
+fn hierarchies() -> [HierarchySpec; 4] {
     let (mut migrate, mut inclusive) = (small(), small());
     migrate.llc.read_hit = ReadHit::Migrate;
+    let mut take = migrate.clone();
+    take.llc.modified_read = ModifiedRead::Take;
     inclusive.llc.role = LlcRole::Inclusive;
-    [small(), migrate, inclusive]
+    [small(), migrate, take, inclusive]
 }
 
 /// Steps of 2 ns: less than lies between any two of a request's milestones.

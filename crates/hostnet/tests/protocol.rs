@@ -7,16 +7,17 @@ use hostnet::kernel::Time;
 use hostnet::memory::protocol::{
     transition, Data, Dram, Habits, Held, Llc, Private, Request, Transition, HELD, REQUESTS,
 };
-use hostnet::memory::spec::{CleanVictim, DeviceRead, HierarchySpec, LlcRole, ReadHit, StoreHit};
+use hostnet::memory::spec::{CleanVictim, DeviceRead, HierarchySpec, LlcRole, ModifiedRead, ReadHit, StoreHit};
 use hostnet::memory::{Agent, Inbound, Op, Outbound, Sweep};
 
 const VICTIM: Habits = Habits {
     role: LlcRole::Victim,
     read_hit: ReadHit::Retain,
     store_hit: StoreHit::Move,
+    modified_read: ModifiedRead::Share,
     device_read: DeviceRead::Snapshot,
 };
-const ALL: [Habits; 8] = [
+const ALL: [Habits; 9] = [
     VICTIM,
     Habits { read_hit: ReadHit::Migrate, ..VICTIM },
     Habits { role: LlcRole::Inclusive, ..VICTIM },
@@ -25,6 +26,7 @@ const ALL: [Habits; 8] = [
     Habits { device_read: DeviceRead::Demote, ..VICTIM },
     Habits { read_hit: ReadHit::Migrate, device_read: DeviceRead::Demote, ..VICTIM },
     Habits { device_read: DeviceRead::Install, ..VICTIM },
+    Habits { read_hit: ReadHit::Migrate, modified_read: ModifiedRead::Take, ..VICTIM },
 ];
 
 fn every_row() -> impl Iterator<Item = (Habits, Request, Held, Held, Transition)> {
@@ -89,7 +91,7 @@ fn dirty_data_is_kept_given_on_overwritten_swept_or_written() {
 fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig, u64)> {
     let mut spec: HierarchySpec = small();
     (spec.llc.role, spec.llc.read_hit, spec.llc.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
-    (spec.llc.store_hit, spec.llc.device_read) = (h.store_hit, h.device_read);
+    (spec.llc.store_hit, spec.llc.device_read, spec.llc.modified_read) = (h.store_hit, h.device_read, h.modified_read);
     let mut r = Rig::new(&spec, 0b1111);
     let line = r.shared + 3;
     if llc != Held::Nowhere {

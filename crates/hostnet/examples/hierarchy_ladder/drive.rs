@@ -120,6 +120,7 @@ fn hierarchy() -> HierarchySpec {
             role: LlcRole::Inclusive,
             read_hit: ReadHit::Retain,
             store_hit: Default::default(),
+            modified_read: Default::default(),
             clean_victim: CleanVictim::Drop,
             write_back_uses: true,
             device_read: Default::default(),

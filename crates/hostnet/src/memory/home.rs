@@ -1,6 +1,7 @@
 //! The caching and home agent: LLC look-ups, NIC accesses, and admission under backpressure.
 
 use super::array::{Home, Victim};
+use super::filter::cores_of;
 use super::lines::{Left, Turn};
 use super::paths::{Marks, Path};
 use super::private::Taken;
@@ -397,7 +398,7 @@ impl Memory {
     /// Asks the other cores that may have copies of a shared line; returns the time that takes.
     #[inline(never)]
     fn snoop_others(&mut self, cal: &mut Events, line: u64, op: Op, who: u32, now: Time) -> Time {
-        let own = op == Op::Own;
+        let own = op == Op::Own || self.habits.takes_modified() && self.another_has_modified(line, who as usize);
         if own {
             self.tell_watchers(cal, line, now);
         }
@@ -411,6 +412,11 @@ impl Memory {
         } else {
             Time::ZERO
         }
+    }
+
+    /// Whether a core beside `who` has a modified copy of `line`.
+    fn another_has_modified(&self, line: u64, who: usize) -> bool {
+        cores_of(self.shared.holders(line)).any(|c| c != who && self.private_copy(c, line) == Held::Dirty)
     }
 
     /// From a home agent to a core of `node`, and its answer.

@@ -254,6 +254,7 @@ impl Memory {
                 role: h.llc.role,
                 read_hit: h.llc.read_hit,
                 store_hit: h.llc.store_hit,
+                modified_read: h.llc.modified_read,
                 device_read: h.llc.device_read,
             },
             strict: h.llc.role == spec::LlcRole::StrictlyInclusive,

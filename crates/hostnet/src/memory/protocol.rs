@@ -3,7 +3,7 @@
 //! Private caches are those of cores other than the one that asks (for devices and maintenance: of all cores). The
 //! home agent acts on the core's rows; `tests/protocol.rs` holds every row against what the memory system does.
 
-use super::spec::{DeviceRead, LlcRole, ReadHit, StoreHit};
+use super::spec::{DeviceRead, LlcRole, ModifiedRead, ReadHit, StoreHit};
 
 /// The best copy that some caches have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -100,7 +100,16 @@ pub struct Habits {
     pub role: LlcRole,
     pub read_hit: ReadHit,
     pub store_hit: StoreHit,
+    pub modified_read: ModifiedRead,
     pub device_read: DeviceRead,
+}
+
+impl Habits {
+    /// Whether a read takes a modified line from the core that has it.
+    #[inline]
+    pub fn takes_modified(&self) -> bool {
+        self.modified_read == ModifiedRead::Take
+    }
 }
 
 /// The table. `private` is the best copy of other cores (of all cores, for devices and maintenance).
@@ -114,6 +123,7 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
     let written = if private == Dirty || llc == Dirty { Dram::Written } else { Dram::Untouched };
     let calm = Dram::Untouched;
     match (r, private, llc) {
+        (Request::Read, Dirty, _) if h.takes_modified() => row(Private::Drop, Data::Private, Llc::Give, calm),
         (Request::Read, Dirty, _) => row(Private::Share, Data::Private, Llc::FillDirty, calm),
         (Request::Read, _, Nowhere) if victim => row(Private::Stay, Data::Dram, Llc::Stay, calm),
         (Request::Read, _, Nowhere) => row(Private::Stay, Data::Dram, Llc::FillClean, calm),

@@ -84,6 +84,17 @@ pub enum StoreHit {
     Retain,
 }
 
+/// What a core's read of a line leaves that another core of its node has modified, in an LLC whose role is `victim`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModifiedRead {
+    /// Both cores read it from now on, beside the LLC's copy.
+    #[default]
+    Share,
+    /// The reader alone has it, with permission to write: it migrates. Needs `read_hit = "migrate"`.
+    Take,
+}
+
 /// Which ways a placement policy's first ways are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -122,6 +133,9 @@ pub struct LlcSpec {
     /// What a store's hit leaves behind.
     #[serde(default)]
     pub store_hit: StoreHit,
+    /// What a read of a line leaves that another core of the node has modified.
+    #[serde(default)]
+    pub modified_read: ModifiedRead,
     /// Where clean L2 victims go.
     #[serde(default)]
     pub clean_victim: CleanVictim,
@@ -244,6 +258,10 @@ impl HierarchySpec {
                 llc.ways,
                 if llc.role == LlcRole::Victim { "victim" } else { "inclusive" }
             ));
+        }
+        let moves = llc.role == LlcRole::Victim && llc.read_hit == ReadHit::Migrate;
+        if llc.modified_read == ModifiedRead::Take && !moves {
+            return Err("caches.llc.modified_read = \"take\" needs role = \"victim\" and read_hit = \"migrate\"".into());
         }
         one("caches.llc", llc.size, llc.ways, llc.indexing, llc.slices)
     }
