@@ -69,6 +69,8 @@ pub struct Array {
     all: u32,
     /// 255 where the second half of a set's last block has no age.
     closed: [u8; 32],
+    /// The last mask of some of the ways, and the same for its ways alone.
+    some: (u32, [u8; 32]),
     /// One word per set, for tree-PLRU.
     pub(super) tree: Vec<u32>,
     dice: u64,
@@ -148,6 +150,7 @@ impl Array {
             blocks: vec![Block([0; 16]); (sets as usize) << u32::from(wide)],
             all: u32::MAX >> (32 - ways),
             closed: [0; 32],
+            some: (0, [u8::MAX; 32]),
             tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
             dice: 0x5eed,
             held: 0,
@@ -314,17 +317,14 @@ impl Array {
 
     /// The first of the ways of `mask` with the lowest age.
     #[inline]
-    fn least_used(&self, base: u32, mask: u32) -> u32 {
+    fn least_used(&mut self, base: u32, mask: u32) -> u32 {
         if mask == self.all {
-            self.least_used_of(base, &self.closed)
-        } else {
-            self.least_used_among(base, mask)
+            return self.least_used_of(base, &self.closed);
         }
-    }
-
-    #[cold]
-    fn least_used_among(&self, base: u32, mask: u32) -> u32 {
-        self.least_used_of(base, &self.closed_but(mask))
+        if mask != self.some.0 {
+            self.some = (mask, self.closed_but(mask));
+        }
+        self.least_used_of(base, &self.some.1)
     }
 
     #[inline]
@@ -387,7 +387,7 @@ impl Array {
             return None;
         }
         let base = self.home(line).base;
-        let way = self.least_used(base, self.all);
+        let way = self.least_used_of(base, &self.closed);
         let old = self.tag(base, way);
         let dirty = self.last(base) >> way & 1 == 1;
         let marked = self.rest(base).0[15] >> (self.first_mark() + way) & 1 == 1;
