@@ -106,3 +106,32 @@ def test_every_experiment_of_the_documented_tables_is_drawn(tmp_path):
         table = pl.read_csv(f, infer_schema_length=None)
         if bench.kind(table) == "bench":
             assert len(bench.figures(table)) >= 1
+
+
+def test_the_study_beside_the_library_has_the_medians_of_the_documented_tables():
+    from pathlib import Path
+
+    from hostnet.studies import real_library
+
+    data = Path(__file__).parents[2] / "docs" / "ccnic" / "data" / "emerald-rapids"
+    probe = bench.read(data / "probe.csv").filter(pl.col("unit") == "ns")
+    expected = {(e, v, 1): {"ns": x} for e, v, x in probe.group_by("experiment", "variant").agg(pl.col("value").median()).iter_rows()}
+    loops = bench.read(data / "loopback.csv").filter((pl.col("size_bytes") == 64) & (pl.col("place") == "near"))
+    medians = loops.group_by("variant", "window").agg(pl.col("lat_p50_ns", "mpps").median())
+    expected |= {("loopback", v, w): {"ns": ns, "mpps": mpps} for v, w, ns, mpps in medians.iter_rows()}
+    measured = real_library.measured()
+    assert measured.keys() == expected.keys()
+    for key, figures in measured.items():
+        assert figures == pytest.approx(expected[key], rel=1e-4), key
+
+
+def test_the_machine_beside_the_library_has_the_measured_transfer():
+    """L1 5 and L2 9 twice at 4 GHz are 5.75 ns, the LLC's 20 at 2.5 GHz 8: 61.95 of 75.7 ns are 38.7 cycles a crossing."""
+    from hostnet.studies import real_library
+
+    assert real_library.machine()["override.caches.noc_cycles"] == 39
+    rows = [{"case": "pingpong", "variant": "one_line", "packets": 1, "pingpong_ns": 249.2},
+            {"case": "loopback", "variant": "ccnic", "packets": 8, "rtt_median_us": 0.8113, "achieved_mpps": 4.2954}]
+    first, second = real_library.beside(rows)
+    assert first["ns_ratio"] == pytest.approx(2.0) and first["mpps_ratio"] is None
+    assert second["ns_ratio"] == pytest.approx(1.0) and second["mpps_ratio"] == pytest.approx(0.5)
