@@ -30,17 +30,7 @@ struct Bench {
 
 impl Bench {
     fn new(change: impl FnOnce(&mut CoreSpec)) -> Bench {
-        let s = scenario(
-            r#"
-            name = "core"
-            platform = "sim24"
-            placement = { policy = "ddio" }
-            rings = { rx_buffers = 16, buffer_size = "1 KiB" }
-            tenant = [{ name = "a", cores = 1, app = { kind = "xmem", array = "1 MiB" } }]
-            traffic = { arrivals = "none" }
-            run = { load = "none" }
-            "#,
-        );
+        let s = scenario(ONE_CORE);
         let mut core = s.platform.core;
         change(&mut core);
         let mut map = AddressMap::default();

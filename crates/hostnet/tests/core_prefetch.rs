@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{execute, scenario};
+use common::{execute, scenario, ONE_CORE};
 use hostnet::core::l1_prefetch::L1PrefetchSpec;
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
@@ -25,17 +25,7 @@ const STRIDE: L1PrefetchSpec = L1PrefetchSpec { recent: 0, instructions: 8, ..NE
 
 /// A core of sim24 with cold caches, and the first line of its memory of this kind.
 fn machine(kind: Kind, change: impl FnOnce(&mut CoreSpec)) -> (Machine, u64) {
-    let s = scenario(
-        r#"
-        name = "core"
-        platform = "sim24"
-        placement = { policy = "ddio" }
-        rings = { rx_buffers = 16, buffer_size = "1 KiB" }
-        tenant = [{ name = "a", cores = 1, app = { kind = "xmem", array = "1 MiB" } }]
-        traffic = { arrivals = "none" }
-        run = { load = "none" }
-        "#,
-    );
+    let s = scenario(ONE_CORE);
     let mut core = s.platform.core;
     core.stores_per_line = 1;
     change(&mut core);

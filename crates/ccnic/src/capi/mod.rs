@@ -6,6 +6,7 @@
 #![allow(clippy::missing_safety_doc)] // the header states each contract once
 
 mod nic;
+mod pool;
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
@@ -22,8 +23,6 @@ use crate::host::HostPort;
 use crate::offload::Offload;
 use crate::queue::HostQueue;
 use crate::rss::Rss;
-use crate::side::HostPool;
-use nic::give;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -319,80 +318,6 @@ pub unsafe extern "C" fn ccnic_port_set_served(port: *mut CPort, queues: u32) ->
     }
     // SAFETY: a live port.
     done(unsafe { &mut *port }.port.set_served(queues))
-}
-
-/// See `ccnic.h`.
-#[no_mangle]
-pub unsafe extern "C" fn ccnic_pool_open(port: *mut CPort, out: *mut *mut HostPool) -> c_int {
-    if port.is_null() || out.is_null() {
-        return null();
-    }
-    // SAFETY: a live port, and a valid place for a pointer.
-    unsafe { give((*port).port.pool(), out) }
-}
-
-/// See `ccnic.h`.
-#[no_mangle]
-pub unsafe extern "C" fn ccnic_pool_close(pool: *mut HostPool) {
-    if !pool.is_null() {
-        // SAFETY: made by `ccnic_pool_open` and not used again.
-        drop(unsafe { Box::from_raw(pool) });
-    }
-}
-
-/// See `ccnic.h`.
-#[no_mangle]
-pub unsafe extern "C" fn ccnic_pool_take(pool: *const HostPool, bufs: *mut RawBuf, n: u32) -> c_int {
-    if pool.is_null() {
-        return null();
-    }
-    // SAFETY: a live pool, and `n` buffers.
-    let (pool, bufs) = unsafe { (&*pool, slice_mut(bufs, n)) };
-    pool.take(bufs) as c_int
-}
-
-/// See `ccnic.h`.
-#[no_mangle]
-pub unsafe extern "C" fn ccnic_pool_put(pool: *const HostPool, bufs: *const RawBuf, n: u32) -> c_int {
-    if pool.is_null() {
-        return null();
-    }
-    // SAFETY: a live pool, and `n` buffers.
-    let (pool, bufs) = unsafe { (&*pool, slice(bufs, n)) };
-    pool.put(bufs) as c_int
-}
-
-/// See `ccnic.h`.
-#[no_mangle]
-pub unsafe extern "C" fn ccnic_pool_available(pool: *const HostPool) -> c_int {
-    if pool.is_null() {
-        return null();
-    }
-    // SAFETY: a live pool.
-    unsafe { &*pool }.available() as c_int
-}
-
-/// See `ccnic.h`.
-#[no_mangle]
-pub unsafe extern "C" fn ccnic_pool_buffer(
-    pool: *const HostPool,
-    n: u32,
-    buf: *mut RawBuf,
-    room: *mut u32,
-) -> *mut c_void {
-    if pool.is_null() || buf.is_null() || room.is_null() {
-        return std::ptr::null_mut();
-    }
-    // SAFETY: a live pool.
-    let Some((raw, data, size)) = unsafe { &*pool }.buffer(n) else {
-        return std::ptr::null_mut();
-    };
-    // SAFETY: valid places for a handle and a number.
-    unsafe {
-        buf.write(raw);
-        room.write(size as u32);
-    }
-    data.cast()
 }
 
 /// See `ccnic.h`.
