@@ -9,7 +9,9 @@ use ccnic::{Config, HostPort};
 
 #[test]
 fn header_and_library_declare_the_same_functions() {
-    let exported: BTreeSet<&str> = [include_str!("../src/capi/mod.rs"), include_str!("../src/capi/nic.rs")]
+    let sources =
+        [include_str!("../src/capi/mod.rs"), include_str!("../src/capi/nic.rs"), include_str!("../src/capi/pool.rs")];
+    let exported: BTreeSet<&str> = sources
         .iter()
         .flat_map(|source| source.split("extern \"C\" fn ").skip(1))
         .filter_map(|rest| rest.split('(').next())
