@@ -49,8 +49,16 @@ class CcnicSpec(Section):
     """Large buffers, before some of them are split into small ones."""
     bulk: int
     """Buffers that come from the pool at once."""
+    cache: int | None
+    """Size of a thread's cache in front of the pool where nothing is recycled, as `rte_mempool` has it: a call that
+    finds too few buffers there takes this many more than it needs, and one that would fill it beyond one and a half
+    times this empties it first. 0: each burst goes to the pool. Absent: 250 (testpmd's) where the host alone
+    manages buffers, which is what its drivers do, and else 0. Large buffers are then at least a ring each way, a
+    burst and a cache for each queue pair."""
     costs: Costs
     """Instructions."""
+    free_check: Literal['written'] | Literal['ahead']
+    """How a producer learns that a unit is free, with inline signals."""
     host_prefetch: bool
     """Whether the hardware prefetchers of the host's cores run, where the platform has any."""
     large_buffer: str
@@ -581,6 +589,8 @@ class LlcSpec(Section):
     """How lines spread over slices."""
     latency_cycles: int
     """Cycles of the uncore clock that a look-up adds to an access."""
+    modified_read: Literal['share'] | Literal['take']
+    """What a read of a line leaves that another core of the node has modified."""
     mshrs: int
     """Miss status holding registers of each slice; 0 is no limit. A miss holds one until its data has reached who
     asked and the memory controller has taken in the line that it pushed out. While a slice has none, whatever comes
