@@ -646,6 +646,11 @@ class LoopbackAppSpec(Section):
 
 class MemcachedAppSpec(Section):
     """Key-value server that answers a capture of memcached over UDP."""
+    get_atomics: int
+    """Atomic operations for a key that is read: locks that are taken and released, and the item's reference
+    count."""
+    hash_power: int | None
+    """Buckets of the hash table, as a power of two. Absent: at least as many as keys."""
     instructions: int
     """Instructions per request besides loads and stores of lines (parsing, hashing, formatting)."""
     item_overhead: int
@@ -654,6 +659,10 @@ class MemcachedAppSpec(Section):
     populations: int
     """Copies of the captured key population, each with items of its own: the table of a server that keeps more than
     one short capture touches. Requests of one pass over the capture go to one copy."""
+    set_atomics: int
+    """The same for an item that is stored."""
+    set_instructions: int | None
+    """The same of a request that stores an item. Absent: as `instructions`."""
 
 
 class MicaAppSpec(Section):
@@ -891,7 +900,8 @@ class PollModeSpec(Section):
     mempool: int | None
     """Buffers of each core's mempool. Absent: as many as both rings, two caches and two bursts can hold."""
     mempool_cache: int
-    """Buffers of a core's cache of the mempool."""
+    """Buffers of a core's cache of the mempool. 0: none, so that buffers are used in the order in which they came
+    back."""
     poll_instructions: int
     """An `rx_burst` that finds nothing."""
     prefetch: bool
