@@ -10,7 +10,7 @@ use hostnet::memory::dram::{DramSpec, Overflow};
 use hostnet::memory::protocol::Held;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, DeviceWays, HierarchySpec, LlcRole, StoreHit};
 use hostnet::memory::stats::Class;
-use hostnet::memory::{Agent, Inbound, Op, Outbound, Probe};
+use hostnet::memory::{Agent, Inbound, Op, Outbound, Probe, Txn};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -105,6 +105,49 @@ fn while_a_slice_has_no_register_hits_wait_too() {
     assert_eq!(free, lat.l1 + lat.l2 + lat.noc + lat.llc + lat.noc);
     let (waits, _) = hit(2);
     assert!(waits > Time::ns(100) + free, "{waits:?}");
+}
+
+#[test]
+fn a_burst_of_the_nic_ends_as_its_lines_do_when_they_come_one_by_one() {
+    let narrow = DramSpec { channels: 1, wpq: 2, ..DramSpec::default() };
+    for (n, installs) in [(1, false), (3, true), (32, false), (32, true)] {
+        let mut h = with(n);
+        if installs {
+            h.llc.device_read = DeviceRead::Install;
+        }
+        let run = |whole: bool| {
+            let mut r = Rig::with_memory(&h, ALL, &narrow);
+            let mut dice = Stream::new(5, "bursts", 0);
+            for round in 0..20 {
+                for _ in 0..6 {
+                    r.access(0, r.rx + dice.below(96), true);
+                    r.access(0, r.tx + dice.below(96), true);
+                }
+                let from = dice.below(72);
+                for lines in if whole { vec![(from, 24)] } else { (from..from + 24).map(|l| (l, 1)).collect() } {
+                    let (at, n) = lines;
+                    let (write, read) = (Class::NicRxWr, Class::NicTxRd);
+                    let t = match round % 3 {
+                        0 => Txn::dma_write(Agent::Nic, write, Inbound::Dram, r.rx + at, n, 0, r.m.now),
+                        1 => Txn::dma_write(Agent::Nic, write, Inbound::Llc { ways: 3 }, r.rx + at, n, 0, r.m.now),
+                        _ => Txn::dma_read(Agent::Nic, read, r.tx + at, n, 0, r.m.now),
+                    };
+                    r.m.mem.send(&mut r.m.cal, r.m.now, t);
+                }
+                r.settle();
+            }
+            r.m.mem.check().unwrap();
+            // Lines by the time of their answer.
+            let mut done = BTreeMap::new();
+            for (at, t) in r.answers.iter().filter(|a| a.1.agent == Agent::Nic) {
+                *done.entry(*at).or_insert(0) += t.lines;
+            }
+            let m = &r.m.mem;
+            let transfers = format!("{:?} {:?} {:?}", m.stats.dma, m.stats.ledger, m.stats.dram);
+            (done, transfers, m.paths.count, m.paths.sums, m.paths.admitted)
+        };
+        assert_eq!(run(true), run(false), "{n} registers, {installs}");
+    }
 }
 
 fn strict() -> HierarchySpec {

@@ -380,15 +380,18 @@ impl Array {
         (dirty && old != EMPTY).then(|| self.line(old, place.base))
     }
 
-    /// The dirty line that the next insertion of `line` would displace, as far as LRU can tell now.
+    /// Who would have to go if `line` were inserted now, as far as LRU can tell.
     #[inline]
-    pub fn oldest_dirty(&self, line: u64) -> Option<u64> {
+    pub fn oldest(&self, line: u64) -> Option<Victim> {
         if self.policy != Replacement::Lru {
             return None;
         }
-        let Home { base, tag } = self.home(line);
+        let base = self.home(line).base;
         let way = self.least_used_of(base, &self.closed);
-        self.displaces(&Place { base, way, tag, mask: self.all })
+        let old = self.tag(base, way);
+        let dirty = self.last(base) >> way & 1 == 1;
+        let marked = self.rest(base).0[15] >> (self.first_mark() + way) & 1 == 1;
+        (old != EMPTY).then(|| Victim { line: self.line(old, base), dirty, marked })
     }
 
     /// Memory that the tags take on the host.

@@ -56,10 +56,14 @@ fn lru_order_holds_across_more_ways_than_one_vector() {
         let mask = u32::MAX >> (32 - ways);
         for gone in expect {
             let (set, slot) = (1000 + gone, a.find(gone).unwrap());
-            assert_eq!(a.oldest_dirty(set), None, "{ways} ways: clean");
+            let told = |a: &Array| a.oldest(set).map(|v| (v.line, v.dirty, v.marked));
+            assert_eq!(told(&a), Some((gone, false, false)), "{ways} ways");
+            a.mark(slot);
+            assert_eq!(told(&a), Some((gone, false, true)), "{ways} ways");
             a.set_dirty(slot, true);
-            assert_eq!(a.oldest_dirty(set), Some(gone), "{ways} ways");
-            assert_eq!(a.insert(1000 + gone, false, mask).1.unwrap().line, gone, "{ways} ways");
+            assert_eq!(told(&a), Some((gone, true, true)), "{ways} ways");
+            let victim = a.insert(1000 + gone, false, mask).1.unwrap();
+            assert_eq!((victim.line, victim.dirty, victim.marked), (gone, true, true), "{ways} ways");
         }
     }
 }

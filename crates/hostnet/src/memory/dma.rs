@@ -14,7 +14,7 @@ use super::{rx, Memory, Txn, NOBODY};
 use crate::kernel::{Event, Events, Time};
 
 /// What a device's read found, and what that cost beside the look-up.
-enum Source {
+pub(super) enum Source {
     Chip { snoop: Time },
     Dram,
 }
@@ -46,7 +46,6 @@ impl Memory {
                 return false;
             }
         }
-        self.txns[id as usize].lines = 0;
         self.paths.admit(Path::P2mWrite, now - self.marks[id as usize].cha);
         cal.push(now, Event::Fill(id));
         true
@@ -88,7 +87,7 @@ impl Memory {
 
     /// The first line of a device's write goes to its place. False when `waiter` has to wait for a write queue: for the
     /// line itself, or for the one that makes room for it.
-    fn place(&mut self, cal: &mut Events, t: &Txn, waiter: u32, now: Time) -> bool {
+    pub(super) fn place(&mut self, cal: &mut Events, t: &Txn, waiter: u32, now: Time) -> bool {
         let Txn { line, to, agent, class, .. } = *t;
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
@@ -203,7 +202,7 @@ impl Memory {
     }
 
     /// Looks for a line that a device reads. A private copy answers for the LLC, which may take it.
-    fn source(&mut self, cal: &mut Events, t: &Txn, line: u64, now: Time) -> Source {
+    pub(super) fn source(&mut self, cal: &mut Events, t: &Txn, line: u64, now: Time) -> Source {
         let kind = self.map.of(line).kind;
         if kind == Kind::Rx {
             let stale = self.lives.of(line) == rx::SWEPT;
@@ -248,7 +247,7 @@ impl Memory {
     fn install(&mut self, cal: &mut Events, home: Home, line: u64, near: bool, now: Time) {
         let dirty = near && self.clean_above(line).is_some();
         if near {
-            self.read_by_devices.add(line, 0);
+            self.read_by_devices.add(&self.map, line);
         }
         if dirty {
             if let Some(s) = &mut self.shadow {

@@ -1,5 +1,6 @@
-//! The snoop filter of shared regions.
+//! The snoop filter of shared regions, and sets of lines.
 
+use super::region::AddressMap;
 use crate::kernel::rng::mix;
 
 /// The cores of a mask, in order.
@@ -104,9 +105,49 @@ impl SharedFilter {
     }
 }
 
+/// A set of lines: a bit for each line of the regions that have had one in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LineSet {
+    regions: Vec<Vec<u64>>,
+}
+
+impl LineSet {
+    /// Where the bit of `line` is: region, word and bit.
+    #[inline]
+    fn place(map: &AddressMap, line: u64) -> (usize, usize, u64) {
+        let id = map.id(line);
+        let at = line - map.get(id).base;
+        (id.into(), at as usize / 64, 1 << (at % 64))
+    }
+    pub(super) fn add(&mut self, map: &AddressMap, line: u64) {
+        let (region, word, bit) = LineSet::place(map, line);
+        if self.regions.len() <= region {
+            self.regions.resize(region + 1, Vec::new());
+        }
+        let words = &mut self.regions[region];
+        if words.is_empty() {
+            words.resize(map.of(line).lines.div_ceil(64) as usize, 0);
+        }
+        words[word] |= bit;
+    }
+    #[inline]
+    pub(super) fn remove(&mut self, map: &AddressMap, line: u64) {
+        let (region, word, bit) = LineSet::place(map, line);
+        if let Some(w) = self.regions.get_mut(region).and_then(|words| words.get_mut(word)) {
+            *w &= !bit;
+        }
+    }
+    #[inline]
+    pub(super) fn has(&self, map: &AddressMap, line: u64) -> bool {
+        let (region, word, bit) = LineSet::place(map, line);
+        self.regions.get(region).and_then(|words| words.get(word)).is_some_and(|w| w & bit != 0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::region::{Kind, Sharing};
     use std::collections::HashMap;
 
     #[test]
@@ -132,6 +173,34 @@ mod tests {
         }
         for (line, holders) in model {
             assert_eq!(filter.holders(line), holders);
+        }
+    }
+
+    #[test]
+    fn a_set_of_lines_has_what_was_added_and_not_removed() {
+        let mut map = AddressMap::default();
+        let bases: Vec<u64> = [70, 5000, 64]
+            .map(|lines| {
+                let id = map.add(lines, Kind::App, Sharing::Shared, 0);
+                map.get(id).base
+            })
+            .into();
+        let (mut set, mut model) = (LineSet::default(), std::collections::HashSet::new());
+        let mut dice = 7;
+        for _ in 0..20_000 {
+            dice = mix(dice);
+            let line = bases[dice as usize % 3] + (dice >> 8) % 64;
+            if dice >> 40 & 1 == 0 {
+                set.add(&map, line);
+                model.insert(line);
+            } else {
+                set.remove(&map, line);
+                model.remove(&line);
+            }
+            assert_eq!(set.has(&map, line), model.contains(&line));
+        }
+        for line in bases.iter().flat_map(|b| *b..b + 64) {
+            assert_eq!(set.has(&map, line), model.contains(&line));
         }
     }
 }

@@ -335,7 +335,7 @@ impl Memory {
         let slot = if apart { None } else { llc.find_at(home) };
         let upgrades = self.installs() && op == Op::Own && self.holds(who as usize, line);
         if self.installs() {
-            self.read_by_devices.drop_holder(line, 0);
+            self.read_by_devices.remove(&self.map, line);
         }
         if upgrades && !apart && slot.is_none() {
             self.note_copy(line, At::Core(who as u16), At::ToCore(who as u16));

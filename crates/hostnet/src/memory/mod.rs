@@ -151,7 +151,7 @@ pub struct Memory {
     /// The holders of lines in shared regions.
     shared: filter::SharedFilter,
     /// Lines of which a core may have a copy that a device has read, where it must ask for such to store.
-    read_by_devices: filter::SharedFilter,
+    read_by_devices: filter::LineSet,
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
     /// Lines that cores wait for.
@@ -243,7 +243,7 @@ impl Memory {
             leaving: None,
             evicts_for: None,
             shared: filter::SharedFilter::default(),
-            read_by_devices: filter::SharedFilter::default(),
+            read_by_devices: filter::LineSet::default(),
             l1: vec![l1; cores],
             l2: vec![l2; cores],
             core_nodes,
@@ -410,12 +410,14 @@ impl Memory {
         }
         if self.spread && matches!(t.op, Op::Read | Op::Own) {
             // What the fill will push out of the L2, whose set the core has just looked at.
-            if let Some(v) = self.l2[t.who as usize].oldest_dirty(t.line) {
-                self.nodes[self.agent_of(t)].llc.announce(v);
+            let victim = self.l2[t.who as usize].oldest(t.line);
+            if let Some(v) = victim.filter(|v| v.dirty || self.llc_takes(v)) {
+                self.nodes[self.agent_of(t)].llc.announce(v.line);
             }
         }
         if t.agent != Agent::Background {
-            self.paths.under_way[Path::of(t.op) as usize].force(t.issued);
+            let n = self.requests_in(t);
+            self.paths.under_way[Path::of(t.op) as usize].force_many(n, t.issued);
         }
         self.marks[id as usize] = Marks::at(t.issued, at);
         cal.push(at, Event::Cha(id));
@@ -437,7 +439,7 @@ impl Memory {
             answer.transient |= self.leave_line(cal, id, epoch, now);
         }
         if answer.agent != Agent::Background && answer.holds_credit() {
-            self.paths.end(Path::of(answer.op), &self.marks[id as usize], now);
+            self.paths.end(Path::of(answer.op), self.requests_in(&answer), &self.marks[id as usize], now);
         }
         if self.between.is_some() {
             self.trip_ends(cal, id, now);
@@ -513,6 +515,16 @@ impl Memory {
     /// Whether misses at the LLC hold registers, so that a burst's lines go on one by one.
     pub fn has_mshrs(&self) -> bool {
         self.mshrs.is_some()
+    }
+
+    /// Requests that a transaction stands for: each line of an integrated NIC's burst where they go on one by one.
+    #[inline]
+    fn requests_in(&self, t: &Txn) -> u32 {
+        if t.agent == Agent::Nic && self.has_mshrs() {
+            t.lines.into()
+        } else {
+            1
+        }
     }
 
     /// The LLC's registers for misses.

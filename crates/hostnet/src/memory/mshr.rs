@@ -1,8 +1,10 @@
 //! Miss status holding registers of the LLC's slices, and the requests that wait for one.
 
 use super::array::Home;
+use super::dma::Source;
 use super::node::DEVICES_AT;
-use super::{Memory, Op, Txn, NOBODY};
+use super::paths::Path;
+use super::{Agent, Memory, Op, Txn, NOBODY};
 use crate::flow::Domain;
 use crate::kernel::{Event, Events, Time};
 use std::collections::VecDeque;
@@ -43,12 +45,23 @@ impl Mshrs {
 
     /// Whether a request for `slice` goes on now; else it waits.
     pub(super) fn enter(&mut self, slice: usize, id: u32) -> bool {
-        let s = &mut self.slices[slice];
-        let free = s.waiting.is_empty() && s.registers.free() > 0;
+        let free = self.is_free(slice);
         if !free {
-            s.waiting.push_back(id);
+            self.wait(slice, id);
         }
         free
+    }
+
+    /// Whether `slice` has a register, and nobody waits for it.
+    #[inline]
+    fn is_free(&self, slice: usize) -> bool {
+        let s = &self.slices[slice];
+        s.waiting.is_empty() && s.registers.free() > 0
+    }
+
+    /// Request `id` waits at `slice`, behind those that do.
+    fn wait(&mut self, slice: usize, id: u32) {
+        self.slices[slice].waiting.push_back(id);
     }
 
     /// A miss at `slice` takes a register, or, when an L2's victim causes it, one more than there are.
@@ -157,12 +170,74 @@ impl Memory {
 
     /// A request arrives at the slice of its first line.
     pub(super) fn on_slice(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { line, op, .. } = self.txns[id as usize];
-        let slice = self.nodes[DEVICES_AT].llc.slice(self.nodes[DEVICES_AT].llc.home(line));
+        let Txn { line, op, lines, agent, .. } = self.txns[id as usize];
+        if lines > 1 && agent == Agent::Nic {
+            return self.on_slices(cal, id, now);
+        }
         let past = matches!(op, Op::Stream | Op::Uncached);
-        if past || self.mshrs.as_mut().is_some_and(|m| m.enter(slice, id)) {
+        let (slices, slice) = self.slice_of(line);
+        if past || slices.enter(slice, id) {
             self.begin_whole(cal, id, now);
         }
+    }
+
+    /// The registers, and the slice of `line` that they belong to.
+    #[inline]
+    fn slice_of(&mut self, line: u64) -> (&mut Mshrs, usize) {
+        let llc = &self.nodes[DEVICES_AT].llc;
+        let slice = llc.slice(llc.home(line));
+        (self.mshrs.as_mut().expect("registers for misses"), slice)
+    }
+
+    /// The lines of an integrated NIC's burst arrive, each at its slice. Those that are done at the same time are answered
+    /// together; one that waits, for its slice or for DRAM, becomes a transaction of its own.
+    fn on_slices(&mut self, cal: &mut Events, id: u32, now: Time) {
+        let t = self.txns[id as usize];
+        let m = &mut self.marks[id as usize];
+        let waited = now - m.cha;
+        (m.admitted, m.queued, m.data) = (now, now, now);
+        // Lines that the LLC takes or gives, and those that a core gives.
+        let (mut here, mut near, mut snooped) = (0, 0, Time::ZERO);
+        for line in t.line..t.line + u64::from(t.lines) {
+            let one = Txn { line, lines: 1, ..t };
+            let (slices, slice) = self.slice_of(line);
+            if !slices.is_free(slice) {
+                let part = self.part(id, one);
+                let (slices, slice) = self.slice_of(line);
+                slices.wait(slice, part);
+                continue;
+            }
+            self.paths.admit(Path::of(t.op), waited);
+            if t.op == Op::DmaWrite {
+                self.place(cal, &one, NOBODY, now);
+                here += 1;
+                continue;
+            }
+            match self.source(cal, &one, line, now) {
+                Source::Chip { snoop: Time::ZERO } => here += 1,
+                Source::Chip { snoop } => (near, snooped) = (near + 1, snoop),
+                Source::Dram => {
+                    let part = self.part(id, one);
+                    self.tie_miss(part);
+                    self.read_dram(cal, part, t.class, now);
+                }
+            }
+        }
+        let back = if t.op == Op::DmaWrite { now } else { now + self.nodes[DEVICES_AT].look_up + self.way_back(&t) };
+        for (lines, at) in [(here, back), (near, back + snooped)] {
+            if lines > 0 {
+                let part = self.part(id, Txn { lines, ..t });
+                cal.push(at, Event::Fill(part));
+            }
+        }
+        self.finish(id);
+    }
+
+    /// A part of transaction `id` that goes its own way from now on.
+    fn part(&mut self, id: u32, t: Txn) -> u32 {
+        let part = self.txn(t);
+        self.marks[part as usize] = self.marks[id as usize];
+        part
     }
 
     fn begin_whole(&mut self, cal: &mut Events, id: u32, now: Time) {

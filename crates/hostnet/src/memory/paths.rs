@@ -147,23 +147,25 @@ impl Default for Paths {
 }
 
 impl Paths {
+    /// `n` requests with these milestones end.
     #[inline(always)]
-    pub fn end(&mut self, path: Path, marks: &Marks, end: Time) {
-        let p = path as usize;
-        self.count[p] += 1;
+    pub fn end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
+        let (p, times) = (path as usize, u64::from(n));
+        self.count[p] += times;
         if marks.within_node() {
             let Marks { start, cha, admitted, queued, data, .. } = *marks;
             let took = [cha - start, admitted - cha, queued - admitted, data - queued, end - data];
             for (part, took) in WITHIN_NODE.into_iter().zip(took) {
-                self.sums[p][part] += took.0;
+                self.sums[p][part] += took.0 * times;
             }
         } else {
             let took = Sample { path, marks: *marks, end }.segments();
-            self.sums[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps);
+            self.sums[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
         }
-        self.under_way[p].give(end, marks.start);
-        self.seen += 1;
-        if self.seen % EVERY == 0 && self.samples.len() < SAMPLES {
+        self.under_way[p].give_many(n, end, marks.start);
+        let due = (self.seen + times) / EVERY - self.seen / EVERY;
+        self.seen += times;
+        for _ in 0..due.min((SAMPLES - self.samples.len()) as u64) {
             self.samples.push(Sample { path, marks: *marks, end });
         }
     }

@@ -63,7 +63,7 @@ impl Memory {
         !dirty
             && (self.sharing(line) == Sharing::Shared
                 && (self.shared.holders(line) & !(1 << core) != 0 || self.another_llc_has(core, line))
-                || self.installs() && self.read_by_devices.holders(line) != 0)
+                || self.installs() && self.read_by_devices.has(&self.map, line))
     }
 
     /// Takes `line` from the other cores, for ownership, or makes their copies clean, for reading.
@@ -275,7 +275,7 @@ impl Memory {
             self.admit_write_back(cal, &t, Time::ZERO, now);
             if t.holds_credit() {
                 self.paths.under_way[Path::C2mWrite as usize].force(marks.start);
-                self.paths.end(Path::C2mWrite, &marks, now);
+                self.paths.end(Path::C2mWrite, 1, &marks, now);
             }
             return;
         }

@@ -62,11 +62,7 @@ impl Nic {
             // Those that follow keep the packet from being complete.
             let record = u8::from(first + lines < p.lines);
             let t = Txn { tag, record, ..t };
-            if apart {
-                send_each(mem, cal, now, t);
-            } else {
-                mem.send(cal, now, t);
-            }
+            mem.send(cal, now, t);
         }
         if apart {
             // Lines that wait for a register do not hold others up, nor the packets behind.
@@ -100,7 +96,7 @@ impl Nic {
             }
             return;
         }
-        self.packets.get_mut(t.who).left -= 1;
+        self.packets.get_mut(t.who).left -= t.lines;
         while let Some(&first) = self.engine().writing.front() {
             if self.packets.get(first).left > 0 {
                 return;
@@ -160,12 +156,7 @@ impl Nic {
         let transfer = self.transfer(p.queue, p.tx_line);
         let from = placement.read(&transfer);
         let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, id, now);
-        let (t, at) = (Txn { from, tag: transfer.tag, ..t }, now + mem.lat.noc);
-        if mem.has_mshrs() {
-            send_each(mem, cal, at, t);
-        } else {
-            mem.send(cal, at, t);
-        }
+        mem.send(cal, now + mem.lat.noc, Txn { from, tag: transfer.tag, ..t });
         false
     }
 
@@ -173,12 +164,5 @@ impl Nic {
         self.packets.get_mut(id).sent_at = now;
         self.counts.sent += 1;
         true
-    }
-}
-
-/// Sends the lines of a burst as requests of their own.
-fn send_each(mem: &mut Memory, cal: &mut Events, at: Time, t: Txn) {
-    for line in t.line..t.line + u64::from(t.lines) {
-        mem.send(cal, at, Txn { line, lines: 1, ..t });
     }
 }
