@@ -61,13 +61,15 @@ class CcnicSpec(Section):
     """How a producer learns that a unit is free, with inline signals."""
     host_prefetch: bool
     """Whether the hardware prefetchers of the host's cores run, where the platform has any."""
+    idle_queues: int
+    """Queue pairs of each of the NIC's threads that nobody uses, beside its own."""
     large_buffer: str
     """Size of a large buffer."""
     layout: Literal['grouped'] | Literal['packed'] | Literal['padded']
     """How descriptors share lines."""
     lazy_release: int
     """Lines of the receive ring that the host keeps before it clears them."""
-    mode: Literal['loopback']
+    mode: Literal['loopback'] | Literal['overlay'] | Literal['forward']
     """What the NIC does with packets."""
     nic: Literal['software']
     """What the NIC is made of."""
@@ -77,6 +79,11 @@ class CcnicSpec(Section):
     """Node of the NIC's cores; the tenant's own is same-socket mode."""
     nic_prefetch: bool
     """The same of the NIC's cores."""
+    nic_reads: Literal['payload'] | Literal['header']
+    """What the NIC reads of a packet that it sends, in forward mode."""
+    nic_threads: int | None
+    """Threads of the NIC in overlay mode, a queue pair each; the tenant's cores take turns at theirs. As many as
+    the tenant has cores when absent ('1-1')."""
     nonsequential: bool
     """Successive allocations from the pool are never adjacent in memory."""
     own_ahead: int
@@ -117,6 +124,8 @@ class CcnicSpec(Section):
     """Most packets that the host sends at once."""
     tx_home: Literal['host', 'nic']
     """Home of the transmit rings."""
+    wake: Literal['polling'] | Literal['event']
+    """How the NIC learns that a transmit descriptor is there."""
 
 
 class ClientSpec(Section):
@@ -166,6 +175,8 @@ class CoreSpec(Section):
     keep it below the width."""
     count: int
     """Cores on the host."""
+    l1_prefetch: L1PrefetchSpec | None
+    """Prefetchers of the L1; none when absent. They follow loads of application memory."""
     l2_mshrs: int | None
     """L2 misses under way at once, those of prefetches included. When absent, line fill buffers and the
     prefetcher's credits are the only bounds; where a NIC's hints are followed, both together are."""
@@ -536,6 +547,26 @@ class IioSpec(Section):
     """From an entry's allocation to the arrival at the home agent."""
     write_buffer: int
     """Write buffer entries of each: credits of the P2M-Write domain."""
+
+
+class L1PrefetchSpec(Section):
+    """The L1's prefetchers."""
+    enabled: bool
+    """Whether they work."""
+    instructions: int
+    """Instructions whose strides are followed; 0: none. Each load at the stride fetches one line more at that
+    distance."""
+    longest: str
+    """Longest stride."""
+    misses: int
+    """They fetch while fewer line fill buffers than these are in use."""
+    recent: int
+    """Lines loaded last that the next-line prefetcher knows; 0: there is none. A load of the line behind one of
+    them fetches the line behind its own, and so do several loads of one line."""
+    stores: int
+    """They fetch nothing behind so many stores in a row, counted in lines."""
+    trigger: int
+    """Loads at one distance that make a stride, the first included."""
 
 
 class L2FwdAppSpec(Section):
@@ -919,6 +950,8 @@ class PollModeSpec(Section):
 
 class PrefetchSpec(Section):
     """The L2's prefetcher."""
+    adjacent: bool
+    """A line that an access fetches into the L2 brings the other one of its 128 bytes ('spatial prefetcher')."""
     credits: int
     """Prefetches under way at most: the L2's request queue without what the line fill buffers may fill."""
     degree: int
