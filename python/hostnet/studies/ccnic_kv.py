@@ -23,7 +23,7 @@ DEEP, WARM, EACH = 256, 4000, 4000
 OVERLAYS: dict[str, Callable[[int], dict[str, Any]]] = {
     "ccnic-overlay": lambda _: {}, "upi-1to1": lambda n: {"ccnic.nic_threads": n},
     "unopt-overlay": lambda _: {"ccnic.preset": "unoptimised"}}
-NEEDS = {"unopt-overlay": "an overlay with buffers that the host alone manages"}
+NEEDS = "an overlay that does not stand still after some thousand requests of several queue pairs a thread"
 
 
 def point(quick: bool, system: str, sizes: str, n: int) -> Point:
@@ -31,7 +31,7 @@ def point(quick: bool, system: str, sizes: str, n: int) -> Point:
     changes: dict[str, Any] = {"tenant.0.cores": n, "tenant.0.app.below_100": SIZES[sizes], "traffic.outstanding": DEEP * n,
                                "run.warmup_requests": WARM * n // part, "run.requests": EACH * n // part}
     if system in OVERLAYS:
-        return Point(OVERLAY, {"system": system, "n": n}, changes | OVERLAYS[system](n), NEEDS.get(system, ""))
+        return Point(OVERLAY, {"system": system, "n": n}, changes | OVERLAYS[system](n), NEEDS)
     return Point(DIRECT, {"system": system, "n": n}, changes)
 
 
