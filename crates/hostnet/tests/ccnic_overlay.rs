@@ -82,8 +82,6 @@ fn a_request_s_frame_crosses_once_each_way_and_the_overlay_adds_transfers() {
 fn every_interface_carries_requests_and_cores_take_turns_at_queue_pairs() {
     for more in [
         "nic_threads = 5",
-        "preset = \"unoptimised\"",
-        "preset = \"unoptimised\"\nnic_threads = 4",
         "layout = \"padded\"",
         "layout = \"packed\"",
         "signal = \"register\"",
@@ -103,6 +101,7 @@ fn what_an_overlay_lacks_is_one_sentence() {
         ("nic_node = 0", "nic_node = 1", "needs nic_node = 0, where devices are attached"),
         ("nic_node = 0", "nic_node = 0\nnic_threads = 1", "nic_threads = 1 is fewer than the tenant's 2 cores"),
         ("nic_node = 0", "nic_node = 0\nnic_threads = 40", "ask for 40 cores; a node has 16"),
+        ("nic_node = 0", "nic_node = 0\npreset = \"unoptimised\"", "with pool = \"host\""),
         ("mode = \"overlay\"", "mode = \"loopback\"", "without an overlay of CC-NIC is not built yet"),
         ("load = \"fixed\"", "load = \"peak_slo\"", "needs run.load = \"fixed\""),
         ("warmup_requests = 200", "", "run.warmup_requests or run.warmup_time"),

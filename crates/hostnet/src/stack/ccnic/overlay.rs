@@ -86,7 +86,7 @@ impl Overlay {
         let Ctx { ccnic: Some(i), iio, program: p, .. } = &mut *c else { return };
         let (nic, pcie) = (&mut self.nic, port(iio.as_deref_mut()));
         let lines = |bytes: u16| u32::from(bytes).div_ceil(LINE as u32);
-        let mut done = 0;
+        let (mut done, mut short) = (0, false);
         while done < nic.pending.len() {
             let d = nic.pending[done];
             let second = match d.flags & MORE {
@@ -97,7 +97,10 @@ impl Overlay {
                     None => break,
                 },
             };
-            let Some(mbuf) = self.driver.buffer_to_send(p) else { break };
+            let Some(mbuf) = self.driver.buffer_to_send(p) else {
+                short = true;
+                break;
+            };
             let (buffer, to) = (d.buffer - 1, self.data + u64::from(mbuf) * SENT_LINES);
             nic.common.write(Some(i.line(buffer)), to, lines(d.bytes), p);
             let id = i.packets[buffer as usize];
@@ -121,7 +124,7 @@ impl Overlay {
         if nic.pending.is_empty() {
             nic.release(p);
         }
-        self.driver.send_burst(c);
+        self.driver.send_burst(short, c);
     }
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {

@@ -87,7 +87,8 @@ impl Server {
             }
             let n = if port.host.common.spec.mode == Mode::Forward { port.forward(c) } else { port.serve(c) };
             self.since = (n > 0).then_some((self.polled, n));
-            let busy = port.host.end_receive(c) | port.reply(c) | (n > 0) | !port.replies.is_empty();
+            let busy = port.host.end_receive(c) | port.reply(c) | (n > 0);
+            let busy = busy || !port.replies.is_empty() || !port.host.taken.is_empty();
             self.idle = if busy { 0 } else { self.idle + 1 };
             if self.idle > 0 && all == 1 && c.program.ops.is_empty() {
                 let instructions = port.host.common.spec.costs.poll;

@@ -37,10 +37,13 @@ impl PollMode {
         self.backlog.push_back((id, buffer));
     }
 
-    /// `tx_burst` of what waits, as far as the ring takes it.
-    pub(in crate::stack) fn send_burst(&mut self, c: &mut Ctx) {
+    /// `tx_burst` of what waits, as far as the ring takes it. One that is `short` of buffers takes back those sent.
+    pub(in crate::stack) fn send_burst(&mut self, short: bool, c: &mut Ctx) {
         if !self.backlog.is_empty() {
             self.transmit(c);
+        }
+        if short {
+            self.reclaim(u64::MAX, c);
         }
     }
 }
