@@ -14,7 +14,7 @@ use hostnet::memory::protocol_nodes::{crossing, Copies, Crossing, Side, Source, 
 use hostnet::memory::shadow::Shadow;
 use hostnet::memory::spec::{HierarchySpec, ReadHit};
 use hostnet::memory::stats::Class;
-use hostnet::memory::{Op, Sweep, Txn};
+use hostnet::memory::{Agent, Inbound, Op, Sweep, Txn};
 
 /// Cores 0 and 1 are of node 0, cores 2 and 3 of node 1.
 fn rig(h: &HierarchySpec, nodes: &NodesSpec) -> Rig {
@@ -562,4 +562,24 @@ fn tenants_of_two_nodes_run_beside_each_other() {
     // Each has its data in its own node.
     assert_eq!((common::get(&o, "link_utilisation"), common::get(&o, "remote_reads")), (0.0, 0.0));
     assert!(common::get(&o, "c2m_read_lat_ns") > 0.0);
+}
+
+/// What a device's write pushes out of the LLC may belong to the other node: the link takes it, and the device hears of its own.
+#[test]
+fn a_device_s_write_ends_when_it_pushes_a_line_of_the_other_node_out() {
+    for to in [Inbound::Llc { ways: 0b1111 }, Inbound::Dram] {
+        let mut r = rig(&small(), &two_nodes());
+        for i in 0..400 {
+            r.access(0, r.far + i, true); // most end in the LLC of node 0, dirty
+        }
+        let before = r.answers.len();
+        let written = r.m.mem.stats.ledger.written;
+        for i in 0..400 {
+            r.device_writes(Agent::Io, if to == Inbound::Dram { r.far + 1000 } else { r.rx } + i, 1, to);
+        }
+        assert_eq!(r.answers.len() - before, 400, "{to:?}");
+        assert!(r.m.mem.stats.ledger.written > written + 16, "lines of the other node went home");
+        assert_eq!(r.m.mem.in_flight(), 0);
+        r.m.mem.check().unwrap();
+    }
 }

@@ -111,9 +111,9 @@ impl Memory {
                 let dropped = slot.map_or(0, |s| u64::from(self.nodes[DEVICES_AT].llc.remove(s)));
                 self.stats.ledger.overwritten += dropped;
                 self.stats.ledger.bypassed += 1;
-                self.write_dram_for(cal, DEVICES_AT, line, class, waiter, now);
+                let told = self.write_dram_for(cal, DEVICES_AT, line, class, waiter, now);
                 self.stats.dma[agent as usize].write_misses += 1;
-                (slot.map(|s| s.way()), false)
+                (slot.map(|s| s.way()), !told)
             }
             Inbound::Llc { ways } | Inbound::Hint { ways, .. } => {
                 self.evicts_for = (waiter != NOBODY).then_some(waiter);

@@ -104,7 +104,8 @@ impl Memory {
         self.write_dram_for(cal, from, line, class, NOBODY, now);
     }
 
-    /// The same for a device's transaction `id`, which ends when the queue has taken the write.
+    /// The same for a device's transaction `id`, which ends when the queue has taken the write. False when nobody will tell it: a
+    /// write to another node is the link's at once.
     pub(super) fn write_dram_for(
         &mut self,
         cal: &mut Events,
@@ -113,16 +114,18 @@ impl Memory {
         class: Class,
         id: u32,
         now: Time,
-    ) {
+    ) -> bool {
         self.stats.count(class);
         self.stats.ledger.written += 1;
         if self.functional {
-            return;
+            return false;
         }
         if self.nodes.len() > 1 && self.home_of(line) != from {
-            return self.write_across(cal, from, line, class, now);
+            self.write_across(cal, from, line, class, now);
+            return false;
         }
         self.write_here(cal, line, class, id, now);
+        id != NOBODY
     }
 
     /// A write that has come to its home.

@@ -517,7 +517,9 @@ impl Memory {
             l.victim = Some(line);
             return;
         }
-        let id = self.evicts_for.take().unwrap_or(super::NOBODY);
-        self.write_dram_for(cal, node, line, Class::of_eviction(kind), id, now);
+        let id = self.evicts_for.unwrap_or(super::NOBODY);
+        if self.write_dram_for(cal, node, line, Class::of_eviction(kind), id, now) {
+            self.evicts_for = None;
+        }
     }
 }
