@@ -53,10 +53,14 @@ PLACES = ("local_l1", "local_l2", "local_llc", "local_dram", "other_l2", "remote
           "remote_l2_lh")
 
 
+# A line is looked for alone, as programs that measure latency switch prefetchers off.
+ALONE = {"override.core.prefetch.enabled": False, "override.core.l1_prefetch.enabled": False}
+
+
 def probe(platform: str, place: str, changes: Mapping[str, Any] | None = None, **columns: Any) -> Point:
     """One load of a line in a known place."""
     return Point(PROBE, {"platform": platform, "place": place, **columns},
-                 {**on(platform), "tenant.0.app.place": place, **(changes or {})})
+                 {**on(platform), "tenant.0.app.place": place, **ALONE, **(changes or {})})
 
 
 def fig7(quick: bool) -> list[Point]:
