@@ -3,8 +3,11 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -168,6 +171,29 @@ def test_an_interrupt_stops_the_workers(tiny):
         runner._Worker.__init__ = original
     assert time.monotonic() - began < 10
     assert len(started) == 2 and all(p.poll() is not None for p in started)
+
+
+def test_a_worker_ends_with_its_parent_though_its_input_stays_open():
+    start = ("import subprocess, sys, time; w = subprocess.Popen([sys.executable, '-m', 'hostnet._worker']); "
+             "print(w.pid, flush=True); time.sleep(60)")
+    with subprocess.Popen([sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        worker = int(parent.stdout.readline())
+        time.sleep(2)  # the worker is up
+        os.kill(worker, 0)
+        parent.kill()
+        for _ in range(100):
+            if not alive(worker):
+                return
+            time.sleep(0.1)
+        os.kill(worker, signal.SIGKILL)
+        pytest.fail("the worker was still there after ten seconds")
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return False
 
 
 def test_longest_first(tiny):
