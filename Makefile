@@ -88,6 +88,7 @@ pictures: build ## run the studies whose plots docs show, rewrite docs/img (half
 	for figure in fig2 fig3 fig18 fig19; do $(BIN)/hostnet study hostnetwork $$figure --out results/pictures -q; done
 	$(BIN)/hostnet study sweeper fig5 --out results/pictures -q
 	$(BIN)/hostnet study ccnic fig2 --out results/pictures -q
+	$(BIN)/hostnet study real library --out results/pictures -q
 	$(BIN)/hostnet study idio policies --quick --out results/pictures -q
 	for plot in docs/img/*.svg; do cp results/pictures/$$(basename $$plot) $$plot; done
 

@@ -108,7 +108,27 @@ def _links(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
     return fig
 
 
+def _library(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
+    """Loopback between two cores over the packets under way, simulated and measured."""
+    rows = frame.to_dicts()
+    fig, axes = panels(8.8, 3.4, 2)
+    for ax, column, label in zip(axes, ("mpps", "ns"), ("Mpps", "median round trip (ns)")):
+        for variant, name in (("ccnic", "CC-NIC"), ("unopt", "unoptimised")):
+            here = picked(rows, case="loopback", variant=variant)
+            draw(ax, here, "packets", column, color=COLOURS[variant], label=f"{name}, simulated")
+            draw(ax, here, "packets", f"measured_{column}", color=COLOURS[variant], label=f"{name}, measured", linestyle="--")
+        ax.set_xscale("log", base=2)
+        ax.set_xlabel("packets under way")
+        ax.set_ylabel(label)
+    axes[0].set_ylim(bottom=0)
+    axes[1].set_yscale("log")
+    axes[0].legend(fontsize=7)
+    fig.suptitle("64 B between two cores of a socket of Emerald Rapids")
+    return fig
+
+
 DRAWINGS: dict[str, Drawing] = {
+    "real_library": _library,
     "ccnic_fig2": _stores("Fig. 2: stores with fences", "block_bytes", "write_gbps", "target", "bytes between fences", "Gb/s", log=True),
     "ccnic_fig3": _stores("Fig. 3: 4 B stores to lines of their own", "stores", "store_ns", "system", "stores", "the last store (ns)"),
     "ccnic_fig9": _over("Fig. 9: streams between sockets", "pairs", "stream_gbps", "stores_as", "pairs of threads", "Gb/s"),
