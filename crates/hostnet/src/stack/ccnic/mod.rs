@@ -342,7 +342,7 @@ pub enum Agent {
     Host(host::Host),
     Nic(nic::Nic),
     Server(server::Server),
-    Overlay(overlay::Overlay),
+    Overlay(Box<overlay::Overlay>),
     Wire(wire::Wire),
 }
 
@@ -361,7 +361,7 @@ impl Agent {
     /// lies from line `data` on, [`SENT_LINES`] for each of the driver's buffers.
     pub fn overlay(s: &Scenario, i: &Interface, queue: usize, driver: PollMode, data: u64) -> Agent {
         let nic = nic::Nic::new(Common::new(s, i, queue, 0), i);
-        Agent::Overlay(overlay::Overlay::new(nic, driver, data))
+        Agent::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
     }
 
     /// The NIC's.

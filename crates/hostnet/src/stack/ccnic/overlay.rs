@@ -116,7 +116,7 @@ impl Overlay {
             if d.flags & NO_RECYCLE == 0 {
                 nic.common.free_one(i, buffer, p);
             }
-            self.driver.to_send(id, mbuf);
+            self.driver.queue_up(id, mbuf);
             done += 1 + usize::from(second.is_some());
         }
         nic.pending.drain(..done);

@@ -33,7 +33,7 @@ impl PollMode {
     }
 
     /// Packet `id` goes from `buffer` with the next burst.
-    pub(in crate::stack) fn to_send(&mut self, id: u32, buffer: u32) {
+    pub(in crate::stack) fn queue_up(&mut self, id: u32, buffer: u32) {
         self.backlog.push_back((id, buffer));
     }
 
