@@ -79,7 +79,8 @@ def main(
 ) -> int:
     """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
 
-    Studies run on `platform` where one is named. With `first`, the results are kept as the first run of their systems' boards, which is refused when there is one.
+    Studies run on `platform` where one is named. With `first`, the results are kept as the first run of their systems'
+    boards, which is refused when there is one.
     Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
     be evaluated. Raises HostnetError for malformed input, before anything runs.
     """
