@@ -48,8 +48,8 @@ pub enum Op {
     Release { line: u64, tag: u32 },
     /// The same for stores to come (PREFETCHW): the core owns the lines, and has not written them.
     PrefetchOwn { line: u64, lines: u32 },
-    /// Load of a line that the program is about to write, behind a PREFETCHW of it: one request for ownership brings both. No
-    /// prefetcher sees it, as the load finds its line on its way.
+    /// Load of a line that the program is about to write, behind a PREFETCHW of it: one request for ownership brings both. Streams
+    /// and strides do not see it, as the load finds its line on its way; the line brings the other one of its pair.
     LoadOwn { line: u64 },
     /// Non-temporal stores of `lines` whole lines, which bypass the caches.
     StoreStream { line: u64, lines: u32 },
