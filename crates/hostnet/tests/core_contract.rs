@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{close, execute, scenario, small, two_nodes, Rig, ONE_CORE};
+use common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};
@@ -294,17 +294,13 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
         let mut b = Bench::new(|core| {
             core.l2_mshrs = Some(3);
             core.prefetch = Some(PrefetchSpec {
-                enabled: true,
                 pattern: Pattern::Stride,
-                network: false,
                 streams: 64,
-                distance: 8,
                 degree: 8,
-                trigger: 3,
                 credits: 32,
                 waiting,
                 reserve: 2,
-                adjacent: false,
+                ..l2_prefetcher()
             });
         });
         b.run(&[op(b.base), Op::Fence]);
@@ -323,19 +319,7 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
 fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited() {
     let mut b = Bench::new(|core| {
         core.l2_mshrs = Some(1);
-        core.prefetch = Some(PrefetchSpec {
-            enabled: true,
-            pattern: Pattern::Stream,
-            network: false,
-            streams: 4,
-            distance: 8,
-            degree: 4,
-            trigger: 2,
-            credits: 16,
-            waiting: 0,
-            reserve: 0,
-            adjacent: false,
-        });
+        core.prefetch = Some(PrefetchSpec { degree: 4, trigger: 2, ..l2_prefetcher() });
     });
     // Each of the two lines enters the L2 alone, and leaves the L1 and the prefetcher's streams.
     for i in 0..2 {
