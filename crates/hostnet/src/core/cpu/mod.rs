@@ -230,6 +230,21 @@ impl Cpu {
         }
     }
 
+    /// Each line fill buffer belongs to a miss that is under way, or to a line that came and whose victim has not gone.
+    ///
+    /// # Errors
+    /// One sentence about buffers that are not conserved.
+    pub fn check(&self, mem: &Memory) -> Result<(), String> {
+        let misses = self.recs.0.iter().filter(|r| r.state == State::Issued).count();
+        let going = |t: &&Txn| t.op == memory::Op::WriteBack && t.record != prefetch::WRITE_BACK && !t.transient;
+        let victims = mem.requests_of(self.id).filter(going).count();
+        if self.lfb.used() as usize == misses + victims {
+            return Ok(());
+        }
+        let (id, used) = (self.id, self.lfb.used());
+        Err(format!("core {id} has {used} line fill buffers out for {misses} misses and {victims} victims"))
+    }
+
     /// Follows hints from now on.
     pub fn follow(&mut self, hints: Hints) {
         let ahead = self.prefetcher.get_or_insert_with(Prefetcher::without_streams);
