@@ -505,3 +505,19 @@ fn a_non_temporal_store_writes_memory_and_reads_nothing() {
     assert_eq!(m.mem.stats.dram.iter().sum::<u64>(), 20, "writes alone");
     m.mem.check().unwrap();
 }
+
+/// A buffer that is out and that nobody holds.
+#[test]
+fn a_lost_line_fill_buffer_or_register_does_not_go_unnoticed() {
+    let books = |lose: fn(&mut Cpu)| {
+        let mut b = Bench::new(|core| core.l2_mshrs = Some(4));
+        b.run(&[Op::Load { line: b.base, lines: 64 }, Op::Fence]);
+        lose(&mut b.m.cpus[0]);
+        b.m.cpus[0].check(&b.m.mem)
+    };
+    assert_eq!(books(|_| ()), Ok(()));
+    let e = books(|c| c.lfb.force(Time::us(1))).expect_err("a buffer is lost");
+    assert_eq!(e, "core 0 has 1 line fill buffers out for 0 misses and 0 victims");
+    let e = books(|c| c.mshrs.as_mut().expect("registers").force(Time::us(1))).expect_err("a register is lost");
+    assert_eq!(e, "core 0 has 1 registers of its L2 out for 0 misses");
+}

@@ -44,7 +44,8 @@ impl Channel {
 
     /// Of these, the ones that a miss with a register waits for.
     pub fn victims_waiting(&self) -> usize {
-        let behind = self.shared.iter().flatten().filter_map(|r| if let Request::Write(w) = r { Some(w) } else { None });
+        let behind =
+            self.shared.iter().flatten().filter_map(|r| if let Request::Write(w) = r { Some(w) } else { None });
         self.writes.iter().flatten().chain(behind).filter(|w| w.miss != NOBODY).count()
     }
 

@@ -144,12 +144,18 @@ impl Mshrs {
             live[usize::from(m.slice)] += 1;
         }
         if let Some((i, s)) = self.slices.iter().enumerate().find(|(i, s)| s.registers.used() != live[*i]) {
-            return Err(format!("slice {i} of the LLC has {} registers out for {} misses", s.registers.used(), live[i]));
+            return Err(format!(
+                "slice {i} of the LLC has {} registers out for {} misses",
+                s.registers.used(),
+                live[i]
+            ));
         }
         let awaits: usize = self.misses.iter().map(|m| usize::from(m.awaits)).sum();
         let answers = self.of.iter().filter(|m| **m != NOBODY).count();
         if awaits != answers + victims {
-            return Err(format!("misses of the LLC wait for {awaits} events; {answers} answers and {victims} victims are to come"));
+            return Err(format!(
+                "misses of the LLC wait for {awaits} events; {answers} answers and {victims} victims are to come"
+            ));
         }
         Ok(())
     }
