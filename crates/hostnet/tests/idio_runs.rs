@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{get, scenario, simulate, IDIO_RUN};
+use common::{get, refusal, scenario, simulate, IDIO_RUN};
 use hostnet::host::Outcome;
 use hostnet::kernel::Time;
 
@@ -136,7 +136,6 @@ fn an_antagonist_has_an_l2_of_its_own_size_and_tells_its_cycles_of_an_instructio
 
 #[test]
 fn what_does_not_fit_is_one_sentence() {
-    use hostnet::config::resolve;
     for (from, to, said) in [
         (
             "policy = \"idio\"",
@@ -149,9 +148,8 @@ fn what_does_not_fit_is_one_sentence() {
         ("cores = 2,", "cores = 2, dscp = 64,", "tenant[0].dscp = 64 is not within 0 to 63"),
         ("ways = 2 }", "ways = 2, idio = { mlc_threshold = \"50 MHz\" } }", "a pace"),
     ] {
-        let text = IDIO_RUN.replace(from, to);
-        let e = resolve(&text, "test.toml", &[common::platforms()]).expect_err(to);
-        assert!(e.to_string().contains(said), "{e}");
+        let e = refusal(IDIO_RUN, from, to);
+        assert!(e.contains(said), "{e}");
     }
 }
 

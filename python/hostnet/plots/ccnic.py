@@ -28,6 +28,15 @@ def _places(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return [(str(key[0]), part) for key, part in frame.partition_by("place", as_dict=True, maintain_order=True).items()]
 
 
+def _variants(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    """(label, part) of each variant at each place."""
+    return [
+        (f"{variant}, {place}".rstrip(", "), one)
+        for place, part in _places(frame)
+        for (variant,), one in part.partition_by("variant", as_dict=True, maintain_order=True).items()
+    ]
+
+
 def _medians(frame: pl.DataFrame, keys: list[str], values: list[str]) -> pl.DataFrame:
     import polars as pl
 
@@ -80,12 +89,9 @@ def loopback(frame: pl.DataFrame) -> Figure:
         sizes = frame["size_bytes"].unique().sort().to_list()
         fig = new_figure(3.1 * len(sizes), 3.4)
         for ax, size in zip(fig.subplots(1, len(sizes), squeeze=False)[0], sizes):
-            i = 0
-            for place, part in _places(frame.filter(pl.col("size_bytes") == size)):
-                for (variant,), one in part.partition_by("variant", as_dict=True, maintain_order=True).items():
-                    line = _medians(one, ["window"], ["gbps", "lat_p50_ns"]).sort("window")
-                    ax.plot(line["gbps"], line["lat_p50_ns"], label=f"{variant}, {place}".rstrip(", "), **line_style(i))
-                    i += 1
+            for i, (label, one) in enumerate(_variants(frame.filter(pl.col("size_bytes") == size))):
+                line = _medians(one, ["window"], ["gbps", "lat_p50_ns"]).sort("window")
+                ax.plot(line["gbps"], line["lat_p50_ns"], label=label, **line_style(i))
             ax.set(xlabel="throughput [Gb/s]", yscale="log", title=f"{size} B", xlim=(0, None))
         fig.axes[0].set_ylabel("median round trip [ns]")
         fig.legend(*fig.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
@@ -101,12 +107,9 @@ def batch(frame: pl.DataFrame) -> Figure:
         fig = new_figure(8.0, 3.4)
         for ax, (experiment, column, name) in zip(
                 fig.subplots(1, 2, sharey=True), (("fig16a", "tx_batch", "TX"), ("fig16b", "rx_batch", "RX"))):
-            i = 0
-            for place, part in _places(frame.filter(pl.col("experiment") == experiment)):
-                for (variant,), one in part.partition_by("variant", as_dict=True, maintain_order=True).items():
-                    line = _medians(one, [column], ["mpps"]).sort(column)
-                    ax.plot(line[column], line["mpps"], label=f"{variant}, {place}".rstrip(", "), **line_style(i))
-                    i += 1
+            for i, (label, one) in enumerate(_variants(frame.filter(pl.col("experiment") == experiment))):
+                line = _medians(one, [column], ["mpps"]).sort(column)
+                ax.plot(line[column], line["mpps"], label=label, **line_style(i))
             ax.set_xscale("log", base=2)
             ax.xaxis.set_major_formatter(lambda v, _: f"{v:g}")
             ax.set(xlabel=f"{name} burst", title=f"{name} burst size", ylim=(0, None))
