@@ -102,6 +102,7 @@ impl Channel {
         // Choices made so far name ages of before.
         self.stale = ALL_STALE;
         self.chosen = false;
+        self.columns.changed = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
         for b in 0..self.banks.len() {
             let Bank { active, q, .. } = self.banks[b];
             if active != NONE {

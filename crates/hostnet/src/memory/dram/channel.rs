@@ -3,7 +3,7 @@
 use super::banks::{bits, Bank, Slot, EMPTY};
 use super::gauge::Levels;
 use super::mapping::Decoded;
-use super::on_arrival::LastColumn;
+use super::on_arrival::Columns;
 use super::scheduler::{BEHIND, QUEUE};
 use super::staged::Staged;
 use super::timing::Timing;
@@ -120,7 +120,7 @@ pub struct Channel {
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
     pub(super) pipeline: Pipeline,
-    pub(super) last: LastColumn,
+    pub(super) columns: Box<Columns>,
     pub(super) write_mode: bool,
     /// Write mode goes on although reads wait.
     pub(super) draining: bool,
@@ -240,7 +240,7 @@ impl Channel {
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
             pipeline: Pipeline::default(),
-            last: LastColumn::default(),
+            columns: Box::new(Columns::new()),
             write_mode: false,
             draining: false,
             burst_reads: 0,
@@ -354,6 +354,7 @@ impl Channel {
         self.link(i, b, dir);
         if self.p.scheduler.whole_requests() {
             self.sort_in(i, b, dir);
+            self.columns.changed |= 1 << b;
             self.wake = self.wake.min(now);
             return;
         }
@@ -443,6 +444,7 @@ impl Channel {
             for b in bits(mask) {
                 self.scan.lanes[b].act_at = at + self.t.rfc;
             }
+            self.columns.changed |= mask;
             self.stats.refreshes += missed + 1;
             self.ranks[r].refresh_due = last + self.t.refi;
             self.ranks[r].resting_until = at + self.t.rfc;

@@ -14,7 +14,7 @@ use crate::kernel::Time;
 
 /// A candidate command as one number, so that the preferred one is a minimum without
 /// branches: `[tier: 2][age: 28][bank: 6]`; above it, in `timed`, 28 bits of time.
-type Key = u64;
+pub(super) type Key = u64;
 
 const BANK_BITS: u32 = 6;
 const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
@@ -35,14 +35,14 @@ pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
 
 /// A key with the time by which its command is later than the floor.
 #[inline]
-fn timed(floor: u64, at: u64, key: Key) -> Key {
+pub(super) fn timed(floor: u64, at: u64, key: Key) -> Key {
     at.saturating_sub(floor) << TIME_SHIFT | key
 }
 
 /// The least key that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
 /// fewer branches for the host to guess.
 #[inline]
-fn least(mut mask: u64, of: impl Fn(usize) -> Key) -> Key {
+pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Key) -> Key {
     let mut best = NO_KEY;
     while mask != 0 {
         let one = mask.trailing_zeros();
@@ -55,9 +55,9 @@ fn least(mut mask: u64, of: impl Fn(usize) -> Key) -> Key {
 }
 
 /// A command with its absolute time: `[time: 64][key: 64]`.
-type Choice = u128;
+pub(super) type Choice = u128;
 
-const NO_CHOICE: Choice = Choice::MAX;
+pub(super) const NO_CHOICE: Choice = Choice::MAX;
 
 #[inline]
 fn choice(at: u64, key: Key) -> Choice {
@@ -65,12 +65,17 @@ fn choice(at: u64, key: Key) -> Choice {
 }
 
 #[inline]
-fn time_of(c: Choice) -> u64 {
+pub(super) fn time_of(c: Choice) -> u64 {
     (c >> 64) as u64
 }
 
 #[inline]
-fn untimed(floor: u64, best: Key) -> Choice {
+pub(super) fn bank_of(c: Choice) -> usize {
+    c as usize & ((1 << BANK_BITS) - 1)
+}
+
+#[inline]
+pub(super) fn untimed(floor: u64, best: Key) -> Choice {
     if best == NO_KEY {
         return NO_CHOICE;
     }
@@ -227,7 +232,7 @@ impl Channel {
     #[inline]
     fn is_best(&self, class: usize, b: usize) -> bool {
         let best = self.scan.best[class];
-        best != NO_CHOICE && best as usize & ((1 << BANK_BITS) - 1) == b
+        best != NO_CHOICE && bank_of(best) == b
     }
 
     /// A new candidate of `class`.
@@ -468,6 +473,7 @@ impl Channel {
         for b in bits(rank.mask) {
             self.scan.lanes[b].act_at = at + self.t.rfc;
         }
+        self.columns.changed |= self.ranks[r].mask;
         self.refresh_due = self.next_refresh();
         self.stats.refreshes += 1;
     }
@@ -522,20 +528,10 @@ impl Channel {
         self.banks[b].accesses += 1;
         let lane = &mut self.scan.lanes[b % BANKS];
         lane.pre_at = lane.pre_at.max(at + t.col_to_pre[dir]);
-        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
-        let table = &t.col_to_col[dir];
-        let scan = &mut *self.scan;
-        for next in [READ, WRITE] {
-            let when = &mut scan.group_col[next][group % BANKS];
-            *when = (*when).max(at + table[SAME_GROUP][next]);
+        if self.p.scheduler != Scheduler::OnArrival {
+            self.put_off_columns(b, dir, at);
         }
-        let here = scan.rank_col[r % BANKS];
-        let other = table[OTHER_RANK].map(|gap| at + gap);
-        for when in &mut scan.rank_col[..self.ranks.len()] {
-            *when = [when[READ].max(other[READ]), when[WRITE].max(other[WRITE])];
-        }
-        let same = table[SAME_RANK].map(|gap| at + gap);
-        scan.rank_col[r % BANKS] = [here[READ].max(same[READ]), here[WRITE].max(same[WRITE])];
+        let t = &self.t;
         let outcome = s.outcome.unwrap_or(RowOutcome::Hit);
         let data_end = at + if dir == READ { t.cl } else { t.cwl } + t.burst;
         self.stats.column(dir, outcome, t.burst, b);
@@ -573,6 +569,25 @@ impl Channel {
             self.stale |= u8::from(self.is_best(PRECHARGE, b)) << PRECHARGE;
         }
         self.offer_row(b, self.write_mode as usize);
+    }
+
+    /// A column command of bank `b` at `at` puts off those after it.
+    #[inline]
+    fn put_off_columns(&mut self, b: usize, dir: usize, at: u64) {
+        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
+        let table = &self.t.col_to_col[dir];
+        let scan = &mut *self.scan;
+        for next in [READ, WRITE] {
+            let when = &mut scan.group_col[next][group % BANKS];
+            *when = (*when).max(at + table[SAME_GROUP][next]);
+        }
+        let here = scan.rank_col[r % BANKS];
+        let other = table[OTHER_RANK].map(|gap| at + gap);
+        for when in &mut scan.rank_col[..self.ranks.len()] {
+            *when = [when[READ].max(other[READ]), when[WRITE].max(other[WRITE])];
+        }
+        let same = table[SAME_RANK].map(|gap| at + gap);
+        scan.rank_col[r % BANKS] = [here[READ].max(same[READ]), here[WRITE].max(same[WRITE])];
     }
 
     fn closes(&self, b: usize, dir: usize) -> bool {
