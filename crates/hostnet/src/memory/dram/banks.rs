@@ -1,7 +1,7 @@
 //! A channel's banks and the lists of requests that wait for each: by direction in order of arrival, with
 //! the oldest for the open row and the oldest for another.
 
-use super::channel::{Channel, Command, ALL_STALE, NONE, NO_ROW, READ, WRITE};
+use super::channel::{Channel, Command, ALL_STALE, HELD, NONE, NO_ROW, READ, WRITE};
 use super::scheduler::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
 
@@ -133,7 +133,14 @@ impl Channel {
         }
     }
 
+    /// Whether a write of `line` waits. For most lines the counters know that none does.
+    #[inline]
     pub(super) fn has_write(&self, b: usize, line: u64) -> bool {
+        self.held_writes[hash(line)] != 0 && self.finds_write(b, line)
+    }
+
+    #[inline(never)]
+    fn finds_write(&self, b: usize, line: u64) -> bool {
         let bank = &self.banks[b];
         let mut i = bank.q[WRITE].head;
         while i != NONE {
@@ -173,6 +180,8 @@ impl Channel {
     }
 
     pub(super) fn recycle(&mut self, i: u16) {
+        let Slot { line, dir, .. } = self.slots[i as usize];
+        self.held_writes[hash(line)] -= u16::from(dir);
         self.slots[i as usize].next = self.free;
         self.free = i;
     }
@@ -241,6 +250,12 @@ impl Channel {
             }
         }
     }
+}
+
+/// Place of a line among the counters of writes held.
+#[inline]
+pub(super) fn hash(line: u64) -> usize {
+    (line.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - HELD.trailing_zeros())) as usize
 }
 
 #[inline]

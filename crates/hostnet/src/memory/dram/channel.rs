@@ -1,6 +1,6 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
-use super::banks::{bits, Bank, Slot, EMPTY};
+use super::banks::{bits, hash, Bank, Slot, EMPTY};
 use super::gauge::Levels;
 use super::mapping::Decoded;
 use super::on_arrival::Columns;
@@ -18,6 +18,8 @@ pub(super) const READ: usize = 0;
 pub(super) const WRITE: usize = 1;
 /// Most banks a channel may have: masks of banks are `u64`.
 pub(super) const BANKS: usize = 64;
+/// Counters of writes, a power of two.
+pub(super) const HELD: usize = 256;
 /// Ages have this many bits and are renumbered when they run out.
 pub(super) const AGE_BITS: u32 = 28;
 
@@ -116,6 +118,8 @@ pub struct Channel {
     /// Entries that count against the queue's capacity, and entries waiting for a command.
     pub(super) used: [usize; 2],
     pub(super) queued: [usize; 2],
+    /// Writes held, by a hash of their lines.
+    pub(super) held_writes: Box<[u16; HELD]>,
     /// Times at which read entries leave the queue when they leave with their data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
@@ -237,6 +241,7 @@ impl Channel {
             blocked: 0,
             used: [0; 2],
             queued: [0; 2],
+            held_writes: Box::new([0; HELD]),
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
             pipeline: Pipeline::default(),
@@ -339,6 +344,7 @@ impl Channel {
             class: req.class,
             outcome: None,
         };
+        self.held_writes[hash(req.line)] += u16::from(req.write);
         self.next_age += 1;
         self.none_overdue_until = self.none_overdue_until.min(now.saturating_add(self.p.age_cap));
         self.used[dir] += 1;

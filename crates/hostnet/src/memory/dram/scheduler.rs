@@ -131,21 +131,26 @@ impl Channel {
     /// The earliest time at which a queue entry can become free: with a column command, which at best
     /// follows the next activate or precharge, or with the activate itself.
     pub(super) fn next_entry(&self) -> u64 {
+        self.next_release().min(self.next_column_entry())
+    }
+
+    fn next_column_entry(&self) -> u64 {
+        let [c, a, p] = self.scan.best.map(time_of);
+        let known = self.chosen & (self.stale == 0) & (self.blocked == 0) & (self.p.bank_queue == 0);
+        if !known || c <= self.wake || self.p.scheduler.whole_requests() {
+            return self.wake;
+        }
         // Activates take requests out of the queue and may so end the mode: no more than two ranks' tFAW
         // windows of them fit before a column command.
         let dir = self.write_mode as usize;
         let mut queued = self.queued;
         queued[dir] = queued[dir].saturating_sub(8);
         let rests = self.p.refresh_turns && self.clock < self.resting_until;
-        let known = self.chosen && self.stale == 0 && self.blocked == 0 && !rests && self.p.bank_queue == 0;
-        let next = if known && !self.p.scheduler.whole_requests() && !self.mode_due_with(queued) {
-            let [c, a, p] = self.scan.best.map(time_of);
-            let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
-            c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
-        } else {
-            self.wake
-        };
-        next.min(self.next_release())
+        if rests || self.mode_due_with(queued) {
+            return self.wake;
+        }
+        let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
+        c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
     }
 
     /// The earliest refresh that is not under way.
@@ -340,7 +345,8 @@ impl Channel {
     fn choose(&mut self) -> (u64, Key) {
         let floor = self.cmd_free.max(self.clock);
         let (hits, acts, pres) = self.candidates();
-        let again = |class: usize| self.stale >> class & 1 == 1 || time_of(self.scan.best[class]) < floor;
+        // Without short cuts: the host guesses one branch a class.
+        let again = |class: usize| (self.stale >> class & 1 == 1) | (time_of(self.scan.best[class]) < floor);
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
         if columns {
             self.scan.best[COLUMN] = self.search_columns(hits, floor);
