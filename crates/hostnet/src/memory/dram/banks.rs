@@ -106,7 +106,7 @@ impl Channel {
         for b in 0..self.banks.len() {
             let Bank { active, q, .. } = self.banks[b];
             if active != NONE {
-                self.scan.lanes[b].active_key = key(ACTIVE, self.slots[active as usize].age, b);
+                self.scan.lanes[b].col_key = [key(ACTIVE, self.slots[active as usize].age, b); 2];
             }
             for dir in [READ, WRITE] {
                 self.set_hit(b, dir, q[dir].hit);
@@ -119,8 +119,8 @@ impl Channel {
     pub(super) fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
         self.banks[b].q[dir].hit = i;
         set(&mut self.hits[dir], b, i != NONE);
-        if i != NONE {
-            self.scan.lanes[b].hit_key[dir] = key(QUEUE, self.slots[i as usize].age, b);
+        if i != NONE && self.active >> b & 1 == 0 {
+            self.scan.lanes[b].col_key[dir] = key(QUEUE, self.slots[i as usize].age, b);
         }
     }
 

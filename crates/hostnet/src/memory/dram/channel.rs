@@ -4,7 +4,7 @@ use super::banks::{bits, hash, Bank, Slot, EMPTY};
 use super::gauge::Levels;
 use super::mapping::Decoded;
 use super::on_arrival::Columns;
-use super::scheduler::{BEHIND, QUEUE};
+use super::scheduler::{Choice, BEHIND, NO_CHOICE, QUEUE};
 use super::staged::Staged;
 use super::timing::Timing;
 use super::transaction::Pipeline;
@@ -30,25 +30,26 @@ pub(super) struct Lane {
     pub act_at: u64,
     pub pre_at: u64,
     pub col_at: u64,
-    /// Keys of the candidates: of the bank's active slot and, by direction, of its oldest
-    /// hit and of its oldest miss.
-    pub active_key: u64,
-    pub hit_key: [u64; 2],
+    /// Keys of the candidates by direction: of the bank's oldest hit, or in both of its active slot, and of its
+    /// oldest miss.
+    pub col_key: [u64; 2],
     pub miss_key: [u64; 2],
+    /// Where `group_col` and, above it, `rank_col` have the times of these hits, or of the active slot.
+    pub places: [u16; 2],
 }
 
 /// What the scheduler scans for each command.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     pub lanes: [Lane; BANKS],
-    /// Earliest activate, and by direction earliest column command, that the bank group
+    /// Earliest activate, and by direction (the lowest bit of the place) earliest column command, that the bank group
     /// and the rank allow.
     pub group_act: [u64; BANKS],
-    pub group_col: [[u64; BANKS]; 2],
+    pub group_col: [u64; 2 * BANKS],
     pub rank_act: [u64; BANKS],
-    pub rank_col: [[u64; 2]; BANKS],
+    pub rank_col: [u64; 2 * BANKS],
     /// The preferred candidate of each class and its time, unless the class is `stale`.
-    pub best: [u128; 3],
+    pub best: [Choice; 3],
 }
 
 /// Classes of candidate commands.
@@ -134,7 +135,9 @@ pub struct Channel {
     pub(super) clock: u64,
     pub(super) wake: u64,
     /// The command to issue at `wake`, while `chosen`.
-    pub(super) next: u64,
+    pub(super) next: Choice,
+    /// From when on choices count their times.
+    pub(super) epoch: u64,
     pub(super) chosen: bool,
     pub(super) stale: u8,
     /// Banks where a request has waited past the age cap behind row hits, as of the last choice, and a time
@@ -213,10 +216,10 @@ impl Channel {
             scan: Box::new(Scan {
                 lanes: [Lane::default(); BANKS],
                 group_act: [0; BANKS],
-                group_col: [[0; BANKS]; 2],
+                group_col: [0; 2 * BANKS],
                 rank_act: [0; BANKS],
-                rank_col: [[0; 2]; BANKS],
-                best: [u128::MAX; 3],
+                rank_col: [0; 2 * BANKS],
+                best: [NO_CHOICE; 3],
             }),
             rank_shift: per_rank.trailing_zeros(),
             group_shift: shape.banks_per_group.trailing_zeros(),
@@ -254,6 +257,7 @@ impl Channel {
             clock: 0,
             wake: NEVER,
             next: 0,
+            epoch: 0,
             chosen: false,
             stale: ALL_STALE,
             overdue: 0,
@@ -268,6 +272,9 @@ impl Channel {
             log: Vec::new(),
         };
         channel.refresh_due = channel.next_refresh();
+        for b in 0..nbanks {
+            channel.aim(b, [READ, WRITE]);
+        }
         channel
     }
 
@@ -375,7 +382,7 @@ impl Channel {
                         self.stale |= 1 << PRECHARGE;
                         self.chosen = false;
                     }
-                    self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].hit_key[dir]);
+                    self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].col_key[dir]);
                 }
             }
         } else if q.miss == NONE {

@@ -4,7 +4,7 @@
 
 use super::banks::bits;
 use super::channel::{Channel, BANKS, NONE, NO_ROW, READ, WRITE};
-use super::scheduler::{bank_of, key, least, time_of, timed, untimed, Choice, NO_CHOICE, QUEUE};
+use super::scheduler::{bank_of, key, least, Choice, NO_CHOICE, QUEUE};
 use super::timing::SAME_RANK;
 use super::transaction::Turn;
 use super::{Completion, RowOutcome};
@@ -59,7 +59,7 @@ impl Channel {
     pub(super) fn advance_columns(&mut self, now: u64, done: &mut Vec<Completion>) {
         loop {
             let best = self.choose_column();
-            let at = time_of(best);
+            let at = self.time_of(best);
             match self.turn(at, now) {
                 Turn::Rest => return,
                 Turn::Refresh(due) => self.refresh_due_ranks(due),
@@ -121,8 +121,9 @@ impl Channel {
         for b in bits(changed) {
             self.look(b);
         }
+        let again = self.begin_epoch(floor);
         let Columns { best: last, dir: before, .. } = *self.columns;
-        let stays = (before == dir) & (time_of(last) >= floor) & (changed >> bank_of(last) & 1 == 0);
+        let stays = !again & (before == dir) & (last >= self.choice(floor, 0)) & (changed >> bank_of(last) & 1 == 0);
         let waiting = self.hits[dir] | self.misses[dir];
         let (last, mask) = if stays { (last, waiting & changed) } else { (NO_CHOICE, waiting) };
         let best = self.search_firsts(mask, dir, floor).min(last);
@@ -134,11 +135,10 @@ impl Channel {
     #[inline]
     fn search_firsts(&self, mask: u64, dir: usize, floor: u64) -> Choice {
         let c = &*self.columns;
-        let best = least(mask, |b| {
+        least(mask, |b| {
             let first = &c.firsts[dir][b % BANKS];
-            timed(floor, first.at.max(c.ready[first.limit]), first.key)
-        });
-        untimed(floor, best)
+            self.choice(first.at.max(c.ready[first.limit]).max(floor), first.key)
+        })
     }
 
     fn open_and_serve(&mut self, b: usize, now: u64, done: &mut Vec<Completion>) {

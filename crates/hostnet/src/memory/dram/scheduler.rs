@@ -13,13 +13,17 @@ use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
 use crate::kernel::Time;
 
 /// A candidate command as one number, so that the preferred one is a minimum without
-/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in `timed`, 28 bits of time.
-pub(super) type Key = u64;
+/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in a `Choice`, 28 bits of time since the channel's `epoch`.
+type Key = u64;
+pub(super) type Choice = u64;
 
 const BANK_BITS: u32 = 6;
+const PLACE_BITS: u32 = 8;
 const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
 const TIME_SHIFT: u32 = TIER_SHIFT + 2;
-const NO_KEY: Key = u64::MAX;
+pub(super) const NO_CHOICE: Choice = u64::MAX;
+/// An epoch ends so many picoseconds after its begin, as soon as something is chosen; and before so many have passed twice.
+const EPOCH: u64 = 1 << 24;
 
 /// Slots that a row was opened for come first, then refreshes; row hits and the other
 /// commands share the third tier or follow each other.
@@ -33,17 +37,11 @@ pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
     tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
 }
 
-/// A key with the time by which its command is later than the floor.
-#[inline]
-pub(super) fn timed(floor: u64, at: u64, key: Key) -> Key {
-    at.saturating_sub(floor) << TIME_SHIFT | key
-}
-
-/// The least key that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
+/// The least choice that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
 /// fewer branches for the host to guess.
 #[inline]
-pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Key) -> Key {
-    let mut best = NO_KEY;
+pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Choice) -> Choice {
+    let mut best = NO_CHOICE;
     while mask != 0 {
         let one = mask.trailing_zeros();
         mask &= mask - 1;
@@ -54,32 +52,9 @@ pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Key) -> Key {
     best
 }
 
-/// A command with its absolute time: `[time: 64][key: 64]`.
-pub(super) type Choice = u128;
-
-pub(super) const NO_CHOICE: Choice = Choice::MAX;
-
-#[inline]
-fn choice(at: u64, key: Key) -> Choice {
-    Choice::from(at) << 64 | Choice::from(key)
-}
-
-#[inline]
-pub(super) fn time_of(c: Choice) -> u64 {
-    (c >> 64) as u64
-}
-
 #[inline]
 pub(super) fn bank_of(c: Choice) -> usize {
     c as usize & ((1 << BANK_BITS) - 1)
-}
-
-#[inline]
-pub(super) fn untimed(floor: u64, best: Key) -> Choice {
-    if best == NO_KEY {
-        return NO_CHOICE;
-    }
-    choice(floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
 }
 
 impl Channel {
@@ -104,7 +79,8 @@ impl Channel {
                 if self.mode_due() {
                     self.switch_mode();
                 }
-                (self.wake, self.next) = self.choose();
+                self.next = self.choose();
+                self.wake = self.time_of(self.next);
             }
             let (at, best) = (self.wake, self.next);
             let due = self.refresh_due;
@@ -135,9 +111,9 @@ impl Channel {
     }
 
     fn next_column_entry(&self) -> u64 {
-        let [c, a, p] = self.scan.best.map(time_of);
         let known = self.chosen & (self.stale == 0) & (self.blocked == 0) & (self.p.bank_queue == 0);
-        if !known || c <= self.wake || self.p.scheduler.whole_requests() {
+        let column_next = self.scan.best[COLUMN] == self.next;
+        if !known | column_next || self.p.scheduler.whole_requests() {
             return self.wake;
         }
         // Activates take requests out of the queue and may so end the mode: no more than two ranks' tFAW
@@ -149,6 +125,7 @@ impl Channel {
         if rests || self.mode_due_with(queued) {
             return self.wake;
         }
+        let [c, a, p] = self.scan.best.map(|c| self.time_of(c));
         let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
         c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
     }
@@ -232,12 +209,37 @@ impl Channel {
         self.stale = ALL_STALE;
     }
 
+    /// A command that is possible at `at` and not before the epoch.
+    #[inline]
+    pub(super) fn choice(&self, at: u64, key: Key) -> Choice {
+        (at - self.epoch) << TIME_SHIFT | key
+    }
+
+    #[inline]
+    pub(super) fn time_of(&self, c: Choice) -> u64 {
+        if c == NO_CHOICE {
+            return NEVER;
+        }
+        self.epoch + (c >> TIME_SHIFT)
+    }
+
+    /// Begins an epoch at `floor` if the last one is over: times then have room in a `Choice` again. True if so, when
+    /// the choices made so far are void.
+    #[inline]
+    pub(super) fn begin_epoch(&mut self, floor: u64) -> bool {
+        let over = floor - self.epoch > EPOCH;
+        if over {
+            self.epoch = floor;
+        }
+        over
+    }
+
     /// Whether the preferred candidate of `class` is one of bank `b`: if not, it stays preferred when that
     /// bank's turns later or is withdrawn.
     #[inline]
     fn is_best(&self, class: usize, b: usize) -> bool {
         let best = self.scan.best[class];
-        best != NO_CHOICE && bank_of(best) == b
+        (best != NO_CHOICE) & (bank_of(best) == b)
     }
 
     /// A new candidate of `class`.
@@ -245,16 +247,18 @@ impl Channel {
     pub(super) fn offer(&mut self, class: usize, at: u64, key: Key) {
         let floor = self.cmd_free.max(self.clock);
         let at = at.max(floor);
-        let best = &mut self.scan.best[class];
-        if time_of(*best) < floor {
-            self.stale |= 1 << class;
-        } else {
-            *best = choice(at, key).min(*best);
-        }
-        if (at, key) < (self.wake, self.next) {
+        self.wake = self.wake.min(at);
+        if floor - self.epoch > 2 * EPOCH {
+            // Nothing was to be done for long.
+            self.stale = ALL_STALE;
             self.chosen = false;
-            self.wake = at;
+            return;
         }
+        let new = self.choice(at, key);
+        self.chosen &= self.next <= new;
+        let best = &mut self.scan.best[class];
+        self.stale |= u8::from(*best < (floor - self.epoch) << TIME_SHIFT) << class;
+        *best = new.min(*best);
     }
 
     /// The oldest request of bank `b` for another row, if any, wants an activate or a
@@ -300,7 +304,16 @@ impl Channel {
     pub(super) fn column_at(&self, b: usize, dir: usize) -> u64 {
         let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
         let scan = &*self.scan;
-        scan.lanes[b % BANKS].col_at.max(scan.group_col[dir][g % BANKS]).max(scan.rank_col[r % BANKS][dir])
+        let limit = scan.group_col[(2 * g + dir) % (2 * BANKS)].max(scan.rank_col[(2 * r + dir) % (2 * BANKS)]);
+        scan.lanes[b % BANKS].col_at.max(limit)
+    }
+
+    /// Bank `b`'s candidates for a column command are of these directions, in read mode and in write mode.
+    #[inline]
+    pub(super) fn aim(&mut self, b: usize, dirs: [usize; 2]) {
+        let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
+        let place = 2 * (g | r << PLACE_BITS);
+        self.scan.lanes[b % BANKS].places = dirs.map(|dir| (place + dir * (1 + (1 << PLACE_BITS))) as u16);
     }
 
     #[inline]
@@ -314,39 +327,40 @@ impl Channel {
     #[inline]
     fn search_columns(&self, hits: u64, floor: u64) -> Choice {
         let here = self.write_mode as usize;
-        let best = least(hits | self.active, |b| {
-            let lane = &self.scan.lanes[b % BANKS];
-            let active = self.active >> b & 1 == 1;
-            let dir = if active { (self.active_writes >> b & 1) as usize } else { here };
-            let key = if active { lane.active_key } else { lane.hit_key[here] };
-            timed(floor, self.column_at(b, dir), key)
-        });
-        untimed(floor, best)
+        let scan = &*self.scan;
+        least(hits | self.active, |b| {
+            let lane = &scan.lanes[b % BANKS];
+            let place = usize::from(lane.places[here]);
+            let limit = scan.group_col[place % (2 * BANKS)].max(scan.rank_col[(place >> PLACE_BITS) % (2 * BANKS)]);
+            self.choice(lane.col_at.max(limit).max(floor), lane.col_key[here])
+        })
     }
 
     #[inline]
     fn search_activates(&self, mask: u64, floor: u64) -> Choice {
         let dir = self.write_mode as usize;
-        let best = least(mask, |b| timed(floor, self.activate_at(b), self.scan.lanes[b % BANKS].miss_key[dir]));
-        untimed(floor, best)
+        least(mask, |b| self.choice(self.activate_at(b).max(floor), self.scan.lanes[b % BANKS].miss_key[dir]))
     }
 
     #[inline]
     fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
         let dir = self.write_mode as usize;
-        let best = least(mask, |b| {
+        least(mask, |b| {
             let lane = &self.scan.lanes[b % BANKS];
-            timed(floor, lane.pre_at, lane.miss_key[dir])
-        });
-        untimed(floor, best)
+            self.choice(lane.pre_at.max(floor), lane.miss_key[dir])
+        })
     }
 
-    /// The preferred command and its time.
-    fn choose(&mut self) -> (u64, Key) {
+    /// The preferred command.
+    fn choose(&mut self) -> Choice {
         let floor = self.cmd_free.max(self.clock);
+        if self.begin_epoch(floor) {
+            self.stale = ALL_STALE;
+        }
         let (hits, acts, pres) = self.candidates();
         // Without short cuts: the host guesses one branch a class.
-        let again = |class: usize| (self.stale >> class & 1 == 1) | (time_of(self.scan.best[class]) < floor);
+        let from = (floor - self.epoch) << TIME_SHIFT;
+        let again = |class: usize| (self.stale >> class & 1 == 1) | (self.scan.best[class] < from);
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
         if columns {
             self.scan.best[COLUMN] = self.search_columns(hits, floor);
@@ -366,10 +380,10 @@ impl Channel {
         if self.blocked != 0 {
             let (at, r) = self.choose_refresh();
             if at != NEVER {
-                best = best.min(choice(at.max(floor), key(REFRESH, 0, r)));
+                best = best.min(self.choice(at.max(floor), key(REFRESH, 0, r)));
             }
         }
-        (time_of(best), best as Key)
+        best
     }
 
     /// Banks among `mask` where a request waited past the age cap behind row hits.
@@ -417,14 +431,22 @@ impl Channel {
         best
     }
 
-    fn issue(&mut self, at: u64, key: Key, done: &mut Vec<Completion>) {
+    fn issue(&mut self, at: u64, key: Choice, done: &mut Vec<Completion>) {
         let b = (key & ((1 << BANK_BITS) - 1)) as usize;
-        let tier = key >> TIER_SHIFT;
+        let tier = key >> TIER_SHIFT & 3;
         if tier == ACTIVE {
             let i = self.banks[b].active;
             self.banks[b].active = NONE;
             self.active &= !(1 << b);
             self.active_writes &= !(1 << b);
+            // Its hits are candidates again.
+            self.aim(b, [READ, WRITE]);
+            for dir in [READ, WRITE] {
+                let hit = self.banks[b].q[dir].hit;
+                if hit != NONE {
+                    self.scan.lanes[b].col_key[dir] = self::key(QUEUE, self.slots[hit as usize].age, b);
+                }
+            }
             return self.column(b, i, at, done);
         }
         if tier == REFRESH {
@@ -488,7 +510,9 @@ impl Channel {
         let dir = self.write_mode as usize;
         let i = self.banks[b].q[dir].miss;
         self.banks[b].active = i;
-        self.scan.lanes[b].active_key = key(ACTIVE, self.slots[i as usize].age, b);
+        let key = key(ACTIVE, self.slots[i as usize].age, b);
+        self.scan.lanes[b].col_key = [key; 2];
+        self.aim(b, [dir; 2]);
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
         self.open_row(b, self.slots[i as usize].row, at);
         self.unlink(b, i);
@@ -496,7 +520,7 @@ impl Channel {
         self.active_writes |= (dir as u64) << b;
         self.opened(b);
         self.stale |= 1 << ACTIVATE;
-        self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].active_key);
+        self.offer(COLUMN, self.column_at(b, dir), key);
         if self.p.release == Release::Activate {
             self.free_entry(dir, at, at);
         }
@@ -584,16 +608,16 @@ impl Channel {
         let table = &self.t.col_to_col[dir];
         let scan = &mut *self.scan;
         for next in [READ, WRITE] {
-            let when = &mut scan.group_col[next][group % BANKS];
+            let when = &mut scan.group_col[(2 * group + next) % (2 * BANKS)];
             *when = (*when).max(at + table[SAME_GROUP][next]);
         }
-        let here = scan.rank_col[r % BANKS];
-        let other = table[OTHER_RANK].map(|gap| at + gap);
-        for when in &mut scan.rank_col[..self.ranks.len()] {
-            *when = [when[READ].max(other[READ]), when[WRITE].max(other[WRITE])];
+        for rank in 0..self.ranks.len() {
+            let gaps = if rank == r { table[SAME_RANK] } else { table[OTHER_RANK] };
+            for next in [READ, WRITE] {
+                let when = &mut scan.rank_col[(2 * rank + next) % (2 * BANKS)];
+                *when = (*when).max(at + gaps[next]);
+            }
         }
-        let same = table[SAME_RANK].map(|gap| at + gap);
-        scan.rank_col[r % BANKS] = [here[READ].max(same[READ]), here[WRITE].max(same[WRITE])];
     }
 
     fn closes(&self, b: usize, dir: usize) -> bool {
