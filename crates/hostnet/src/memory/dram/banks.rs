@@ -2,7 +2,7 @@
 //! the oldest for the open row and the oldest for another.
 
 use super::channel::{Channel, Command, ALL_STALE, HELD, NONE, NO_ROW, READ, WRITE};
-use super::scheduler::{key, ACTIVE, QUEUE};
+use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.

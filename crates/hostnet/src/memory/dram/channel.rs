@@ -1,10 +1,10 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
 use super::banks::{bits, hash, Bank, Slot, EMPTY};
+use super::choice::{Choice, BEHIND, NO_CHOICE, QUEUE};
 use super::gauge::Levels;
 use super::mapping::Decoded;
 use super::on_arrival::Columns;
-use super::scheduler::{Choice, BEHIND, NO_CHOICE, QUEUE};
 use super::staged::Staged;
 use super::timing::Timing;
 use super::transaction::Pipeline;

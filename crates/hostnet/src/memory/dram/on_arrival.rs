@@ -4,13 +4,13 @@
 
 use super::banks::bits;
 use super::channel::{Channel, BANKS, NONE, NO_ROW, READ, WRITE};
-use super::scheduler::{bank_of, key, least, Choice, NO_CHOICE, QUEUE};
+use super::choice::{bank_of, key, least, Choice, NO_CHOICE, QUEUE};
 use super::timing::SAME_RANK;
 use super::transaction::Turn;
 use super::{Completion, RowOutcome};
 
 /// The first request of a bank and direction, as the choice looks at it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct First {
     /// Earliest column command as far as the bank and the request's arrival allow.
     at: u64,
@@ -95,26 +95,33 @@ impl Channel {
         lane.act_at.max(arrive).max(closed)
     }
 
+    /// Slot `i`, first of bank `b`, as the choice looks at it.
+    fn prepared(&self, b: usize, i: u16) -> First {
+        let s = &self.slots[i as usize];
+        let (at, limit) = if s.row == self.banks[b].row {
+            (self.scan.lanes[b % BANKS].col_at.max(s.arrive), NO_ACTIVATE)
+        } else {
+            (self.activate_of(b, i) + self.t.rcd, b >> self.group_shift)
+        };
+        First { at, key: key(QUEUE, s.age, b), limit }
+    }
+
     /// Looks anew at the first requests of bank `b`.
     fn look(&mut self, b: usize) {
         for dir in [READ, WRITE] {
             let i = self.first_of(b, dir);
-            if i == NONE {
-                continue;
+            if i != NONE {
+                self.columns.firsts[dir][b % BANKS] = self.prepared(b, i);
             }
-            let s = &self.slots[i as usize];
-            let (at, limit) = if s.row == self.banks[b].row {
-                (self.scan.lanes[b % BANKS].col_at.max(s.arrive), NO_ACTIVATE)
-            } else {
-                (self.activate_of(b, i) + self.t.rcd, b >> self.group_shift)
-            };
-            self.columns.firsts[dir][b % BANKS] = First { at, key: key(QUEUE, s.age, b), limit };
         }
     }
 
     /// The oldest request that is possible first, of the first of each bank. The last choice stays until its bank
     /// changes, the direction does, or requests that were later become possible at the same time.
     fn choose_column(&mut self) -> Choice {
+        if self.queued == [0, 0] {
+            return NO_CHOICE;
+        }
         let dir = usize::from(self.columns_of_writes());
         let floor = self.columns.free_at.max(self.clock);
         let changed = std::mem::take(&mut self.columns.changed);
@@ -127,6 +134,7 @@ impl Channel {
         let waiting = self.hits[dir] | self.misses[dir];
         let (last, mask) = if stays { (last, waiting & changed) } else { (NO_CHOICE, waiting) };
         let best = self.search_firsts(mask, dir, floor).min(last);
+        debug_assert!(bits(waiting).all(|b| self.columns.firsts[dir][b] == self.prepared(b, self.first_of(b, dir))));
         debug_assert_eq!(best, self.search_firsts(waiting, dir, floor));
         (self.columns.best, self.columns.dir) = (best, dir);
         best

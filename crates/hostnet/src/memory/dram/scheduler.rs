@@ -8,54 +8,15 @@ use super::banks::bits;
 use super::channel::{
     Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
 };
+use super::choice::{
+    bank_of, key, least, Choice, Key, ACTIVE, BANK_BITS, EPOCH, NO_CHOICE, QUEUE, REFRESH, TIER_SHIFT, TIME_SHIFT,
+};
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
 use crate::kernel::Time;
 
-/// A candidate command as one number, so that the preferred one is a minimum without
-/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in a `Choice`, 28 bits of time since the channel's `epoch`.
-type Key = u64;
-pub(super) type Choice = u64;
-
-const BANK_BITS: u32 = 6;
+/// Places in `rank_col` stand so many bits above those in `group_col`.
 const PLACE_BITS: u32 = 8;
-const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
-const TIME_SHIFT: u32 = TIER_SHIFT + 2;
-pub(super) const NO_CHOICE: Choice = u64::MAX;
-/// An epoch ends so many picoseconds after its begin, as soon as something is chosen; and before so many have passed twice.
-const EPOCH: u64 = 1 << 24;
-
-/// Slots that a row was opened for come first, then refreshes; row hits and the other
-/// commands share the third tier or follow each other.
-pub(super) const ACTIVE: u64 = 0;
-const REFRESH: u64 = 1;
-pub(super) const QUEUE: u64 = 2;
-pub(super) const BEHIND: u64 = 3;
-
-#[inline]
-pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
-    tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
-}
-
-/// The least choice that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
-/// fewer branches for the host to guess.
-#[inline]
-pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Choice) -> Choice {
-    let mut best = NO_CHOICE;
-    while mask != 0 {
-        let one = mask.trailing_zeros();
-        mask &= mask - 1;
-        let two = if mask == 0 { one } else { mask.trailing_zeros() };
-        mask &= mask.wrapping_sub(1);
-        best = best.min(of(one as usize)).min(of(two as usize));
-    }
-    best
-}
-
-#[inline]
-pub(super) fn bank_of(c: Choice) -> usize {
-    c as usize & ((1 << BANK_BITS) - 1)
-}
 
 impl Channel {
     /// Issues every command possible up to `now`, and says whether entries became free.
@@ -207,31 +168,6 @@ impl Channel {
         self.burst_writes = 0;
         self.stats.mode_switches += 1;
         self.stale = ALL_STALE;
-    }
-
-    /// A command that is possible at `at` and not before the epoch.
-    #[inline]
-    pub(super) fn choice(&self, at: u64, key: Key) -> Choice {
-        (at - self.epoch) << TIME_SHIFT | key
-    }
-
-    #[inline]
-    pub(super) fn time_of(&self, c: Choice) -> u64 {
-        if c == NO_CHOICE {
-            return NEVER;
-        }
-        self.epoch + (c >> TIME_SHIFT)
-    }
-
-    /// Begins an epoch at `floor` if the last one is over: times then have room in a `Choice` again. True if so, when
-    /// the choices made so far are void.
-    #[inline]
-    pub(super) fn begin_epoch(&mut self, floor: u64) -> bool {
-        let over = floor - self.epoch > EPOCH;
-        if over {
-            self.epoch = floor;
-        }
-        over
     }
 
     /// Whether the preferred candidate of `class` is one of bank `b`: if not, it stays preferred when that
