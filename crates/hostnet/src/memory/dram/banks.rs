@@ -1,8 +1,8 @@
 //! A channel's banks and the lists of requests that wait for each: by direction in order of arrival, with
 //! the oldest for the open row and the oldest for another.
 
-use super::channel::{Channel, Command, ALL_STALE, NONE, NO_ROW, READ, WRITE};
-use super::scheduler::{key, ACTIVE, QUEUE};
+use super::channel::{Channel, Command, ALL_STALE, HELD, NONE, NO_ROW, READ, WRITE};
+use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
@@ -102,10 +102,11 @@ impl Channel {
         // Choices made so far name ages of before.
         self.stale = ALL_STALE;
         self.chosen = false;
+        self.columns.changed = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
         for b in 0..self.banks.len() {
             let Bank { active, q, .. } = self.banks[b];
             if active != NONE {
-                self.scan.lanes[b].active_key = key(ACTIVE, self.slots[active as usize].age, b);
+                self.scan.lanes[b].col_key = [key(ACTIVE, self.slots[active as usize].age, b); 2];
             }
             for dir in [READ, WRITE] {
                 self.set_hit(b, dir, q[dir].hit);
@@ -118,8 +119,8 @@ impl Channel {
     pub(super) fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
         self.banks[b].q[dir].hit = i;
         set(&mut self.hits[dir], b, i != NONE);
-        if i != NONE {
-            self.scan.lanes[b].hit_key[dir] = key(QUEUE, self.slots[i as usize].age, b);
+        if i != NONE && self.active >> b & 1 == 0 {
+            self.scan.lanes[b].col_key[dir] = key(QUEUE, self.slots[i as usize].age, b);
         }
     }
 
@@ -132,7 +133,14 @@ impl Channel {
         }
     }
 
+    /// Whether a write of `line` waits. For most lines the counters know that none does.
+    #[inline]
     pub(super) fn has_write(&self, b: usize, line: u64) -> bool {
+        self.held_writes[hash(line)] != 0 && self.finds_write(b, line)
+    }
+
+    #[inline(never)]
+    fn finds_write(&self, b: usize, line: u64) -> bool {
         let bank = &self.banks[b];
         let mut i = bank.q[WRITE].head;
         while i != NONE {
@@ -172,6 +180,8 @@ impl Channel {
     }
 
     pub(super) fn recycle(&mut self, i: u16) {
+        let Slot { line, dir, .. } = self.slots[i as usize];
+        self.held_writes[hash(line)] -= u16::from(dir);
         self.slots[i as usize].next = self.free;
         self.free = i;
     }
@@ -240,6 +250,12 @@ impl Channel {
             }
         }
     }
+}
+
+/// Place of a line among the counters of writes held.
+#[inline]
+pub(super) fn hash(line: u64) -> usize {
+    (line.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - HELD.trailing_zeros())) as usize
 }
 
 #[inline]

@@ -1,10 +1,10 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
-use super::banks::{bits, Bank, Slot, EMPTY};
+use super::banks::{bits, hash, Bank, Slot, EMPTY};
+use super::choice::{Choice, BEHIND, NO_CHOICE, QUEUE};
 use super::gauge::Levels;
 use super::mapping::Decoded;
-use super::on_arrival::LastColumn;
-use super::scheduler::{BEHIND, QUEUE};
+use super::on_arrival::Columns;
 use super::staged::Staged;
 use super::timing::Timing;
 use super::transaction::Pipeline;
@@ -18,6 +18,8 @@ pub(super) const READ: usize = 0;
 pub(super) const WRITE: usize = 1;
 /// Most banks a channel may have: masks of banks are `u64`.
 pub(super) const BANKS: usize = 64;
+/// Counters of writes, a power of two.
+pub(super) const HELD: usize = 256;
 /// Ages have this many bits and are renumbered when they run out.
 pub(super) const AGE_BITS: u32 = 28;
 
@@ -28,25 +30,26 @@ pub(super) struct Lane {
     pub act_at: u64,
     pub pre_at: u64,
     pub col_at: u64,
-    /// Keys of the candidates: of the bank's active slot and, by direction, of its oldest
-    /// hit and of its oldest miss.
-    pub active_key: u64,
-    pub hit_key: [u64; 2],
+    /// Keys of the candidates by direction: of the bank's oldest hit, or in both of its active slot, and of its
+    /// oldest miss.
+    pub col_key: [u64; 2],
     pub miss_key: [u64; 2],
+    /// Where `group_col` and, above it, `rank_col` have the times of these hits, or of the active slot.
+    pub places: [u16; 2],
 }
 
 /// What the scheduler scans for each command.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     pub lanes: [Lane; BANKS],
-    /// Earliest activate, and by direction earliest column command, that the bank group
+    /// Earliest activate, and by direction (the lowest bit of the place) earliest column command, that the bank group
     /// and the rank allow.
     pub group_act: [u64; BANKS],
-    pub group_col: [[u64; BANKS]; 2],
+    pub group_col: [u64; 2 * BANKS],
     pub rank_act: [u64; BANKS],
-    pub rank_col: [[u64; 2]; BANKS],
+    pub rank_col: [u64; 2 * BANKS],
     /// The preferred candidate of each class and its time, unless the class is `stale`.
-    pub best: [u128; 3],
+    pub best: [Choice; 3],
 }
 
 /// Classes of candidate commands.
@@ -116,11 +119,13 @@ pub struct Channel {
     /// Entries that count against the queue's capacity, and entries waiting for a command.
     pub(super) used: [usize; 2],
     pub(super) queued: [usize; 2],
+    /// Writes held, by a hash of their lines.
+    pub(super) held_writes: Box<[u16; HELD]>,
     /// Times at which read entries leave the queue when they leave with their data.
     releases: std::collections::VecDeque<u64>,
     pub(super) staged: Staged,
     pub(super) pipeline: Pipeline,
-    pub(super) last: LastColumn,
+    pub(super) columns: Box<Columns>,
     pub(super) write_mode: bool,
     /// Write mode goes on although reads wait.
     pub(super) draining: bool,
@@ -130,7 +135,9 @@ pub struct Channel {
     pub(super) clock: u64,
     pub(super) wake: u64,
     /// The command to issue at `wake`, while `chosen`.
-    pub(super) next: u64,
+    pub(super) next: Choice,
+    /// From when on choices count their times.
+    pub(super) epoch: u64,
     pub(super) chosen: bool,
     pub(super) stale: u8,
     /// Banks where a request has waited past the age cap behind row hits, as of the last choice, and a time
@@ -209,10 +216,10 @@ impl Channel {
             scan: Box::new(Scan {
                 lanes: [Lane::default(); BANKS],
                 group_act: [0; BANKS],
-                group_col: [[0; BANKS]; 2],
+                group_col: [0; 2 * BANKS],
                 rank_act: [0; BANKS],
-                rank_col: [[0; 2]; BANKS],
-                best: [u128::MAX; 3],
+                rank_col: [0; 2 * BANKS],
+                best: [NO_CHOICE; 3],
             }),
             rank_shift: per_rank.trailing_zeros(),
             group_shift: shape.banks_per_group.trailing_zeros(),
@@ -237,10 +244,11 @@ impl Channel {
             blocked: 0,
             used: [0; 2],
             queued: [0; 2],
+            held_writes: Box::new([0; HELD]),
             releases: std::collections::VecDeque::with_capacity(rpq),
             staged: Staged::new(nbanks),
             pipeline: Pipeline::default(),
-            last: LastColumn::default(),
+            columns: Box::new(Columns::new()),
             write_mode: false,
             draining: false,
             burst_reads: 0,
@@ -249,6 +257,7 @@ impl Channel {
             clock: 0,
             wake: NEVER,
             next: 0,
+            epoch: 0,
             chosen: false,
             stale: ALL_STALE,
             overdue: 0,
@@ -263,6 +272,9 @@ impl Channel {
             log: Vec::new(),
         };
         channel.refresh_due = channel.next_refresh();
+        for b in 0..nbanks {
+            channel.aim(b, [READ, WRITE]);
+        }
         channel
     }
 
@@ -339,6 +351,7 @@ impl Channel {
             class: req.class,
             outcome: None,
         };
+        self.held_writes[hash(req.line)] += u16::from(req.write);
         self.next_age += 1;
         self.none_overdue_until = self.none_overdue_until.min(now.saturating_add(self.p.age_cap));
         self.used[dir] += 1;
@@ -354,6 +367,7 @@ impl Channel {
         self.link(i, b, dir);
         if self.p.scheduler.whole_requests() {
             self.sort_in(i, b, dir);
+            self.columns.changed |= 1 << b;
             self.wake = self.wake.min(now);
             return;
         }
@@ -368,7 +382,7 @@ impl Channel {
                         self.stale |= 1 << PRECHARGE;
                         self.chosen = false;
                     }
-                    self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].hit_key[dir]);
+                    self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].col_key[dir]);
                 }
             }
         } else if q.miss == NONE {
@@ -443,6 +457,7 @@ impl Channel {
             for b in bits(mask) {
                 self.scan.lanes[b].act_at = at + self.t.rfc;
             }
+            self.columns.changed |= mask;
             self.stats.refreshes += missed + 1;
             self.ranks[r].refresh_due = last + self.t.refi;
             self.ranks[r].resting_until = at + self.t.rfc;

@@ -43,15 +43,22 @@ impl Above {
 pub struct Levels {
     pub mark: Above,
     pub full: Above,
+    /// The lower of both.
+    low: usize,
 }
 
 impl Levels {
     pub fn new(mark: u32, capacity: u32) -> Levels {
         let mark = if mark == 0 { capacity } else { mark };
-        Levels { mark: Above::new(mark as usize), full: Above::new(capacity as usize) }
+        let low = mark.min(capacity) as usize;
+        Levels { mark: Above::new(mark as usize), full: Above::new(capacity as usize), low }
     }
+    /// The queue holds `used` entries from `at` on, one more or one less than before.
     #[inline]
     pub fn note(&mut self, used: usize, at: u64) {
+        if used + 1 < self.low {
+            return;
+        }
         self.mark.note(used, at);
         self.full.note(used, at);
     }
@@ -102,6 +109,16 @@ mod tests {
         a.note(2, 180);
         a.note(3, 200);
         assert_eq!(a.read(250), 80 + 50);
+    }
+
+    #[test]
+    fn both_levels_of_a_queue_are_metered_from_one_step_to_another() {
+        let mut l = Levels::new(2, 3);
+        for (at, used) in [1, 2, 3, 2, 1, 0, 1, 2].into_iter().enumerate() {
+            l.note(used, at as u64 * 10);
+        }
+        // Two or more from 10 to 40 and from 70 on, three from 20 to 30.
+        assert_eq!((l.mark.read(75), l.full.read(75)), (30 + 5, 10));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod banks;
 mod channel;
+mod choice;
 pub mod gauge;
 pub mod mapping;
 mod on_arrival;

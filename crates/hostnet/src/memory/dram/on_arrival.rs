@@ -3,17 +3,54 @@
 //! channel was since, and use no command bus.
 
 use super::banks::bits;
-use super::channel::{Channel, NEVER, NONE, NO_ROW, READ, WRITE};
+use super::channel::{Channel, BANKS, NONE, NO_ROW, READ, WRITE};
+use super::choice::{bank_of, key, least, Choice, NO_CHOICE, QUEUE};
 use super::timing::SAME_RANK;
 use super::transaction::Turn;
 use super::{Completion, RowOutcome};
 
-/// The last column command, and the earliest time of the next.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LastColumn {
+/// The first request of a bank and direction, as the choice looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct First {
+    /// Earliest column command as far as the bank and the request's arrival allow.
+    at: u64,
+    key: u64,
+    /// Where `ready` has what the activates of others allow.
+    limit: usize,
+}
+
+/// What this scheduler keeps of its columns.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    /// The last column command, and the earliest time of the next.
     at: u64,
     free_at: u64,
     was_write: bool,
+    firsts: [[First; BANKS]; 2],
+    /// Earliest column command behind an activate, by bank group; the last is for requests that need none.
+    ready: [u64; BANKS + 1],
+    /// Banks whose first requests may be others, or at other times, than at the last choice.
+    pub changed: u64,
+    /// The last choice and its direction.
+    best: Choice,
+    dir: usize,
+}
+
+const NO_ACTIVATE: usize = BANKS;
+
+impl Columns {
+    pub(super) fn new() -> Columns {
+        Columns {
+            at: 0,
+            free_at: 0,
+            was_write: false,
+            firsts: [[First::default(); BANKS]; 2],
+            ready: [0; BANKS + 1],
+            changed: 0,
+            best: NO_CHOICE,
+            dir: READ,
+        }
+    }
 }
 
 impl Channel {
@@ -21,13 +58,14 @@ impl Channel {
     #[inline(never)]
     pub(super) fn advance_columns(&mut self, now: u64, done: &mut Vec<Completion>) {
         loop {
-            let (at, b, i) = self.choose_column();
+            let best = self.choose_column();
+            let at = self.time_of(best);
             match self.turn(at, now) {
                 Turn::Rest => return,
                 Turn::Refresh(due) => self.refresh_due_ranks(due),
                 Turn::Go => {
                     self.clock = self.clock.max(at);
-                    self.open_and_serve(b, i, at, done);
+                    self.open_and_serve(bank_of(best), at, done);
                 }
             }
         }
@@ -36,43 +74,92 @@ impl Channel {
     /// Writes go while no read waits or more than the high mark of them do, and after a write down to the low mark.
     fn columns_of_writes(&self) -> bool {
         let [reads, writes] = self.queued;
-        reads == 0 || writes > self.p.high || (self.last.was_write && writes >= self.p.low)
+        (reads == 0) | (writes > self.p.high) | (self.columns.was_write & (writes >= self.p.low))
     }
 
-    /// When the column command of slot `i`, first of bank `b`, is possible, and its activate if it needs one.
-    fn column_of(&self, b: usize, i: u16) -> (u64, Option<u64>) {
+    /// The first request of bank `b`: the oldest for the open row, or else the oldest.
+    fn first_of(&self, b: usize, dir: usize) -> u16 {
+        let q = &self.banks[b].q[dir];
+        if q.hit == NONE {
+            q.miss
+        } else {
+            q.hit
+        }
+    }
+
+    /// When the activate for slot `i` of bank `b` is possible, as far as the bank allows.
+    fn activate_of(&self, b: usize, i: u16) -> u64 {
+        let arrive = self.slots[i as usize].arrive;
+        let lane = &self.scan.lanes[b % BANKS];
+        let closed = if self.banks[b].row == NO_ROW { 0 } else { lane.pre_at.max(arrive) + self.t.rp };
+        lane.act_at.max(arrive).max(closed)
+    }
+
+    /// Slot `i`, first of bank `b`, as the choice looks at it.
+    fn prepared(&self, b: usize, i: u16) -> First {
         let s = &self.slots[i as usize];
-        let lane = &self.scan.lanes[b];
-        let row = self.banks[b].row;
-        if row == s.row {
-            return (lane.col_at.max(s.arrive), None);
-        }
-        let mut at = self.activate_at(b).max(s.arrive);
-        if row != NO_ROW {
-            at = at.max(lane.pre_at.max(s.arrive) + self.t.rp);
-        }
-        (at + self.t.rcd, Some(at))
+        let (at, limit) = if s.row == self.banks[b].row {
+            (self.scan.lanes[b % BANKS].col_at.max(s.arrive), NO_ACTIVATE)
+        } else {
+            (self.activate_of(b, i) + self.t.rcd, b >> self.group_shift)
+        };
+        First { at, key: key(QUEUE, s.age, b), limit }
     }
 
-    fn choose_column(&self) -> (u64, usize, u16) {
-        let dir = if self.columns_of_writes() { WRITE } else { READ };
-        let floor = self.last.free_at.max(self.clock);
-        let mut best = (NEVER, u32::MAX, 0, NONE);
-        for b in bits(self.hits[dir] | self.misses[dir]) {
-            let q = &self.banks[b].q[dir];
-            let i = if q.hit == NONE { q.miss } else { q.hit };
-            let (at, _) = self.column_of(b, i);
-            best = best.min((at.max(floor), self.slots[i as usize].age, b, i));
+    /// Looks anew at the first requests of bank `b`.
+    fn look(&mut self, b: usize) {
+        for dir in [READ, WRITE] {
+            let i = self.first_of(b, dir);
+            if i != NONE {
+                self.columns.firsts[dir][b % BANKS] = self.prepared(b, i);
+            }
         }
-        (best.0, best.2, best.3)
     }
 
-    fn open_and_serve(&mut self, b: usize, i: u16, now: u64, done: &mut Vec<Completion>) {
+    /// The oldest request that is possible first, of the first of each bank. The last choice stays until its bank
+    /// changes, the direction does, or requests that were later become possible at the same time.
+    fn choose_column(&mut self) -> Choice {
+        if self.queued == [0, 0] {
+            return NO_CHOICE;
+        }
+        let dir = usize::from(self.columns_of_writes());
+        let floor = self.columns.free_at.max(self.clock);
+        let changed = std::mem::take(&mut self.columns.changed);
+        for b in bits(changed) {
+            self.look(b);
+        }
+        let again = self.begin_epoch(floor);
+        let Columns { best: last, dir: before, .. } = *self.columns;
+        let stays = !again & (before == dir) & (last >= self.choice(floor, 0)) & (changed >> bank_of(last) & 1 == 0);
+        let waiting = self.hits[dir] | self.misses[dir];
+        let (last, mask) = if stays { (last, waiting & changed) } else { (NO_CHOICE, waiting) };
+        let best = self.search_firsts(mask, dir, floor).min(last);
+        debug_assert!(bits(waiting).all(|b| self.columns.firsts[dir][b] == self.prepared(b, self.first_of(b, dir))));
+        debug_assert_eq!(best, self.search_firsts(waiting, dir, floor));
+        (self.columns.best, self.columns.dir) = (best, dir);
+        best
+    }
+
+    #[inline]
+    fn search_firsts(&self, mask: u64, dir: usize, floor: u64) -> Choice {
+        let c = &*self.columns;
+        least(mask, |b| {
+            let first = &c.firsts[dir][b % BANKS];
+            self.choice(first.at.max(c.ready[first.limit]).max(floor), first.key)
+        })
+    }
+
+    fn open_and_serve(&mut self, b: usize, now: u64, done: &mut Vec<Completion>) {
+        let dir = self.columns.dir;
+        let i = self.first_of(b, dir);
         let s = self.slots[i as usize];
-        let dir = s.dir as usize;
-        let (ready, activate) = self.column_of(b, i);
+        self.columns.changed |= 1 << b;
         self.unlink(b, i);
-        if let Some(at) = activate {
+        if s.row == self.banks[b].row {
+            self.slots[i as usize].outcome = Some(RowOutcome::Hit);
+            self.find_hit(b, dir, s.next);
+        } else {
+            let at = self.activate_of(b, i).max(self.activate_at(b));
             let conflict = self.banks[b].row != NO_ROW;
             self.slots[i as usize].outcome = Some(if conflict { RowOutcome::Conflict } else { RowOutcome::Miss });
             if conflict {
@@ -81,19 +168,25 @@ impl Channel {
             }
             self.open_row(b, s.row, at);
             self.opened(b);
-        } else {
-            self.slots[i as usize].outcome = Some(RowOutcome::Hit);
-            self.find_hit(b, dir, s.next);
+            self.limit_activates(b >> self.rank_shift);
         }
-        let mut at = ready.max(now);
-        if self.last.was_write && dir == READ {
+        let mut at = now;
+        if self.columns.was_write && dir == READ {
             // One data bus and one turnaround for all ranks.
-            at = at.max(self.last.at + self.t.col_to_col[WRITE][SAME_RANK][READ]);
+            at = at.max(self.columns.at + self.t.col_to_col[WRITE][SAME_RANK][READ]);
         }
-        if self.last.was_write != (dir == WRITE) {
+        if self.columns.was_write != (dir == WRITE) {
             self.switch_mode();
         }
-        self.last = LastColumn { at, free_at: at + self.t.burst, was_write: dir == WRITE };
+        (self.columns.at, self.columns.free_at, self.columns.was_write) = (at, at + self.t.burst, dir == WRITE);
         self.column(b, i, at, done);
+    }
+
+    /// An activate in rank `r` puts off what needs another one.
+    fn limit_activates(&mut self, r: usize) {
+        let shift = self.rank_shift - self.group_shift;
+        for g in r << shift..(r + 1) << shift {
+            self.columns.ready[g] = self.scan.group_act[g].max(self.scan.rank_act[r]) + self.t.rcd;
+        }
     }
 }

@@ -8,74 +8,15 @@ use super::banks::bits;
 use super::channel::{
     Channel, Command, ACTIVATE, AGE_BITS, ALL_STALE, BANKS, COLUMN, NEVER, NONE, PRECHARGE, READ, WRITE,
 };
+use super::choice::{
+    bank_of, key, least, Choice, Key, ACTIVE, BANK_BITS, EPOCH, NO_CHOICE, QUEUE, REFRESH, TIER_SHIFT, TIME_SHIFT,
+};
 use super::timing::{OTHER_RANK, SAME_GROUP, SAME_RANK};
 use super::{Completion, PagePolicy, Release, RowOutcome, Scheduler};
 use crate::kernel::Time;
 
-/// A candidate command as one number, so that the preferred one is a minimum without
-/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in `timed`, 28 bits of time.
-type Key = u64;
-
-const BANK_BITS: u32 = 6;
-const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
-const TIME_SHIFT: u32 = TIER_SHIFT + 2;
-const NO_KEY: Key = u64::MAX;
-
-/// Slots that a row was opened for come first, then refreshes; row hits and the other
-/// commands share the third tier or follow each other.
-pub(super) const ACTIVE: u64 = 0;
-const REFRESH: u64 = 1;
-pub(super) const QUEUE: u64 = 2;
-pub(super) const BEHIND: u64 = 3;
-
-#[inline]
-pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
-    tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
-}
-
-/// A key with the time by which its command is later than the floor.
-#[inline]
-fn timed(floor: u64, at: u64, key: Key) -> Key {
-    at.saturating_sub(floor) << TIME_SHIFT | key
-}
-
-/// The least key that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
-/// fewer branches for the host to guess.
-#[inline]
-fn least(mut mask: u64, of: impl Fn(usize) -> Key) -> Key {
-    let mut best = NO_KEY;
-    while mask != 0 {
-        let one = mask.trailing_zeros();
-        mask &= mask - 1;
-        let two = if mask == 0 { one } else { mask.trailing_zeros() };
-        mask &= mask.wrapping_sub(1);
-        best = best.min(of(one as usize)).min(of(two as usize));
-    }
-    best
-}
-
-/// A command with its absolute time: `[time: 64][key: 64]`.
-type Choice = u128;
-
-const NO_CHOICE: Choice = Choice::MAX;
-
-#[inline]
-fn choice(at: u64, key: Key) -> Choice {
-    Choice::from(at) << 64 | Choice::from(key)
-}
-
-#[inline]
-fn time_of(c: Choice) -> u64 {
-    (c >> 64) as u64
-}
-
-#[inline]
-fn untimed(floor: u64, best: Key) -> Choice {
-    if best == NO_KEY {
-        return NO_CHOICE;
-    }
-    choice(floor + (best >> TIME_SHIFT), best & ((1 << TIME_SHIFT) - 1))
-}
+/// Places in `rank_col` stand so many bits above those in `group_col`.
+const PLACE_BITS: u32 = 8;
 
 impl Channel {
     /// Issues every command possible up to `now`, and says whether entries became free.
@@ -99,7 +40,8 @@ impl Channel {
                 if self.mode_due() {
                     self.switch_mode();
                 }
-                (self.wake, self.next) = self.choose();
+                self.next = self.choose();
+                self.wake = self.time_of(self.next);
             }
             let (at, best) = (self.wake, self.next);
             let due = self.refresh_due;
@@ -126,21 +68,27 @@ impl Channel {
     /// The earliest time at which a queue entry can become free: with a column command, which at best
     /// follows the next activate or precharge, or with the activate itself.
     pub(super) fn next_entry(&self) -> u64 {
+        self.next_release().min(self.next_column_entry())
+    }
+
+    fn next_column_entry(&self) -> u64 {
+        let known = self.chosen & (self.stale == 0) & (self.blocked == 0) & (self.p.bank_queue == 0);
+        let column_next = self.scan.best[COLUMN] == self.next;
+        if !known | column_next || self.p.scheduler.whole_requests() {
+            return self.wake;
+        }
         // Activates take requests out of the queue and may so end the mode: no more than two ranks' tFAW
         // windows of them fit before a column command.
         let dir = self.write_mode as usize;
         let mut queued = self.queued;
         queued[dir] = queued[dir].saturating_sub(8);
         let rests = self.p.refresh_turns && self.clock < self.resting_until;
-        let known = self.chosen && self.stale == 0 && self.blocked == 0 && !rests && self.p.bank_queue == 0;
-        let next = if known && !self.p.scheduler.whole_requests() && !self.mode_due_with(queued) {
-            let [c, a, p] = self.scan.best.map(time_of);
-            let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
-            c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
-        } else {
-            self.wake
-        };
-        next.min(self.next_release())
+        if rests || self.mode_due_with(queued) {
+            return self.wake;
+        }
+        let [c, a, p] = self.scan.best.map(|c| self.time_of(c));
+        let after = if self.p.release == Release::Activate { 0 } else { self.t.rcd };
+        c.min(a.saturating_add(after)).min(p.saturating_add(self.t.rp + after)).max(self.wake)
     }
 
     /// The earliest refresh that is not under way.
@@ -227,7 +175,7 @@ impl Channel {
     #[inline]
     fn is_best(&self, class: usize, b: usize) -> bool {
         let best = self.scan.best[class];
-        best != NO_CHOICE && best as usize & ((1 << BANK_BITS) - 1) == b
+        (best != NO_CHOICE) & (bank_of(best) == b)
     }
 
     /// A new candidate of `class`.
@@ -235,16 +183,18 @@ impl Channel {
     pub(super) fn offer(&mut self, class: usize, at: u64, key: Key) {
         let floor = self.cmd_free.max(self.clock);
         let at = at.max(floor);
-        let best = &mut self.scan.best[class];
-        if time_of(*best) < floor {
-            self.stale |= 1 << class;
-        } else {
-            *best = choice(at, key).min(*best);
-        }
-        if (at, key) < (self.wake, self.next) {
+        self.wake = self.wake.min(at);
+        if floor - self.epoch > 2 * EPOCH {
+            // Nothing was to be done for long.
+            self.stale = ALL_STALE;
             self.chosen = false;
-            self.wake = at;
+            return;
         }
+        let new = self.choice(at, key);
+        self.chosen &= self.next <= new;
+        let best = &mut self.scan.best[class];
+        self.stale |= u8::from(*best < (floor - self.epoch) << TIME_SHIFT) << class;
+        *best = new.min(*best);
     }
 
     /// The oldest request of bank `b` for another row, if any, wants an activate or a
@@ -290,7 +240,16 @@ impl Channel {
     pub(super) fn column_at(&self, b: usize, dir: usize) -> u64 {
         let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
         let scan = &*self.scan;
-        scan.lanes[b % BANKS].col_at.max(scan.group_col[dir][g % BANKS]).max(scan.rank_col[r % BANKS][dir])
+        let limit = scan.group_col[(2 * g + dir) % (2 * BANKS)].max(scan.rank_col[(2 * r + dir) % (2 * BANKS)]);
+        scan.lanes[b % BANKS].col_at.max(limit)
+    }
+
+    /// Bank `b`'s candidates for a column command are of these directions, in read mode and in write mode.
+    #[inline]
+    pub(super) fn aim(&mut self, b: usize, dirs: [usize; 2]) {
+        let (g, r) = (b >> self.group_shift, b >> self.rank_shift);
+        let place = 2 * (g | r << PLACE_BITS);
+        self.scan.lanes[b % BANKS].places = dirs.map(|dir| (place + dir * (1 + (1 << PLACE_BITS))) as u16);
     }
 
     #[inline]
@@ -304,38 +263,40 @@ impl Channel {
     #[inline]
     fn search_columns(&self, hits: u64, floor: u64) -> Choice {
         let here = self.write_mode as usize;
-        let best = least(hits | self.active, |b| {
-            let lane = &self.scan.lanes[b % BANKS];
-            let active = self.active >> b & 1 == 1;
-            let dir = if active { (self.active_writes >> b & 1) as usize } else { here };
-            let key = if active { lane.active_key } else { lane.hit_key[here] };
-            timed(floor, self.column_at(b, dir), key)
-        });
-        untimed(floor, best)
+        let scan = &*self.scan;
+        least(hits | self.active, |b| {
+            let lane = &scan.lanes[b % BANKS];
+            let place = usize::from(lane.places[here]);
+            let limit = scan.group_col[place % (2 * BANKS)].max(scan.rank_col[(place >> PLACE_BITS) % (2 * BANKS)]);
+            self.choice(lane.col_at.max(limit).max(floor), lane.col_key[here])
+        })
     }
 
     #[inline]
     fn search_activates(&self, mask: u64, floor: u64) -> Choice {
         let dir = self.write_mode as usize;
-        let best = least(mask, |b| timed(floor, self.activate_at(b), self.scan.lanes[b % BANKS].miss_key[dir]));
-        untimed(floor, best)
+        least(mask, |b| self.choice(self.activate_at(b).max(floor), self.scan.lanes[b % BANKS].miss_key[dir]))
     }
 
     #[inline]
     fn search_precharges(&self, mask: u64, floor: u64) -> Choice {
         let dir = self.write_mode as usize;
-        let best = least(mask, |b| {
+        least(mask, |b| {
             let lane = &self.scan.lanes[b % BANKS];
-            timed(floor, lane.pre_at, lane.miss_key[dir])
-        });
-        untimed(floor, best)
+            self.choice(lane.pre_at.max(floor), lane.miss_key[dir])
+        })
     }
 
-    /// The preferred command and its time.
-    fn choose(&mut self) -> (u64, Key) {
+    /// The preferred command.
+    fn choose(&mut self) -> Choice {
         let floor = self.cmd_free.max(self.clock);
+        if self.begin_epoch(floor) {
+            self.stale = ALL_STALE;
+        }
         let (hits, acts, pres) = self.candidates();
-        let again = |class: usize| self.stale >> class & 1 == 1 || time_of(self.scan.best[class]) < floor;
+        // Without short cuts: the host guesses one branch a class.
+        let from = (floor - self.epoch) << TIME_SHIFT;
+        let again = |class: usize| (self.stale >> class & 1 == 1) | (self.scan.best[class] < from);
         let (columns, activates, precharges) = (again(COLUMN), again(ACTIVATE), again(PRECHARGE));
         if columns {
             self.scan.best[COLUMN] = self.search_columns(hits, floor);
@@ -355,10 +316,10 @@ impl Channel {
         if self.blocked != 0 {
             let (at, r) = self.choose_refresh();
             if at != NEVER {
-                best = best.min(choice(at.max(floor), key(REFRESH, 0, r)));
+                best = best.min(self.choice(at.max(floor), key(REFRESH, 0, r)));
             }
         }
-        (time_of(best), best as Key)
+        best
     }
 
     /// Banks among `mask` where a request waited past the age cap behind row hits.
@@ -406,14 +367,22 @@ impl Channel {
         best
     }
 
-    fn issue(&mut self, at: u64, key: Key, done: &mut Vec<Completion>) {
+    fn issue(&mut self, at: u64, key: Choice, done: &mut Vec<Completion>) {
         let b = (key & ((1 << BANK_BITS) - 1)) as usize;
-        let tier = key >> TIER_SHIFT;
+        let tier = key >> TIER_SHIFT & 3;
         if tier == ACTIVE {
             let i = self.banks[b].active;
             self.banks[b].active = NONE;
             self.active &= !(1 << b);
             self.active_writes &= !(1 << b);
+            // Its hits are candidates again.
+            self.aim(b, [READ, WRITE]);
+            for dir in [READ, WRITE] {
+                let hit = self.banks[b].q[dir].hit;
+                if hit != NONE {
+                    self.scan.lanes[b].col_key[dir] = self::key(QUEUE, self.slots[hit as usize].age, b);
+                }
+            }
             return self.column(b, i, at, done);
         }
         if tier == REFRESH {
@@ -468,6 +437,7 @@ impl Channel {
         for b in bits(rank.mask) {
             self.scan.lanes[b].act_at = at + self.t.rfc;
         }
+        self.columns.changed |= self.ranks[r].mask;
         self.refresh_due = self.next_refresh();
         self.stats.refreshes += 1;
     }
@@ -476,7 +446,9 @@ impl Channel {
         let dir = self.write_mode as usize;
         let i = self.banks[b].q[dir].miss;
         self.banks[b].active = i;
-        self.scan.lanes[b].active_key = key(ACTIVE, self.slots[i as usize].age, b);
+        let key = key(ACTIVE, self.slots[i as usize].age, b);
+        self.scan.lanes[b].col_key = [key; 2];
+        self.aim(b, [dir; 2]);
         self.slots[i as usize].outcome.get_or_insert(RowOutcome::Miss);
         self.open_row(b, self.slots[i as usize].row, at);
         self.unlink(b, i);
@@ -484,7 +456,7 @@ impl Channel {
         self.active_writes |= (dir as u64) << b;
         self.opened(b);
         self.stale |= 1 << ACTIVATE;
-        self.offer(COLUMN, self.column_at(b, dir), self.scan.lanes[b].active_key);
+        self.offer(COLUMN, self.column_at(b, dir), key);
         if self.p.release == Release::Activate {
             self.free_entry(dir, at, at);
         }
@@ -522,20 +494,10 @@ impl Channel {
         self.banks[b].accesses += 1;
         let lane = &mut self.scan.lanes[b % BANKS];
         lane.pre_at = lane.pre_at.max(at + t.col_to_pre[dir]);
-        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
-        let table = &t.col_to_col[dir];
-        let scan = &mut *self.scan;
-        for next in [READ, WRITE] {
-            let when = &mut scan.group_col[next][group % BANKS];
-            *when = (*when).max(at + table[SAME_GROUP][next]);
+        if self.p.scheduler != Scheduler::OnArrival {
+            self.put_off_columns(b, dir, at);
         }
-        let here = scan.rank_col[r % BANKS];
-        let other = table[OTHER_RANK].map(|gap| at + gap);
-        for when in &mut scan.rank_col[..self.ranks.len()] {
-            *when = [when[READ].max(other[READ]), when[WRITE].max(other[WRITE])];
-        }
-        let same = table[SAME_RANK].map(|gap| at + gap);
-        scan.rank_col[r % BANKS] = [here[READ].max(same[READ]), here[WRITE].max(same[WRITE])];
+        let t = &self.t;
         let outcome = s.outcome.unwrap_or(RowOutcome::Hit);
         let data_end = at + if dir == READ { t.cl } else { t.cwl } + t.burst;
         self.stats.column(dir, outcome, t.burst, b);
@@ -573,6 +535,25 @@ impl Channel {
             self.stale |= u8::from(self.is_best(PRECHARGE, b)) << PRECHARGE;
         }
         self.offer_row(b, self.write_mode as usize);
+    }
+
+    /// A column command of bank `b` at `at` puts off those after it.
+    #[inline]
+    fn put_off_columns(&mut self, b: usize, dir: usize, at: u64) {
+        let (group, r) = (b >> self.group_shift, b >> self.rank_shift);
+        let table = &self.t.col_to_col[dir];
+        let scan = &mut *self.scan;
+        for next in [READ, WRITE] {
+            let when = &mut scan.group_col[(2 * group + next) % (2 * BANKS)];
+            *when = (*when).max(at + table[SAME_GROUP][next]);
+        }
+        for rank in 0..self.ranks.len() {
+            let gaps = if rank == r { table[SAME_RANK] } else { table[OTHER_RANK] };
+            for next in [READ, WRITE] {
+                let when = &mut scan.rank_col[(2 * rank + next) % (2 * BANKS)];
+                *when = (*when).max(at + gaps[next]);
+            }
+        }
     }
 
     fn closes(&self, b: usize, dir: usize) -> bool {

@@ -9,6 +9,8 @@ use super::timing::Timing;
 use super::*;
 use crate::kernel::rng::Stream;
 
+mod on_arrival;
+
 /// One channel fed by place instead of address, in clocks.
 struct Bench {
     ch: Channel,
@@ -495,62 +497,6 @@ fn c01_a_long_random_run_keeps_every_constraint() {
             check(&log, &d, &shape);
         }
     }
-}
-
-/// Columns issued, by clock.
-fn columns(b: &mut Bench) -> Vec<(u64, Command, usize)> {
-    let mut all: Vec<_> = b.issued().into_iter().filter(|c| matches!(c.1, Rd | Wr)).collect();
-    all.sort_by_key(|c| c.0);
-    all
-}
-
-fn on_arrival() -> DramSpec {
-    DramSpec { scheduler: Scheduler::OnArrival, page_policy: PagePolicy::ClosedAdaptive, ranks: 2, ..quiet() }
-}
-
-#[test]
-fn z01_a_row_counts_as_opened_when_its_request_came_in_either_mode() {
-    let mut b = Bench::new(&on_arrival());
-    // The read goes first; the write's row is open by then, and its data follows at once.
-    b.read(0, 0, 7).write(0, 4, 7);
-    assert_eq!(columns(&mut b), [(17, Rd, 0), (21, Wr, 4)]);
-}
-
-#[test]
-fn z02_a_read_waits_for_the_turnaround_after_a_write_of_another_rank() {
-    let mut b = Bench::new(&on_arrival());
-    // Bank 16 is in the second rank. CWL 12, burst 4, tWTR_S 3.
-    b.write(0, 0, 7).read(18, 16, 7);
-    assert_eq!(columns(&mut b), [(17, Wr, 0), (17 + 12 + 4 + 3, Rd, 16)]);
-}
-
-#[test]
-fn z03_writes_go_on_down_to_the_low_mark_once_one_went() {
-    let mut spec = on_arrival();
-    (spec.wpq, spec.write_high, spec.write_low) = (8, 0.75, 0.25);
-    let mut b = Bench::new(&spec);
-    // Seven writes are more than six: they go first, until one is left, which waits for the read.
-    for bank in 0..7 {
-        b.write(0, bank, 7);
-    }
-    b.read(0, 20, 7);
-    let order: Vec<_> = columns(&mut b).into_iter().map(|c| c.1).collect();
-    assert_eq!(order, [Wr, Wr, Wr, Wr, Wr, Wr, Rd, Wr]);
-    // Six are not.
-    let mut b = Bench::new(&spec);
-    for bank in 0..6 {
-        b.write(0, bank, 7);
-    }
-    b.read(0, 20, 7);
-    assert_eq!(columns(&mut b)[0].1, Rd);
-}
-
-#[test]
-fn z04_a_request_for_a_busy_bank_lets_younger_ones_of_other_banks_go_first() {
-    let mut b = Bench::new(&on_arrival());
-    b.read(0, 0, 7).read(1, 0, 8).read(2, 4, 7);
-    let order: Vec<_> = columns(&mut b).into_iter().map(|c| c.2).collect();
-    assert_eq!(order, [0, 4, 0]);
 }
 
 #[test]

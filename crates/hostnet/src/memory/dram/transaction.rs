@@ -113,7 +113,7 @@ impl Channel {
         let seamless = (self.pipeline.bus_at + turn).max(now);
         let mut hit = (true, u64::MAX, 0);
         for b in bits(self.hits[dir]) {
-            hit = hit.min((self.column_at(b, dir) > seamless, self.scan.lanes[b].hit_key[dir], b));
+            hit = hit.min((self.column_at(b, dir) > seamless, self.scan.lanes[b].col_key[dir], b));
         }
         if hit.1 != u64::MAX && !hit.0 {
             return (hit.2, self.banks[hit.2].q[dir].hit);

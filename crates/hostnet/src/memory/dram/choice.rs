@@ -1,0 +1,76 @@
+//! Candidate commands as numbers: the least is the earliest, and of these the preferred one.
+
+use super::channel::{Channel, AGE_BITS, NEVER};
+
+/// A candidate command as one number, so that the preferred one is a minimum without
+/// branches: `[tier: 2][age: 28][bank: 6]`; above it, in a `Choice`, 28 bits of time since the channel's `epoch`.
+pub(super) type Key = u64;
+/// A key with the time of its command. `NO_CHOICE` is later than any.
+pub(super) type Choice = u64;
+
+pub(super) const BANK_BITS: u32 = 6;
+pub(super) const TIER_SHIFT: u32 = BANK_BITS + AGE_BITS;
+pub(super) const TIME_SHIFT: u32 = TIER_SHIFT + 2;
+pub(super) const NO_CHOICE: Choice = u64::MAX;
+/// An epoch ends when something is chosen so many picoseconds after its begin.
+pub(super) const EPOCH: u64 = 1 << 24;
+
+/// Slots that a row was opened for come first, then refreshes; row hits and the other
+/// commands share the third tier or follow each other.
+pub(super) const ACTIVE: u64 = 0;
+pub(super) const REFRESH: u64 = 1;
+pub(super) const QUEUE: u64 = 2;
+pub(super) const BEHIND: u64 = 3;
+
+#[inline]
+pub(super) fn key(tier: u64, age: u32, bank: usize) -> Key {
+    tier << TIER_SHIFT | u64::from(age) << BANK_BITS | bank as u64
+}
+
+/// The least choice that `of` has for the banks of `mask`. Two at a time, the last of an odd number twice: that leaves
+/// fewer branches for the host to guess.
+#[inline]
+pub(super) fn least(mut mask: u64, of: impl Fn(usize) -> Choice) -> Choice {
+    let mut best = NO_CHOICE;
+    while mask != 0 {
+        let one = mask.trailing_zeros();
+        mask &= mask - 1;
+        let two = if mask == 0 { one } else { mask.trailing_zeros() };
+        mask &= mask.wrapping_sub(1);
+        best = best.min(of(one as usize)).min(of(two as usize));
+    }
+    best
+}
+
+#[inline]
+pub(super) fn bank_of(c: Choice) -> usize {
+    c as usize & ((1 << BANK_BITS) - 1)
+}
+
+impl Channel {
+    /// A command that is possible at `at` and not before the epoch.
+    #[inline]
+    pub(super) fn choice(&self, at: u64, key: Key) -> Choice {
+        debug_assert!(at - self.epoch < 1 << (u64::BITS - TIME_SHIFT), "timings beyond a choice's 268 us");
+        (at - self.epoch) << TIME_SHIFT | key
+    }
+
+    #[inline]
+    pub(super) fn time_of(&self, c: Choice) -> u64 {
+        if c == NO_CHOICE {
+            return NEVER;
+        }
+        self.epoch + (c >> TIME_SHIFT)
+    }
+
+    /// Begins an epoch at `floor` if the last one is over: times then have room in a `Choice` again. True if so, when
+    /// the choices made so far are void.
+    #[inline]
+    pub(super) fn begin_epoch(&mut self, floor: u64) -> bool {
+        let over = floor - self.epoch > EPOCH;
+        if over {
+            self.epoch = floor;
+        }
+        over
+    }
+}
