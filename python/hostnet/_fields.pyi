@@ -966,7 +966,8 @@ class PrefetchSpec(Section):
     pattern: Literal['stream'] | Literal['stride']
     """Which accesses it follows."""
     reserve: int
-    """L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`."""
+    """L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`. Hints do so too,
+    where the prefetcher does not work."""
     streams: int
     """Pages watched at once, one stream in each; or instructions."""
     trigger: int

@@ -34,13 +34,20 @@ class Calibration:
         return self.lookups_ns + 4 * self.noc_cycles / self.uncore_ghz
 
 
-def platform_text(name: str) -> str:
-    """The file of a platform: one that comes with hostnet, or a path."""
+def platform_tables(name: str) -> dict[str, Any]:
+    """What the file of a platform says, one that comes with hostnet or a path, over what its `base` says."""
     path = Path(name) if name.endswith(".toml") else PLATFORMS / f"{name}.toml"
     if not path.is_file():
         known = sorted(p.stem for p in PLATFORMS.glob("*.toml"))
         raise HostnetError(f"--base {name}: there is no such platform; {nearest(Path(name).stem, known)}")
-    return path.read_text(encoding="utf-8")
+    own = tomllib.loads(path.read_text(encoding="utf-8"))
+    return _over(platform_tables(own.pop("base")), own) if "base" in own else own
+
+
+def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Tables with the values of `own` in place of those of `base`."""
+    tables = {k: _over(base[k], v) for k, v in own.items() if isinstance(v, dict) and isinstance(base.get(k), dict)}
+    return {**base, **own, **tables}
 
 
 def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], Calibration]:
@@ -58,7 +65,7 @@ def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], C
     bad = next((v for v in samples if not (isinstance(v, float) and math.isfinite(v) and v > 0)), None)
     if bad is not None:
         raise HostnetError(f"{files[0]}: value = {bad} of experiment transfer is not a time above 0 ns.")
-    platform = tomllib.loads(platform_text(base))
+    platform = platform_tables(base)
     caches = platform["caches"]
     ns = statistics.median(samples)
     lookups, uncore_ghz = _lookups(platform)
@@ -78,7 +85,7 @@ def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], C
 def crossings(base: str, ns: float, clock: str | None = None) -> int:
     """`caches.noc_cycles` with which a load of a line modified in another core's L2 takes `ns` on `base`, whose cores may have
     another `clock`."""
-    platform = tomllib.loads(platform_text(base))
+    platform = platform_tables(base)
     if clock is not None:
         platform["core"]["clock"] = clock
     lookups, uncore_ghz = _lookups(platform)

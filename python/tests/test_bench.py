@@ -58,6 +58,15 @@ def test_the_engine_takes_the_calibrated_platform(probe, tmp_path):
     assert (resolved["name"], resolved["caches"]["noc_cycles"]) == ("mine", 47)
 
 
+def test_a_platform_with_a_base_is_calibrated_with_all_of_it(probe):
+    platform, found = calibrate.calibrate([probe], "idio-gem5-artifact")
+    whole, _ = calibrate.calibrate([probe], "idio-gem5")
+    assert "base" not in platform and found.noc_cycles > 0
+    assert [p["core"]["prefetch"].pop("enabled") for p in (whole, platform)] == [False, True]
+    assert (platform["caches"], platform["core"]) == (whole["caches"], whole["core"])
+    assert platform["provenance"].keys() == whole["provenance"].keys()
+
+
 def test_a_measurement_below_the_look_ups_names_the_way_out(tmp_path):
     path = tmp_path / "quick.csv"
     path.write_text(PROBE.replace("90.0", "12").replace("70.0", "12").replace("80.0", "12"), encoding="utf-8")

@@ -31,6 +31,22 @@ def test_sweepers_studies_also_run_on_the_authors_simulator(study):
             assert spec["run"]["step"] == ("2.5 Mrps" if two else "3.21 Mrps")
 
 
+@pytest.mark.parametrize("study", [s for s in studies.all_studies() if s.system == "idio"], ids=lambda s: s.figure)
+def test_idios_studies_also_run_with_the_releases_prefetcher(study):
+    """The machine is the other one in all else, and what runs on the server stays there."""
+    for own, moved in zip(study.points(False), studies.on(study, "idio-gem5-artifact").points(False), strict=True):
+        assert own.columns == moved.columns
+        here, there = (json.loads(Scenario.load(p.base).with_(p.changes).resolve())["platform"] for p in (own, moved))
+        names = (here.pop("name"), there.pop("name"))
+        assert names in (("idio-gem5", "idio-gem5-artifact"), ("skylake-idio", "skylake-idio"))
+        if names[0] == "idio-gem5":
+            assert [p["core"]["prefetch"].pop("enabled") for p in (here, there)] == [False, True]
+            assert there["core"]["prefetch"]["pattern"] == "stride"
+            for p in (here, there):
+                del p["description"], p["provenance"]
+        assert here == there
+
+
 def test_points_that_follow_the_first_ones_are_on_the_same_platform():
     study = studies.on(studies.get("sweeper", "fig6-right"), ARTIFACT)
     (peak,) = study.points(False)
@@ -41,7 +57,8 @@ def test_points_that_follow_the_first_ones_are_on_the_same_platform():
 
 @pytest.mark.parametrize("system, platform, sentence", [
     ("sweeper", "sim24-artefact", "studies of sweeper do not run there; did you mean 'sim24-artifact'"),
-    ("idio", ARTIFACT, "studies of idio do not run there, nor on any but their own"),
+    ("idio", ARTIFACT, "studies of idio do not run there; did you mean 'idio-gem5-artifact'?"),
+    ("ccnic", ARTIFACT, "studies of ccnic do not run there, nor on any but their own"),
 ])
 def test_a_platform_that_studies_are_not_made_for_is_refused(system, platform, sentence, cli):
     done = cli("scoreboard", "--only", f"{system}.*", "--platform", platform, check=2)

@@ -34,6 +34,18 @@ impl Rig {
     }
 
     fn with(read_hit: ReadHit, hints: u32, mshrs: Option<u32>, victims: u32, change: impl FnOnce(&mut LlcSpec)) -> Rig {
+        Rig::reserving(0, read_hit, hints, mshrs, victims, change)
+    }
+
+    /// Hints leave `reserve` of the L2's misses to loads and stores.
+    fn reserving(
+        reserve: u32,
+        read_hit: ReadHit,
+        hints: u32,
+        mshrs: Option<u32>,
+        victims: u32,
+        change: impl FnOnce(&mut LlcSpec),
+    ) -> Rig {
         let mut h: HierarchySpec = small();
         change(&mut h.llc);
         (h.llc.read_hit, h.llc.device_read) = (read_hit, DeviceRead::Demote);
@@ -47,7 +59,7 @@ impl Rig {
         let clock = hostnet::kernel::Clock::from_hz(core.clock.0);
         let mem = Memory::new(&h, &DramSpec::default(), clock, 1, vec![victims], map).expect("a memory system");
         let mut cpu = Cpu::new(0, &core);
-        cpu.follow(Hints::new(hints, HintOverflow::Drop));
+        cpu.follow(Hints::new(hints, HintOverflow::Drop), reserve);
         let mut m = Machine::bare(mem, vec![cpu]);
         m.now = Time::us(1);
         Rig { m, rx }
@@ -314,6 +326,13 @@ fn hints_wait_for_misses_of_the_l2_and_are_lost_when_the_queue_is_full() {
     let h = r.m.cpus[0].hints.as_ref().expect("follows hints").counts;
     assert_eq!((h.came, h.fetched, h.dropped), (40, 12, 28), "four at once, and eight that waited");
     assert_eq!(r.m.cpus[0].mshrs.as_ref().map(|m| m.used()), Some(0));
+    r.balanced();
+    // Two of the four are left to accesses.
+    let mut r = Rig::reserving(2, ReadHit::Migrate, 8, Some(4), VICTIMS, |_| {});
+    r.send(r.rx, 40, HINT);
+    r.m.settle();
+    let h = r.m.cpus[0].hints.as_ref().expect("follows hints").counts;
+    assert_eq!((h.came, h.fetched, h.dropped), (40, 10, 30), "two at once, and eight that waited");
     r.balanced();
     // Loads that miss keep hints waiting: those of the core, from DRAM, come first.
     let mut r = Rig::new(ReadHit::Migrate, 8, Some(4));

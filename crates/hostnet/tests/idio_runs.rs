@@ -220,15 +220,12 @@ fn short_writes_take_their_share_of_the_io_bus() {
 }
 
 /// idio.f.recycle_copy, idio.f.recycle_realloc, idio.f.recycle_rtc: invalidation ends write-backs of buffers in each mode;
-/// of what was copied, 24 lines a packet, more than the L2 holds is written back. Without the prefetcher, which brings others.
+/// of what was copied, 24 lines a packet, more than the L2 holds is written back.
 #[test]
 fn buffers_are_dropped_in_each_recycling_mode_and_copies_are_not() {
     for (mode, least, most) in [("run_to_completion", 0.0, 1.0), ("reallocate", 0.0, 1.0), ("copy", 20.0, 26.0)] {
         let recycling = format!("stack = \"poll_mode\", recycling = \"{mode}\"");
-        let o = polled(&[
-            ("stack = \"poll_mode\"", &recycling),
-            ("run = {", "override.core.prefetch.enabled = false\n        run = {"),
-        ]);
+        let o = polled(&[("stack = \"poll_mode\"", &recycling)]);
         let per_packet = get(&o, "mlc_wb") / 4096.0;
         assert!((least..most).contains(&per_packet), "{mode}: {per_packet} write-backs a packet");
         assert_eq!(get(&o, "drops"), 0.0);

@@ -82,6 +82,35 @@ fn a_platform_may_be_a_name_with_some_values() {
     assert!(resolved(&nameless).unwrap_err().contains("missing field"), "no name");
 }
 
+/// `base`: a platform's file says only what it changes, its provenance included; errors name the file at fault.
+#[test]
+fn a_platform_may_change_values_of_another() {
+    let dir = std::env::temp_dir().join(format!("hostnet-base-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let with = |name: &str, text: &str| {
+        std::fs::write(dir.join(format!("{name}.toml")), text).unwrap();
+        let scenario = GOOD.replacen("platform = \"sim24\"", &format!("platform = \"{name}\""), 1);
+        resolve(&scenario, "dir/test.toml", &[dir.clone(), platforms()]).map_err(|e| e.to_string())
+    };
+    let own = "name = \"mine\"\nbase = \"sim24\"\nmemory = { channels = 8 }\nprovenance = { \"memory.channels\" = \"assumed: \" }";
+    let (changed, base) = (with("mine", own).unwrap().platform, resolved(GOOD).unwrap().platform);
+    assert_eq!((changed.name.as_str(), changed.memory.channels), ("mine", 8));
+    assert_eq!(changed.provenance["memory.channels"], "assumed: ");
+    assert_eq!((&changed.core, &changed.caches), (&base.core, &base.caches));
+    assert_eq!(changed.provenance.len(), base.provenance.len());
+    for (text, said) in [
+        (own.replace("channels = 8", "chanels = 8"), "wrong.toml: memory.chanels: unknown key"),
+        (own.replace("sim24", "sim42"), "wrong.toml: base = \"sim42\" does not exist; did you mean \"sim24\""),
+        (own.replace("sim24", "mine"), "wrong.toml: base = \"mine\" has a base itself; name one that has none."),
+        (own.replace("\"sim24\"", "3"), "wrong.toml: base = 3 is not the name of a platform."),
+    ] {
+        let e = with("wrong", &text).unwrap_err();
+        one_sentence(&e);
+        assert!(e.contains(said), "{e}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
 #[test]
 fn every_bad_value_is_named_with_its_file_and_key() {
     let cases: &[(&str, &str, &[&str])] = &[

@@ -1,4 +1,5 @@
-"""The experiments of IDIO (MICRO'22) on its simulated machine, and those of its section III on a Skylake-like server.
+"""The experiments of IDIO (MICRO'22) on its simulated machine, and those of its section III on a Skylake-like server;
+``PLATFORMS`` has what another simulated machine changes.
 
 Bursts fill a receive ring of each function once every 10 ms. Rates of the simulated machine count 2^30 bits as G: only
 so does a burst last as long as the paper says (1.155 ms at 10 Gbps). docs/idio.md lists what else was left open.
@@ -7,6 +8,7 @@ so does a burst last as long as the paper says (1.155 ms at 10 Gbps). docs/idio.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from . import Point, Rows, Study
@@ -286,6 +288,20 @@ def fig14(quick: bool) -> list[Point]:
 def summary(quick: bool) -> list[Point]:
     """The points that the paper's largest gains are taken from."""
     return fig12(quick) + fig11(quick)
+
+
+# --- The authors' release -------------------------------------------------------------------------------------------
+
+ARTIFACT = "idio-gem5-artifact"
+
+
+def on_artifact(point: Point) -> Point:
+    """The point with the release's prefetcher in the MLCs; what the Skylake-like server runs stays there."""
+    simulated = point.base in (TOUCHDROP, CORUN, L2FWD)
+    return replace(point, changes={"platform": ARTIFACT, **point.changes}) if simulated else point
+
+
+PLATFORMS = {"idio-gem5": lambda point: point, ARTIFACT: on_artifact}
 
 
 # --- Columns that follow from a row ---------------------------------------------------------------------------------

@@ -41,10 +41,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     let over = table.remove("override");
     let part = part_of_platform(table);
     if let Some(Value::String(name)) = table.get("platform") {
-        let (path, text) = find_platform(name, file, search)?;
-        let mut platform = parse(&text, &path)?;
-        // Checked on its own first, so that messages name the right file.
-        typed::<super::Platform>(platform.clone(), &path)?;
+        let mut platform = platform(name, file, search)?;
         if let Some(part) = part {
             merge(&mut platform, part);
         }
@@ -127,12 +124,7 @@ fn unoptimised() -> Value {
 fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
     let Some(mut client) = root.get("client").and_then(Value::as_object).cloned() else { return Ok(()) };
     let platform = match client.get("platform") {
-        Some(Value::String(name)) => {
-            let (path, text) = find_platform(name, file, search)?;
-            let platform = parse(&text, &path)?;
-            typed::<super::Platform>(platform.clone(), &path)?;
-            platform
-        }
+        Some(Value::String(name)) => platform(name, file, search)?,
         Some(table) => table.clone(),
         None => root["platform"].clone(),
     };
@@ -192,7 +184,31 @@ fn infinite(path: &str, v: &toml::Value) -> Option<String> {
     }
 }
 
-fn find_platform(name: &str, file: &str, search: &[PathBuf]) -> Result<(String, String), SpecError> {
+/// The platform `name`, checked on its own, so that messages name the right file. Where its file says `base`, its values
+/// replace those of the platform of that name, which has no base itself.
+fn platform(name: &str, file: &str, search: &[PathBuf]) -> Result<Value, SpecError> {
+    let (path, text) = find_platform("platform", name, file, search)?;
+    let mut own = parse(&text, &path)?;
+    let mut all = match own.as_object_mut().and_then(|t| t.remove("base")) {
+        None => return typed::<super::Platform>(own.clone(), &path).map(|_| own),
+        Some(Value::String(base)) => {
+            let (path_of_base, text) = find_platform("base", &base, &path, search)?;
+            let all = parse(&text, &path_of_base)?;
+            if all.get("base").is_some() {
+                return err(&path, format!("base = \"{base}\" has a base itself; name one that has none"));
+            }
+            typed::<super::Platform>(all.clone(), &path_of_base)?;
+            all
+        }
+        Some(other) => return err(&path, format!("base = {other} is not the name of a platform")),
+    };
+    merge(&mut all, own);
+    typed::<super::Platform>(all.clone(), &path)?;
+    Ok(all)
+}
+
+/// Path and text of the platform that `file` names as `key`.
+fn find_platform(key: &str, name: &str, file: &str, search: &[PathBuf]) -> Result<(String, String), SpecError> {
     let beside = Path::new(file).parent().unwrap_or(Path::new(""));
     let candidates = [beside.join(name), beside.join(format!("{name}.toml"))]
         .into_iter()
@@ -222,7 +238,7 @@ fn find_platform(name: &str, file: &str, search: &[PathBuf]) -> Result<(String, 
     known.dedup();
     let near = nearest(name, known.iter().map(String::as_str));
     let list = known.join(", ");
-    err(file, format!("platform = \"{name}\" does not exist{near} (there are: {list})"))
+    err(file, format!("{key} = \"{name}\" does not exist{near} (there are: {list})"))
 }
 
 /// `; did you mean "x"` for the choice nearest to `word`, if one is near.

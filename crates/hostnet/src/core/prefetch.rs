@@ -46,7 +46,8 @@ pub struct PrefetchSpec {
     /// none free are lost.
     #[serde(default)]
     pub waiting: u32,
-    /// L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`.
+    /// L2 misses that may be under way and that prefetches leave to accesses, of `core.l2_mshrs`. Hints do so too, where the
+    /// prefetcher does not work.
     #[serde(default)]
     pub reserve: u32,
     /// A line that an access fetches into the L2 brings the other one of its 128 bytes ("spatial prefetcher").
@@ -165,8 +166,8 @@ impl Prefetcher {
         })
     }
 
-    /// One that follows nothing.
-    pub fn without_streams() -> Prefetcher {
+    /// One that follows nothing, for hints.
+    pub fn without_streams(reserve: u32) -> Prefetcher {
         Prefetcher {
             distance: 0,
             degree: 0,
@@ -175,7 +176,7 @@ impl Prefetcher {
             streams: Vec::new(),
             strides: None,
             waiting: Waiting::new(0),
-            reserve: 0,
+            reserve,
             adjacent: false,
             tick: 0,
             flights: Vec::new(),

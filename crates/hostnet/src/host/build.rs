@@ -243,7 +243,8 @@ impl Host {
         let seats = seats.collect();
         let mut cpus: Vec<Cpu> = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
         if let Some(i) = &hints {
-            cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow)));
+            let reserve = s.platform.core.prefetch.as_ref().map_or(0, |p| p.reserve);
+            cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow), reserve));
         }
         if let Some(p) = ccnic::parts(s) {
             let off = |side: &[u16], on: bool| side.iter().filter(|_| !on).copied().collect::<Vec<_>>();

@@ -254,9 +254,9 @@ impl Cpu {
         }
     }
 
-    /// Follows hints from now on.
-    pub fn follow(&mut self, hints: Hints) {
-        let ahead = self.prefetcher.get_or_insert_with(Prefetcher::without_streams);
+    /// Follows hints from now on. A core without a prefetcher leaves `reserve` of the L2's misses to accesses.
+    pub fn follow(&mut self, hints: Hints, reserve: u32) {
+        let ahead = self.prefetcher.get_or_insert_with(|| Prefetcher::without_streams(reserve));
         let all = self.lfb.credits() + ahead.queue.credits();
         let mshrs = self.mshrs.get_or_insert_with(|| Box::new(Domain::new(all)));
         ahead.widen(mshrs.credits());
