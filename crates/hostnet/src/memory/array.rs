@@ -237,7 +237,7 @@ impl Array {
     }
 
     /// Where `line` belongs.
-    #[inline]
+    #[inline(always)]
     pub fn home(&self, line: u64) -> Home {
         let inner = line & ((1 << self.set_bits) - 1);
         let tag = (line >> self.set_bits) as u32;
@@ -292,8 +292,16 @@ impl Array {
         self.find_at(self.home(line))
     }
 
+    /// The same for an array of one slice, as private caches are.
+    #[inline(always)]
+    pub fn find_in_slice(&self, line: u64) -> Option<Slot> {
+        debug_assert!(self.slices == 1);
+        let set = (line & ((1 << self.set_bits) - 1)) as u32;
+        self.find_at(Home { base: set << u32::from(self.wide), tag: (line >> self.set_bits) as u32 })
+    }
+
     /// The same for the line of `home`.
-    #[inline]
+    #[inline(always)]
     pub fn find_at(&self, home: Home) -> Option<Slot> {
         let Home { base, tag } = home;
         let found = self.ways_with(base, tag);

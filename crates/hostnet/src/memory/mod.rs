@@ -48,7 +48,7 @@ use dram::{Controller, DramSpec};
 use node::DEVICES_AT;
 use nodes::NodesSpec;
 use paths::{Marks, Path, Paths};
-use protocol::Habits;
+use protocol::{CoreRows, Habits};
 use region::{AddressMap, Kind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
@@ -104,6 +104,7 @@ pub struct Memory {
     between: Option<Box<Between>>,
     l2_inclusive: bool,
     habits: Habits,
+    core_rows: CoreRows,
     /// What the LLC evicts is taken from private caches.
     strict: bool,
     write_back_uses: bool,
@@ -224,6 +225,13 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        let habits = Habits {
+            role: h.llc.role,
+            read_hit: h.llc.read_hit,
+            store_hit: h.llc.store_hit,
+            modified_read: h.llc.modified_read,
+            device_read: h.llc.device_read,
+        };
         let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         Ok(Memory {
             stats: MemStats::new(tenant_ways.len(), cores),
@@ -250,13 +258,8 @@ impl Memory {
             nodes,
             between,
             l2_inclusive: h.l2_inclusive,
-            habits: Habits {
-                role: h.llc.role,
-                read_hit: h.llc.read_hit,
-                store_hit: h.llc.store_hit,
-                modified_read: h.llc.modified_read,
-                device_read: h.llc.device_read,
-            },
+            core_rows: CoreRows::new(habits),
+            habits,
             strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
             write_back_uses: h.llc.write_back_uses,
             from_last: h.llc.device_ways == spec::DeviceWays::Highest,
@@ -392,7 +395,7 @@ impl Memory {
     }
 
     /// The same from a core, which may be counted.
-    #[inline]
+    #[inline(always)]
     pub fn send_from_core(&mut self, cal: &mut Events, at: Time, t: Txn) {
         if let Some(n) = &mut self.off_core {
             n.note(t.who, self.map.id(t.line), t.op);
@@ -431,13 +434,15 @@ impl Memory {
     }
 
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
-    #[inline]
+    ///
+    /// No part of its callers, where the answer would be put together from its fields.
+    #[inline(never)]
     pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
         // Copied before it is written: see `txn`.
         let mut answer = self.txns[id as usize];
         self.txns[id as usize].dirty = false;
         if let Some(epoch) = answer.entry {
-            answer.transient |= self.leave_line(cal, id, epoch, now);
+            answer.transient |= self.leave_line(cal, id, &answer, epoch, now);
         }
         if answer.agent != Agent::Background && answer.holds_credit() {
             self.paths.end(Path::of(answer.op), self.requests_in(&answer), &self.marks[id as usize], now);

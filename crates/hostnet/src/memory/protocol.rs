@@ -112,6 +112,30 @@ impl Habits {
     }
 }
 
+/// What becomes of the LLC's copy when a core asks for a line that no other core has dirty: that part of the table, made once.
+#[derive(Clone, Debug)]
+pub struct CoreRows([[[Llc; HELD.len()]; 2]; 3]);
+
+impl CoreRows {
+    pub fn new(h: Habits) -> CoreRows {
+        let asks = [Request::Read, Request::Own, Request::Upgrade];
+        let others = [Held::Nowhere, Held::Clean];
+        CoreRows(asks.map(|r| others.map(|private| HELD.map(|llc| transition(r, private, llc, h).llc))))
+    }
+
+    /// `others` is the best copy of other cores.
+    #[inline]
+    pub fn llc(&self, ask: Request, others: Held, llc: Held) -> Llc {
+        debug_assert!(others != Held::Dirty);
+        let row = match ask {
+            Request::Own => 1,
+            Request::Upgrade => 2,
+            _ => 0,
+        };
+        self.0[row][usize::from(others != Held::Nowhere)][llc as usize]
+    }
+}
+
 /// The table. `private` is the best copy of other cores (of all cores, for devices and maintenance).
 #[inline]
 pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition {

@@ -118,7 +118,7 @@ impl AddressMap {
         let id = self.granules[(line >> GRANULE_BITS) as usize];
         self.regions[usize::from(id)].invalidatable = true;
     }
-    #[inline]
+    #[inline(always)]
     pub fn of(&self, line: u64) -> &Region {
         &self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize]
     }
