@@ -273,7 +273,17 @@ impl Array {
     /// host's own, and a fetch that starts early overlaps with other work.
     #[inline]
     pub fn announce(&self, line: u64) {
-        let base = self.home(line).base;
+        self.announce_set(self.home(line).base);
+    }
+
+    /// The same for an array of one slice.
+    #[inline(always)]
+    pub fn announce_in_slice(&self, line: u64) {
+        self.announce_set(self.home_in_slice(line).base);
+    }
+
+    #[inline(always)]
+    fn announce_set(&self, base: u32) {
         prefetch(&self.blocks[base as usize]);
         if self.wide {
             prefetch(self.rest(base));
@@ -295,9 +305,15 @@ impl Array {
     /// The same for an array of one slice, as private caches are.
     #[inline(always)]
     pub fn find_in_slice(&self, line: u64) -> Option<Slot> {
+        self.find_at(self.home_in_slice(line))
+    }
+
+    /// Where `line` belongs in an array of one slice.
+    #[inline(always)]
+    fn home_in_slice(&self, line: u64) -> Home {
         debug_assert!(self.slices == 1);
         let set = (line & ((1 << self.set_bits) - 1)) as u32;
-        self.find_at(Home { base: set << u32::from(self.wide), tag: (line >> self.set_bits) as u32 })
+        Home { base: set << u32::from(self.wide), tag: (line >> self.set_bits) as u32 }
     }
 
     /// The same for the line of `home`.

@@ -3,9 +3,10 @@
 use super::array::{Home, Victim};
 use super::filter::cores_of;
 use super::lines::{Left, Turn};
+use super::node::DEVICES_AT;
 use super::paths::{Marks, Path};
 use super::private::Taken;
-use super::protocol::{Held, Llc, Request};
+use super::protocol::{Held, Llc};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
 use super::shadow::At;
@@ -240,17 +241,18 @@ impl Memory {
         lost
     }
 
+    /// It is a core's turn on a machine of one node.
     #[inline(always)]
     fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
         let Txn { line, who, entry, .. } = t;
-        match self.look_up_here(cal, &t, now) {
+        match self.look_up_here(cal, &t, DEVICES_AT, now) {
             Found::Here { snoop, with } => {
                 if entry.is_some() && matches!(with, With::Line { .. }) {
                     self.lines.take_over(line, id);
                 }
                 with.note(&mut self.txns[id as usize]);
-                let node = &self.nodes[self.node_of_core(who as usize)];
+                let node = &self.nodes[DEVICES_AT];
                 cal.push(now + node.look_up + snoop + node.noc, Event::Fill(id));
             }
             Found::InDram(class) => {
@@ -264,8 +266,8 @@ impl Memory {
     /// A core's request for a line of several agents ends: whose turn it is next goes on. Says whether the data is to be
     /// used once and not kept, because the line has been taken away on its way.
     #[inline(always)]
-    pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, t: &Txn, epoch: u16, now: Time) -> bool {
-        let Txn { line, who, .. } = *t;
+    pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, epoch: u16, now: Time) -> bool {
+        let Txn { line, who, .. } = self.txns[id as usize];
         let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
         if stale && self.sharing(line) == Sharing::Shared && !self.holds(who as usize, line) {
             self.shared.drop_holder(line, who as usize);
@@ -334,12 +336,12 @@ impl Memory {
     /// What a request of core `who` does to the caches.
     #[inline(never)]
     pub(super) fn look_up(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Found {
-        self.look_up_here(cal, t, now)
+        self.look_up_here(cal, t, self.node_of_core(t.who as usize), now)
     }
 
-    /// The same as part of its caller.
+    /// The same in the core's `node`, as part of its caller.
     #[inline(always)]
-    fn look_up_here(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Found {
+    fn look_up_here(&mut self, cal: &mut Events, t: &Txn, node: usize, now: Time) -> Found {
         let Txn { line, op, who, .. } = *t;
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
@@ -356,7 +358,6 @@ impl Memory {
         }
         self.note_use(t, kind);
         let apart = self.apart(kind);
-        let node = self.node_of_core(who as usize);
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
         let slot = if apart { None } else { llc.find_at(home) };
@@ -377,13 +378,8 @@ impl Memory {
             return Found::Here { snoop, with: With::Nothing };
         }
         let llc = slot.map_or(Held::Nowhere, |s| if llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
-        let ask = match op {
-            Op::Own if upgrades => Request::Upgrade,
-            Op::Own => Request::Own,
-            _ => Request::Read,
-        };
-        let others = if alone { Held::Nowhere } else { Held::Clean }; // dirty ones have just gone to the LLC
-        let becomes = self.core_rows.llc(ask, others, llc);
+        // Others' dirty copies have just gone to the LLC.
+        let becomes = self.core_rows.llc(op == Op::Own, upgrades, !alone, llc);
         let Some(slot) = slot else {
             self.begin_miss(home, now);
             if becomes == Llc::FillClean {

@@ -434,18 +434,24 @@ impl Memory {
     }
 
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
-    ///
-    /// No part of its callers, where the answer would be put together from its fields.
-    #[inline(never)]
+    #[inline(always)]
     pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
         // Copied before it is written: see `txn`.
         let mut answer = self.txns[id as usize];
+        answer.transient |= self.ends(cal, id, now);
+        answer
+    }
+
+    /// A request ends. Says whether its data is to be used once and not kept.
+    #[inline(never)]
+    fn ends(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
         self.txns[id as usize].dirty = false;
-        if let Some(epoch) = answer.entry {
-            answer.transient |= self.leave_line(cal, id, &answer, epoch, now);
-        }
-        if answer.agent != Agent::Background && answer.holds_credit() {
-            self.paths.end(Path::of(answer.op), self.requests_in(&answer), &self.marks[id as usize], now);
+        let t = &self.txns[id as usize];
+        let (entry, path) = (t.entry, Path::of(t.op));
+        let counted = if t.agent != Agent::Background && t.holds_credit() { self.requests_in(t) } else { 0 };
+        let stale = entry.is_some_and(|epoch| self.leave_line(cal, id, epoch, now));
+        if counted > 0 {
+            self.paths.end(path, counted, &self.marks[id as usize], now);
         }
         if self.between.is_some() {
             self.trip_ends(cal, id, now);
@@ -454,7 +460,7 @@ impl Memory {
         if let Some(m) = &mut self.mshrs {
             m.answered(cal, id, now);
         }
-        answer
+        stale
     }
 
     #[inline]
@@ -470,13 +476,11 @@ impl Memory {
     /// owner.
     #[inline]
     pub fn announce(&self, line: u64, lines: u64) {
-        for l in line..line + lines {
-            self.nodes[DEVICES_AT].llc.announce(l);
-        }
+        let llc = &self.nodes[DEVICES_AT].llc;
+        (line..line + lines).for_each(|l| llc.announce(l));
         if let Sharing::Core(c) = self.sharing(line) {
-            for l in line..line + lines {
-                self.l2[c as usize].announce(l);
-            }
+            let l2 = &self.l2[c as usize];
+            (line..line + lines).for_each(|l| l2.announce_in_slice(l));
         }
     }
 

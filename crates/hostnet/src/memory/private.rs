@@ -335,7 +335,7 @@ impl Memory {
         if !self.l2_inclusive && self.l1[core].find_in_slice(line).is_none() {
             let p = self.l1_place(core, line);
             if let Some(v) = self.l1[core].displaces(&p) {
-                self.l2[core].announce(v);
+                self.l2[core].announce_in_slice(v);
             }
             place = Some(p);
         }

@@ -123,16 +123,10 @@ impl CoreRows {
         CoreRows(asks.map(|r| others.map(|private| HELD.map(|llc| transition(r, private, llc, h).llc))))
     }
 
-    /// `others` is the best copy of other cores.
+    /// A core reads, `owns` or `upgrades` (owns what it has) a line that others may have.
     #[inline]
-    pub fn llc(&self, ask: Request, others: Held, llc: Held) -> Llc {
-        debug_assert!(others != Held::Dirty);
-        let row = match ask {
-            Request::Own => 1,
-            Request::Upgrade => 2,
-            _ => 0,
-        };
-        self.0[row][usize::from(others != Held::Nowhere)][llc as usize]
+    pub fn llc(&self, owns: bool, upgrades: bool, others: bool, llc: Held) -> Llc {
+        self.0[usize::from(owns) + usize::from(upgrades)][usize::from(others)][llc as usize]
     }
 }
 
