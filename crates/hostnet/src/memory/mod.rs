@@ -549,6 +549,14 @@ impl Memory {
         if lines.is_empty() {
             return n;
         }
+        let alike = self.nodes[DEVICES_AT].llc.lines_of_tags(&lines);
+        if self.map.is_all(Kind::Rx, &alike) {
+            for node in &self.nodes {
+                let (all, inside) = node.llc.count(&alike, ways);
+                n = (n.0 + all, n.1 + all - inside);
+            }
+            return n;
+        }
         for node in &self.nodes {
             // Not `for`: the iterator runs its own loops faster than its `next` does.
             node.llc.iter_within(lines.clone()).for_each(|(line, way, _)| {
