@@ -166,7 +166,9 @@ impl<E: Copy> Calendar<E> {
     }
 
     /// Removes and returns the earliest event.
-    #[inline]
+    ///
+    /// Part of its callers, so that the event is not copied on its way to them.
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         if self.near == 0 {
             let Reverse((at, _, _)) = self.far.peek()?;

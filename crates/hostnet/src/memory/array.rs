@@ -237,7 +237,7 @@ impl Array {
     }
 
     /// Where `line` belongs.
-    #[inline]
+    #[inline(always)]
     pub fn home(&self, line: u64) -> Home {
         let inner = line & ((1 << self.set_bits) - 1);
         let tag = (line >> self.set_bits) as u32;
@@ -273,7 +273,17 @@ impl Array {
     /// host's own, and a fetch that starts early overlaps with other work.
     #[inline]
     pub fn announce(&self, line: u64) {
-        let base = self.home(line).base;
+        self.announce_set(self.home(line).base);
+    }
+
+    /// The same for an array of one slice.
+    #[inline(always)]
+    pub fn announce_in_slice(&self, line: u64) {
+        self.announce_set(self.home_in_slice(line).base);
+    }
+
+    #[inline(always)]
+    fn announce_set(&self, base: u32) {
         prefetch(&self.blocks[base as usize]);
         if self.wide {
             prefetch(self.rest(base));
@@ -292,8 +302,22 @@ impl Array {
         self.find_at(self.home(line))
     }
 
+    /// The same for an array of one slice, as private caches are.
+    #[inline(always)]
+    pub fn find_in_slice(&self, line: u64) -> Option<Slot> {
+        self.find_at(self.home_in_slice(line))
+    }
+
+    /// Where `line` belongs in an array of one slice.
+    #[inline(always)]
+    fn home_in_slice(&self, line: u64) -> Home {
+        debug_assert!(self.slices == 1);
+        let set = (line & ((1 << self.set_bits) - 1)) as u32;
+        Home { base: set << u32::from(self.wide), tag: (line >> self.set_bits) as u32 }
+    }
+
     /// The same for the line of `home`.
-    #[inline]
+    #[inline(always)]
     pub fn find_at(&self, home: Home) -> Option<Slot> {
         let Home { base, tag } = home;
         let found = self.ways_with(base, tag);
@@ -500,6 +524,21 @@ impl Array {
     pub fn iter_within(&self, lines: Range<u64>) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
         let tag = |line: u64| (line >> self.set_bits) as u32;
         self.tagged(tag(lines.start)..tag(lines.end - 1) + 1).filter(move |l| lines.contains(&l.0))
+    }
+
+    /// All lines that have a tag in common with one of `lines`.
+    pub fn lines_of_tags(&self, lines: &Range<u64>) -> Range<u64> {
+        lines.start >> self.set_bits << self.set_bits..lines.end.next_multiple_of(1 << self.set_bits)
+    }
+
+    /// Lines held of `lines`, which are as `lines_of_tags` gives them, and how many of these lie in `ways`.
+    pub fn count(&self, lines: &Range<u64>, ways: u32) -> (u64, u64) {
+        let tag = |line: u64| (line >> self.set_bits) as u32;
+        let (first, tags) = (tag(lines.start), tag(lines.end) - tag(lines.start));
+        self.blocks.chunks_exact(1 << u32::from(self.wide)).fold((0, 0), |(all, some), set| {
+            let found = set.iter().rev().fold(0, |found, block| found << 16 | block.within(first, tags)) & self.all;
+            (all + u64::from(found.count_ones()), some + u64::from((found & ways).count_ones()))
+        })
     }
 
     fn tagged(&self, among: Range<u32>) -> impl Iterator<Item = (u64, u32, bool)> + '_ {

@@ -148,6 +148,10 @@ fn lines_within_bounds_are_those_of_all_lines_that_lie_there() {
             found.sort_unstable();
             let all: Vec<u64> = (0..60_000).step_by(7).filter(|l| within.contains(l) && a.find(*l).is_some()).collect();
             assert_eq!(found, all, "{within:?} in {sets} sets");
+            let whole = a.lines_of_tags(&within);
+            let ways: Vec<u32> = a.iter_within(whole.clone()).map(|l| l.1).collect();
+            let low = ways.iter().filter(|w| **w < 3).count();
+            assert_eq!(a.count(&whole, 0b111), (ways.len() as u64, low as u64), "{whole:?} in {sets} sets");
         }
     }
 }

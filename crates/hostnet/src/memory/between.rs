@@ -96,7 +96,7 @@ impl Memory {
         self.between.is_some() && self.begins_after_a_trip(cal, id, now)
     }
 
-    #[inline(never)]
+    #[cold]
     fn begins_after_a_trip(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
         if !self.links().trip(id).travelled {
             return false;
@@ -112,6 +112,7 @@ impl Memory {
     }
 
     /// A core's read at its own node's agent.
+    #[cold]
     pub(super) fn core_read_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
         let near = self.node_of_core(t.who as usize);
@@ -151,6 +152,7 @@ impl Memory {
     }
 
     /// It is a request's turn.
+    #[cold]
     pub(super) fn in_turn_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
         if self.overtaken(id) {
             return self.order(cal, id, now);
@@ -235,6 +237,7 @@ impl Memory {
     }
 
     /// Memory's data for transaction `id` is at the home agent at `known`; false when it stays in the node.
+    #[cold]
     pub(super) fn data_travels(&mut self, cal: &mut Events, id: u32, known: Time) -> bool {
         let leg = self.links().trip(id).leg;
         let travels = matches!(leg, Leg::Back { .. } | Leg::Useless { .. });
@@ -293,6 +296,7 @@ impl Memory {
     }
 
     /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
+    #[cold]
     pub(super) fn trip_ends(&mut self, cal: &mut Events, id: u32, now: Time) {
         let Txn { who, op, agent, line, .. } = self.txns[id as usize];
         let trip = *self.links().trip(id);
@@ -331,6 +335,7 @@ impl Memory {
     }
 
     /// Node `from` writes back a line of the other node.
+    #[cold]
     pub(super) fn write_across(&mut self, cal: &mut Events, from: usize, line: u64, class: Class, now: Time) {
         let id = self.txn(Txn { agent: Agent::Background, class, ..Txn::new(Op::WriteBack, line, 0, now) });
         let b = self.links();
@@ -341,6 +346,7 @@ impl Memory {
 
     /// A core's store of a whole line past the caches, at its own node's agent. It is done when the home has it and no
     /// cache a copy.
+    #[cold]
     pub(super) fn stream_of_nodes(&mut self, cal: &mut Events, id: u32, now: Time) {
         let Txn { line, who, .. } = self.txns[id as usize];
         let near = self.node_of_core(who as usize);
@@ -372,6 +378,7 @@ impl Memory {
     }
 
     /// The answer to a core's request, at once.
+    #[cold]
     pub(super) fn consult_at_once(&mut self, cal: &mut Events, mut t: Txn) -> Txn {
         match self.consult(cal, &t, t.issued) {
             Answer::Here(Found::Here { with, .. }) | Answer::Across { with, .. } => with.note(&mut t),

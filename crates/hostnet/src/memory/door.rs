@@ -13,9 +13,12 @@ const WRITE: u32 = u32::MAX;
 #[derive(Clone)]
 pub(super) struct Channel {
     pub next: Time,
-    pub reads: VecDeque<u32>,
+    reads: VecDeque<(u32, Decoded)>,
     /// By side, see `Memory::side`.
-    pub writes: [VecDeque<Write>; 2],
+    writes: [VecDeque<Write>; 2],
+    /// Writes in these two queues, and all that waits at the door.
+    own_writes: u32,
+    all: u32,
     /// Both in the order of their arrival, where they share the door.
     shared: Option<VecDeque<Request>>,
     /// The side that gave the last write.
@@ -30,6 +33,8 @@ impl Channel {
             next: Time::MAX,
             reads: VecDeque::new(),
             writes: Default::default(),
+            own_writes: 0,
+            all: 0,
             shared: (overflow == Overflow::Shared).then(VecDeque::new),
             last: 0,
             node,
@@ -50,11 +55,30 @@ impl Channel {
     }
 
     fn waits(&self) -> bool {
-        !self.reads.is_empty() || self.waits_to_write() || self.shared.as_ref().is_some_and(|s| !s.is_empty())
+        self.all > 0
     }
 
     fn waits_to_write(&self) -> bool {
-        self.writes.iter().any(|w| !w.is_empty())
+        self.own_writes > 0
+    }
+
+    /// A write waits, behind those of its side.
+    fn hold_write(&mut self, w: Write, side: usize) {
+        self.writes[side].push_back(w);
+        self.own_writes += 1;
+        self.all += 1;
+    }
+
+    /// A read waits, behind others.
+    fn hold_read(&mut self, id: u32, at: Decoded) {
+        self.reads.push_back((id, at));
+        self.all += 1;
+    }
+
+    fn next_read(&mut self) -> Option<(u32, Decoded)> {
+        let r = self.reads.pop_front()?;
+        self.all -= 1;
+        Some(r)
     }
 
     /// The write whose turn it is, and its side.
@@ -63,14 +87,17 @@ impl Channel {
         let side = if self.writes[turn].is_empty() { self.last } else { turn };
         let w = self.writes[side].pop_front()?;
         self.last = side;
+        self.own_writes -= 1;
+        self.all -= 1;
         Some((w, side))
     }
 }
 
 /// A write at the controller's door.
 #[derive(Clone, Copy)]
-pub(super) struct Write {
+struct Write {
     line: u64,
+    at: Decoded,
     since: Time,
     path: Path,
     /// Transaction of a device that waits for the queue to take it, or `NOBODY`.
@@ -82,7 +109,7 @@ pub(super) struct Write {
 /// What waits at a door that reads and writes share.
 #[derive(Clone, Copy)]
 enum Request {
-    Read(u32),
+    Read(u32, Decoded),
     Write(Write),
 }
 
@@ -97,11 +124,11 @@ impl Memory {
         let (ch, at) = self.route(line);
         let c = &self.channels[ch];
         if c.shared.is_some() {
-            self.join(cal, ch, Request::Read(id), now);
+            self.join(cal, ch, Request::Read(id, at), now);
         } else if c.reads.is_empty() && self.accepts(ch, false, now) {
             self.enqueue(ch, line, id, at, now);
         } else {
-            self.channels[ch].reads.push_back(id);
+            self.channels[ch].hold_read(id, at);
         }
         self.arm(cal, ch, now);
     }
@@ -140,7 +167,7 @@ impl Memory {
     pub(super) fn write_here(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
         let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
-        let w = Write { line, since: now, path, id, miss: self.miss };
+        let w = Write { line, at, since: now, path, id, miss: self.miss };
         self.paths.held[path as usize].force(now);
         if let Some(m) = self.mshrs.as_mut().filter(|_| w.miss != NOBODY) {
             m.extend(w.miss);
@@ -155,7 +182,7 @@ impl Memory {
             self.accepted(cal, &w, now);
         } else {
             let side = self.side(path);
-            self.channels[ch].writes[side].push_back(w);
+            self.channels[ch].hold_write(w, side);
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[side] += 1;
             home.cha_writes.force(now);
@@ -208,17 +235,25 @@ impl Memory {
         }
     }
 
-    /// Delivers what is done, and asks for an event when channel `ch` next has something to do.
+    /// Asks for an event when channel `ch` next has something to do, and delivers what is done.
     #[inline]
     fn arm(&mut self, cal: &mut Events, ch: usize, now: Time) {
-        let c = &self.channels[ch];
+        let c = &mut self.channels[ch];
         if let Some(next) = self.dram.wake(ch, c.waits()) {
             let next = next.max(now);
-            if next < self.channels[ch].next {
-                self.channels[ch].next = next;
+            if next < c.next {
+                c.next = next;
                 cal.push(next, Event::Dram(ch as u8));
             }
         }
+        if !self.done.is_empty() {
+            self.deliver(cal, ch, now);
+        }
+    }
+
+    /// Data that channel `ch` has read travels to those who asked.
+    #[inline(never)]
+    fn deliver(&mut self, cal: &mut Events, ch: usize, now: Time) {
         for i in 0..self.done.len() {
             let d = self.done[i];
             let t = &self.txns[d.token as usize];
@@ -247,26 +282,29 @@ impl Memory {
             return; // an earlier event took this one's place
         }
         self.channels[ch].next = Time::MAX;
-        if self.dram.advance(now, ch, &mut self.done) {
-            while self.dram.can_accept(ch, true) {
-                let Some((w, side)) = self.channels[ch].next_write() else { break };
-                let home = &mut self.nodes[self.channels[ch].node];
-                home.waiting[side] -= 1;
-                home.cha_writes.give(now, w.since);
-                let (_, at) = self.route(w.line);
-                self.enqueue(ch, w.line, WRITE, at, now);
-                self.accepted(cal, &w, now);
-            }
-            while !self.channels[ch].reads.is_empty() && self.dram.can_accept(ch, false) {
-                let id = self.channels[ch].reads.pop_front().expect("not empty");
-                let line = self.txns[id as usize].line;
-                let (_, at) = self.route(line);
-                self.enqueue(ch, line, id, at, now);
-            }
-            self.serve_shared(cal, ch, now);
+        if self.dram.advance(now, ch, &mut self.done) && self.channels[ch].waits() {
+            self.let_in(cal, ch, now);
         }
         self.arm(cal, ch, now);
         self.resume(cal, self.channels[ch].node, now);
+    }
+
+    /// Those who wait at the door go in, as far as there is room.
+    #[inline(never)]
+    fn let_in(&mut self, cal: &mut Events, ch: usize, now: Time) {
+        while self.dram.can_accept(ch, true) {
+            let Some((w, side)) = self.channels[ch].next_write() else { break };
+            let home = &mut self.nodes[self.channels[ch].node];
+            home.waiting[side] -= 1;
+            home.cha_writes.give(now, w.since);
+            self.enqueue(ch, w.line, WRITE, w.at, now);
+            self.accepted(cal, &w, now);
+        }
+        while self.dram.can_accept(ch, false) {
+            let Some((id, at)) = self.channels[ch].next_read() else { break };
+            self.enqueue(ch, self.txns[id as usize].line, id, at, now);
+        }
+        self.serve_shared(cal, ch, now);
     }
 
     /// A request comes to a door that reads and writes share: it goes in while both queues have room, and waits otherwise.
@@ -274,7 +312,9 @@ impl Memory {
         if self.both_have_room(ch) || self.dram.advance(now, ch, &mut self.done) && self.both_have_room(ch) {
             self.enter(cal, ch, r, now);
         } else {
-            self.channels[ch].shared.as_mut().expect("a shared door").push_back(r);
+            let c = &mut self.channels[ch];
+            c.shared.as_mut().expect("a shared door").push_back(r);
+            c.all += 1;
         }
     }
 
@@ -286,17 +326,17 @@ impl Memory {
     fn serve_shared(&mut self, cal: &mut Events, ch: usize, now: Time) {
         if self.both_have_room(ch) {
             if let Some(r) = self.channels[ch].shared.as_mut().and_then(VecDeque::pop_front) {
+                self.channels[ch].all -= 1;
                 self.enter(cal, ch, r, now);
             }
         }
     }
 
     fn enter(&mut self, cal: &mut Events, ch: usize, r: Request, now: Time) {
-        let (line, token) = match r {
-            Request::Read(id) => (self.txns[id as usize].line, id),
-            Request::Write(w) => (w.line, WRITE),
+        let (line, token, at) = match r {
+            Request::Read(id, at) => (self.txns[id as usize].line, id, at),
+            Request::Write(w) => (w.line, WRITE, w.at),
         };
-        let (_, at) = self.route(line);
         self.enqueue(ch, line, token, at, now);
         if let Request::Write(w) = r {
             let home = &mut self.nodes[self.channels[ch].node];

@@ -3,9 +3,10 @@
 use super::array::{Home, Victim};
 use super::filter::cores_of;
 use super::lines::{Left, Turn};
+use super::node::DEVICES_AT;
 use super::paths::{Marks, Path};
 use super::private::Taken;
-use super::protocol::{transition, Held, Llc, Request};
+use super::protocol::{Held, Llc};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
 use super::shadow::At;
@@ -67,7 +68,8 @@ impl Memory {
         }
         let t = &self.txns[id as usize];
         let (node, lane) = (self.agent_of(t), self.lane(t));
-        if !self.nodes[node].admission[lane].is_empty() || !self.admit(cal, id, node, lane, now) {
+        let waits = !self.nodes[node].admission[lane].is_empty() || !self.admits(node, lane);
+        if waits || !self.begin_here(cal, id, lane, now) {
             self.nodes[node].admission[lane].push_back(id);
         }
     }
@@ -127,10 +129,18 @@ impl Memory {
     }
 
     /// Admits who waits at `node`, as far as there is room.
+    #[inline]
     pub(super) fn resume(&mut self, cal: &mut Events, node: usize, now: Time) {
+        if self.nodes[node].admission.iter().any(|lane| !lane.is_empty()) {
+            self.admit_waiting(cal, node, now);
+        }
+    }
+
+    #[inline(never)]
+    fn admit_waiting(&mut self, cal: &mut Events, node: usize, now: Time) {
         for lane in [FIRST, CORES, DEVICES] {
             while let Some(id) = self.nodes[node].admission[lane].front().copied() {
-                if !self.admit(cal, id, node, lane, now) {
+                if !self.admits(node, lane) || !self.begin(cal, id, lane, now) {
                     break;
                 }
                 self.nodes[node].admission[lane].pop_front();
@@ -138,15 +148,15 @@ impl Memory {
         }
     }
 
-    /// Takes a request in; false while there is no room for all of it.
-    #[inline]
-    fn admit(&mut self, cal: &mut Events, id: u32, node: usize, lane: usize, now: Time) -> bool {
-        self.admits(node, lane) && self.begin(cal, id, lane, now)
+    /// An admitted request begins; false while there is no room for the rest of it.
+    #[inline(never)]
+    pub(super) fn begin(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
+        self.begin_here(cal, id, lane, now)
     }
 
-    /// An admitted request begins; false while there is no room for the rest of it.
-    #[inline]
-    pub(super) fn begin(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
+    /// The same as part of its caller: a request's look-up is one function of the host.
+    #[inline(always)]
+    fn begin_here(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
         if self.begins_at_home(cal, id, now) {
             return true;
         }
@@ -191,23 +201,30 @@ impl Memory {
         if self.between.is_some() {
             return self.core_read_of_nodes(cal, id, now);
         }
-        let Txn { line, op, .. } = self.txns[id as usize];
-        if self.map.of(line).is_ordered() {
-            match self.lines.enter(line, id, op == Op::Own) {
-                Turn::Now { epoch } => self.txns[id as usize].entry = Some(epoch),
-                Turn::Later => return,
+        if self.takes_turn(id) {
+            self.core_read_in_turn(cal, id, now);
+        }
+    }
+
+    /// A core's read takes its place among those for its line; false when it waits there.
+    #[inline(always)]
+    fn takes_turn(&mut self, id: u32) -> bool {
+        let t = &mut self.txns[id as usize];
+        if self.map.of(t.line).is_ordered() {
+            match self.lines.enter(t.line, id, t.op == Op::Own) {
+                Turn::Now { epoch } => t.entry = Some(epoch),
+                Turn::Later => return false,
             }
         }
-        self.core_read_in_turn(cal, id, now);
+        true
     }
 
     /// A core's read that has waited goes on.
+    #[cold]
     fn turn_comes(&mut self, cal: &mut Events, id: u32, now: Time) {
         if self.between.is_some() {
             self.in_turn_of_nodes(cal, id, now);
-        } else if self.overtaken(id) {
-            self.core_read(cal, id, now);
-        } else {
+        } else if !self.overtaken(id) || self.takes_turn(id) {
             self.core_read_in_turn(cal, id, now);
         }
     }
@@ -224,16 +241,18 @@ impl Memory {
         lost
     }
 
+    /// It is a core's turn on a machine of one node.
+    #[inline(always)]
     fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
         let Txn { line, who, entry, .. } = t;
-        match self.look_up(cal, &t, now) {
+        match self.look_up_here(cal, &t, DEVICES_AT, now) {
             Found::Here { snoop, with } => {
                 if entry.is_some() && matches!(with, With::Line { .. }) {
                     self.lines.take_over(line, id);
                 }
                 with.note(&mut self.txns[id as usize]);
-                let node = &self.nodes[self.node_of_core(who as usize)];
+                let node = &self.nodes[DEVICES_AT];
                 cal.push(now + node.look_up + snoop + node.noc, Event::Fill(id));
             }
             Found::InDram(class) => {
@@ -246,6 +265,7 @@ impl Memory {
 
     /// A core's request for a line of several agents ends: whose turn it is next goes on. Says whether the data is to be
     /// used once and not kept, because the line has been taken away on its way.
+    #[inline(always)]
     pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, epoch: u16, now: Time) -> bool {
         let Txn { line, who, .. } = self.txns[id as usize];
         let Left { stale, others_wait } = self.lines.leave(line, id, epoch);
@@ -272,6 +292,7 @@ impl Memory {
     }
 
     /// Every copy of `line` is taken away, those under way too; returns what private caches had, and all dirty ones.
+    #[inline(always)]
     pub(super) fn take_away(&mut self, cal: &mut Events, line: u64, now: Time) -> Taken {
         self.tell_watchers(cal, line, now);
         self.note_write(line);
@@ -313,7 +334,14 @@ impl Memory {
     }
 
     /// What a request of core `who` does to the caches.
+    #[inline(never)]
     pub(super) fn look_up(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Found {
+        self.look_up_here(cal, t, self.node_of_core(t.who as usize), now)
+    }
+
+    /// The same in the core's `node`, as part of its caller.
+    #[inline(always)]
+    fn look_up_here(&mut self, cal: &mut Events, t: &Txn, node: usize, now: Time) -> Found {
         let Txn { line, op, who, .. } = *t;
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
@@ -330,17 +358,17 @@ impl Memory {
         }
         self.note_use(t, kind);
         let apart = self.apart(kind);
-        let node = self.node_of_core(who as usize);
         let llc = &self.nodes[node].llc;
         let home = llc.home(line);
         let slot = if apart { None } else { llc.find_at(home) };
-        let upgrades = self.installs() && op == Op::Own && self.holds(who as usize, line);
+        let mut upgrades = false;
         if self.installs() {
+            upgrades = op == Op::Own && self.holds(who as usize, line);
             self.read_by_devices.remove(&self.map, line);
-        }
-        if upgrades && !apart && slot.is_none() {
-            self.note_copy(line, At::Core(who as u16), At::ToCore(who as u16));
-            return Found::Here { snoop, with: With::Copy };
+            if upgrades && !apart && slot.is_none() {
+                self.note_copy(line, At::Core(who as u16), At::ToCore(who as u16));
+                return Found::Here { snoop, with: With::Copy };
+            }
         }
         let counts = &mut self.stats.tenants[tenant];
         counts.app += u64::from(kind == Kind::App);
@@ -350,16 +378,11 @@ impl Memory {
             return Found::Here { snoop, with: With::Nothing };
         }
         let llc = slot.map_or(Held::Nowhere, |s| if llc.is_dirty(s) { Held::Dirty } else { Held::Clean });
-        let ask = match op {
-            Op::Own if upgrades => Request::Upgrade,
-            Op::Own => Request::Own,
-            _ => Request::Read,
-        };
-        let others = if alone { Held::Nowhere } else { Held::Clean }; // dirty ones have just gone to the LLC
-        let t = transition(ask, others, llc, self.habits);
+        // Others' dirty copies have just gone to the LLC.
+        let becomes = self.core_rows.llc(op == Op::Own, upgrades, !alone, llc);
         let Some(slot) = slot else {
             self.begin_miss(home, now);
-            if t.llc == Llc::FillClean {
+            if becomes == Llc::FillClean {
                 let mask = self.tenant_ways[tenant];
                 self.note_copy(line, At::Dram, At::Llc(node as u8));
                 self.llc_insert(cal, node, home, false, mask, now);
@@ -368,7 +391,7 @@ impl Memory {
         };
         self.nodes[node].llc.touch(slot);
         self.note_copy(line, At::Llc(node as u8), At::ToCore(who as u16));
-        if t.llc == Llc::Give {
+        if becomes == Llc::Give {
             return Found::Here { snoop, with: With::Line { dirty: self.nodes[node].llc.remove(slot) } };
         }
         if self.inclusive_ways != 0 && self.inclusive_ways >> slot.way() & 1 == 0 {
@@ -380,17 +403,15 @@ impl Memory {
     }
 
     /// A core uses a line, of a receive buffer it may be.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note_use(&mut self, t: &Txn, kind: Kind) {
         let Txn { line, op, ahead, .. } = *t;
         if kind == Kind::Rx && ahead {
             self.holds_unread = true;
         } else if kind == Kind::Rx {
-            let life = self.lives.of(line);
+            let used = |life| life == rx::UNCONSUMED || (life == rx::SWEPT && op == Op::Own);
+            let life = self.lives.change(line, |life| if used(life) { rx::CONSUMED } else { life });
             let stale = life == rx::SWEPT && op == Op::Read;
-            if life == rx::UNCONSUMED || (life == rx::SWEPT && op == Op::Own) {
-                self.lives.set(line, rx::CONSUMED);
-            }
             self.stats.stale_reads += u64::from(stale);
         }
     }

@@ -61,7 +61,7 @@ impl Lines {
         (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.entries.len() - 1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(&self, line: u64) -> usize {
         let mask = self.entries.len() - 1;
         let mut i = self.first_slot(line);
@@ -202,9 +202,21 @@ impl Lines {
         }
     }
 
-    /// Empties slot `i`; those behind it that it kept from their place move up.
-    fn remove(&mut self, mut i: usize) {
+    /// Empties slot `i`.
+    #[inline]
+    fn remove(&mut self, i: usize) {
         self.used -= 1;
+        let mask = self.entries.len() - 1;
+        if self.entries[(i + 1) & mask].line == NO_LINE {
+            self.entries[i].line = NO_LINE;
+        } else {
+            self.close_up(i);
+        }
+    }
+
+    /// Those behind slot `i` that it kept from their place move up.
+    #[inline(never)]
+    fn close_up(&mut self, mut i: usize) {
         let mask = self.entries.len() - 1;
         let mut j = i;
         loop {

@@ -48,7 +48,7 @@ use dram::{Controller, DramSpec};
 use node::DEVICES_AT;
 use nodes::NodesSpec;
 use paths::{Marks, Path, Paths};
-use protocol::Habits;
+use protocol::{CoreRows, Habits};
 use region::{AddressMap, Kind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
@@ -104,6 +104,7 @@ pub struct Memory {
     between: Option<Box<Between>>,
     l2_inclusive: bool,
     habits: Habits,
+    core_rows: CoreRows,
     /// What the LLC evicts is taken from private caches.
     strict: bool,
     write_back_uses: bool,
@@ -224,6 +225,13 @@ impl Memory {
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
+        let habits = Habits {
+            role: h.llc.role,
+            read_hit: h.llc.read_hit,
+            store_hit: h.llc.store_hit,
+            modified_read: h.llc.modified_read,
+            device_read: h.llc.device_read,
+        };
         let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         Ok(Memory {
             stats: MemStats::new(tenant_ways.len(), cores),
@@ -250,13 +258,8 @@ impl Memory {
             nodes,
             between,
             l2_inclusive: h.l2_inclusive,
-            habits: Habits {
-                role: h.llc.role,
-                read_hit: h.llc.read_hit,
-                store_hit: h.llc.store_hit,
-                modified_read: h.llc.modified_read,
-                device_read: h.llc.device_read,
-            },
+            core_rows: CoreRows::new(habits),
+            habits,
             strict: h.llc.role == spec::LlcRole::StrictlyInclusive,
             write_back_uses: h.llc.write_back_uses,
             from_last: h.llc.device_ways == spec::DeviceWays::Highest,
@@ -392,7 +395,7 @@ impl Memory {
     }
 
     /// The same from a core, which may be counted.
-    #[inline]
+    #[inline(always)]
     pub fn send_from_core(&mut self, cal: &mut Events, at: Time, t: Txn) {
         if let Some(n) = &mut self.off_core {
             n.note(t.who, self.map.id(t.line), t.op);
@@ -431,16 +434,24 @@ impl Memory {
     }
 
     /// `Event::Fill`: a request ends, its milestones go into the books, and its agent gets the answer.
-    #[inline]
+    #[inline(always)]
     pub fn answered(&mut self, cal: &mut Events, id: u32, now: Time) -> Txn {
         // Copied before it is written: see `txn`.
         let mut answer = self.txns[id as usize];
+        answer.transient |= self.ends(cal, id, now);
+        answer
+    }
+
+    /// A request ends. Says whether its data is to be used once and not kept.
+    #[inline(never)]
+    fn ends(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
         self.txns[id as usize].dirty = false;
-        if let Some(epoch) = answer.entry {
-            answer.transient |= self.leave_line(cal, id, epoch, now);
-        }
-        if answer.agent != Agent::Background && answer.holds_credit() {
-            self.paths.end(Path::of(answer.op), self.requests_in(&answer), &self.marks[id as usize], now);
+        let t = &self.txns[id as usize];
+        let (entry, path) = (t.entry, Path::of(t.op));
+        let counted = if t.agent != Agent::Background && t.holds_credit() { self.requests_in(t) } else { 0 };
+        let stale = entry.is_some_and(|epoch| self.leave_line(cal, id, epoch, now));
+        if counted > 0 {
+            self.paths.end(path, counted, &self.marks[id as usize], now);
         }
         if self.between.is_some() {
             self.trip_ends(cal, id, now);
@@ -449,7 +460,7 @@ impl Memory {
         if let Some(m) = &mut self.mshrs {
             m.answered(cal, id, now);
         }
-        answer
+        stale
     }
 
     #[inline]
@@ -465,13 +476,11 @@ impl Memory {
     /// owner.
     #[inline]
     pub fn announce(&self, line: u64, lines: u64) {
-        for l in line..line + lines {
-            self.nodes[DEVICES_AT].llc.announce(l);
-        }
+        let llc = &self.nodes[DEVICES_AT].llc;
+        (line..line + lines).for_each(|l| llc.announce(l));
         if let Sharing::Core(c) = self.sharing(line) {
-            for l in line..line + lines {
-                self.l2[c as usize].announce(l);
-            }
+            let l2 = &self.l2[c as usize];
+            (line..line + lines).for_each(|l| l2.announce_in_slice(l));
         }
     }
 
@@ -538,6 +547,14 @@ impl Memory {
         let mut n = (0, 0);
         let (lines, ways) = (self.lives.range(), self.ways_of_devices(ways));
         if lines.is_empty() {
+            return n;
+        }
+        let alike = self.nodes[DEVICES_AT].llc.lines_of_tags(&lines);
+        if self.map.is_all(Kind::Rx, &alike) {
+            for node in &self.nodes {
+                let (all, inside) = node.llc.count(&alike, ways);
+                n = (n.0 + all, n.1 + all - inside);
+            }
             return n;
         }
         for node in &self.nodes {

@@ -128,7 +128,8 @@ pub struct Paths {
     /// Requests that the home agent admitted and the time they had waited: cores, devices.
     pub admitted: [(u64, u64); 2],
     pub samples: Vec<Sample>,
-    seen: u64,
+    /// Requests up to the next that is kept.
+    until_sample: u64,
 }
 
 impl Default for Paths {
@@ -141,7 +142,7 @@ impl Default for Paths {
             held: std::array::from_fn(|_| Booked::unbounded()),
             admitted: [(0, 0); 2],
             samples: Vec::with_capacity(SAMPLES),
-            seen: 0,
+            until_sample: EVERY,
         }
     }
 }
@@ -163,11 +164,24 @@ impl Paths {
             self.sums[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
         }
         self.under_way[p].give_many(n, end, marks.start);
-        let due = (self.seen + times) / EVERY - self.seen / EVERY;
-        self.seen += times;
-        for _ in 0..due.min((SAMPLES - self.samples.len()) as u64) {
-            self.samples.push(Sample { path, marks: *marks, end });
+        if times < self.until_sample {
+            self.until_sample -= times;
+        } else {
+            self.keep(times, Sample { path, marks: *marks, end });
         }
+    }
+
+    /// Keeps what `times` equal requests give of samples.
+    #[cold]
+    fn keep(&mut self, mut times: u64, sample: Sample) {
+        while times >= self.until_sample {
+            times -= self.until_sample;
+            self.until_sample = EVERY;
+            if self.samples.len() < SAMPLES {
+                self.samples.push(sample);
+            }
+        }
+        self.until_sample -= times;
     }
 
     #[inline]

@@ -24,7 +24,7 @@ impl Memory {
     /// line into the L1.
     #[inline]
     pub fn probe(&mut self, cal: &mut Events, core: usize, line: u64, write: bool, now: Time) -> Probe {
-        if let Some(s) = self.l1[core].find(line) {
+        if let Some(s) = self.l1[core].find_in_slice(line) {
             if write && self.others_hold(core, line, self.l1[core].is_dirty(s)) {
                 return Probe::Miss;
             }
@@ -34,7 +34,7 @@ impl Memory {
             }
             return Probe::L1;
         }
-        if let Some(s) = self.l2[core].find(line) {
+        if let Some(s) = self.l2[core].find_in_slice(line) {
             if write && self.others_hold(core, line, self.l2[core].is_dirty(s)) {
                 return Probe::Miss;
             }
@@ -108,9 +108,14 @@ impl Memory {
 
     /// Whether an access of `core` to `line` would hit in its caches and must not do so ahead of time: another core or a
     /// device may write or read the line before.
-    #[inline]
+    #[inline(always)]
     pub fn hit_may_change(&self, core: usize, line: u64, write: bool) -> bool {
-        self.races && self.region_may_change(line, write) && self.hits(core, line, write)
+        self.races && self.hit_races(core, line, write)
+    }
+
+    #[inline(never)]
+    fn hit_races(&self, core: usize, line: u64, write: bool) -> bool {
+        self.region_may_change(line, write) && self.hits(core, line, write)
     }
 
     #[inline]
@@ -141,25 +146,33 @@ impl Memory {
         self.enter_l1(cal, core, place, now)
     }
 
-    #[inline]
+    #[inline(always)]
     fn l1_place(&mut self, core: usize, line: u64) -> Place {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
         self.l1[core].choose(line, mask)
     }
 
+    #[inline]
     fn enter_l1(&mut self, cal: &mut Events, core: usize, place: Place, now: Time) -> Slot {
         let victim = self.l1[core].enter(place, false);
         if let Some(Victim { line, dirty: true, .. }) = victim {
-            match self.l2[core].find(line) {
-                Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
-                Some(s) => self.l2[core].set_dirty(s, true),
-                None => self.fill_l2(cal, core, line, true, false, now),
-            }
+            self.take_from_l1(cal, core, line, now);
         }
         place.slot()
     }
 
+    /// The L2 takes a dirty line that the L1 gives up.
+    #[inline(never)]
+    fn take_from_l1(&mut self, cal: &mut Events, core: usize, line: u64, now: Time) {
+        match self.l2[core].find_in_slice(line) {
+            Some(s) if self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
+            Some(s) => self.l2[core].set_dirty(s, true),
+            None => self.fill_l2(cal, core, line, true, false, now),
+        }
+    }
+
     /// `copied` marks a clean copy of a line that the LLC holds.
+    #[inline(never)]
     fn fill_l2(&mut self, cal: &mut Events, core: usize, line: u64, dirty: bool, copied: bool, now: Time) {
         if let Sharing::Shared = self.sharing(line) {
             self.shared.add(line, core);
@@ -292,13 +305,14 @@ impl Memory {
         self.wait_for_admission(t, marks);
     }
 
+    #[inline(always)]
     fn fill_l2_once(&mut self, cal: &mut Events, core: usize, t: &Txn, now: Time) {
         let (line, dirty) = (t.line, t.dirty);
         if self.shadow.is_some() && !self.holds(core, line) {
             self.note_copy(line, At::ToCore(core as u16), At::Core(core as u16));
         }
         // The line may have come by an eviction path while this request was under way.
-        match self.l2[core].find(line) {
+        match self.l2[core].find_in_slice(line) {
             Some(s) if dirty && self.l2[core].is_dirty(s) => self.stats.ledger.merged += 1,
             Some(s) if dirty => self.l2[core].set_dirty(s, true),
             Some(_) => {}
@@ -311,23 +325,24 @@ impl Memory {
         }
     }
 
+    #[inline(always)]
     fn fill_private(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) {
         let line = t.line;
         self.note_hit(line);
         // What the L1 gives up goes to the L2: the host fetches its set while the L2 is filled, which leaves the
         // L1 as it is unless it may hold no more than the L2.
         let mut place = None;
-        if !self.l2_inclusive && self.l1[core].find(line).is_none() {
+        if !self.l2_inclusive && self.l1[core].find_in_slice(line).is_none() {
             let p = self.l1_place(core, line);
             if let Some(v) = self.l1[core].displaces(&p) {
-                self.l2[core].announce(v);
+                self.l2[core].announce_in_slice(v);
             }
             place = Some(p);
         }
         self.fill_l2_once(cal, core, t, now);
         let slot = match place {
             Some(p) => self.enter_l1(cal, core, p, now),
-            None => match self.l1[core].find(line) {
+            None => match self.l1[core].find_in_slice(line) {
                 Some(slot) => slot,
                 None => self.fill_l1(cal, core, line, now),
             },
@@ -338,7 +353,7 @@ impl Memory {
     }
 
     /// Takes every private copy of `line` away; returns what there was.
-    #[inline]
+    #[inline(always)]
     pub(super) fn invalidate_private(&mut self, line: u64) -> Taken {
         match self.sharing(line) {
             Sharing::Core(c) => self.invalidate_in(c as usize, line),
@@ -352,15 +367,11 @@ impl Memory {
         }
     }
 
+    #[inline(never)]
     pub(super) fn invalidate_in(&mut self, core: usize, line: u64) -> Taken {
-        let mut taken = Taken::default();
-        for a in [&mut self.l1[core], &mut self.l2[core]] {
-            if let Some(s) = a.find(line) {
-                taken.held = true;
-                taken.dirty += u64::from(a.remove(s));
-            }
-        }
-        taken
+        let remove = |a: &mut Array| a.find_in_slice(line).map(|s| u64::from(a.remove(s)));
+        let (l1, l2) = (remove(&mut self.l1[core]), remove(&mut self.l2[core]));
+        Taken { held: l1.is_some() || l2.is_some(), dirty: l1.unwrap_or(0) + l2.unwrap_or(0) }
     }
 
     /// `core` drops its own copies of `lines` lines from `line` on, dirty or not, where their page allows it. What the LLC

@@ -112,6 +112,24 @@ impl Habits {
     }
 }
 
+/// What becomes of the LLC's copy when a core asks for a line that no other core has dirty: that part of the table, made once.
+#[derive(Clone, Debug)]
+pub struct CoreRows([[[Llc; HELD.len()]; 2]; 3]);
+
+impl CoreRows {
+    pub fn new(h: Habits) -> CoreRows {
+        let asks = [Request::Read, Request::Own, Request::Upgrade];
+        let others = [Held::Nowhere, Held::Clean];
+        CoreRows(asks.map(|r| others.map(|private| HELD.map(|llc| transition(r, private, llc, h).llc))))
+    }
+
+    /// A core reads, `owns` or `upgrades` (owns what it has) a line that others may have.
+    #[inline]
+    pub fn llc(&self, owns: bool, upgrades: bool, others: bool, llc: Held) -> Llc {
+        self.0[usize::from(owns) + usize::from(upgrades)][usize::from(others)][llc as usize]
+    }
+}
+
 /// The table. `private` is the best copy of other cores (of all cores, for devices and maintenance).
 #[inline]
 pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition {

@@ -7,6 +7,7 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 
 /// What a region holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -118,7 +119,7 @@ impl AddressMap {
         let id = self.granules[(line >> GRANULE_BITS) as usize];
         self.regions[usize::from(id)].invalidatable = true;
     }
-    #[inline]
+    #[inline(always)]
     pub fn of(&self, line: u64) -> &Region {
         &self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize]
     }
@@ -129,6 +130,12 @@ impl AddressMap {
     /// Somebody writes to the region that `line` is in.
     pub(super) fn note_write(&mut self, line: u64) {
         self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize].written = true;
+    }
+    /// Whether there is nothing but regions of this `kind` in `lines`.
+    pub fn is_all(&self, kind: Kind, lines: &Range<u64>) -> bool {
+        let end = (lines.end.div_ceil(1 << GRANULE_BITS) as usize).min(self.granules.len());
+        let ids = &self.granules[(lines.start >> GRANULE_BITS) as usize..end];
+        ids.iter().all(|id| self.regions[usize::from(*id)].kind == kind)
     }
     /// The region that `line` is in.
     #[inline]
@@ -361,5 +368,7 @@ mod tests {
         let r = m.get(b);
         assert_eq!(m.of(r.base + 39_999).tenant, 1);
         assert_eq!(r.base, 2048, "the first region takes one granule");
+        assert!(m.is_all(Kind::Rx, &(0..2048)) && m.is_all(Kind::App, &(2048..1 << 30)));
+        assert!(!m.is_all(Kind::Rx, &(0..2049)) && !m.is_all(Kind::App, &(2047..4096)));
     }
 }

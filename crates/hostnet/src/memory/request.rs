@@ -100,7 +100,7 @@ pub struct Txn {
 impl Txn {
     /// A core's request for `line`, made at `at`. What only some requests have is set beside:
     /// `Txn { transient: true, ..Txn::new(..) }`.
-    #[inline]
+    #[inline(always)]
     pub fn new(op: Op, line: u64, core: u32, at: Time) -> Txn {
         Txn {
             line,

@@ -34,6 +34,16 @@ impl Lives {
         self.packed[(i / 4) as usize] >> (i % 4 * 2) & 3
     }
 
+    /// Makes of the line's life what `next` says; returns what it was.
+    #[inline]
+    pub fn change(&mut self, line: u64, next: impl FnOnce(u8) -> u8) -> u8 {
+        let i = line - self.base;
+        let (byte, shift) = (&mut self.packed[(i / 4) as usize], i % 4 * 2);
+        let life = *byte >> shift & 3;
+        *byte ^= (life ^ next(life)) << shift;
+        life
+    }
+
     #[inline]
     pub fn set(&mut self, line: u64, life: u8) {
         let i = line - self.base;
@@ -58,6 +68,10 @@ mod tests {
             lives.set(line, (line % 3) as u8);
         }
         assert!((10..29).all(|line| lives.of(line) == (line % 3) as u8));
+        for line in 10..29u64 {
+            assert_eq!(lives.change(line, |life| 3 - life), (line % 3) as u8);
+        }
+        assert!((10..29).all(|line| lives.of(line) == 3 - (line % 3) as u8));
         assert_eq!(lives.range(), 10..29);
     }
 }

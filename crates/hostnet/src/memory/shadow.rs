@@ -26,6 +26,7 @@ pub struct Shadow {
 
 impl Shadow {
     /// Somebody writes a new version at `at`.
+    #[cold]
     pub(super) fn store(&mut self, line: u64, at: At) {
         self.last += 1;
         self.newest.insert(line, self.last);
@@ -33,23 +34,27 @@ impl Shadow {
     }
 
     /// `to` gets what `from` has.
+    #[cold]
     pub(super) fn copy(&mut self, line: u64, from: At, to: At) {
         let v = self.at(line, from);
         self.copies.insert((line, to), v);
     }
 
     /// `to` gets the newest version, wherever it is.
+    #[cold]
     pub(super) fn settle(&mut self, line: u64, to: At) {
         let v = self.newest(line);
         self.copies.insert((line, to), v);
     }
 
     /// Every cached copy is gone: what DRAM has is the newest.
+    #[cold]
     pub(super) fn drop_cached(&mut self, line: u64) {
         self.fall_back(line, At::Dram);
     }
 
     /// What was newer than the copy at `place` is gone.
+    #[cold]
     pub(super) fn fall_back(&mut self, line: u64, place: At) {
         let v = self.at(line, place);
         self.newest.insert(line, v);

@@ -38,9 +38,12 @@ impl Cpu {
     }
 
     /// What kind of instruction the op at `pc` is, where a prefetcher asks.
+    #[inline]
     pub(super) fn site(&self) -> u8 {
-        let asks = self.l1_prefetcher.is_some() || self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests);
-        self.program.ops.get(self.pc).filter(|_| asks).map_or(0, Op::site)
+        if self.l1_prefetcher.is_none() && !self.prefetcher.as_ref().is_some_and(Prefetcher::by_requests) {
+            return 0;
+        }
+        self.program.ops.get(self.pc).map_or(0, Op::site)
     }
 
     /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a

@@ -335,6 +335,7 @@ impl Cpu {
         true
     }
 
+    #[inline(always)]
     fn enter(&mut self, r: u8, a: Access) {
         let generation = self.recs[r].generation;
         let e = Entry { seq: self.seq, rec: r, generation, slots: self.per_line as u8 };

@@ -139,6 +139,8 @@ pub struct Cpu {
     /// Live records by the low bits of their line.
     by_line: [u64; RECS],
     rob: VecDeque<Entry>,
+    /// Instructions before this one have room in the ROB, as far as its oldest entry tells.
+    rob_until: u64,
     sq: VecDeque<Entry>,
     sq_used: u32,
     anchor: Option<(u8, u32)>,
@@ -207,6 +209,7 @@ impl Cpu {
             finished: 0,
             by_line: [0; RECS],
             rob: VecDeque::with_capacity(512),
+            rob_until: 0,
             sq: VecDeque::with_capacity(128),
             sq_used: 0,
             anchor: None,
@@ -403,7 +406,19 @@ impl Cpu {
     }
 
     /// Gives free line fill buffers to the misses that wait for one.
+    #[inline]
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
+        if !self.no_credit.is_empty() {
+            self.hand_out_buffers(mem, cal, now);
+        }
+        self.send_waiting(mem, cal, now);
+        if self.hints.is_some() {
+            self.follow_hints(mem, cal, now);
+        }
+    }
+
+    #[inline(never)]
+    fn hand_out_buffers(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
         let finished = self.finished;
         while self.may_miss() {
             let Some(next) = self.no_credit.pop_front() else { break };
@@ -417,10 +432,6 @@ impl Cpu {
         if self.finished != finished && !self.retire.is_empty() {
             // A miss has found its line, which side effects may have waited for.
             self.schedule_retirement(cal, now);
-        }
-        self.send_waiting(mem, cal, now);
-        if self.hints.is_some() {
-            self.follow_hints(mem, cal, now);
         }
     }
 
@@ -498,6 +509,7 @@ impl Cpu {
     }
 
     /// Record `r` goes to the L2 now, or waits for a line fill buffer; which of the two.
+    #[inline(never)]
     fn want_credit(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) -> bool {
         let line = self.recs[r].line;
         if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
@@ -507,7 +519,7 @@ impl Cpu {
         }
         let goes = self.may_miss();
         if goes {
-            self.issue(mem, cal, r, ready);
+            self.issue_here(mem, cal, r, ready);
         } else {
             self.recs[r].state = State::Credit;
             self.no_credit.push_back(r);
@@ -515,7 +527,14 @@ impl Cpu {
         goes
     }
 
+    #[inline(never)]
     fn issue(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
+        self.issue_here(mem, cal, r, at);
+    }
+
+    /// The same as part of its caller.
+    #[inline(always)]
+    fn issue_here(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, at: Time) {
         self.lfb.take(at);
         let rec = &mut self.recs[r];
         rec.state = State::Issued;
@@ -529,11 +548,12 @@ impl Cpu {
             m.take(at);
         }
         let op = if rec.write || rec.owns { memory::Op::Own } else { memory::Op::Read };
-        let t = self.txn(r, op, at);
-        send(mem, cal, at, t);
-        self.complete_pair(mem, cal, t.line, at);
+        let line = self.recs[r].line;
+        send(mem, cal, at, self.txn(r, op, at));
+        self.complete_pair(mem, cal, line, at);
     }
 
+    #[inline(always)]
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
         Txn { record: r, ..Txn::new(op, self.recs[r].line, self.id.into(), at) }
     }
@@ -541,11 +561,18 @@ impl Cpu {
     /// Room in the ROB for the next instruction; sets `wait` when there is none.
     #[inline]
     fn rob_room(&mut self) -> bool {
+        self.seq < self.rob_until || self.retires_from_rob()
+    }
+
+    /// The same after the oldest entries have left that are done.
+    #[inline(never)]
+    fn retires_from_rob(&mut self) -> bool {
         while let Some(e) = self.rob.front() {
             let rec = &self.recs[e.rec];
             if rec.generation != e.generation {
                 self.rob.pop_front();
             } else if self.seq < e.seq + self.rob_size {
+                self.rob_until = e.seq + self.rob_size;
                 return true;
             } else if rec.state == State::Done {
                 let done = rec.done;
@@ -556,6 +583,7 @@ impl Cpu {
                 return false;
             }
         }
+        self.rob_until = self.seq + self.rob_size; // no entry of an earlier instruction comes
         true
     }
 
@@ -597,6 +625,7 @@ impl Cpu {
 }
 
 /// L1 and L2 look-ups and the crossbar lie between issue and the home agent.
+#[inline(always)]
 fn send(mem: &mut Memory, cal: &mut Events, at: Time, t: Txn) {
     let arrive = at + mem.way_out(t.who as usize);
     mem.send_from_core(cal, arrive, t);

@@ -85,14 +85,20 @@ impl Cpu {
         }
     }
 
+    /// Whether the access that the oldest side effect waits for is open, as it was before.
+    #[inline]
+    fn still_waits(&self) -> bool {
+        self.retire_after.is_some_and(|(r, generation)| {
+            let open = (self.live & !self.finished) >> r & 1 == 1;
+            open && self.recs[r].generation == generation
+        })
+    }
+
     /// When the oldest side effect may happen: None while an earlier access is open.
     fn retirement(&mut self) -> Option<Time> {
         let p = self.retire.front()?;
-        if let Some((r, generation)) = self.retire_after {
-            let open = (self.live & !self.finished) >> r & 1 == 1;
-            if open && self.recs[r].generation == generation {
-                return None;
-            }
+        if self.still_waits() {
+            return None;
         }
         let before = |r: &Rec| r.seq < p.seq && (r.load || p.stores);
         let first = self.first_open(before);
@@ -189,7 +195,15 @@ impl Cpu {
         !self.retire.is_empty() || !self.releases.is_empty()
     }
 
+    #[inline]
     pub(super) fn schedule_retirement(&mut self, cal: &mut Events, now: Time) {
+        if self.releases_wait() || !self.still_waits() {
+            self.post_retirement(cal, now);
+        }
+    }
+
+    #[inline(never)]
+    fn post_retirement(&mut self, cal: &mut Events, now: Time) {
         let due = match (self.retirement(), self.next_release()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
