@@ -165,6 +165,21 @@ fn packed_descriptors_behind_a_register_are_read_again_for_each_that_comes_alone
     near("received", cell(&o, "host", "rx descriptors", "remote_reads"), 1.0, 0.01);
 }
 
+/// The register, the descriptor that it tells of, and the payload where the descriptor says: three transfers in turn each way
+/// (sections 2.1 and 3.2). A ping-pong over one line is two.
+#[test]
+fn behind_a_register_descriptor_and_payload_are_read_one_after_the_other() {
+    let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 1 }";
+    let two = get(
+        &outcome(&text(app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100")),
+        "pingpong_ns",
+    );
+    for form in ["signal = \"register\"", "preset = \"unoptimised\""] {
+        let rtt = get(&loopback(64, 1, form), "rtt_min_ns");
+        assert!(rtt > 3.0 * two, "{form}: {rtt} ns, and six transfers take {} ns", 3.0 * two);
+    }
+}
+
 #[test]
 fn registers_cost_reads_of_their_own() {
     let inline = loopback(64, 1, "");

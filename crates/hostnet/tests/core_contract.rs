@@ -119,6 +119,31 @@ fn a_lone_load_from_dram_takes_caches_controller_activate_and_column_access() {
     assert!(close(ns, expected, 0.05), "{ns:.2} ns, not {expected:.2}");
 }
 
+/// The address of what is prefetched is in the line that was loaded: two latencies, one after the other. With an address of its
+/// own the prefetch goes beside the load. A load of the prefetched line joins it.
+#[test]
+fn a_prefetch_whose_address_is_loaded_goes_out_behind_that_load() {
+    let takes = |op: fn(u64) -> Op, joined: bool| {
+        let mut b = Bench::new(|_| {});
+        let far = b.base + 4097; // of another bank
+        let mut ops = vec![Op::Anchor { line: b.base }, op(far), Op::Await];
+        if joined {
+            ops.push(Op::Load { line: far, lines: 1 });
+        }
+        ops.push(Op::Fence);
+        let (ns, _) = b.run(&ops);
+        assert!(b.m.mem.holds(0, far) && b.m.mem.stats.dram_ps.len() == 2, "one read of each line");
+        ns
+    };
+    let one = LLC + DRAM;
+    let beside = takes(|line| Op::Prefetch { line, lines: 1 }, false);
+    assert!(close(beside, one, 0.05), "{beside:.2} ns, not {one:.2}");
+    for joined in [false, true] {
+        let behind = takes(|line| Op::DependentPrefetch { line }, joined);
+        assert!(close(behind, 2.0 * one, 0.05), "{behind:.2} ns, not {:.2}", 2.0 * one);
+    }
+}
+
 #[test]
 fn a_chain_of_dram_loads_takes_one_latency_each() {
     let mut b = Bench::new(|_| {});

@@ -85,6 +85,10 @@ impl Cpu {
                 }
                 (0, 0, LOAD)
             }
+            Op::DependentPrefetch { line } => {
+                self.prefetch_from_anchor(mem, cal, line);
+                (0, 0, LOAD)
+            }
             Op::Ahead { line } => {
                 self.fetch_hint(mem, cal, line);
                 (0, 0, LOAD)
@@ -403,9 +407,28 @@ impl Cpu {
         }
     }
 
+    /// Nothing waits for its record but loads of the line that find it under way.
+    fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+        let Some((parent, _)) = self.anchor else {
+            self.dispatch(1);
+            let at = self.now().max(self.anchor_ready);
+            return self.prefetch_at(mem, cal, line, at);
+        };
+        self.dispatch(1);
+        if let Some(r) = self.new_rec(line, false, false, self.now()) {
+            self.recs[r].state = State::Address;
+            self.recs[r].seq = u64::MAX;
+            self.recs[parent].children |= 1 << r;
+        }
+    }
+
     fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
         self.dispatch(1);
         let at = self.now();
+        self.prefetch_at(mem, cal, line, at);
+    }
+
+    fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
         if !self.may_miss() || self.same_line(line).is_some() {
             return; // prefetches are hints
         }

@@ -443,6 +443,9 @@ impl Cpu {
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
         let Rec { line, write, load, owns, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
+        if !(write || load) {
+            return self.reach_hint(mem, cal, r, ready);
+        }
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
         }
@@ -465,6 +468,17 @@ impl Cpu {
         self.note(lat);
         self.complete(mem, cal, r, ready + lat);
         self.teach(mem, cal, (line, site), !load, ready);
+    }
+
+    /// The same for a prefetch that the program asked for.
+    fn reach_hint(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
+        let line = self.recs[r].line;
+        let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
+        if asks && mem.probe(cal, self.id as usize, line, false, ready) == Probe::Miss {
+            self.want_credit(mem, cal, r, ready);
+        } else {
+            self.complete(mem, cal, r, ready);
+        }
     }
 
     #[inline]

@@ -36,7 +36,7 @@ use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
 use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, FreeCheck, Mode, Stores};
+use spec::{CcnicSpec, FreeCheck, Mode, PoolKind, Stores};
 use std::collections::VecDeque;
 
 /// Where the parts lie: first lines.
@@ -278,12 +278,13 @@ impl Common {
         self.free_done(i, p);
     }
 
-    /// Payload is written to `to`; copied from there with `from`.
+    /// Payload is written to `to`; copied from there with `from`. A blank buffer's address comes from its descriptor.
     fn write(&self, from: Option<u64>, to: u64, lines: u32, p: &mut Program) {
+        let dependent = self.spec.pool == PoolKind::Host;
         p.push(match (from, self.spec.stores) {
             (None, Stores::Cached) => Op::Store { line: to, lines },
             (None, Stores::Nontemporal) => Op::StoreStream { line: to, lines },
-            (Some(from), Stores::Cached) => Op::Copy { from, to, lines, dependent: false },
+            (Some(from), Stores::Cached) => Op::Copy { from, to, lines, dependent },
             (Some(from), Stores::Nontemporal) => Op::CopyStream { from, to, lines },
         });
     }
