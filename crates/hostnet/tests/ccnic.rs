@@ -170,10 +170,8 @@ fn packed_descriptors_behind_a_register_are_read_again_for_each_that_comes_alone
 #[test]
 fn behind_a_register_descriptor_and_payload_are_read_one_after_the_other() {
     let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 1 }";
-    let two = get(
-        &outcome(&text(app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100")),
-        "pingpong_ns",
-    );
+    let two =
+        get(&outcome(&text(app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100")), "pingpong_ns");
     for form in ["signal = \"register\"", "preset = \"unoptimised\""] {
         let rtt = get(&loopback(64, 1, form), "rtt_min_ns");
         assert!(rtt > 3.0 * two, "{form}: {rtt} ns, and six transfers take {} ns", 3.0 * two);

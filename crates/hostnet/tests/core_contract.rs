@@ -330,6 +330,7 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
                 waiting,
                 reserve: 2,
                 adjacent: false,
+                ownership: false,
             });
         });
         b.run(&[op(b.base), Op::Fence]);
@@ -360,6 +361,7 @@ fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited()
             waiting: 0,
             reserve: 0,
             adjacent: false,
+            ownership: false,
         });
     });
     // Each of the two lines enters the L2 alone, and leaves the L1 and the prefetcher's streams.
@@ -413,14 +415,20 @@ fn a_doorbell_leaves_after_the_stores_before_it_and_one_is_under_way_at_a_time()
 
 /// Two cores of sim24 that share a region, which starts at the returned line.
 fn pair() -> (Machine, u64) {
+    pair_with(|_| {})
+}
+
+fn pair_with(change: impl FnOnce(&mut CoreSpec)) -> (Machine, u64) {
     let s = scenario(ONE_CORE);
+    let mut core = s.platform.core;
+    change(&mut core);
     let mut map = AddressMap::default();
     let r = map.add(1 << 14, Kind::App, Sharing::Shared, 0);
     let base = map.get(r).base;
-    let clock = Clock::from_hz(s.platform.core.clock.0);
+    let clock = Clock::from_hz(core.clock.0);
     let (h, d) = (&s.platform.caches, &s.platform.memory);
     let mem = Memory::new(h, d, clock, 2, vec![(1 << 12) - 1], map).unwrap();
-    (Machine::bare(mem, vec![Cpu::new(0, &s.platform.core), Cpu::new(1, &s.platform.core)]), base)
+    (Machine::bare(mem, vec![Cpu::new(0, &core), Cpu::new(1, &core)]), base)
 }
 
 fn requests(m: &Machine) -> u64 {
@@ -439,6 +447,43 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
     assert_eq!(requests(&m), 1, "the store needs none, nor does another prefetch");
     assert_eq!(m.mem.private_copy(0, line), Held::Dirty);
     m.mem.check().unwrap();
+}
+
+/// The other line of a pair behind a store, which another core has read: a prefetch with ownership takes it away, and a store to
+/// it needs no request more. A prefetch that reads shares it, and the store asks for ownership. Behind a load both read.
+#[test]
+fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so() {
+    let run = |ownership: bool, first: fn(u64) -> Op| {
+        let (mut m, line) = pair_with(|core| {
+            core.prefetch = Some(PrefetchSpec {
+                enabled: true,
+                pattern: Pattern::Stream,
+                network: false,
+                streams: 4,
+                distance: 8,
+                degree: 2,
+                trigger: 3,
+                credits: 16,
+                waiting: 0,
+                reserve: 0,
+                adjacent: true,
+                ownership,
+            });
+        });
+        m.mem.access_at_once(&mut m.cal, 1, line + 1, false);
+        let (_, over, _) = execute(&mut m, &[first(line), Op::Fence], Time::us(1));
+        let (_, over, _) = execute(&mut m, &[Op::Compute(4000)], over + Time::us(1));
+        assert_eq!(requests(&m), 2, "the line and its pair");
+        let owned = (m.mem.owns(0, line + 1), m.mem.private_copy(1, line + 1));
+        execute(&mut m, &[Op::Store { line: line + 1, lines: 1 }, Op::Fence], over + Time::us(1));
+        m.mem.check().unwrap();
+        (owned, requests(&m))
+    };
+    let store = |line| Op::Store { line, lines: 1 };
+    let load = |line| Op::Load { line, lines: 1 };
+    let shared = ((false, Held::Clean), 3);
+    assert_eq!(run(true, store), ((true, Held::Nowhere), 2));
+    assert_eq!([run(false, store), run(true, load), run(false, load)], [shared; 3]);
 }
 
 #[test]

@@ -117,6 +117,7 @@ fn the_spatial_prefetcher_completes_aligned_pairs() {
                 waiting: 0,
                 reserve: 0,
                 adjacent,
+                ownership: false,
             });
         }
     };

@@ -264,7 +264,7 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.look_ahead(mem, cal, (line, self.site()), true, ready);
+                self.look_ahead(mem, cal, (line, self.site()), (true, a.write), ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
@@ -285,7 +285,7 @@ impl Cpu {
                     }
                 };
                 let site = self.site();
-                self.look_ahead(mem, cal, (line, site), goes, ready);
+                self.look_ahead(mem, cal, (line, site), (goes, a.write), ready);
                 self.enter(r, a);
                 self.teach(mem, cal, (line, site), a.write, ready);
                 return true;

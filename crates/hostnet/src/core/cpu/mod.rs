@@ -456,12 +456,12 @@ impl Cpu {
         let lat = match found {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.look_ahead(mem, cal, (line, site), true, ready);
+                self.look_ahead(mem, cal, (line, site), (true, write || owns), ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
                 let goes = self.want_credit(mem, cal, r, ready);
-                self.look_ahead(mem, cal, (line, site), goes, ready);
+                self.look_ahead(mem, cal, (line, site), (goes, write || owns), ready);
                 return self.teach(mem, cal, (line, site), !load, ready);
             }
         };
@@ -492,7 +492,7 @@ impl Cpu {
         let line = self.recs[r].line;
         if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
             if self.may_prefetch() {
-                self.fetch(mem, cal, line, at);
+                self.fetch(mem, cal, line, false, at);
             }
         }
         let goes = self.may_miss();
@@ -510,8 +510,9 @@ impl Cpu {
         let rec = &mut self.recs[r];
         rec.state = State::Issued;
         if let Some(p) = &mut self.prefetcher {
-            // A prefetch does not bring the ownership that a store to shared memory needs.
-            if !((rec.write || rec.owns) && mem.is_shared(rec.line)) && p.join(rec.line, r, at) {
+            // A prefetch that reads does not bring the ownership that a store to shared memory needs.
+            let own = (rec.write || rec.owns) && mem.is_shared(rec.line);
+            if p.join(rec.line, own, r, at) {
                 return;
             }
         }
@@ -521,7 +522,7 @@ impl Cpu {
         let op = if rec.write || rec.owns { memory::Op::Own } else { memory::Op::Read };
         let t = self.txn(r, op, at);
         send(mem, cal, at, t);
-        self.complete_pair(mem, cal, t.line, at);
+        self.complete_pair(mem, cal, t.line, op == memory::Op::Own, at);
     }
 
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
