@@ -212,9 +212,16 @@ POLICIES = {"recycle": {}, "retain": {"ccnic.recycle": False},
             "clwb": {"ccnic.recycle": False, "ccnic.release": "clwb"}}
 
 
+# The order in which the pool is filled, with the NIC's prefetchers on.
+ORDERS = {"nonsequential": {}, "sequential": {"ccnic.nonsequential": False}}
+
+
 def cache_management(quick: bool) -> list[Point]:
-    """What the NIC does with a payload that it has read, and whether the host gets that buffer back at once."""
-    return [point(quick, plat, "ccnic", columns={"policy": name}, changes=changes) for plat in CORES for name, changes in POLICIES.items()]
+    """What the NIC does with a payload that it has read, and whether the host gets that buffer back at once; and what the NIC's
+    prefetchers take from the host, by the order in which the pool is filled."""
+    out = [point(quick, plat, "ccnic", columns={"policy": name}, changes=changes) for plat in CORES for name, changes in POLICIES.items()]
+    return out + [point(quick, plat, "ccnic", columns={"policy": "nic_prefetch", "alloc_order": order},
+                        changes={"ccnic.nic_prefetch": True, **changes}) for plat in CORES for order, changes in ORDERS.items()]
 
 
 # Blank buffers are posted before sizes are known.
