@@ -291,8 +291,8 @@ impl Prefetcher {
 mod tests {
     use super::*;
 
-    fn manual() -> Prefetcher {
-        let s = PrefetchSpec {
+    fn spec() -> PrefetchSpec {
+        PrefetchSpec {
             enabled: true,
             pattern: Pattern::Stream,
             network: false,
@@ -305,9 +305,19 @@ mod tests {
             reserve: 0,
             adjacent: false,
             ownership: false,
-        };
-        s.check().unwrap();
-        Prefetcher::new(&s).unwrap()
+        }
+    }
+
+    fn manual() -> Prefetcher {
+        spec().check().unwrap();
+        Prefetcher::new(&spec()).unwrap()
+    }
+
+    #[test]
+    fn prefetches_that_wait_ask_for_no_ownership() {
+        let e = PrefetchSpec { ownership: true, waiting: 8, ..spec() }.check().unwrap_err();
+        assert!(e.contains("ownership = true does not go with waiting = 8"), "{e}");
+        PrefetchSpec { ownership: true, ..spec() }.check().unwrap();
     }
 
     fn lines(p: &mut Prefetcher, line: u64) -> Vec<u64> {
