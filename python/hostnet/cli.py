@@ -161,13 +161,9 @@ def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", hel
                    "--platform", help="Another platform that the studies are made for; with several, one column each.")] = None,
                jobs: Jobs = None) -> None:
     """Check claims about the studies and print expected and measured side by side."""
-    from .scoreboard import beside
     from .scoreboard import main as board
 
-    if platform and len(platform) > 1:
-        raise typer.Exit(beside.main(platform, claims, only, quick, json_file, md_file, jobs, strict, first))
-    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict, first=first,
-                           platform=platform[0] if platform else None))
+    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict, first=first, platforms=platform or ()))
 
 
 @app.command()

@@ -9,7 +9,6 @@ from ownclaims import GOOD, claims_file
 from rich.console import Console
 
 from hostnet import HostnetError, scoreboard, studies
-from hostnet.scoreboard import beside
 from hostnet.specs import Scenario
 
 ARTIFACT = "sim24-artifact"
@@ -54,8 +53,8 @@ def test_a_board_of_two_platforms_has_a_column_for_each(tmp_path):
     sources = {name: paperworld.Source({"mine_fig1": pl.DataFrame({"value": [v]})}) for name, v in (("a", 10.0), ("b", 12.0))}
     page, table = tmp_path / "b.md", tmp_path / "b.json"
     options = {"files": [path], "sources": sources, "console": Console(quiet=True)}
-    assert beside.main(["a", "b"], markdown_file=page, json_file=table, **options) == 0
-    assert beside.main(["a", "b"], strict=True, **options) == 1
+    assert scoreboard.main(platforms=["a", "b"], markdown_file=page, json_file=table, **options) == 0
+    assert scoreboard.main(platforms=["a", "b"], strict=True, **options) == 1
     text = page.read_text(encoding="utf-8")
     assert "| all | 1 of 1 | 0 of 1 |" in text
     assert "| 10x ± 10 % | 10x | 12x, **off** |" in text
@@ -65,7 +64,6 @@ def test_a_board_of_two_platforms_has_a_column_for_each(tmp_path):
 
 def test_no_first_run_is_kept_of_another_platform(tmp_path):
     path = claims_file(tmp_path, GOOD)
-    with pytest.raises(HostnetError, match="leave out --platform"):
-        scoreboard.main([path], first=True, platform=ARTIFACT)
-    with pytest.raises(HostnetError, match="leave out --platform"):
-        beside.main([ARTIFACT, "sim24"], [path], first=True)
+    for platforms in ([ARTIFACT], [ARTIFACT, "sim24"]):
+        with pytest.raises(HostnetError, match="leave out --platform"):
+            scoreboard.main([path], first=True, platforms=platforms)

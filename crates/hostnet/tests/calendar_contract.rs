@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::scenario;
+use common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};
 use hostnet::host::Host;
 use hostnet::kernel::{Clock, Time};
@@ -47,17 +47,7 @@ impl Bench {
 
     /// With these regions; `line` is of one that is `shared`, and `own` of core 0 alone.
     fn of(map: AddressMap, line: u64, own: u64, shared: bool, pipeline: Pipeline) -> Bench {
-        let s = scenario(
-            r#"
-            name = "two"
-            platform = "sim24"
-            placement = { policy = "ddio" }
-            rings = { rx_buffers = 16, buffer_size = "1 KiB" }
-            tenant = [{ name = "a", cores = 2, app = { kind = "xmem", array = "1 MiB" } }]
-            traffic = { arrivals = "none" }
-            run = { load = "none" }
-            "#,
-        );
+        let s = scenario(TWO_CORES);
         let mut core = s.platform.core;
         core.pipeline = pipeline;
         let clock = Clock::from_hz(core.clock.0);

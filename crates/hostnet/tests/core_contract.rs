@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{close, execute, scenario, small, two_nodes, Rig, ONE_CORE};
+use common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};
@@ -319,18 +319,13 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
         let mut b = Bench::new(|core| {
             core.l2_mshrs = Some(3);
             core.prefetch = Some(PrefetchSpec {
-                enabled: true,
                 pattern: Pattern::Stride,
-                network: false,
                 streams: 64,
-                distance: 8,
                 degree: 8,
-                trigger: 3,
                 credits: 32,
                 waiting,
                 reserve: 2,
-                adjacent: false,
-                ownership: false,
+                ..l2_prefetcher()
             });
         });
         b.run(&[op(b.base), Op::Fence]);
@@ -349,20 +344,7 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
 fn side_effects_happen_behind_a_load_whose_line_was_prefetched_while_it_waited() {
     let mut b = Bench::new(|core| {
         core.l2_mshrs = Some(1);
-        core.prefetch = Some(PrefetchSpec {
-            enabled: true,
-            pattern: Pattern::Stream,
-            network: false,
-            streams: 4,
-            distance: 8,
-            degree: 4,
-            trigger: 2,
-            credits: 16,
-            waiting: 0,
-            reserve: 0,
-            adjacent: false,
-            ownership: false,
-        });
+        core.prefetch = Some(PrefetchSpec { degree: 4, trigger: 2, ..l2_prefetcher() });
     });
     // Each of the two lines enters the L2 alone, and leaves the L1 and the prefetcher's streams.
     for i in 0..2 {
@@ -455,20 +437,7 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
 fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so() {
     let run = |ownership: bool, first: fn(u64) -> Op| {
         let (mut m, line) = pair_with(|core| {
-            core.prefetch = Some(PrefetchSpec {
-                enabled: true,
-                pattern: Pattern::Stream,
-                network: false,
-                streams: 4,
-                distance: 8,
-                degree: 2,
-                trigger: 3,
-                credits: 16,
-                waiting: 0,
-                reserve: 0,
-                adjacent: true,
-                ownership,
-            });
+            core.prefetch = Some(PrefetchSpec { adjacent: true, ownership, ..l2_prefetcher() });
         });
         m.mem.access_at_once(&mut m.cal, 1, line + 1, false);
         let (_, over, _) = execute(&mut m, &[first(line), Op::Fence], Time::us(1));
@@ -590,4 +559,20 @@ fn a_non_temporal_store_writes_memory_and_reads_nothing() {
     assert_eq!((requests(&m), m.mem.stats.ledger.bypassed, m.mem.copies(line).0), (20, 20, 0));
     assert_eq!(m.mem.stats.dram.iter().sum::<u64>(), 20, "writes alone");
     m.mem.check().unwrap();
+}
+
+/// A buffer that is out and that nobody holds.
+#[test]
+fn a_lost_line_fill_buffer_or_register_does_not_go_unnoticed() {
+    let books = |lose: fn(&mut Cpu)| {
+        let mut b = Bench::new(|core| core.l2_mshrs = Some(4));
+        b.run(&[Op::Load { line: b.base, lines: 64 }, Op::Fence]);
+        lose(&mut b.m.cpus[0]);
+        b.m.cpus[0].check(&b.m.mem)
+    };
+    assert_eq!(books(|_| ()), Ok(()));
+    let e = books(|c| c.lfb.force(Time::us(1))).expect_err("a buffer is lost");
+    assert_eq!(e, "core 0 has 1 line fill buffers out for 0 misses and 0 victims");
+    let e = books(|c| c.mshrs.as_mut().expect("registers").force(Time::us(1))).expect_err("a register is lost");
+    assert_eq!(e, "core 0 has 1 registers of its L2 out for 0 misses");
 }

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{execute, scenario, ONE_CORE};
+use common::{execute, l2_prefetcher, scenario, ONE_CORE};
 use hostnet::core::l1_prefetch::L1PrefetchSpec;
-use hostnet::core::prefetch::{Pattern, PrefetchSpec};
+use hostnet::core::prefetch::PrefetchSpec;
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::units::Size;
 use hostnet::kernel::{Clock, Time};
@@ -105,20 +105,7 @@ fn a_line_that_was_fetched_ahead_is_in_the_l1() {
 fn the_spatial_prefetcher_completes_aligned_pairs() {
     let l2 = |adjacent| {
         move |core: &mut CoreSpec| {
-            core.prefetch = Some(PrefetchSpec {
-                enabled: true,
-                pattern: Pattern::Stream,
-                network: false,
-                streams: 4,
-                distance: 8,
-                degree: 2,
-                trigger: 3,
-                credits: 16,
-                waiting: 0,
-                reserve: 0,
-                adjacent,
-                ownership: false,
-            });
+            core.prefetch = Some(PrefetchSpec { adjacent, ..l2_prefetcher() });
         }
     };
     assert_eq!(brought(Kind::App, l2(true), &[4, 9, 2], load), [3, 5, 8]);

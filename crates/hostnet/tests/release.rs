@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::scenario;
+use common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Retired};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::{Machine, Signal};
@@ -20,17 +20,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let s = scenario(
-            r#"
-            name = "two"
-            platform = "sim24"
-            placement = { policy = "ddio" }
-            rings = { rx_buffers = 16, buffer_size = "1 KiB" }
-            tenant = [{ name = "a", cores = 2, app = { kind = "xmem", array = "1 MiB" } }]
-            traffic = { arrivals = "none" }
-            run = { load = "none" }
-            "#,
-        );
+        let s = scenario(TWO_CORES);
         let mut map = AddressMap::default();
         let r = map.add(1 << 10, Kind::App, Sharing::Shared, 0);
         let line = map.get(r).base;

@@ -165,6 +165,7 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         // contradictions
         ("ways = 2\n", "ways = 13\n", &["placement.ways = 13", "12"]),
         ("ways = 2\n", "ways = 0\n", &["placement.ways = 0"]),
+        ("policy = \"ddio\"\nways = 2\n", "policy = \"dma\"\nways = 99\n", &["placement.ways = 99", "12"]),
         ("llc_ways = 12", "llc_ways = 13", &["tenant[0].llc_ways", "13", "12"]),
         ("llc_ways = 12", "llc_ways = \"9-14\"", &["tenant[0].llc_ways", "\"9-14\"", "0-11"]),
         ("cores = 2", "cores = 25", &["25 cores", "platform.core.count is 24"]),

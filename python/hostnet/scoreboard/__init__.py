@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import HostnetError
 from ..output import check_file, write_text
 from ..paths import CLAIMS, nearest
+from . import beside
 from . import first as first_run
 from .claims import WEIGHTS, Claim, ClaimError, load
 from .evaluate import Result, StudySource, connect, evaluate, tables_of
@@ -75,12 +76,14 @@ def main(
     source: StudySource | None = None,
     console: Any = None,
     first: bool = False,
-    platform: str | None = None,
+    platforms: Sequence[str] = (),
+    sources: Mapping[str, StudySource] | None = None,
 ) -> int:
     """Evaluates the claims of `files` (default: the shipped ones), prints the board and writes it where asked.
 
-    Studies run on `platform` where one is named. With `first`, the results are kept as the first run of their systems'
-    boards, which is refused when there is one.
+    Studies run on their own platform or on the one of `platforms`; with several of these the board has a column for each,
+    and `sources` may hold the studies of each in place of the built ones. With `first`, the results are kept as the first
+    run of their systems' boards, which is refused when there is one.
     Returns the exit code: 0 when everything was evaluated, 1 when `strict` and a claim is off, 2 when a claim could not
     be evaluated. Raises HostnetError for malformed input, before anything runs.
     """
@@ -89,30 +92,39 @@ def main(
     claims = select(every, only)
     chosen = {c.system for c in claims}
     firsts_at = {c.system: first_run.path_of(file, c.system) for file, c in loaded if c.system in chosen}
-    if platform is not None and first:
+    if platforms and first:
         raise HostnetError("--first: the first run of a board is on the studies' own platform; leave out --platform.")
-    studies = source or BuiltStudies(jobs, quick, platform, {c.system for c in claims})
+    boards: dict[str | None, StudySource] = dict(sources or {name: BuiltStudies(jobs, quick, name, chosen) for name in platforms})
+    if not boards:
+        boards = {None: source or BuiltStudies(jobs, quick)}
     if first:
         first_run.check(firsts_at, claims, every, quick)
     for path in (json_file, markdown_file):
         if path is not None:
             check_file(Path(path))
-    results = evaluate(claims, studies)
+    evaluated = {name: evaluate(claims, studies) for name, studies in boards.items()}
+    results = [r for board in evaluated.values() for r in board]
     if first:
         for system, path in firsts_at.items():
             first_run.write(path, [r for r in results if r.claim.system == system], _engine_version())
-    firsts = {system: kept for system, path in firsts_at.items() if (kept := first_run.read(path)) is not None}
-    if platform is not None:
-        firsts = {}  # they are of another platform
     if console is None:
         from ..tables import console as standard
 
         console = standard(240)  # its columns of text share the width
-    to_terminal(results, console, firsts)
+    if len(boards) > 1:
+        named = {str(name): board for name, board in evaluated.items()}
+        beside.to_terminal(named, console)
+        as_json_text, as_page = beside.as_json(named), beside.as_markdown(named, _engine_version())
+    else:
+        # First runs are those of the studies' own platform.
+        kept = {} if platforms else {system: first_run.read(path) for system, path in firsts_at.items()}
+        firsts = {system: run for system, run in kept.items() if run is not None}
+        to_terminal(results, console, firsts)
+        as_json_text, as_page = as_json(results), as_markdown(results, _engine_version(), firsts)
     if json_file is not None:
-        write_text(Path(json_file), as_json(results))
+        write_text(Path(json_file), as_json_text)
     if markdown_file is not None:
-        write_text(Path(markdown_file), as_markdown(results, _engine_version(), firsts))
+        write_text(Path(markdown_file), as_page)
     errors = [r for r in results if r.verdict == "error"]
     for reason in dict.fromkeys(r.reason for r in errors):
         print(f"error: {reason}", file=sys.stderr)

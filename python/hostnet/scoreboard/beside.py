@@ -3,61 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from ..errors import HostnetError
-from ..output import check_file, write_text
-from . import BuiltStudies, _engine_version, load, select, shipped_files
-from .evaluate import Result, StudySource, evaluate
+from .evaluate import Result
 from .render import as_objects, expected_text, grouped, held, measured_text
 
 Boards = Mapping[str, Sequence[Result]]
-
-
-def main(
-    platforms: Sequence[str],
-    files: Sequence[str | Path] | None = None,
-    only: str | None = None,
-    quick: bool = False,
-    json_file: Path | None = None,
-    markdown_file: Path | None = None,
-    jobs: int | None = None,
-    strict: bool = False,
-    first: bool = False,
-    sources: Mapping[str, StudySource] | None = None,
-    console: Any = None,
-) -> int:
-    """Evaluates the claims on each of `platforms`, prints one table and writes it where asked.
-
-    `sources` has the studies of each platform in place of the built ones. Returns the exit code of `scoreboard.main`.
-    Raises HostnetError for malformed input, before anything runs.
-    """
-    if first:
-        raise HostnetError("--first: the first run of a board is on the studies' own platform; leave out --platform.")
-    claims = select([c for file in files or shipped_files() for c in load(file)], only)
-    systems = {c.system for c in claims}
-    given = sources or {name: BuiltStudies(jobs, quick, name, systems) for name in platforms}
-    for path in (json_file, markdown_file):
-        if path is not None:
-            check_file(Path(path))
-    boards = {name: evaluate(claims, source) for name, source in given.items()}
-    if console is None:
-        from ..tables import console as standard
-
-        console = standard(240)
-    to_terminal(boards, console)
-    if json_file is not None:
-        write_text(Path(json_file), json.dumps({n: as_objects(r) for n, r in boards.items()}, indent=1, ensure_ascii=False) + "\n")
-    if markdown_file is not None:
-        write_text(Path(markdown_file), as_markdown(boards, _engine_version()))
-    everything = [r for results in boards.values() for r in results]
-    errors = [r.reason for r in everything if r.verdict == "error"]
-    for reason in dict.fromkeys(errors):
-        print(f"error: {reason}", file=sys.stderr)
-    return 2 if errors else int(strict and any(r.verdict == "off" for r in everything))
 
 
 def counts(boards: Boards, weight: str | None = None) -> list[str]:
@@ -71,6 +23,11 @@ def rows(boards: Boards) -> Iterable[tuple[str, list[list[Result]]]]:
     by_id = [{r.claim.id: r for r in results} for results in boards.values()]
     for heading, members in grouped(next(iter(boards.values()))):
         yield heading, [[found[m.claim.id] for found in by_id] for m in members]
+
+
+def as_json(boards: Boards) -> str:
+    """Verdicts of each platform."""
+    return json.dumps({name: as_objects(results) for name, results in boards.items()}, indent=1, ensure_ascii=False) + "\n"
 
 
 def as_markdown(boards: Boards, version: str) -> str:

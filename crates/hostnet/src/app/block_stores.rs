@@ -4,7 +4,6 @@ use super::{Application, Site, Work};
 use crate::core::{Mapped, Op, Program};
 use crate::kernel::units::Size;
 use crate::kernel::Stream;
-use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,12 +65,8 @@ impl Application for BlockStores {
         Ok(())
     }
 
-    fn build(s: &BlockStoresSpec, _packet: u32, site: Site) -> Result<BlockStores, String> {
-        let region = |c: &u16| {
-            let r = site.map.add(s.buffer.0 / LINE, Kind::App, Sharing::Core(*c), site.tenant);
-            (site.map.get(r).base, 0)
-        };
-        let cores = site.cores.iter().map(region).collect();
+    fn build(s: &BlockStoresSpec, _packet: u32, mut site: Site) -> Result<BlockStores, String> {
+        let cores = site.per_core(s.buffer.0 / LINE).into_iter().map(|base| (base, 0)).collect();
         Ok(BlockStores { spec: s.clone(), cores })
     }
 

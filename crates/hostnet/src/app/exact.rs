@@ -3,7 +3,6 @@
 
 use super::Site;
 use crate::kernel::rng::mix;
-use crate::memory::region::{Kind, Sharing};
 use std::sync::Arc;
 
 /// Signatures of a bucket.
@@ -48,15 +47,7 @@ impl ExactMatch {
         };
         let keys = (0..keys).zip(places).map(found).collect();
         let lines = u64::from(buckets) + u64::from(entries);
-        let bases = site
-            .cores
-            .iter()
-            .map(|c| {
-                let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
-                site.map.get(r).base
-            })
-            .collect();
-        Ok(ExactMatch { keys, buckets, bases })
+        Ok(ExactMatch { keys, buckets, bases: site.per_core(lines) })
     }
 
     /// Lines that a look-up of `key` reads, one after the other: a bucket or two, and the key.

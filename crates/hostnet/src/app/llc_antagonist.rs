@@ -4,7 +4,6 @@ use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
 use crate::kernel::Stream;
-use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,14 +52,9 @@ impl Application for LlcAntagonist {
         Ok(())
     }
 
-    fn build(s: &LlcAntagonistSpec, _packet: u32, site: Site) -> Result<LlcAntagonist, String> {
+    fn build(s: &LlcAntagonistSpec, _packet: u32, mut site: Site) -> Result<LlcAntagonist, String> {
         let lines = s.buffer.0 / LINE;
-        let mut base = |c: &u16| {
-            let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
-            site.map.get(r).base
-        };
-        let bases = site.cores.iter().map(&mut base).collect();
-        Ok(LlcAntagonist { bases, lines, writes: s.writes, gap: s.gap_instructions })
+        Ok(LlcAntagonist { bases: site.per_core(lines), lines, writes: s.writes, gap: s.gap_instructions })
     }
 
     fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {

@@ -11,7 +11,7 @@ use crate::core::Program;
 use crate::device::nic::Packet;
 use crate::kernel::units::Size;
 use crate::kernel::Stream;
-use crate::memory::region::AddressMap;
+use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::stack::free::FreeRunning;
 use crate::stack::qp::QueuePair;
 use crate::stack::Thread;
@@ -219,6 +219,17 @@ pub struct Site<'a> {
     pub capture: Option<&'a Arc<Capture>>,
     /// The cores' second-level TLB.
     pub stlb: Option<&'a TlbSpec>,
+}
+
+impl Site<'_> {
+    /// The first lines of regions of `lines` lines, one for each core of the tenant.
+    pub fn per_core(&mut self, lines: u64) -> Vec<u64> {
+        let add = |c: &u16| {
+            let r = self.map.add(lines, Kind::App, Sharing::Core(*c), self.tenant);
+            self.map.get(r).base
+        };
+        self.cores.iter().map(add).collect()
+    }
 }
 
 /// Where the work of an application's cores comes from.

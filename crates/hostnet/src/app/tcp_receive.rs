@@ -4,7 +4,6 @@
 use super::{Application, Site, Work};
 use crate::config::Scenario;
 use crate::kernel::units::Size;
-use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
 use crate::stack::qp::QueuePair;
 use crate::stack::tcp::TcpReceiver;
@@ -66,13 +65,9 @@ impl Application for TcpReceive {
         }
     }
 
-    fn build(s: &TcpReceiveSpec, _packet: u32, site: Site) -> Result<TcpReceive, String> {
+    fn build(s: &TcpReceiveSpec, _packet: u32, mut site: Site) -> Result<TcpReceive, String> {
         let lines = s.read.0 / LINE;
-        let add = |c: &u16| {
-            let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
-            site.map.get(r).base
-        };
-        Ok(TcpReceive { buffers: site.cores.iter().map(add).collect(), lines, between: s.between })
+        Ok(TcpReceive { buffers: site.per_core(lines), lines, between: s.between })
     }
 }
 

@@ -4,7 +4,6 @@ use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
 use crate::kernel::Stream;
-use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,18 +59,10 @@ impl Application for Xmem {
         s.check()
     }
 
-    fn build(s: &XmemSpec, _packet: u32, site: Site) -> Result<Xmem, String> {
+    fn build(s: &XmemSpec, _packet: u32, mut site: Site) -> Result<Xmem, String> {
         s.check()?;
         let lines = s.array.0 / LINE;
-        let bases = site
-            .cores
-            .iter()
-            .map(|c| {
-                let r = site.map.add(lines, Kind::App, Sharing::Core(*c), site.tenant);
-                site.map.get(r).base
-            })
-            .collect();
-        Ok(Xmem { bases, lines, gap: s.gap_instructions, parallelism: s.parallelism })
+        Ok(Xmem { bases: site.per_core(lines), lines, gap: s.gap_instructions, parallelism: s.parallelism })
     }
 
     fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {

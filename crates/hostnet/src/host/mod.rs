@@ -445,6 +445,7 @@ impl Host {
     /// One sentence about what is not conserved.
     pub fn check(&self) -> Result<(), String> {
         self.machine.mem.check()?;
+        self.machine.cpus.iter().try_for_each(|c| c.check(&self.machine.mem))?;
         if let Some(iio) = &self.machine.iio {
             iio.check()?;
         }

@@ -42,6 +42,13 @@ impl Channel {
         self.writes.iter().map(VecDeque::len).sum::<usize>() + shared
     }
 
+    /// Of these, the ones that a miss with a register waits for.
+    pub fn victims_waiting(&self) -> usize {
+        let behind =
+            self.shared.iter().flatten().filter_map(|r| if let Request::Write(w) = r { Some(w) } else { None });
+        self.writes.iter().flatten().chain(behind).filter(|w| w.miss != NOBODY).count()
+    }
+
     fn waits(&self) -> bool {
         !self.reads.is_empty() || self.waits_to_write() || self.shared.as_ref().is_some_and(|s| !s.is_empty())
     }

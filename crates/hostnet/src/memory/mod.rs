@@ -562,6 +562,9 @@ impl Memory {
         if [used, self.nodes.iter().flat_map(|n| n.waiting).sum()] != [waiting as u32; 2] {
             return Err(format!("{used} home-agent credits are out for {waiting} waiting writes"));
         }
+        if let Some(m) = &self.mshrs {
+            m.check(self.channels.iter().map(Channel::victims_waiting).sum())?;
+        }
         let arrays = self.l1.iter().chain(&self.l2).chain(self.nodes.iter().map(|n| &n.llc));
         let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
         // Ownership that is on its way to a core.
@@ -576,6 +579,14 @@ impl Memory {
     #[inline]
     fn installs(&self) -> bool {
         self.habits.device_read == spec::DeviceRead::Install
+    }
+
+    /// The requests of a core that are under way.
+    pub fn requests_of(&self, core: u16) -> impl Iterator<Item = &Txn> {
+        let mut live = vec![true; self.txns.len()];
+        self.free_txns.iter().for_each(|id| live[*id as usize] = false);
+        let own = move |t: &&Txn| t.agent == Agent::Core && t.who == u32::from(core);
+        self.txns.iter().zip(live).filter(|t| t.1).map(|t| t.0).filter(own)
     }
 
     /// Requests of cores and devices that are under way.

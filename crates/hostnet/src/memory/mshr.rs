@@ -133,6 +133,33 @@ impl Mshrs {
         self.slices.iter().map(|s| &s.registers)
     }
 
+    /// Each register that is taken belongs to a miss, and each miss waits for something: its answer, or one of `victims` lines
+    /// that have not been taken in.
+    ///
+    /// # Errors
+    /// One sentence about registers that are not conserved.
+    pub(super) fn check(&self, victims: usize) -> Result<(), String> {
+        let mut live = vec![0; self.slices.len()];
+        for m in self.misses.iter().filter(|m| m.awaits > 0) {
+            live[usize::from(m.slice)] += 1;
+        }
+        if let Some((i, s)) = self.slices.iter().enumerate().find(|(i, s)| s.registers.used() != live[*i]) {
+            return Err(format!(
+                "slice {i} of the LLC has {} registers out for {} misses",
+                s.registers.used(),
+                live[i]
+            ));
+        }
+        let awaits: usize = self.misses.iter().map(|m| usize::from(m.awaits)).sum();
+        let answers = self.of.iter().filter(|m| **m != NOBODY).count();
+        if awaits != answers + victims {
+            return Err(format!(
+                "misses of the LLC wait for {awaits} events; {answers} answers and {victims} victims are to come"
+            ));
+        }
+        Ok(())
+    }
+
     pub(super) fn restart(&mut self, now: Time) {
         self.slices.iter_mut().for_each(|s| s.registers.restart(now));
     }

@@ -166,11 +166,14 @@ pub trait DataPlane {
     /// # Errors
     /// One clause with key and value.
     fn check(s: &PlacementSpec, llc_ways: u32) -> Result<(), String> {
-        let _ = llc_ways;
-        match &s.iat {
-            Some(_) => Err("placement.iat needs placement.policy = \"ddio\"".into()),
-            None => Ok(()),
+        if s.iat.is_some() {
+            return Err("placement.iat needs placement.policy = \"ddio\"".into());
         }
+        // An LLC may have fewer ways than the default, which a policy without ways does not use.
+        if s.ways == ddio::default_ways() {
+            return Ok(());
+        }
+        ddio::check_ways(s, llc_ways)
     }
 
     /// Where a device's write goes.

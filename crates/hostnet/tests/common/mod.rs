@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use hostnet::config::{resolve, Scenario};
+use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{Op, Retired};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::units::{ByteRate, Freq, Size, Span};
@@ -256,6 +257,17 @@ pub const IDIO_RUN: &str = r#"
     override = { caches = { llc = { size = "2816 KiB", slices = 2, device_read = "demote" } } }
 "#;
 
+/// Two cores of sim24 and nothing that happens by itself.
+pub const TWO_CORES: &str = r#"
+    name = "two"
+    platform = "sim24"
+    placement = { policy = "ddio" }
+    rings = { rx_buffers = 16, buffer_size = "1 KiB" }
+    tenant = [{ name = "a", cores = 2, app = { kind = "xmem", array = "1 MiB" } }]
+    traffic = { arrivals = "none" }
+    run = { load = "none" }
+"#;
+
 /// A core of sim24 and nothing that happens by itself.
 pub const ONE_CORE: &str = r#"
     name = "core"
@@ -265,3 +277,30 @@ pub const ONE_CORE: &str = r#"
     traffic = { arrivals = "none" }
     run = { load = "none" }
 "#;
+
+/// The sentence that refuses this scenario once `to` stands in place of `from`.
+pub fn refusal(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "{from}");
+    let e = resolve(&text.replacen(from, to, 1), "dir/own.toml", &[platforms()]).err();
+    let e = e.unwrap_or_else(|| panic!("{to} was taken")).to_string();
+    assert!(e.starts_with("dir/own.toml: ") && e.ends_with('.') && !e.contains('\n'), "{e}");
+    e
+}
+
+/// An L2 prefetcher of streams that nothing holds back.
+pub fn l2_prefetcher() -> PrefetchSpec {
+    PrefetchSpec {
+        enabled: true,
+        pattern: Pattern::Stream,
+        network: false,
+        streams: 4,
+        distance: 8,
+        degree: 2,
+        trigger: 3,
+        credits: 16,
+        waiting: 0,
+        reserve: 0,
+        adjacent: false,
+        ownership: false,
+    }
+}

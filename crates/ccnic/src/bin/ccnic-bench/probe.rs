@@ -11,34 +11,45 @@ use ccnic::{Error, Region};
 pub fn ping_pong(cpus: (usize, usize), together: bool, rounds: u64) -> Result<f64, Error> {
     let region = Region::memfd(4096, false)?.0;
     let (ping, pong) = (0, if together { 1 } else { 16 });
-    ccnic::pin_to_cpu(cpus.0)?;
-    let moved = Barrier::new(2);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // Without pinning both threads may share a CPU, which only slows the probe.
-            let _ = ccnic::pin_to_cpu(cpus.1);
-            moved.wait();
-            for i in 1..=rounds {
-                wait_for(&region, ping, i);
-                region.put_release(pong, i);
-            }
-        });
-        moved.wait();
+    let echo = || {
+        for i in 1..=rounds {
+            wait_at_least(&region, ping, i);
+            region.put_release(pong, i);
+        }
+    };
+    on_both(cpus, echo, || {
         let mut start = Instant::now();
         for i in 1..=rounds {
             if i == rounds / 10 {
                 start = Instant::now();
             }
             region.put_release(ping, i);
-            wait_for(&region, pong, i);
+            wait_at_least(&region, pong, i);
         }
-        Ok(start.elapsed().as_nanos() as f64 / (rounds - rounds / 10 + 1) as f64)
+        start.elapsed().as_nanos() as f64 / (rounds - rounds / 10 + 1) as f64
     })
 }
 
-fn wait_for(region: &Region, word: usize, value: u64) {
+/// What `here` returns on the first CPU, while `there` runs on the second; both begin together.
+fn on_both<T>(cpus: (usize, usize), there: impl FnOnce() + Send, here: impl FnOnce() -> T) -> Result<T, Error> {
+    ccnic::pin_to_cpu(cpus.0)?;
+    let moved = Barrier::new(2);
+    Ok(std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Without pinning both threads may share a CPU, which only slows the probe.
+            let _ = ccnic::pin_to_cpu(cpus.1);
+            moved.wait();
+            there();
+        });
+        moved.wait();
+        here()
+    }))
+}
+
+/// Spins until a counter that only grows has reached `value`.
+fn wait_at_least(region: &Region, word: usize, value: u64) {
     let mut spins = 0u32;
-    while region.get_acquire(word) != value {
+    while region.get_acquire(word) < value {
         std::hint::spin_loop();
         spins += 1;
         if spins % 4096 == 0 {
@@ -54,25 +65,19 @@ pub fn transfer(cpus: (usize, usize), lines: usize, rounds: u64) -> Result<f64, 
     let region = Region::memfd(4096 + lines * 64, false)?.0;
     let (ready, done, first) = (0, 16, 4096 / 8);
     let order = shuffled(lines);
-    ccnic::pin_to_cpu(cpus.0)?;
-    let moved = Barrier::new(2);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // As above.
-            let _ = ccnic::pin_to_cpu(cpus.1);
-            moved.wait();
-            for i in 1..=rounds {
-                for (from, to) in order.iter().zip(order.iter().skip(1).chain(&order[..1])) {
-                    region.put(first + from * 8, (first + to * 8) as u64);
-                }
-                region.put_release(ready, i);
-                wait_for(&region, done, i);
+    let write = || {
+        for i in 1..=rounds {
+            for (from, to) in order.iter().zip(order.iter().skip(1).chain(&order[..1])) {
+                region.put(first + from * 8, (first + to * 8) as u64);
             }
-        });
-        moved.wait();
+            region.put_release(ready, i);
+            wait_at_least(&region, done, i);
+        }
+    };
+    on_both(cpus, write, || {
         let mut times = Vec::new();
         for i in 1..=rounds {
-            wait_for(&region, ready, i);
+            wait_at_least(&region, ready, i);
             let start = Instant::now();
             let mut at = first + order[0] * 8;
             for _ in 0..lines {
@@ -83,7 +88,7 @@ pub fn transfer(cpus: (usize, usize), lines: usize, rounds: u64) -> Result<f64, 
             region.put_release(done, i);
         }
         times.sort_by(f64::total_cmp);
-        Ok(times[times.len() / 2])
+        times[times.len() / 2]
     })
 }
 
@@ -105,21 +110,15 @@ fn shuffled(count: usize) -> Vec<usize> {
 pub fn stream(cpus: (usize, usize), chunk: usize, non_temporal: bool, chunks: u64) -> Result<f64, Error> {
     let region = Region::memfd(4096 + 2 * chunk, false)?.0;
     let (ready, done) = (0, 16);
-    ccnic::pin_to_cpu(cpus.0)?;
-    let moved = Barrier::new(2);
     let data = vec![0x5a; 4096];
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // As above.
-            let _ = ccnic::pin_to_cpu(cpus.1);
-            moved.wait();
-            for i in 1..=chunks {
-                wait_at_least(&region, ready, i);
-                std::hint::black_box(region.checksum(4096 + (i as usize % 2) * chunk, chunk));
-                region.put_release(done, i);
-            }
-        });
-        moved.wait();
+    let sum = || {
+        for i in 1..=chunks {
+            wait_at_least(&region, ready, i);
+            std::hint::black_box(region.checksum(4096 + (i as usize % 2) * chunk, chunk));
+            region.put_release(done, i);
+        }
+    };
+    on_both(cpus, sum, || {
         let start = Instant::now();
         for i in 1..=chunks {
             wait_at_least(&region, done, i.saturating_sub(2));
@@ -135,17 +134,6 @@ pub fn stream(cpus: (usize, usize), chunk: usize, non_temporal: bool, chunks: u6
             region.put_release(ready, i);
         }
         wait_at_least(&region, done, chunks);
-        Ok(chunks as f64 * chunk as f64 * 8.0 / start.elapsed().as_nanos() as f64)
+        chunks as f64 * chunk as f64 * 8.0 / start.elapsed().as_nanos() as f64
     })
-}
-
-fn wait_at_least(region: &Region, word: usize, value: u64) {
-    let mut spins = 0u32;
-    while region.get_acquire(word) < value {
-        std::hint::spin_loop();
-        spins += 1;
-        if spins % 4096 == 0 {
-            std::thread::yield_now();
-        }
-    }
 }
