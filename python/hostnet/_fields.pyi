@@ -71,7 +71,7 @@ class CcnicSpec(Section):
     """Lines of the receive ring that the host keeps before it clears them."""
     mode: Literal['loopback'] | Literal['overlay'] | Literal['forward']
     """What the NIC does with packets."""
-    nic: Literal['software']
+    nic: Literal['software'] | Literal['agent']
     """What the NIC is made of."""
     nic_batch: int
     """Most packets that the NIC takes at once."""
@@ -81,6 +81,8 @@ class CcnicSpec(Section):
     """The same of the NIC's cores."""
     nic_reads: Literal['payload'] | Literal['header']
     """What the NIC reads of a packet that it sends, in forward mode."""
+    nic_requests: int | None
+    """Requests that an agent has under way, at most. Absent: 64, which is assumed."""
     nic_threads: int | None
     """Threads of the NIC in overlay mode, a queue pair each; the tenant's cores take turns at theirs. As many as
     the tenant has cores when absent ('1-1')."""
@@ -963,6 +965,9 @@ class PrefetchSpec(Section):
     """Whether it works."""
     network: bool
     """It follows accesses to a NIC's receive buffers too."""
+    ownership: bool
+    """What an access that asks for ownership makes it fetch is asked for with ownership, too (Intel's event
+    `PF_L2_RFO`). Without, all prefetches are reads."""
     pattern: Literal['stream'] | Literal['stride']
     """Which accesses it follows."""
     reserve: int

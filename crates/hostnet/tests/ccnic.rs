@@ -165,6 +165,19 @@ fn packed_descriptors_behind_a_register_are_read_again_for_each_that_comes_alone
     near("received", cell(&o, "host", "rx descriptors", "remote_reads"), 1.0, 0.01);
 }
 
+/// The register, the descriptor that it tells of, and the payload where the descriptor says: three transfers in turn each way
+/// (sections 2.1 and 3.2). A ping-pong over one line is two.
+#[test]
+fn behind_a_register_descriptor_and_payload_are_read_one_after_the_other() {
+    let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 1 }";
+    let two =
+        get(&outcome(&text(app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100")), "pingpong_ns");
+    for form in ["signal = \"register\"", "preset = \"unoptimised\""] {
+        let rtt = get(&loopback(64, 1, form), "rtt_min_ns");
+        assert!(rtt > 3.0 * two, "{form}: {rtt} ns, and six transfers take {} ns", 3.0 * two);
+    }
+}
+
 #[test]
 fn registers_cost_reads_of_their_own() {
     let inline = loopback(64, 1, "");
@@ -271,7 +284,9 @@ fn what_does_not_fit_together_is_one_sentence() {
         (app, "[ccnic]\ncache = 64", closed, "ccnic.cache needs recycle = false"),
         (app, "[ccnic]\nrecycle = false\ncache = 513", closed, "ccnic.cache = 513 is not within 0 to 512"),
         (app, "[ccnic]\nnic_node = 2", closed, "ccnic.nic_node = 2 does not exist: nodes count from 0 to 1"),
-        (app, "[ccnic]\nnic = \"agent\"", closed, "unknown choice \"agent\""),
+        (app, "[ccnic]\nnic = \"card\"", closed, "unknown choice \"card\""),
+        (app, "[ccnic]\nnic = \"agent\"", closed, "ccnic.nic = \"agent\" has no poll loop"),
+        (app, "[ccnic]\nnic_requests = 8", closed, "ccnic.nic_requests is for nic = \"agent\""),
         (app, "[ccnic]\nmode = \"overlay\"", closed, "runs app of kind \"clique_map\" only"),
         (&app.replace("64 B", "1500 B"), "[ccnic]\nbuffers = 64", closed, "fewer than four batches"),
         (app, "", "arrivals = \"keep_depth\"\ndepth = 1", "needs traffic.arrivals"),
@@ -297,6 +312,32 @@ fn polls_of_unused_queue_pairs_delay_what_the_nic_sees_and_messages_do_not() {
     assert!((0.1 * round..1.05 * round).contains(&(many - one)), "{} ns more, of a round of {round} ns", many - one);
     near("a message among many", of_many, heard, 1.0);
     assert!(heard <= one, "{heard} ns by a message, {one} by a poll");
+}
+
+/// A device's agent moves the same lines as a thread, and saves at most the thread's instructions, which are those of `Costs` at two
+/// a cycle of 1.9 GHz: buffers in and out, the packet taken and delivered, a unit of either ring, the poll.
+#[test]
+fn an_agent_makes_the_requests_of_a_thread_without_its_instructions() {
+    const AGENT: &str = "nic = \"agent\"\nwake = \"event\"";
+    let batched = |more: &str| loopback(64, 128, &format!("tx_batch = 8\nrx_batch = 8\n{more}"));
+    let (thread, agent) = (batched(""), batched(AGENT));
+    for object in ["tx descriptors", "rx descriptors", "payload"] {
+        for column in ["remote_reads", "remote_rfos"] {
+            near(object, cell(&agent, "NIC", object, column), cell(&thread, "NIC", object, column), 0.02);
+        }
+    }
+    let bound = get(&thread, "achieved_mpps");
+    near("the rate, which the host bounds", get(&agent, "achieved_mpps"), bound, 0.01 * bound);
+    let rtt = |more: &str| get(&loopback(64, 1, more), "rtt_min_ns");
+    let saved = rtt("") - rtt(AGENT);
+    let all = (70.0 + 70.0 + 138.0 + 138.0 + 28.0 + 28.0 + 20.0) / 2.0 / 1.9;
+    assert!((0.3 * all..all).contains(&saved), "{saved} ns less, and the instructions take {all}");
+    // One request after the other: a read of payload, and a quarter of one and of a request for ownership for descriptors.
+    let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 1 }";
+    let ping = outcome(&text(app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100"));
+    let most = 1e3 / (1.5 * get(&ping, "pingpong_ns") / 2.0);
+    let few = get(&batched(&format!("{AGENT}\nnic_requests = 1")), "achieved_mpps");
+    assert!(few < most.min(0.9 * bound), "{few} Mpps with one request under way, and {most} are the most");
 }
 
 /// The header crosses to the host and back. The NIC reads what it has kept from its own cache, be it one line or all.

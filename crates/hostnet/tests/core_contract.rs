@@ -119,6 +119,31 @@ fn a_lone_load_from_dram_takes_caches_controller_activate_and_column_access() {
     assert!(close(ns, expected, 0.05), "{ns:.2} ns, not {expected:.2}");
 }
 
+/// The address of what is prefetched is in the line that was loaded: two latencies, one after the other. With an address of its
+/// own the prefetch goes beside the load. A load of the prefetched line joins it.
+#[test]
+fn a_prefetch_whose_address_is_loaded_goes_out_behind_that_load() {
+    let takes = |op: fn(u64) -> Op, joined: bool| {
+        let mut b = Bench::new(|_| {});
+        let far = b.base + 4097; // of another bank
+        let mut ops = vec![Op::Anchor { line: b.base }, op(far), Op::Await];
+        if joined {
+            ops.push(Op::Load { line: far, lines: 1 });
+        }
+        ops.push(Op::Fence);
+        let (ns, _) = b.run(&ops);
+        assert!(b.m.mem.holds(0, far) && b.m.mem.stats.dram_ps.len() == 2, "one read of each line");
+        ns
+    };
+    let one = LLC + DRAM;
+    let beside = takes(|line| Op::Prefetch { line, lines: 1 }, false);
+    assert!(close(beside, one, 0.05), "{beside:.2} ns, not {one:.2}");
+    for joined in [false, true] {
+        let behind = takes(|line| Op::DependentPrefetch { line }, joined);
+        assert!(close(behind, 2.0 * one, 0.05), "{behind:.2} ns, not {:.2}", 2.0 * one);
+    }
+}
+
 #[test]
 fn a_chain_of_dram_loads_takes_one_latency_each() {
     let mut b = Bench::new(|_| {});
@@ -372,14 +397,20 @@ fn a_doorbell_leaves_after_the_stores_before_it_and_one_is_under_way_at_a_time()
 
 /// Two cores of sim24 that share a region, which starts at the returned line.
 fn pair() -> (Machine, u64) {
+    pair_with(|_| {})
+}
+
+fn pair_with(change: impl FnOnce(&mut CoreSpec)) -> (Machine, u64) {
     let s = scenario(ONE_CORE);
+    let mut core = s.platform.core;
+    change(&mut core);
     let mut map = AddressMap::default();
     let r = map.add(1 << 14, Kind::App, Sharing::Shared, 0);
     let base = map.get(r).base;
-    let clock = Clock::from_hz(s.platform.core.clock.0);
+    let clock = Clock::from_hz(core.clock.0);
     let (h, d) = (&s.platform.caches, &s.platform.memory);
     let mem = Memory::new(h, d, clock, 2, vec![(1 << 12) - 1], map).unwrap();
-    (Machine::bare(mem, vec![Cpu::new(0, &s.platform.core), Cpu::new(1, &s.platform.core)]), base)
+    (Machine::bare(mem, vec![Cpu::new(0, &core), Cpu::new(1, &core)]), base)
 }
 
 fn requests(m: &Machine) -> u64 {
@@ -398,6 +429,30 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
     assert_eq!(requests(&m), 1, "the store needs none, nor does another prefetch");
     assert_eq!(m.mem.private_copy(0, line), Held::Dirty);
     m.mem.check().unwrap();
+}
+
+/// The other line of a pair behind a store, which another core has read: a prefetch with ownership takes it away, and a store to
+/// it needs no request more. A prefetch that reads shares it, and the store asks for ownership. Behind a load both read.
+#[test]
+fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so() {
+    let run = |ownership: bool, first: fn(u64) -> Op| {
+        let (mut m, line) = pair_with(|core| {
+            core.prefetch = Some(PrefetchSpec { adjacent: true, ownership, ..l2_prefetcher() });
+        });
+        m.mem.access_at_once(&mut m.cal, 1, line + 1, false);
+        let (_, over, _) = execute(&mut m, &[first(line), Op::Fence], Time::us(1));
+        let (_, over, _) = execute(&mut m, &[Op::Compute(4000)], over + Time::us(1));
+        assert_eq!(requests(&m), 2, "the line and its pair");
+        let owned = (m.mem.owns(0, line + 1), m.mem.private_copy(1, line + 1));
+        execute(&mut m, &[Op::Store { line: line + 1, lines: 1 }, Op::Fence], over + Time::us(1));
+        m.mem.check().unwrap();
+        (owned, requests(&m))
+    };
+    let store = |line| Op::Store { line, lines: 1 };
+    let load = |line| Op::Load { line, lines: 1 };
+    let shared = ((false, Held::Clean), 3);
+    assert_eq!(run(true, store), ((true, Held::Nowhere), 2));
+    assert_eq!([run(false, store), run(true, load), run(false, load)], [shared; 3]);
 }
 
 #[test]

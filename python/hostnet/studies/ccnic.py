@@ -212,9 +212,16 @@ POLICIES = {"recycle": {}, "retain": {"ccnic.recycle": False},
             "clwb": {"ccnic.recycle": False, "ccnic.release": "clwb"}}
 
 
+# The order in which the pool is filled, with the NIC's prefetchers on.
+ORDERS = {"nonsequential": {}, "sequential": {"ccnic.nonsequential": False}}
+
+
 def cache_management(quick: bool) -> list[Point]:
-    """What the NIC does with a payload that it has read, and whether the host gets that buffer back at once."""
-    return [point(quick, plat, "ccnic", columns={"policy": name}, changes=changes) for plat in CORES for name, changes in POLICIES.items()]
+    """What the NIC does with a payload that it has read, and whether the host gets that buffer back at once; and what the NIC's
+    prefetchers take from the host, by the order in which the pool is filled."""
+    out = [point(quick, plat, "ccnic", columns={"policy": name}, changes=changes) for plat in CORES for name, changes in POLICIES.items()]
+    return out + [point(quick, plat, "ccnic", columns={"policy": "nic_prefetch", "alloc_order": order},
+                        changes={"ccnic.nic_prefetch": True, **changes}) for plat in CORES for order, changes in ORDERS.items()]
 
 
 # Blank buffers are posted before sizes are known.
@@ -298,6 +305,16 @@ def crossed(row: Mapping[str, Any]) -> float | None:
     return 1e3 * row["p2m_gbs"] / rate if rate and row.get("p2m_gbs") is not None else None
 
 
+# A device's agent in place of a thread.
+AGENTS = {"thread": {}, "agent": {"ccnic.nic": "agent", "ccnic.wake": "event"}}
+
+
+def agents(quick: bool) -> list[Point]:
+    """A NIC of threads beside one of a device's agents, which make the same requests without instructions."""
+    return [point(quick, plat, "ccnic", load=load, columns={"made_of": name}, changes=changes)
+            for plat in CORES for name, changes in AGENTS.items() for load in ("min", "peak")]
+
+
 # --- Beside what PCIe NICs can do (no paper has it) -----------------------------------------------------------------
 
 # Placement of received data behind the E810: none in caches, DDIO, and IDIO as its authors evaluate it.
@@ -337,5 +354,6 @@ STUDIES = [
     study("sec32-event", "Queue pairs of a NIC's thread that polls, and of one that hears", events, ("signal_discovery_ns", "rtt_ns")),
     study("sec6-forward", "Payload that nobody touches", forwards, ("mpps", "crossed_bytes", "payload_lines_crossed", "p2m_gbs"),
           derived={**DERIVED, "crossed_bytes": crossed}, derived_units={**UNITS, "crossed_bytes": "B"}),
+    study("agent", "A NIC of threads, and one of a device's agents", agents, (*CURVE, *REMOTE)),
     study("versus", "CC-NIC beside PCIe with DMA, DDIO and IDIO", versus),
 ]

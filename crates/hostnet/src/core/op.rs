@@ -39,6 +39,8 @@ pub enum Op {
     CopyStream { from: u64, to: u64, lines: u32 },
     /// Software prefetch of `lines` lines.
     Prefetch { line: u64, lines: u32 },
+    /// The same for a line whose address comes from the anchor: it goes out when that data is there.
+    DependentPrefetch { line: u64 },
     /// A read of a line that nothing waits for; one that is there already is left alone.
     Ahead { line: u64 },
     /// Waits until the data of the last anchored load is there: a branch on it.

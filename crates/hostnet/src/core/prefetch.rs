@@ -53,6 +53,10 @@ pub struct PrefetchSpec {
     /// A line that an access fetches into the L2 brings the other one of its 128 bytes ("spatial prefetcher").
     #[serde(default)]
     pub adjacent: bool,
+    /// What an access that asks for ownership makes it fetch is asked for with ownership, too (Intel's event `PF_L2_RFO`). Without,
+    /// all prefetches are reads.
+    #[serde(default)]
+    pub ownership: bool,
 }
 
 impl PrefetchSpec {
@@ -72,6 +76,12 @@ impl PrefetchSpec {
         let most = if self.pattern == Pattern::Stride { 6 } else { 16 };
         if !(2..=most).contains(&self.trigger) {
             return Err(format!("trigger = {} is not within 2 to {most}", self.trigger));
+        }
+        if self.ownership && self.waiting > 0 {
+            return Err(format!(
+                "ownership = true does not go with waiting = {}: prefetches that wait are reads",
+                self.waiting
+            ));
         }
         if self.waiting > 256 {
             return Err(format!("waiting = {} is not within 0 to 256", self.waiting));
@@ -121,6 +131,7 @@ struct Stream {
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     line: u64,
+    own: bool,
     /// Record of an access that came meanwhile and waits for it, and since when it holds a line fill buffer.
     waiter: Option<(u8, Time)>,
 }
@@ -140,6 +151,8 @@ pub struct Prefetcher {
     pub reserve: u32,
     /// It completes pairs of lines.
     pub adjacent: bool,
+    /// Those that requests for ownership cause are such requests.
+    pub ownership: bool,
     tick: u64,
     flights: Vec<Option<Flight>>,
     /// Prefetches under way.
@@ -160,6 +173,7 @@ impl Prefetcher {
             waiting: Waiting::new(s.waiting),
             reserve: s.reserve,
             adjacent: s.adjacent,
+            ownership: s.ownership,
             tick: 0,
             flights: vec![None; s.credits as usize],
             queue: Domain::new(s.credits),
@@ -178,6 +192,7 @@ impl Prefetcher {
             waiting: Waiting::new(0),
             reserve,
             adjacent: false,
+            ownership: false,
             tick: 0,
             flights: Vec::new(),
             queue: Domain::new(0),
@@ -247,21 +262,23 @@ impl Prefetcher {
         self.flights.iter().flatten().any(|f| f.line == line)
     }
 
-    /// Takes a credit for `line` at `at`; returns the request's record, or None when all are out or it is on
+    /// Takes a credit for `line` at `at`, with ownership if `own`; returns the request's record, or None when all are out or it is on
     /// its way.
-    pub fn take(&mut self, line: u64, at: Time) -> Option<u8> {
+    pub fn take(&mut self, line: u64, own: bool, at: Time) -> Option<u8> {
         if self.queue.free() == 0 || self.fetches(line) {
             return None;
         }
         let slot = self.flights.iter().position(Option::is_none)?;
-        self.flights[slot] = Some(Flight { line, waiter: None });
+        self.flights[slot] = Some(Flight { line, own, waiter: None });
         self.queue.take(at);
         Some(FIRST + slot as u8)
     }
 
-    /// An access to `line` misses the L2: whether a prefetch will bring it, and then record `r` is the one that waits.
-    pub fn join(&mut self, line: u64, r: u8, at: Time) -> bool {
-        let flight = self.flights.iter_mut().flatten().find(|f| f.line == line && f.waiter.is_none());
+    /// An access to `line` misses the L2, and needs ownership if `own`: whether a prefetch will bring that, and then record `r` is
+    /// the one that waits.
+    pub fn join(&mut self, line: u64, own: bool, r: u8, at: Time) -> bool {
+        let flight =
+            self.flights.iter_mut().flatten().find(|f| f.line == line && f.waiter.is_none() && (f.own || !own));
         flight.map(|f| f.waiter = Some((r, at))).is_some()
     }
 
@@ -275,8 +292,8 @@ impl Prefetcher {
 mod tests {
     use super::*;
 
-    fn manual() -> Prefetcher {
-        let s = PrefetchSpec {
+    fn spec() -> PrefetchSpec {
+        PrefetchSpec {
             enabled: true,
             pattern: Pattern::Stream,
             network: false,
@@ -288,9 +305,20 @@ mod tests {
             waiting: 0,
             reserve: 0,
             adjacent: false,
-        };
-        s.check().unwrap();
-        Prefetcher::new(&s).unwrap()
+            ownership: false,
+        }
+    }
+
+    fn manual() -> Prefetcher {
+        spec().check().unwrap();
+        Prefetcher::new(&spec()).unwrap()
+    }
+
+    #[test]
+    fn prefetches_that_wait_ask_for_no_ownership() {
+        let e = PrefetchSpec { ownership: true, waiting: 8, ..spec() }.check().unwrap_err();
+        assert!(e.contains("ownership = true does not go with waiting = 8"), "{e}");
+        PrefetchSpec { ownership: true, ..spec() }.check().unwrap();
     }
 
     fn lines(p: &mut Prefetcher, line: u64) -> Vec<u64> {
@@ -338,12 +366,12 @@ mod tests {
     #[test]
     fn one_access_waits_for_a_prefetch_and_credits_bound_them() {
         let mut p = manual();
-        let records: Vec<u8> = (0..30).filter_map(|l| p.take(l, Time::ZERO)).collect();
+        let records: Vec<u8> = (0..30).filter_map(|l| p.take(l, false, Time::ZERO)).collect();
         assert_eq!(records.len(), 20);
-        assert_eq!(p.take(3, Time::ZERO), None);
-        assert!(p.join(3, 7, Time(5)));
-        assert!(!p.join(3, 8, Time(6)), "the place is taken");
-        assert!(!p.join(25, 8, Time(6)));
+        assert_eq!(p.take(3, false, Time::ZERO), None);
+        assert!(p.join(3, false, 7, Time(5)));
+        assert!(!p.join(3, false, 8, Time(6)), "the place is taken");
+        assert!(!p.join(25, false, 8, Time(6)));
         assert_eq!(p.land(records[3]), Some((7, Time(5))));
         assert_eq!(p.land(records[4]), None);
     }

@@ -17,6 +17,7 @@ use crate::core::Cpu;
 use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingsSpec, COMPLETIONS};
+use crate::flow::Domain;
 use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, RegionId, Sharing, PAGE};
@@ -251,6 +252,9 @@ impl Host {
             let (host, nic) = (off(&groups[p.tenant], p.spec.host_prefetch), off(&peers, p.spec.nic_prefetch));
             for cpu in host.into_iter().chain(nic).map(usize::from) {
                 (cpus[cpu].prefetcher, cpus[cpu].l1_prefetcher) = (None, None);
+            }
+            if let Some(n) = p.spec.agent_requests() {
+                peers.iter().for_each(|c| cpus[usize::from(*c)].lfb = Domain::new(n));
             }
         }
         for (c, (tenant, _)) in cores.iter().enumerate() {

@@ -43,7 +43,7 @@ impl Machine {
                     retired(self, tag);
                     continue;
                 }
-                Op::Ahead { line } => (line, 1, false),
+                Op::Ahead { line } | Op::DependentPrefetch { line } => (line, 1, false),
                 Op::PrefetchOwn { line, lines } => {
                     (line..line + u64::from(lines)).for_each(|l| self.mem.own_at_once(&mut self.cal, core, l));
                     continue;

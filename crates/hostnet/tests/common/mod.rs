@@ -301,5 +301,6 @@ pub fn l2_prefetcher() -> PrefetchSpec {
         waiting: 0,
         reserve: 0,
         adjacent: false,
+        ownership: false,
     }
 }

@@ -26,7 +26,7 @@ impl Cpu {
                 if m.free() <= p.reserve {
                     return;
                 }
-                let Some(record) = p.take(line, now) else { return };
+                let Some(record) = p.take(line, false, now) else { return };
                 m.take(now);
                 let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), now) };
                 send(mem, cal, now, t);
@@ -47,16 +47,23 @@ impl Cpu {
     }
 
     /// An access to a line, of an instruction of kind `site`, has missed the L1: the prefetcher looks at it. `goes` when it is a
-    /// request that goes to the L2 now.
+    /// request that goes to the L2 now, `own` when it asks for ownership.
     #[inline]
-    pub(super) fn look_ahead(&mut self, mem: &mut Memory, cal: &mut Events, of: (u64, u8), goes: bool, at: Time) {
+    pub(super) fn look_ahead(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut Events,
+        of: (u64, u8),
+        (goes, own): (bool, bool),
+        at: Time,
+    ) {
         if self.prefetcher.as_ref().is_some_and(|p| p.watches() && (goes || !p.by_requests())) {
-            self.fetch_ahead(mem, cal, of, at);
+            self.fetch_ahead(mem, cal, of, own, at);
         }
     }
 
     #[inline(never)]
-    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
+    fn fetch_ahead(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), own: bool, at: Time) {
         let Some(p) = &mut self.prefetcher else { return };
         let lines = p.observe(u32::from(mem.map.id(line)) << 8 | u32::from(site), line);
         if p.waiting.is_used() {
@@ -65,7 +72,7 @@ impl Cpu {
         }
         for l in lines {
             if self.may_prefetch() {
-                self.fetch(mem, cal, l, at);
+                self.fetch(mem, cal, l, own, at);
             }
         }
     }
@@ -90,29 +97,30 @@ impl Cpu {
         while self.may_prefetch() {
             let Some(p) = self.prefetcher.as_mut().filter(|p| p.queue.free() > 0) else { return };
             let Some((line, since)) = p.waiting.pop() else { return };
-            self.fetch(mem, cal, line, now.max(since));
+            self.fetch(mem, cal, line, false, now.max(since));
         }
     }
 
-    /// A prefetch of `line`, unless it is there or on its way.
-    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
-        let network = self.prefetcher.as_ref().is_some_and(|p| p.network);
+    /// A prefetch of `line`, unless it is there or on its way; `own` when a request for ownership causes it.
+    pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, own: bool, at: Time) {
+        let (network, own) = self.prefetcher.as_ref().map_or((false, false), |p| (p.network, own && p.ownership));
         if !mem.worth_prefetching(self.id as usize, line, network) || self.same_line(line).is_some() {
             return;
         }
-        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, at)) else { return };
+        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, own, at)) else { return };
         if let Some(m) = &mut self.mshrs {
             m.take(at);
         }
-        let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), at) };
+        let op = if own { memory::Op::Own } else { memory::Op::Read };
+        let t = Txn { record, ahead: true, ..Txn::new(op, line, self.id.into(), at) };
         send(mem, cal, at, t);
     }
 
-    /// An access has fetched `line` into the L2, which may fetch the other line of the pair.
+    /// An access has fetched `line` into the L2, with ownership if `own`, which may fetch the other line of the pair.
     #[inline]
-    pub(super) fn complete_pair(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
+    pub(super) fn complete_pair(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, own: bool, at: Time) {
         if self.prefetcher.as_ref().is_some_and(|p| p.adjacent) && self.may_prefetch() {
-            self.fetch(mem, cal, line ^ 1, at);
+            self.fetch(mem, cal, line ^ 1, own, at);
         }
     }
 
@@ -153,7 +161,7 @@ impl Cpu {
                 self.issue(mem, cal, r, at);
             }
         }
-        self.look_ahead(mem, cal, (line, site), true, at);
+        self.look_ahead(mem, cal, (line, site), (true, false), at);
     }
 
     pub(super) fn prefetch_ended(&mut self, now: Time, taken: Time) {

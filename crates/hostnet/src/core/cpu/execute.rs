@@ -85,6 +85,10 @@ impl Cpu {
                 }
                 (0, 0, LOAD)
             }
+            Op::DependentPrefetch { line } => {
+                self.prefetch_from_anchor(mem, cal, line);
+                (0, 0, LOAD)
+            }
             Op::Ahead { line } => {
                 self.fetch_hint(mem, cal, line);
                 (0, 0, LOAD)
@@ -260,7 +264,7 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.look_ahead(mem, cal, (line, self.site()), true, ready);
+                self.look_ahead(mem, cal, (line, self.site()), (true, a.write), ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
@@ -281,7 +285,7 @@ impl Cpu {
                     }
                 };
                 let site = self.site();
-                self.look_ahead(mem, cal, (line, site), goes, ready);
+                self.look_ahead(mem, cal, (line, site), (goes, a.write), ready);
                 self.enter(r, a);
                 self.teach(mem, cal, (line, site), a.write, ready);
                 return true;
@@ -404,9 +408,28 @@ impl Cpu {
         }
     }
 
+    /// Nothing waits for its record but loads of the line that find it under way.
+    fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
+        let Some((parent, _)) = self.anchor else {
+            self.dispatch(1);
+            let at = self.now().max(self.anchor_ready);
+            return self.prefetch_at(mem, cal, line, at);
+        };
+        self.dispatch(1);
+        if let Some(r) = self.new_rec(line, false, false, self.now()) {
+            self.recs[r].state = State::Address;
+            self.recs[r].seq = u64::MAX;
+            self.recs[parent].children |= 1 << r;
+        }
+    }
+
     fn prefetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
         self.dispatch(1);
         let at = self.now();
+        self.prefetch_at(mem, cal, line, at);
+    }
+
+    fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
         if !self.may_miss() || self.same_line(line).is_some() {
             return; // prefetches are hints
         }

@@ -478,6 +478,9 @@ impl Cpu {
     fn reach(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
         let Rec { line, write, load, owns, site, .. } = self.recs[r];
         self.recs[r].ready = ready;
+        if !(write || load) {
+            return self.reach_hint(mem, cal, r, ready);
+        }
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
         }
@@ -488,18 +491,29 @@ impl Cpu {
         let lat = match found {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.look_ahead(mem, cal, (line, site), true, ready);
+                self.look_ahead(mem, cal, (line, site), (true, write || owns), ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
                 let goes = self.want_credit(mem, cal, r, ready);
-                self.look_ahead(mem, cal, (line, site), goes, ready);
+                self.look_ahead(mem, cal, (line, site), (goes, write || owns), ready);
                 return self.teach(mem, cal, (line, site), !load, ready);
             }
         };
         self.note(lat);
         self.complete(mem, cal, r, ready + lat);
         self.teach(mem, cal, (line, site), !load, ready);
+    }
+
+    /// The same for a prefetch that the program asked for.
+    fn reach_hint(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
+        let line = self.recs[r].line;
+        let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
+        if asks && mem.probe(cal, self.id as usize, line, false, ready) == Probe::Miss {
+            self.want_credit(mem, cal, r, ready);
+        } else {
+            self.complete(mem, cal, r, ready);
+        }
     }
 
     #[inline]
@@ -514,7 +528,7 @@ impl Cpu {
         let line = self.recs[r].line;
         if let Some(at) = self.prefetcher.as_mut().and_then(|p| p.waiting.overtaken(line, ready)) {
             if self.may_prefetch() {
-                self.fetch(mem, cal, line, at);
+                self.fetch(mem, cal, line, false, at);
             }
         }
         let goes = self.may_miss();
@@ -539,8 +553,9 @@ impl Cpu {
         let rec = &mut self.recs[r];
         rec.state = State::Issued;
         if let Some(p) = &mut self.prefetcher {
-            // A prefetch does not bring the ownership that a store to shared memory needs.
-            if !((rec.write || rec.owns) && mem.is_shared(rec.line)) && p.join(rec.line, r, at) {
+            // A prefetch that reads does not bring the ownership that a store to shared memory needs.
+            let own = (rec.write || rec.owns) && mem.is_shared(rec.line);
+            if p.join(rec.line, own, r, at) {
                 return;
             }
         }
@@ -550,7 +565,7 @@ impl Cpu {
         let op = if rec.write || rec.owns { memory::Op::Own } else { memory::Op::Read };
         let line = self.recs[r].line;
         send(mem, cal, at, self.txn(r, op, at));
-        self.complete_pair(mem, cal, line, at);
+        self.complete_pair(mem, cal, line, op == memory::Op::Own, at);
     }
 
     #[inline(always)]

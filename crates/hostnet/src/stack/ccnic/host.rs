@@ -61,6 +61,8 @@ pub struct Host {
     posted: u32,
     /// Line of descriptors that was read last.
     read: u64,
+    /// The last line of a burst's descriptors, where a register has told of them: it may be on its way.
+    told: Option<u64>,
 }
 
 impl Host {
@@ -92,6 +94,7 @@ impl Host {
             lent: VecDeque::new(),
             posted: 0,
             read: u64::MAX,
+            told: None,
         }
     }
 
@@ -200,10 +203,11 @@ impl Host {
             p.push(Op::Anchor { line });
             self.read = line;
         }
+        self.told = self.tx.shape.register.then_some(line);
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
         p.compute(self.common.spec.costs.unit);
         for d in &descs[..n] {
-            p.push(Op::Prefetch { line: i.line(d.buffer - 1), lines: 1 });
+            p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
         }
         self.taken.extend(&descs[..n]);
         if let Rx::Slots(_) = self.rx {
@@ -216,6 +220,10 @@ impl Host {
         let (lines, batch) = (self.touched(), self.common.spec.rx_batch as usize);
         let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
         let n = self.taken.len().min(batch);
+        if let Some(line) = self.told.take() {
+            p.push(Op::Anchor { line }); // payload is where the descriptors say
+            p.push(Op::Await);
+        }
         for d in self.taken.drain(..n) {
             p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
             p.compute(self.common.spec.costs.host_rx);

@@ -36,7 +36,7 @@ use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
 use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, FreeCheck, Mode, Stores};
+use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Stores};
 use std::collections::VecDeque;
 
 /// Where the parts lie: first lines.
@@ -206,6 +206,16 @@ impl Common {
         Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window }
     }
 
+    /// The same of the NIC's side: a device's agent has no instructions.
+    fn of_nic(s: &Scenario, i: &Interface, queue: usize, bytes: u32) -> Common {
+        let mut common = Common::new(s, i, queue, bytes);
+        if common.spec.nic == NicKind::Agent {
+            let spec::Costs { alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool } = &mut common.spec.costs;
+            [alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool].into_iter().for_each(|n| *n = 0);
+        }
+        common
+    }
+
     /// The ring of `shape` as this thread reads it, which takes `instructions` for a descriptor while it gathers a burst.
     fn reads(&self, shape: Shape, instructions: u32) -> Shape {
         if self.spec.read_ahead.is_some() || self.window == 0 {
@@ -278,12 +288,13 @@ impl Common {
         self.free_done(i, p);
     }
 
-    /// Payload is written to `to`; copied from there with `from`.
+    /// Payload is written to `to`; copied from there with `from`. A blank buffer's address comes from its descriptor.
     fn write(&self, from: Option<u64>, to: u64, lines: u32, p: &mut Program) {
+        let dependent = self.spec.pool == PoolKind::Host;
         p.push(match (from, self.spec.stores) {
             (None, Stores::Cached) => Op::Store { line: to, lines },
             (None, Stores::Nontemporal) => Op::StoreStream { line: to, lines },
-            (Some(from), Stores::Cached) => Op::Copy { from, to, lines, dependent: false },
+            (Some(from), Stores::Cached) => Op::Copy { from, to, lines, dependent },
             (Some(from), Stores::Nontemporal) => Op::CopyStream { from, to, lines },
         });
     }
@@ -366,7 +377,7 @@ impl Agent {
 
     /// The NIC's.
     pub fn nic(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Nic(nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32), i))
+        Agent::Nic(nic::Nic::new(Common::of_nic(s, i, queue, app.bytes.0 as u32), i))
     }
 
     /// The NIC's thread of queue pair `queue` in forward mode.

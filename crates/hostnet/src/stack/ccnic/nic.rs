@@ -27,6 +27,8 @@ pub struct Nic {
     pub(super) filled: Vec<Desc>,
     /// Line of descriptors that was read last.
     read: u64,
+    /// The last line of a burst's descriptors, where a register has told of them: it may be on its way.
+    told: Option<u64>,
     /// Lines that it polls of queue pairs that nobody uses.
     idle: Vec<u64>,
 }
@@ -44,7 +46,7 @@ impl Nic {
         let ring = |k| Consumer::new(i.memory.tx(spec, queues + q * idle + k), 1);
         let idle =
             if spec.wake == Wake::Polling { (0..idle).filter_map(|k| ring(k).asks()).collect() } else { Vec::new() };
-        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: u64::MAX, idle }
+        Nic { common, tx, rx, pending: Vec::new(), filled: Vec::new(), read: u64::MAX, told: None, idle }
     }
 
     /// Buffers that it has out of its stacks; those of the host only are counted there.
@@ -114,9 +116,10 @@ impl Nic {
             p.push(Op::Anchor { line });
             self.read = line;
         }
+        self.told = self.tx.shape.register.then_some(line);
         p.compute(self.common.spec.costs.unit);
         for d in &descs[..n] {
-            p.push(Op::Prefetch { line: i.line(d.buffer - 1), lines: 1 });
+            p.push(Op::DependentPrefetch { line: i.line(d.buffer - 1) });
             p.compute(self.common.spec.costs.nic_tx);
         }
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
@@ -130,7 +133,7 @@ impl Nic {
             Rx::Lines(_) => self.common.alloc(i, bytes, 1, p).pop(),
             Rx::Slots(r) => {
                 let words = &i.pairs[self.common.queue].rx;
-                r.take(words, &mut |line| p.push(Op::Load { line, lines: 1 })).map(|b| b - 1)
+                r.take(words, &mut |line| p.push(Op::Anchor { line })).map(|b| b - 1)
             }
         }
     }
@@ -144,6 +147,10 @@ impl Nic {
             if !self.filled.is_empty() {
                 return;
             }
+        }
+        if let Some(line) = self.told.take() {
+            p.push(Op::Anchor { line }); // payload is where the descriptors say
+            p.push(Op::Await);
         }
         let lines = self.common.lines();
         let mut done = 0;

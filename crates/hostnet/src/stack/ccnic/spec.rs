@@ -50,6 +50,9 @@ pub enum NicKind {
     /// Threads on cores, one for each queue pair.
     #[default]
     Software,
+    /// A device's agent for each queue pair, which makes the same requests: no instructions between them, no prefetchers, and as many
+    /// under way as `nic_requests`. It has a cache as large as a core's, and hears of its ring's next line.
+    Agent,
 }
 
 /// How a consumer learns of descriptors.
@@ -179,6 +182,9 @@ impl Default for Costs {
     }
 }
 
+/// Requests that an agent has under way: assumed.
+const AGENT_REQUESTS: u32 = 64;
+
 /// Buffers of a cache, as testpmd has it.
 const TESTPMD_CACHE: u32 = 250;
 
@@ -192,6 +198,8 @@ pub struct CcnicSpec {
     pub nic_node: u32,
     /// What the NIC is made of.
     pub nic: NicKind,
+    /// Requests that an agent has under way, at most. Absent: 64, which is assumed.
+    pub nic_requests: Option<u32>,
     /// Threads of the NIC in overlay mode, a queue pair each; the tenant's cores take turns at theirs. As many as the tenant has
     /// cores when absent ("1-1").
     pub nic_threads: Option<u32>,
@@ -276,6 +284,7 @@ impl Default for CcnicSpec {
             mode: Mode::Loopback,
             nic_node: 0,
             nic: NicKind::Software,
+            nic_requests: None,
             nic_threads: None,
             wake: Wake::Polling,
             idle_queues: 0,
@@ -323,6 +332,11 @@ impl CcnicSpec {
         let buffers = u64::from(small) * self.small_buffer.0 / LINE + u64::from(large) * self.large_buffer.0 / LINE;
         let registers = queues * 2;
         [queues * ring(true), queues * ring(self.groups_rx()), registers, registers, pools, buffers]
+    }
+
+    /// Requests that each of the NIC's agents has under way, at most; None for threads.
+    pub fn agent_requests(&self) -> Option<u32> {
+        (self.nic == NicKind::Agent).then(|| self.nic_requests.unwrap_or(AGENT_REQUESTS))
     }
 
     /// Small and large buffers for `queues` queue pairs.
@@ -415,6 +429,13 @@ impl CcnicSpec {
             return Err("cache needs recycle = false: buffers that are recycled lie on stacks; give stack for their size".into());
         }
         within("idle_queues", self.idle_queues, 0, 4096)?;
+        if self.nic == NicKind::Agent && (self.wake != Wake::Event || self.nic_prefetch) {
+            return Err("nic = \"agent\" has no poll loop and no prefetchers; give wake = \"event\" and nic_prefetch = false".into());
+        }
+        if self.nic_requests.is_some() && self.nic != NicKind::Agent {
+            return Err("nic_requests is for nic = \"agent\": threads have the line fill buffers of their cores".into());
+        }
+        within("nic_requests", self.nic_requests.unwrap_or(1), 1, 64)?;
         let loopback = self.mode == Mode::Loopback;
         if !loopback && (self.wake == Wake::Event || self.idle_queues > 0) {
             return Err("wake = \"event\" and idle_queues are not built yet for other modes than \"loopback\"".into());
