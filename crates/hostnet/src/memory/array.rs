@@ -1,29 +1,10 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
+pub use super::indexing::{shape, Indexing};
 pub use super::replacement::Replacement;
 use super::ways::{bits, least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
-
-/// How a line address picks its set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Indexing {
-    /// Line number modulo the number of sets.
-    Modulo,
-    /// A hash of the line number picks the slice, its low bits the set inside it.
-    #[default]
-    HashedSlices,
-    /// A sequence of slices of 2^14 lines, permuted block by block: the XOR of a line's place in its block and a hash
-    /// of the block picks the element. So are Intel's, as McCalpin found (ACELab TR-2021-03); the sequence itself
-    /// (slice after slice) and the hash are not his.
-    InterleavedSlices,
-    /// The XOR of the line number's four groups of 16 bits, modulo the slices, picks the slice; its low bits the set
-    /// inside it. With slices that share a power of two, the low bits of both are tied (zSim with Sweeper's changes).
-    FoldedSlices,
-}
 
 /// Lines of the sequence of slices that `InterleavedSlices` permutes.
 const SEQUENCE_BITS: u32 = 14;
@@ -112,21 +93,6 @@ impl Place {
     pub fn slot(&self) -> Slot {
         Slot { base: self.base, way: self.way }
     }
-}
-
-/// The slices of a cache of `sets` x `ways` lines.
-///
-/// # Errors
-/// One clause naming the shape that does not work.
-pub fn shape(sets: u64, ways: u32, indexing: Indexing, slices: u32) -> Result<u32, String> {
-    let slices = if indexing == Indexing::Modulo { 1 } else { slices.max(1) };
-    if ways == 0 || ways > 24 || sets == 0 || sets > 1 << 24 {
-        return Err(format!("{sets} sets of {ways} ways, which is no cache (1 to 24 ways, 1 to 2^24 sets)"));
-    }
-    if sets % u64::from(slices) != 0 || !(sets / u64::from(slices)).is_power_of_two() {
-        return Err(format!("{sets} sets in {slices} slices: the sets of a slice must be a power of two"));
-    }
-    Ok(slices)
 }
 
 impl Array {

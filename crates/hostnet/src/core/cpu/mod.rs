@@ -5,6 +5,7 @@
 //! access that is not done: waiting for its address, for a line fill buffer, or for data.
 
 mod ahead;
+mod books;
 pub mod combining;
 mod due;
 mod execute;
@@ -230,30 +231,6 @@ impl Cpu {
             hints: None,
             amat: AccessTime::default(),
             instructions: 0,
-        }
-    }
-
-    /// Each line fill buffer belongs to a miss that is under way, or to a line that came and whose victim has not gone. Each
-    /// register of the L2 belongs to a request beyond it.
-    ///
-    /// # Errors
-    /// One sentence about buffers that are not conserved.
-    pub fn check(&self, mem: &Memory) -> Result<(), String> {
-        let misses = self.recs.0.iter().filter(|r| r.state == State::Issued).count();
-        let going = |t: &&Txn| t.op == memory::Op::WriteBack && t.record != prefetch::WRITE_BACK && !t.transient;
-        let victims = mem.requests_of(self.id).filter(going).count();
-        let (id, used) = (self.id, self.lfb.used());
-        if used as usize != misses + victims {
-            return Err(format!(
-                "core {id} has {used} line fill buffers out for {misses} misses and {victims} victims"
-            ));
-        }
-        let beyond = |t: &&Txn| !matches!(t.op, memory::Op::WriteBack | memory::Op::Stream);
-        match (self.mshrs.as_ref().map(|m| m.used()), mem.requests_of(id).filter(beyond).count()) {
-            (Some(used), n) if used as usize != n => {
-                Err(format!("core {id} has {used} registers of its L2 out for {n} misses"))
-            }
-            _ => Ok(()),
         }
     }
 
@@ -571,71 +548,6 @@ impl Cpu {
     #[inline(always)]
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
         Txn { record: r, ..Txn::new(op, self.recs[r].line, self.id.into(), at) }
-    }
-
-    /// Room in the ROB for the next instruction; sets `wait` when there is none.
-    #[inline]
-    fn rob_room(&mut self) -> bool {
-        self.seq < self.rob_until || self.retires_from_rob()
-    }
-
-    /// The same after the oldest entries have left that are done.
-    #[inline(never)]
-    fn retires_from_rob(&mut self) -> bool {
-        while let Some(e) = self.rob.front() {
-            let rec = &self.recs[e.rec];
-            if rec.generation != e.generation {
-                self.rob.pop_front();
-            } else if self.seq < e.seq + self.rob_size {
-                self.rob_until = e.seq + self.rob_size;
-                return true;
-            } else if rec.state == State::Done {
-                let done = rec.done;
-                self.not_before(done);
-                self.rob.pop_front();
-            } else {
-                self.wait = Wait::Record(e.rec);
-                return false;
-            }
-        }
-        self.rob_until = self.seq + self.rob_size; // no entry of an earlier instruction comes
-        true
-    }
-
-    fn sq_room(&mut self) -> bool {
-        loop {
-            let Some(e) = self.sq.front().copied() else { return true };
-            let rec = &self.recs[e.rec];
-            let gone = rec.generation != e.generation;
-            if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != State::Done {
-                return true;
-            }
-            if !gone && rec.state != State::Done {
-                self.wait = Wait::Record(e.rec);
-                return false;
-            }
-            if !gone && self.sq_used + self.per_line > self.sq_size {
-                let done = rec.done;
-                self.not_before(done);
-            }
-            self.sq_used -= u32::from(e.slots);
-            self.sq.pop_front();
-        }
-    }
-
-    pub fn restart_meters(&mut self, now: Time) {
-        self.lfb.restart(now);
-        if let Some(p) = &mut self.prefetcher {
-            p.queue.restart(now);
-        }
-        if let Some(m) = &mut self.mshrs {
-            m.restart(now);
-        }
-        if let Some(h) = &mut self.hints {
-            h.restart(now);
-        }
-        self.amat = AccessTime::default();
-        self.instructions = 0;
     }
 }
 

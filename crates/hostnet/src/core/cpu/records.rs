@@ -1,6 +1,7 @@
-//! Records of accesses that are not done: which are open, when the known ones end, and room for another.
+//! Records of accesses that are not done: which are open, when the known ones end, and room for another, in the reorder
+//! buffer and the store queue, too.
 
-use super::{Cpu, Rec, State, RECS};
+use super::{Cpu, Rec, State, Wait, RECS};
 use crate::kernel::Time;
 
 impl Cpu {
@@ -94,5 +95,56 @@ impl Cpu {
             }
         }
         None
+    }
+
+    /// Room in the ROB for the next instruction; sets `wait` when there is none.
+    #[inline]
+    pub(super) fn rob_room(&mut self) -> bool {
+        self.seq < self.rob_until || self.retires_from_rob()
+    }
+
+    /// The same after the oldest entries have left that are done.
+    #[inline(never)]
+    fn retires_from_rob(&mut self) -> bool {
+        while let Some(e) = self.rob.front() {
+            let rec = &self.recs[e.rec];
+            if rec.generation != e.generation {
+                self.rob.pop_front();
+            } else if self.seq < e.seq + self.rob_size {
+                self.rob_until = e.seq + self.rob_size;
+                return true;
+            } else if rec.state == State::Done {
+                let done = rec.done;
+                self.not_before(done);
+                self.rob.pop_front();
+            } else {
+                self.wait = Wait::Record(e.rec);
+                return false;
+            }
+        }
+        self.rob_until = self.seq + self.rob_size; // no entry of an earlier instruction comes
+        true
+    }
+
+    /// Room in the store queue for the stores of a line; sets `wait` when there is none.
+    pub(super) fn sq_room(&mut self) -> bool {
+        loop {
+            let Some(e) = self.sq.front().copied() else { return true };
+            let rec = &self.recs[e.rec];
+            let gone = rec.generation != e.generation;
+            if !gone && self.sq_used + self.per_line <= self.sq_size && rec.state != State::Done {
+                return true;
+            }
+            if !gone && rec.state != State::Done {
+                self.wait = Wait::Record(e.rec);
+                return false;
+            }
+            if !gone && self.sq_used + self.per_line > self.sq_size {
+                let done = rec.done;
+                self.not_before(done);
+            }
+            self.sq_used -= u32::from(e.slots);
+            self.sq.pop_front();
+        }
     }
 }

@@ -1,0 +1,47 @@
+//! A core's meters, and the account of its credits.
+
+use super::{prefetch, AccessTime, Cpu, State};
+use crate::kernel::Time;
+use crate::memory::{self, Memory, Txn};
+
+impl Cpu {
+    /// Each line fill buffer belongs to a miss that is under way, or to a line that came and whose victim has not gone. Each
+    /// register of the L2 belongs to a request beyond it.
+    ///
+    /// # Errors
+    /// One sentence about buffers that are not conserved.
+    pub fn check(&self, mem: &Memory) -> Result<(), String> {
+        let misses = self.recs.0.iter().filter(|r| r.state == State::Issued).count();
+        let going = |t: &&Txn| t.op == memory::Op::WriteBack && t.record != prefetch::WRITE_BACK && !t.transient;
+        let victims = mem.requests_of(self.id).filter(going).count();
+        let (id, used) = (self.id, self.lfb.used());
+        if used as usize != misses + victims {
+            return Err(format!(
+                "core {id} has {used} line fill buffers out for {misses} misses and {victims} victims"
+            ));
+        }
+        let beyond = |t: &&Txn| !matches!(t.op, memory::Op::WriteBack | memory::Op::Stream);
+        match (self.mshrs.as_ref().map(|m| m.used()), mem.requests_of(id).filter(beyond).count()) {
+            (Some(used), n) if used as usize != n => {
+                Err(format!("core {id} has {used} registers of its L2 out for {n} misses"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts the measured window.
+    pub fn restart_meters(&mut self, now: Time) {
+        self.lfb.restart(now);
+        if let Some(p) = &mut self.prefetcher {
+            p.queue.restart(now);
+        }
+        if let Some(m) = &mut self.mshrs {
+            m.restart(now);
+        }
+        if let Some(h) = &mut self.hints {
+            h.restart(now);
+        }
+        self.amat = AccessTime::default();
+        self.instructions = 0;
+    }
+}

@@ -1,0 +1,100 @@
+//! What the caches hold, and the account of everything that is under way.
+
+use super::door::Channel;
+use super::node::DEVICES_AT;
+use super::region::Kind;
+use super::{rx, Agent, Memory, Txn};
+
+impl Memory {
+    /// Lines of receive buffers that a device has written: in L2s, in the LLC's ways for devices, in its other ways; of all
+    /// these, those that hold a packet nobody has read, and those of packets that were read; in L2s those that begin a
+    /// packet, before which a buffer has no data, and those of packets that were read.
+    pub fn received_lines(&self) -> [u64; 7] {
+        let mut n = [0; 7];
+        let lines = self.lives.range();
+        if lines.is_empty() {
+            return n;
+        }
+        let in_l2 = self.l2.iter().flat_map(|a| a.iter_within(lines.clone()).map(|l| (l.0, 0)));
+        let place = |way: u32| if self.device_ways >> way & 1 == 1 { 1 } else { 2 };
+        let in_llc = self.nodes.iter().flat_map(|n| n.llc.iter_within(lines.clone())).map(|l| (l.0, place(l.1)));
+        for (line, place) in in_l2.chain(in_llc).filter(|l| self.map.of(l.0).kind == Kind::Rx) {
+            match self.lives.of(line) {
+                rx::FREE => continue,
+                rx::UNCONSUMED => n[3] += 1,
+                rx::CONSUMED => {
+                    n[4] += 1;
+                    n[6] += u64::from(place == 0);
+                }
+                _ => {}
+            }
+            n[place] += 1;
+            let begins = line == lines.start || self.lives.of(line - 1) == rx::FREE;
+            n[5] += u64::from(place == 0 && begins);
+        }
+        n
+    }
+
+    /// Lines that the LLC and the private caches hold.
+    pub fn lines_held(&self) -> u64 {
+        let arrays = self.l2.iter().chain(self.nodes.iter().map(|n| &n.llc));
+        arrays.map(|a| a.held() as u64).sum()
+    }
+    /// LLC lines that hold receive buffers: (all of them, those outside a policy's `ways`).
+    pub fn llc_rx_lines(&self, ways: u32) -> (u64, u64) {
+        let mut n = (0, 0);
+        let (lines, ways) = (self.lives.range(), self.ways_of_devices(ways));
+        if lines.is_empty() {
+            return n;
+        }
+        let alike = self.nodes[DEVICES_AT].llc.lines_of_tags(&lines);
+        if self.map.is_all(Kind::Rx, &alike) {
+            for node in &self.nodes {
+                let (all, inside) = node.llc.count(&alike, ways);
+                n = (n.0 + all, n.1 + all - inside);
+            }
+            return n;
+        }
+        for node in &self.nodes {
+            // Not `for`: the iterator runs its own loops faster than its `next` does.
+            node.llc.iter_within(lines.clone()).for_each(|(line, way, _)| {
+                if self.map.of(line).kind == Kind::Rx {
+                    n.0 += 1;
+                    n.1 += u64::from(ways >> way & 1 == 0);
+                }
+            });
+        }
+        n
+    }
+
+    /// Checks that every dirty line is accounted for and that no request is lost.
+    ///
+    /// # Errors
+    /// One sentence with the counts that do not add up.
+    pub fn check(&self) -> Result<(), String> {
+        let waiting: usize = self.channels.iter().map(Channel::writes_waiting).sum();
+        let used: u32 = self.nodes.iter().map(|n| n.cha_writes.used()).sum();
+        if [used, self.nodes.iter().flat_map(|n| n.waiting).sum()] != [waiting as u32; 2] {
+            return Err(format!("{used} home-agent credits are out for {waiting} waiting writes"));
+        }
+        if let Some(m) = &self.mshrs {
+            m.check(self.channels.iter().map(Channel::victims_waiting).sum())?;
+        }
+        let arrays = self.l1.iter().chain(&self.l2).chain(self.nodes.iter().map(|n| &n.llc));
+        let resident = arrays.map(|a| a.iter().filter(|l| l.2).count() as u64).sum::<u64>();
+        // Ownership that is on its way to a core.
+        let moving = self.txns.iter().filter(|t| t.dirty).count() as u64;
+        if self.live_txns == 0 && self.lines.used() > 0 {
+            return Err(format!("{} lines have an entry and no request is in flight", self.lines.used()));
+        }
+        self.stats.ledger.check(resident + moving)
+    }
+
+    /// The requests of a core that are under way.
+    pub fn requests_of(&self, core: u16) -> impl Iterator<Item = &Txn> {
+        let mut live = vec![true; self.txns.len()];
+        self.free_txns.iter().for_each(|id| live[*id as usize] = false);
+        let own = move |t: &&Txn| t.agent == Agent::Core && t.who == u32::from(core);
+        self.txns.iter().zip(live).filter(|t| t.1).map(|t| t.0).filter(own)
+    }
+}
