@@ -127,6 +127,7 @@ impl Cpu {
     }
 
     /// Room in the store queue for the stores of a line; sets `wait` when there is none.
+    #[inline]
     pub(super) fn sq_room(&mut self) -> bool {
         loop {
             let Some(e) = self.sq.front().copied() else { return true };
