@@ -144,4 +144,7 @@ STUDIES = [
 ]
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        print("usage: python -m hostnet.studies.sweeper_artifact TABLE.csv PAGE.md", file=sys.stderr)
+        sys.exit(2)
     main(*sys.argv[1:])
