@@ -157,6 +157,13 @@ pub trait Device: Sized {
     /// Whether the device ever moves lines that way; of the other way it is not asked.
     fn moves(&self, way: Direction) -> bool;
 
+    /// Whether it is sure to have nothing that way at any time until something is done to it: `next` need not be asked.
+    #[inline]
+    fn is_idle(&self, way: Direction) -> bool {
+        let _ = way;
+        false
+    }
+
     /// What it would move next.
     fn next(&mut self, way: Direction, now: Time) -> Offer;
 

@@ -60,6 +60,10 @@ macro_rules! devices {
 
         impl Endpoint {
             #[inline]
+            pub fn is_idle(&self, way: Direction) -> bool {
+                match self { $(Endpoint::$name(d) => Device::is_idle(&**d, way),)* }
+            }
+            #[inline]
             pub fn next(&mut self, way: Direction, now: Time) -> Offer {
                 match self { $(Endpoint::$name(d) => if d.moves(way) { Device::next(&mut **d, way, now) } else { Offer::Nothing },)* }
             }

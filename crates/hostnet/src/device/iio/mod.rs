@@ -120,17 +120,18 @@ impl Iio {
             return;
         }
         let first = port.turn;
-        if !self.send(cal, p, first, now) {
-            self.send(cal, p, first.other(), now);
+        for way in [first, first.other()] {
+            let port = &self.ports[p];
+            let may = port.holds[way as usize] == Hold::Open && !port.device.is_idle(way);
+            if may && self.send(cal, p, way, now) {
+                return;
+            }
         }
     }
 
-    /// A packet of one way sets out; false when there is none that may.
+    /// A packet of a way that is open sets out; false when there is none that may.
     fn send(&mut self, cal: &mut Events, p: usize, way: Direction, now: Time) -> bool {
         let port = &mut self.ports[p];
-        if port.holds[way as usize] != Hold::Open {
-            return false;
-        }
         let lines = match port.device.next(way, now) {
             Offer::Lines(n) => n,
             Offer::At(t) => {

@@ -246,6 +246,13 @@ impl Device for Nic {
     fn moves(&self, _way: Direction) -> bool {
         true
     }
+    #[inline]
+    fn is_idle(&self, way: Direction) -> bool {
+        match &self.attachment {
+            Attachment::Ringed(r) => r.is_idle(way),
+            _ => false,
+        }
+    }
     fn next(&mut self, way: Direction, now: Time) -> Offer {
         match (way, self.has_rings()) {
             (Direction::P2mWrite, false) => self.next_write(now),

@@ -17,7 +17,7 @@ use super::contexts::Contexts;
 use super::drops::{Full, State};
 use super::rings::{Layout, Ring, RingMemory, RingsSpec, WriteBack};
 use super::{Attachment, EthernetSpec, Nic, Packet};
-use crate::device::endpoint::{Offer, Piece};
+use crate::device::endpoint::{Direction, Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, RingTask, Side, Time};
@@ -257,6 +257,30 @@ impl Ringed {
     /// When the next DMA of a packet may begin, if some packet `waits` and that is later than now.
     fn not_before(&self, side: Side, waits: bool, now: Time) -> Option<Time> {
         Some(self.ready[side as usize]).filter(|at| waits && *at > now)
+    }
+
+    /// Whether neither descriptors nor a packet could be moved that way. While the most packets are under way, their `ready`
+    /// is past.
+    #[inline]
+    pub fn is_idle(&self, way: Direction) -> bool {
+        let (mine, other) = match way {
+            Direction::P2mWrite => (&self.write, &self.read),
+            Direction::P2mRead => (&self.read, &self.write),
+        };
+        if mine.is_some() {
+            return false;
+        }
+        (self.spec.one_engine && other.is_some())
+            || match way {
+                Direction::P2mWrite => {
+                    let full = self.receiving == self.spec.receive_packets;
+                    self.write_backs.is_empty() && (full || self.fifo.is_empty())
+                }
+                Direction::P2mRead => {
+                    let full = self.reading == self.spec.transmit_packets;
+                    self.fetches.is_empty() && (full || self.pairs.iter().all(|p| p.transmit.cached() == 0))
+                }
+            }
     }
 
     /// Decides on a fetch or a write-back, which takes its delay.
