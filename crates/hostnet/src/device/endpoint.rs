@@ -76,6 +76,7 @@ pub enum Direction {
 }
 
 impl Direction {
+    #[inline]
     pub fn other(self) -> Direction {
         match self {
             Direction::P2mRead => Direction::P2mWrite,
@@ -157,11 +158,10 @@ pub trait Device: Sized {
     /// Whether the device ever moves lines that way; of the other way it is not asked.
     fn moves(&self, way: Direction) -> bool;
 
-    /// Whether it is sure to have nothing that way at any time until something is done to it: `next` need not be asked.
+    /// By `Direction`: false where it is sure to have nothing until something is done to it, so that `next` need not be asked.
     #[inline]
-    fn is_idle(&self, way: Direction) -> bool {
-        let _ = way;
-        false
+    fn may_move(&self) -> [bool; 2] {
+        [true; 2]
     }
 
     /// What it would move next.

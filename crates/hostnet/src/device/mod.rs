@@ -60,8 +60,8 @@ macro_rules! devices {
 
         impl Endpoint {
             #[inline]
-            pub fn is_idle(&self, way: Direction) -> bool {
-                match self { $(Endpoint::$name(d) => Device::is_idle(&**d, way),)* }
+            pub fn may_move(&self) -> [bool; 2] {
+                match self { $(Endpoint::$name(d) => Device::may_move(&**d),)* }
             }
             #[inline]
             pub fn next(&mut self, way: Direction, now: Time) -> Offer {

@@ -29,7 +29,7 @@ impl Nic {
         if let Some(m) = r.write {
             return m.offer();
         }
-        if r.writes.in_use.free() == 0 || (r.spec.one_engine && r.read.is_some()) {
+        if !r.writes.has_room() || (r.spec.one_engine && r.read.is_some()) {
             return Offer::Nothing;
         }
         if !r.write_back(now) {
@@ -85,7 +85,7 @@ impl Nic {
             if r.spec.one_engine && r.write.is_some() {
                 return Offer::Nothing;
             }
-            if r.reads.in_use.free() > 0 && !r.fetch(now) {
+            if r.reads.has_room() && !r.fetch() {
                 let waits = r.ready[Side::Transmit as usize] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
                 if let Some(at) = r.not_before(Side::Transmit, waits, now) {
                     return Offer::At(at);
@@ -103,8 +103,7 @@ impl Nic {
             return;
         }
         let of = r.pairs.len();
-        for i in 0..of {
-            let queue = (r.turn + i) % of;
+        for queue in (r.turn..of).chain(0..r.turn) {
             let pair = &mut r.pairs[queue];
             if pair.transmit.cached() == 0 {
                 continue;
@@ -123,8 +122,8 @@ impl Nic {
             pair.leaving.push_back((work.0, false));
             r.reading += 1;
             r.meter.frames_read += 1;
-            r.turn = (queue + 1) % of;
-            return r.open_read(work, now);
+            r.turn = if queue + 1 == of { 0 } else { queue + 1 };
+            return r.open_read(work);
         }
     }
 
@@ -160,8 +159,8 @@ impl Nic {
     /// Lines are in memory; true when that ended something.
     pub(in crate::device::nic) fn ring_written(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
         let (Attachment::Ringed(r), queues) = (&mut self.attachment, &mut self.queues) else { return false };
-        let Some(work) = r.writes.done(slot, n, now) else { return false };
-        let busy = r.writes.in_use.held() > 0;
+        let Some(work) = r.writes.done(slot, n) else { return false };
+        let busy = !r.writes.is_empty();
         r.meter.set_busy(busy, now);
         let queue = match work {
             Work::Packet(id) => {
@@ -208,7 +207,7 @@ impl Nic {
     /// Lines have come from memory; true when that ended something.
     pub(in crate::device::nic) fn ring_read(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
         let r = self.ringed_mut();
-        let Some(work) = r.reads.done(slot, n, now) else { return false };
+        let Some(work) = r.reads.done(slot, n) else { return false };
         let queue = match work {
             Work::Packet(id) | Work::Object(id) => {
                 let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return false };
