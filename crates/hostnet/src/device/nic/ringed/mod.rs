@@ -62,7 +62,8 @@ struct Moving {
 }
 
 impl Moving {
-    fn offer(self) -> Offer {
+    #[inline]
+    fn offer(&self) -> Offer {
         Offer::Lines(if self.split && self.at == 0 { 1 } else { self.lines - self.at })
     }
 
