@@ -258,3 +258,74 @@ impl Nic {
         self.sent(id, now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::endpoint::{Device, Direction};
+    use crate::device::nic::{Packet, RingMemory};
+    use crate::kernel::Stream;
+
+    const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
+
+    /// Frames come and are sent again, lines are done out of step: `next` has something only where `may_move` says so.
+    #[test]
+    fn a_nic_that_denies_that_it_may_move_lines_offers_none() {
+        for (one, most) in [(true, 1), (true, 4), (false, 1), (false, 4)] {
+            let rings = serde_json::json!({ "one_engine": one, "receive_packets": most, "transmit_packets": most,
+                "receive_turnaround": "5 ns", "transmit_turnaround": "2 ns", "fetch_delay": "20 ns" });
+            let spec = serde_json::from_value(serde_json::json!({ "rings": rings })).expect("a NIC");
+            let mut nic = Nic::ringed(&spec, &[RingMemory { receive: 0, transmit: 256 }]);
+            (0..1023).for_each(|i| nic.arm(0, i, 1024 + u64::from(i) * 16));
+            nic.start_armed(0);
+            let (mut cal, mut now, mut dice) = (Events::default(), Time::ZERO, Stream::new(1, "frames", most));
+            let (mut out, mut denied) = (Vec::new(), 0);
+            for _ in 0..40_000 {
+                match dice.below(4) {
+                    0 if nic.inside() < 8 => {
+                        let _ = nic.arrive(&mut cal, Packet { wire_bytes: 600, uses: 1, ..Packet::default() }, now);
+                    }
+                    1 if !out.is_empty() => {
+                        let (way, slot, n) = out.swap_remove(dice.below(out.len() as u64) as usize);
+                        nic.done(&mut cal, way, slot, n, now);
+                    }
+                    2 => match cal.pop() {
+                        Some((at, Event::Ring { queue, task, n })) => {
+                            now = at;
+                            nic.on_ring(&mut cal, queue.into(), task, n, now);
+                        }
+                        Some((at, Event::NicTx(_, id))) => {
+                            now = at;
+                            nic.on_tx_port(id, now);
+                            nic.end_use(id);
+                        }
+                        other => now = other.map_or(now, |o| o.0),
+                    },
+                    _ => {
+                        if let Some(id) = Nic::take(&mut nic, 0) {
+                            let p = nic.packet(id);
+                            (p.tx_line, p.tx_lines, p.tx_bytes) = (p.line, p.lines, p.rx_bytes);
+                            let (buffer, line) = (p.buffer, p.line);
+                            nic.put(0, id);
+                            nic.arm(0, buffer, line);
+                            for side in [Side::Receive, Side::Transmit] {
+                                nic.on_ring(&mut cal, 0, RingTask::Tail(side), 1, now);
+                            }
+                        }
+                    }
+                }
+                for way in WAYS {
+                    let may = nic.may_move()[way as usize];
+                    denied += u64::from(!may);
+                    match nic.next(way, now) {
+                        Offer::Lines(n) if may => out.push((way, Device::take(&mut nic, way, n, now).slot, n)),
+                        Offer::At(at) if may => cal.push(at, Event::Turn { port: 0, way: way as u8 }),
+                        Offer::Nothing => {}
+                        denied => panic!("{way:?}: {denied:?} was denied"),
+                    }
+                }
+            }
+            assert!(nic.counts.sent > 500 && denied > 10_000, "{} frames, {denied} denied", nic.counts.sent);
+        }
+    }
+}
