@@ -119,22 +119,12 @@ impl Iio {
     }
 
     /// The device on port `p` sends its next packet, if it may.
-    #[inline]
     fn launch(&mut self, cal: &mut Events, p: usize, now: Time) {
         let port = &self.ports[p];
-        let may = port.device.may_move();
-        if (may[0] || may[1]) && port.on_wire.is_none() {
-            self.launch_one(cal, p, may, now);
-        }
-    }
-
-    /// The same of a free link, for a device that may move lines these ways.
-    #[inline(never)]
-    fn launch_one(&mut self, cal: &mut Events, p: usize, may: [bool; 2], now: Time) {
-        let port = &self.ports[p];
-        if self.stopped && port.device.makes_work() {
+        if port.on_wire.is_some() || (self.stopped && port.device.makes_work()) {
             return;
         }
+        let may = port.device.may_move();
         let (first, second) = (port.turn, port.turn.other());
         let sent = may[first as usize] && self.send(cal, p, first, now);
         if !sent && may[second as usize] {

@@ -26,7 +26,7 @@ impl Nic {
 
     pub(in crate::device::nic) fn next_ring_write(&mut self, now: Time) -> Offer {
         let r = self.ringed_mut();
-        if let Some(m) = &r.write {
+        if let Some(m) = r.write {
             return m.offer();
         }
         if !r.writes.has_room() || (r.spec.one_engine && r.read.is_some()) {
@@ -39,7 +39,7 @@ impl Nic {
             self.begin_packet(now);
         }
         self.mark_write();
-        self.ringed_ref().write.as_ref().map_or(Offer::Nothing, Moving::offer)
+        self.ringed_ref().write.map_or(Offer::Nothing, Moving::offer)
     }
 
     /// What sets out for memory carries what the classifier says, where it says anything.
@@ -55,10 +55,11 @@ impl Nic {
 
     /// The oldest packet in the receive buffer gets its descriptor, if there is one.
     fn begin_packet(&mut self, now: Time) {
-        let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return };
+        let r = self.ringed_mut();
         let Some(&id) = r.fifo.front().filter(|_| r.receiving < r.spec.receive_packets) else { return };
-        let p = packets.get_mut(id);
+        let mut p = *self.packets.get(id);
         let queue = usize::from(p.queue);
+        let r = self.ringed_mut();
         let pair = &mut r.pairs[queue];
         if pair.receive.cached() == 0 {
             return;
@@ -70,6 +71,7 @@ impl Nic {
         let lines = u32::from(p.lines);
         r.open_write((Work::Packet(id), p.line, lines, p.rx_bytes), p.wire_bytes, now);
         p.began = now;
+        *self.packets.get_mut(id) = p;
         let q = &mut self.queues[queue];
         q.buffered -= 1;
         q.arriving.push_back(id);
@@ -91,7 +93,7 @@ impl Nic {
                 self.begin_frame(now);
             }
         }
-        self.ringed_ref().read.as_ref().map_or(Offer::Nothing, Moving::offer)
+        self.ringed_ref().read.map_or(Offer::Nothing, Moving::offer)
     }
 
     /// The payload of the next frame to be sent, queues in turn, if the transmit buffer has room.

@@ -62,8 +62,7 @@ struct Moving {
 }
 
 impl Moving {
-    #[inline]
-    fn offer(&self) -> Offer {
+    fn offer(self) -> Offer {
         Offer::Lines(if self.split && self.at == 0 { 1 } else { self.lines - self.at })
     }
 
