@@ -85,7 +85,9 @@ fn drive(kind: &str, d: &mut Endpoint, region: Range<u64>, lines: u32) -> [u64; 
         work(d, &mut cal, now);
         for way in WAYS {
             let enough = taken.iter().sum::<u64>() >= u64::from(lines);
+            let may = d.may_move()[way as usize];
             match d.next(way, now) {
+                Offer::Lines(_) | Offer::At(_) if !may => panic!("{kind}: {way:?} has something and denied it"),
                 Offer::Lines(n) if !enough && out.len() < 64 => {
                     assert!(n > 0, "{kind}: an offer of nothing");
                     assert!(d.moves(way), "{kind}: {way:?} was not announced");

@@ -76,6 +76,7 @@ pub enum Direction {
 }
 
 impl Direction {
+    #[inline]
     pub fn other(self) -> Direction {
         match self {
             Direction::P2mRead => Direction::P2mWrite,
@@ -156,6 +157,12 @@ pub trait Device: Sized {
 
     /// Whether the device ever moves lines that way; of the other way it is not asked.
     fn moves(&self, way: Direction) -> bool;
+
+    /// By `Direction`: false where it is sure to have nothing until something is done to it, so that `next` need not be asked.
+    #[inline]
+    fn may_move(&self) -> [bool; 2] {
+        [true; 2]
+    }
 
     /// What it would move next.
     fn next(&mut self, way: Direction, now: Time) -> Offer;

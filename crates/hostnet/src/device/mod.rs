@@ -60,6 +60,10 @@ macro_rules! devices {
 
         impl Endpoint {
             #[inline]
+            pub fn may_move(&self) -> [bool; 2] {
+                match self { $(Endpoint::$name(d) => Device::may_move(&**d),)* }
+            }
+            #[inline]
             pub fn next(&mut self, way: Direction, now: Time) -> Offer {
                 match self { $(Endpoint::$name(d) => if d.moves(way) { Device::next(&mut **d, way, now) } else { Offer::Nothing },)* }
             }

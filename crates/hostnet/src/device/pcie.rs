@@ -152,7 +152,7 @@ impl PcieSpec {
 /// Sizes of transaction-layer packets, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Framing {
-    /// Most that a write or a completion carries, and that one read asks for.
+    /// Most that a write or a completion carries, and that one read asks for; powers of two.
     pub payload: u32,
     pub request: u32,
     write_overhead: u32,
@@ -171,12 +171,16 @@ impl Framing {
     }
     /// Writes of `bytes` payload to `lines` lines.
     pub fn writes(&self, bytes: u32, lines: u32) -> u64 {
-        let packets = (lines * LINE as u32).div_ceil(self.payload);
+        let packets = (lines * LINE as u32 + self.payload - 1) >> self.payload.trailing_zeros();
         (bytes + packets * self.write_overhead).into()
+    }
+    /// What the last of the writes of `bytes` payload carries.
+    pub fn last(&self, bytes: u32) -> u32 {
+        bytes - (bytes.saturating_sub(1) & !(self.payload - 1))
     }
     /// Requests that ask for `lines` lines.
     pub fn requests(&self, lines: u32) -> u32 {
-        (lines * LINE as u32).div_ceil(self.request)
+        (lines * LINE as u32 + self.request - 1) >> self.request.trailing_zeros()
     }
     /// When a packet that ends at `end` with so many bytes of payload is acted on.
     pub fn acted_on(&self, link: &Link, bytes: u32, end: Time) -> Time {

@@ -46,6 +46,8 @@ pub struct Iio {
     line_interval: Time,
     line_header: Time,
     ports: Vec<Port>,
+    /// The port that has the NIC.
+    nic: Option<usize>,
     jobs: Vec<Job>,
     spare: Vec<u32>,
     fetch_partial: bool,
@@ -63,8 +65,10 @@ pub struct Iio {
 
 impl Iio {
     pub fn new(s: &IioSpec, pcie: &PcieSpec, devices: Vec<(Endpoint, u32, u32)>) -> Iio {
-        let port = |(device, lanes, tags): (Endpoint, u32, u32)| Port {
+        let nic = devices.iter().position(|d| matches!(d.0, Endpoint::Ethernet(_)));
+        let port = |(i, (device, lanes, tags)): (usize, (Endpoint, u32, u32))| Port {
             device,
+            controller: i % s.count as usize,
             framing: pcie.framing(),
             up: pcie.up(lanes),
             down: pcie.down(lanes),
@@ -86,7 +90,8 @@ impl Iio {
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
             line_header: s.line_header.unwrap_or(s.line_interval).into(),
-            ports: devices.into_iter().map(port).collect(),
+            nic,
+            ports: devices.into_iter().enumerate().map(port).collect(),
             jobs: Vec::with_capacity(1024),
             spare: Vec::with_capacity(1024),
             fetch_partial: s.fetch_partial,
@@ -119,9 +124,11 @@ impl Iio {
         if port.on_wire.is_some() || (self.stopped && port.device.makes_work()) {
             return;
         }
-        let first = port.turn;
-        if !self.send(cal, p, first, now) {
-            self.send(cal, p, first.other(), now);
+        let may = port.device.may_move();
+        let (first, second) = (port.turn, port.turn.other());
+        let sent = may[first as usize] && self.send(cal, p, first, now);
+        if !sent && may[second as usize] {
+            self.send(cal, p, second, now);
         }
     }
 
@@ -157,8 +164,7 @@ impl Iio {
                 port.on_wire = Some(Tlp::Write(piece, n, piece.tag.encode()));
                 let bytes = piece.bytes(n);
                 let end = port.up.send(port.framing.writes(bytes, n), now);
-                let last = bytes - bytes.saturating_sub(1) / port.framing.payload * port.framing.payload;
-                port.framing.acted_on(&port.up, last, end)
+                port.framing.acted_on(&port.up, port.framing.last(bytes), end)
             }
             Direction::P2mRead => {
                 let n = lines.min(port.framing.request / LINE as u32 * port.framing.train);
@@ -249,7 +255,7 @@ impl Iio {
     /// The controller that a port belongs to.
     #[inline]
     fn controller_of(&self, p: usize) -> usize {
-        p % self.controllers.len()
+        self.ports[p].controller
     }
 
     /// Lines have arrived, which need entries.
@@ -448,11 +454,13 @@ impl Iio {
     }
 
     /// The NIC that is attached to a port, if there is one, and its port.
+    #[inline]
     pub fn nic(&mut self) -> Option<(usize, &mut Nic)> {
-        self.ports.iter_mut().enumerate().find_map(|(i, p)| match &mut p.device {
-            Endpoint::Ethernet(d) => Some((i, &mut **d)),
+        let port = self.nic?;
+        match &mut self.ports[port].device {
+            Endpoint::Ethernet(d) => Some((port, d)),
             _ => None,
-        })
+        }
     }
 
     /// A packet comes off the wire of that NIC.
@@ -544,10 +552,10 @@ impl Iio {
 
     /// The same to look at.
     pub fn look_at_nic(&self) -> Option<&Nic> {
-        self.devices().find_map(|d| match d {
-            Endpoint::Ethernet(d) => Some(&**d),
+        match &self.ports[self.nic?].device {
+            Endpoint::Ethernet(d) => Some(d),
             _ => None,
-        })
+        }
     }
 
     /// The devices, in order of their ports.

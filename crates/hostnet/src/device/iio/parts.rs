@@ -46,10 +46,13 @@ impl Piece {
 
     /// What its first `n` lines, which are all of them, ask for, up to `each` together.
     pub(super) fn wants(self, n: u32, each: u32, who: u32, device: DeviceKind) -> impl Iterator<Item = Want> {
-        (0..n).step_by(each as usize).map(move |at| {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let at = next;
             let lines = each.min(n - at);
-            let omits = if at + lines == n { self.omits.min(LINE as u32) } else { 0 };
-            Want {
+            next += lines;
+            let omits = if next == n { self.omits.min(LINE as u32) } else { 0 };
+            (lines > 0).then(|| Want {
                 line: self.line + u64::from(at),
                 lines: lines as u16,
                 partial: false,
@@ -57,7 +60,7 @@ impl Piece {
                 device,
                 tag: self.tag,
                 bytes: LINE as u32 - omits,
-            }
+            })
         })
     }
 }
@@ -95,6 +98,8 @@ pub(super) struct Job {
 #[derive(Clone)]
 pub(super) struct Port {
     pub(super) device: Endpoint,
+    /// The controller that it belongs to.
+    pub(super) controller: usize,
     pub(super) framing: Framing,
     /// Grants posted credits, in lines of data, and non-posted ones, in requests.
     pub(super) up: Link,

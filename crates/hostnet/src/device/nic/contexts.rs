@@ -1,28 +1,35 @@
 //! What a DMA engine has under way: pieces of work whose lines are not all done.
 
-use crate::flow::Credits;
-use crate::kernel::Time;
-
 /// Pieces of work that a DMA engine may have under way.
-const CONTEXTS: u32 = 256;
+const CONTEXTS: u16 = 256;
 
 /// Pieces of work whose lines are under way, and how many of their lines are not done.
 #[derive(Clone)]
 pub(super) struct Contexts<T> {
     of: Vec<Option<(T, u32)>>,
     spare: Vec<u16>,
-    pub in_use: Credits,
 }
 
 impl<T: Copy> Contexts<T> {
     pub fn new() -> Contexts<T> {
-        let spare = (0..CONTEXTS as u16).rev().collect();
-        Contexts { of: vec![None; CONTEXTS as usize], spare, in_use: Credits::new(CONTEXTS) }
+        let spare = (0..CONTEXTS).rev().collect();
+        Contexts { of: vec![None; CONTEXTS.into()], spare }
     }
 
-    pub fn open(&mut self, what: T, lines: u32, now: Time) -> u16 {
-        self.in_use.take(1, now).expect("whoever opens a context looked whether one is free");
-        let slot = self.spare.pop().expect("as many as credits");
+    /// Whether there may be one more.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        !self.spare.is_empty()
+    }
+
+    /// Whether none is open.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.spare.len() == usize::from(CONTEXTS)
+    }
+
+    pub fn open(&mut self, what: T, lines: u32) -> u16 {
+        let slot = self.spare.pop().expect("whoever opens a context looked whether one is free");
         self.of[usize::from(slot)] = Some((what, lines));
         slot
     }
@@ -40,7 +47,7 @@ impl<T: Copy> Contexts<T> {
 
     /// `n` lines are done; what they belong to, when they were its last.
     #[inline]
-    pub fn done(&mut self, slot: u16, n: u32, now: Time) -> Option<T> {
+    pub fn done(&mut self, slot: u16, n: u32) -> Option<T> {
         let context = &mut self.of[usize::from(slot)];
         let (what, left) = context.as_mut().expect("lines of an open context");
         assert!(*left >= n, "more lines are done than were asked for");
@@ -51,7 +58,6 @@ impl<T: Copy> Contexts<T> {
         let what = *what;
         *context = None;
         self.spare.push(slot);
-        self.in_use.give(1, now);
         Some(what)
     }
 }

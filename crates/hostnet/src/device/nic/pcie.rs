@@ -63,8 +63,6 @@ impl Pcie {
 
     pub fn restart(&mut self, now: Time) {
         self.wire.restart(now);
-        self.writes.in_use.restart(now);
-        self.reads.in_use.restart(now);
     }
 
     /// # Errors
@@ -100,7 +98,7 @@ impl Nic {
                 let q = &mut self.queues[p.queue as usize];
                 return Offer::Lines(q.receive().together(p.buffer, m.at.into(), m.lines - m.at));
             }
-            if self.port().writes.in_use.free() == 0 {
+            if !self.port().writes.has_room() {
                 return Offer::Nothing;
             }
             let Some(id) = self.port().fifo.pop_front() else { return Offer::Nothing };
@@ -120,18 +118,18 @@ impl Nic {
             let lines = u32::from(p.lines);
             self.packets.get_mut(id).began = now;
             let port = self.port();
-            let slot = port.writes.open(id, lines + u32::from(completion.is_some()), now);
+            let slot = port.writes.open(id, lines + u32::from(completion.is_some()));
             port.receiving = Some(Moving { id, slot, at: 0, lines, completion, held: p.wire_bytes });
         }
     }
 
-    fn next_read(&mut self, now: Time) -> Offer {
+    fn next_read(&mut self) -> Offer {
         let port = self.port();
-        if port.fetching.is_none() && port.reads.in_use.free() > 0 {
+        if port.fetching.is_none() && port.reads.has_room() {
             if let Some(id) = port.posts.pop_front() {
                 let lines = u32::from(self.packets.get(id).tx_lines);
                 let port = self.port();
-                let slot = port.reads.open(id, lines, now);
+                let slot = port.reads.open(id, lines);
                 port.fetching = Some(Moving { id, slot, at: 0, lines, completion: None, held: 0 });
             }
         }
@@ -246,10 +244,17 @@ impl Device for Nic {
     fn moves(&self, _way: Direction) -> bool {
         true
     }
+    #[inline]
+    fn may_move(&self) -> [bool; 2] {
+        match &self.attachment {
+            Attachment::Ringed(r) => r.may_move(),
+            _ => [true; 2],
+        }
+    }
     fn next(&mut self, way: Direction, now: Time) -> Offer {
         match (way, self.has_rings()) {
             (Direction::P2mWrite, false) => self.next_write(now),
-            (Direction::P2mRead, false) => self.next_read(now),
+            (Direction::P2mRead, false) => self.next_read(),
             (Direction::P2mWrite, true) => self.next_ring_write(now),
             (Direction::P2mRead, true) => self.next_ring_read(now),
         }
@@ -269,15 +274,15 @@ impl Device for Nic {
             Direction::P2mWrite if self.has_rings() => return self.ring_written(cal, slot, n, now),
             Direction::P2mRead if self.has_rings() => return self.ring_read(cal, slot, n, now),
             Direction::P2mWrite => {
-                let blocked = self.port().writes.in_use.free() == 0;
-                if let Some(id) = self.port().writes.done(slot, n, now) {
+                let blocked = !self.port().writes.has_room();
+                if let Some(id) = self.port().writes.done(slot, n) {
                     self.land(id, now);
                     return blocked;
                 }
             }
             Direction::P2mRead => {
-                let blocked = self.port().reads.in_use.free() == 0;
-                if let Some(id) = self.port().reads.done(slot, n, now) {
+                let blocked = !self.port().reads.has_room();
+                if let Some(id) = self.port().reads.done(slot, n) {
                     let p = self.packets.get_mut(id);
                     p.left = 0;
                     p.data_at = now;

@@ -185,7 +185,7 @@ pub struct RingMemory {
 pub struct Layout {
     base: u64,
     slots: u64,
-    /// Descriptors of a line.
+    /// Descriptors of a line, a power of two.
     pub per_line: u64,
 }
 
@@ -204,22 +204,32 @@ impl Layout {
         self.slots - 1
     }
 
+    /// Where in the ring descriptor `i` lies. Most rings have a power of two of them, which needs no division.
+    #[inline]
+    fn slot(&self, i: u64) -> u64 {
+        if self.slots.is_power_of_two() {
+            i & (self.slots - 1)
+        } else {
+            i % self.slots
+        }
+    }
+
     /// The line of descriptor `i`.
     #[inline]
     pub fn line(&self, i: u64) -> u64 {
-        self.base + i % self.slots / self.per_line
+        self.base + (self.slot(i) >> self.per_line.trailing_zeros())
     }
 
     /// Whether descriptor `i` is the first of its line.
     #[inline]
     pub fn begins_line(&self, i: u64) -> bool {
-        i % self.per_line == 0
+        i & (self.per_line - 1) == 0
     }
 
     /// How many descriptors follow each other in memory from `i` on.
     #[inline]
     pub fn together(&self, i: u64) -> u64 {
-        self.slots - i % self.slots
+        self.slots - self.slot(i)
     }
 
     /// First line, lines and bytes of `n` descriptors from `i` on, which follow each other in memory.
@@ -227,7 +237,7 @@ impl Layout {
     pub fn span(&self, i: u64, n: u64) -> (u64, u32, u32) {
         debug_assert!(n > 0 && n <= self.together(i));
         let (first, last) = (self.line(i), self.line(i + n - 1));
-        (first, (last - first + 1) as u32, (n * (LINE / self.per_line)) as u32)
+        (first, (last - first + 1) as u32, (n * (LINE >> self.per_line.trailing_zeros())) as u32)
     }
 }
 
@@ -278,6 +288,12 @@ impl Ring {
     pub fn fetchable(&self) -> u64 {
         let room = self.cache - (self.asked - self.recycled);
         (self.posted - self.asked).min(room).min(self.layout.together(self.asked))
+    }
+
+    /// Whether there are any.
+    #[inline]
+    pub fn can_fetch(&self) -> bool {
+        self.posted > self.asked && self.cache > self.asked - self.recycled
     }
 
     /// Free descriptors in the cache.

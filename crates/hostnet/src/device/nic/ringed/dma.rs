@@ -29,7 +29,7 @@ impl Nic {
         if let Some(m) = r.write {
             return m.offer();
         }
-        if r.writes.in_use.free() == 0 || (r.spec.one_engine && r.read.is_some()) {
+        if !r.writes.has_room() || (r.spec.one_engine && r.read.is_some()) {
             return Offer::Nothing;
         }
         if !r.write_back(now) {
@@ -85,7 +85,7 @@ impl Nic {
             if r.spec.one_engine && r.write.is_some() {
                 return Offer::Nothing;
             }
-            if r.reads.in_use.free() > 0 && !r.fetch(now) {
+            if r.reads.has_room() && !r.fetch() {
                 let waits = r.ready[Side::Transmit as usize] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
                 if let Some(at) = r.not_before(Side::Transmit, waits, now) {
                     return Offer::At(at);
@@ -103,8 +103,7 @@ impl Nic {
             return;
         }
         let of = r.pairs.len();
-        for i in 0..of {
-            let queue = (r.turn + i) % of;
+        for queue in (r.turn..of).chain(0..r.turn) {
             let pair = &mut r.pairs[queue];
             if pair.transmit.cached() == 0 {
                 continue;
@@ -123,8 +122,8 @@ impl Nic {
             pair.leaving.push_back((work.0, false));
             r.reading += 1;
             r.meter.frames_read += 1;
-            r.turn = (queue + 1) % of;
-            return r.open_read(work, now);
+            r.turn = if queue + 1 == of { 0 } else { queue + 1 };
+            return r.open_read(work);
         }
     }
 
@@ -160,8 +159,8 @@ impl Nic {
     /// Lines are in memory; true when that ended something.
     pub(in crate::device::nic) fn ring_written(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
         let (Attachment::Ringed(r), queues) = (&mut self.attachment, &mut self.queues) else { return false };
-        let Some(work) = r.writes.done(slot, n, now) else { return false };
-        let busy = r.writes.in_use.held() > 0;
+        let Some(work) = r.writes.done(slot, n) else { return false };
+        let busy = !r.writes.is_empty();
         r.meter.set_busy(busy, now);
         let queue = match work {
             Work::Packet(id) => {
@@ -208,7 +207,7 @@ impl Nic {
     /// Lines have come from memory; true when that ended something.
     pub(in crate::device::nic) fn ring_read(&mut self, cal: &mut Events, slot: u16, n: u32, now: Time) -> bool {
         let r = self.ringed_mut();
-        let Some(work) = r.reads.done(slot, n, now) else { return false };
+        let Some(work) = r.reads.done(slot, n) else { return false };
         let queue = match work {
             Work::Packet(id) | Work::Object(id) => {
                 let (Attachment::Ringed(r), packets) = (&mut self.attachment, &mut self.packets) else { return false };
@@ -259,5 +258,76 @@ impl Nic {
         let bytes = p.tx_bytes + p.object_bytes;
         self.ringed_mut().room.give(bytes, now);
         self.sent(id, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::endpoint::{Device, Direction};
+    use crate::device::nic::{Packet, RingMemory};
+    use crate::kernel::Stream;
+
+    const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
+
+    /// Frames come and are sent again, lines are done out of step: `next` has something only where `may_move` says so.
+    #[test]
+    fn a_nic_that_denies_that_it_may_move_lines_offers_none() {
+        for (one, most) in [(true, 1), (true, 4), (false, 1), (false, 4)] {
+            let rings = serde_json::json!({ "one_engine": one, "receive_packets": most, "transmit_packets": most,
+                "receive_turnaround": "5 ns", "transmit_turnaround": "2 ns", "fetch_delay": "20 ns" });
+            let spec = serde_json::from_value(serde_json::json!({ "rings": rings })).expect("a NIC");
+            let mut nic = Nic::ringed(&spec, &[RingMemory { receive: 0, transmit: 256 }]);
+            (0..1023).for_each(|i| nic.arm(0, i, 1024 + u64::from(i) * 16));
+            nic.start_armed(0);
+            let (mut cal, mut now, mut dice) = (Events::default(), Time::ZERO, Stream::new(1, "frames", most));
+            let (mut out, mut denied) = (Vec::new(), 0);
+            for _ in 0..40_000 {
+                match dice.below(4) {
+                    0 if nic.inside() < 8 => {
+                        let _ = nic.arrive(&mut cal, Packet { wire_bytes: 600, uses: 1, ..Packet::default() }, now);
+                    }
+                    1 if !out.is_empty() => {
+                        let (way, slot, n) = out.swap_remove(dice.below(out.len() as u64) as usize);
+                        nic.done(&mut cal, way, slot, n, now);
+                    }
+                    2 => match cal.pop() {
+                        Some((at, Event::Ring { queue, task, n })) => {
+                            now = at;
+                            nic.on_ring(&mut cal, queue.into(), task, n, now);
+                        }
+                        Some((at, Event::NicTx(_, id))) => {
+                            now = at;
+                            nic.on_tx_port(id, now);
+                            nic.end_use(id);
+                        }
+                        other => now = other.map_or(now, |o| o.0),
+                    },
+                    _ => {
+                        if let Some(id) = Nic::take(&mut nic, 0) {
+                            let p = nic.packet(id);
+                            (p.tx_line, p.tx_lines, p.tx_bytes) = (p.line, p.lines, p.rx_bytes);
+                            let (buffer, line) = (p.buffer, p.line);
+                            nic.put(0, id);
+                            nic.arm(0, buffer, line);
+                            for side in [Side::Receive, Side::Transmit] {
+                                nic.on_ring(&mut cal, 0, RingTask::Tail(side), 1, now);
+                            }
+                        }
+                    }
+                }
+                for way in WAYS {
+                    let may = nic.may_move()[way as usize];
+                    denied += u64::from(!may);
+                    match nic.next(way, now) {
+                        Offer::Lines(n) if may => out.push((way, Device::take(&mut nic, way, n, now).slot, n)),
+                        Offer::At(at) if may => cal.push(at, Event::Turn { port: 0, way: way as u8 }),
+                        Offer::Nothing => {}
+                        denied => panic!("{way:?}: {denied:?} was denied"),
+                    }
+                }
+            }
+            assert!(nic.counts.sent > 500 && denied > 10_000, "{} frames, {denied} denied", nic.counts.sent);
+        }
     }
 }

@@ -194,8 +194,6 @@ pub(super) struct Ringed {
 impl Ringed {
     pub fn restart(&mut self, now: Time) {
         self.wire.restart(now);
-        self.writes.in_use.restart(now);
-        self.reads.in_use.restart(now);
         self.room.restart(now);
         self.meter.restart(now);
     }
@@ -257,6 +255,20 @@ impl Ringed {
     /// When the next DMA of a packet may begin, if some packet `waits` and that is later than now.
     fn not_before(&self, side: Side, waits: bool, now: Time) -> Option<Time> {
         Some(self.ready[side as usize]).filter(|at| waits && *at > now)
+    }
+
+    /// By `Direction`: whether descriptors or a packet might be moved. While the most packets are under way, their `ready` is
+    /// past.
+    #[inline]
+    pub fn may_move(&self) -> [bool; 2] {
+        if self.spec.one_engine && (self.read.is_some() || self.write.is_some()) {
+            return [self.read.is_some(), self.write.is_some()];
+        }
+        let packet = self.receiving < self.spec.receive_packets && !self.fifo.is_empty();
+        let write = packet || self.write.is_some() || !self.write_backs.is_empty();
+        let frame = self.reading < self.spec.transmit_packets && self.pairs.iter().any(|p| p.transmit.cached() > 0);
+        let read = frame || self.read.is_some() || !self.fetches.is_empty();
+        [read, write]
     }
 
     /// Decides on a fetch or a write-back, which takes its delay.
@@ -326,14 +338,14 @@ impl Ringed {
     fn look(&mut self, cal: &mut Events, queue: usize, now: Time) {
         let Pair { receive: r, transmit: t, .. } = &self.pairs[queue];
         let few = r.asked - r.used < u64::from(self.spec.replenish);
-        let fetch = [!r.fetching && few && r.fetchable() > 0, {
+        let fetch = [!r.fetching && few && r.can_fetch(), {
             let few = t.asked - t.used < (t.cache / 2).max(1);
-            !t.fetching && few && t.fetchable() > 0
+            !t.fetching && few && t.can_fetch()
         }];
         // All that is cached has been used, and all of that has been moved.
         let spent = |r: &Ring| !r.fetching && r.asked == r.used && r.used == r.filled;
         let write_back = [
-            !r.writing && r.writable() > 0 && {
+            !r.writing && r.filled > r.written && {
                 let n = r.filled - r.written;
                 let enough = matches!(self.spec.write_back, WriteBack::After(least) if n >= least.into());
                 let idle = self.spec.write_back_idle && self.fifo.is_empty() && r.used == r.filled;
@@ -344,11 +356,11 @@ impl Ringed {
                 !t.writing && n > 0 && (n >= self.spec.transmit_write_back.into() || spent(t))
             },
         ];
-        for (i, side) in [Side::Receive, Side::Transmit].into_iter().enumerate() {
-            if fetch[i] {
+        for side in [Side::Receive, Side::Transmit] {
+            if fetch[side as usize] {
                 self.decide(cal, queue, RingTask::Fetch(side), now);
             }
-            if write_back[i] {
+            if write_back[side as usize] {
                 self.decide(cal, queue, RingTask::WriteBack(side), now);
             }
         }
@@ -361,26 +373,26 @@ impl Ringed {
 
     fn open_write(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), held: u32, now: Time) {
         self.meter.set_busy(true, now);
-        let slot = self.writes.open(what, lines, now);
+        let slot = self.writes.open(what, lines);
         self.write =
             Some(Moving { what, slot, line, at: 0, lines, bytes, held, tags: Default::default(), split: false });
     }
 
-    fn open_read(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), now: Time) {
-        let slot = self.reads.open(what, lines, now);
+    fn open_read(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32)) {
+        let slot = self.reads.open(what, lines);
         self.read =
             Some(Moving { what, slot, line, at: 0, lines, bytes, held: 0, tags: Default::default(), split: false });
     }
 
     /// Descriptors to be fetched, first; they are few and much waits for them.
-    fn fetch(&mut self, now: Time) -> bool {
+    fn fetch(&mut self) -> bool {
         let Some((queue, side)) = self.fetches.pop_front() else { return false };
         let ring = self.pairs[usize::from(queue)].ring(side);
         let (from, n) = (ring.asked, ring.fetchable());
         ring.asked += n;
         self.meter.transmit_fetches += u64::from(side == Side::Transmit);
         let work = self.descriptors(queue, side, from, n);
-        self.open_read(work, now);
+        self.open_read(work);
         true
     }
 
