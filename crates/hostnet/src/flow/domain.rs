@@ -191,48 +191,57 @@ pub struct Booked {
     domain: Domain,
     /// When credits come back, in order.
     returns: VecDeque<Time>,
+    /// Returns until then have taken place, and are still among `returns`.
+    passed: Time,
     peak: u32,
 }
 
 impl Booked {
     /// A domain without a limit.
     pub fn unbounded() -> Booked {
-        Booked { domain: Domain::new(u32::MAX), returns: VecDeque::new(), peak: 0 }
+        Booked { domain: Domain::new(u32::MAX), returns: VecDeque::new(), passed: Time::ZERO, peak: 0 }
     }
 
     /// Takes a credit.
     #[inline]
     pub fn force(&mut self, now: Time) {
         self.domain.force(now);
-        self.pass(now);
-        self.peak = self.peak.max(self.used());
+        self.passed = self.passed.max(now);
+        if self.used() > self.peak {
+            self.settle();
+            self.peak = self.peak.max(self.used());
+        }
     }
 
     /// Books the return of a credit that was taken at `taken` and comes back at `at`, which may lie ahead.
     #[inline]
     pub fn give_at(&mut self, at: Time, taken: Time) {
         self.domain.give(at, taken);
-        match self.returns.back() {
-            Some(last) if *last > at => self.book_between(at),
-            _ => self.returns.push_back(at),
+        if self.passed < at && self.returns.back().is_none_or(|last| *last <= at) {
+            self.returns.push_back(at);
+        } else {
+            self.book_between(at);
         }
     }
 
-    /// A return that comes before some that are booked.
+    /// A return that comes before some that are booked, or that counts until the next credit is taken.
+    #[cold]
     fn book_between(&mut self, at: Time) {
+        self.settle();
         let i = self.returns.partition_point(|t| *t <= at);
         self.returns.insert(i, at);
     }
 
-    /// Returns until `now` have taken place.
-    #[inline]
-    fn pass(&mut self, now: Time) {
-        while self.returns.front().is_some_and(|t| *t <= now) {
+    /// Forgets the returns that have taken place. The peak asks for them only where it may have been exceeded.
+    #[inline(never)]
+    fn settle(&mut self) {
+        while self.returns.front().is_some_and(|t| *t <= self.passed) {
             self.returns.pop_front();
         }
+        self.passed = Time::ZERO;
     }
 
-    /// Credits that are out, those among them whose return is booked.
+    /// Credits that are out, those among them whose return is booked; unless settled, no fewer than there are.
     fn used(&self) -> u32 {
         self.domain.used() + self.returns.len() as u32
     }
@@ -240,7 +249,8 @@ impl Booked {
     /// Starts a new window: forgets what was metered, keeps the credits in use.
     pub fn restart(&mut self, now: Time) {
         self.domain.restart(now);
-        self.pass(now);
+        self.passed = self.passed.max(now);
+        self.settle();
         self.peak = self.used();
     }
 
@@ -279,6 +289,35 @@ mod tests {
         d.restart(Time::ns(55));
         let r = d.read(Time::ns(100));
         assert_eq!((r.peak, r.occupancy), (2, 0.0));
+    }
+
+    #[test]
+    fn a_booked_peak_is_that_of_counting_at_each_take() {
+        let mut rng = crate::kernel::Stream::new(5, "booked", 0);
+        let mut d = Booked::unbounded();
+        // Returns ahead that still count, and credits without a booked return; the times of takes go back now and then.
+        let (mut ahead, mut open, mut peak): (Vec<u64>, Vec<u64>, usize) = (Vec::new(), Vec::new(), 0);
+        let mut now = 0u64;
+        for step in 0..20_000 {
+            now = (now + rng.below(40)).saturating_sub([0, 0, 60][rng.below(3) as usize]);
+            if open.len() < 20 && rng.below(2) == 0 {
+                d.force(Time(now));
+                open.push(now);
+                ahead.retain(|at| *at > now);
+                peak = peak.max(open.len() + ahead.len());
+            } else if let Some(taken) = open.pop() {
+                let at = now + rng.below(80);
+                d.give_at(Time(at), Time(taken));
+                ahead.push(at);
+            }
+            if step % 40 == 39 {
+                d.restart(Time(now));
+                ahead.retain(|at| *at > now);
+                peak = open.len() + ahead.len();
+            }
+            assert_eq!(d.peak as usize, peak, "at step {step}");
+        }
+        assert!(peak > 0);
     }
 
     #[test]

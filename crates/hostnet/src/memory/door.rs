@@ -125,7 +125,9 @@ impl Memory {
         let c = &self.channels[ch];
         if c.shared.is_some() {
             self.join(cal, ch, Request::Read(id, at), now);
-        } else if c.reads.is_empty() && self.accepts(ch, false, now) {
+        } else if !c.reads.is_empty() {
+            return self.channels[ch].hold_read(id, at); // nothing changes for the channel
+        } else if self.accepts(ch, false, now) {
             self.enqueue(ch, line, id, at, now);
         } else {
             self.channels[ch].hold_read(id, at);
@@ -177,17 +179,26 @@ impl Memory {
             home.waiting[0] += 1;
             home.cha_writes.force(now);
             self.join(cal, ch, Request::Write(w), now);
-        } else if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
+        } else if self.channels[ch].waits_to_write() {
+            return self.hold_write(ch, w, now); // nothing changes for the channel
+        } else if self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
             self.accepted(cal, &w, now);
         } else {
-            let side = self.side(path);
-            self.channels[ch].hold_write(w, side);
-            let home = &mut self.nodes[self.channels[ch].node];
-            home.waiting[side] += 1;
-            home.cha_writes.force(now);
+            self.hold_write(ch, w, now);
         }
         self.arm(cal, ch, now);
+    }
+
+    /// A write waits for room in the channel's queue, and keeps its credit of the home agent.
+    #[inline]
+    fn hold_write(&mut self, ch: usize, w: Write, now: Time) {
+        let side = self.side(w.path);
+        let c = &mut self.channels[ch];
+        c.hold_write(w, side);
+        let home = &mut self.nodes[c.node];
+        home.waiting[side] += 1;
+        home.cha_writes.force(now);
     }
 
     /// A channel's queue has taken a write: the home agent hears of it, and so does the device.
