@@ -122,7 +122,7 @@ def _library(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure
         ax.set_ylabel(label)
     axes[0].set_ylim(bottom=0)
     axes[1].set_yscale("log")
-    axes[0].legend(fontsize=7)
+    axes[0].legend(fontsize=7, handlelength=3.5)
     fig.suptitle("64 B between two cores of a socket of Emerald Rapids")
     return fig
 
