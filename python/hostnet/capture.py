@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def held(data: Mapping[str, Any]) -> Held | None:
     file = ((data["spec"].get("traffic") or {}).get("pcap") or {}).get("file", "")
     of = {kind: {what: n for k, what, n in rows if k == kind} for kind in ("file", "replayed", "reply", "skipped", "note")}
     total = {kind: sum(of[kind].values()) for kind in of}
-    return Held(file, total["file"], total["replayed"], total["reply"], of["skipped"], of["note"])
+    return Held(os.path.normpath(file) if file else "", total["file"], total["replayed"], total["reply"], of["skipped"], of["note"])
 
 
 def distinct(results: Iterable[Mapping[str, Any]]) -> list[Held]:
