@@ -121,11 +121,12 @@ impl Domain {
         self.give_many(1, now, taken);
     }
 
-    /// Returns `n` credits that were taken at `taken`.
+    /// Returns `n` credits that were taken at `taken`. A core runs ahead of the calendar: what it asks for at a time to come may
+    /// be there before, and was then held for no time.
     #[inline]
     pub fn give_many(&mut self, n: u32, now: Time, taken: Time) {
         debug_assert!(self.used >= n, "a credit came back that nobody had taken");
-        self.balance = self.balance.wrapping_add(self.offset(now).wrapping_mul(n.into()));
+        self.balance = self.balance.wrapping_add(self.offset(now.max(taken)).wrapping_mul(n.into()));
         self.used -= n;
         self.returns += u64::from(n);
         self.held += now.0.saturating_sub(taken.0.max(self.since.0)) * u64::from(n);
@@ -276,6 +277,17 @@ mod tests {
         assert_eq!(r.little_ns, 45.0);
         assert_eq!(r.occupancy, 0.9); // 90 credit-ns over 100 ns
         assert_eq!((r.peak, r.refused), (2, 1));
+    }
+
+    #[test]
+    fn a_credit_that_is_back_before_its_time_has_come_was_held_for_no_time() {
+        let mut d = Domain::new(2);
+        d.force(Time::ns(80)); // by a core that is ahead
+        d.give(Time::ns(60), Time::ns(80));
+        d.force(Time::ns(20));
+        d.give(Time::ns(70), Time::ns(20));
+        let r = d.read(Time::ns(100));
+        assert_eq!((r.occupancy, r.latency_ns, r.little_ns), (0.5, 25.0, 25.0)); // 50 credit-ns, two credits
     }
 
     #[test]
