@@ -287,7 +287,8 @@ mod tests {
         d.force(Time::ns(20));
         d.give(Time::ns(70), Time::ns(20));
         let r = d.read(Time::ns(100));
-        assert_eq!((r.occupancy, r.latency_ns, r.little_ns), (0.5, 25.0, 25.0)); // 50 credit-ns, two credits
+        // 50 credit-ns, two credits
+        assert_eq!((r.occupancy, r.latency_ns, r.little_ns), (0.5, 25.0, 25.0));
     }
 
     #[test]
