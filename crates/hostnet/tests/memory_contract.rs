@@ -175,6 +175,26 @@ fn ownership_takes_the_dirty_line_out_of_the_llc() {
 }
 
 #[test]
+fn a_clean_victim_takes_the_duty_to_write_back_along_only_where_it_cleans() {
+    for cleans in [false, true] {
+        let mut h = small();
+        h.llc.read_hit = ReadHit::Retain;
+        h.llc.clean_victim_cleans = cleans;
+        let mut r = Rig::new(&h, 0b1100);
+        let line = r.rx;
+        r.nic(line, LOW_TWO);
+        r.read(line);
+        assert_eq!(r.m.mem.copies(line), (3, 1), "the LLC has the duty, the core clean copies");
+        (0..40).for_each(|i| _ = r.read(r.app + i)); // more than the L2 holds
+        assert_eq!(r.m.mem.copies(line), (1, u32::from(!cleans)));
+        assert_eq!(r.m.mem.force_out(&mut r.m.cal, line, r.m.now), Some(!cleans));
+        r.settle();
+        assert_eq!(r.of(Class::RxEvct), u64::from(!cleans));
+        r.balanced();
+    }
+}
+
+#[test]
 fn clean_l2_victims_fill_the_tenant_s_ways_or_are_dropped() {
     for (policy, held) in [(CleanVictim::Allocate, LLC_SETS), (CleanVictim::Drop, 0)] {
         let mut h = small();

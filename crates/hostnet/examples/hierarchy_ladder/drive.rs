@@ -111,6 +111,7 @@ fn hierarchy() -> HierarchySpec {
         l2: cache(1024, 16, 10),
         l2_inclusive: false,
         llc: LlcSpec {
+            clean_victim_cleans: false,
             size: Size(36 << 20),
             ways: 18,
             latency_cycles: 30,

@@ -472,6 +472,9 @@ impl Memory {
                 self.stats.ledger.merged += u64::from(llc.is_dirty(s));
                 llc.set_dirty(s, true);
                 self.note_from_core(core, line);
+            } else if self.clean_victim_cleans && llc.is_dirty(s) {
+                llc.set_dirty(s, false);
+                self.stats.ledger.lost += 1;
             }
             return;
         }

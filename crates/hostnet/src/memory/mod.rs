@@ -118,6 +118,7 @@ pub struct Memory {
     mshrs: Option<Box<Mshrs>>,
     miss: u32,
     clean_victim: CleanVictim,
+    clean_victim_cleans: bool,
     /// LLC ways that each tenant's fills may take.
     tenant_ways: Vec<u32>,
     /// Network data lives in a cache of its own without limit (ideal-DDIO).
@@ -269,6 +270,7 @@ impl Memory {
             mshrs: (h.llc.mshrs > 0).then(|| Box::new(Mshrs::new(llc_slices, h.llc.mshrs))),
             miss: NOBODY,
             clean_victim: h.llc.clean_victim,
+            clean_victim_cleans: h.llc.clean_victim_cleans,
             tenant_ways: tenant_ways.into_iter().map(|w| w & !h.llc.inclusive_mask()).collect(),
             ideal_network: false,
             functional: false,

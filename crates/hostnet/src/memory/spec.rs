@@ -139,6 +139,10 @@ pub struct LlcSpec {
     /// Where clean L2 victims go.
     #[serde(default)]
     pub clean_victim: CleanVictim,
+    /// A clean L2 victim that finds its line dirty leaves it clean, so that its data is lost. Sweeper's published runs were
+    /// made so, by a slip; no machine does it.
+    #[serde(default)]
+    pub clean_victim_cleans: bool,
     /// A dirty L2 victim that finds its line counts as a use of it.
     #[serde(default = "yes")]
     pub write_back_uses: bool,

@@ -70,13 +70,15 @@ pub struct Ledger {
     pub overwritten: u64,
     /// Dirty copies that met another dirty copy of the same line further down.
     pub merged: u64,
+    /// Dirty copies that a clean one replaced (`caches.llc.clean_victim_cleans`).
+    pub lost: u64,
 }
 
 impl Ledger {
     /// # Errors
     /// When the books do not balance with `resident` dirty copies in the caches.
     pub fn check(&self, resident: u64) -> Result<(), String> {
-        let out = self.written - self.bypassed + self.swept + self.overwritten + self.merged;
+        let out = self.written - self.bypassed + self.swept + self.overwritten + self.merged + self.lost;
         if self.created == out + resident {
             return Ok(());
         }

@@ -35,6 +35,7 @@ pub fn small() -> HierarchySpec {
         l2: cache(16, 4, 14),
         l2_inclusive: false,
         llc: LlcSpec {
+            clean_victim_cleans: false,
             size: Size(LLC_SETS * 4 * 64),
             ways: 4,
             latency_cycles: 35,
