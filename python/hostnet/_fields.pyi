@@ -611,6 +611,9 @@ class LlcSpec(Section):
     """The shared last-level cache and its home agent (CHA)."""
     clean_victim: Literal['allocate'] | Literal['allocate_fetched'] | Literal['drop']
     """Where clean L2 victims go."""
+    clean_victim_cleans: bool
+    """A clean L2 victim that finds its line dirty leaves it clean, so that its data is lost. Sweeper's published
+    runs were made so, by a slip; no machine does it."""
     device_read: Literal['snapshot'] | Literal['demote'] | Literal['install']
     """What a device's read does with the line's copies."""
     device_ways: Literal['lowest'] | Literal['highest']
