@@ -23,7 +23,7 @@ class Page:
     def shown(self) -> list[tuple[list[str], list[str]]]:
         """Commands, and the lines of output below them: none where a table of the page has the figures."""
         found = re.findall(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", self.text, re.MULTILINE | re.DOTALL)
-        return [(commands.splitlines(), lines.splitlines()) for commands, lines in found]
+        return [(commands.replace("\\\n", "").splitlines(), lines.splitlines()) for commands, lines in found]
 
 
 def number(token: str) -> float | None:
