@@ -124,18 +124,36 @@ def test_every_experiment_has_a_study_and_every_study_a_claim():
     assert figures == {c.figure for c in load(CLAIMS)} and len(figures) == 23
 
 
+def all_points(study):
+    """The points of a study, those that follow from its bandwidth tests among them."""
+    measured = [r for r in papergem5.rows(study, built=False) if r.get("offered_mrps") and r["load"] == "peak_loss"]
+    return study.points(False) + (study.then(measured, False) if study.then else [])
+
+
 def test_points_that_need_no_model_to_come_are_valid_scenarios():
     seen = set()
     for study in (s for s in studies.all_studies() if s.system == "gem5net"):
-        points = study.points(False)
-        measured = [r for r in papergem5.rows(study, built=False) if r.get("offered_mrps") and r["load"] == "peak_loss"]
-        points += study.then(measured, False) if study.then else []
-        for p in points:
+        for p in all_points(study):
             key = json.dumps([p.base, p.changes], sort_keys=True)
             if not p.needs and key not in seen:
                 seen.add(key)
                 Scenario.load(p.base).with_(p.changes).resolve()
     assert len(seen) > 500
+
+
+def test_direct_cache_access_has_the_whole_llc_but_for_fig_13():
+    """The release limits no packet to ways (dev/net/i8254xGBe.cc: legacy descriptors carry no tag); section VII-C has 4 of 16."""
+    platform = tomllib.loads((CLAIMS.parents[1] / "platforms" / "gem5.toml").read_text(encoding="utf-8"))
+    assert platform["caches"]["llc"] | {"ways": 16, "replacement": "random"} == platform["caches"]["llc"]
+    own = {base: Scenario.load(base).to_dict()["placement"] for base in (gem5net.BASE, gem5net.IPERF, *gem5net.SERVERS.values())}
+    ways = {}
+    for study in (s for s in studies.all_studies() if s.system == "gem5net"):
+        for p in all_points(study):
+            placement = p.changes.get("placement", own[p.base])
+            if p.changes.get("platform", "gem5") == "gem5" and placement["policy"] == "ddio":
+                ways.setdefault(study.figure, set()).add(p.changes.get("placement.ways", placement["ways"]))
+    assert ways.pop("fig13") == {4}
+    assert len(ways) > 15 and all(w == {16} for w in ways.values()), ways
 
 
 def test_figures_share_their_points():

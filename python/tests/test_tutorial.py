@@ -2,45 +2,27 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import polars as pl
-import pytest
+from shownpage import Page, near
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-
-
-def table(heading: str) -> list[list[str]]:
-    """The cells of the table with this first row, as numbers where they are some."""
-    rows = PAGE.split(heading, 1)[1].split("\n\n", 1)[0].strip().splitlines()[1:]
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-
-
-def near(shown: str, value: float) -> bool:
-    """Whether `shown` is `value`, rounded to as many digits."""
-    percent = shown.endswith(" %")
-    number = float(shown.removesuffix(" %").split()[0]) / (100 if percent else 1)
-    return number == pytest.approx(value, rel=0.03, abs=1e-3)
+PAGE = Page("tutorial.md")
 
 
 def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp_path):
     here = tmp_path / "cwd"
-    (scenario,) = blocks("toml")
+    (scenario,) = PAGE.blocks("toml")
     (here / "own.toml").write_text(scenario, encoding="utf-8")
-    commands = [line for block in blocks("sh") for line in block.splitlines()]
+    commands = [line for block in PAGE.blocks("sh") for line in block.splitlines()]
     assert len(commands) == 6
     said = [cli(*shlex.split(line)[1:], check=0).stdout for line in commands]
 
-    for name, shown, _ in table("| metric | value | meaning |"):
+    for name, shown, _ in PAGE.table("| metric | value | meaning |"):
         (row,) = [line for line in said[0].splitlines() if line.split()[:1] == [name.strip("`")]]
         assert near(shown, float(row.split()[1])), row
 
     ways = pl.read_csv(here / "results" / "ways" / "sweep.csv").rows(named=True)
-    shown = table("| ways | `sweep_rx` | median, us | DRAM, GB/s | lines a request |")
+    shown = PAGE.table("| ways | `sweep_rx` | median, us | DRAM, GB/s | lines a request |")
     assert len(shown) == len(ways) == 6
     for row, cells in zip(ways, shown, strict=True):
         assert [str(row["placement.ways"]), str(row["placement.sweep_rx"]).lower()] == cells[:2]
@@ -50,7 +32,7 @@ def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp
     assert "regime: red" in said[2] and "69 of 72 credits" in said[2] and "297 ns each" in said[2] and "811 ns each" in said[2]
 
     lines = [line.split() for line in said[3].splitlines() if line.split()[1:2] == ["Gbps"]]
-    for row, cells in zip(lines, table("| offered | carried, Gb/s | median, us | 99th percentile, us | lost |"), strict=True):
+    for row, cells in zip(lines, PAGE.table("| offered | carried, Gb/s | median, us | 99th percentile, us | lost |"), strict=True):
         assert f"{row[0]} Gbps" == cells[0]
         assert all(near(cell, float(value)) for value, cell in zip(row[2:], cells[1:], strict=True)), row
 
@@ -59,7 +41,7 @@ def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp
 
 
 def test_the_slip_of_the_tutorial_costs_the_sentence_that_it_quotes(cli, tmp_path):
-    (tmp_path / "cwd" / "own.toml").write_text(blocks("toml")[0], encoding="utf-8")
+    (tmp_path / "cwd" / "own.toml").write_text(PAGE.blocks("toml")[0], encoding="utf-8")
     done = cli("run", "own.toml", "--set", 'traffic.rat="3 Gbps"', check=2)
-    quoted = re.search(r"\*(own\.toml: [^*]*)\*", PAGE)
+    quoted = re.search(r"\*(own\.toml: [^*]*)\*", PAGE.text)
     assert quoted and " ".join(quoted[1].split()) == done.stderr.strip().removeprefix("hostnet: ")

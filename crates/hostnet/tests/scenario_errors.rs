@@ -228,6 +228,17 @@ fn every_bad_value_is_named_with_its_file_and_key() {
     }
 }
 
+/// Lines that a link carries as one need as many requests under way: a frame of a longer train would never leave.
+#[test]
+fn a_device_may_ask_for_as_many_lines_as_its_link_carries_together() {
+    let forwarder = std::fs::read_to_string(platforms().join("../scenarios/testpmd.toml")).unwrap();
+    let with = |tags: u32| resolved(&format!("{forwarder}\n[override.ethernet]\ntags = {tags}\n"));
+    assert!(with(8).is_ok());
+    let e = with(7).unwrap_err();
+    one_sentence(&e);
+    assert!(e.contains("peripheral[0].tags = 7 is less than platform.pcie.train = 8"), "{e}");
+}
+
 /// A host without packets has no rate to search for, and is measured for a time.
 #[test]
 fn what_asks_for_packets_needs_a_tenant_that_serves_them() {

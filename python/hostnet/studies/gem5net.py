@@ -5,7 +5,8 @@ bandwidth: frame bits of the highest offered rate of which at most 1 % is lost. 
 flow finds its rate itself: for iperf ``msb_gbps`` is the payload that it receives, as iperf reports it.
 
 The authors' released configuration decides what the paper leaves open. Their RXpTX waits a number of ticks of a slow counter,
-so that its "1 us" is nearly four; ``interval_ns`` is the paper's number, and `waits` what the program does.
+so that its "1 us" is nearly four; ``interval_ns`` is the paper's number, and `waits` what the program does. Direct cache access
+has the whole LLC there, as no limit is in effect; Fig. 13, for which the paper says so, has 4 of 16 ways.
 """
 
 from __future__ import annotations

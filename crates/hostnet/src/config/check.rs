@@ -269,6 +269,12 @@ fn peripherals(s: &Scenario) -> Check {
     }
     if let Some(pcie) = &p.pcie {
         pcie.check().map_err(|e| format!("platform.pcie.{e}"))?;
+        for (i, d) in s.peripherals.iter().enumerate() {
+            let (tags, train) = (d.tags(), pcie.train);
+            need(tags >= train, || {
+                format!("peripheral[{i}].tags = {tags} is less than platform.pcie.train = {train}, lines that are read together")
+            })?;
+        }
     }
     if let Some(b) = &p.block {
         b.check().map_err(|e| format!("platform.block.{e}"))?;

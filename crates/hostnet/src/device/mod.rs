@@ -36,6 +36,11 @@ macro_rules! devices {
                 match self { $(PeripheralSpec::$name(s) => <$device as Device>::count(s),)* }
             }
 
+            /// Read requests of each device under way at most.
+            pub fn tags(&self) -> u32 {
+                match self { $(PeripheralSpec::$name(s) => <$device as Device>::link(s).1,)* }
+            }
+
             /// The devices, each with its lanes and tags.
             pub fn build(&self, bay: &mut Bay) -> Vec<(Endpoint, u32, u32)> {
                 match self {
