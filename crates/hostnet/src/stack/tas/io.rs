@@ -6,12 +6,13 @@ use crate::stack::ccnic::Ports;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software};
 
-/// A packet that was received: its record, the first line of its data, and its buffer.
+/// A packet that was received: its record, the first line of its data, its buffer, and the queue pair that it came through.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
     pub id: u32,
     pub line: u64,
     pub buffer: u32,
+    pub port: usize,
 }
 
 #[derive(Clone)]
@@ -47,7 +48,7 @@ impl Io {
                 let ids = if most == 0 { Vec::new() } else { d.take_received(most, c) };
                 let nic = port(c.iio.as_deref_mut());
                 let of = |id| (id, nic.packet(id).line, nic.packet(id).buffer);
-                ids.into_iter().map(of).map(|(id, line, buffer)| Received { id, line, buffer }).collect()
+                ids.into_iter().map(of).map(|(id, line, buffer)| Received { id, line, buffer, port: 0 }).collect()
             }
             Io::Ports(p) => p.receive(most, c),
         }
@@ -62,7 +63,7 @@ impl Io {
                 packet.tx_bytes = bytes as u32;
                 d.queue_up(r.id, r.buffer);
             }
-            Io::Ports(p) => p.send(None, r.buffer, bytes),
+            Io::Ports(p) => p.answer(r, bytes),
         }
     }
 
@@ -70,7 +71,7 @@ impl Io {
     pub fn release(&mut self, r: Received, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.copied_from(r.buffer, c.program),
-            Io::Ports(p) => p.release(r.buffer),
+            Io::Ports(p) => p.release(r),
         }
     }
 
@@ -91,9 +92,8 @@ impl Io {
             Io::Driver(d) => d.queue_up(id, buffer),
             Io::Ports(p) => {
                 if let Some(i) = c.ccnic.as_deref_mut() {
-                    p.carries(i, buffer, id);
+                    p.send(queue, id, buffer, bytes, i);
                 }
-                p.send(Some(queue), buffer, bytes);
             }
         }
     }
