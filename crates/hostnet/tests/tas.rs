@@ -91,6 +91,21 @@ fn rpcs_that_wait_go_in_one_segment_and_a_lone_one_by_itself() {
     assert!((1.0..2.0).contains(&n), "{n} RPCs a segment");
 }
 
+/// One RPC is two frames each way: data and an acknowledgement. Frames of 64 B and of 1448 B of data differ by 21 lines, and
+/// nothing else that the NIC moves depends on them.
+#[test]
+fn an_rpc_moves_two_frames_each_way_and_the_lines_of_its_data() {
+    let bytes = |rpc: &str| {
+        let t = text(false, 1, (1, 1), "low_level", 1000).replace("rpc = \"64 B\"", &format!("rpc = \"{rpc}\""));
+        let o = simulate(&t);
+        assert!((get(&o, "tx_payload_reads_per_packet") - 2.0).abs() < 0.01, "{rpc}");
+        get(&o, "p2m_gbs") * 1e3 / get(&o, "throughput_mrps")
+    };
+    let more = (bytes("1448 B") - bytes("64 B")) / 64.0;
+    let lines = |data: u32| (66 + data).div_ceil(64);
+    assert!((more - f64::from(2 * (lines(1448) - lines(64)))).abs() < 0.1, "{more} lines more");
+}
+
 /// The application's thread bounds the rate: counted instructions at two a cycle and 3.1 GHz, with as many events as flows in
 /// each turn, are the least time. Loads and stores come on top.
 #[test]
