@@ -76,7 +76,7 @@ impl Host {
     /// The next segment of the clients.
     pub(super) fn draw_segment(&mut self) -> Option<Drawn> {
         let (t, s) = (self.tas.as_mut()?, self.source.as_ref()?);
-        let segment = t.client.next()?;
+        let segment = t.client.take()?;
         let flow = &t.flows[segment.flow as usize];
         let content = Content {
             kind: if segment.bytes > 0 { ASKS } else { ACKNOWLEDGES },

@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// The next segment to be sent.
-    pub fn next(&mut self) -> Option<Segment> {
+    pub fn take(&mut self) -> Option<Segment> {
         self.ready.pop_front()
     }
 

@@ -33,13 +33,13 @@ fn a_client_acknowledges_each_segment_and_asks_again_for_each_whole_reply() {
     let text = "rpc = \"64 B\"\nflows = 2\npipelined = 30";
     let mut c = Client::new(&toml::from_str(text).expect("a spec"));
     assert_eq!(c.begin(Time::ZERO), 4);
-    let sent: Vec<_> = std::iter::from_fn(|| c.next()).map(|s| (s.flow, s.at, s.bytes)).collect();
+    let sent: Vec<_> = std::iter::from_fn(|| c.take()).map(|s| (s.flow, s.at, s.bytes)).collect();
     assert_eq!(sent, [(0, 0, 1448), (0, 1448, 472), (1, 0, 1448), (1, 1448, 472)]);
     // 100 bytes of replies are one whole one; the next 28 end the second.
     assert_eq!(c.leaves(Segment { flow: 1, at: 0, bytes: 100 }).len(), 1);
     assert_eq!(c.leaves(Segment { flow: 1, at: 100, bytes: 28 }).len(), 1);
     assert_eq!(c.back(Time::ns(1)), Ok(2));
-    let next: Vec<_> = std::iter::from_fn(|| c.next()).map(|s| s.bytes).collect();
+    let next: Vec<_> = std::iter::from_fn(|| c.take()).map(|s| s.bytes).collect();
     assert_eq!(next, [0, 64], "an acknowledgement, and one request");
     assert_eq!((c.check(), c.requests, c.replies), (Ok(()), 61, 2));
     c.leaves(Segment { flow: 1, at: 200, bytes: 64 });
