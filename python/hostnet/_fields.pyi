@@ -133,7 +133,7 @@ class CcnicSpec(Section):
 class ClientSpec(Section):
     """A second host, at the other end of the Ethernet NIC's link, whose software sends the traffic and takes the
     replies."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """What they run: an application of kind 'load_generator'."""
     cores: int
     """Cores that send and receive; requests go to them in turn."""
@@ -426,6 +426,24 @@ class EthernetSpec(Section):
     """Descriptor rings in memory, for a poll-mode driver and for the kernel's UDP; their defaults when absent."""
     tags: int
     """Read requests that the NIC has under way at most."""
+
+
+class FastPathCosts(Section):
+    """Instructions of TAS's fast path beside the NIC's driver. The defaults were counted in TAS (d3926ba, gcc -O3,
+    x86-64-v3), in a harness that plays NIC and application, as the difference of bursts of one and of sixteen."""
+    acknowledgement: int
+    """A segment that only acknowledges."""
+    burst: int
+    """The fixed part of a burst that was received."""
+    data: int
+    """A segment with data: look-up, parsing, flow state, entry for the application, acknowledgement."""
+    entry: int
+    """An entry of the application: flow state, place in the queue manager, whose flows have a rate (TAS's
+    default)."""
+    segment: int
+    """A segment that is sent."""
+    turn: int
+    """A turn that finds nothing: NIC, queue manager, sixteen contexts, slow path."""
 
 
 class FlowRule(Section):
@@ -1270,6 +1288,21 @@ class StreamTransferAppSpec(Section):
     """How the buffer is written."""
 
 
+class TcpEchoAppSpec(Section):
+    """Sends requests back over TCP as a service (TAS), whose fast path has cores of its own."""
+    calls: Literal['sockets'] | Literal['low_level']
+    """The calls that the application reaches TAS by."""
+    costs: FastPathCosts
+    """Instructions of the fast path."""
+    flows: int
+    """TCP connections. RSS spreads them over the queues of the NIC."""
+    kind: Literal['tcp_echo']
+    pipelined: int
+    """Requests of a connection that have no reply yet, at any time. The default is that of TAS's own client."""
+    rpc: str
+    """Bytes of a request and of its reply."""
+
+
 class TcpReceiveAppSpec(Section):
     """Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf)."""
     between: int
@@ -1311,7 +1344,7 @@ class TcpSpec(Section):
 
 class TenantSpec(Section):
     """A group of cores that runs one application."""
-    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
+    app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """What runs."""
     cores: int
     """Cores, taken in order from the platform's."""

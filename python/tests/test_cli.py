@@ -143,10 +143,6 @@ def test_an_unwritable_output_is_refused(cli, tiny_file):
     assert "/proc/hostnet" in one_sentence(cli("run", tiny_file, "--out", "/proc/hostnet"))
 
 
-def test_figures_to_come_say_so(cli):
-    assert "not built yet" in one_sentence(cli("study", "ccnic", "tab2-tcp"), code=3)
-
-
 def test_help_is_quick(cli):
     best = min(_processor_time(cli) for _ in range(3))
     assert best < 0.8  # about 0.3 s; of the processor, since what else a machine does takes no more of that

@@ -72,6 +72,15 @@ def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool
     return figure
 
 
+def _servers(title: str, x: str, y: str, label: str, axis: str) -> Drawing:
+    """A line for each system and variant, one panel."""
+    def figure(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+        named = [{**r, "line": f"{NAMES.get(r['system'], r['system'])}, {r['variant']}"} for r in frame.to_dicts()]
+        return _stores(title, x, y, "line", label, axis)(type(frame)(named), tables)
+
+    return figure
+
+
 def _stores(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool = False) -> Drawing:
     """A line for each value of `hue`, one panel."""
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
@@ -141,6 +150,7 @@ DRAWINGS: dict[str, Drawing] = {
     "ccnic_fig16b": _over("Fig. 16b: bursts received", "rx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
     "ccnic_fig19_ads": _stores("Fig. 19: key-value store, Ads", "n", "kv_mops", "system", "server threads", "Mops"),
     "ccnic_fig19_geo": _stores("Fig. 19: key-value store, Geo", "n", "kv_mops", "system", "server threads", "Mops"),
+    "ccnic_tab2_tcp": _servers("Table 2: TCP echo", "n", "tcp_mops", "threads of TAS's fast path", "Mops"),
     "ccnic_fig21b": _over("Fig. 21b: 1500 B over the uncore clock", "uncore_ghz", "gbps", "system", "GHz", "Gb/s"),
     "ccnic_links": _links,
 }

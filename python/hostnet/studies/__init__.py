@@ -39,7 +39,7 @@ _MODULES = {
     "idio": ("idio", "idio_policies"),
     "gem5net": ("gem5net", "gem5net_sweeps"),
     "real": ("real", "real_library"),
-    "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie", "ccnic_kv"),
+    "ccnic": ("ccnic", "ccnic_links", "ccnic_pcie", "ccnic_kv", "ccnic_tcp"),
 }
 
 # Swept columns come first in every table, in this order.

@@ -577,6 +577,8 @@ apps! {
     mod clique_map => CliqueMap(clique_map::CliqueMap),
     /// Stores of blocks to a device or to memory, a fence after each.
     mod block_stores => BlockStores(block_stores::BlockStores),
+    /// Sends requests back over TCP as a service (TAS), whose fast path has cores of its own.
+    mod tcp_echo => TcpEcho(tcp_echo::TcpEcho),
     --- directed tests ---
     /// Directed test of one receive buffer's life.
     DirectedRx(DirectedRxSpec),

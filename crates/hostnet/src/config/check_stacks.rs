@@ -30,6 +30,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
             }
         }
     }
+    tas(s)?;
     ccnic(s)?;
     pairs(s)?;
     flow_director(s)?;
@@ -51,6 +52,31 @@ fn pairs(s: &Scenario) -> Check {
     need(node <= last, || format!("tenant[{t}].app.peer_node = {node} does not exist: nodes count from 0 to {last}"))?;
     need(s.tenants.len() == 1 && s.peripherals.is_empty(), || {
         format!("tenant[{t}].app works in pairs; other tenants or a [[peripheral]] beside it are not built yet")
+    })
+}
+
+/// TAS is one tenant's, over a poll-mode driver or an overlay of CC-NIC, and its clients wait for replies.
+fn tas(s: &Scenario) -> Check {
+    let Some(i) = s.tas_tenant() else { return Ok(()) };
+    let (t, key) = (&s.tenants[i], format!("tenant[{i}].app of kind \"tcp_echo\""));
+    let wrong = t.stack == Some(StackSpec::Ccnic) && !s.overlay();
+    need(matches!(t.stack, Some(StackSpec::PollMode | StackSpec::Ccnic)) && !wrong, || {
+        format!("{key} needs stack = \"poll_mode\", or \"ccnic\" with ccnic.mode = \"overlay\"")
+    })?;
+    need(s.tenants.len() == 1, || format!("{key} beside other tenants is not built yet"))?;
+    need(s.traffic.arrivals == Arrivals::Closed && s.traffic.outstanding == t.requests(), || {
+        format!(
+            "{key} needs traffic.arrivals = \"closed\" and outstanding = {}, which is flows x pipelined",
+            t.requests()
+        )
+    })?;
+    need(s.traffic.flows.is_none(), || format!("traffic.flows is for other applications; {key} has its own"))?;
+    need(s.client.is_none(), || format!("[client] beside {key} is not built yet"))?;
+    need(t.pipeline.is_none(), || format!("tenant[{i}].pipeline is for other applications; {key} has its own"))?;
+    let keeps = matches!(s.placement.spent(), Spent::Keep) && s.placement.sweep_tx == SweepTx::None;
+    need(keeps, || format!("{key} beside placement that sweeps or invalidates buffers is not built yet"))?;
+    need(s.run.load == Load::Fixed && s.run.warmup_requests.is_some(), || {
+        format!("{key} needs run.load = \"fixed\" and run.warmup_requests")
     })
 }
 
@@ -97,19 +123,19 @@ fn ccnic(s: &Scenario) -> Check {
 fn overlay(s: &Scenario, tenant: usize, c: &CcnicSpec) -> Check {
     let key = "ccnic.mode = \"overlay\"";
     let t = &s.tenants[tenant];
-    need(matches!(t.app, AppSpec::CliqueMap(_)), || {
-        format!("{key} runs app of kind \"clique_map\" only; others are not built yet")
+    need(matches!(t.app, AppSpec::CliqueMap(_) | AppSpec::TcpEcho(_)), || {
+        format!("{key} runs app of kind \"clique_map\" or \"tcp_echo\" only; others are not built yet")
     })?;
     driver(s, tenant)?;
     need(s.peripherals.len() == 1, || format!("{key} beside another [[peripheral]] is not built yet"))?;
     need(c.nic_node == 0, || {
         format!("{key} needs nic_node = 0, where devices are attached; the tenant's cores are those of its node")
     })?;
-    let threads = c.nic_threads.unwrap_or(t.cores);
-    need(threads >= t.cores, || {
+    let polling = t.receivers();
+    let threads = c.nic_threads.unwrap_or(polling);
+    need(threads >= polling, || {
         format!(
-            "ccnic.nic_threads = {threads} is fewer than the tenant's {} cores, each of which has a queue pair",
-            t.cores
+            "ccnic.nic_threads = {threads} is fewer than the tenant's {polling} cores that poll, each of which has a queue pair"
         )
     })?;
     need(c.pool == PoolKind::Shared, || {

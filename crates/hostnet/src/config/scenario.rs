@@ -155,10 +155,19 @@ pub struct TenantSpec {
 impl TenantSpec {
     /// Its cores that receive packets: the first ones.
     pub fn receivers(&self) -> u32 {
-        if self.pipeline.is_some() {
-            self.cores / 2
-        } else {
-            self.cores
+        match &self.app {
+            _ if self.pipeline.is_some() => self.cores / 2,
+            // The last one is the application's.
+            AppSpec::TcpEcho(_) => self.cores.saturating_sub(1),
+            _ => self.cores,
+        }
+    }
+
+    /// Requests that its clients have without a reply, where the application says it.
+    pub fn requests(&self) -> u32 {
+        match &self.app {
+            AppSpec::TcpEcho(e) => e.flows.saturating_mul(e.pipelined),
+            _ => 0,
         }
     }
 
@@ -375,6 +384,11 @@ impl Scenario {
         self.tenants.iter().position(|t| t.stack == Some(StackSpec::Ccnic))
     }
 
+    /// The tenant whose TCP is TAS's.
+    pub fn tas_tenant(&self) -> Option<usize> {
+        self.tenants.iter().position(|t| matches!(t.app, AppSpec::TcpEcho(_)))
+    }
+
     /// Whether CC-NIC's NIC forwards to and from a PCIe NIC.
     pub fn overlay(&self) -> bool {
         self.ccnic_tenant().is_some() && self.ccnic.as_ref().is_some_and(|c| c.mode == Mode::Overlay)
@@ -388,7 +402,7 @@ impl Scenario {
     /// Cores that a tenant's threads work with: CC-NIC's NIC, or the other threads of pairs. They come after all others.
     pub fn peers(&self) -> Option<Peers> {
         let tenant = self.ccnic_tenant().or(self.paired_tenant())?;
-        let all = self.tenants[tenant].cores;
+        let all = self.tenants[tenant].receivers();
         let (cores, node) = match &self.tenants[tenant].app {
             AppSpec::Pingpong(p) => (all, p.peer_node.into()),
             AppSpec::StreamTransfer(t) => (if t.stores == Written::None { 0 } else { all }, t.peer_node.into()),

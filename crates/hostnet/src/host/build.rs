@@ -7,6 +7,7 @@ use super::measure::Window;
 use super::network::{self, Network};
 use super::pairs;
 use super::storage::block_layer;
+use super::tas;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Site};
 use crate::config::check;
@@ -154,6 +155,7 @@ impl Host {
             }
         }
         let interface = ccnic::build(s, &mut map);
+        let mut service = tas::build(s, &mut map, &groups);
         let paired = s.paired_tenant().and_then(|t| pairs::build(s, &mut map, &groups[t], &peers));
         let (pairs, registers) = paired.unwrap_or_default();
         let driving = driving_cores(s, &groups, &peers);
@@ -168,6 +170,13 @@ impl Host {
                 _ => None,
             });
             nics.for_each(|nic| nic.marker = Some(Box::new(Marker::new(i, groups[t].clone()))));
+        }
+        let ethernet = devices.iter().find_map(|d| match &d.0 {
+            Endpoint::Ethernet(nic) => Some(nic),
+            _ => None,
+        });
+        if let (Some(t), Some(nic)) = (&mut service, ethernet) {
+            tas::steer(t, nic);
         }
         let mut drivers = drivers(s, &driven, &mut devices).into_iter();
         let (storage, block) = block_layer(s, first, kernel, &mut map);
@@ -229,6 +238,10 @@ impl Host {
         let (mut block, mut sent) = (block.into_iter(), driven.iter().map(|d| d.sent));
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
+                Some(t) if service.is_some() && u32::from(*local) < t.cores => {
+                    let fast = t.receivers() as usize;
+                    tas::thread(s, fast, (*local).into(), interface.as_deref(), &mut drivers)
+                }
                 Some(t) if t.stack == Some(StackSpec::Ccnic) => {
                     let i = interface.as_ref().expect("memory of the interface");
                     ccnic::thread(s, i, (*local).into(), &mut drivers.by_ref().zip(sent.by_ref()))
@@ -270,6 +283,7 @@ impl Host {
             // A directed test runs until nothing is left to happen.
             background: Background::new(s, span).filter(|_| !Host::is_directed(s)),
             ccnic: interface,
+            tas: service,
             registers: vec![0; registers],
             trips: Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds"),
             apps,

@@ -86,7 +86,7 @@ impl Host {
     /// Whether its threads count requests that no NIC knows of.
     pub(super) fn counts_own_requests(&self) -> bool {
         let pings = |t: &TenantSpec| matches!(t.app, AppSpec::Pingpong(_));
-        (self.has_ccnic() && self.source.is_none()) || self.spec.tenants.iter().any(pings)
+        (self.has_ccnic() && self.source.is_none()) || self.tas.is_some() || self.spec.tenants.iter().any(pings)
     }
 
     fn agents(&self) -> impl Iterator<Item = (usize, &Agent)> {

@@ -84,6 +84,9 @@ impl Host {
     /// From now on `most` requests of the generator have no reply yet, at any time.
     pub fn offer_closed(&mut self, most: u32, timeout: Time) {
         let now = self.machine.now;
+        if self.start_tas() {
+            return;
+        }
         if let Some(s) = &mut self.source {
             s.arrivals = None;
             s.depth = 0;
@@ -95,7 +98,7 @@ impl Host {
     pub(super) fn on_offer(&mut self) {
         let Some((wire, closed, open)) = self.source.as_ref().map(|s| {
             let g = &s.generator;
-            (g.has_wire(), g.is_closed(), s.arrivals.is_some())
+            (g.has_wire(), g.is_closed() || self.tas.is_some(), s.arrivals.is_some())
         }) else {
             return;
         };
@@ -135,6 +138,9 @@ impl Host {
     }
 
     pub(super) fn on_client(&mut self, e: Event) {
+        if self.segment_back() {
+            return;
+        }
         let (cal, now) = (&mut self.machine.cal, self.machine.now);
         let Some(s) = self.source.as_mut().filter(|_| !self.stopped) else { return };
         match e {

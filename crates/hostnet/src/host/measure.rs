@@ -89,6 +89,9 @@ impl Host {
         if let Some(i) = &mut self.ccnic {
             i.restart();
         }
+        if let Some(t) = &mut self.tas {
+            t.segments = 0;
+        }
         self.trips.reset();
         self.restart_network();
         self.restart_trace();
@@ -234,6 +237,7 @@ impl Host {
         self.ring_metrics(&mut v);
         self.storage_metrics(&mut v);
         self.ccnic_metrics(&mut v, us);
+        self.tas_metrics(&mut v);
         self.pair_metrics(&mut v, us);
         Outcome { values: v, tables: self.tables(), sim: self.machine.now, warmup: w.start, measured: span }
     }

@@ -16,6 +16,7 @@ mod pairs;
 mod placed;
 mod predict;
 mod storage;
+mod tas;
 mod timeline;
 mod trace;
 mod two_hosts;
@@ -26,7 +27,7 @@ pub use load::{run, run_and_capture, run_controlled, Progress};
 pub use measure::Outcome;
 pub use two_hosts::hosts;
 
-use crate::app::{App, Origin, Work};
+use crate::app::{App, AppSpec, Origin, Work};
 use crate::config::scenario::{StackSpec, TenantSpec};
 use crate::config::Scenario;
 use crate::core::Retired;
@@ -80,6 +81,7 @@ pub struct Host {
     storage: Vec<storage::Kept>,
     background: Option<background::Background>,
     ccnic: Option<Box<crate::stack::ccnic::Interface>>,
+    tas: Option<Box<crate::stack::tas::Service>>,
     /// Values of the registers that pairs of threads share, and round trips between them in ps.
     registers: Vec<u64>,
     trips: Histogram<u64>,
@@ -108,7 +110,8 @@ impl Host {
         for c in 0..self.cores.len() {
             let tenant = self.spec.tenants.get(usize::from(self.cores[c].tenant));
             let starts = |t: &TenantSpec| t.app.work() == Work::Own || t.app.origin() == Origin::Always;
-            if tenant.is_some_and(|t| starts(t) || t.stack == Some(StackSpec::Ccnic)) {
+            let polls = |t: &TenantSpec| t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_));
+            if tenant.is_some_and(|t| starts(t) || polls(t)) {
                 self.cores[c].rest = Rest::Not;
                 self.machine.cal.push(self.machine.now, Event::Core(c as u16));
             }
@@ -202,6 +205,7 @@ impl Host {
             nic: &mut m.nic,
             iio: m.iio.as_mut(),
             ccnic: self.ccnic.as_deref_mut(),
+            tas: self.tas.as_deref_mut(),
             registers: &mut self.registers,
             trips: &mut self.trips,
             app: self.apps.get_mut(usize::from(seat.tenant)),
@@ -358,6 +362,9 @@ impl Host {
     /// Packet `id`'s frame is on the wire of the NIC on a port.
     fn sent_from_port(&mut self, id: u32) {
         let now = self.machine.now;
+        if self.tas.is_some() {
+            return self.segment_left(id);
+        }
         let Some(source) = &self.source else { return self.acknowledgement_left(id) };
         let tenant = source.tenant;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
@@ -453,6 +460,7 @@ impl Host {
         self.check_storage()?;
         self.check_ccnic()?;
         self.check_client()?;
+        self.check_tas()?;
         self.machine.nic.check()?;
         let nic = self.serving_nic();
         let in_sockets: u64 = self.socket_drops().map(Ledger::ever).sum();

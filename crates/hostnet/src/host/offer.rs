@@ -49,7 +49,7 @@ impl Source {
 /// A packet before it has an address: whose it is, its flow with the RSS hash, and what it asks for.
 pub(super) struct Drawn {
     pub(super) core: u16,
-    flow: Option<(u32, u32)>,
+    pub(super) flow: Option<(u32, u32)>,
     pub(super) content: Content,
 }
 
@@ -94,6 +94,9 @@ impl Host {
 
     /// Draws the next packet, for `core` or for one that the source picks.
     pub(super) fn draw(&mut self, core: Option<u16>) -> Option<Drawn> {
+        if self.tas.is_some() {
+            return self.draw_segment();
+        }
         let s = self.source.as_mut()?;
         let mut flow = None;
         let n = s.next;

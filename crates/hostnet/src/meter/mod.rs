@@ -65,6 +65,7 @@ metrics! {
     host_blanks_per_packet ["1/packet"] "Blank receive buffers that the host posted through CC-NIC";
     host_tx_frees_per_packet ["1/packet"] "Transmit buffers that the host freed after CC-NIC had sent them";
     small_fallbacks ["buffers"] "Large buffers for packets that fit a small one, because no small one was left";
+    tcp_rpcs_per_segment ["RPCs/segment"] "Replies in a segment that TAS sent, on average";
     service_mean_us ["us"] "Mean time a core spends on a request";
     cores_busy ["cores"] "Mean number of cores serving requests";
     mem_bw_gbs ["GB/s"] "DRAM bytes moved per second, reads and writes";

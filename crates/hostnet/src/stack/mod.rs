@@ -97,6 +97,8 @@ pub struct Ctx<'a> {
     pub iio: Option<&'a mut Iio>,
     /// What the threads of CC-NIC share.
     pub ccnic: Option<&'a mut ccnic::Interface>,
+    /// What the threads of TAS share.
+    pub tas: Option<&'a mut tas::Service>,
     /// Values of the registers that pairs of threads share, and round trips between them in ps.
     pub registers: &'a mut [u64],
     pub trips: &'a mut Histogram<u64>,
@@ -186,6 +188,8 @@ threads! {
     mod transfer => Transfer(transfer::Transfer),
     /// Host and NIC threads of CC-NIC.
     mod ccnic => CcNic(Box<ccnic::Agent>),
+    /// TCP as a service: the fast path's threads and the application's.
+    mod tas => Tas(Box<tas::Tas>),
     /// The kernel's block layer.
     mod block => Block(block::BlockLayer),
 }

@@ -301,13 +301,7 @@ impl Generator {
     pub fn replied(&mut self, p: &Packet, cal: &mut Events, now: Time) {
         let reply = reply_bytes(p);
         let sent = self.left(p);
-        let back = match &mut self.wire {
-            Some(Wire { there, back, beside, .. }) => {
-                let leaves = back.as_mut().map_or(now, |b| b.send(u64::from(reply + *beside), now));
-                leaves + there.flight
-            }
-            None => now,
-        };
+        let back = self.back_at(reply, now);
         self.rtt.record(back - sent, reply);
         if let Some(c) = &mut self.closed {
             c.coming.push_back(sent);
@@ -318,6 +312,17 @@ impl Generator {
             if let Some(asked) = asked {
                 r.returned.push(Returned { asked, sent, back, request: p.wire_bytes, reply });
             }
+        }
+    }
+
+    /// When a frame of `bytes` is back whose last bit the NIC sends now.
+    pub fn back_at(&mut self, bytes: u32, now: Time) -> Time {
+        match &mut self.wire {
+            Some(Wire { there, back, beside, .. }) => {
+                let leaves = back.as_mut().map_or(now, |b| b.send(u64::from(bytes + *beside), now));
+                leaves + there.flight
+            }
+            None => now,
         }
     }
 

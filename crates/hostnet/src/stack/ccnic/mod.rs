@@ -17,6 +17,7 @@
 mod host;
 mod nic;
 mod overlay;
+mod ports;
 pub mod pool;
 pub mod rings;
 mod server;
@@ -34,6 +35,7 @@ use crate::memory::LINE;
 use crate::traffic::arrival::Arrivals;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
+pub use ports::Ports;
 use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 use rings::{Change, Publication, Shape, Words};
 use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Stores};
@@ -366,6 +368,11 @@ impl Agent {
     /// The host's thread with number `local` of `of`, in overlay mode.
     pub fn server(s: &Scenario, i: &Interface, local: usize, of: usize) -> Agent {
         Agent::Server(server::Server::new(s, i, local, of))
+    }
+
+    /// The queue pairs of the thread with number `local` of `of`, in overlay mode, for another stack.
+    pub fn ports(s: &Scenario, i: &Interface, local: usize, of: usize) -> Ports {
+        server::Server::new(s, i, local, of).into_ports()
     }
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. Data that it sends

@@ -56,7 +56,7 @@ impl Overlay {
     /// From the PCIe NIC to the host.
     fn receive(&mut self, c: &mut Ctx) {
         if self.received.is_empty() {
-            self.received.extend(self.driver.take_received(c));
+            self.received.extend(self.driver.take_received(usize::MAX, c));
         }
         let Ctx { ccnic: Some(i), iio, program: p, .. } = c else { return };
         let pcie = port(iio.as_deref_mut());

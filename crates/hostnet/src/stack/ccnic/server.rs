@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
 use super::spec::{Mode, PoolKind};
-use super::{Common, Effect, Interface, Ring};
+use super::{Common, Effect, Interface, Ports, Ring};
 use crate::app::loopback::Touched;
 use crate::app::{Answer, AppSpec, Content};
 use crate::config::Scenario;
@@ -25,8 +25,8 @@ struct Reply {
 
 /// One queue pair.
 #[derive(Clone)]
-struct Port {
-    host: Host,
+pub(super) struct Port {
+    pub(super) host: Host,
     replies: VecDeque<Reply>,
 }
 
@@ -60,6 +60,11 @@ impl Server {
         Server { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, polled: Time::ZERO, since: None }
     }
 
+    /// Its queue pairs for another stack.
+    pub(super) fn into_ports(self) -> Ports {
+        Ports::new(self.ports)
+    }
+
     /// What it has of each queue pair.
     pub(super) fn commons(&self) -> impl Iterator<Item = &Common> {
         self.ports.iter().map(|p| &p.host.common)
@@ -71,7 +76,7 @@ impl Server {
 
     /// Buffers that it has out of its stacks. Where only the host manages them, answers sent are among them.
     pub(super) fn held(&self) -> usize {
-        self.ports.iter().map(|p| p.host.held() + p.replies.len()).sum()
+        self.ports.iter().map(Port::held).sum()
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
@@ -108,6 +113,16 @@ impl Server {
 }
 
 impl Port {
+    /// Buffers that it has out of its stacks.
+    pub(super) fn held(&self) -> usize {
+        self.host.held() + self.replies.len()
+    }
+
+    /// A packet of `bytes` bytes in `buffer` is to be sent.
+    pub(super) fn queue_up(&mut self, buffer: u32, bytes: u16) {
+        self.replies.push_back(Reply { buffer, bytes, object: None });
+    }
+
     /// The application serves what was taken, as far as there are buffers for answers; how many packets.
     fn serve(&mut self, c: &mut Ctx) -> u32 {
         let host = &mut self.host;
@@ -159,7 +174,7 @@ impl Port {
     }
 
     /// Publishes answers, as many as there is room for. A packet's two segments share a line of grouped descriptors.
-    fn reply(&mut self, c: &mut Ctx) -> bool {
+    pub(super) fn reply(&mut self, c: &mut Ctx) -> bool {
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let (host, p) = (&mut self.host, &mut *c.program);
         let shared = host.common.spec.pool == PoolKind::Shared;

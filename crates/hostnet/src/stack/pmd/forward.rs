@@ -10,12 +10,12 @@ impl PollMode {
         self.receive.line(self.taken)
     }
 
-    /// `rx_burst`, if packets have come: their records.
-    pub(in crate::stack) fn take_received(&mut self, c: &mut Ctx) -> Vec<u32> {
+    /// `rx_burst` of `most` packets, if any have come: their records.
+    pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<u32> {
         if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 {
             return Vec::new();
         }
-        self.receive(usize::MAX, c);
+        self.receive(most, c);
         c.tally.taken += self.burst.len() as u64;
         self.burst.drain(..).collect()
     }
@@ -30,6 +30,11 @@ impl PollMode {
         let buffer = self.pool.get(p)?;
         p.push(crate::core::Op::Store { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
         Some(buffer)
+    }
+
+    /// First line of a buffer's data.
+    pub(in crate::stack) fn data(&self, buffer: u32) -> u64 {
+        self.pool.data(buffer)
     }
 
     /// Packet `id` goes from `buffer` with the next burst.

@@ -1,0 +1,131 @@
+//! An RPC server over TCP as a service (TAS, EuroSys 2019): it sends each request back (CC-NIC, section 5.7).
+//!
+//! The tenant's last core runs the application, the others TAS's fast path. `stack/tas` is what they do.
+
+use super::{Application, Content, Site};
+use crate::kernel::units::Size;
+use crate::stack::tas::{CONTEXTS, HEADERS, MSS, SOCKET_BUFFER};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The calls that an application reaches TAS by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Calls {
+    /// Those of sockets: `epoll_wait`, then a `read` and a `write` of one RPC for each socket that has one.
+    #[default]
+    Sockets,
+    /// TAS's own: a poll gives events, and all whole RPCs of an event are copied from receive to transmit buffer.
+    LowLevel,
+}
+
+/// Instructions of the application's thread, libTAS's included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CallCosts {
+    /// A poll, and each context queue in it.
+    pub poll: u32,
+    pub queue: u32,
+    /// An event, and an RPC.
+    pub event: u32,
+    pub rpc: u32,
+    /// An entry that only tells of an acknowledgement.
+    pub acknowledged: u32,
+}
+
+impl Calls {
+    /// Counted in TAS's libraries (d3926ba, gcc -O3, x86-64-v3), in a harness that plays the fast path.
+    pub const fn costs(self) -> CallCosts {
+        match self {
+            Calls::Sockets => CallCosts { poll: 2889, queue: 56, event: 445, rpc: 214 + 262, acknowledged: 180 },
+            Calls::LowLevel => CallCosts { poll: 244, queue: 56, event: 330 + 40, rpc: 111, acknowledged: 180 },
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpEchoSpec {
+    /// Bytes of a request and of its reply.
+    pub rpc: Size,
+    /// TCP connections. RSS spreads them over the queues of the NIC.
+    pub flows: u32,
+    /// Requests of a connection that have no reply yet, at any time. The default is that of TAS's own client.
+    #[serde(default = "pipelined")]
+    pub pipelined: u32,
+    /// The calls that the application reaches TAS by.
+    #[serde(default)]
+    pub calls: Calls,
+    /// Instructions of the fast path.
+    #[serde(default)]
+    pub costs: FastPathCosts,
+}
+fn pipelined() -> u32 {
+    64
+}
+
+/// Instructions of TAS's fast path beside the NIC's driver. The defaults were counted in TAS (d3926ba, gcc -O3, x86-64-v3), in a
+/// harness that plays NIC and application, as the difference of bursts of one and of sixteen.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FastPathCosts {
+    /// A turn that finds nothing: NIC, queue manager, sixteen contexts, slow path.
+    pub turn: u32,
+    /// The fixed part of a burst that was received.
+    pub burst: u32,
+    /// A segment with data: look-up, parsing, flow state, entry for the application, acknowledgement.
+    pub data: u32,
+    /// A segment that only acknowledges.
+    pub acknowledgement: u32,
+    /// An entry of the application: flow state, place in the queue manager, whose flows have a rate (TAS's default).
+    pub entry: u32,
+    /// A segment that is sent.
+    pub segment: u32,
+}
+
+impl Default for FastPathCosts {
+    fn default() -> FastPathCosts {
+        FastPathCosts { turn: 2004, burst: 101, data: 654, acknowledgement: 422, entry: 501, segment: 375 }
+    }
+}
+
+#[derive(Clone)]
+pub struct TcpEcho;
+
+impl Application for TcpEcho {
+    type Spec = TcpEchoSpec;
+
+    fn check(s: &TcpEchoSpec, cores: u32) -> Result<(), String> {
+        let fast = cores.saturating_sub(1);
+        if !(1..=CONTEXTS).contains(&fast) {
+            return Err(format!(
+                "{cores} cores are {fast} threads of the fast path and one of the application; TAS has 1 to {CONTEXTS} of the fast path"
+            ));
+        }
+        if !(1..=1 << 16).contains(&s.flows) {
+            return Err(format!("flows = {} is not within 1 to 65536", s.flows));
+        }
+        if !(1..=MSS).contains(&s.rpc.0) {
+            return Err(format!("rpc = \"{}\" is not within 1 B to {MSS} B, the data of a segment", s.rpc));
+        }
+        let most = SOCKET_BUFFER / s.rpc.0;
+        if !(1..=most).contains(&u64::from(s.pipelined)) {
+            return Err(format!(
+                "pipelined = {} is not within 1 to {most}, the RPCs of {} that a buffer of {SOCKET_BUFFER} B holds",
+                s.pipelined, s.rpc
+            ));
+        }
+        Ok(())
+    }
+
+    fn largest(_: &TcpEchoSpec, _drawn: Option<Size>) -> Option<Size> {
+        Some(Size(HEADERS + MSS))
+    }
+
+    fn build(_: &TcpEchoSpec, _packet: u32, _site: Site) -> Result<TcpEcho, String> {
+        Ok(TcpEcho)
+    }
+
+    fn content(&mut self, _core: usize, _rng: &mut crate::kernel::Stream) -> Content {
+        unreachable!("the client of TAS makes segments")
+    }
+}

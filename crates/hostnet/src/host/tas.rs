@@ -1,0 +1,158 @@
+//! TAS on a host: its memory, its threads, and clients at the other end of the wire.
+
+use super::offer::Drawn;
+use super::Host;
+use crate::app::{lines, AppSpec, Content};
+use crate::config::Scenario;
+use crate::device::iio::Iio;
+use crate::device::nic::Nic;
+use crate::kernel::{Event, NicAt};
+use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::meter::Values;
+use crate::stack::ccnic::{Agent, Interface};
+use crate::stack::tas::{frame, sizes, Io, Memory, Segment, Service, Tas, ACKNOWLEDGES, ASKS, HEADERS, REPLIES};
+use crate::stack::Thread;
+use crate::traffic::frame::rss_hash;
+use crate::traffic::generator::addresses;
+
+/// Registers the memory of a scenario's TAS, if it has one. `cores` are its tenant's.
+pub fn build(s: &Scenario, map: &mut AddressMap, groups: &[Vec<u16>]) -> Option<Box<Service>> {
+    let tenant = s.tas_tenant()?;
+    let AppSpec::TcpEcho(spec) = &s.tenants[tenant].app else { return None };
+    let (cores, fast) = (&groups[tenant], s.tenants[tenant].receivers() as usize);
+    let mut add = |lines, sharing| {
+        let r = map.add(lines, Kind::App, sharing, tenant as u8);
+        map.get(r).base
+    };
+    let (shared, own, sockets) = sizes(spec.flows);
+    let [buckets, states, receive, transmit] = shared.map(|n| add(n, Sharing::Shared));
+    let thread = |c: &u16| {
+        let [to, from, managed] = own;
+        [add(to, Sharing::Shared), add(from, Sharing::Shared), add(managed, Sharing::Core(*c))]
+    };
+    let threads = cores[..fast].iter().map(thread).collect();
+    let sockets = map.add(sockets, Kind::App, Sharing::Core(cores[fast]), tenant as u8);
+    let sockets = map.get(sockets).base;
+    let memory = Memory { buckets, states, receive, transmit, threads, sockets };
+    Some(Box::new(Service::new(spec.clone(), memory, fast)))
+}
+
+/// Each flow's queue is where RSS puts it.
+pub fn steer(service: &mut Service, nic: &Nic) {
+    for (i, flow) in service.flows.iter_mut().enumerate() {
+        let (source, destination) = addresses(i as u32);
+        flow.hash = rss_hash(source, destination);
+        flow.queue = nic.classify(i as u32, flow.hash);
+    }
+}
+
+/// The thread of core `local` of TAS's tenant, over the driver that is next or over an overlay's queue pairs.
+pub fn thread(
+    s: &Scenario,
+    fast: usize,
+    local: usize,
+    interface: Option<&Interface>,
+    drivers: &mut impl Iterator<Item = Thread>,
+) -> Thread {
+    Thread::Tas(Box::new(match interface {
+        _ if local == fast => Tas::echo(),
+        Some(i) => Tas::fast(local, Io::Ports(Agent::ports(s, i, local, fast))),
+        None => match drivers.next() {
+            Some(Thread::PollMode(d)) => Tas::fast(local, Io::Driver(d)),
+            _ => unreachable!("each thread of the fast path has a driver"),
+        },
+    }))
+}
+
+impl Host {
+    /// The clients make their first requests.
+    pub(super) fn start_tas(&mut self) -> bool {
+        let Some(t) = &mut self.tas else { return false };
+        let (now, n) = (self.machine.now, t.client.begin(self.machine.now));
+        (0..n).for_each(|_| self.machine.cal.push(now, Event::Offer));
+        true
+    }
+
+    /// The next segment of the clients.
+    pub(super) fn draw_segment(&mut self) -> Option<Drawn> {
+        let (t, s) = (self.tas.as_mut()?, self.source.as_ref()?);
+        let segment = t.client.take()?;
+        let flow = &t.flows[segment.flow as usize];
+        let content = Content {
+            kind: if segment.bytes > 0 { ASKS } else { ACKNOWLEDGES },
+            key: segment.key(),
+            lines: lines(HEADERS + segment.bytes),
+            value_lines: 0,
+            wire_bytes: frame(segment.bytes),
+        };
+        Some(Drawn { core: s.cores[usize::from(flow.queue)], flow: Some((segment.flow, flow.hash)), content })
+    }
+
+    /// Packet `id` has left the NIC: the server's data go to the client.
+    pub(super) fn segment_left(&mut self, id: u32) {
+        let now = self.machine.now;
+        let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
+        let p = *nic.packet(id);
+        nic.packet(id).done = true;
+        nic.end_use(id);
+        let (Some(t), Some(s)) = (&mut self.tas, &mut self.source) else { return };
+        t.ended += 1;
+        if p.kind != REPLIES {
+            return;
+        }
+        t.segments += 1;
+        let back = s.generator.back_at(p.wire_bytes, now);
+        let rpc = t.spec.rpc.0 as u32;
+        for made in t.client.leaves(Segment::of(p.flow, p.key)) {
+            self.tally.completed(s.tenant, now - made, rpc);
+            s.generator.came_back(back - made, rpc);
+        }
+        self.machine.cal.push(back, Event::Back);
+    }
+
+    /// The server's oldest segment on its way is back.
+    pub(super) fn segment_back(&mut self) -> bool {
+        let Some(t) = self.tas.as_mut() else { return false };
+        let now = self.machine.now;
+        if self.stopped {
+            return true;
+        }
+        match t.client.back(now) {
+            Ok(n) => (0..n).for_each(|_| self.machine.cal.push(now, Event::Offer)),
+            Err(why) => t.broken = Some(why),
+        }
+        true
+    }
+
+    /// # Errors
+    /// One sentence about packets or requests that are not conserved, or come out of order.
+    pub(super) fn check_tas(&self) -> Result<(), String> {
+        let Some(t) = &self.tas else { return Ok(()) };
+        if let Some(why) = &t.broken {
+            return Err(why.clone());
+        }
+        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::look_at_nic) else { return Ok(()) };
+        if nic.drops.ever() > 0 {
+            return Err(format!("{} segments were lost; TCP's retransmission is not built for TAS", nic.drops.ever()));
+        }
+        let (came, open) = (nic.counts.offered + nic.counts.originated, nic.unfinished());
+        if came != t.ended + open {
+            return Err(format!("{came} packets of TAS are not {} that ended and {open} inside", t.ended));
+        }
+        if !self.stopped {
+            t.client.check()?;
+        }
+        let told = |f: &&crate::stack::tas::Flow| {
+            f.sent > f.available || f.available > f.written || f.written > f.read || f.read > f.received
+        };
+        match t.flows.iter().find(told) {
+            Some(f) => Err(format!("a flow has answered what it has not: {f:?}")),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn tas_metrics(&self, v: &mut Values) {
+        let Some(t) = self.tas.as_ref().filter(|t| t.segments > 0) else { return };
+        v.set("tcp_rpcs_per_segment", self.tally.completed as f64 / t.segments as f64);
+    }
+}

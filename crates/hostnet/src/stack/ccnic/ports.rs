@@ -1,0 +1,104 @@
+//! Queue pairs of an overlay as another stack uses them: it takes packets, and sends in their buffers or in new ones.
+
+use super::server::Port;
+use super::{Effect, Interface};
+use crate::core::Program;
+use crate::stack::tas::io::Received;
+use crate::stack::Ctx;
+
+/// The queue pairs of a thread. A poll looks at all of them, one after the other.
+#[derive(Clone)]
+pub struct Ports {
+    ports: Vec<Port>,
+    /// The one that is looked at, and the one that packets are taken from first.
+    at: usize,
+    first: usize,
+}
+
+impl Ports {
+    pub(super) fn new(ports: Vec<Port>) -> Ports {
+        Ports { ports, at: 0, first: 0 }
+    }
+
+    /// Looks at the first one.
+    pub fn poll(&mut self, p: &mut Program) {
+        self.at = 0;
+        self.ports[0].host.poll(p);
+    }
+
+    /// Takes what was found; true when it looks for more of a burst, or at the next one.
+    pub fn gathers(&mut self, c: &mut Ctx) -> bool {
+        let host = &mut self.ports[self.at].host;
+        host.common.polled = false;
+        if host.gathers_more(c) {
+            return true;
+        }
+        self.at += 1;
+        match self.ports.get_mut(self.at) {
+            Some(port) => port.host.poll(c.program),
+            None => return false,
+        }
+        true
+    }
+
+    /// Up to `most` of the packets taken.
+    pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<Received> {
+        let Ctx { ccnic: Some(i), program: p, .. } = c else { return Vec::new() };
+        let (mut got, all) = (Vec::new(), self.ports.len());
+        for port in (0..all).map(|k| (self.first + k) % all) {
+            let host = &mut self.ports[port].host;
+            let n = host.taken.len().min(most - got.len());
+            p.compute(host.common.spec.costs.host_rx * n as u32);
+            let of = |buffer: u32| Received { id: i.packets[buffer as usize], line: i.line(buffer), buffer, port };
+            got.extend(host.taken.drain(..n).map(|d| of(d.buffer - 1)));
+        }
+        self.first = (self.first + 1) % all;
+        got
+    }
+
+    /// A buffer of a packet that was received is freed with the next flush.
+    pub fn release(&mut self, r: Received) {
+        self.ports[r.port].host.received.push(r.buffer);
+    }
+
+    /// The queue pair of the NIC's queue `queue`: threads take turns with them.
+    fn of(&self, queue: usize) -> usize {
+        self.ports.iter().position(|p| p.host.common.queue == queue).unwrap_or(0)
+    }
+
+    /// A buffer for a packet that goes through `queue`, and its first line.
+    pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, u64)> {
+        let Ctx { ccnic: Some(i), program: p, .. } = c else { return None };
+        let port = self.of(queue);
+        let buffer = self.ports[port].host.buffers(i, bytes as u32, 1, p).pop()?;
+        Some((buffer, i.line(buffer)))
+    }
+
+    /// An answer of `bytes` bytes goes with the next flush, in the buffer of a packet that was received.
+    pub fn answer(&mut self, r: Received, bytes: u64) {
+        self.ports[r.port].queue_up(r.buffer, bytes as u16);
+    }
+
+    /// Packet `id` goes in `buffer` with the next flush, through the queue pair of `queue`.
+    pub fn send(&mut self, queue: usize, id: u32, buffer: u32, bytes: u64, i: &mut Interface) {
+        i.packets[buffer as usize] = id;
+        let port = self.of(queue);
+        self.ports[port].queue_up(buffer, bytes as u16);
+    }
+
+    pub fn flush(&mut self, c: &mut Ctx) {
+        for port in &mut self.ports {
+            port.host.end_receive(c);
+            port.reply(c);
+        }
+    }
+
+    pub fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        let (_, port) = Effect::of(tag);
+        self.ports[port as usize].host.common.visible(c);
+    }
+
+    pub fn restart_meters(&mut self) {
+        self.ports.iter_mut().for_each(|p| p.host.common.restart());
+    }
+}

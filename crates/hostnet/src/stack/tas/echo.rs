@@ -1,0 +1,158 @@
+//! The application's thread: it reads requests from flows' receive buffers and writes them into their transmit buffers.
+
+use super::{Entry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
+use crate::app::tcp_echo::Calls;
+use crate::core::{Op, Program};
+use crate::stack::{Ctx, Step};
+use std::collections::VecDeque;
+
+/// Lines of a socket that each call touches: the connection's, and those of the server's buffer.
+const CONNECTION: u32 = 2;
+const BUFFER: (u64, u32) = (6, 2);
+
+#[derive(Clone, Default)]
+pub struct Echo {
+    polled: bool,
+    /// Flows with a whole request, in the order of epoll's list.
+    active: VecDeque<u32>,
+    is_active: Vec<bool>,
+    /// Bytes told by entries that have been taken, by flow.
+    known: Vec<u64>,
+    /// Flows whose replies the fast path has not been told of.
+    unsaid: VecDeque<u32>,
+    said: Vec<u64>,
+    next: usize,
+    leaving: VecDeque<(usize, Entry)>,
+}
+
+impl Echo {
+    pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        let Some(t) = c.tas.as_deref_mut() else { return Step::Idle };
+        if self.known.is_empty() {
+            let n = t.flows.len();
+            (self.known, self.said, self.is_active) = (vec![0; n], vec![0; n], vec![false; n]);
+        }
+        let p = &mut *c.program;
+        if std::mem::take(&mut self.polled) {
+            self.take_entries(t, p);
+            self.tell(t, p);
+            self.serve(t, p);
+        }
+        for (context, lines) in t.contexts.iter().zip(&t.memory.threads) {
+            p.push(Op::Anchor { line: lines[0] + context.to_app_ends.1 / TO_APP % QUEUE });
+        }
+        p.push(Op::Await);
+        self.polled = true;
+        Step::Run
+    }
+
+    /// A poll: entries of all threads of the fast path, in turn.
+    fn take_entries(&mut self, t: &mut Service, p: &mut Program) {
+        let costs = t.spec.calls.costs();
+        let queues = t.contexts.len();
+        p.compute(costs.poll + costs.queue * queues as u32);
+        let (mut left, mut empty) = (EVENTS, 0);
+        while left > 0 && empty < queues {
+            let q = self.next;
+            self.next = (q + 1) % queues;
+            let Some(e) = t.contexts[q].to_app.pop_front() else {
+                empty += 1;
+                continue;
+            };
+            (empty, left) = (0, left - 1);
+            let taken = &mut t.contexts[q].to_app_ends.1;
+            let line = t.memory.threads[q][0] + *taken / TO_APP % QUEUE;
+            *taken += 1;
+            p.push(Op::Load { line, lines: 1 });
+            p.push(Op::Store { line, lines: 1 });
+            let socket = t.socket(e.flow);
+            p.push(Op::Load { line: socket, lines: CONNECTION });
+            p.push(Op::Store { line: socket, lines: CONNECTION });
+            if e.bytes == 0 {
+                p.compute(costs.acknowledged);
+                continue;
+            }
+            p.compute(costs.event);
+            let (known, flow) = (&mut self.known[e.flow as usize], e.flow);
+            for (line, _) in t.received_at(flow, *known, 1) {
+                p.push(Op::Prefetch { line, lines: 1 });
+            }
+            *known += u64::from(e.bytes);
+            if t.spec.calls == Calls::Sockets {
+                // The socket's lock, for the event and in epoll's list.
+                (0..2).for_each(|_| p.push(Op::Atomic { line: socket }));
+            }
+            let whole = *known - t.flows[flow as usize].read >= t.spec.rpc.0;
+            if whole && !std::mem::replace(&mut self.is_active[flow as usize], true) {
+                self.active.push_back(flow);
+            }
+        }
+    }
+
+    /// Entries for the fast path: what has been written since the last poll.
+    fn tell(&mut self, t: &mut Service, p: &mut Program) {
+        let owner = |t: &Service, flow: u32| usize::from(t.flows[flow as usize].queue) % t.contexts.len();
+        while let Some(&flow) = self.unsaid.front() {
+            let q = owner(t, flow);
+            let context = &mut t.contexts[q];
+            let (put, taken) = &mut context.from_app_ends;
+            if *put - *taken >= QUEUE * FROM_APP {
+                break;
+            }
+            let line = t.memory.threads[q][1] + *put / FROM_APP % QUEUE;
+            if *put % FROM_APP == 0 {
+                p.push(Op::Load { line, lines: 1 }); // whether the fast path is done with it
+            }
+            *put += 1;
+            p.push(Op::Load { line: t.socket(flow), lines: 1 });
+            p.push(Op::Release { line, tag: POSTED });
+            let (written, said) = (t.flows[flow as usize].written, &mut self.said[flow as usize]);
+            self.leaving.push_back((q, Entry { flow, bytes: (written - *said) as u32 }));
+            *said = written;
+            self.unsaid.pop_front();
+        }
+    }
+
+    /// Requests are read and written back: one of each socket that has any, or all that are whole.
+    fn serve(&mut self, t: &mut Service, p: &mut Program) {
+        let (rpc, calls) = (t.spec.rpc.0, t.spec.calls);
+        for _ in 0..self.active.len().min(EVENTS) {
+            let Some(flow) = self.active.pop_front() else { break };
+            let f = &t.flows[flow as usize];
+            let (read, written, whole) = (f.read, f.written, (self.known[flow as usize] - f.read) / rpc);
+            let n = if calls == Calls::Sockets { 1 } else { whole };
+            p.compute(calls.costs().rpc * n as u32);
+            let socket = t.socket(flow);
+            let (requests, replies) = (t.received_at(flow, read, n * rpc), t.transmit_at(flow, written, n * rpc));
+            let copy = |from: &[(u64, u32)], to: &[(u64, u32)], p: &mut Program| {
+                from.iter().for_each(|(line, lines)| p.push(Op::Load { line: *line, lines: *lines }));
+                to.iter().for_each(|(line, lines)| p.push(Op::Store { line: *line, lines: *lines }));
+            };
+            if calls == Calls::Sockets {
+                let buffer = [(socket + BUFFER.0, BUFFER.1)];
+                p.push(Op::Atomic { line: socket });
+                copy(&requests, &buffer, p);
+                p.push(Op::Atomic { line: socket });
+                copy(&buffer, &replies, p);
+            } else {
+                copy(&requests, &replies, p);
+            }
+            p.push(Op::Store { line: socket, lines: CONNECTION });
+            let f = &mut t.flows[flow as usize];
+            (f.read, f.written) = (read + n * rpc, written + n * rpc);
+            if self.said[flow as usize] == written {
+                self.unsaid.push_back(flow);
+            }
+            match whole > n {
+                true => self.active.push_back(flow),
+                false => self.is_active[flow as usize] = false,
+            }
+        }
+    }
+
+    pub(super) fn posted(&mut self, c: &mut Ctx) {
+        if let (Some((q, e)), Some(t)) = (self.leaving.pop_front(), c.tas.as_deref_mut()) {
+            t.contexts[q].from_app.push_back(e);
+        }
+    }
+}

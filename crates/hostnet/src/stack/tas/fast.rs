@@ -1,0 +1,229 @@
+//! A thread of the fast path. Each turn it takes packets, sends what flows have to send, and takes the application's entries.
+
+use super::io::{Io, Received};
+use super::{lines, Context, Entry, Flow, Segment, Service, BATCH, FROM_APP, HEADERS, MANAGED, MSS, POSTED, QUEUE, STATE, TO_APP};
+use crate::core::{Op, Program};
+use crate::device::nic::Packet;
+use crate::stack::pmd::port;
+use crate::stack::{Ctx, Step};
+use std::collections::VecDeque;
+
+/// Bytes of a frame's check sequence, which the NIC makes.
+const CHECKSUM: u64 = 4;
+/// What a packet is: an acknowledgement of a client's, its data, or the server's data.
+pub const ACKNOWLEDGES: u8 = 0;
+pub const ASKS: u8 = 1;
+pub const REPLIES: u8 = 2;
+
+/// Bytes of a frame with so many bytes of data.
+pub fn frame(bytes: u64) -> u32 {
+    (HEADERS + bytes + CHECKSUM) as u32
+}
+
+#[derive(Clone)]
+pub struct FastPath {
+    local: usize,
+    pub(super) io: Io,
+    /// The last program polled.
+    polled: bool,
+    /// Flows in the queue manager, and entries on their way to the application.
+    managed: VecDeque<u32>,
+    leaving: VecDeque<Entry>,
+}
+
+/// A spin lock of a flow's state, which is then read and written.
+fn update(state: u64, p: &mut Program) {
+    p.push(Op::Atomic { line: state });
+    p.push(Op::Load { line: state, lines: STATE as u32 });
+    p.push(Op::Store { line: state, lines: STATE as u32 });
+}
+
+impl FastPath {
+    pub(super) fn new(local: usize, io: Io) -> FastPath {
+        FastPath { local, io, polled: false, managed: VecDeque::new(), leaving: VecDeque::new() }
+    }
+
+    pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        if std::mem::take(&mut self.polled) {
+            if self.io.gathers(c) {
+                self.polled = true;
+                return Step::Run;
+            }
+            self.turn(c);
+        }
+        let Some(t) = c.tas.as_deref_mut() else { return Step::Idle };
+        let at = t.contexts[self.local].from_app_ends.1;
+        c.program.push(Op::Load { line: t.memory.threads[self.local][1] + at / FROM_APP % QUEUE, lines: 1 });
+        self.io.poll(c);
+        self.polled = true;
+        Step::Run
+    }
+
+    fn turn(&mut self, c: &mut Ctx) {
+        let Some(t) = c.tas.as_deref_mut() else { return };
+        c.program.compute(t.spec.costs.turn);
+        let (put, taken) = t.contexts[self.local].to_app_ends;
+        let room = (QUEUE * TO_APP - (put - taken)) as usize;
+        let got = self.io.receive(BATCH.min(room), c);
+        if !got.is_empty() {
+            self.receive(&got, c);
+            self.io.flush(false, c);
+        }
+        let short = self.send(c);
+        self.take_entries(c);
+        self.io.flush(short, c);
+    }
+
+    /// TCP for packets that have come.
+    fn receive(&mut self, got: &[Received], c: &mut Ctx) {
+        let Some(t) = c.tas.take() else { return };
+        let segment = |c: &mut Ctx, r: &Received| {
+            let packet = port(c.iio.as_deref_mut()).packet(r.id);
+            Segment::of(packet.flow, packet.key)
+        };
+        c.program.compute(t.spec.costs.burst);
+        for r in got {
+            let flow = segment(c, r).flow;
+            c.program.push(Op::Prefetch { line: r.line, lines: 2 });
+            c.program.push(Op::Prefetch { line: t.bucket(flow), lines: 1 });
+            c.program.push(Op::Prefetch { line: t.state(flow), lines: STATE as u32 });
+        }
+        for r in got {
+            let s = segment(c, r);
+            t.own(s.flow, self.local);
+            let p = &mut *c.program;
+            p.push(Op::Load { line: t.bucket(s.flow), lines: 1 });
+            p.push(Op::Load { line: r.line, lines: lines(HEADERS + s.bytes) });
+            update(t.state(s.flow), p);
+            self.leaving.push_back(Entry { flow: s.flow, bytes: s.bytes as u32 });
+            if s.bytes == 0 {
+                p.compute(t.spec.costs.acknowledgement);
+                self.io.release(*r, c);
+                let nic = port(c.iio.as_deref_mut());
+                nic.packet(r.id).done = true;
+                nic.end_use(r.id);
+                t.ended += 1;
+                continue;
+            }
+            p.compute(t.spec.costs.data);
+            let flow = &mut t.flows[s.flow as usize];
+            if s.at != flow.received {
+                t.broken = Some(format!(
+                    "flow {}: byte {} came where byte {} was next; retransmission is not built",
+                    s.flow, s.at, flow.received
+                ));
+            }
+            flow.received = s.at + s.bytes;
+            for (line, lines) in t.received_at(s.flow, s.at, s.bytes) {
+                p.push(Op::Store { line, lines });
+            }
+            // The acknowledgement goes in the same mbuf, whose headers are turned round.
+            p.push(Op::Store { line: r.line, lines: lines(HEADERS) });
+            self.io.answer(*r, HEADERS, c);
+        }
+        for _ in got {
+            let Context { to_app_ends: (put, _), .. } = &mut t.contexts[self.local];
+            c.program.push(Op::Release { line: t.memory.threads[self.local][0] + *put / TO_APP % QUEUE, tag: POSTED });
+            *put += 1;
+        }
+        c.tas = Some(t);
+    }
+
+    /// Segments of flows in the queue manager. Whether buffers were short.
+    fn send(&mut self, c: &mut Ctx) -> bool {
+        let Some(t) = c.tas.take() else { return false };
+        let n = self.managed.len().min(BATCH);
+        for flow in self.managed.iter().take(n) {
+            c.program.push(Op::Prefetch { line: t.state(*flow), lines: 1 });
+            let sent = t.flows[*flow as usize].sent;
+            t.transmit_at(*flow, sent, 1).into_iter().for_each(|(line, lines)| {
+                c.program.push(Op::Prefetch { line, lines });
+            });
+        }
+        let mut short = false;
+        for _ in 0..n {
+            let Some(flow) = self.managed.pop_front() else { break };
+            let Flow { queue, available, sent, .. } = t.flows[flow as usize];
+            let bytes = (available - sent).min(MSS);
+            let Some((buffer, line)) = self.io.buffer(queue.into(), HEADERS + bytes, c) else {
+                self.managed.push_front(flow);
+                short = true;
+                break;
+            };
+            let p = &mut *c.program;
+            p.compute(t.spec.costs.segment);
+            self.manage(flow, t, p);
+            update(t.state(flow), p);
+            for (line, lines) in t.transmit_at(flow, sent, bytes) {
+                p.push(Op::Load { line, lines });
+            }
+            p.push(Op::Store { line, lines: lines(HEADERS + bytes) });
+            let packet = Packet {
+                queue,
+                flow,
+                kind: REPLIES,
+                key: Segment { flow, at: sent, bytes }.key(),
+                wire_bytes: frame(bytes),
+                arrived: c.now,
+                tx_line: line,
+                uses: 1,
+                ..Packet::default()
+            };
+            let id = port(c.iio.as_deref_mut()).originate(packet);
+            self.io.send(queue.into(), id, buffer, HEADERS + bytes, c);
+            let f = &mut t.flows[flow as usize];
+            f.sent += bytes;
+            f.managed = f.sent < f.available;
+            if f.managed {
+                self.managed.push_back(flow);
+            }
+        }
+        c.tas = Some(t);
+        short
+    }
+
+    /// The queue manager's place of a flow is read and written.
+    fn manage(&self, flow: u32, t: &Service, p: &mut Program) {
+        let line = t.memory.threads[self.local][2] + u64::from(flow) / MANAGED;
+        p.push(Op::Load { line, lines: 1 });
+        p.push(Op::Store { line, lines: 1 });
+    }
+
+    /// Entries of the application, which say what flows have to send.
+    fn take_entries(&mut self, c: &mut Ctx) {
+        let Some(t) = c.tas.take() else { return };
+        let p = &mut *c.program;
+        let context = &mut t.contexts[self.local];
+        let n = context.from_app.len().min(BATCH);
+        let from = context.from_app_ends.1;
+        context.from_app_ends.1 += n as u64;
+        let entries: Vec<Entry> = context.from_app.drain(..n).collect();
+        let line = |i: u64, t: &Service| t.memory.threads[self.local][1] + i / FROM_APP % QUEUE;
+        for (i, e) in (from..).zip(&entries) {
+            p.push(Op::Load { line: line(i, t), lines: 1 });
+            p.push(Op::Prefetch { line: t.state(e.flow), lines: STATE as u32 });
+        }
+        for (i, e) in (from..).zip(entries) {
+            t.own(e.flow, self.local);
+            p.compute(t.spec.costs.entry);
+            update(t.state(e.flow), p);
+            self.manage(e.flow, t, p);
+            p.push(Op::Store { line: line(i, t), lines: 1 });
+            let f = &mut t.flows[e.flow as usize];
+            f.available += u64::from(e.bytes);
+            if !std::mem::replace(&mut f.managed, true) {
+                self.managed.push_back(e.flow);
+            }
+        }
+        c.tas = Some(t);
+    }
+
+    pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        if tag != POSTED {
+            return self.io.retired(tag, c);
+        }
+        if let (Some(e), Some(t)) = (self.leaving.pop_front(), c.tas.as_deref_mut()) {
+            t.contexts[self.local].to_app.push_back(e);
+        }
+    }
+}

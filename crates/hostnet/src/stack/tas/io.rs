@@ -1,0 +1,122 @@
+//! How the fast path moves packets: a poll-mode driver, or queue pairs of CC-NIC.
+
+use crate::core::Op;
+use crate::kernel::Time;
+use crate::stack::ccnic::Ports;
+use crate::stack::pmd::{port, PollMode};
+use crate::stack::{Ctx, Software};
+
+/// A packet that was received: its record, the first line of its data, its buffer, and the queue pair that it came through.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    pub id: u32,
+    pub line: u64,
+    pub buffer: u32,
+    pub port: usize,
+}
+
+#[derive(Clone)]
+pub enum Io {
+    Driver(Box<PollMode>),
+    Ports(Ports),
+}
+
+impl Io {
+    /// Reads what says whether packets have come.
+    pub fn poll(&mut self, c: &mut Ctx) {
+        match self {
+            Io::Driver(d) => {
+                c.program.push(Op::Anchor { line: d.next_descriptor() });
+                c.program.push(Op::Await);
+            }
+            Io::Ports(p) => p.poll(c.program),
+        }
+    }
+
+    /// Whether more of a burst is to be read first.
+    pub fn gathers(&mut self, c: &mut Ctx) -> bool {
+        match self {
+            Io::Driver(_) => false,
+            Io::Ports(p) => p.gathers(c),
+        }
+    }
+
+    /// Up to `most` packets that have come.
+    pub fn receive(&mut self, most: usize, c: &mut Ctx) -> Vec<Received> {
+        match self {
+            Io::Driver(d) => {
+                let ids = if most == 0 { Vec::new() } else { d.take_received(most, c) };
+                let nic = port(c.iio.as_deref_mut());
+                let of = |id| (id, nic.packet(id).line, nic.packet(id).buffer);
+                ids.into_iter().map(of).map(|(id, line, buffer)| Received { id, line, buffer, port: 0 }).collect()
+            }
+            Io::Ports(p) => p.receive(most, c),
+        }
+    }
+
+    /// An answer of `bytes` goes in the buffer of a packet.
+    pub fn answer(&mut self, r: Received, bytes: u64, c: &mut Ctx) {
+        match self {
+            Io::Driver(d) => {
+                let packet = port(c.iio.as_deref_mut()).packet(r.id);
+                (packet.tx_line, packet.tx_lines) = (r.line, super::lines(bytes) as u16);
+                packet.tx_bytes = bytes as u32;
+                d.queue_up(r.id, r.buffer);
+            }
+            Io::Ports(p) => p.answer(r, bytes),
+        }
+    }
+
+    /// The buffer of a packet goes back.
+    pub fn release(&mut self, r: Received, c: &mut Ctx) {
+        match self {
+            Io::Driver(d) => d.copied_from(r.buffer, c.program),
+            Io::Ports(p) => p.release(r),
+        }
+    }
+
+    /// A buffer for a packet of `bytes` bytes that goes through `queue`, and the first line of its data.
+    pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, u64)> {
+        match self {
+            Io::Driver(d) => {
+                let buffer = d.buffer_to_send(c.program)?;
+                Some((buffer, d.data(buffer)))
+            }
+            Io::Ports(p) => p.buffer(queue, bytes, c),
+        }
+    }
+
+    /// Packet `id` of `bytes` bytes goes in `buffer`.
+    pub fn send(&mut self, queue: usize, id: u32, buffer: u32, bytes: u64, c: &mut Ctx) {
+        match self {
+            Io::Driver(d) => d.queue_up(id, buffer),
+            Io::Ports(p) => {
+                if let Some(i) = c.ccnic.as_deref_mut() {
+                    p.send(queue, id, buffer, bytes, i);
+                }
+            }
+        }
+    }
+
+    /// What was gathered goes, as far as there is room. One that is `short` of buffers takes back those sent.
+    pub fn flush(&mut self, short: bool, c: &mut Ctx) {
+        match self {
+            Io::Driver(d) => d.send_burst(short, c),
+            Io::Ports(p) => p.flush(c),
+        }
+    }
+
+    pub fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        match self {
+            Io::Driver(d) => d.retired(tag, c),
+            Io::Ports(p) => p.retired(tag, c),
+        }
+    }
+
+    pub fn restart_meters(&mut self, now: Time) {
+        match self {
+            Io::Driver(d) => d.restart_meters(now),
+            Io::Ports(p) => p.restart_meters(),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! TCP as a service: an echo server whose TCP runs on cores of their own, behind a NIC and behind an overlay.
+
+mod common;
+
+use common::{get, refusal, scenario, simulate};
+use hostnet::app::tcp_echo::{Calls, FastPathCosts};
+use hostnet::host::Host;
+use hostnet::kernel::Time;
+use std::sync::Arc;
+
+fn text(overlay: bool, fast: u32, (flows, pipelined): (u32, u32), calls: &str, requests: u32) -> String {
+    let (node, stack) = if overlay { (1, "ccnic") } else { (0, "poll_mode") };
+    let nodes = if overlay { "" } else { "[override.nodes]\ncount = 1" };
+    let ccnic = if overlay { "[ccnic]\nmode = \"overlay\"\nnic_node = 0\nnic_threads = 4" } else { "" };
+    let (cores, outstanding) = (fast + 1, flows * pipelined);
+    format!(
+        r#"
+        name = "echo"
+        platform = "icx"
+        {nodes}
+        [placement]
+        policy = "ddio"
+        ways = 2
+        [[tenant]]
+        name = "echo"
+        node = {node}
+        cores = {cores}
+        stack = "{stack}"
+        app = {{ kind = "tcp_echo", rpc = "64 B", flows = {flows}, pipelined = {pipelined}, calls = "{calls}" }}
+        {ccnic}
+        [[peripheral]]
+        kind = "ethernet"
+        [traffic]
+        arrivals = "closed"
+        outstanding = {outstanding}
+        [run]
+        load = "fixed"
+        warmup_requests = 200
+        requests = {requests}
+        "#
+    )
+}
+
+/// The host checks at any time that packets and requests are conserved, that bytes of a flow come in order, that nothing is
+/// answered before it is read, and that no two threads of the fast path work on a flow.
+#[test]
+fn requests_are_answered_once_and_in_order_with_any_threads_calls_and_interfaces() {
+    for (overlay, fast, flows, calls) in [
+        (false, 1, (1, 1), "sockets"),
+        (false, 3, (24, 8), "sockets"),
+        (false, 2, (9, 40), "low_level"),
+        (true, 2, (24, 8), "sockets"),
+        (true, 3, (9, 40), "low_level"),
+    ] {
+        let mut host = Host::new(Arc::new(scenario(&text(overlay, fast, flows, calls, 400)))).expect("a host");
+        host.offer_closed(flows.0 * flows.1, Time::ns(1_000_000));
+        for slice in 0..20 {
+            host.run_for(Time::ns(5_000));
+            host.check().unwrap_or_else(|e| panic!("overlay {overlay}, {fast} threads, slice {slice}: {e}"));
+        }
+        host.drain();
+        host.check().unwrap_or_else(|e| panic!("overlay {overlay}, {fast} threads, drained: {e}"));
+        let o = simulate(&text(overlay, fast, flows, calls, 400));
+        assert!(get(&o, "throughput_mrps") > 0.0, "nothing was answered");
+    }
+}
+
+/// A closed loop: requests without a reply are the rate times the round trip (Little's law).
+#[test]
+fn the_clients_always_have_as_many_requests_without_a_reply_as_they_should() {
+    for (overlay, calls) in [(false, "sockets"), (true, "low_level")] {
+        let o = simulate(&text(overlay, 2, (16, 8), calls, 8000));
+        let under_way = get(&o, "throughput_mrps") * get(&o, "rtt_mean_us");
+        assert!((under_way / 128.0 - 1.0).abs() < 0.03, "{under_way} requests under way, not 128");
+    }
+}
+
+/// One request under way is one segment each way; the server's acknowledgement and the client's are one each. A frame of 134 B
+/// with its check sequence takes 20 B more on the wire.
+#[test]
+fn rpcs_that_wait_go_in_one_segment_and_a_lone_one_by_itself() {
+    let alone = simulate(&text(false, 1, (1, 1), "low_level", 300));
+    assert_eq!(get(&alone, "tcp_rpcs_per_segment"), 1.0);
+    // 64 RPCs of one flow: TAS's own calls answer all of an event at once, and a segment holds 1448 B, 22.6 of them.
+    let many = simulate(&text(false, 1, (1, 64), "low_level", 6400));
+    let n = get(&many, "tcp_rpcs_per_segment");
+    assert!((20.0..=1448.0 / 64.0 + 1e-9).contains(&n), "{n} RPCs a segment");
+    // With sockets each turn of epoll answers one of a flow.
+    let sockets = simulate(&text(false, 1, (1, 64), "sockets", 3200));
+    let n = get(&sockets, "tcp_rpcs_per_segment");
+    assert!((1.0..2.0).contains(&n), "{n} RPCs a segment");
+}
+
+/// One RPC is two frames each way: data and an acknowledgement. Frames of 64 B and of 1448 B of data differ by 21 lines, and
+/// nothing else that the NIC moves depends on them.
+#[test]
+fn an_rpc_moves_two_frames_each_way_and_the_lines_of_its_data() {
+    let bytes = |rpc: &str| {
+        let t = text(false, 1, (1, 1), "low_level", 1000).replace("rpc = \"64 B\"", &format!("rpc = \"{rpc}\""));
+        let o = simulate(&t);
+        assert!((get(&o, "tx_payload_reads_per_packet") - 2.0).abs() < 0.01, "{rpc}");
+        get(&o, "p2m_gbs") * 1e3 / get(&o, "throughput_mrps")
+    };
+    let more = (bytes("1448 B") - bytes("64 B")) / 64.0;
+    let lines = |data: u32| (66 + data).div_ceil(64);
+    assert!((more - f64::from(2 * (lines(1448) - lines(64)))).abs() < 0.1, "{more} lines more");
+}
+
+/// The application's thread bounds the rate: counted instructions at two a cycle and 3.1 GHz, with as many events as flows in
+/// each turn, are the least time. Loads and stores come on top.
+#[test]
+fn the_server_s_thread_is_no_faster_than_its_instructions() {
+    for (calls, flows, rpcs) in [("sockets", 48u32, 1.0), ("low_level", 48, 22.6)] {
+        let o = simulate(&text(false, 8, (flows, 64), calls, 20_000));
+        let c = if calls == "sockets" { Calls::Sockets.costs() } else { Calls::LowLevel.costs() };
+        // The most that a turn can have: all flows.
+        let events = f64::from(flows) * rpcs;
+        let turn = f64::from(c.poll + 8 * c.queue) / events;
+        let per_rpc = turn + f64::from(c.event) / 22.6 + f64::from(c.rpc);
+        let most = 3100.0 * 2.0 / per_rpc;
+        let rate = get(&o, "throughput_mrps");
+        assert!(rate < most, "{calls}: {rate} Mops, and instructions allow {most}");
+        assert!(rate > 0.15 * most, "{calls}: {rate} Mops, far below {most}");
+    }
+}
+
+/// What was counted in TAS at d3926ba: see docs/models-ccnic.md.
+#[test]
+fn costs_are_those_that_were_counted() {
+    let c = FastPathCosts::default();
+    // Bursts of 16 and of one, and nothing, without the stubs that play the driver: instructions of the loop's parts.
+    let (sixteen, one, idle) = (10_607.5, 803.1, 48.0);
+    let data = (sixteen - one) / 15.0;
+    let table = [
+        ("turn", c.turn, idle + 153.5 + 39.0 + 112.0 + 1638.0 + 14.0),
+        ("data", c.data, data),
+        ("burst", c.burst, one - data - idle),
+        ("acknowledgement", c.acknowledgement, (6906.9 - 569.9) / 15.0),
+        ("entry", c.entry, (9659.9 - 1638.0) / 16.0),
+        ("segment", c.segment, (6159.0 - 153.5) / 16.0),
+    ];
+    for (what, ours, counted) in table {
+        assert!((f64::from(ours) - counted).abs() <= 1.0, "{what}: {ours}, counted {counted}");
+    }
+    let sockets = Calls::Sockets.costs();
+    // One and 64 events in a wait of one queue, and reads and writes of 64 B.
+    assert!((f64::from(sockets.event) - (31_439.0 - 3390.0) / 63.0).abs() <= 1.0);
+    assert!((f64::from(sockets.poll + sockets.queue + sockets.event) - 3390.0).abs() <= 1.0);
+    assert_eq!(sockets.rpc, 214 + 262);
+    let own = Calls::LowLevel.costs();
+    // Empty polls of one queue and of five; 16 events of one RPC and of eight.
+    assert_eq!((own.poll + own.queue, own.poll + 5 * own.queue), (300, 524));
+    assert!((f64::from(own.rpc) - (14_849.0 - 2417.0) / 16.0 / 7.0).abs() <= 1.0);
+    assert!((f64::from(own.event) - ((5573.0 - 300.0) / 16.0 + 40.0)).abs() <= 1.0);
+}
+
+#[test]
+fn what_cannot_be_is_one_sentence() {
+    let t = text(false, 2, (8, 4), "sockets", 400);
+    let cases = [
+        ("cores = 3", "cores = 1", "TAS has 1 to 16 of the fast path"),
+        ("rpc = \"64 B\"", "rpc = \"1449 B\"", "the data of a segment"),
+        ("pipelined = 4", "pipelined = 129", "a buffer of 8192 B holds"),
+        ("outstanding = 32", "outstanding = 31", "outstanding = 32, which is flows x pipelined"),
+        ("stack = \"poll_mode\"", "stack = \"queue_pair\"", "needs stack = \"poll_mode\""),
+        ("warmup_requests = 200", "warmup_time = \"1 us\"", "run.warmup_requests"),
+        ("calls = \"sockets\"", "calls = \"kernel\"", "low_level"),
+    ];
+    for (from, to, says) in cases {
+        let e = refusal(&t, from, to);
+        assert!(e.contains(says), "{e}");
+    }
+    let e = refusal(&text(true, 4, (8, 4), "sockets", 400), "nic_threads = 4", "nic_threads = 3");
+    assert!(e.contains("fewer than the tenant's 4 cores that poll"), "{e}");
+}
