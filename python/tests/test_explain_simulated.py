@@ -73,6 +73,24 @@ def test_cores_alone_are_not_judged(run):
     assert ex.regime == "cores alone" and not ex.of("p2m")
 
 
+def test_a_full_link_and_what_it_loses_are_told_where_no_credits_are_short():
+    over = Scenario({
+        "name": "over", "platform": "skylake", "placement": {"policy": "ddio", "ways": 2},
+        "tenant": [{"name": "f", "cores": 2, "stack": "poll_mode", "app": {"kind": "testpmd", "mode": "macswap"}}],
+        "peripheral": [{"kind": "ethernet"}],
+        "traffic": {"arrivals": "poisson", "rate": "80 Gbps", "sizes": "imix", "flows": 64},
+        "run": {"load": "fixed", "requests": 20_000, "warmup_requests": 20_000}})
+    ex = explain.of_result(api.run(over))
+    assert "The PCIe link into the host is 100 % busy: it bounds the device" in ex.paragraph()
+    assert ex.losses and "receive DMA is slower than the wire" in ex.losses[0] and ex.as_dict()["losses"] == ex.losses
+
+
+def test_a_host_that_hardly_moves_lines_has_no_regime_and_no_reasons():
+    ex = explain.of_result(api.run(Scenario.load("pcie-cx6").with_({"run.requests": 200, "run.warmup_requests": 50})))
+    assert ex.domains and ex.regime == "idle" and not ex.reasons()
+    assert "worth speaking of" in ex.paragraph() and "mask" not in ex.paragraph()
+
+
 def test_a_run_that_mostly_hits_caches_has_domains_and_no_formula(tiny):
     ex = explain.of_result(api.run(tiny, quiet=True))
     assert domain(ex, "line fill buffers").held > 0
