@@ -265,6 +265,9 @@ def main() -> None:
     from typer.exceptions import TyperException
 
     warnings.showwarning = _one_line
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us; what would be said goes nowhere
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
@@ -278,9 +281,8 @@ def main() -> None:
         code = INTERRUPTED
     except RecursionError:
         code = _fail("a file or value is nested too deeply to be read.", 2)
-    except BrokenPipeError:  # the reader of our output, such as `head`, has gone
-        sys.stderr.close()
-        code = 0
+    except (BrokenPipeError, SystemExit):  # the reader of our output, such as `head`, has gone; rich and typer exit so
+        code = None
     except OSError as e:
         code = _fail(_of_the_system(e), 2)
     if code == INTERRUPTED:
@@ -288,11 +290,11 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except OSError as e:  # what the exception left in the buffer, and of which nothing has been said yet
-        code = code or _fail(_of_the_system(e), 2)
+        code = _fail(_of_the_system(e), 2) if code == 0 else code
     # Whatever could not be written is given up; the interpreter would try again at its end, and complain.
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
-    sys.exit(code)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code or 0)
 
 
 def _of_the_system(e: OSError) -> str:
