@@ -127,13 +127,16 @@ def platforms() -> dict[str, str]:
     return {name: t.get("description", "") for name, t in tables.items()}
 
 
-def platform(name: str) -> dict[str, Any]:
-    """Every value of one platform, defaults filled in; ``provenance`` has an entry for each of them. Raises HostnetError
-    for a name that does not exist."""
-    known = platforms()
-    if name not in known:
-        raise HostnetError(f"there is no platform {name!r}; {nearest(name, list(known))}")
-    found = copy.deepcopy(dict(platform_values(name, "scenario", (str(PLATFORMS),))))
+def platform(name: str | os.PathLike[str]) -> dict[str, Any]:
+    """Every value of one platform, defaults filled in; ``provenance`` has an entry for each of them. ``name`` is that of one
+    that comes with hostnet, or the path of a file of yours. Raises HostnetError for one that does not exist."""
+    file = Path(name)
+    if file.suffix == ".toml" and file.is_file():
+        found = copy.deepcopy(dict(platform_values(str(file.absolute()), str(file), (str(file.parent), str(PLATFORMS)))))
+    elif (known := platforms()).keys() & {str(name)}:
+        found = copy.deepcopy(dict(platform_values(str(name), "scenario", (str(PLATFORMS),))))
+    else:
+        raise HostnetError(f"there is no platform {str(name)!r}; {nearest(str(name), list(known))}")
     given = found["provenance"]
     found["provenance"] = {path: _source(given, path, value) for path, value in leaves(found)}
     return found

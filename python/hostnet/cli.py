@@ -188,7 +188,8 @@ def explain(given: Annotated[str | None, typer.Argument(metavar="[RESULT]", help
 
 
 @app.command()
-def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform.")] = None) -> None:
+def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform: a name, or a file of yours.")] = None,
+              ) -> None:
     """List the hardware descriptions, or every value of one with where it comes from."""
     from . import api, show
 
@@ -199,13 +200,18 @@ def platforms(name: Annotated[str | None, typer.Argument(help="Show every value 
 
 
 @app.command()
-def schema() -> None:
-    """Print the JSON Schema of a scenario: every key, unit, default and meaning."""
+def schema(key: Annotated[str | None, typer.Argument(help="A table or key to explain, such as traffic or tenant.app.mica.")] = None,
+           ) -> None:
+    """Print the JSON Schema of a scenario, or the keys of one of its tables with unit, default and meaning."""
     import json
 
+    from . import show
     from .specs import schema as described
 
-    typer.echo(json.dumps(described(), indent=2))
+    if key is None:
+        typer.echo(json.dumps(described(), indent=2))
+    else:
+        show.keys(key)
 
 
 @app.command()

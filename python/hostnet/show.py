@@ -95,3 +95,14 @@ def platform(name: str, spec: Mapping[str, Any]) -> None:
     columns = [Column("key", key=True, text=True), Column("value", text=True), Column("provenance", text=True)]
     values = [[path, "none" if value is None else str(value), spec["provenance"][path]] for path, value in leaves(spec)]
     show(columns, values, f"{name}: {spec.get('description', '')}")
+
+
+def keys(path: str) -> None:
+    """The keys of a table of a scenario, or the choices of one key."""
+    from .keys import rows
+
+    columns = [Column("key", key=True, text=True), Column("takes", text=True), Column("default", text=True),
+               Column("meaning", text=True)]
+    cells = rows(path)
+    used = [i for i in range(len(columns)) if i == 0 or any(row[i] for row in cells)]
+    show([columns[i] for i in used], [[row[i] for i in used] for row in cells], path)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import hostnet as hn
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -29,3 +31,30 @@ def test_every_value_has_a_source_and_no_source_is_left_over(path):
     values = {k for k in leaves(platform) if k not in ("name", "description", "base")}
     assert values == set(sources)
     assert all(text.startswith(KINDS) for text in sources.values())
+
+
+OWN = """
+name = "mine"
+base = "skylake"
+memory = { channels = 4, rpq = 40 }
+provenance = { "memory.channels" = "datasheet: the board's" }
+"""
+
+
+def test_a_platform_of_ones_own_is_shown_with_its_own_sources_and_those_of_its_base(tmp_path, cli):
+    (tmp_path / "mine.toml").write_text(OWN)
+    ours, base = hn.platform(tmp_path / "mine.toml"), hn.platform("skylake")
+    assert (ours["memory"]["channels"], ours["memory"]["rpq"], ours["name"]) == (4, 40, "mine")
+    assert ours["provenance"]["memory.channels"] == "datasheet: the board's"
+    # What is changed without a word is not what the base's source says.
+    assert ours["provenance"]["memory.rpq"].startswith("no source: ") and "mine.toml" in ours["provenance"]["memory.rpq"]
+    assert ours["provenance"]["memory.wpq"] == base["provenance"]["memory.wpq"]
+    assert ours["description"] == "skylake, with other values" != base["description"]
+    shown = cli("platforms", tmp_path / "mine.toml", check=0).stdout
+    assert "datasheet: the board's" in shown and "no source: " in shown
+
+
+def test_a_platform_that_does_not_exist_is_one_sentence(cli):
+    for name, hint in (("skylak", "did you mean 'skylake'?"), ("nope.toml", "choose one of")):
+        said = cli("platforms", name, check=2).stderr
+        assert said.count("\n") == 1 and hint in said
