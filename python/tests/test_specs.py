@@ -315,6 +315,14 @@ def test_a_key_that_takes_a_word_or_a_table_is_set_with_either():
         assert json.loads(s.resolve())["peripheral"][0]["rings"]["write_back"] == value
 
 
+@pytest.mark.parametrize("path, hint", [("run.seed", "'seed' is a key of its own: seed."), ("run.rate", "[traffic] has it."),
+                                        ("run.placement", "'placement' is a table of its own: [placement]."),
+                                        ("traffic.requests", "[run] has it."), ("run.lod", "did you mean 'load'?")])
+def test_a_key_of_another_table_is_told_where_it_stands(tiny, path, hint):
+    with pytest.raises(hn.SpecError, match=re.escape(f"has no key {path.partition('.')[2]!r}; {hint}")):
+        tiny.set(path, 1)
+
+
 def said(path):
     return {row[0]: row[1:] for row in keys.rows(path)}
 
