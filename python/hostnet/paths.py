@@ -39,6 +39,6 @@ def scenario_file(name: str | Path) -> Path:
 
 
 def platform_dirs(file: Path | None) -> list[str]:
-    """Directories searched for a platform named in ``file``: beside it first, then hostnet's own."""
+    """Directories searched for a platform named in ``file``: beside it first, then hostnet's own, and the current one."""
     beside = [file.parent, file.parent / "platforms"] if file is not None else [Path.cwd()]
-    return [str(d) for d in (*beside, PLATFORMS)]
+    return [str(d) for d in (*beside, PLATFORMS, Path())]

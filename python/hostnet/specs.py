@@ -302,9 +302,14 @@ class PlatformName(str):
         return str, (str(self),)
 
 
-@lru_cache(maxsize=64)
 def platform_values(name: str, file: str, dirs: tuple[str, ...]) -> Mapping[str, Any]:
-    """Every value of the platform ``name``, defaults filled in. Raises SpecError when it cannot be used."""
+    """Every value of the platform ``name``, defaults filled in, as its file is now. Raises SpecError when it cannot be used."""
+    places = (Path(d) / part for d in dirs for part in (name, f"{name}.toml"))
+    return _platform_values(name, file, dirs, tuple(p.stat().st_mtime_ns for p in places if p.is_file()))
+
+
+@lru_cache(maxsize=64)
+def _platform_values(name: str, file: str, dirs: tuple[str, ...], _stamps: tuple[int, ...]) -> Mapping[str, Any]:
     bare = {"name": "platform", "platform": name, "placement": {"policy": "dma"}, "run": {"load": "none"},
             "tenant": [{"name": "t", "cores": 1, "app": {"kind": "directed_rx", "blocks": 1, "evict": "none"}}]}
     return json.loads(_core.resolve(tomli_w.dumps(bare), file, list(dirs)))["platform"]

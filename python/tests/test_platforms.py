@@ -1,5 +1,7 @@
 """Every number of a platform says where it comes from."""
 
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -52,6 +54,24 @@ def test_a_platform_of_ones_own_is_shown_with_its_own_sources_and_those_of_its_b
     assert ours["description"] == "skylake, with other values" != base["description"]
     shown = cli("platforms", tmp_path / "mine.toml", check=0).stdout
     assert "datasheet: the board's" in shown and "no source: " in shown
+
+
+def test_an_edited_platform_is_read_anew(tmp_path):
+    (tmp_path / "mine.toml").write_text(OWN)
+    scenario = hn.Scenario.load("testpmd").with_({"platform": str(tmp_path / "mine.toml")})
+    assert scenario.platform.memory.rpq == hn.platform(tmp_path / "mine.toml")["memory"]["rpq"] == 40
+    (tmp_path / "mine.toml").write_text(OWN.replace("rpq = 40", "rpq = 32"))
+    os.utime(tmp_path / "mine.toml", ns=(1, 1))
+    assert scenario.platform.memory.rpq == hn.platform(tmp_path / "mine.toml")["memory"]["rpq"] == 32
+
+
+@pytest.mark.parametrize("name", ["mine", "mine.toml", "./mine.toml"])
+def test_a_platform_in_the_current_directory_serves_a_scenario_that_comes_with_hostnet(cli, name):
+    (cli.cwd / "mine.toml").write_text(OWN)
+    short = ["--set", "run.load=fixed", "--set", "traffic.rate=1 Gbps", "--set", "run.requests=100", "--set",
+             "run.warmup_requests=50", "--json"]
+    data = json.loads(cli("run", "testpmd", "--set", f"platform={name}", *short, check=0).stdout)
+    assert data["spec"]["platform"]["memory"]["channels"] == 4
 
 
 def test_a_platform_that_does_not_exist_is_one_sentence(cli):

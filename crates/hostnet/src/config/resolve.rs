@@ -237,7 +237,8 @@ fn find_platform(key: &str, name: &str, file: &str, search: &[PathBuf]) -> Resul
     let candidates = [beside.join(name), beside.join(format!("{name}.toml"))]
         .into_iter()
         .chain(search.iter().map(|d| d.join(format!("{name}.toml"))))
-        .chain(search.iter().map(|d| d.join("platforms").join(format!("{name}.toml"))));
+        .chain(search.iter().map(|d| d.join("platforms").join(format!("{name}.toml"))))
+        .chain(search.iter().filter(|_| name.ends_with(".toml")).map(|d| d.join(name)));
     for path in candidates {
         if path.is_file() {
             let shown = path.to_string_lossy().into_owned();
