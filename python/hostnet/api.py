@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from . import _core
 from .cache import Cache, key_of
 from .errors import HostnetError
 from .output import check_file
-from .paths import PLATFORMS, nearest
+from .paths import PLATFORMS, SCENARIOS, nearest
 from .progress import Progress
 from .results import Result, tidy
 from .runner import run_many
@@ -119,6 +120,16 @@ def study(system: str, figure: str, *, quick: bool = False, jobs: int | None = N
     from . import studies
 
     return studies.run(studies.get(system, figure), quick=quick, jobs=jobs, cache=cache, progress=Progress(quiet))
+
+
+def scenarios() -> dict[str, tuple[str, str]]:
+    """The scenarios that come with hostnet: name to platform and the first sentence of the file's comment."""
+    found = {}
+    for file in sorted(SCENARIOS.glob("*.toml")):
+        text = file.read_text(encoding="utf-8")
+        words = " ".join(line[1:].strip() for line in itertools.takewhile(lambda line: line.startswith("#"), text.splitlines()))
+        found[file.stem] = (tomllib.loads(text).get("platform", ""), re.split(r"(?<!\bFig)\.\s+(?=[A-Z])", words)[0].rstrip("."))
+    return found
 
 
 def platforms() -> dict[str, str]:

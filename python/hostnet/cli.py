@@ -17,6 +17,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
                   help="Simulates what happens to a packet, and to everybody else's memory traffic, "
                        "between the wire and the core.")
 
+Given = Annotated[str, typer.Argument(help="A scenario's file, or a name that `hostnet scenarios` lists.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes; default one per core.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for the results.")]
@@ -71,7 +72,7 @@ def _write_tables(folder: Path, name: str, frame, results) -> None:
 
 
 @app.command()
-def run(scenario: str, changes: Set = None, out: Out = None,
+def run(scenario: Given, changes: Set = None, out: Out = None,
         every: Annotated[bool, typer.Option("--all", help="Every metric, not only those that lead.")] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
         pcap: Annotated[Path | None, typer.Option("--pcap", metavar="FILE",
@@ -94,7 +95,7 @@ def run(scenario: str, changes: Set = None, out: Out = None,
 
 
 @app.command()
-def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metavar="PATH=A,B,C",
+def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", metavar="PATH=A,B,C",
                                                                  help="Values to sweep; repeat for a grid.")],
           metrics: Annotated[list[str] | None, typer.Option(
               "--metrics", metavar="A,B,C", help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.")] = None,
@@ -185,6 +186,14 @@ def explain(given: Annotated[str | None, typer.Argument(metavar="[RESULT]", help
     from .explain import main as explain_main
 
     explain_main(given, counters, template, changes, seconds, out, as_json, quiet, write_counters)
+
+
+@app.command()
+def scenarios() -> None:
+    """List the scenarios that come with hostnet."""
+    from . import api, show
+
+    show.scenario_list(api.scenarios())
 
 
 @app.command()

@@ -83,6 +83,12 @@ def studies(known: Sequence[Study]) -> None:
     show(columns, [[s.system, s.figure, s.title, str(len(s.points(False))) + ("+" if s.then else "")] for s in known])
 
 
+def scenario_list(known: Mapping[str, tuple[str, str]]) -> None:
+    """The scenarios with their platforms and what they are."""
+    columns = [Column("scenario", key=True, text=True), Column("platform", text=True), Column("what it is", text=True)]
+    show(columns, [[name, *about] for name, about in known.items()])
+
+
 def platform_list(known: Mapping[str, str]) -> None:
     """The platforms with their descriptions."""
     show([Column("platform", key=True, text=True), Column("description", text=True)], [list(item) for item in known.items()])

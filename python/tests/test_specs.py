@@ -7,6 +7,7 @@ import pytest
 
 import hostnet as hn
 from hostnet import HostnetError, keys
+from hostnet.paths import SCENARIOS
 from hostnet.specs import parse_assignment, parse_value, schema
 
 
@@ -321,6 +322,15 @@ def test_a_key_that_takes_a_word_or_a_table_is_set_with_either():
 def test_a_key_of_another_table_is_told_where_it_stands(tiny, path, hint):
     with pytest.raises(hn.SpecError, match=re.escape(f"has no key {path.partition('.')[2]!r}; {hint}")):
         tiny.set(path, 1)
+
+
+def test_every_scenario_that_comes_with_hostnet_is_listed_with_its_platform_and_a_sentence(cli):
+    listed = hn.scenarios()
+    assert listed.keys() == {f.stem for f in SCENARIOS.glob("*.toml")}
+    for platform, sentence in listed.values():
+        assert platform in hn.platforms() and 20 < len(sentence) < 250 and not sentence.endswith(("Fig", "Fig.", "."))
+    assert listed["kvs"] == ("sim24", "MICA on 24 cores, 95 % SETs of 1 KiB items: the key-value store of Sweeper (MICRO'22)")
+    assert all(name in cli("scenarios", check=0).stdout for name in listed)
 
 
 def said(path):
