@@ -91,6 +91,15 @@ def test_a_host_that_hardly_moves_lines_has_no_regime_and_no_reasons():
     assert "worth speaking of" in ex.paragraph() and "mask" not in ex.paragraph()
 
 
+def test_rows_that_a_closed_page_policy_opens_are_no_reason_and_queues_of_the_controller_are(tiny):
+    # Eight cores on one channel.
+    busy = tiny.with_({"override.memory.channels": 1, "tenant.0.cores": 8, "traffic.rate": "12 Mrps", "run.requests": 4000})
+    ex = explain.of_result(api.run(busy))
+    assert ex.facts["dram_read_ns"] > ex.facts["unloaded_read_ns"] and "row_miss_ratio" not in ex.facts
+    (why,) = (r for r in ex.reasons() if "in the memory controller" in r)
+    assert f"takes {ex.facts['dram_read_ns']:.0f} ns" in why and not any("open a row" in r for r in ex.reasons())
+
+
 def test_a_run_that_mostly_hits_caches_has_domains_and_no_formula(tiny):
     ex = explain.of_result(api.run(tiny, quiet=True))
     assert domain(ex, "line fill buffers").held > 0

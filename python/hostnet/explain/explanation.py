@@ -116,6 +116,9 @@ class Explanation:
         for name, ns in sorted(terms.items(), key=lambda t: -t[1]):
             if ns >= max(1.0, 0.1 * sum(terms.values())):
                 found.append(f"{TERMS[name]} adds {ns:.0f} ns to core reads")
+        if core is None and f.get("dram_read_ns", 0) > f.get("unloaded_read_ns", float("inf")):
+            found.append(f"a read takes {f['dram_read_ns']:.0f} ns in the memory controller and DRAM alone, and a core's unloaded "
+                         f"one {f['unloaded_read_ns']:.0f} ns in all")
         if f.get("row_miss_ratio", 0) > 0.05:
             found.append(f"{100 * f['row_miss_ratio']:.0f} % of the lines read open a row")
         if f.get("bank_dev_15_frac", 0) > 0.25:
