@@ -81,6 +81,9 @@ def studies(known: Sequence[Study]) -> None:
     columns = [Column("system", key=True, text=True), Column("figure", key=True, text=True),
                Column("what it shows", text=True), Column("points")]
     show(columns, [[s.system, s.figure, s.title, str(len(s.points(False))) + ("+" if s.then else "")] for s in known])
+    if any(s.then for s in known):
+        console().print("+: further points follow from what the first ones give. --quick measures fewer requests of each.", style="dim",
+                        highlight=False, markup=False)
 
 
 def scenario_list(known: Mapping[str, tuple[str, str]]) -> None:
