@@ -283,6 +283,8 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started us; what would be said goes nowhere
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        with suppress(AttributeError, ValueError):  # a stream that somebody has put there
+            getattr(sys, name).reconfigure(errors="replace")  # what an encoding lacks is no reason to end
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
