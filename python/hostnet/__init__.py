@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .api import platform, platforms, run, study, sweep
+    from .api import platform, platforms, run, scenarios, study, sweep
     from .errors import HostnetError, NotBuiltYet, RunFailed, SpecError
     from .results import Result
     from .specs import Scenario, schema
@@ -24,9 +24,10 @@ _HOME = {
     "HostnetError": "errors", "NotBuiltYet": "errors", "RunFailed": "errors",
     "SpecError": "errors",
     "run": "api", "sweep": "api", "study": "api", "platform": "api", "platforms": "api",
+    "scenarios": "api",
 }
 __all__ = ["HostnetError", "NotBuiltYet", "Result", "RunFailed", "Scenario", "SpecError",
-           "platform", "platforms", "run", "schema", "study", "sweep"]
+           "platform", "platforms", "run", "scenarios", "schema", "study", "sweep"]
 
 
 def __getattr__(name: str):

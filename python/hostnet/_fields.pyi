@@ -1473,7 +1473,7 @@ class TrafficSpec(Section):
     """Wire between the generator and a NIC on the chip, which otherwise has none. That of an Ethernet NIC is its
     own."""
     outstanding: int
-    """Requests without a reply at most, of `closed`."""
+    """Requests without a reply at most, of `closed`: of all cores together, but with CC-NIC of each queue pair."""
     packet: str | None
     """Size of frames, checksum included, for applications whose requests do not set it; 1 KiB when absent."""
     pcap: PcapSpec | None

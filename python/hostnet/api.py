@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from . import _core
 from .cache import Cache, key_of
 from .errors import HostnetError
 from .output import check_file
-from .paths import PLATFORMS, nearest
+from .paths import PLATFORMS, SCENARIOS, nearest
 from .progress import Progress
 from .results import Result, tidy
 from .runner import run_many
@@ -121,19 +122,32 @@ def study(system: str, figure: str, *, quick: bool = False, jobs: int | None = N
     return studies.run(studies.get(system, figure), quick=quick, jobs=jobs, cache=cache, progress=Progress(quiet))
 
 
+def scenarios() -> dict[str, tuple[str, str]]:
+    """The scenarios that come with hostnet: name to platform and the first sentence of the file's comment."""
+    found = {}
+    for file in sorted(SCENARIOS.glob("*.toml")):
+        text = file.read_text(encoding="utf-8")
+        words = " ".join(line[1:].strip() for line in itertools.takewhile(lambda line: line.startswith("#"), text.splitlines()))
+        found[file.stem] = (tomllib.loads(text).get("platform", ""), re.split(r"(?<!\bFig)\.\s+(?=[A-Z])", words)[0].rstrip("."))
+    return found
+
+
 def platforms() -> dict[str, str]:
     """The hardware descriptions that come with hostnet: name to one-line description."""
     tables = {f.stem: tomllib.loads(f.read_text(encoding="utf-8")) for f in sorted(PLATFORMS.glob("*.toml"))}
     return {name: t.get("description", "") for name, t in tables.items()}
 
 
-def platform(name: str) -> dict[str, Any]:
-    """Every value of one platform, defaults filled in; ``provenance`` has an entry for each of them. Raises HostnetError
-    for a name that does not exist."""
-    known = platforms()
-    if name not in known:
-        raise HostnetError(f"there is no platform {name!r}; {nearest(name, list(known))}")
-    found = copy.deepcopy(dict(platform_values(name, "scenario", (str(PLATFORMS),))))
+def platform(name: str | os.PathLike[str]) -> dict[str, Any]:
+    """Every value of one platform, defaults filled in; ``provenance`` has an entry for each of them. ``name`` is that of one
+    that comes with hostnet, or the path of a file of yours. Raises HostnetError for one that does not exist."""
+    file = Path(name)
+    if file.suffix == ".toml" and file.is_file():
+        found = copy.deepcopy(dict(platform_values(str(file.absolute()), str(file), (str(file.parent), str(PLATFORMS)))))
+    elif (known := platforms()).keys() & {str(name)}:
+        found = copy.deepcopy(dict(platform_values(str(name), "scenario", (str(PLATFORMS),))))
+    else:
+        raise HostnetError(f"there is no platform {str(name)!r}; {nearest(str(name), list(known))}")
     given = found["provenance"]
     found["provenance"] = {path: _source(given, path, value) for path, value in leaves(found)}
     return found

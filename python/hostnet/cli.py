@@ -17,6 +17,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
                   help="Simulates what happens to a packet, and to everybody else's memory traffic, "
                        "between the wire and the core.")
 
+Given = Annotated[str, typer.Argument(help="A scenario's file, or a name that `hostnet scenarios` lists.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes; default one per core.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for the results.")]
@@ -71,7 +72,7 @@ def _write_tables(folder: Path, name: str, frame, results) -> None:
 
 
 @app.command()
-def run(scenario: str, changes: Set = None, out: Out = None,
+def run(scenario: Given, changes: Set = None, out: Out = None,
         every: Annotated[bool, typer.Option("--all", help="Every metric, not only those that lead.")] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
         pcap: Annotated[Path | None, typer.Option("--pcap", metavar="FILE",
@@ -94,7 +95,7 @@ def run(scenario: str, changes: Set = None, out: Out = None,
 
 
 @app.command()
-def sweep(scenario: str, vary: Annotated[list[str], typer.Option("--vary", metavar="PATH=A,B,C",
+def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", metavar="PATH=A,B,C",
                                                                  help="Values to sweep; repeat for a grid.")],
           metrics: Annotated[list[str] | None, typer.Option(
               "--metrics", metavar="A,B,C", help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.")] = None,
@@ -188,7 +189,16 @@ def explain(given: Annotated[str | None, typer.Argument(metavar="[RESULT]", help
 
 
 @app.command()
-def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform.")] = None) -> None:
+def scenarios() -> None:
+    """List the scenarios that come with hostnet."""
+    from . import api, show
+
+    show.scenario_list(api.scenarios())
+
+
+@app.command()
+def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform: a name, or a file of yours.")] = None,
+              ) -> None:
     """List the hardware descriptions, or every value of one with where it comes from."""
     from . import api, show
 
@@ -199,13 +209,18 @@ def platforms(name: Annotated[str | None, typer.Argument(help="Show every value 
 
 
 @app.command()
-def schema() -> None:
-    """Print the JSON Schema of a scenario: every key, unit, default and meaning."""
+def schema(key: Annotated[str | None, typer.Argument(help="A table or key to explain, such as traffic or tenant.app.mica.")] = None,
+           ) -> None:
+    """Print the JSON Schema of a scenario, or the keys of one of its tables with unit, default and meaning."""
     import json
 
+    from . import show
     from .specs import schema as described
 
-    typer.echo(json.dumps(described(), indent=2))
+    if key is None:
+        typer.echo(json.dumps(described(), indent=2))
+    else:
+        show.keys(key)
 
 
 @app.command()
@@ -265,6 +280,11 @@ def main() -> None:
     from typer.exceptions import TyperException
 
     warnings.showwarning = _one_line
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us; what would be said goes nowhere
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        with suppress(AttributeError, ValueError):  # a stream that somebody has put there
+            getattr(sys, name).reconfigure(errors="replace")  # what an encoding lacks is no reason to end
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
@@ -278,9 +298,8 @@ def main() -> None:
         code = INTERRUPTED
     except RecursionError:
         code = _fail("a file or value is nested too deeply to be read.", 2)
-    except BrokenPipeError:  # the reader of our output, such as `head`, has gone
-        sys.stderr.close()
-        code = 0
+    except (BrokenPipeError, SystemExit):  # the reader of our output, such as `head`, has gone; rich and typer exit so
+        code = None
     except OSError as e:
         code = _fail(_of_the_system(e), 2)
     if code == INTERRUPTED:
@@ -288,11 +307,11 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except OSError as e:  # what the exception left in the buffer, and of which nothing has been said yet
-        code = code or _fail(_of_the_system(e), 2)
+        code = _fail(_of_the_system(e), 2) if code == 0 else code
     # Whatever could not be written is given up; the interpreter would try again at its end, and complain.
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
-    sys.exit(code)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code or 0)
 
 
 def _of_the_system(e: OSError) -> str:

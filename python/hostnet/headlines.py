@@ -18,9 +18,9 @@ CONSTANTS, OTHERS = "constants", "the simulation"
 #: What a run shows first, by what the scenario is about. A metric without a value is left out.
 LEADING: dict[str, dict[str, tuple[str, ...]]] = {
     "packets": {
-        SPEED: ("throughput_mrps", "lat_p50_us", "lat_p99_us", "service_mean_us"),
+        SPEED: ("throughput_mrps", "lat_p50_us", "lat_p99_us", "rtt_median_us", "service_mean_us"),
         MEMORY: ("mem_bw_gbs", "mem_utilisation", "acc_total", "dram_lat_avg_ns"),
-        NIC: ("net_gbps", "drop_rate", "rx_evct_consumed", "rx_evct_premature"),
+        NIC: ("net_gbps", "drop_rate", "pcie_up_util", "pcie_down_util", "rx_evct_consumed", "rx_evct_premature"),
         DOMAINS: ("lfb_occ", "cha_wait_writes", "wpq_full_frac"),
     },
     "ccnic": {
@@ -101,6 +101,8 @@ def leading(metrics: Metrics) -> dict[str, list[str]]:
     """The metrics that a run shows first, by group. Figures of what does not take part are left out."""
     idle = {m for m in ("c2m_gbs", "t0_mops", "p2m_gbs", "pcie_up_util", "pcie_down_util", "pfc_pause_fraction",
                         "iio_write_occ", "iio_read_occ", "iio_write_lat_ns", "iio_read_lat_ns") if not metrics.get(m)}
+    if kind_of(metrics) == "packets" and not metrics.get("pcie_up_util"):  # a NIC on the chip: the wire adds nothing that a scenario has not said
+        idle |= {"rtt_median_us"}
     if metrics.get("c2m_gbs"):  # the same cores' work, in another unit
         idle |= {"t0_mops", "t1_mops"}
     groups = LEADING[kind_of(metrics)]

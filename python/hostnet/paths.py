@@ -34,11 +34,14 @@ def scenario_file(name: str | Path) -> Path:
     if shipped.is_file():
         real, here = shipped.resolve(), Path.cwd()
         return real.relative_to(here) if real.is_relative_to(here) else real
-    known = sorted(p.stem for p in SCENARIOS.glob("*.toml"))
-    raise HostnetError(f"{name}: no such scenario file; {nearest(given.stem, known)}")
+    if given.is_dir():
+        raise HostnetError(f"{name}: is a directory; give a scenario's file.")
+    near = nearest(given.stem, sorted(p.stem for p in SCENARIOS.glob("*.toml")))
+    hint = near if near.startswith("did you mean") else "`hostnet scenarios` lists those that come with hostnet."
+    raise HostnetError(f"{name}: no such scenario file; {hint}")
 
 
 def platform_dirs(file: Path | None) -> list[str]:
-    """Directories searched for a platform named in ``file``: beside it first, then hostnet's own."""
+    """Directories searched for a platform named in ``file``: beside it first, then hostnet's own, and the current one."""
     beside = [file.parent, file.parent / "platforms"] if file is not None else [Path.cwd()]
-    return [str(d) for d in (*beside, PLATFORMS)]
+    return [str(d) for d in (*beside, PLATFORMS, Path())]

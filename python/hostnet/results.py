@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from .errors import HostnetError
 from .output import write_text
+from .paths import nearest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -90,6 +91,10 @@ class Result:
         self.measure_us: float = data["measure_us"]
 
     def __getitem__(self, metric: str) -> float | None:
+        if metric not in self.metrics:
+            near = nearest(str(metric), list(self.metrics))
+            hint = near if near.startswith("did you mean") else "`metrics` has them all."
+            raise HostnetError(f"there is no metric {metric!r}; {hint}")
         return self.metrics[metric]
 
     @property

@@ -81,6 +81,15 @@ def studies(known: Sequence[Study]) -> None:
     columns = [Column("system", key=True, text=True), Column("figure", key=True, text=True),
                Column("what it shows", text=True), Column("points")]
     show(columns, [[s.system, s.figure, s.title, str(len(s.points(False))) + ("+" if s.then else "")] for s in known])
+    if any(s.then for s in known):
+        console().print("+: further points follow from what the first ones give. --quick measures fewer requests of each.", style="dim",
+                        highlight=False, markup=False)
+
+
+def scenario_list(known: Mapping[str, tuple[str, str]]) -> None:
+    """The scenarios with their platforms and what they are."""
+    columns = [Column("scenario", key=True, text=True), Column("platform", text=True), Column("what it is", text=True)]
+    show(columns, [[name, *about] for name, about in known.items()])
 
 
 def platform_list(known: Mapping[str, str]) -> None:
@@ -95,3 +104,14 @@ def platform(name: str, spec: Mapping[str, Any]) -> None:
     columns = [Column("key", key=True, text=True), Column("value", text=True), Column("provenance", text=True)]
     values = [[path, "none" if value is None else str(value), spec["provenance"][path]] for path, value in leaves(spec)]
     show(columns, values, f"{name}: {spec.get('description', '')}")
+
+
+def keys(path: str) -> None:
+    """The keys of a table of a scenario, or the choices of one key."""
+    from .keys import rows
+
+    columns = [Column("key", key=True, text=True), Column("takes", text=True), Column("default", text=True),
+               Column("meaning", text=True)]
+    cells = rows(path)
+    used = [i for i in range(len(columns)) if i == 0 or any(row[i] for row in cells)]
+    show([columns[i] for i in used], [[row[i] for i in used] for row in cells], path)

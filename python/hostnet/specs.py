@@ -110,6 +110,16 @@ def plain(value: Any, depth: int = 0) -> Any:
     return value
 
 
+def _place_of(key: str) -> str | None:
+    """Where a key stands that was looked for in another table; None when no table of a scenario's has it, or several."""
+    tables = schema()["properties"]
+    if key in tables:
+        kind = "table" if section_schema(tables[key], {}).get("properties") else "key"
+        return f"{key!r} is a {kind} of its own: {'[' + key + ']' if kind == 'table' else key}."
+    holders = [name for name, node in tables.items() if key in section_schema(node, {}).get("properties", {})]
+    return f"[{holders[0]}] has it." if len(holders) == 1 else None
+
+
 class Section:
     """One table of a scenario; keys are attributes. Unknown keys raise :class:`SpecError` at once.
 
@@ -181,7 +191,7 @@ class Section:
         keys = self._keys()
         if keys and key not in keys:
             where = f"[{self._path}]" if self._path else "a scenario"
-            raise SpecError(f"{self._file}: {where} has no key {key!r}; {nearest(key, keys)}")
+            raise SpecError(f"{self._file}: {where} has no key {key!r}; {_place_of(key) or nearest(key, keys)}")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._keys(), *self._data})
@@ -292,9 +302,14 @@ class PlatformName(str):
         return str, (str(self),)
 
 
-@lru_cache(maxsize=64)
 def platform_values(name: str, file: str, dirs: tuple[str, ...]) -> Mapping[str, Any]:
-    """Every value of the platform ``name``, defaults filled in. Raises SpecError when it cannot be used."""
+    """Every value of the platform ``name``, defaults filled in, as its file is now. Raises SpecError when it cannot be used."""
+    places = (Path(d) / part for d in dirs for part in (name, f"{name}.toml"))
+    return _platform_values(name, file, dirs, tuple(p.stat().st_mtime_ns for p in places if p.is_file()))
+
+
+@lru_cache(maxsize=64)
+def _platform_values(name: str, file: str, dirs: tuple[str, ...], _stamps: tuple[int, ...]) -> Mapping[str, Any]:
     bare = {"name": "platform", "platform": name, "placement": {"policy": "dma"}, "run": {"load": "none"},
             "tenant": [{"name": "t", "cores": 1, "app": {"kind": "directed_rx", "blocks": 1, "evict": "none"}}]}
     return json.loads(_core.resolve(tomli_w.dumps(bare), file, list(dirs)))["platform"]

@@ -164,6 +164,22 @@ def test_a_full_standard_output_is_one_sentence(cli, tiny_file):
         assert done.stderr.startswith("hostnet: standard output: cannot be written (No space left on device)")
 
 
+def test_an_encoding_without_a_sign_shows_another(cli, tiny_file, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    lost = ["--set", "rings.rx_buffers=16", "--set", "traffic.rate=40 Mrps"]
+    for command in ("run", "explain"):
+        assert "lost " in cli(command, tiny_file, *lost, check=0).stdout
+
+
+@pytest.mark.parametrize("command, redirected", [("run tiny.toml --all", "| head -1"), ("schema", "| head -1"),
+                                                 ("run tiny.toml", ">&-"), ("run tiny.toml -q", ">&- 2>&-")])
+def test_output_that_nobody_reads_is_no_mistake(cli, tiny_file, command, redirected):
+    cli("run", tiny_file, check=0)  # into the cache
+    line = f"set -o pipefail; {sys.executable} -c 'from hostnet.cli import main; main()' {command} {redirected}"
+    done = subprocess.run(["bash", "-c", line], cwd=tiny_file.parent, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("args", [["run", "TINY", "--out", "x" * 300], ["run", "y" * 300], ["report", "z" * 300],
                                   ["explain", "TINY", "--write-counters", "x" * 300], ["explain", "y" * 300 + ".json"],
                                   ["scoreboard", "--claims", "c" * 300], ["scoreboard", "--md", "m" * 300],

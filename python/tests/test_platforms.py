@@ -1,9 +1,13 @@
 """Every number of a platform says where it comes from."""
 
+import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
+
+import hostnet as hn
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,3 +33,48 @@ def test_every_value_has_a_source_and_no_source_is_left_over(path):
     values = {k for k in leaves(platform) if k not in ("name", "description", "base")}
     assert values == set(sources)
     assert all(text.startswith(KINDS) for text in sources.values())
+
+
+OWN = """
+name = "mine"
+base = "skylake"
+memory = { channels = 4, rpq = 40 }
+provenance = { "memory.channels" = "datasheet: the board's" }
+"""
+
+
+def test_a_platform_of_ones_own_is_shown_with_its_own_sources_and_those_of_its_base(tmp_path, cli):
+    (tmp_path / "mine.toml").write_text(OWN)
+    ours, base = hn.platform(tmp_path / "mine.toml"), hn.platform("skylake")
+    assert (ours["memory"]["channels"], ours["memory"]["rpq"], ours["name"]) == (4, 40, "mine")
+    assert ours["provenance"]["memory.channels"] == "datasheet: the board's"
+    # What is changed without a word is not what the base's source says.
+    assert ours["provenance"]["memory.rpq"].startswith("no source: ") and "mine.toml" in ours["provenance"]["memory.rpq"]
+    assert ours["provenance"]["memory.wpq"] == base["provenance"]["memory.wpq"]
+    assert ours["description"] == "skylake, with other values" != base["description"]
+    shown = cli("platforms", tmp_path / "mine.toml", check=0).stdout
+    assert "datasheet: the board's" in shown and "no source: " in shown
+
+
+def test_an_edited_platform_is_read_anew(tmp_path):
+    (tmp_path / "mine.toml").write_text(OWN)
+    scenario = hn.Scenario.load("testpmd").with_({"platform": str(tmp_path / "mine.toml")})
+    assert scenario.platform.memory.rpq == hn.platform(tmp_path / "mine.toml")["memory"]["rpq"] == 40
+    (tmp_path / "mine.toml").write_text(OWN.replace("rpq = 40", "rpq = 32"))
+    os.utime(tmp_path / "mine.toml", ns=(1, 1))
+    assert scenario.platform.memory.rpq == hn.platform(tmp_path / "mine.toml")["memory"]["rpq"] == 32
+
+
+@pytest.mark.parametrize("name", ["mine", "mine.toml", "./mine.toml"])
+def test_a_platform_in_the_current_directory_serves_a_scenario_that_comes_with_hostnet(cli, name):
+    (cli.cwd / "mine.toml").write_text(OWN)
+    short = ["--set", "run.load=fixed", "--set", "traffic.rate=1 Gbps", "--set", "run.requests=100", "--set",
+             "run.warmup_requests=50", "--json"]
+    data = json.loads(cli("run", "testpmd", "--set", f"platform={name}", *short, check=0).stdout)
+    assert data["spec"]["platform"]["memory"]["channels"] == 4
+
+
+def test_a_platform_that_does_not_exist_is_one_sentence(cli):
+    for name, hint in (("skylak", "did you mean 'skylake'?"), ("nope.toml", "choose one of")):
+        said = cli("platforms", name, check=2).stderr
+        assert said.count("\n") == 1 and hint in said

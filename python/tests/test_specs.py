@@ -1,11 +1,14 @@
 """Scenarios as Python objects: attribute access, changes, and mistakes that name file and key."""
 
 import json
+import re
 
 import pytest
 
 import hostnet as hn
-from hostnet.specs import parse_assignment, parse_value
+from hostnet import HostnetError, keys
+from hostnet.paths import SCENARIOS
+from hostnet.specs import parse_assignment, parse_value, schema
 
 
 def test_attributes_read_and_write_the_tables(tiny):
@@ -311,3 +314,67 @@ def test_a_key_that_takes_a_word_or_a_table_is_set_with_either():
     for value in ("all_used", {"after": 16}):
         s.set("peripheral.0.rings.write_back", value)
         assert json.loads(s.resolve())["peripheral"][0]["rings"]["write_back"] == value
+
+
+@pytest.mark.parametrize("path, hint", [("run.seed", "'seed' is a key of its own: seed."), ("run.rate", "[traffic] has it."),
+                                        ("run.placement", "'placement' is a table of its own: [placement]."),
+                                        ("traffic.requests", "[run] has it."), ("run.lod", "did you mean 'load'?")])
+def test_a_key_of_another_table_is_told_where_it_stands(tiny, path, hint):
+    with pytest.raises(hn.SpecError, match=re.escape(f"has no key {path.partition('.')[2]!r}; {hint}")):
+        tiny.set(path, 1)
+
+
+def test_every_scenario_that_comes_with_hostnet_is_listed_with_its_platform_and_a_sentence(cli):
+    listed = hn.scenarios()
+    assert listed.keys() == {f.stem for f in SCENARIOS.glob("*.toml")}
+    for platform, sentence in listed.values():
+        assert platform in hn.platforms() and 20 < len(sentence) < 250 and not sentence.endswith(("Fig", "Fig.", "."))
+    assert listed["kvs"] == ("sim24", "MICA on 24 cores, 95 % SETs of 1 KiB items: the key-value store of Sweeper (MICRO'22)")
+    assert all(name in cli("scenarios", check=0).stdout for name in listed)
+
+
+def said(path):
+    return {row[0]: row[1:] for row in keys.rows(path)}
+
+
+def test_a_table_of_the_schema_is_told_by_key_with_what_it_takes():
+    placement = said("placement")
+    assert placement["policy"][:2] == ["dma, ddio, ideal, idio", ""] and placement["sweep_rx"][:2] == ["true, false", "false"]
+    assert placement["ways"] == ["whole number", "2", "LLC ways that NIC writes may allocate into, counted from way 0."]
+    assert said("placement.ways") == {"ways": placement["ways"]}
+    assert said("traffic")["rate"][0] == '"26 Mrps", "10 Gbps"'
+    assert said("placement.policy")["dma"] == ["", "", "To DRAM."]
+
+
+def test_kinds_are_told_and_the_keys_of_one():
+    assert {"mica", "l3fwd", "testpmd"} <= said("tenant.app").keys()
+    assert "get_fraction" in said("tenant.0.app.mica").keys() and "get_fraction" not in said("tenant.app.l3fwd")
+    assert said("platform.memory") == said("override.memory") and "channels" in said("platform.memory")
+
+
+@pytest.mark.parametrize("path, hint", [("placment", "did you mean 'placement'?"), ("placement.wayz", "did you mean 'ways'?"),
+                                        ("placement.ways.low", "a single value"), ("", "choose one of"),
+                                        ("tenant.app.mika", "did you mean 'mica'?")])
+def test_a_key_that_the_schema_does_not_have_is_one_sentence(path, hint):
+    with pytest.raises(HostnetError, match=re.escape(hint)):
+        keys.rows(path)
+
+
+def test_every_table_of_the_schema_can_be_told():
+    def walk(path):
+        for name in said(path):
+            if name != path.rpartition(".")[2] and path.count(".") < 4:
+                assert all(isinstance(cell, str) for cell in said(path)[name])
+                walk(f"{path}.{name}")
+
+    for top in schema()["properties"]:
+        walk(top)
+
+
+def test_a_metric_that_does_not_exist_is_one_sentence(tiny):
+    result = hn.run(tiny)
+    assert result["lat_p99_us"] == result.metrics["lat_p99_us"]
+    with pytest.raises(HostnetError, match="no metric 'lat_p99'; did you mean 'lat_p9"):
+        result["lat_p99"]
+    with pytest.raises(HostnetError, match="no metric 'zzz'; `metrics` has them all"):
+        result["zzz"]

@@ -181,3 +181,14 @@ def test_tables_of_hosts_with_more_columns_stack():
     two = Run(pl.DataFrame({"t_us": [1.0], "core0": [4], "core1": [5]}))
     stacked = tidy_table("timeline", [one, two], [{"cores": 1}, {"cores": 2}])
     assert stacked.select("cores", "core0", "core1").rows() == [(1, 3, None), (2, 4, 5)]
+
+
+def test_behind_a_pcie_nic_the_link_and_the_round_trip_lead():
+    on_chip = {"throughput_mrps": 1.0, "rtt_median_us": 2.0, "pcie_up_util": 0.0}
+    behind = {**on_chip, "pcie_up_util": 0.4, "pcie_down_util": 0.2}
+
+    def shown(metrics):
+        return {m for names in headlines.leading(metrics).values() for m in names}
+
+    assert shown(on_chip) == {"throughput_mrps"} and shown(behind) == set(behind)
+    assert "rtt_median_us" in shown({"achieved_mpps": 1.0, "rtt_median_us": 2.0})

@@ -1,4 +1,4 @@
-//! Runs one scenario file and prints its metrics: `cargo run --release --example point -- FILE [key=value ...]`.
+//! Runs one scenario file and prints its metrics: `cargo run --release --example point -- FILE ["from=>to" ...]`, where `to` replaces the text `from`.
 
 use std::path::PathBuf;
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from math import ceil
 
 from .counters import Recording
-from .explanation import Domain, Estimate, Explanation, estimate
+from .explanation import BACKGROUND_GBS, Domain, Estimate, Explanation, estimate
 from .machine import formula_part
 
 LINE = 64e-9  # one line per second in GB/s
-# A recorded machine is never quite silent; the paper's own background is 0.2 to 0.6 GB/s.
-BACKGROUND_GBS = 0.5
 
 
 def explain(r: Recording, m: dict[str, float]) -> Explanation:

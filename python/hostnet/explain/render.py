@@ -25,6 +25,8 @@ def to_terminal(ex: Explanation, console: Any = None) -> None:
         tables.show(*_path(ex), title="Where a request's time goes, mean ns", to=console)
     console.print(f"regime: [{_REGIME.get(ex.regime, 'bold')}]{ex.regime}[/]")
     console.print(textwrap.fill(ex.paragraph(), min(110, console.width)), highlight=False, markup=False)
+    for loss in ex.losses:
+        console.print(textwrap.fill(loss, min(110, console.width)), highlight=False, markup=False)
     for part in ex.missing:
         console.print(f"left out: {part}", style="dim", highlight=False, markup=False)
 

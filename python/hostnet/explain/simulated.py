@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import drops
 from ..errors import HostnetError
 from ..model import classes_of, counters_of, hardware_of
 from ..results import Result
@@ -21,6 +22,8 @@ _FACTS = {
     "admission_c2m_ns": "cha_adm_c2m_ns", "admission_p2m_ns": "cha_adm_p2m_ns",
     "c2m_gbs": "c2m_gbs", "p2m_gbs": "p2m_gbs",
     "predicted_c2m_gbs": "predicted_c2m_gbs", "predicted_p2m_gbs": "predicted_p2m_gbs",
+    "dram_read_ns": "dram_lat_avg_ns", "unloaded_read_ns": "c2m_read_unloaded_ns",
+    "pcie_up_util": "pcie_up_util", "pcie_down_util": "pcie_down_util",
     "cha_dram_read_ns": "cha_dram_read_c2m_ns", "cha_mc_write_p2m_ns": "cha_mc_write_p2m_ns",
 }
 
@@ -31,7 +34,10 @@ def explain(result: Result) -> Explanation:
     if m.get("lfb_occ") is None and m.get("iio_write_occ") is None and m.get("iio_read_occ") is None:
         raise HostnetError("this result carries no domain metrics; run its scenario again with this version of hostnet.")
     facts = {name: m[metric] for name, metric in _FACTS.items() if m.get(metric) is not None}
-    ex = Explanation(str(result.spec.get("name", "")), [], [], facts)
+    memory = (result.spec.get("platform") or {}).get("memory") or {}
+    if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row by intent, the unloaded one's, too
+        facts.pop("row_miss_ratio", None)
+    ex = Explanation(str(result.spec.get("name", "")), [], [], facts, losses=[str(loss) for loss in drops.losses(result.data)])
     core, device = classes_of(m)
     if core:
         _core(ex, m, core, cores_of(result.spec))

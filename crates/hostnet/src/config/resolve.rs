@@ -198,6 +198,7 @@ fn platform(name: &str, file: &str, search: &[PathBuf]) -> Result<Value, SpecErr
                 return err(&path, format!("base = \"{base}\" has a base itself; name one that has none"));
             }
             typed::<super::Platform>(all.clone(), &path_of_base)?;
+            say_whose(&mut own, &base, &path);
             all
         }
         Some(other) => return err(&path, format!("base = {other} is not the name of a platform")),
@@ -207,13 +208,37 @@ fn platform(name: &str, file: &str, search: &[PathBuf]) -> Result<Value, SpecErr
     Ok(all)
 }
 
+/// What `own` changes is not described by the words of its base: values without a source say so.
+fn say_whose(own: &mut Value, base: &str, file: &str) {
+    let Some(table) = own.as_object_mut() else { return };
+    let words = |key: &str| matches!(key, "name" | "description" | "provenance");
+    let values = table.iter().filter(|(key, _)| !words(key));
+    let changed: Vec<String> = values.flat_map(|(key, value)| leaves(key.clone(), value)).collect();
+    table.entry("description").or_insert_with(|| format!("{base}, with other values").into());
+    let sources = table.entry("provenance").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(sources) = sources.as_object_mut() {
+        for path in changed {
+            sources.entry(path).or_insert_with(|| format!("no source: {file} gives none").into());
+        }
+    }
+}
+
+/// Dotted paths of the values below `path`.
+fn leaves(path: String, value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(t) => t.iter().flat_map(|(key, v)| leaves(format!("{path}.{key}"), v)).collect(),
+        _ => vec![path],
+    }
+}
+
 /// Path and text of the platform that `file` names as `key`.
 fn find_platform(key: &str, name: &str, file: &str, search: &[PathBuf]) -> Result<(String, String), SpecError> {
     let beside = Path::new(file).parent().unwrap_or(Path::new(""));
     let candidates = [beside.join(name), beside.join(format!("{name}.toml"))]
         .into_iter()
         .chain(search.iter().map(|d| d.join(format!("{name}.toml"))))
-        .chain(search.iter().map(|d| d.join("platforms").join(format!("{name}.toml"))));
+        .chain(search.iter().map(|d| d.join("platforms").join(format!("{name}.toml"))))
+        .chain(search.iter().filter(|_| name.ends_with(".toml")).map(|d| d.join(name)));
     for path in candidates {
         if path.is_file() {
             let shown = path.to_string_lossy().into_owned();

@@ -220,7 +220,7 @@ pub struct TrafficSpec {
     /// `pareto`: 1 when absent).
     #[serde(default)]
     pub cv: Option<f64>,
-    /// Requests without a reply at most, of `closed`.
+    /// Requests without a reply at most, of `closed`: of all cores together, but with CC-NIC of each queue pair.
     #[serde(default)]
     pub outstanding: u32,
     /// A request of `closed` without a reply for so long is given up, and the next one goes.

@@ -488,6 +488,7 @@ mod tests {
     use crate::config::resolve;
     use crate::core::Op;
     use crate::memory::region::Sharing;
+    use crate::traffic::arrival::Arrivals;
     use std::path::PathBuf;
 
     /// Two cores that share tables, and nothing that happens by itself; and a line of the tables.
@@ -558,5 +559,25 @@ mod tests {
         let (written, _) = until_free(&mut host, 1);
         host.wait(0, Awaited::Line(line), 640, Time::MAX);
         assert_eq!(until_free(&mut host, 0).0, written);
+    }
+
+    #[test]
+    fn time_never_goes_back_where_a_process_gives_way_to_a_faster_one() {
+        let mut host = pair().0;
+        let slow = Arrivals::fixed(1e5);
+        host.offer(None, 0);
+        host.offer(Some(slow), 0);
+        host.run_until(|h| h.tally.completed_ever >= 5);
+        host.offer(Some(Arrivals::fixed(1e6)), 0);
+        let (begun, from) = (host.machine.now, host.tally.completed_ever);
+        let mut last = begun;
+        host.run_until(|h| {
+            assert!(h.machine.now >= last, "{} after {last}", h.machine.now);
+            last = h.machine.now;
+            h.tally.completed_ever >= from + 20
+        });
+        // The packet of the slow one that was still to come, and then one each microsecond.
+        let us = (last - begun).0 as f64 / 1e6;
+        assert!((19.0..31.0).contains(&us), "{us} us");
     }
 }

@@ -73,13 +73,20 @@ impl Host {
         }
     }
 
+    /// Posts the next packet. Where the last packet of the process before came after this one was due, this process begins
+    /// so much later: nothing happens in the past.
     pub(super) fn next_arrival(&mut self) {
-        if let Some(s) = &mut self.source {
-            if let Some(a) = &mut s.arrivals {
-                let e = if s.generator.has_wire() { Event::Offer } else { Event::Arrival(0) };
-                self.machine.cal.push(s.base + a.next(), e);
-            }
+        let now = self.machine.now;
+        let Some(s) = &mut self.source else { return };
+        let Some(a) = &mut s.arrivals else { return };
+        let due = a.next();
+        let late = now.saturating_sub(s.base + due);
+        s.base += late;
+        if let Some(b) = &mut self.tally.bursts {
+            b.begin_later(late);
         }
+        let e = if s.generator.has_wire() { Event::Offer } else { Event::Arrival(0) };
+        self.machine.cal.push(s.base + due, e);
     }
 
     pub(super) fn top_up(&mut self, core: u16) {

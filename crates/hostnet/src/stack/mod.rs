@@ -252,6 +252,11 @@ impl Bursts {
         Bursts { base, period, seen: VecDeque::new(), first: VecDeque::new() }
     }
 
+    /// The first burst begins so much later.
+    pub fn begin_later(&mut self, by: Time) {
+        self.base += by;
+    }
+
     fn number(&self, at: Time) -> u64 {
         at.saturating_sub(self.base).0 / self.period.0
     }

@@ -1,0 +1,99 @@
+"""The schema for people: the keys of one table of a scenario, what each takes, its default and its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .errors import HostnetError
+from .paths import nearest
+from .specs import schema
+
+Node = Mapping[str, Any]
+
+
+def rows(path: str) -> list[list[str]]:
+    """Key, what it takes, default and meaning: of each key of the table ``path``, or of each choice of a single key.
+
+    A kind stands where its name would: ``tenant.app`` lists the kinds, ``tenant.app.mica`` the keys of one. Raises
+    HostnetError for a path that leads nowhere.
+    """
+    node: Node = schema()
+    done: list[str] = []
+    # Values of the platform are written under `override`.
+    for part in ("override" + path[8:] if path.startswith("platform.") else path).split("."):
+        if part.isdigit():  # an element of a list
+            continue
+        names = _below(node)
+        if part not in names:
+            where = ".".join(done) or "a scenario"
+            hint = nearest(part, list(names)) if names else "it is a single value."
+            raise HostnetError(f"schema {path}: {where} has no key {part!r}; {hint}")
+        node = names[part]
+        done.append(part)
+    below = _below(node)
+    return [[name, *_about(n)] for name, n in below.items()] or [[done[-1], *_about(node)]]
+
+
+def _open(node: Node) -> Node:
+    """What a reference stands for; the words of the place where it is used come first."""
+    while "$ref" in node:
+        node = {**schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]], **{k: v for k, v in node.items() if k != "$ref"}}
+    return node
+
+
+def _choices(node: Node) -> Iterator[Node]:
+    """The alternatives of a node, with those of alternatives that have some; itself where there are none."""
+    node = _open(node)
+    found = [o for union in ("oneOf", "anyOf") for o in node.get(union, ()) if isinstance(o, Mapping) and o.get("type") != "null"]
+    if not found:
+        yield node
+    for o in found:
+        yield from _choices(o)
+
+
+def _below(node: Node) -> dict[str, Node]:
+    """The names that may follow in a path: keys of a table, kinds, choices, or those of a list's elements."""
+    names: dict[str, Node] = {}
+    for o in _choices(node):
+        if o.get("type") == "array" and isinstance(o.get("items"), Mapping):
+            names.update(_below(o["items"]))
+        elif "kind" in o.get("properties", {}):
+            kind = o["properties"]["kind"]
+            names.update({k: o for k in (kind.get("enum") or [kind.get("const")]) if k})
+        elif "properties" in o:
+            names.update(o["properties"])
+        elif "const" in o:
+            names[str(o["const"])] = {**o, "const": None}
+    if len(names) == 1 and (only := next(iter(names.values()))).get("properties", {}).get("kind", {}).get("const") in names:
+        return {k: v for k, v in only["properties"].items() if k != "kind"}
+    return names
+
+
+def _about(node: Node) -> list[str]:
+    opened = _open(node)
+    default = opened.get("default")
+    shown = "" if default is None or isinstance(default, (Mapping, list)) else str(default)
+    return [_takes(node), shown.lower() if isinstance(default, bool) else shown, " ".join(opened.get("description", "").split())]
+
+
+def _takes(node: Node) -> str:
+    """What may stand behind the key, in a word or by example."""
+    found: dict[str, None] = {}
+    for o in _choices(node):
+        kind = o.get("type")
+        kind = next((k for k in kind if k != "null"), None) if isinstance(kind, list) else kind
+        if o.get("const") is not None:
+            found[str(o["const"])] = None
+        elif "const" in o:
+            found[""] = None
+        elif o.get("enum"):
+            found.update(dict.fromkeys(map(str, o["enum"])))
+        elif "properties" in o:
+            found["table"] = None
+        elif o.get("examples"):
+            found.update({f'"{e}"': None for e in o["examples"]})
+        else:
+            words = {"integer": "whole number", "boolean": "true, false", "array": "list", "string": "text", "object": "table"}
+            found[words.get(str(kind), str(kind or ""))] = None
+    return ", ".join(found)
