@@ -36,7 +36,7 @@ mod ways;
 pub use links::{Between, LinkReading};
 pub use maintenance::Sweep;
 pub use mshr::Mshrs;
-pub use node::Node;
+pub use node::{Node, Nodes};
 pub use private::Probe;
 pub use request::{Agent, Inbound, Op, Outbound, Txn};
 pub use stats::{OffCore, OffCores};
@@ -101,7 +101,7 @@ pub struct Memory {
     l2: Vec<Array>,
     /// The node of each core.
     core_nodes: Vec<u8>,
-    pub nodes: Vec<Node>,
+    pub nodes: Nodes,
     /// What joins the nodes, where there are several.
     between: Option<Box<Between>>,
     l2_inclusive: bool,
@@ -211,19 +211,17 @@ impl Memory {
         let channels = (0..dram.channels()).map(|ch| Channel::new(d.overflow, ch / each)).collect();
         let spread = cores * l2.bytes() + nodes.count as usize * llc.bytes() > HOST_CACHE;
         let between = Between::new(nodes);
-        let nodes: Vec<Node> = (0..nodes.count as usize)
-            .map(|n| {
-                let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
-                Node {
-                    llc: llc.clone(),
-                    noc: uncore.span(h.noc_cycles.into()),
-                    look_up: uncore.span(h.llc.latency_cycles.into()),
-                    admission: Default::default(),
-                    waiting: [0; 2],
-                    cha_writes: Domain::new(h.llc.write_buffer),
-                }
-            })
-            .collect();
+        let nodes = Nodes::new(nodes.count as usize, |n| {
+            let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
+            Node {
+                llc: llc.clone(),
+                noc: uncore.span(h.noc_cycles.into()),
+                look_up: uncore.span(h.llc.latency_cycles.into()),
+                admission: Default::default(),
+                waiting: [0; 2],
+                cha_writes: Domain::new(h.llc.write_buffer),
+            }
+        });
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
@@ -321,7 +319,7 @@ impl Memory {
     /// From a core to the agent of its node: what a miss takes to get there.
     #[inline]
     pub fn way_out(&self, core: usize) -> Time {
-        let noc = if self.nodes.len() == 1 { self.lat.noc } else { self.nodes[self.node_of_core(core)].noc };
+        let noc = if self.nodes.several() { self.nodes[self.node_of_core(core)].noc } else { self.lat.noc };
         self.lat.l1 + self.lat.l2 + noc
     }
 
@@ -334,7 +332,7 @@ impl Memory {
     /// The node whose agent takes a request in first.
     #[inline]
     fn agent_of(&self, t: &Txn) -> usize {
-        if t.agent == Agent::Core && self.nodes.len() > 1 {
+        if t.agent == Agent::Core && self.nodes.several() {
             self.node_of_core(t.who as usize)
         } else {
             DEVICES_AT
@@ -376,10 +374,14 @@ impl Memory {
     fn leaves(&mut self, cal: &mut Events, at: Time, id: u32) {
         let t = &self.txns[id as usize];
         if t.lines == 1 {
-            self.nodes[self.agent_of(t)].llc.announce(t.line);
+            let llc = &self.nodes[self.agent_of(t)].llc;
+            let home = llc.home(t.line);
+            llc.announce_at(home);
+            self.txns[id as usize].home = home;
         } else {
             self.announce(t.line, t.lines.into());
         }
+        let t = &self.txns[id as usize];
         if self.spread && matches!(t.op, Op::Read | Op::Own) {
             // What the fill will push out of the L2, whose set the core has just looked at.
             let victim = self.l2[t.who as usize].oldest(t.line);

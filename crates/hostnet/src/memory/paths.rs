@@ -77,6 +77,13 @@ impl Marks {
         Marks { start, cha, admitted: cha, queued: cha, data: cha, ..Marks::default() }
     }
 
+    /// The milestones in order.
+    #[inline(always)]
+    fn times(&self) -> [u64; 8] {
+        let Marks { start, cha, admitted, home, owner, queued, data, back } = *self;
+        [start, cha, admitted, home, owner, queued, data, back].map(|t| t.0)
+    }
+
     /// Whether the request has not left its node.
     #[inline]
     fn within_node(&self) -> bool {
@@ -120,7 +127,11 @@ const EVERY: u64 = 61;
 #[derive(Clone, Debug)]
 pub struct Paths {
     pub count: [u64; 4],
-    pub sums: [[u64; PARTS]; 4],
+    /// What the parts took, of requests that left their node; and of the others the sums of their milestones (see
+    /// `Marks::times`), which may wrap, and of their ends.
+    beyond: [[u64; PARTS]; 4],
+    within: [[u64; 8]; 4],
+    ends: [u64; 4],
     /// Requests under way by path, from credit to credit.
     pub under_way: [Domain; 4],
     /// Requests that the home agent holds, by path: occupancy, inserts, residence.
@@ -137,7 +148,9 @@ impl Default for Paths {
         let open = || std::array::from_fn(|_| Domain::new(u32::MAX));
         Paths {
             count: [0; 4],
-            sums: [[0; PARTS]; 4],
+            beyond: [[0; PARTS]; 4],
+            within: [[0; 8]; 4],
+            ends: [0; 4],
             under_way: open(),
             held: std::array::from_fn(|_| Booked::unbounded()),
             admitted: [(0, 0); 2],
@@ -154,14 +167,18 @@ impl Paths {
         let (p, times) = (path as usize, u64::from(n));
         self.count[p] += times;
         if marks.within_node() {
-            let Marks { start, cha, admitted, queued, data, .. } = *marks;
-            let took = [cha - start, admitted - cha, queued - admitted, data - queued, end - data];
-            for (part, took) in WITHIN_NODE.into_iter().zip(took) {
-                self.sums[p][part] += took.0 * times;
+            // The milestones are summed and not what lies between them: that is one addition of vectors for the host.
+            let sums = &mut self.within[p];
+            if n == 1 {
+                sums.iter_mut().zip(marks.times()).for_each(|(sum, at)| *sum = sum.wrapping_add(at));
+            } else {
+                let add = |(sum, at): (&mut u64, u64)| *sum = sum.wrapping_add(at.wrapping_mul(times));
+                sums.iter_mut().zip(marks.times()).for_each(add);
             }
+            self.ends[p] = self.ends[p].wrapping_add(end.0.wrapping_mul(times));
         } else {
             let took = Sample { path, marks: *marks, end }.segments();
-            self.sums[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
+            self.beyond[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
         }
         self.under_way[p].give_many(n, end, marks.start);
         if times < self.until_sample {
@@ -184,6 +201,19 @@ impl Paths {
         self.until_sample -= times;
     }
 
+    /// What the parts of each path's requests took, all together, in picoseconds.
+    pub fn sums(&self) -> [[u64; PARTS]; 4] {
+        std::array::from_fn(|p| {
+            let [start, cha, admitted, _, _, queued, data, _] = self.within[p];
+            let borders = [start, cha, admitted, queued, data, self.ends[p]];
+            let mut sums = self.beyond[p];
+            for (part, ends) in WITHIN_NODE.into_iter().zip(borders.windows(2)) {
+                sums[part] += ends[1].wrapping_sub(ends[0]);
+            }
+            sums
+        })
+    }
+
     #[inline]
     pub fn admit(&mut self, path: Path, waited: Time) {
         let a = &mut self.admitted[usize::from(path.is_peripheral())];
@@ -199,7 +229,9 @@ impl Paths {
 
     pub fn restart(&mut self, now: Time) {
         self.count = [0; 4];
-        self.sums = [[0; PARTS]; 4];
+        self.beyond = [[0; PARTS]; 4];
+        self.within = [[0; 8]; 4];
+        self.ends = [0; 4];
         self.admitted = [(0, 0); 2];
         self.samples.clear();
         self.under_way.iter_mut().for_each(|d| d.restart(now));
