@@ -149,7 +149,11 @@ impl Memory {
     fn admit_waiting(&mut self, cal: &mut Events, node: usize, now: Time) {
         for lane in [FIRST, CORES, DEVICES] {
             while let Some(id) = self.nodes[node].admission[lane].front().copied() {
-                if !self.admits(node, lane) || !self.begin(cal, id, lane, now) {
+                if !self.admits(node, lane) {
+                    self.expect(id); // it comes next
+                    break;
+                }
+                if !self.begin(cal, id, lane, now) {
                     break;
                 }
                 self.nodes[node].admission[lane].pop_front();

@@ -43,6 +43,7 @@ pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
+use crate::kernel::{apart::Apart, hint::prefetch};
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
 use door::Channel;
@@ -127,8 +128,8 @@ pub struct Memory {
     pub dram: Controller,
     channels: Vec<Channel>,
     done: Vec<dram::Completion>,
-    txns: Vec<Txn>,
-    marks: Vec<Marks>,
+    txns: Apart<Txn>,
+    marks: Apart<Marks>,
     free_txns: Vec<u32>,
     live_txns: u32,
     /// Cores (0) and devices (1) queue apart; else all share the first of two queues.
@@ -273,8 +274,8 @@ impl Memory {
             channels,
             dram,
             done: Vec::with_capacity(64),
-            txns: Vec::with_capacity(1024),
-            marks: Vec::with_capacity(1024),
+            txns: Apart::with_capacity(1024),
+            marks: Apart::with_capacity(1024),
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
             sides: h.llc.write_order == spec::WriteOrder::Turns,
@@ -395,6 +396,13 @@ impl Memory {
         }
         self.marks[id as usize] = Marks::at(t.issued, at);
         cal.push(at, Event::Cha(id));
+    }
+
+    /// Request `id` will soon be looked at.
+    #[inline]
+    fn expect(&self, id: u32) {
+        prefetch(&self.txns[id as usize]);
+        prefetch(&self.marks[id as usize]);
     }
 
     /// A request that has been answered, as its agent will get it from `answered`.

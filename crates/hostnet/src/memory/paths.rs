@@ -127,11 +127,12 @@ const EVERY: u64 = 61;
 #[derive(Clone, Debug)]
 pub struct Paths {
     pub count: [u64; 4],
-    /// What the parts took, of requests that left their node; and of the others the sums of their milestones (see
-    /// `Marks::times`), which may wrap, and of their ends.
-    beyond: [[u64; PARTS]; 4],
+    /// Sums of the milestones (see `Marks::times`) and of the ends of requests that ended one by one in their node. They
+    /// may wrap.
     within: [[u64; 8]; 4],
     ends: [u64; 4],
+    /// What the parts of all others took.
+    others: [[u64; PARTS]; 4],
     /// Requests under way by path, from credit to credit.
     pub under_way: [Domain; 4],
     /// Requests that the home agent holds, by path: occupancy, inserts, residence.
@@ -148,9 +149,9 @@ impl Default for Paths {
         let open = || std::array::from_fn(|_| Domain::new(u32::MAX));
         Paths {
             count: [0; 4],
-            beyond: [[0; PARTS]; 4],
             within: [[0; 8]; 4],
             ends: [0; 4],
+            others: [[0; PARTS]; 4],
             under_way: open(),
             held: std::array::from_fn(|_| Booked::unbounded()),
             admitted: [(0, 0); 2],
@@ -164,22 +165,29 @@ impl Paths {
     /// `n` requests with these milestones end.
     #[inline(always)]
     pub fn end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
+        if n != 1 || !marks.within_node() {
+            return self.many_end(path, n, marks, end);
+        }
+        let p = path as usize;
+        self.count[p] += 1;
+        // The milestones are summed and not what lies between them: these are additions of vectors for the host.
+        self.within[p].iter_mut().zip(marks.times()).for_each(|(sum, at)| *sum = sum.wrapping_add(at));
+        self.ends[p] = self.ends[p].wrapping_add(end.0);
+        self.under_way[p].give(end, marks.start);
+        if self.until_sample > 1 {
+            self.until_sample -= 1;
+        } else {
+            self.keep(1, Sample { path, marks: *marks, end });
+        }
+    }
+
+    /// The same for any number, and for requests that have left their node.
+    #[inline(never)]
+    fn many_end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
         let (p, times) = (path as usize, u64::from(n));
         self.count[p] += times;
-        if marks.within_node() {
-            // The milestones are summed and not what lies between them: that is one addition of vectors for the host.
-            let sums = &mut self.within[p];
-            if n == 1 {
-                sums.iter_mut().zip(marks.times()).for_each(|(sum, at)| *sum = sum.wrapping_add(at));
-            } else {
-                let add = |(sum, at): (&mut u64, u64)| *sum = sum.wrapping_add(at.wrapping_mul(times));
-                sums.iter_mut().zip(marks.times()).for_each(add);
-            }
-            self.ends[p] = self.ends[p].wrapping_add(end.0.wrapping_mul(times));
-        } else {
-            let took = Sample { path, marks: *marks, end }.segments();
-            self.beyond[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
-        }
+        let took = Sample { path, marks: *marks, end }.segments();
+        self.others[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
         self.under_way[p].give_many(n, end, marks.start);
         if times < self.until_sample {
             self.until_sample -= times;
@@ -206,7 +214,7 @@ impl Paths {
         std::array::from_fn(|p| {
             let [start, cha, admitted, _, _, queued, data, _] = self.within[p];
             let borders = [start, cha, admitted, queued, data, self.ends[p]];
-            let mut sums = self.beyond[p];
+            let mut sums = self.others[p];
             for (part, ends) in WITHIN_NODE.into_iter().zip(borders.windows(2)) {
                 sums[part] += ends[1].wrapping_sub(ends[0]);
             }
@@ -229,9 +237,9 @@ impl Paths {
 
     pub fn restart(&mut self, now: Time) {
         self.count = [0; 4];
-        self.beyond = [[0; PARTS]; 4];
         self.within = [[0; 8]; 4];
         self.ends = [0; 4];
+        self.others = [[0; PARTS]; 4];
         self.admitted = [(0, 0); 2];
         self.samples.clear();
         self.under_way.iter_mut().for_each(|d| d.restart(now));

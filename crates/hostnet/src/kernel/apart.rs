@@ -1,0 +1,52 @@
+//! Tables whose entries begin with a line of the host's cache each.
+
+use std::ops::{Index, IndexMut};
+
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Line<T>(T);
+
+/// A vector of values of up to 64 bytes: to look at one takes no more than one line of the host's cache.
+#[derive(Clone)]
+pub struct Apart<T>(Vec<Line<T>>);
+
+impl<T> Apart<T> {
+    pub fn with_capacity(n: usize) -> Apart<T> {
+        const { assert!(size_of::<T>() <= 64) };
+        Apart(Vec::with_capacity(n))
+    }
+
+    #[inline]
+    pub fn push(&mut self, value: T) {
+        self.0.push(Line(value));
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|line| &line.0)
+    }
+}
+
+impl<T> Index<usize> for Apart<T> {
+    type Output = T;
+    #[inline(always)]
+    fn index(&self, i: usize) -> &T {
+        &self.0[i].0
+    }
+}
+
+impl<T> IndexMut<usize> for Apart<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, i: usize) -> &mut T {
+        &mut self.0[i].0
+    }
+}
