@@ -50,3 +50,16 @@ impl<T> IndexMut<usize> for Apart<T> {
         &mut self.0[i].0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_begins_with_a_line_of_the_host_s_cache() {
+        let mut table = Apart::with_capacity(1);
+        (0..100u64).for_each(|n| table.push([n; 5]));
+        assert!((0..100).all(|i| std::ptr::from_ref(&table[i]).addr() % 64 == 0 && table[i] == [i as u64; 5]));
+        assert_eq!((table.len(), table.iter().count()), (100, 100));
+    }
+}

@@ -246,3 +246,35 @@ impl Paths {
         self.held.iter_mut().for_each(|d| d.restart(now));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Stream;
+
+    #[test]
+    fn sums_of_milestones_give_what_the_parts_of_each_request_took() {
+        let mut dice = Stream::new(7, "paths", 0);
+        let (mut paths, mut expected) = (Paths::default(), [0; PARTS]);
+        for i in 0..500 {
+            let mut at = dice.below(1 << 40);
+            let mut later = || {
+                at += dice.below(1 << 20);
+                Time(at)
+            };
+            let (start, cha, admitted) = (later(), later(), later());
+            // Every fifth goes to another node, every seventh ends with two others.
+            let [home, owner] = if i % 5 == 0 { [later(), later()] } else { [Time::ZERO; 2] };
+            let (queued, data) = (later(), later());
+            let back = if i % 5 == 0 { later() } else { Time::ZERO };
+            let marks = Marks { start, cha, admitted, home, owner, queued, data, back };
+            let (n, end) = (if i % 7 == 0 { 3 } else { 1 }, later());
+            paths.under_way[Path::P2mRead as usize].force_many(n, start);
+            paths.end(Path::P2mRead, n, &marks, end);
+            let took = Sample { path: Path::P2mRead, marks, end }.segments();
+            expected.iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * u64::from(n));
+        }
+        assert_eq!(paths.sums()[Path::P2mRead as usize], expected);
+        assert!(expected.iter().all(|ps| *ps > 0), "all parts were there");
+    }
+}
