@@ -124,7 +124,7 @@ fn books_balance(text: &str) {
     host.check().expect("balanced books");
     assert_eq!(host.machine.mem.in_flight(), 0, "a request is lost");
     let p = &host.machine.mem.paths;
-    let sum = |path: Path| p.sums[path as usize].iter().map(|ps| u128::from(*ps)).sum::<u128>();
+    let sum = |path: Path| p.sums()[path as usize].iter().map(|ps| u128::from(*ps)).sum::<u128>();
     let cores: u128 = host.line_fill_buffers().map(|d| d.held_ps()).sum();
     // A write-back's way to the home agent and that of its acknowledgement lie within the read that it makes room for.
     let ways: u64 = [5, 10, 9, 9].map(|cycles| cycles * 10_000 / 33).iter().sum();

@@ -144,7 +144,7 @@ fn a_burst_of_the_nic_ends_as_its_lines_do_when_they_come_one_by_one() {
             }
             let m = &r.m.mem;
             let transfers = format!("{:?} {:?} {:?}", m.stats.dma, m.stats.ledger, m.stats.dram);
-            (done, transfers, m.paths.count, m.paths.sums, m.paths.admitted)
+            (done, transfers, m.paths.count, m.paths.sums(), m.paths.admitted)
         };
         assert_eq!(run(true), run(false), "{n} registers, {installs}");
     }

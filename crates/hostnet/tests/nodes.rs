@@ -137,7 +137,7 @@ fn an_access_takes_the_sum_of_its_hops() {
         let paths = &r.m.mem.paths;
         let read = Path::C2mRead as usize;
         assert_eq!(paths.count[read], 1);
-        assert_eq!(paths.sums[read].iter().sum::<u64>(), took.0, "home {home}, by {by:?} from {from:?}");
+        assert_eq!(paths.sums()[read].iter().sum::<u64>(), took.0, "home {home}, by {by:?} from {from:?}");
         let crosses = by == Some(2) || (by.is_none() && home == 1);
         assert_eq!(r.m.mem.stats.remote[0].reads, u64::from(crosses));
     }
@@ -173,14 +173,14 @@ fn the_parts_of_a_read_of_the_other_node_s_memory_are_its_hops() {
     let n = two_nodes();
     let (r, _) = latency(&n, 1, None, From::Dram);
     let h = hops(&r);
-    let parts = r.m.mem.paths.sums[Path::C2mRead as usize];
+    let parts = r.m.mem.paths.sums()[Path::C2mRead as usize];
     let there = h.llc + h.message + h.link;
     let dram = edge(START + h.out() + there) + h.activate + h.hit;
     let zero = Time::ZERO;
     let hops = [h.out(), zero, there, zero, zero, dram, h.llc + h.data + h.link, h.noc];
     assert_eq!(parts, hops.map(|t| t.0));
     let (r, _) = latency(&n, 0, Some(2), From::L2);
-    let parts = r.m.mem.paths.sums[Path::C2mRead as usize];
+    let parts = r.m.mem.paths.sums()[Path::C2mRead as usize];
     let snoop = h.llc + h.message + h.link + h.llc + h.ask();
     let hops = [h.out(), zero, zero, snoop, zero, zero, h.data + h.link, h.noc];
     assert_eq!(parts, hops.map(|t| t.0));

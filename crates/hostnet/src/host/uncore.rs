@@ -91,7 +91,7 @@ impl Host {
         let p = &self.machine.mem.paths;
         let mean = |path: Path| {
             let n = p.count[path as usize];
-            (n > 0).then(|| p.sums[path as usize].iter().sum::<u64>() as f64 / n as f64 / 1e3)
+            (n > 0).then(|| p.sums()[path as usize].iter().sum::<u64>() as f64 / n as f64 / 1e3)
         };
         let mut set = |name: &str, x: Option<f64>| {
             if let Some(x) = x {
@@ -315,7 +315,7 @@ impl Host {
             if n == 0 {
                 continue;
             }
-            let sums = p.sums[path as usize];
+            let sums = p.sums()[path as usize];
             let total = sums.iter().sum::<u64>().max(1) as f64;
             let one = self.machine.mem.nodes.len() == 1;
             for (_, (segment, ps)) in

@@ -1,5 +1,6 @@
 //! Time, quantities, randomness and the event calendar.
 
+pub mod apart;
 pub mod calendar;
 pub mod event;
 pub mod hint;

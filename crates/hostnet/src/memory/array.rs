@@ -59,7 +59,7 @@ pub struct Array {
 }
 
 /// Where a line belongs: its set's first block, and its tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Home {
     base: u32,
     tag: u32,
@@ -239,7 +239,13 @@ impl Array {
     /// host's own, and a fetch that starts early overlaps with other work.
     #[inline]
     pub fn announce(&self, line: u64) {
-        self.announce_set(self.home(line).base);
+        self.announce_at(self.home(line));
+    }
+
+    /// The same for the line of `home`.
+    #[inline]
+    pub fn announce_at(&self, home: Home) {
+        self.announce_set(home.base);
     }
 
     /// The same for an array of one slice.

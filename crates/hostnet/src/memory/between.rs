@@ -46,7 +46,7 @@ impl Memory {
     /// Whether the LLC of another node than `core`'s has `line`.
     #[inline]
     pub(super) fn another_llc_has(&self, core: usize, line: u64) -> bool {
-        self.nodes.len() > 1 && {
+        self.nodes.several() && {
             let own = self.node_of_core(core);
             self.nodes.iter().enumerate().any(|(n, node)| n != own && node.llc.find(line).is_some())
         }
@@ -324,7 +324,7 @@ impl Memory {
     pub fn maintain(&mut self, cal: &mut Events, core: usize, line: u64, lines: u32, op: u8, now: Time) {
         let out = self.way_out(core);
         let mut at = now + out;
-        if self.nodes.len() > 1 && self.home_of(line) != self.node_of_core(core) {
+        if self.nodes.several() && self.home_of(line) != self.node_of_core(core) {
             let near = self.node_of_core(core);
             let look_up = self.nodes[near].look_up;
             for l in line..line + u64::from(lines) {

@@ -49,13 +49,13 @@ impl Memory {
         }
         let alike = self.nodes[DEVICES_AT].llc.lines_of_tags(&lines);
         if self.map.is_all(Kind::Rx, &alike) {
-            for node in &self.nodes {
+            for node in self.nodes.iter() {
                 let (all, inside) = node.llc.count(&alike, ways);
                 n = (n.0 + all, n.1 + all - inside);
             }
             return n;
         }
-        for node in &self.nodes {
+        for node in self.nodes.iter() {
             // Not `for`: the iterator runs its own loops faster than its `next` does.
             node.llc.iter_within(lines.clone()).for_each(|(line, way, _)| {
                 if self.map.of(line).kind == Kind::Rx {

@@ -156,7 +156,7 @@ impl Memory {
         if self.functional {
             return false;
         }
-        if self.nodes.len() > 1 && self.home_of(line) != from {
+        if self.nodes.several() && self.home_of(line) != from {
             self.write_across(cal, from, line, class, now);
             return false;
         }
@@ -222,7 +222,7 @@ impl Memory {
     #[inline]
     fn route(&self, line: u64) -> (usize, Decoded) {
         let (ch, at) = self.dram.route(line);
-        if self.nodes.len() == 1 {
+        if !self.nodes.several() {
             return (ch, at);
         }
         (ch + self.home_of(line) * self.dram.channels_of_node(), at)

@@ -68,8 +68,17 @@ impl Memory {
         }
         let t = &self.txns[id as usize];
         let (node, lane) = (self.agent_of(t), self.lane(t));
-        let waits = !self.nodes[node].admission[lane].is_empty() || !self.admits(node, lane);
-        if waits || !self.begin_here(cal, id, lane, now) {
+        if !self.nodes[node].admission[lane].is_empty() || !self.admits(node, lane) {
+            return self.nodes[node].admission[lane].push_back(id);
+        }
+        self.begin_or_wait(cal, id, node, lane, now);
+    }
+
+    /// A request that finds room at the home agent begins, unless the rest of it has none. Apart from `on_cha`: where many
+    /// wait, the host need not prepare for it.
+    #[inline(never)]
+    fn begin_or_wait(&mut self, cal: &mut Events, id: u32, node: usize, lane: usize, now: Time) {
+        if !self.begin_here(cal, id, lane, now) {
             self.nodes[node].admission[lane].push_back(id);
         }
     }
@@ -140,7 +149,11 @@ impl Memory {
     fn admit_waiting(&mut self, cal: &mut Events, node: usize, now: Time) {
         for lane in [FIRST, CORES, DEVICES] {
             while let Some(id) = self.nodes[node].admission[lane].front().copied() {
-                if !self.admits(node, lane) || !self.begin(cal, id, lane, now) {
+                if !self.admits(node, lane) {
+                    self.expect(id); // it comes next
+                    break;
+                }
+                if !self.begin(cal, id, lane, now) {
                     break;
                 }
                 self.nodes[node].admission[lane].pop_front();
@@ -246,7 +259,7 @@ impl Memory {
     fn core_read_in_turn(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
         let Txn { line, who, entry, .. } = t;
-        match self.look_up_here(cal, &t, DEVICES_AT, now) {
+        match self.look_up_here(cal, &t, t.home, DEVICES_AT, now) {
             Found::Here { snoop, with } => {
                 if entry.is_some() && matches!(with, With::Line { .. }) {
                     self.lines.take_over(line, id);
@@ -336,12 +349,14 @@ impl Memory {
     /// What a request of core `who` does to the caches.
     #[inline(never)]
     pub(super) fn look_up(&mut self, cal: &mut Events, t: &Txn, now: Time) -> Found {
-        self.look_up_here(cal, t, self.node_of_core(t.who as usize), now)
+        let node = self.node_of_core(t.who as usize);
+        let home = self.nodes[node].llc.home(t.line);
+        self.look_up_here(cal, t, home, node, now)
     }
 
     /// The same in the core's `node`, as part of its caller.
     #[inline(always)]
-    fn look_up_here(&mut self, cal: &mut Events, t: &Txn, node: usize, now: Time) -> Found {
+    fn look_up_here(&mut self, cal: &mut Events, t: &Txn, home: Home, node: usize, now: Time) -> Found {
         let Txn { line, op, who, .. } = *t;
         let region = self.map.of(line);
         let (kind, tenant) = (region.kind, region.tenant as usize);
@@ -359,7 +374,7 @@ impl Memory {
         self.note_use(t, kind);
         let apart = self.apart(kind);
         let llc = &self.nodes[node].llc;
-        let home = llc.home(line);
+        debug_assert_eq!(home, llc.home(line));
         let slot = if apart { None } else { llc.find_at(home) };
         let mut upgrades = false;
         if self.installs() {

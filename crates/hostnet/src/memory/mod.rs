@@ -36,13 +36,14 @@ mod ways;
 pub use links::{Between, LinkReading};
 pub use maintenance::Sweep;
 pub use mshr::Mshrs;
-pub use node::Node;
+pub use node::{Node, Nodes};
 pub use private::Probe;
 pub use request::{Agent, Inbound, Op, Outbound, Txn};
 pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
 use crate::flow::domain::{Domain, Reading};
+use crate::kernel::{apart::Apart, hint::prefetch};
 use crate::kernel::{Clock, Event, Events, Time};
 use array::{Array, Indexing};
 use door::Channel;
@@ -101,7 +102,7 @@ pub struct Memory {
     l2: Vec<Array>,
     /// The node of each core.
     core_nodes: Vec<u8>,
-    pub nodes: Vec<Node>,
+    pub nodes: Nodes,
     /// What joins the nodes, where there are several.
     between: Option<Box<Between>>,
     l2_inclusive: bool,
@@ -128,8 +129,8 @@ pub struct Memory {
     pub dram: Controller,
     channels: Vec<Channel>,
     done: Vec<dram::Completion>,
-    txns: Vec<Txn>,
-    marks: Vec<Marks>,
+    txns: Apart<Txn>,
+    marks: Apart<Marks>,
     free_txns: Vec<u32>,
     live_txns: u32,
     /// Cores (0) and devices (1) queue apart; else all share the first of two queues.
@@ -212,19 +213,17 @@ impl Memory {
         let channels = (0..dram.channels()).map(|ch| Channel::new(d.overflow, ch / each)).collect();
         let spread = cores * l2.bytes() + nodes.count as usize * llc.bytes() > HOST_CACHE;
         let between = Between::new(nodes);
-        let nodes: Vec<Node> = (0..nodes.count as usize)
-            .map(|n| {
-                let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
-                Node {
-                    llc: llc.clone(),
-                    noc: uncore.span(h.noc_cycles.into()),
-                    look_up: uncore.span(h.llc.latency_cycles.into()),
-                    admission: Default::default(),
-                    waiting: [0; 2],
-                    cha_writes: Domain::new(h.llc.write_buffer),
-                }
-            })
-            .collect();
+        let nodes = Nodes::new(nodes.count as usize, |n| {
+            let uncore = Clock::from_hz(nodes.uncore_clock.get(n).unwrap_or(&h.uncore_clock).0);
+            Node {
+                llc: llc.clone(),
+                noc: uncore.span(h.noc_cycles.into()),
+                look_up: uncore.span(h.llc.latency_cycles.into()),
+                admission: Default::default(),
+                waiting: [0; 2],
+                cha_writes: Domain::new(h.llc.write_buffer),
+            }
+        });
         let rx: Vec<_> = map.iter().filter(|r| r.kind == Kind::Rx).collect();
         let rx_base = rx.iter().map(|r| r.base).min().unwrap_or(0);
         let rx_end = rx.iter().map(|r| r.base + r.lines).max().unwrap_or(0);
@@ -277,8 +276,8 @@ impl Memory {
             channels,
             dram,
             done: Vec::with_capacity(64),
-            txns: Vec::with_capacity(1024),
-            marks: Vec::with_capacity(1024),
+            txns: Apart::with_capacity(1024),
+            marks: Apart::with_capacity(1024),
             free_txns: Vec::with_capacity(1024),
             live_txns: 0,
             sides: h.llc.write_order == spec::WriteOrder::Turns,
@@ -323,7 +322,7 @@ impl Memory {
     /// From a core to the agent of its node: what a miss takes to get there.
     #[inline]
     pub fn way_out(&self, core: usize) -> Time {
-        let noc = if self.nodes.len() == 1 { self.lat.noc } else { self.nodes[self.node_of_core(core)].noc };
+        let noc = if self.nodes.several() { self.nodes[self.node_of_core(core)].noc } else { self.lat.noc };
         self.lat.l1 + self.lat.l2 + noc
     }
 
@@ -336,7 +335,7 @@ impl Memory {
     /// The node whose agent takes a request in first.
     #[inline]
     fn agent_of(&self, t: &Txn) -> usize {
-        if t.agent == Agent::Core && self.nodes.len() > 1 {
+        if t.agent == Agent::Core && self.nodes.several() {
             self.node_of_core(t.who as usize)
         } else {
             DEVICES_AT
@@ -378,10 +377,14 @@ impl Memory {
     fn leaves(&mut self, cal: &mut Events, at: Time, id: u32) {
         let t = &self.txns[id as usize];
         if t.lines == 1 {
-            self.nodes[self.agent_of(t)].llc.announce(t.line);
+            let llc = &self.nodes[self.agent_of(t)].llc;
+            let home = llc.home(t.line);
+            llc.announce_at(home);
+            self.txns[id as usize].home = home;
         } else {
             self.announce(t.line, t.lines.into());
         }
+        let t = &self.txns[id as usize];
         if self.spread && matches!(t.op, Op::Read | Op::Own) {
             // What the fill will push out of the L2, whose set the core has just looked at.
             let victim = self.l2[t.who as usize].oldest(t.line);
@@ -395,6 +398,13 @@ impl Memory {
         }
         self.marks[id as usize] = Marks::at(t.issued, at);
         cal.push(at, Event::Cha(id));
+    }
+
+    /// Request `id` will soon be looked at.
+    #[inline]
+    fn expect(&self, id: u32) {
+        prefetch(&self.txns[id as usize]);
+        prefetch(&self.marks[id as usize]);
     }
 
     /// A request that has been answered, as its agent will get it from `answered`.

@@ -196,6 +196,7 @@ impl Memory {
     }
 
     /// A request arrives at the slice of its first line.
+    #[inline(never)]
     pub(super) fn on_slice(&mut self, cal: &mut Events, id: u32, now: Time) {
         let Txn { line, op, lines, agent, .. } = self.txns[id as usize];
         if lines > 1 && agent == Agent::Nic {
@@ -273,6 +274,7 @@ impl Memory {
     }
 
     /// Requests go on that waited for a register.
+    #[inline(never)]
     pub(super) fn resume_slices(&mut self, cal: &mut Events, now: Time) {
         while let Some(id) = self.mshrs.as_mut().and_then(|m| m.next()) {
             self.begin_whole(cal, id, now);

@@ -4,6 +4,8 @@ use super::array::Array;
 use crate::flow::Domain;
 use crate::kernel::Time;
 use std::collections::VecDeque;
+use std::iter::once;
+use std::ops::{Index, IndexMut};
 
 /// The node that devices are attached to.
 pub(super) const DEVICES_AT: usize = 0;
@@ -21,4 +23,64 @@ pub struct Node {
     pub(super) waiting: [u32; 2],
     /// Writes waiting at the home agent: the second stage of backpressure.
     pub cha_writes: Domain,
+}
+
+/// The nodes of a machine. The first lies beside what else memory has, so that a machine of one node looks none up.
+#[derive(Clone)]
+pub struct Nodes {
+    first: Node,
+    others: Vec<Node>,
+}
+
+impl Nodes {
+    /// `n` nodes as `of` makes them, and one at least.
+    pub fn new(n: usize, mut of: impl FnMut(usize) -> Node) -> Nodes {
+        Nodes { first: of(0), others: (1..n).map(of).collect() }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Whether there are others than the first.
+    #[inline]
+    pub fn several(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Node> + Clone {
+        once(&self.first).chain(&self.others)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        once(&mut self.first).chain(&mut self.others)
+    }
+}
+
+impl Index<usize> for Nodes {
+    type Output = Node;
+    #[inline(always)]
+    fn index(&self, n: usize) -> &Node {
+        if n == 0 {
+            &self.first
+        } else {
+            &self.others[n - 1]
+        }
+    }
+}
+
+impl IndexMut<usize> for Nodes {
+    #[inline(always)]
+    fn index_mut(&mut self, n: usize) -> &mut Node {
+        if n == 0 {
+            &mut self.first
+        } else {
+            &mut self.others[n - 1]
+        }
+    }
 }

@@ -77,6 +77,13 @@ impl Marks {
         Marks { start, cha, admitted: cha, queued: cha, data: cha, ..Marks::default() }
     }
 
+    /// The milestones in order.
+    #[inline(always)]
+    fn times(&self) -> [u64; 8] {
+        let Marks { start, cha, admitted, home, owner, queued, data, back } = *self;
+        [start, cha, admitted, home, owner, queued, data, back].map(|t| t.0)
+    }
+
     /// Whether the request has not left its node.
     #[inline]
     fn within_node(&self) -> bool {
@@ -120,7 +127,12 @@ const EVERY: u64 = 61;
 #[derive(Clone, Debug)]
 pub struct Paths {
     pub count: [u64; 4],
-    pub sums: [[u64; PARTS]; 4],
+    /// Sums of the milestones (see `Marks::times`) and of the ends of requests that ended one by one in their node. They
+    /// may wrap.
+    within: [[u64; 8]; 4],
+    ends: [u64; 4],
+    /// What the parts of all others took.
+    others: [[u64; PARTS]; 4],
     /// Requests under way by path, from credit to credit.
     pub under_way: [Domain; 4],
     /// Requests that the home agent holds, by path: occupancy, inserts, residence.
@@ -137,7 +149,9 @@ impl Default for Paths {
         let open = || std::array::from_fn(|_| Domain::new(u32::MAX));
         Paths {
             count: [0; 4],
-            sums: [[0; PARTS]; 4],
+            within: [[0; 8]; 4],
+            ends: [0; 4],
+            others: [[0; PARTS]; 4],
             under_way: open(),
             held: std::array::from_fn(|_| Booked::unbounded()),
             admitted: [(0, 0); 2],
@@ -151,18 +165,29 @@ impl Paths {
     /// `n` requests with these milestones end.
     #[inline(always)]
     pub fn end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
+        if n != 1 || !marks.within_node() {
+            return self.many_end(path, n, marks, end);
+        }
+        let p = path as usize;
+        self.count[p] += 1;
+        // The milestones are summed and not what lies between them: these are additions of vectors for the host.
+        self.within[p].iter_mut().zip(marks.times()).for_each(|(sum, at)| *sum = sum.wrapping_add(at));
+        self.ends[p] = self.ends[p].wrapping_add(end.0);
+        self.under_way[p].give(end, marks.start);
+        if self.until_sample > 1 {
+            self.until_sample -= 1;
+        } else {
+            self.keep(1, Sample { path, marks: *marks, end });
+        }
+    }
+
+    /// The same for any number, and for requests that have left their node.
+    #[inline(never)]
+    fn many_end(&mut self, path: Path, n: u32, marks: &Marks, end: Time) {
         let (p, times) = (path as usize, u64::from(n));
         self.count[p] += times;
-        if marks.within_node() {
-            let Marks { start, cha, admitted, queued, data, .. } = *marks;
-            let took = [cha - start, admitted - cha, queued - admitted, data - queued, end - data];
-            for (part, took) in WITHIN_NODE.into_iter().zip(took) {
-                self.sums[p][part] += took.0 * times;
-            }
-        } else {
-            let took = Sample { path, marks: *marks, end }.segments();
-            self.sums[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
-        }
+        let took = Sample { path, marks: *marks, end }.segments();
+        self.others[p].iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * times);
         self.under_way[p].give_many(n, end, marks.start);
         if times < self.until_sample {
             self.until_sample -= times;
@@ -184,6 +209,19 @@ impl Paths {
         self.until_sample -= times;
     }
 
+    /// What the parts of each path's requests took, all together, in picoseconds.
+    pub fn sums(&self) -> [[u64; PARTS]; 4] {
+        std::array::from_fn(|p| {
+            let [start, cha, admitted, _, _, queued, data, _] = self.within[p];
+            let borders = [start, cha, admitted, queued, data, self.ends[p]];
+            let mut sums = self.others[p];
+            for (part, ends) in WITHIN_NODE.into_iter().zip(borders.windows(2)) {
+                sums[part] += ends[1].wrapping_sub(ends[0]);
+            }
+            sums
+        })
+    }
+
     #[inline]
     pub fn admit(&mut self, path: Path, waited: Time) {
         let a = &mut self.admitted[usize::from(path.is_peripheral())];
@@ -199,10 +237,44 @@ impl Paths {
 
     pub fn restart(&mut self, now: Time) {
         self.count = [0; 4];
-        self.sums = [[0; PARTS]; 4];
+        self.within = [[0; 8]; 4];
+        self.ends = [0; 4];
+        self.others = [[0; PARTS]; 4];
         self.admitted = [(0, 0); 2];
         self.samples.clear();
         self.under_way.iter_mut().for_each(|d| d.restart(now));
         self.held.iter_mut().for_each(|d| d.restart(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Stream;
+
+    #[test]
+    fn sums_of_milestones_give_what_the_parts_of_each_request_took() {
+        let mut dice = Stream::new(7, "paths", 0);
+        let (mut paths, mut expected) = (Paths::default(), [0; PARTS]);
+        for i in 0..500 {
+            let mut at = dice.below(1 << 40);
+            let mut later = || {
+                at += dice.below(1 << 20);
+                Time(at)
+            };
+            let (start, cha, admitted) = (later(), later(), later());
+            // Every fifth goes to another node, every seventh ends with two others.
+            let [home, owner] = if i % 5 == 0 { [later(), later()] } else { [Time::ZERO; 2] };
+            let (queued, data) = (later(), later());
+            let back = if i % 5 == 0 { later() } else { Time::ZERO };
+            let marks = Marks { start, cha, admitted, home, owner, queued, data, back };
+            let (n, end) = (if i % 7 == 0 { 3 } else { 1 }, later());
+            paths.under_way[Path::P2mRead as usize].force_many(n, start);
+            paths.end(Path::P2mRead, n, &marks, end);
+            let took = Sample { path: Path::P2mRead, marks, end }.segments();
+            expected.iter_mut().zip(took).for_each(|(sum, ps)| *sum += ps * u64::from(n));
+        }
+        assert_eq!(paths.sums()[Path::P2mRead as usize], expected);
+        assert!(expected.iter().all(|ps| *ps > 0), "all parts were there");
     }
 }

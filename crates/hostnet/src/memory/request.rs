@@ -1,6 +1,7 @@
 //! What any agent asks of memory. Cores, prefetchers, NICs, peripherals and the background send the same
 //! [`Txn`] through the same door, [`Memory::send`](super::Memory::send), and are answered by `Event::Fill`.
 
+use super::array::Home;
 use super::stats::Class;
 use super::tag::Tag;
 use crate::kernel::Time;
@@ -84,6 +85,8 @@ pub struct Txn {
     /// Consecutive lines from `line` on. In an answer: those that it is for.
     pub lines: u16,
     pub tag: Tag,
+    /// Where LLCs have the line, once the request is on its way, if it is for one line.
+    pub home: Home,
     /// It has an entry among the lines that several agents use, since that epoch of it.
     pub entry: Option<u16>,
     /// What its transfers with DRAM are counted as.
@@ -114,6 +117,7 @@ impl Txn {
             ahead: false,
             lines: 1,
             tag: Tag::default(),
+            home: Home::default(),
             entry: None,
             class: Class::CpuOtherRd,
             to: Inbound::Dram,
