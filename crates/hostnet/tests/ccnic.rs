@@ -287,7 +287,7 @@ fn what_does_not_fit_together_is_one_sentence() {
         (app, "[ccnic]\nnic = \"card\"", closed, "unknown choice \"card\""),
         (app, "[ccnic]\nnic = \"agent\"", closed, "ccnic.nic = \"agent\" has no poll loop"),
         (app, "[ccnic]\nnic_requests = 8", closed, "ccnic.nic_requests is for nic = \"agent\""),
-        (app, "[ccnic]\nmode = \"overlay\"", closed, "runs app of kind \"clique_map\" only"),
+        (app, "[ccnic]\nmode = \"overlay\"", closed, "runs app of kind \"clique_map\" or \"tcp_echo\" only"),
         (&app.replace("64 B", "1500 B"), "[ccnic]\nbuffers = 64", closed, "fewer than four batches"),
         (app, "", "arrivals = \"keep_depth\"\ndepth = 1", "needs traffic.arrivals"),
         (app, "", "arrivals = \"closed\"\noutstanding = 1\npacket = \"64 B\"", "takes the app's own sizes"),

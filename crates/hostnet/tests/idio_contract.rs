@@ -231,12 +231,11 @@ fn a_victim_of_the_l2_is_outside_the_ways_of_devices_and_its_write_back_is_no_le
     let s = &r.m.mem.stats;
     assert!(s.cores[0].mlc_wb >= 1 && s.cores[0].mlc_wb_consumed >= 1);
     assert_eq!(s.llc_wb, 0);
-    let now = r.m.now;
-    r.m.mem.force_out(&mut r.m.cal, line, now);
+    r.m.mem.force_out(&mut r.m.cal, line, r.m.now);
     assert_eq!((r.m.mem.stats.llc_wb, r.m.mem.stats.rx_evct_premature), (1, 0));
     let unread = r.rx + 200;
     r.write(unread, INTO_LLC);
-    r.m.mem.force_out(&mut r.m.cal, unread, now);
+    r.m.mem.force_out(&mut r.m.cal, unread, r.m.now);
     assert_eq!((r.m.mem.stats.llc_wb, r.m.mem.stats.rx_evct_premature), (2, 1));
 }
 

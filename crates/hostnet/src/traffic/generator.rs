@@ -484,8 +484,10 @@ mod tests {
         assert_eq!(reply_bytes(&Packet { tx_lines: 9, zero_copy: true, ..packet(70) }), 70);
     }
 
+    /// What `cal` has; it begins anew, as events of an earlier time may follow.
     fn pending(cal: &mut Events) -> Vec<(Time, Event)> {
-        std::iter::from_fn(|| cal.pop()).collect()
+        let mut taken = std::mem::take(cal);
+        std::iter::from_fn(|| taken.pop()).collect()
     }
 
     #[test]
