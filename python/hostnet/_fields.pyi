@@ -751,6 +751,8 @@ class NicSpec(Section):
     sweep."""
     pipeline: str
     """From the wire to the first line's write, and from the last line's read to the wire."""
+    ring_start: Literal['random'] | Literal['first']
+    """The slot at which each ring begins."""
 
 
 class NodeLinkSpec(Section):

@@ -68,8 +68,8 @@ def test_an_edited_platform_is_read_anew(tmp_path):
 @pytest.mark.parametrize("name", ["mine", "mine.toml", "./mine.toml"])
 def test_a_platform_in_the_current_directory_serves_a_scenario_that_comes_with_hostnet(cli, name):
     (cli.cwd / "mine.toml").write_text(OWN)
-    short = ["--set", "run.load=fixed", "--set", "traffic.rate=1 Gbps", "--set", "run.requests=100", "--set",
-             "run.warmup_requests=50", "--json"]
+    short = ["--set", "placement.ways=2", "--set", "run.load=fixed", "--set", "traffic.rate=1 Gbps", "--set", "run.requests=100",
+             "--set", "run.warmup_requests=50", "--json"]
     data = json.loads(cli("run", "testpmd", "--set", f"platform={name}", *short, check=0).stdout)
     assert data["spec"]["platform"]["memory"]["channels"] == 4
 

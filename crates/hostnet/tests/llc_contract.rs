@@ -470,6 +470,28 @@ fn a_batch_of_packets_passes_over_completions() {
     assert!(entries < 0.97 * packets, "{entries}");
 }
 
+#[test]
+fn rings_in_step_evict_into_one_rank_at_a_time() {
+    let run = |start: &str| {
+        simulate(&format!(
+            "name = \"step\"
+            platform = \"sim24\"
+            placement = {{ policy = \"ddio\", ways = 2 }}
+            rings = {{ rx_buffers = 1024, buffer_size = \"1 KiB\" }}
+            tenant = [{{ name = \"t\", cores = 24, app = {{ kind = \"touchdrop\" }} }}]
+            traffic = {{ arrivals = \"fixed\", spread = \"shortest_queue\", rate = \"60 Mpps\", packet = \"1 KiB\" }}
+            run = {{ load = \"fixed\", requests = 40_000 }}
+            [override.nic]
+            ring_start = \"{start}\""
+        ))
+    };
+    // All 16 lines of a packet leave for DRAM: 61 of 102 GB/s. Rings are four ranks long, so that the same slots of all
+    // of them lie in one rank, whose eight banks carry a third of the peak by themselves (94 clocks a write).
+    let (apart, together) = (run("random"), run("first"));
+    assert!(close(get(&apart, "mem_bw_gbs"), 60.0 * 16.0 * 64.0 / 1000.0, 0.01), "{}", get(&apart, "mem_bw_gbs"));
+    assert!(get(&together, "throughput_mrps") < 0.67 * get(&apart, "throughput_mrps"));
+}
+
 /// Mean latency of a core that gets a packet every 2 us, and its service time.
 fn batched(queue_pair: &str) -> (f64, f64) {
     let o = simulate(&format!(

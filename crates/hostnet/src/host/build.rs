@@ -17,7 +17,7 @@ use crate::core::hints::Hints;
 use crate::core::Cpu;
 use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
-use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingsSpec, COMPLETIONS};
+use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS};
 use crate::flow::Domain;
 use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
@@ -113,7 +113,8 @@ impl Host {
                     }
                 }
             }
-            for &c in &groups[t] {
+            let starts = if s.platform.nic.ring_start == RingStart::Random { &groups[t][..] } else { &[] };
+            for &c in starts {
                 let mut rng = Stream::new(seed, "ring phase", c.into());
                 let (rx, tx) = (rng.below(rx_buffers.into()), rng.below(s.rings.tx_buffers.into()));
                 nic.start_at(c as usize, rx, tx);

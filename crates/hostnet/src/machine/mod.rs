@@ -18,7 +18,7 @@ pub use world::World;
 
 use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
-use crate::device::nic::{Nic, NicSpec, Packet};
+use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::kernel::units::Span;
 use crate::kernel::{Event, Events, NicAt, Time};
 use crate::memory::{Agent, Memory, Sweep};
@@ -76,7 +76,7 @@ impl Machine {
 
     /// A machine without devices.
     pub fn bare(mem: Memory, cpus: Vec<Cpu>) -> Machine {
-        let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0) };
+        let none = NicSpec { pipeline: Span(0), line_interval: Span(0), notify: Span(0), ring_start: RingStart::First };
         let placement = PlacementSpec {
             policy: Policy::Dma,
             ways: 0,

@@ -31,7 +31,7 @@ pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
 pub use rings::{Layout, RingMemory, RingsSpec, WriteBack};
-pub use spec::{EthernetSpec, FlowRule, NicSpec};
+pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::flow::Credits;
 use crate::kernel::{Event, Events, Time};

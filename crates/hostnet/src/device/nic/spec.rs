@@ -19,6 +19,20 @@ pub struct NicSpec {
     pub line_interval: Span,
     /// From a message to its effect on the other side: a queue entry (NIC to polling core, core to NIC) or a sweep.
     pub notify: Span,
+    /// The slot at which each ring begins.
+    #[serde(default)]
+    pub ring_start: RingStart,
+}
+
+/// The slot of its rings at which an integrated NIC begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RingStart {
+    /// A random one for each ring, as after a long uptime.
+    #[default]
+    Random,
+    /// The first one of every ring, as after a reset. Rings that are served evenly then stay in step.
+    First,
 }
 
 /// An Ethernet NIC, under the kernel or under a poll-mode driver.
