@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{get, refusal, scenario, simulate};
+use common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};
 use hostnet::kernel::{Stream, Time};
 use hostnet::traffic::frame::rss_hash;
@@ -383,7 +383,7 @@ fn the_flow_director_comes_before_rss_and_only_for_its_flows() {
 fn a_stack_that_cannot_be_is_one_sentence() {
     let good = Setting::default().text();
     let nic = "[[peripheral]]\nkind = \"ethernet\"\nlanes = 8\n[peripheral.rings]\n";
-    for (from, to, said) in [
+    refused(&good, &[
         ("stack = \"poll_mode\"", "stack = \"kernel\"", "tenant[0].stack = \"kernel\" needs platform.udp"),
         (nic, "", "needs one [[peripheral]] of kind \"ethernet\"; here are 0"),
         (nic, "[[peripheral]]\nkind = \"ethernet\"\n[[peripheral]]\nkind = \"ethernet\"\n", "here are 2"),
@@ -405,10 +405,7 @@ fn a_stack_that_cannot_be_is_one_sentence() {
             "peripheral[0].flow_director[0].queue = 1 is not within 0 to 0, one for each core of \"t\"",
         ),
         ("ways = 4 }", "ways = 4, resq = true }", "placement.resq = true is for queue pairs"),
-    ] {
-        let e = refusal(&good, from, to);
-        assert!(e.contains(said), "{e}");
-    }
+    ]);
 }
 
 /// What a `[[peripheral]]` does not say its platform's `[ethernet]` says, and what that does not say has a default.

@@ -288,6 +288,14 @@ pub fn refusal(text: &str, from: &str, to: &str) -> String {
     e
 }
 
+/// Each `to` in place of its `from` is refused with a sentence that says `says`.
+pub fn refused(text: &str, cases: &[(&str, &str, &str)]) {
+    for (from, to, says) in cases {
+        let e = refusal(text, from, to);
+        assert!(e.contains(says), "{e}");
+    }
+}
+
 /// An L2 prefetcher of streams that nothing holds back.
 pub fn l2_prefetcher() -> PrefetchSpec {
     PrefetchSpec {
