@@ -165,6 +165,24 @@ fn packed_descriptors_behind_a_register_are_read_again_for_each_that_comes_alone
     near("received", cell(&o, "host", "rx descriptors", "remote_reads"), 1.0, 0.01);
 }
 
+/// A burst of 32 over a long link, without fetches ahead: a thread that waits for each of eight polls takes eight trips. One that
+/// foresees what they find takes two, for descriptors and for payload, and part of a third for lines that it gives back.
+#[test]
+fn a_core_that_foresees_its_polls_does_not_wait_for_each_of_them() {
+    let far = "[override.nodes.link]\nlatency = \"1 us\"\n[override.core]\nlfb = 48";
+    let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 1 }";
+    let trips = outcome(&text(app, far, "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100"));
+    let trip = get(&trips, "pingpong_ns") / 2.0;
+    let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
+    // A burst fits the reorder buffer of 512.
+    let costs = "alloc = 1, free = 1, host_tx = 1, host_rx = 1, nic_tx = 1, nic_rx = 1, unit = 1, poll = 1, pool = 1";
+    let ccnic = format!("[ccnic]\nnic_node = 1\nread_ahead = 0\ncosts = {{ {costs} }}\n{far}");
+    let closed = "arrivals = \"closed\"\n        outstanding = 1024";
+    let o = outcome(&text(app, &ccnic, closed, "requests = 8192\nwarmup_requests = 4096"));
+    let burst = 32e3 / get(&o, "achieved_mpps");
+    assert!(burst < 4.0 * trip, "{burst} ns a burst, with trips of {trip}");
+}
+
 /// The register, the descriptor that it tells of, and the payload where the descriptor says: three transfers in turn each way
 /// (sections 2.1 and 3.2). A ping-pong over one line is two.
 #[test]

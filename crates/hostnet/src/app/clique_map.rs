@@ -220,7 +220,7 @@ impl Application for CliqueMap {
             return (Answer::Gather { object, bytes: bytes.into() }, 1);
         }
         let n = u32::from(c.lines).min(u32::from(bytes).div_ceil(LINE as u32));
-        p.push(Op::Copy { from: rx, to: object, lines: n, dependent: true });
+        p.push(Op::Copy { from: rx, to: object, lines: n, dependent: true, behind: false });
         p.push(Op::Store { line: tx, lines: 1 });
         (Answer::Reply, 1)
     }
@@ -277,7 +277,7 @@ mod tests {
         p.ops.clear();
         let set = Content { kind: SET, key, lines: 11, ..Content::default() };
         assert_eq!(m.serve(0, &set, rx, tx, &mut p), (Answer::Reply, 1));
-        assert!(p.ops.contains(&Op::Copy { from: rx, to: object, lines: 10, dependent: true }));
+        assert!(p.ops.contains(&Op::Copy { from: rx, to: object, lines: 10, dependent: true, behind: false }));
     }
 
     #[test]

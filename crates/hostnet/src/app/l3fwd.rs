@@ -149,7 +149,7 @@ impl Application for L3fwd {
             p.push(Op::DependentStore { line: rx, lines: 1 });
             return (Answer::Forward, c.lines);
         }
-        p.push(Op::Copy { from: rx, to: tx, lines: c.lines.into(), dependent: false });
+        p.push(Op::Copy { from: rx, to: tx, lines: c.lines.into(), dependent: false, behind: false });
         (Answer::Reply, c.lines)
     }
 }

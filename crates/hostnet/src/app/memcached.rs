@@ -223,11 +223,11 @@ impl Application for Memcached {
             let n = u32::from(k.lines);
             if r.set {
                 let lines = n.min(r.lines.into());
-                p.push(Op::Copy { from: rx, to: item, lines, dependent: true });
+                p.push(Op::Copy { from: rx, to: item, lines, dependent: true, behind: false });
             } else {
                 let room = (tx + u64::from(r.reply) - reply) as u32;
                 let lines = n.min(room);
-                p.push(Op::Copy { from: item, to: reply, lines, dependent: false });
+                p.push(Op::Copy { from: item, to: reply, lines, dependent: false, behind: false });
                 reply += u64::from(lines);
             }
         }

@@ -295,8 +295,8 @@ impl Application for Mica {
         };
         let lines = n.min(c.lines.into()); // a captured packet may be shorter than an item
         p.push(match self.spec.copy {
-            CopyKind::Cached => Op::Copy { from: rx, to, lines, dependent },
-            CopyKind::Streaming => Op::CopyStream { from: rx, to, lines },
+            CopyKind::Cached => Op::Copy { from: rx, to, lines, dependent, behind: false },
+            CopyKind::Streaming => Op::CopyStream { from: rx, to, lines, behind: false },
         });
         p.compute(work - work / 2);
         p.push(Op::Store { line: tx, lines: 1 });

@@ -326,7 +326,7 @@ impl Server {
     fn turn(&mut self, spec: &RedisSpec, value_lines: u64, p: &mut Program) {
         let copy = |p: &mut Program, from, to| {
             let lines = value_lines as u32;
-            p.push(Op::Copy { from, to, lines, dependent: false });
+            p.push(Op::Copy { from, to, lines, dependent: false, behind: false });
         };
         p.compute(spec.turn_instructions / 2);
         if spec.command == Command::Get {

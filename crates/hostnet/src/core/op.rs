@@ -33,10 +33,10 @@ pub enum Op {
     DependentStore { line: u64, lines: u32 },
     /// Load `lines` lines whose address comes from the anchor.
     DependentLoad { line: u64, lines: u32 },
-    /// Read `lines` lines at `from` and write them at `to`; with `dependent`, `to` comes from the anchor.
-    Copy { from: u64, to: u64, lines: u32, dependent: bool },
+    /// Read `lines` lines at `from` and write them at `to`; with `dependent`, `to` comes from the anchor, and with `behind`, `from`.
+    Copy { from: u64, to: u64, lines: u32, dependent: bool, behind: bool },
     /// The same with non-temporal stores: whole lines that bypass the caches.
-    CopyStream { from: u64, to: u64, lines: u32 },
+    CopyStream { from: u64, to: u64, lines: u32, behind: bool },
     /// Software prefetch of `lines` lines.
     Prefetch { line: u64, lines: u32 },
     /// The same for a line whose address comes from the anchor: it goes out when that data is there.

@@ -31,7 +31,7 @@ impl Machine {
                     }
                     continue;
                 }
-                Op::CopyStream { from, to, lines } => {
+                Op::CopyStream { from, to, lines, .. } => {
                     for i in 0..u64::from(lines) {
                         self.mem.access_at_once(&mut self.cal, core, from + i, false);
                         self.mem.stream_at_once(&mut self.cal, core, to + i);

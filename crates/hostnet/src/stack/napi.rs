@@ -253,7 +253,7 @@ impl Napi {
     pub fn copy(&self, lines: u64, from: impl Fn(u64) -> u64, to: u64, p: &mut Program) {
         p.compute(self.costs.tcp.piece);
         for i in 0..lines {
-            p.push(Op::Copy { from: from(i), to: to + i, lines: 1, dependent: false });
+            p.push(Op::Copy { from: from(i), to: to + i, lines: 1, dependent: false, behind: false });
             p.compute(self.costs.tcp.line);
         }
     }

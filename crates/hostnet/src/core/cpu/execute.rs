@@ -60,22 +60,24 @@ impl Cpu {
             Op::Store { line, lines } => (line, lines, STORE),
             Op::DependentLoad { line, lines } => (line, lines, Access { from_anchor: true, ..LOAD }),
             Op::DependentStore { line, lines } => (line, lines, Access { from_anchor: true, ..STORE }),
-            Op::Copy { from, to, lines, dependent } => {
+            Op::Copy { from, to, lines, dependent, behind } => {
                 let store = Access { from_anchor: dependent, ..STORE };
+                let load = Access { from_anchor: behind, ..LOAD };
                 return self.copy(lines, |c, i, second| {
                     if second {
                         c.access(mem, cal, to + i, store)
                     } else {
-                        c.access(mem, cal, from + i, LOAD)
+                        c.access(mem, cal, from + i, load)
                     }
                 });
             }
-            Op::CopyStream { from, to, lines } => {
+            Op::CopyStream { from, to, lines, behind } => {
+                let load = Access { from_anchor: behind, ..LOAD };
                 return self.copy(lines, |c, i, second| {
                     if second {
                         c.stream_write(mem, cal, to + i)
                     } else {
-                        c.access(mem, cal, from + i, LOAD)
+                        c.access(mem, cal, from + i, load)
                     }
                 });
             }
@@ -408,18 +410,18 @@ impl Cpu {
         }
     }
 
-    /// Nothing waits for its record but loads of the line that find it under way.
+    /// Nothing waits for its record but loads of the line that find it under way. It waits for a line fill buffer, as the cycles
+    /// do that Intel's event L1D_PEND_MISS.FB_FULL counts.
     fn prefetch_from_anchor(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
-        let Some((parent, _)) = self.anchor else {
-            self.dispatch(1);
-            let at = self.now().max(self.anchor_ready);
-            return self.prefetch_at(mem, cal, line, at);
-        };
         self.dispatch(1);
-        if let Some(r) = self.new_rec(line, false, false, self.now()) {
+        let at = self.now();
+        let Some(r) = self.new_rec(line, false, false, at) else { return };
+        self.recs[r].seq = u64::MAX;
+        if let Some((parent, _)) = self.anchor {
             self.recs[r].state = State::Address;
-            self.recs[r].seq = u64::MAX;
             self.recs[parent].children |= 1 << r;
+        } else {
+            self.reach(mem, cal, r, at.max(self.anchor_ready));
         }
     }
 

@@ -440,15 +440,30 @@ impl Cpu {
             self.anchor = None;
             self.anchor_ready = at;
         }
-        let mut waiting = std::mem::take(&mut self.recs[r].children);
-        while waiting != 0 {
-            let c = waiting.trailing_zeros() as u8;
-            waiting &= waiting - 1;
-            let rec = &self.recs[c];
-            debug_assert!(rec.state == State::Address);
-            let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
-            self.reach(mem, cal, c, ready);
+        let children = std::mem::take(&mut self.recs[r].children);
+        let stores = if children & children.wrapping_sub(1) == 0 { 0 } else { self.stores_of(children) };
+        for mut waiting in [children & !stores, stores] {
+            while waiting != 0 {
+                let c = waiting.trailing_zeros() as u8;
+                waiting &= waiting - 1;
+                let rec = &self.recs[c];
+                debug_assert!(rec.state == State::Address);
+                let ready = rec.ready.max(at) + self.clock.span(rec.delay.into());
+                self.reach(mem, cal, c, ready);
+            }
         }
+    }
+
+    /// Those of `records` that write: a load of the same line asks first.
+    #[cold]
+    fn stores_of(&self, mut records: u64) -> u64 {
+        let mut stores = 0;
+        while records != 0 {
+            let r = records.trailing_zeros() as u8;
+            records &= records - 1;
+            stores |= u64::from(self.recs[r].write) << r;
+        }
+        stores
     }
 
     /// The address of record `r` is known at `ready`: look it up, and go to the home agent if need be.
@@ -472,6 +487,10 @@ impl Cpu {
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {
+                if let Some(first) = self.same_line(line).filter(|o| *o != r) {
+                    self.recs[first].children |= 1 << r; // a hint may have asked first
+                    return;
+                }
                 let goes = self.want_credit(mem, cal, r, ready);
                 self.look_ahead(mem, cal, (line, site), (goes, write || owns), ready);
                 return self.teach(mem, cal, (line, site), !load, ready);

@@ -1,6 +1,6 @@
 //! The host's thread of a queue pair: it sends packets that it writes, and reads those that come back.
 
-use super::rings::{Consumer, Desc, PostHost, Producer, Publication, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE};
+use super::rings::{Consumer, Desc, PostHost, Producer, Publication, Words, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE};
 use super::spec::PoolKind;
 use super::{Common, Demand, Effect, Interface, Ring};
 use crate::app::loopback::{LoopbackSpec, Touched};
@@ -32,6 +32,12 @@ impl Rx {
             Rx::Slots(r) => r.line(),
         }
     }
+    fn finds(&self, words: &Words) -> bool {
+        match self {
+            Rx::Lines(r) => r.finds(words),
+            Rx::Slots(r) => r.finds(words),
+        }
+    }
     /// Most descriptors of a unit.
     fn group(&self) -> usize {
         match self {
@@ -52,6 +58,8 @@ pub struct Host {
     under_way: u32,
     /// Packets of units that were taken: those of the burst that is gathered, and what it has had no room for.
     pub(super) taken: VecDeque<Desc>,
+    /// A poll comes next.
+    owes_poll: bool,
     /// The last poll was for more of a burst.
     gathers: bool,
     /// Buffers of the burst that is being received.
@@ -89,6 +97,7 @@ impl Host {
             header_only: app.is_some_and(|a| a.touch == Touched::Header),
             under_way: 0,
             taken: VecDeque::new(),
+            owes_poll: false,
             gathers: false,
             received: Vec::new(),
             lent: VecDeque::new(),
@@ -112,6 +121,9 @@ impl Host {
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        if self.owes_poll {
+            return self.poll_next(c);
+        }
         if std::mem::take(&mut self.common.polled) {
             let gathers = std::mem::take(&mut self.gathers) || self.taken.is_empty();
             if gathers && self.gathers_more(c) {
@@ -128,8 +140,20 @@ impl Host {
             self.end_receive(c);
             self.send(c);
         }
-        let line = self.rx.asks().filter(|_| self.taken.is_empty());
-        self.common.poll(line, true, c.program);
+        self.owes_poll = true;
+        if !c.program.ops.is_empty() {
+            return Step::Run; // what is there is seen when the core has come so far
+        }
+        self.poll_next(c)
+    }
+
+    fn poll_next(&mut self, c: &mut Ctx) -> Step {
+        self.owes_poll = false;
+        if self.taken.is_empty() {
+            self.poll(true, c);
+        } else {
+            self.common.poll(None, true, true, c.program);
+        }
         Step::Run
     }
 
@@ -143,14 +167,15 @@ impl Host {
         let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
         let more = self.taken.len() > before && room >= self.rx.group();
         if more {
-            self.common.poll(self.rx.asks(), false, c.program);
+            self.poll(false, c);
         }
         more
     }
 
-    /// Polls for a new burst.
-    pub(super) fn poll(&mut self, p: &mut Program) {
-        self.common.poll(self.rx.asks(), true, p);
+    /// Polls, for a new burst when it is the `first` time.
+    pub(super) fn poll(&mut self, first: bool, c: &mut Ctx) {
+        let there = c.ccnic.as_ref().is_some_and(|i| self.rx.finds(&i.pairs[self.common.queue].rx));
+        self.common.poll(self.rx.asks(), there, first, c.program);
     }
 
     /// The line that says whether packets have come.
@@ -185,6 +210,7 @@ impl Host {
         let line = self.rx.line();
         let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
         let more = (room / self.rx.group()).saturating_sub(1);
+        let asked = self.rx.asks().is_some();
         let n = match &mut self.rx {
             Rx::Lines(r) => r.poll(words, more as u64, &mut descs, &mut |l| ahead.push(l)),
             Rx::Slots(r) => match r.poll(words) {
@@ -195,6 +221,9 @@ impl Host {
                 None => 0,
             },
         };
+        if asked {
+            self.common.learn(n > 0);
+        }
         if n == 0 {
             return;
         }
@@ -222,7 +251,6 @@ impl Host {
         let n = self.taken.len().min(batch);
         if let Some(line) = self.told.take() {
             p.push(Op::Anchor { line }); // payload is where the descriptors say
-            p.push(Op::Await);
         }
         for d in self.taken.drain(..n) {
             p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
@@ -333,7 +361,7 @@ impl Host {
         for b in &buffers {
             p.push(Op::Retire { tag: Effect::Stamp.tag(*b), stores: false });
             let line = i.line(*b);
-            self.common.write(None, line, lines, p);
+            self.common.write(line, lines, p);
             p.compute(self.common.spec.costs.host_tx);
         }
         self.common.look(&self.tx.shape, &looked, p);

@@ -12,7 +12,8 @@
 //!
 //! `rings.rs` and `pool.rs` hold the rules, without time. The threads turn what these read and store into programs of their
 //! cores. A store's effect is seen by others when the core's `Op::Release` says so, which is when it owns the line. A poll reads
-//! the line and branches on it: its thread goes on when the data is there, and sees what had been stored by then.
+//! the line and branches on it: its thread goes on when the data is there, and sees what had been stored by then. A thread that
+//! foresees the branch goes on at once, and what it does with the line waits for the data.
 
 mod host;
 mod nic;
@@ -192,6 +193,23 @@ struct Common {
     polled: bool,
     /// Instructions that its core looks ahead; 0 when it stalls at each branch.
     window: u32,
+    /// How its polls end, as a branch predictor sees it; None where a poll's thread waits for the data.
+    foresees: Option<Foresight>,
+}
+
+/// Two bits for a branch: what came twice in a row is expected (Smith, A Study of Branch Prediction Strategies, ISCA 1981).
+#[derive(Clone, Copy, Default)]
+struct Foresight(u8);
+
+impl Foresight {
+    /// A poll has found something, or nothing.
+    fn learn(&mut self, found: bool) {
+        self.0 = if found { (self.0 + 1).min(3) } else { self.0.saturating_sub(1) };
+    }
+
+    fn expects(self) -> bool {
+        self.0 >= 2
+    }
 }
 
 impl Common {
@@ -205,7 +223,12 @@ impl Common {
         let side = Side::new(&i.pools, i.pairs.len() as u32, keeps);
         let core = &s.platform.core;
         let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
-        Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window }
+        Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window, foresees: None }
+    }
+
+    /// The same of a thread whose every use of a descriptor waits for its line: an out-of-order core goes on behind its polls.
+    fn foreseeing(self) -> Common {
+        Common { foresees: (self.window > 0).then(Foresight::default), ..self }
     }
 
     /// The same of the NIC's side: a device's agent has no instructions.
@@ -255,16 +278,25 @@ impl Common {
     }
 
     /// Reads the `line` that says whether something is ready, if that is not known, and branches on it. The fixed part of a
-    /// poll is that of the burst's `first` line.
-    fn poll(&mut self, line: Option<u64>, first: bool, p: &mut Program) {
+    /// poll is that of the burst's `first` line. What is `there` is found at once by a core that foresees it.
+    fn poll(&mut self, line: Option<u64>, there: bool, first: bool, p: &mut Program) {
         if first {
             p.compute(self.spec.costs.poll);
         }
         if let Some(line) = line {
             p.push(Op::Anchor { line });
-            p.push(Op::Await);
+            if !(there && self.foresees.is_some_and(Foresight::expects)) {
+                p.push(Op::Await);
+            }
         }
         self.polled = true;
+    }
+
+    /// What the branch on a poll's data has come to.
+    fn learn(&mut self, found: bool) {
+        if let Some(f) = &mut self.foresees {
+            f.learn(found);
+        }
     }
 
     fn alloc(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
@@ -290,14 +322,21 @@ impl Common {
         self.free_done(i, p);
     }
 
-    /// Payload is written to `to`; copied from there with `from`. A blank buffer's address comes from its descriptor.
-    fn write(&self, from: Option<u64>, to: u64, lines: u32, p: &mut Program) {
-        let dependent = self.spec.pool == PoolKind::Host;
-        p.push(match (from, self.spec.stores) {
-            (None, Stores::Cached) => Op::Store { line: to, lines },
-            (None, Stores::Nontemporal) => Op::StoreStream { line: to, lines },
-            (Some(from), Stores::Cached) => Op::Copy { from, to, lines, dependent },
-            (Some(from), Stores::Nontemporal) => Op::CopyStream { from, to, lines },
+    /// Payload is written to `to`. A buffer that a stack has had from a descriptor is known once that is there.
+    fn write(&self, to: u64, lines: u32, p: &mut Program) {
+        p.push(match self.spec.stores {
+            Stores::Cached if self.foresees.is_some() => Op::DependentStore { line: to, lines },
+            Stores::Cached => Op::Store { line: to, lines },
+            Stores::Nontemporal => Op::StoreStream { line: to, lines },
+        });
+    }
+
+    /// The same, copied from `from`, an address of a descriptor if `behind`. So is that of a blank buffer.
+    fn copy(&self, (from, behind): (u64, bool), to: u64, lines: u32, p: &mut Program) {
+        let dependent = self.spec.pool == PoolKind::Host || self.foresees.is_some();
+        p.push(match self.spec.stores {
+            Stores::Cached => Op::Copy { from, to, lines, dependent, behind },
+            Stores::Nontemporal => Op::CopyStream { from, to, lines, behind },
         });
     }
 
@@ -362,7 +401,7 @@ pub enum Agent {
 impl Agent {
     /// The host's thread of queue pair `queue`.
     pub fn host(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0 as u32), i, Some(app), s))
+        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0 as u32).foreseeing(), i, Some(app), s))
     }
 
     /// The host's thread with number `local` of `of`, in overlay mode.
@@ -384,13 +423,13 @@ impl Agent {
 
     /// The NIC's.
     pub fn nic(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Nic(nic::Nic::new(Common::of_nic(s, i, queue, app.bytes.0 as u32), i))
+        Agent::Nic(nic::Nic::new(Common::of_nic(s, i, queue, app.bytes.0 as u32).foreseeing(), i))
     }
 
     /// The NIC's thread of queue pair `queue` in forward mode.
     pub fn wire(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
         let demand = Demand::of(s, queue, i.pairs.len(), app.bytes.0);
-        let nic = nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32), i);
+        let nic = nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32).foreseeing(), i);
         Agent::Wire(wire::Wire::new(nic, demand))
     }
 

@@ -64,7 +64,7 @@ impl Nic {
             }
             let more = self.take(c);
             if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch as usize).max(GROUP) {
-                self.common.poll(self.tx.asks(), false, c.program);
+                self.poll(false, c);
                 return Step::Run;
             }
             if self.pending.is_empty() && self.filled.is_empty() {
@@ -84,16 +84,22 @@ impl Nic {
             if !self.pending.is_empty() || !self.filled.is_empty() {
                 // No buffer, or no room in the ring: the host will give some back.
                 c.program.compute(PAUSE);
-                return Step::Run;
             }
+            return Step::Run; // what is there is seen when the core has come so far
         }
         for line in &self.idle {
             c.program.compute(self.common.spec.costs.poll);
             c.program.push(Op::Anchor { line: *line });
             c.program.push(Op::Await);
         }
-        self.common.poll(self.tx.asks(), self.common.spec.wake == Wake::Polling, c.program);
+        self.poll(self.common.spec.wake == Wake::Polling, c);
         Step::Run
+    }
+
+    /// Polls the transmit ring, for a new burst when it is the `first` time.
+    pub(super) fn poll(&mut self, first: bool, c: &mut Ctx) {
+        let there = c.ccnic.as_ref().is_some_and(|i| self.tx.finds(&i.pairs[self.common.queue].tx));
+        self.common.poll(self.tx.asks(), there, first, c.program);
     }
 
     /// Takes the next unit of the transmit ring. False when nothing is there.
@@ -105,7 +111,11 @@ impl Nic {
         let mut ahead = Vec::new();
         let room = (self.common.spec.nic_batch as usize).saturating_sub(self.pending.len());
         let more = (room / self.tx.shape.group).saturating_sub(1) as u64;
+        let asked = self.tx.asks().is_some();
         let n = self.tx.poll(&i.pairs[self.common.queue].tx, more, &mut descs, &mut |l| ahead.push(l));
+        if asked {
+            self.common.learn(n > 0);
+        }
         if n == 0 {
             return false;
         }
@@ -150,7 +160,6 @@ impl Nic {
         }
         if let Some(line) = self.told.take() {
             p.push(Op::Anchor { line }); // payload is where the descriptors say
-            p.push(Op::Await);
         }
         let lines = self.common.lines();
         let mut done = 0;
@@ -158,7 +167,7 @@ impl Nic {
             let from = self.pending[done];
             let Some(to) = self.blank(i, self.common.bytes, p) else { break };
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
-            self.common.write(Some(source), target, lines, p);
+            self.common.copy((source, true), target, lines, p);
             i.stamps[to as usize] = i.stamps[from.buffer as usize - 1];
             p.compute(self.common.spec.costs.nic_rx);
             match self.common.spec.release {

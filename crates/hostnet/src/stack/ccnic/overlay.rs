@@ -41,14 +41,14 @@ impl Overlay {
             }
             let more = self.nic.pending.len() < self.batch() && self.nic.take(c);
             if more && self.nic.pending.len() + GROUP <= self.batch().max(GROUP) {
-                self.nic.common.poll(self.nic.tx.asks(), false, c.program);
+                self.nic.poll(false, c);
                 return Step::Run;
             }
             self.send(c);
         }
         c.program.push(Op::Anchor { line: self.driver.next_descriptor() });
         c.program.push(Op::Await);
-        self.nic.common.poll(self.nic.tx.asks(), true, c.program);
+        self.nic.poll(true, c);
         self.first = true;
         Step::Run
     }
@@ -66,7 +66,7 @@ impl Overlay {
         while let Some(&id) = self.received.front().filter(|_| self.nic.filled.len() < self.batch()) {
             let packet = *pcie.packet(id);
             let Some(to) = self.nic.blank(i, packet.rx_bytes, p) else { break };
-            self.nic.common.write(Some(packet.line), i.line(to), packet.lines.into(), p);
+            self.nic.common.copy((packet.line, false), i.line(to), packet.lines.into(), p);
             p.compute(self.nic.common.spec.costs.nic_rx);
             i.packets[to as usize] = id;
             self.nic.deliver_later(to, packet.rx_bytes as u16);
@@ -102,14 +102,14 @@ impl Overlay {
                 break;
             };
             let (buffer, to) = (d.buffer - 1, self.data + u64::from(mbuf) * SENT_LINES);
-            nic.common.write(Some(i.line(buffer)), to, lines(d.bytes), p);
+            nic.common.copy((i.line(buffer), true), to, lines(d.bytes), p);
             let id = i.packets[buffer as usize];
             let packet = pcie.packet(id);
             (packet.tx_line, packet.tx_lines, packet.tx_bytes) = (to, lines(d.bytes) as u16, d.bytes.into());
             if let Some(o) = second {
                 debug_assert!(o.flags & EXTERNAL != 0);
                 let behind = to + u64::from(packet.tx_lines);
-                nic.common.write(Some(i.objects[buffer as usize]), behind, lines(o.bytes), p);
+                nic.common.copy((i.objects[buffer as usize], true), behind, lines(o.bytes), p);
                 packet.tx_lines += lines(o.bytes) as u16;
                 packet.tx_bytes += u32::from(o.bytes);
             }

@@ -2,7 +2,6 @@
 
 use super::server::Port;
 use super::{Effect, Interface};
-use crate::core::Program;
 use crate::stack::tas::io::Received;
 use crate::stack::Ctx;
 
@@ -21,9 +20,9 @@ impl Ports {
     }
 
     /// Looks at the first one.
-    pub fn poll(&mut self, p: &mut Program) {
+    pub fn poll(&mut self, c: &mut Ctx) {
         self.at = 0;
-        self.ports[0].host.poll(p);
+        self.ports[0].host.poll(true, c);
     }
 
     /// Takes what was found; true when it looks for more of a burst, or at the next one.
@@ -35,7 +34,7 @@ impl Ports {
         }
         self.at += 1;
         match self.ports.get_mut(self.at) {
-            Some(port) => port.host.poll(c.program),
+            Some(port) => port.host.poll(true, c),
             None => return false,
         }
         true

@@ -272,6 +272,14 @@ impl Consumer {
         self.shape.line(self.next)
     }
 
+    /// Whether the line that is asked tells of something, as memory is now.
+    pub fn finds(&self, words: &Words) -> bool {
+        if self.shape.register {
+            return words.tail > self.next;
+        }
+        words.at(self.next).signal == Signal::Ready && self.next - self.released < self.shape.units
+    }
+
     /// Takes the next unit, behind which the burst has room for `more`; how many descriptors it had, 0 when nothing is ready.
     /// `fetch` is told lines to fetch ahead.
     pub fn poll(&mut self, words: &Words, more: u64, out: &mut [Desc; GROUP], fetch: &mut impl FnMut(u64)) -> usize {
@@ -375,6 +383,11 @@ impl PostHost {
 
     pub fn line(&self) -> u64 {
         self.shape.line(self.next)
+    }
+
+    /// As [`Consumer::finds`].
+    pub fn finds(&self, words: &Words) -> bool {
+        self.next < self.posted && if self.shape.register { words.tail > self.next } else { words.at(self.next).signal == Signal::Ready }
     }
 
     /// Takes the next packet, if one is ready.

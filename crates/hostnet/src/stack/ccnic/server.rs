@@ -102,7 +102,7 @@ impl Server {
             self.at = (self.at + 1) % all;
         }
         self.polled = c.now;
-        self.ports[self.at].host.poll(c.program);
+        self.ports[self.at].host.poll(true, c);
         Step::Run
     }
 

@@ -24,13 +24,13 @@ impl Wire {
         if std::mem::take(&mut self.nic.common.polled) {
             let more = self.nic.take(c);
             if more && self.nic.pending.len() + GROUP <= (self.nic.common.spec.nic_batch as usize).max(GROUP) {
-                self.nic.common.poll(self.nic.tx.asks(), false, c.program);
+                self.nic.poll(false, c);
                 return Step::Run;
             }
             self.send(c);
         }
         self.receive(c);
-        self.nic.common.poll(self.nic.tx.asks(), true, c.program);
+        self.nic.poll(true, c);
         Step::Run
     }
 
@@ -62,7 +62,7 @@ impl Wire {
         while came < due && self.nic.filled.len() < batch as usize {
             let Some(to) = self.nic.blank(i, bytes, p) else { break };
             p.push(Op::Retire { tag: Effect::Stamp.tag(to), stores: false });
-            self.nic.common.write(None, i.line(to), lines, p);
+            self.nic.common.write(i.line(to), lines, p);
             p.compute(self.nic.common.spec.costs.nic_rx);
             self.nic.deliver_later(to, bytes as u16);
             came += 1;

@@ -328,7 +328,7 @@ impl PollMode {
             if copies {
                 at = self.memory.copies + self.copied % (self.receive.usable() + 1) * COPY_LINES;
                 self.copied += 1;
-                c.program.push(Op::Copy { from: p.line, to: at, lines, dependent: false });
+                c.program.push(Op::Copy { from: p.line, to: at, lines, dependent: false, behind: false });
                 spent.relinquish(c.program, p.line, lines);
             }
             let spent = if copies { Spent::Keep } else { spent };

@@ -29,7 +29,7 @@ impl Io {
                 c.program.push(Op::Anchor { line: d.next_descriptor() });
                 c.program.push(Op::Await);
             }
-            Io::Ports(p) => p.poll(c.program),
+            Io::Ports(p) => p.poll(c),
         }
     }
 

@@ -345,7 +345,7 @@ impl Receiver {
             if i < head {
                 p.push(Op::Store { line: to, lines: 1 }); // from the socket buffer
             } else {
-                p.push(Op::Copy { from: at.line(r.at + i), to, lines: 1, dependent: false });
+                p.push(Op::Copy { from: at.line(r.at + i), to, lines: 1, dependent: false, behind: false });
                 p.compute(s.line);
             }
             self.filled += 1;
