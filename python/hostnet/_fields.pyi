@@ -891,8 +891,8 @@ class PlacementSpec(Section):
     """Sweeper on receive: software relinquishes a buffer after its last read."""
     sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
     """Sweeper on transmit, and who does it."""
-    ways: int
-    """LLC ways that NIC writes may allocate into, counted from way 0."""
+    ways: int | Literal['all']
+    """LLC ways that NIC writes may allocate into, counted from way 0; 'all' of the platform's."""
 
 
 class Platform(Section):

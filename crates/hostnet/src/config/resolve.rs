@@ -56,6 +56,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     ethernet_of_platform(&mut root);
     ccnic_of_platform(&mut root);
     client(&mut root, file, search)?;
+    all_ways(&mut root);
     let mut s: Scenario = typed(root, file)?;
     if let Some(p) = &mut s.traffic.pcap {
         let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
@@ -120,6 +121,14 @@ fn unoptimised() -> Value {
     })
 }
 
+/// Puts a number in place of `placement.ways = "all"`: that of the LLC's ways on the table's own platform.
+fn all_ways(table: &mut Value) {
+    let Some(of) = table.pointer("/platform/caches/llc/ways").cloned() else { return };
+    if let Some(ways) = table.pointer_mut("/placement/ways").filter(|w| *w == "all") {
+        *ways = of;
+    }
+}
+
 /// What `[client]` does not say: the platform, its NIC, and the link, which it shares.
 fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
     let Some(mut client) = root.get("client").and_then(Value::as_object).cloned() else { return Ok(()) };
@@ -139,7 +148,13 @@ fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecEr
     merge(&mut nic, client.get("ethernet").cloned().unwrap_or(Value::Object(Map::new())));
     client.insert("ethernet".into(), nic);
     client.insert("platform".into(), platform);
+    if !client.get("placement").is_some_and(Value::is_object)
+        && root.pointer("/placement/ways").is_some_and(|w| w == "all")
+    {
+        client.insert("placement".into(), root["placement"].clone());
+    }
     root["client"] = Value::Object(client);
+    all_ways(&mut root["client"]);
     Ok(())
 }
 
