@@ -76,7 +76,7 @@ fn all_ways_are_those_of_the_llc_that_the_scenario_runs_on() {
         ("skylake", 11, ""),
         ("gem5", 16, ""),
         ("sapphirerapids", 15, ""),
-        ("sim24", 8, "[override.caches.llc]\nsize = \"32 MiB\"\nways = 8\n"),
+        ("sim24", 8, "[override.caches.llc]\nsize = \"24 MiB\"\nways = 8\n"),
     ] {
         let on = own.replacen("\"sim24\"", &format!("\"{platform}\""), 1) + more;
         let with = |w: &str| resolved(&on.replacen("ways = 2\n", &format!("ways = {w}\n"), 1));
@@ -85,6 +85,18 @@ fn all_ways_are_those_of_the_llc_that_the_scenario_runs_on() {
         assert_eq!(all, with(&ways.to_string()).unwrap());
         assert!(with(&(ways + 1).to_string()).unwrap_err().contains(&format!("the LLC's {ways} ways")));
     }
+}
+
+#[test]
+fn a_part_of_a_table_that_the_platform_lacks_is_refused_with_both_names() {
+    let said = resolved(&format!("{GOOD}\n[override.poll_mode]\nburst = 64\n")).unwrap_err();
+    one_sentence(&said);
+    for word in ["platform.poll_mode", "missing", "override.poll_mode", "platform \"sim24\" lacks"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    // The table is there, and what is missing is the scenario's own.
+    let own = GOOD.replacen("cores = 2\n", "", 1) + "\n[override.poll_mode]\nburst = 64\n";
+    assert!(!resolved(&own.replacen("sim24", "gem5", 1)).unwrap_err().contains("override"));
 }
 
 #[test]

@@ -47,17 +47,19 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
         }
         table.insert("platform".into(), platform);
     }
+    let mut lacked = Vec::new();
     if let Some(over) = over {
         let Some(platform) = table.get_mut("platform") else {
             return err(file, "override needs a platform to override");
         };
+        lacked = tables_without(platform, &over);
         merge(platform, over);
     }
     ethernet_of_platform(&mut root);
     ccnic_of_platform(&mut root);
     client(&mut root, file, search)?;
     all_ways(&mut root);
-    let mut s: Scenario = typed(root, file)?;
+    let mut s: Scenario = typed(root, file).map_err(|e| of_nothing(e, file, &lacked))?;
     if let Some(p) = &mut s.traffic.pcap {
         let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
         let found = search.iter().map(|d| d.join(&p.file)).find(|c| c.exists());
@@ -156,6 +158,26 @@ fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecEr
     root["client"] = Value::Object(client);
     all_ways(&mut root["client"]);
     Ok(())
+}
+
+/// Tables of `over` that the platform has not at all, with its name.
+fn tables_without(platform: &Value, over: &Value) -> Vec<(String, String)> {
+    let name = platform.get("name").and_then(Value::as_str).unwrap_or_default();
+    let tables = over.as_object().into_iter().flatten().filter(|(_, t)| t.is_object());
+    let absent = tables.filter(|(key, _)| platform.get(key.as_str()).is_none_or(Value::is_null));
+    absent.map(|(key, _)| (key.clone(), name.into())).collect()
+}
+
+/// Says of a key that is missing where `override` changes some of a table which the platform lacks.
+fn of_nothing(e: SpecError, file: &str, lacked: &[(String, String)]) -> SpecError {
+    let missing = |key: &String| e.0.starts_with(&format!("{file}: platform.{key}: missing"));
+    match lacked.iter().find(|(key, _)| missing(key)) {
+        Some((key, name)) => {
+            let why = e.0.trim_end_matches('.');
+            SpecError(format!("{why}, as override.{key} changes a table that platform \"{name}\" lacks."))
+        }
+        None => e,
+    }
 }
 
 /// `[platform]` with a name and some of its tables, rather than a whole platform: leaves the name there, and returns the
