@@ -60,7 +60,7 @@ def test_the_benchmarks_run_on_every_platform_or_are_refused_with_what_it_lacks(
         with pytest.raises(hn.SpecError) as said:
             hn.run(scenario)
         text = str(said.value)
-        assert any(l in text for l in lacks) and "\n" not in text and text.endswith("."), f"{name}: {text}"
+        assert any(word in text for word in lacks) and "\n" not in text and text.endswith("."), f"{name}: {text}"
 
 
 OWN = """
