@@ -891,8 +891,8 @@ class PlacementSpec(Section):
     """Sweeper on receive: software relinquishes a buffer after its last read."""
     sweep_tx: Literal['none'] | Literal['nic'] | Literal['cpu']
     """Sweeper on transmit, and who does it."""
-    ways: int
-    """LLC ways that NIC writes may allocate into, counted from way 0."""
+    ways: int | Literal['all']
+    """LLC ways that NIC writes may allocate into, counted from way 0; 'all' of the platform's."""
 
 
 class Platform(Section):
@@ -954,7 +954,7 @@ class PollModeSpec(Section):
     mbuf_lines: int
     """Lines of a buffer's metadata that the driver touches: 1 or 2."""
     mempool: int | None
-    """Buffers of each core's mempool. Absent: as many as both rings, two caches and two bursts can hold."""
+    """Buffers of each core's mempool. Absent or 0: as many as both rings, two caches and two bursts can hold."""
     mempool_cache: int
     """Buffers of a core's cache of the mempool. 0: none, so that buffers are used in the order in which they came
     back."""

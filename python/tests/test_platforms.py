@@ -35,6 +35,34 @@ def test_every_value_has_a_source_and_no_source_is_left_over(path):
     assert all(text.startswith(KINDS) for text in sources.values())
 
 
+SHORT = {"run.load": "fixed", "traffic.rate": "100 krps", "run.requests": 200, "run.warmup_requests": 100}
+BENCHMARKS = {
+    **{kind: ("testpmd", SHORT | {"tenant.0.app": {"kind": kind, **more}})
+       for kind, more in {"testpmd": {}, "touchfwd": {}, "touchdrop": {}, "rxptx": {"interval": "10 ns"}}.items()},
+    "memcached-dpdk": ("memcached-dpdk", SHORT), "memcached-kernel": ("memcached-kernel", SHORT),
+    "iperf": ("iperf", {"run.warmup_time": "1 ms", "run.time": "500 us"}),
+}
+
+
+@pytest.mark.parametrize("path", PLATFORMS, ids=lambda p: p.stem)
+def test_the_benchmarks_run_on_every_platform_or_are_refused_with_what_it_lacks(path):
+    """The costs of a driver are a table of the platform; a NIC behind PCIe needs a machine of one node."""
+    platform = hn.platform(path.stem)
+    nodes = (platform.get("nodes") or {}).get("count", 1)
+    for name, (base, changes) in BENCHMARKS.items():
+        needs = ("tcp", "udp") if name in ("memcached-kernel", "iperf") else ("poll_mode",)
+        lacks = [f"platform.{t}" for t in needs if not platform.get(t)] + (["override.nodes.count = 1"] if nodes > 1 else [])
+        scenario = hn.Scenario.load(base).with_(changes | {"platform": path.stem})
+        if not lacks:
+            out = hn.run(scenario)
+            assert (out["net_gbs"] if name == "iperf" else out["throughput_mrps"]) > 0, name
+            continue
+        with pytest.raises(hn.SpecError) as said:
+            hn.run(scenario)
+        text = str(said.value)
+        assert any(word in text for word in lacks) and "\n" not in text and text.endswith("."), f"{name}: {text}"
+
+
 OWN = """
 name = "mine"
 base = "skylake"

@@ -340,7 +340,8 @@ def said(path):
 def test_a_table_of_the_schema_is_told_by_key_with_what_it_takes():
     placement = said("placement")
     assert placement["policy"][:2] == ["dma, ddio, ideal, idio", ""] and placement["sweep_rx"][:2] == ["true, false", "false"]
-    assert placement["ways"] == ["whole number", "2", "LLC ways that NIC writes may allocate into, counted from way 0."]
+    assert placement["ways"] == ["whole number, all", "2",
+                                 "LLC ways that NIC writes may allocate into, counted from way 0; \"all\" of the platform's."]
     assert said("placement.ways") == {"ways": placement["ways"]}
     assert said("traffic")["rate"][0] == '"26 Mrps", "10 Gbps"'
     assert said("placement.policy")["dma"] == ["", "", "To DRAM."]

@@ -57,7 +57,7 @@ def ran(cli):
 
 
 def test_every_command_of_the_page_runs_and_prints_what_is_shown(ran):
-    assert (len(ran), sum(len(outputs) for outputs, _ in ran)) == (12, 17)
+    assert (len(ran), sum(len(outputs) for outputs, _ in ran)) == (13, 19)
     assert max(map(len, "".join(PAGE.blocks("sh") + PAGE.blocks("text") + PAGE.blocks("python")).splitlines())) <= 80
     for outputs, lines in ran:
         for line in lines:

@@ -391,7 +391,7 @@ fn a_stack_that_cannot_be_is_one_sentence() {
         ("stack = \"poll_mode\"\n", "", "stack = \"poll_mode\" and \"kernel\" are"),
         ("lanes = 8\n[peripheral.rings]\n", "[peripheral.rings]\nreceive = 1001\n", "receive = 1001 is not a multiple of 8"),
         ("[peripheral.rings]\n", "[peripheral.rings]\nwrite_back = \"some\"\n", "write_back = \"some\" is neither \"all_used\" nor a table"),
-        ("free_instructions = 10", "free_instructions = 10\nmempool = 100", "mempool = 100 is less than"),
+        ("free_instructions = 10", "free_instructions = 10\nmempool = 100", "; 0 makes as many"),
         ("packet = \"256 B\"", "packet = \"4 KiB\"", "does not fit an mbuf"),
         ("lanes = 8\n", "flow_director = [{ flow = 0, queue = 0 }]\n", "flow_director needs traffic.flows"),
         (
@@ -406,6 +406,23 @@ fn a_stack_that_cannot_be_is_one_sentence() {
         ),
         ("ways = 4 }", "ways = 4, resq = true }", "placement.resq = true is for queue pairs"),
     ]);
+}
+
+/// Two caches of 250, two bursts of 32, and the descriptors of both rings.
+#[test]
+fn a_mempool_of_no_size_holds_what_rings_caches_and_bursts_can_hold() {
+    for (receive, transmit) in [(1024, 1024), (256, 512)] {
+        let rings = format!("[peripheral.rings]\nreceive = {receive}\ntransmit = {transmit}\n");
+        let buffers = |said: &str| {
+            let text = Setting::default().text().replace("[peripheral.rings]\n", &rings);
+            let costs = format!("free_instructions = 10\nmempool_cache = 250\nburst = 32\n{said}");
+            let s = scenario(&text.replace("free_instructions = 10", &costs));
+            let nic = s.peripherals[0].ethernet().and_then(|n| n.rings.clone()).expect("rings");
+            s.platform.poll_mode.expect("a driver").buffers(&nic)
+        };
+        let least = receive + transmit + 2 * 250 + 2 * 32;
+        assert_eq!([buffers(""), buffers("mempool = 0"), buffers("mempool = 9000")], [least, least, 9000]);
+    }
 }
 
 /// What a `[[peripheral]]` does not say its platform's `[ethernet]` says, and what that does not say has a default.

@@ -67,6 +67,38 @@ fn the_scenario_itself_runs() {
     run(&s, &mut |_| Ok(())).unwrap();
 }
 
+/// The numbers are those of the processors: a slice of Skylake has 11 ways, gem5's L3 16, Sapphire Rapids 15.
+#[test]
+fn all_ways_are_those_of_the_llc_that_the_scenario_runs_on() {
+    let own = GOOD.replacen("llc_ways = 12\n", "", 1);
+    for (platform, ways, more) in [
+        ("sim24", 12, ""),
+        ("skylake", 11, ""),
+        ("gem5", 16, ""),
+        ("sapphirerapids", 15, ""),
+        ("sim24", 8, "[override.caches.llc]\nsize = \"24 MiB\"\nways = 8\n"),
+    ] {
+        let on = own.replacen("\"sim24\"", &format!("\"{platform}\""), 1) + more;
+        let with = |w: &str| resolved(&on.replacen("ways = 2\n", &format!("ways = {w}\n"), 1));
+        let all = with("\"all\"").unwrap();
+        assert_eq!(all.placement.ways, ways, "{platform}");
+        assert_eq!(all, with(&ways.to_string()).unwrap());
+        assert!(with(&(ways + 1).to_string()).unwrap_err().contains(&format!("the LLC's {ways} ways")));
+    }
+}
+
+#[test]
+fn a_part_of_a_table_that_the_platform_lacks_is_refused_with_both_names() {
+    let said = resolved(&format!("{GOOD}\n[override.poll_mode]\nburst = 64\n")).unwrap_err();
+    one_sentence(&said);
+    for word in ["platform.poll_mode", "missing", "override.poll_mode", "platform \"sim24\" lacks"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    // The table is there, and what is missing is the scenario's own.
+    let own = GOOD.replacen("cores = 2\n", "", 1) + "\n[override.poll_mode]\nburst = 64\n";
+    assert!(!resolved(&own.replacen("sim24", "gem5", 1)).unwrap_err().contains("override"));
+}
+
 #[test]
 fn a_platform_may_be_a_name_with_some_values() {
     let named = resolved(&format!("{GOOD}\n[override.memory]\nchannels = 8\n")).unwrap();
@@ -194,6 +226,8 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         // contradictions
         ("ways = 2\n", "ways = 13\n", &["placement.ways = 13", "12"]),
         ("ways = 2\n", "ways = 0\n", &["placement.ways = 0"]),
+        ("ways = 2\n", "ways = \"most\"\n", &["placement.ways: ", "whole number", "\"all\"", "\"most\""]),
+        ("ways = 2\n", "ways = -1\n", &["placement.ways: ", "whole number", "\"all\"", "-1"]),
         ("policy = \"ddio\"\nways = 2\n", "policy = \"dma\"\nways = 99\n", &["placement.ways = 99", "12"]),
         ("llc_ways = 12", "llc_ways = 13", &["tenant[0].llc_ways", "13", "12"]),
         ("llc_ways = 12", "llc_ways = \"9-14\"", &["tenant[0].llc_ways", "\"9-14\"", "0-11"]),

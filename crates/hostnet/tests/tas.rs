@@ -45,22 +45,26 @@ fn text(overlay: bool, fast: u32, (flows, pipelined): (u32, u32), calls: &str, r
 /// answered before it is read, and that no two threads of the fast path work on a flow.
 #[test]
 fn requests_are_answered_once_and_in_order_with_any_threads_calls_and_interfaces() {
-    for (overlay, fast, flows, calls) in [
-        (false, 1, (1, 1), "sockets"),
-        (false, 3, (24, 8), "sockets"),
-        (false, 2, (9, 40), "low_level"),
-        (true, 2, (24, 8), "sockets"),
-        (true, 3, (9, 40), "low_level"),
+    for (overlay, fast, flows, calls, preset) in [
+        (false, 1, (1, 1), "sockets", ""),
+        (false, 3, (24, 8), "sockets", ""),
+        (false, 2, (9, 40), "low_level", ""),
+        (true, 2, (24, 8), "sockets", ""),
+        (true, 3, (9, 40), "low_level", ""),
+        (true, 2, (24, 8), "sockets", "preset = \"unoptimised\""),
+        (true, 3, (9, 40), "low_level", "preset = \"unoptimised\""),
     ] {
-        let mut host = Host::new(Arc::new(scenario(&text(overlay, fast, flows, calls, 400)))).expect("a host");
+        let text =
+            text(overlay, fast, flows, calls, 400).replacen("nic_node = 0", &format!("nic_node = 0\n{preset}"), 1);
+        let mut host = Host::new(Arc::new(scenario(&text))).expect("a host");
         host.offer_closed(flows.0 * flows.1, Time::ns(1_000_000));
         for slice in 0..20 {
             host.run_for(Time::ns(5_000));
-            host.check().unwrap_or_else(|e| panic!("overlay {overlay}, {fast} threads, slice {slice}: {e}"));
+            host.check().unwrap_or_else(|e| panic!("overlay {overlay} {preset}, {fast} threads, slice {slice}: {e}"));
         }
         host.drain();
-        host.check().unwrap_or_else(|e| panic!("overlay {overlay}, {fast} threads, drained: {e}"));
-        let o = simulate(&text(overlay, fast, flows, calls, 400));
+        host.check().unwrap_or_else(|e| panic!("overlay {overlay} {preset}, {fast} threads, drained: {e}"));
+        let o = simulate(&text);
         assert!(get(&o, "throughput_mrps") > 0.0, "nothing was answered");
     }
 }

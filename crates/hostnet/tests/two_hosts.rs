@@ -177,3 +177,19 @@ fn a_core_that_only_sends_takes_no_traffic() {
     let bare = format!("{}{run}", t.replace("stack = \"poll_mode\"\n", ""));
     assert!(resolve(&bare, "t.toml", &[platforms()]).is_err());
 }
+
+/// Cascade Lake's LLC has 11 ways, gem5's 16.
+#[test]
+fn all_ways_are_those_of_each_host_s_own_llc() {
+    let ways = |more: &str| {
+        let of_all = text(1.0, 64, &client(1, "")).replacen("ways = 4", "ways = \"all\"", 1);
+        let s = resolve(&of_all.replacen("[client]", &format!("[client]\n{more}"), 1), "two.toml", &[platforms()])
+            .unwrap_or_else(|e| panic!("{e}"));
+        let own = s.client.and_then(|c| c.placement).expect("a placement");
+        (s.placement.ways, own.ways)
+    };
+    assert_eq!(ways("platform = \"gem5\""), (11, 16));
+    assert_eq!(ways(""), (11, 11));
+    assert_eq!(ways("platform = \"gem5\"\nplacement = { policy = \"ddio\", ways = 3 }"), (11, 3));
+    assert_eq!(ways("platform = \"gem5\"\nplacement = { policy = \"ddio\", ways = \"all\" }"), (11, 16));
+}

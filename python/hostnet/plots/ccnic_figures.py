@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-NAMES = {"ccnic": "CC-NIC", "unopt": "unoptimised over UPI", "e810": "E810", "cx6": "ConnectX-6"}
+NAMES = {"ccnic": "CC-NIC", "unopt": "unoptimised over UPI", "e810": "E810", "cx6": "ConnectX-6",
+         "ccnic-overlay": "CC-NIC overlay", "upi-1to1": "CC-NIC overlay, 1-1", "unopt-overlay": "unoptimised overlay"}
 COLOURS = {"ccnic": "#0072B2", "unopt": "#E69F00", "e810": "#8C8C8C", "cx6": "#B5400A"}
 TARGETS = {"wc_mmio": "E810, write-combining", "wc_dram": "memory, write-combining", "wb_dram": "memory, write-back"}
 PLATFORMS = {"icx": "Ice Lake", "spr": "Sapphire Rapids"}

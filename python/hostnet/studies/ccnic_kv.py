@@ -1,7 +1,8 @@
 """A key-value store with CliqueMap's object sizes (CC-NIC, Fig. 19 and Table 2), over server threads.
 
 ``cx6`` is directly on the ConnectX-6. The others reach it through an overlay on the other socket: CC-NIC with all of that
-socket's threads, and with as many threads as the server has (``upi-1to1``). The unoptimised interface is not built there.
+socket's threads, and with as many threads as the server has (``upi-1to1``); and the interface of a PCIe NIC over coherent
+memory with all of them (``unopt-overlay``), whose host alone manages buffers.
 Hyperthreads are not modelled, so that 16 threads of each socket are the most.
 """
 
@@ -13,27 +14,23 @@ from typing import Any
 from . import Point
 from .ccnic import study
 
-DIRECT, OVERLAY = "kv-cx6", "kv-overlay"
+DIRECT = "kv-cx6"
 THREADS = (1, 2, 4, 6, 8, 10, 12, 14, 16)
 # Objects below 100 B, by workload.
 SIZES = {"ads": 0.61, "geo": 0.13}
 # Requests that are under way for each thread, and of each thread that warm up and are measured.
 DEEP, WARM, EACH = 256, 4000, 4000
-HOST_POOL = "an overlay whose host alone manages buffers"
-# What each overlay changes for `n` server threads; the base has as many threads as the NIC's socket has cores.
-OVERLAYS: dict[str, Callable[[int], dict[str, Any]]] = {
-    "ccnic-overlay": lambda _: {}, "upi-1to1": lambda n: {"ccnic.nic_threads": n},
-    "unopt-overlay": lambda _: {"ccnic.preset": "unoptimised"}}
+# The scenario of each overlay, with as many threads as the NIC's socket has cores.
+OVERLAYS = {"ccnic-overlay": "kv-overlay", "upi-1to1": "kv-overlay", "unopt-overlay": "kv-overlay-unoptimised"}
 
 
 def point(quick: bool, system: str, sizes: str, n: int) -> Point:
     part = 4 if quick else 1
     changes: dict[str, Any] = {"tenant.0.cores": n, "tenant.0.app.below_100": SIZES[sizes], "traffic.outstanding": DEEP * n,
                                "run.warmup_requests": WARM * n // part, "run.requests": EACH * n // part}
-    if system in OVERLAYS:
-        needs = HOST_POOL if system == "unopt-overlay" else ""
-        return Point(OVERLAY, {"system": system, "n": n}, changes | OVERLAYS[system](n), needs)
-    return Point(DIRECT, {"system": system, "n": n}, changes)
+    if system == "upi-1to1":
+        changes["ccnic.nic_threads"] = n
+    return Point(OVERLAYS.get(system, DIRECT), {"system": system, "n": n}, changes)
 
 
 def fig19(sizes: str) -> Callable[[bool], list[Point]]:

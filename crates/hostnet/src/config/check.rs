@@ -232,7 +232,7 @@ fn tenants(s: &Scenario) -> Check {
             let mut h = s.platform.caches.clone();
             h.l2.size = size;
             positive(&format!("tenant[{i}].l2_size"), size.0)?;
-            h.check().map_err(|e| format!("tenant[{i}].l2_size makes {e}"))?;
+            h.check().map_err(|e| format!("tenant[{i}].l2_size: {e}"))?;
         }
         t.app.check(t.cores).map_err(|e| format!("tenant[{i}].app: {e}"))?;
     }

@@ -88,7 +88,9 @@ pub(super) fn several_nodes(s: &Scenario) -> Check {
         (llc.mshrs > 0, format!("caches.llc.mshrs = {}", llc.mshrs)),
     ];
     match refused.into_iter().find(|r| r.0) {
-        Some((_, what)) => Err(format!("platform.nodes.count = {count}: {what} is not built yet for several nodes")),
+        Some((_, what)) => Err(format!(
+            "platform.nodes.count = {count}: {what} is not built yet for several nodes; override.nodes.count = 1 has the first one alone"
+        )),
         None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use super::check::{need, past_caches, serves, Check};
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec};
 use crate::app::{AppSpec, Work};
 use crate::placement::{Spent, SweepTx};
-use crate::stack::ccnic::spec::{CcnicSpec, Mode, PoolKind, ReleaseKind};
+use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind};
 use crate::stack::mempool::DATA_ROOM;
 
 /// Who hands packets to each tenant, and whether that has what it needs.
@@ -136,11 +136,6 @@ fn overlay(s: &Scenario, tenant: usize, c: &CcnicSpec) -> Check {
     need(threads >= polling, || {
         format!(
             "ccnic.nic_threads = {threads} is fewer than the tenant's {polling} cores that poll, each of which has a queue pair"
-        )
-    })?;
-    need(c.pool == PoolKind::Shared, || {
-        format!(
-            "{key} with pool = \"host\", which preset = \"unoptimised\" has, is not built yet; give pool = \"shared\""
         )
     })?;
     need(c.release == ReleaseKind::None, || format!("{key} with ccnic.release is not built yet; leave it out"))?;

@@ -47,16 +47,19 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
         }
         table.insert("platform".into(), platform);
     }
+    let mut lacked = Vec::new();
     if let Some(over) = over {
         let Some(platform) = table.get_mut("platform") else {
             return err(file, "override needs a platform to override");
         };
+        lacked = tables_without(platform, &over);
         merge(platform, over);
     }
     ethernet_of_platform(&mut root);
     ccnic_of_platform(&mut root);
     client(&mut root, file, search)?;
-    let mut s: Scenario = typed(root, file)?;
+    all_ways(&mut root);
+    let mut s: Scenario = typed(root, file).map_err(|e| of_nothing(e, file, &lacked))?;
     if let Some(p) = &mut s.traffic.pcap {
         let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
         let found = search.iter().map(|d| d.join(&p.file)).find(|c| c.exists());
@@ -120,6 +123,14 @@ fn unoptimised() -> Value {
     })
 }
 
+/// Puts a number in place of `placement.ways = "all"`: that of the LLC's ways on the table's own platform.
+fn all_ways(table: &mut Value) {
+    let Some(of) = table.pointer("/platform/caches/llc/ways").cloned() else { return };
+    if let Some(ways) = table.pointer_mut("/placement/ways").filter(|w| *w == "all") {
+        *ways = of;
+    }
+}
+
 /// What `[client]` does not say: the platform, its NIC, and the link, which it shares.
 fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
     let Some(mut client) = root.get("client").and_then(Value::as_object).cloned() else { return Ok(()) };
@@ -139,8 +150,34 @@ fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecEr
     merge(&mut nic, client.get("ethernet").cloned().unwrap_or(Value::Object(Map::new())));
     client.insert("ethernet".into(), nic);
     client.insert("platform".into(), platform);
+    if !client.get("placement").is_some_and(Value::is_object)
+        && root.pointer("/placement/ways").is_some_and(|w| w == "all")
+    {
+        client.insert("placement".into(), root["placement"].clone());
+    }
     root["client"] = Value::Object(client);
+    all_ways(&mut root["client"]);
     Ok(())
+}
+
+/// Tables of `over` that the platform has not at all, with its name.
+fn tables_without(platform: &Value, over: &Value) -> Vec<(String, String)> {
+    let name = platform.get("name").and_then(Value::as_str).unwrap_or_default();
+    let tables = over.as_object().into_iter().flatten().filter(|(_, t)| t.is_object());
+    let absent = tables.filter(|(key, _)| platform.get(key.as_str()).is_none_or(Value::is_null));
+    absent.map(|(key, _)| (key.clone(), name.into())).collect()
+}
+
+/// Says of a key that is missing where `override` changes some of a table which the platform lacks.
+fn of_nothing(e: SpecError, file: &str, lacked: &[(String, String)]) -> SpecError {
+    let missing = |key: &String| e.0.starts_with(&format!("{file}: platform.{key}: missing"));
+    match lacked.iter().find(|(key, _)| missing(key)) {
+        Some((key, name)) => {
+            let why = e.0.trim_end_matches('.');
+            SpecError(format!("{why}, as override.{key} changes a table that platform \"{name}\" lacks."))
+        }
+        None => e,
+    }
 }
 
 /// `[platform]` with a name and some of its tables, rather than a whole platform: leaves the name there, and returns the

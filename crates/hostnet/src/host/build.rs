@@ -407,7 +407,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
 /// The driver's costs with a mempool that a software ring fits, too, where the platform does not say how large it is.
 fn sized(s: &Scenario, tenant: usize, costs: &PollModeSpec, rings: &RingsSpec) -> PollModeSpec {
     let ring = s.tenants[tenant].pipeline.as_ref().map_or(0, |p| p.ring);
-    PollModeSpec { mempool: Some(costs.mempool.unwrap_or(costs.buffers(rings) + ring)), ..costs.clone() }
+    PollModeSpec { mempool: Some(costs.buffers_and(rings, ring)), ..costs.clone() }
 }
 
 /// The software rings of that tenant's cores, if they work in pairs.

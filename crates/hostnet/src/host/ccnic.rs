@@ -9,7 +9,7 @@ use crate::config::Scenario;
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
-use crate::stack::ccnic::spec::{CcnicSpec, End, Mode};
+use crate::stack::ccnic::spec::{CcnicSpec, End, Mode, PoolKind};
 use crate::stack::ccnic::{Agent, Interface, Memory};
 use crate::stack::Thread;
 use serde_json::{json, Value};
@@ -103,8 +103,9 @@ impl Host {
         let all: u32 = i.pools.count.iter().sum();
         let free: usize = i.pools.rings.iter().map(|r| r.free()).sum();
         let held: usize = self.agents().map(|(_, a)| a.held()).sum();
-        // Those in rings belong to nobody's stacks.
-        if free + held > all as usize {
+        // Those in rings belong to nobody's stacks, unless the host alone manages buffers. TAS has some of its own.
+        let hosts = self.spec.ccnic.as_ref().is_some_and(|c| c.pool == PoolKind::Host) && self.tas.is_none();
+        if free + held > all as usize || hosts && free + held < all as usize {
             return Err(format!("{all} buffers are {free} in the pool and {held} with threads"));
         }
         Ok(())
@@ -129,10 +130,16 @@ impl Host {
     pub(super) fn ccnic_metrics(&self, v: &mut Values, us: f64) {
         let Some(i) = &self.ccnic else { return };
         let t = &i.trips;
+        // An overlay's packets are counted where the application serves them.
+        let packets = if t.packets == 0 { self.tally.completed } else { t.packets };
+        let per = |n: u64| n as f64 / packets as f64;
+        if packets > 0 && (t.packets > 0 || t.blanks > 0) {
+            v.set("host_blanks_per_packet", per(t.blanks));
+            v.set("host_tx_frees_per_packet", per(t.swept));
+        }
         if t.packets == 0 {
             return;
         }
-        let per = |n: u64| n as f64 / t.packets as f64;
         v.set("achieved_mpps", t.packets as f64 / us);
         v.set("achieved_gbps", t.bytes as f64 * 8.0 / us / 1e3);
         v.set("rtt_min_ns", t.histogram.min() as f64 / 1e3);
@@ -173,8 +180,6 @@ impl Host {
         v.set("nic_instructions_per_packet", per(nic));
         v.set("pool_ops_per_packet", per(pool));
         v.set("small_fallbacks", fallbacks as f64);
-        v.set("host_blanks_per_packet", per(t.blanks));
-        v.set("host_tx_frees_per_packet", per(t.swept));
         v.set("throughput_mrps", t.packets as f64 / us);
     }
 

@@ -11,7 +11,8 @@ use crate::kernel::Time;
 use crate::memory::stats::{CoreCounts, DmaCounts, MemStats};
 use crate::memory::{Agent, Inbound, Outbound, Sweep, Tag};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Who sweeps a transmit buffer, and when (Sweeper, section V-D).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -26,14 +27,38 @@ pub enum SweepTx {
     Cpu,
 }
 
+/// LLC ways as they are written.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "ways are a whole number, or \"all\" of the LLC's")]
+enum WaysText {
+    Count(u32),
+    Word(AllWays),
+}
+
+/// The word for every way of the LLC.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AllWays {
+    All,
+}
+
+/// The number of ways. `config::resolve` has put it in place of "all", as it knows the LLC.
+fn counted<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
+    match WaysText::deserialize(d)? {
+        WaysText::Count(n) => Ok(n),
+        WaysText::Word(AllWays::All) => Err(D::Error::custom("\"all\" needs a platform with caches.llc.ways")),
+    }
+}
+
 /// Everything that a scenario says about placement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlacementSpec {
     /// How inbound packets are injected.
     pub policy: Policy,
-    /// LLC ways that NIC writes may allocate into, counted from way 0.
-    #[serde(default = "ddio::default_ways")]
+    /// LLC ways that NIC writes may allocate into, counted from way 0; "all" of the platform's.
+    #[serde(default = "ddio::default_ways", deserialize_with = "counted")]
+    #[schemars(with = "WaysText")]
     pub ways: u32,
     /// Sweeper on receive: software relinquishes a buffer after its last read.
     #[serde(default)]

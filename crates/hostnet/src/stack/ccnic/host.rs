@@ -249,9 +249,7 @@ impl Host {
         let (lines, batch) = (self.touched(), self.common.spec.rx_batch as usize);
         let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
         let n = self.taken.len().min(batch);
-        if let Some(line) = self.told.take() {
-            p.push(Op::Anchor { line }); // payload is where the descriptors say
-        }
+        self.await_descriptors(p);
         for d in self.taken.drain(..n) {
             p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
             p.compute(self.common.spec.costs.host_rx);
@@ -260,6 +258,13 @@ impl Host {
         }
         self.under_way -= n as u32;
         n > 0
+    }
+
+    /// Payload is where the descriptors say, of which a register has told.
+    pub(super) fn await_descriptors(&mut self, p: &mut Program) {
+        if let Some(line) = self.told.take() {
+            self.common.follow(line, p);
+        }
     }
 
     /// The end of a burst: buffers are freed, lines given back, blanks posted. Whether there was anything to do.

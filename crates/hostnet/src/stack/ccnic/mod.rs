@@ -292,6 +292,14 @@ impl Common {
         self.polled = true;
     }
 
+    /// What comes next is where `line` says; a thread that does not foresee its polls waits for it.
+    fn follow(&self, line: u64, p: &mut Program) {
+        p.push(Op::Anchor { line });
+        if self.foresees.is_none() {
+            p.push(Op::Await);
+        }
+    }
+
     /// What the branch on a poll's data has come to.
     fn learn(&mut self, found: bool) {
         if let Some(f) = &mut self.foresees {

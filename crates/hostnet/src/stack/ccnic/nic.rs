@@ -59,9 +59,6 @@ impl Nic {
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
-            if self.tx.shape.register && self.tx.asks().is_some() {
-                self.read = u64::MAX; // the tail may have moved within the line that was read last
-            }
             let more = self.take(c);
             if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch as usize).max(GROUP) {
                 self.poll(false, c);
@@ -104,6 +101,9 @@ impl Nic {
 
     /// Takes the next unit of the transmit ring. False when nothing is there.
     pub(super) fn take(&mut self, c: &mut Ctx) -> bool {
+        if self.tx.shape.register && self.tx.asks().is_some() {
+            self.read = u64::MAX; // the tail may have moved within the line that was read last
+        }
         let Some(i) = c.ccnic.as_deref_mut() else { return false };
         let p = &mut *c.program;
         let mut descs = [Desc::default(); GROUP];
@@ -148,6 +148,13 @@ impl Nic {
         }
     }
 
+    /// Payload is where the descriptors say, of which a register has told.
+    pub(super) fn await_descriptors(&mut self, p: &mut Program) {
+        if let Some(line) = self.told.take() {
+            self.common.follow(line, p);
+        }
+    }
+
     /// Copies what was taken, delivers the copies, frees buffers and gives lines back, as far as buffers and ring allow.
     fn deliver(&mut self, c: &mut Ctx) {
         let Some(i) = c.ccnic.as_deref_mut() else { return };
@@ -158,9 +165,7 @@ impl Nic {
                 return;
             }
         }
-        if let Some(line) = self.told.take() {
-            p.push(Op::Anchor { line }); // payload is where the descriptors say
-        }
+        self.await_descriptors(p);
         let lines = self.common.lines();
         let mut done = 0;
         while done < self.pending.len() {

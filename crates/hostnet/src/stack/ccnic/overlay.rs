@@ -39,8 +39,8 @@ impl Overlay {
             if std::mem::take(&mut self.first) {
                 self.receive(c);
             }
-            let more = self.nic.pending.len() < self.batch() && self.nic.take(c);
-            if more && self.nic.pending.len() + GROUP <= self.batch().max(GROUP) {
+            let more = (self.nic.pending.len() < self.batch() || self.halved()) && self.nic.take(c);
+            if more && (self.nic.pending.len() + GROUP <= self.batch().max(GROUP) || self.halved()) {
                 self.nic.poll(false, c);
                 return Step::Run;
             }
@@ -81,11 +81,17 @@ impl Overlay {
         self.nic.common.spec.nic_batch as usize
     }
 
+    /// The burst ends with the first of two segments.
+    fn halved(&self) -> bool {
+        self.nic.pending.last().is_some_and(|d| d.flags & MORE != 0)
+    }
+
     /// From the host to the PCIe NIC. The second segment of a packet is an object that the host keeps.
     fn send(&mut self, c: &mut Ctx) {
         let Ctx { ccnic: Some(i), iio, program: p, .. } = &mut *c else { return };
         let (nic, pcie) = (&mut self.nic, port(iio.as_deref_mut()));
         let lines = |bytes: u16| u32::from(bytes).div_ceil(LINE as u32);
+        nic.await_descriptors(p);
         let (mut done, mut short) = (0, false);
         while done < nic.pending.len() {
             let d = nic.pending[done];

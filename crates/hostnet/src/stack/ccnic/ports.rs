@@ -47,6 +47,7 @@ impl Ports {
         for port in (0..all).map(|k| (self.first + k) % all) {
             let host = &mut self.ports[port].host;
             let n = host.taken.len().min(most - got.len());
+            host.await_descriptors(p);
             p.compute(host.common.spec.costs.host_rx * n as u32);
             let of = |buffer: u32| Received { id: i.packets[buffer as usize], line: i.line(buffer), buffer, port };
             got.extend(host.taken.drain(..n).map(|d| of(d.buffer - 1)));
@@ -88,6 +89,9 @@ impl Ports {
     pub fn flush(&mut self, c: &mut Ctx) {
         for port in &mut self.ports {
             port.host.end_receive(c);
+            if let Ctx { ccnic: Some(i), program: p, .. } = c {
+                port.host.sweep_many(i, p);
+            }
             port.reply(c);
         }
     }

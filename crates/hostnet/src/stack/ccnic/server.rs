@@ -132,6 +132,7 @@ impl Port {
             return 0;
         }
         let Ctx { ccnic: Some(i), app: Some(app), iio, program: p, local, .. } = c else { return 0 };
+        host.await_descriptors(p);
         host.sweep_many(i, p);
         // Answers are one line; who posts blanks has large buffers alone.
         let buffers = host.buffers(i, if shared { LINE as u32 } else { 0 }, want, p);
@@ -163,6 +164,7 @@ impl Port {
         let lines = host.touched();
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return 0 };
         let n = host.taken.len() as u32;
+        host.await_descriptors(p);
         for d in host.taken.drain(..) {
             let line = i.line(d.buffer - 1);
             p.push(Op::DependentLoad { line, lines });

@@ -29,7 +29,7 @@ pub struct PollModeSpec {
     /// Buffers of a core's cache of the mempool. 0: none, so that buffers are used in the order in which they came back.
     #[serde(default = "mempool_cache")]
     pub mempool_cache: u32,
-    /// Buffers of each core's mempool. Absent: as many as both rings, two caches and two bursts can hold.
+    /// Buffers of each core's mempool. Absent or 0: as many as both rings, two caches and two bursts can hold.
     #[serde(default)]
     pub mempool: Option<u32>,
     /// Lines of a buffer's metadata that the driver touches: 1 or 2.
@@ -109,7 +109,7 @@ impl PollModeSpec {
         let (n, least) = (self.buffers(rings), self.least(rings));
         if n < least {
             return Err(format!(
-                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold"
+                "mempool = {n} is less than the {least} buffers that rings, cache and bursts can hold; 0 makes as many"
             ));
         }
         Ok(())
@@ -120,9 +120,14 @@ impl PollModeSpec {
         rings.receive + rings.transmit + 2 * self.mempool_cache + 2 * self.burst + self.transmit_burst.unwrap_or(0)
     }
 
+    /// Buffers of a core's mempool, to which `more` can be lent where nothing is said of its size.
+    pub fn buffers_and(&self, rings: &RingsSpec, more: u32) -> u32 {
+        self.mempool.filter(|n| *n > 0).unwrap_or(self.least(rings) + more)
+    }
+
     /// Buffers of a core's mempool.
     pub fn buffers(&self, rings: &RingsSpec) -> u32 {
-        self.mempool.unwrap_or(self.least(rings))
+        self.buffers_and(rings, 0)
     }
 }
 
