@@ -89,8 +89,8 @@ def section_schema(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> M
 def plain(value: Any, depth: int = 0) -> Any:
     """A value as scenario files hold it: numbers, texts, lists and dictionaries of Python's own, copied.
 
-    Arrays and their numbers (NumPy, Polars), sections, paths and generators become these. Raises SpecError for tables
-    nested deeper than any scenario's.
+    Arrays and their numbers (NumPy, Polars), sections, paths and generators become these. A key whose value is None is absent,
+    as in the resolved specs of a study. Raises SpecError for tables nested deeper than any scenario's.
     """
     if depth > DEEPEST:
         raise SpecError(f"a value is nested more than {DEEPEST} deep, which no scenario is.")
@@ -99,7 +99,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (Section, Sections)):
         value = value._data
     if isinstance(value, Mapping):
-        return {str(k): plain(v, depth + 1) for k, v in value.items()}
+        return {str(k): plain(v, depth + 1) for k, v in value.items() if v is not None}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     for name in ("tolist", "to_list"):

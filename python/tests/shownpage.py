@@ -10,7 +10,8 @@ class Page:
     """A page of ``docs``."""
 
     def __init__(self, name: str):
-        self.text = (Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8")
+        self.root = Path(__file__).parents[2]
+        self.text = (self.root / "docs" / name).read_text(encoding="utf-8")
 
     def blocks(self, language: str) -> list[str]:
         return re.findall(rf"^```{language}\n(.*?)^```", self.text, re.MULTILINE | re.DOTALL)

@@ -161,6 +161,21 @@ def test_sentences_are_short(page):
     assert long == []
 
 
+def first_blocks(text: str) -> list[str]:
+    """The kinds of a page's first two blocks."""
+    return [t.type for t in parsed(text) if t.level == 0 and (t.nesting == 1 or t.type == "fence")][:2]
+
+
+@pytest.mark.parametrize("page", [p for p in pages() if p.startswith("docs/") and p not in EXEMPT])
+def test_a_page_begins_with_what_it_is_for(page):
+    assert first_blocks((ROOT / page).read_text(encoding="utf-8")) == ["heading_open", "paragraph_open"]
+
+
+def test_a_page_that_begins_with_a_command_or_a_table_is_found():
+    assert first_blocks("# Speed\n\n```sh\nmake\n```\n\nHow fast.\n") == ["heading_open", "fence"]
+    assert first_blocks("# Speed\n\n| a |\n|---|\n| b |\n") == ["heading_open", "table_open"]
+
+
 def test_what_counts_as_a_sentence():
     text = "One two, see Fig. 3 of Cai et al. here. `a b c` four!\n\n- five\n  six\n\n| no |\n|---|\n| no |\n\n```\nno\n```\n"
     assert [length(s) for s in sentences(text)] == [10, 2, 2]

@@ -262,6 +262,13 @@ def test_arrays_ranges_and_generators_are_swept(tiny):
     assert fractions["tenant.0.app.get_fraction"].to_list() == [0.25, 0.75]
 
 
+@pytest.mark.parametrize("name", ["kvs", "quadrant3", "idio", "testpmd", "ccnic-upi"])
+def test_a_resolved_spec_as_studies_save_it_is_a_scenario_again(name):
+    resolved = hn.Scenario(name).resolve()
+    assert "null" in resolved
+    assert hn.Scenario(json.loads(resolved)).resolve() == resolved
+
+
 @pytest.mark.parametrize("given", ["24", 4, None, [], {"a": 1}])
 def test_what_is_no_list_of_values_is_one_sentence(tiny, given):
     with pytest.raises(hn.HostnetError, match="placement.ways: a sweep needs a list of at least one value"):

@@ -13,7 +13,7 @@ def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp
     here = tmp_path / "cwd"
     (scenario,) = PAGE.blocks("toml")
     (here / "own.toml").write_text(scenario, encoding="utf-8")
-    commands = [line for block in PAGE.blocks("sh") for line in block.splitlines()]
+    commands = [line for block in PAGE.blocks("sh") for line in block.replace("\\\n", "").splitlines()]
     assert len(commands) == 6
     said = [cli(*shlex.split(line)[1:], check=0).stdout for line in commands]
 
