@@ -144,10 +144,11 @@ fn the_host_alone_allocates_and_frees() {
     }
     let of_pool = |o: &Outcome| ["reads", "rfos"].map(|c| cell(o, "NIC", "pool", c)).iter().sum::<f64>();
     assert_eq!(of_pool(&driver), 0.0);
-    // A blank was the host's last: each of its lines that the NIC writes it asks for, and the host reads it then.
+    // A blank was the host's last: each of its lines that the NIC writes it asks for, and the host reads it then. Of SETs, one
+    // request in twenty, it does not read a last line that holds no more of the object.
     let blank = |o: &Outcome| [cell(o, "NIC", "payload", "remote_rfos"), remote_reads(o, "host", "payload")];
     let [owned, read] = blank(&driver);
-    assert!(owned > 1.0 && (owned - read).abs() < 0.03, "{owned} lines of blanks owned, {read} read");
+    assert!(owned > 1.0 && (-0.01..0.05).contains(&(owned - read)), "{owned} lines of blanks owned, {read} read");
     let [owned, _] = blank(&long("host_prefetch = false"));
     assert!(owned < 0.4, "{owned} lines owned of buffers that the NIC has recycled");
     let shared = simulate(&text(true, "recycle = false\nsmall_buffers = false", BUSY));
