@@ -216,5 +216,5 @@ fn the_memory_system_does_what_every_row_says() {
     }
     // The others cannot come about: a victim cache gives a line away when a core takes it, and beside a strictly
     // inclusive one no core has what it has not.
-    assert!(rows >= 480, "{rows} of 792 rows have been seen");
+    assert!(rows >= 480, "{rows} of 990 rows have been seen");
 }
