@@ -273,6 +273,8 @@ class DramSpec(Section):
     """One memory system: standard, organisation, controller policy."""
     age_cap_ns: int
     """Age in ns at which a request may close a row that still has hits; 0 is no cap."""
+    alignment: str
+    """Rings, buffers and tables begin at multiples of this, back to back: a power of two from 4 KiB to 4 MiB."""
     bank_groups: int
     """Bank groups per rank; 0 takes the standard's."""
     bank_hash: bool
@@ -663,6 +665,8 @@ class LlcSpec(Section):
     """Slices; sets of a slice must come out as a power of two."""
     store_hit: Literal['move'] | Literal['retain']
     """What a store's hit leaves behind."""
+    upgrade_miss: Literal['grant'] | Literal['fetch']
+    """What a store asks for whose core has a clean copy of a line that the LLC has lost."""
     ways: int
     """Associativity."""
     write_ack: str

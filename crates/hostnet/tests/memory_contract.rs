@@ -5,7 +5,8 @@ mod common;
 
 use common::{small, Rig, LLC_SETS};
 use hostnet::kernel::{Event, Events, Stream, Time};
-use hostnet::memory::spec::{CleanVictim, ReadHit};
+use hostnet::memory::protocol::Held;
+use hostnet::memory::spec::{CleanVictim, DeviceRead, ReadHit, StoreHit, UpgradeMiss};
 use hostnet::memory::stats::Class;
 use hostnet::memory::{Agent, Inbound, Op, Outbound, Probe, Sweep, Txn};
 
@@ -192,6 +193,36 @@ fn a_clean_victim_takes_the_duty_to_write_back_along_only_where_it_cleans() {
         assert_eq!(r.of(Class::RxEvct), u64::from(!cleans));
         r.balanced();
     }
+}
+
+#[test]
+fn a_store_whose_line_the_llc_has_lost_takes_it_into_the_tenant_s_ways_only_where_it_fetches() {
+    for (upgrade_miss, fetches) in [(UpgradeMiss::Grant, 0), (UpgradeMiss::Fetch, 1)] {
+        let mut h = small();
+        (h.llc.device_read, h.llc.store_hit) = (DeviceRead::Install, StoreHit::Retain);
+        h.llc.upgrade_miss = upgrade_miss;
+        assert_eq!(h.check(), Ok(()));
+        let mut r = Rig::new(&h, 0b1000);
+        let line = r.tx;
+        r.nic(r.rx + 1, LOW_TWO); // devices have these ways from now on
+        r.write(line);
+        r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
+        // Two received lines of the same set take both ways of devices.
+        let pushes = |r: &mut Rig, from: u64| (from..from + 2).for_each(|i| r.nic(r.rx + i * LLC_SETS, LOW_TWO));
+        pushes(&mut r, 0);
+        assert_eq!((r.m.mem.private_copy(0, line), r.m.mem.llc_copy(0, line)), (Held::Clean, Held::Nowhere));
+        assert_eq!(r.of(Class::TxEvct), 1);
+        r.write(line);
+        assert_eq!(r.of(Class::CpuTxRdWr), 1 + fetches, "and the first store");
+        r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
+        pushes(&mut r, 2);
+        // Read back into the devices' ways it goes again; in the tenant's way it stays.
+        assert_eq!(r.of(Class::TxEvct), 2 - fetches);
+        r.balanced();
+    }
+    let mut h = small();
+    h.llc.upgrade_miss = UpgradeMiss::Fetch;
+    assert_eq!(h.check(), Err("caches.llc.upgrade_miss = \"fetch\" needs device_read = \"install\"".into()));
 }
 
 #[test]

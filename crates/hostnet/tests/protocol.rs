@@ -7,17 +7,20 @@ use hostnet::kernel::Time;
 use hostnet::memory::protocol::{
     transition, Data, Dram, Habits, Held, Llc, Private, Request, Transition, HELD, REQUESTS,
 };
-use hostnet::memory::spec::{CleanVictim, DeviceRead, HierarchySpec, LlcRole, ModifiedRead, ReadHit, StoreHit};
+use hostnet::memory::spec::{
+    CleanVictim, DeviceRead, HierarchySpec, LlcRole, ModifiedRead, ReadHit, StoreHit, UpgradeMiss,
+};
 use hostnet::memory::{Agent, Inbound, Op, Outbound, Sweep};
 
 const VICTIM: Habits = Habits {
     role: LlcRole::Victim,
     read_hit: ReadHit::Retain,
     store_hit: StoreHit::Move,
+    upgrade_miss: UpgradeMiss::Grant,
     modified_read: ModifiedRead::Share,
     device_read: DeviceRead::Snapshot,
 };
-const ALL: [Habits; 9] = [
+const ALL: [Habits; 10] = [
     VICTIM,
     Habits { read_hit: ReadHit::Migrate, ..VICTIM },
     Habits { role: LlcRole::Inclusive, ..VICTIM },
@@ -26,6 +29,7 @@ const ALL: [Habits; 9] = [
     Habits { device_read: DeviceRead::Demote, ..VICTIM },
     Habits { read_hit: ReadHit::Migrate, device_read: DeviceRead::Demote, ..VICTIM },
     Habits { device_read: DeviceRead::Install, ..VICTIM },
+    Habits { device_read: DeviceRead::Install, upgrade_miss: UpgradeMiss::Fetch, ..VICTIM },
     Habits { read_hit: ReadHit::Migrate, modified_read: ModifiedRead::Take, ..VICTIM },
 ];
 
@@ -92,6 +96,7 @@ fn rig_with(h: Habits, private: Held, llc: Held, upgrades: bool) -> Option<(Rig,
     let mut spec: HierarchySpec = small();
     (spec.llc.role, spec.llc.read_hit, spec.llc.clean_victim) = (h.role, h.read_hit, CleanVictim::Drop);
     (spec.llc.store_hit, spec.llc.device_read, spec.llc.modified_read) = (h.store_hit, h.device_read, h.modified_read);
+    spec.llc.upgrade_miss = h.upgrade_miss;
     let mut r = Rig::new(&spec, 0b1111);
     let line = r.shared + 3;
     if llc != Held::Nowhere {
@@ -211,5 +216,5 @@ fn the_memory_system_does_what_every_row_says() {
     }
     // The others cannot come about: a victim cache gives a line away when a core takes it, and beside a strictly
     // inclusive one no core has what it has not.
-    assert!(rows >= 480, "{rows} of 792 rows have been seen");
+    assert!(rows >= 480, "{rows} of 990 rows have been seen");
 }

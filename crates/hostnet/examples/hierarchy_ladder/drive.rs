@@ -121,6 +121,7 @@ fn hierarchy() -> HierarchySpec {
             role: LlcRole::Inclusive,
             read_hit: ReadHit::Retain,
             store_hit: Default::default(),
+            upgrade_miss: Default::default(),
             modified_read: Default::default(),
             clean_victim: CleanVictim::Drop,
             write_back_uses: true,

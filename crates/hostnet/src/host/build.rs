@@ -70,7 +70,7 @@ impl Host {
             }
             _ => None,
         };
-        let mut map = AddressMap::default();
+        let mut map = AddressMap::aligned(s.platform.memory.alignment);
         // Tenant of each core, and the core's number there.
         let mut cores: Vec<(u8, u16)> = Vec::new();
         let mut groups: Vec<Vec<u16>> = Vec::new();

@@ -1,6 +1,8 @@
 //! Look-ups, replacement and marks of one array.
 
 use super::*;
+use crate::kernel::units::Size;
+use crate::memory::region::{AddressMap, Kind, Sharing};
 
 fn one_set(ways: u32, policy: Replacement) -> Array {
     Array::new(1, ways, policy, Indexing::Modulo, 1).unwrap()
@@ -271,4 +273,23 @@ fn a_scan_lets_an_older_line_of_a_higher_way_go_before_an_empty_way() {
     // Without empty ways it is LRU among those of the mask: line 1 came before line 0.
     let (slot, gone) = a.insert(11, false, 0b0011);
     assert_eq!((slot.way(), gone.map(|v| v.line)), (1, Some(1)));
+}
+
+/// Twelve rings of 64 KiB. Where they lie back to back, two lines of theirs come to each set of an eighth of all. With
+/// twice the alignment four come to each of a sixteenth, of which two ways hold half.
+#[test]
+fn two_ways_hold_small_rings_that_lie_back_to_back_and_half_of_those_with_gaps() {
+    let (rings, lines) = (12, 1024);
+    for (alignment, held) in [(64, rings * lines), (128, rings * lines / 2)] {
+        let mut map = AddressMap::aligned(Size(alignment << 10));
+        let mut a = Array::new(24 * 2048, 2, Replacement::Lru, Indexing::FoldedSlices, 24).unwrap();
+        for core in 0..rings as u16 {
+            let r = map.add(lines, Kind::Tx, Sharing::Core(core), 0);
+            let base = map.get(r).base;
+            assert_eq!(base, u64::from(core) * alignment * 16, "16 lines to 1 KiB");
+            fill(&mut a, base..base + lines);
+            assert_eq!(map.of(base + lines - 1).sharing, Sharing::Core(core));
+        }
+        assert_eq!(a.held() as u64, held);
+    }
 }

@@ -10,6 +10,7 @@ use super::protocol::{Held, Llc};
 use super::region::{Kind, Sharing};
 use super::request::Agent;
 use super::shadow::At;
+use super::spec::UpgradeMiss;
 use super::stats::Class;
 use super::{rx, Memory, Op, Txn};
 use crate::kernel::{Event, Events, Time};
@@ -380,7 +381,7 @@ impl Memory {
         if self.installs() {
             upgrades = op == Op::Own && self.holds(who as usize, line);
             self.read_by_devices.remove(&self.map, line);
-            if upgrades && !apart && slot.is_none() {
+            if upgrades && !apart && slot.is_none() && self.habits.upgrade_miss == UpgradeMiss::Grant {
                 self.note_copy(line, At::Core(who as u16), At::ToCore(who as u16));
                 return Found::Here { snoop, with: With::Copy };
             }

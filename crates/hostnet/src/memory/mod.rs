@@ -231,6 +231,7 @@ impl Memory {
             role: h.llc.role,
             read_hit: h.llc.read_hit,
             store_hit: h.llc.store_hit,
+            upgrade_miss: h.llc.upgrade_miss,
             modified_read: h.llc.modified_read,
             device_read: h.llc.device_read,
         };

@@ -3,7 +3,7 @@
 //! Private caches are those of cores other than the one that asks (for devices and maintenance: of all cores). The
 //! home agent acts on the core's rows; `tests/protocol.rs` holds every row against what the memory system does.
 
-use super::spec::{DeviceRead, LlcRole, ModifiedRead, ReadHit, StoreHit};
+use super::spec::{DeviceRead, LlcRole, ModifiedRead, ReadHit, StoreHit, UpgradeMiss};
 
 /// The best copy that some caches have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -100,6 +100,7 @@ pub struct Habits {
     pub role: LlcRole,
     pub read_hit: ReadHit,
     pub store_hit: StoreHit,
+    pub upgrade_miss: UpgradeMiss,
     pub modified_read: ModifiedRead,
     pub device_read: DeviceRead,
 }
@@ -150,6 +151,9 @@ pub fn transition(r: Request, private: Held, llc: Held, h: Habits) -> Transition
         }
         (Request::Read, _, _) => row(Private::Stay, Data::Llc, Llc::Stay, calm),
 
+        (Request::Upgrade, Nowhere | Clean, Nowhere) if h.upgrade_miss == UpgradeMiss::Fetch => {
+            row(Private::Drop, Data::Dram, Llc::FillClean, calm)
+        }
         // Where cores keep what devices read, their own copies answer for a line that the LLC has lost.
         (Request::Upgrade, Nowhere | Clean, Nowhere) if installs => row(Private::Drop, Data::Nobody, Llc::Stay, calm),
         (Request::Upgrade, _, _) => transition(Request::Own, private, llc, h),

@@ -65,22 +65,35 @@ const ANYWHERE: u8 = u8::MAX;
 /// Index of a region.
 pub type RegionId = u16;
 
-/// 128 KiB: small rings lie back to back, so that they spread over all banks of DRAM.
-const GRANULE_BITS: u32 = 11;
+/// Small rings lie back to back, so that they spread over all banks of DRAM.
+pub const ALIGNMENT: Size = Size(128 << 10);
 
 /// The simulated physical address space: regions back to back, as a pool in huge pages gives.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct AddressMap {
     regions: Vec<Region>,
     granules: Vec<RegionId>,
+    /// Lines of a granule, as a power of two.
+    granule_bits: u32,
+}
+
+impl Default for AddressMap {
+    fn default() -> Self {
+        AddressMap::aligned(ALIGNMENT)
+    }
 }
 
 impl AddressMap {
+    /// Regions begin at multiples of `alignment`, a power of two of at least a page.
+    pub fn aligned(alignment: Size) -> AddressMap {
+        let granule_bits = (alignment.0 / LINE).trailing_zeros();
+        AddressMap { regions: Vec::new(), granules: Vec::new(), granule_bits }
+    }
     /// Registers a region of `lines` 64-byte lines and returns its index.
     pub fn add(&mut self, lines: u64, kind: Kind, sharing: Sharing, tenant: u8) -> RegionId {
         let id = self.regions.len() as RegionId;
-        let base = (self.granules.len() as u64) << GRANULE_BITS;
-        let granules = lines.div_ceil(1 << GRANULE_BITS).max(1);
+        let base = (self.granules.len() as u64) << self.granule_bits;
+        let granules = lines.div_ceil(1 << self.granule_bits).max(1);
         self.granules.extend(std::iter::repeat_n(id, granules as usize));
         self.regions.push(Region {
             base,
@@ -116,12 +129,12 @@ impl AddressMap {
     }
     /// Marks the pages of `line`'s region as ones whose dirty lines software may drop.
     pub fn make_invalidatable(&mut self, line: u64) {
-        let id = self.granules[(line >> GRANULE_BITS) as usize];
+        let id = self.granules[(line >> self.granule_bits) as usize];
         self.regions[usize::from(id)].invalidatable = true;
     }
     #[inline(always)]
     pub fn of(&self, line: u64) -> &Region {
-        &self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize]
+        &self.regions[self.granules[(line >> self.granule_bits) as usize] as usize]
     }
     /// Cores read lines of the region without being told that a device has written them.
     pub fn set_polled(&mut self, id: RegionId) {
@@ -129,18 +142,18 @@ impl AddressMap {
     }
     /// Somebody writes to the region that `line` is in.
     pub(super) fn note_write(&mut self, line: u64) {
-        self.regions[self.granules[(line >> GRANULE_BITS) as usize] as usize].written = true;
+        self.regions[self.granules[(line >> self.granule_bits) as usize] as usize].written = true;
     }
     /// Whether there is nothing but regions of this `kind` in `lines`.
     pub fn is_all(&self, kind: Kind, lines: &Range<u64>) -> bool {
-        let end = (lines.end.div_ceil(1 << GRANULE_BITS) as usize).min(self.granules.len());
-        let ids = &self.granules[(lines.start >> GRANULE_BITS) as usize..end];
+        let end = (lines.end.div_ceil(1 << self.granule_bits) as usize).min(self.granules.len());
+        let ids = &self.granules[(lines.start >> self.granule_bits) as usize..end];
         ids.iter().all(|id| self.regions[usize::from(*id)].kind == kind)
     }
     /// The region that `line` is in.
     #[inline]
     pub fn id(&self, line: u64) -> RegionId {
-        self.granules[(line >> GRANULE_BITS) as usize]
+        self.granules[(line >> self.granule_bits) as usize]
     }
     #[inline]
     pub fn get(&self, id: RegionId) -> &Region {
@@ -151,7 +164,7 @@ impl AddressMap {
     }
     /// Lines from zero to the end of the last region.
     pub fn span(&self) -> u64 {
-        (self.granules.len() as u64) << GRANULE_BITS
+        (self.granules.len() as u64) << self.granule_bits
     }
 }
 

@@ -84,6 +84,18 @@ pub enum StoreHit {
     Retain,
 }
 
+/// What a store asks for whose core has a clean copy of a line that the LLC has lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UpgradeMiss {
+    /// Permission to write, and no data.
+    #[default]
+    Grant,
+    /// The line: it is read from DRAM, and enters the LLC in the ways of the core's tenant (zSim). Needs
+    /// `device_read = "install"`.
+    Fetch,
+}
+
 /// What a core's read of a line leaves that another core of its node has modified, in an LLC whose role is `victim`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -133,6 +145,9 @@ pub struct LlcSpec {
     /// What a store's hit leaves behind.
     #[serde(default)]
     pub store_hit: StoreHit,
+    /// What a store asks for whose core has a clean copy of a line that the LLC has lost.
+    #[serde(default)]
+    pub upgrade_miss: UpgradeMiss,
     /// What a read of a line leaves that another core of the node has modified.
     #[serde(default)]
     pub modified_read: ModifiedRead,
@@ -266,6 +281,9 @@ impl HierarchySpec {
         let moves = llc.role == LlcRole::Victim && llc.read_hit == ReadHit::Migrate;
         if llc.modified_read == ModifiedRead::Take && !moves {
             return Err("caches.llc.modified_read = \"take\" needs role = \"victim\" and read_hit = \"migrate\"".into());
+        }
+        if llc.upgrade_miss == UpgradeMiss::Fetch && llc.device_read != DeviceRead::Install {
+            return Err("caches.llc.upgrade_miss = \"fetch\" needs device_read = \"install\"".into());
         }
         one("caches.llc", llc.size, llc.ways, llc.indexing, llc.slices)
     }

@@ -45,6 +45,7 @@ pub fn small() -> HierarchySpec {
             role: LlcRole::Victim,
             read_hit: ReadHit::Retain,
             store_hit: Default::default(),
+            upgrade_miss: Default::default(),
             modified_read: Default::default(),
             clean_victim: CleanVictim::Allocate,
             write_back_uses: true,

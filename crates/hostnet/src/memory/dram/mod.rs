@@ -21,6 +21,8 @@ mod transaction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::region::{ALIGNMENT, PAGE};
+use crate::kernel::units::Size;
 use crate::kernel::Time;
 use channel::Channel;
 use mapping::{Decoded, Mapper};
@@ -91,6 +93,9 @@ pub enum Overflow {
     /// ahead. zsim's.
     Shared,
 }
+
+/// The largest `alignment`.
+const LARGEST_ALIGNMENT: Size = Size(4 << 20);
 
 /// One memory system: standard, organisation, controller policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -168,6 +173,8 @@ pub struct DramSpec {
     pub refresh: bool,
     /// Front-end and back-end pipeline of the controller, added to each read, in ns.
     pub static_latency_ns: f64,
+    /// Rings, buffers and tables begin at multiples of this, back to back: a power of two from 4 KiB to 4 MiB.
+    pub alignment: Size,
     /// Timings that differ from the standard's.
     pub timing: TimingOverride,
 }
@@ -207,6 +214,7 @@ impl Default for DramSpec {
             max_write_burst: 0,
             refresh: true,
             static_latency_ns: 0.0,
+            alignment: ALIGNMENT,
             timing: TimingOverride::default(),
         }
     }
@@ -434,6 +442,10 @@ impl DramSpec {
             if !(1..=4096).contains(&v) {
                 return Err(format!("{key} = {v} is outside 1 to 4096"));
             }
+        }
+        let a = self.alignment;
+        if !a.0.is_power_of_two() || !(PAGE..=LARGEST_ALIGNMENT).contains(&a) {
+            return Err(format!("alignment = \"{a}\" is not a power of two within {PAGE} to {LARGEST_ALIGNMENT}"));
         }
         let unit = |f: f64| (0.0..=1.0).contains(&f);
         for (key, ns) in [("page_idle_ns", self.page_idle_ns), ("static_latency_ns", self.static_latency_ns)] {

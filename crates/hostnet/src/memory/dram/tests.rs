@@ -511,6 +511,8 @@ fn s01_a_wrong_spec_is_one_sentence_with_key_value_and_remedy() {
         DramSpec { rpq: 0, ..quiet() },
         DramSpec { write_low: 0.9, write_high: 0.8, ..quiet() },
         DramSpec { mapping: "roba".into(), ..quiet() },
+        DramSpec { alignment: Size(96 << 10), ..quiet() },
+        DramSpec { alignment: Size(8 << 20), ..quiet() },
     ] {
         let m = message(bad);
         assert!(!m.is_empty() && !m.contains('\n'), "{m}");
