@@ -8,7 +8,7 @@ fn one_set(ways: u32, policy: Replacement) -> Array {
 fn fill(a: &mut Array, lines: impl IntoIterator<Item = u64>) {
     let mask = (1u32 << a.ways()) - 1;
     for l in lines {
-        a.insert_in_slice(l, false, mask);
+        a.insert_at(a.home(l), false, mask);
     }
 }
 
@@ -82,6 +82,36 @@ fn srrip_keeps_a_reused_line_through_a_scan_that_lru_would_lose_it_to() {
     assert!(!survives(Replacement::Lru));
 }
 
+/// Against the loop of the paper (Jaleel et al., ISCA 2010): all intervals go up by one until a way has the last.
+#[test]
+fn srrip_s_victim_is_the_first_way_that_reaches_the_last_interval_step_by_step() {
+    for ways in [11, 16] {
+        let mut rng = crate::kernel::Stream::new(4, "srrip", 0);
+        let mut a = one_set(ways, Replacement::Srrip);
+        let mut model = vec![(None, 0); ways as usize]; // lines and intervals
+        for line in 0..20_000 {
+            let held = model[rng.below(u64::from(ways)) as usize].0.filter(|_| rng.below(3) > 0);
+            if let Some(slot) = held.and_then(|l| a.find(l)) {
+                a.touch(slot);
+                model[slot.way as usize].1 = 0;
+                continue;
+            }
+            let mask = (rng.below(1 << ways) as u32 | 1 << rng.below(u64::from(ways))) & a.all;
+            let open = |way: &usize| mask >> way & 1 == 1;
+            let empty = (0..model.len()).filter(open).find(|w| model[*w].0.is_none());
+            let way = empty.unwrap_or_else(|| loop {
+                if let Some(w) = (0..model.len()).filter(open).find(|w| model[*w].1 == 3) {
+                    break w;
+                }
+                model.iter_mut().for_each(|m| m.1 = (m.1 + 1).min(3));
+            });
+            let (slot, gone) = a.insert_in_slice(line, false, mask);
+            assert_eq!((slot.way as usize, gone.map(|v| v.line)), (way, model[way].0), "line {line}");
+            model[way] = (Some(line), 2);
+        }
+    }
+}
+
 #[test]
 fn nru_evicts_one_of_the_ways_not_used_since_all_the_others_were_and_never_the_newest() {
     let mut a = one_set(4, Replacement::Nru);
@@ -127,7 +157,7 @@ fn tree_plru_of_four_ways_follows_the_textbook_sequence() {
 fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
     let mut a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     for line in (0..200_000u64).step_by(97) {
-        let (slot, _) = a.insert_in_slice(line, true, 0xfff);
+        let (slot, _) = a.insert_at(a.home(line), true, 0xfff);
         assert_eq!(a.find(line), Some(slot));
         assert!(line % 9_700 != 0 || a.iter().any(|l| l == (line, slot.way, true)));
     }
@@ -202,7 +232,7 @@ fn interleaved_slices_break_the_order_of_a_stream_s_victims_at_every_other_line(
     let (mut last, mut follow, mut all) = (0, 0, 0);
     for line in (0..2 * pages).flat_map(|n| (0..64).map(move |i| page(n % pages) + i)) {
         if a.find(line).is_none() {
-            if let (_, Some(v)) = a.insert_in_slice(line, false, 0x7ff) {
+            if let (_, Some(v)) = a.insert_at(a.home(line), false, 0x7ff) {
                 (follow, all) = (follow + u64::from(v.line == last + 1), all + 1);
                 last = v.line;
             }
