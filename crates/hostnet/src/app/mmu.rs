@@ -49,7 +49,7 @@ impl Mmu {
             self.tlb.touch(slot);
             return None;
         }
-        self.tlb.insert(page, false, u32::MAX >> (32 - self.ways));
+        self.tlb.insert_in_slice(page, false, u32::MAX >> (32 - self.ways));
         Some(self.table.line(page / ENTRIES))
     }
 }

@@ -207,6 +207,10 @@ impl Device for Ssd {
     fn moves(&self, way: Direction) -> bool {
         self.op == way
     }
+    #[inline]
+    fn may_move(&self) -> [bool; 2] {
+        [Direction::P2mRead, Direction::P2mWrite].map(|way| self.op == way)
+    }
     fn done(&mut self, _cal: &mut Events, _way: Direction, slot: u16, n: u32, now: Time) -> bool {
         self.end(slot, n, now)
     }

@@ -236,9 +236,8 @@ impl Booked {
     /// Forgets the returns that have taken place. The peak asks for them only where it may have been exceeded.
     #[inline(never)]
     fn settle(&mut self) {
-        while self.returns.front().is_some_and(|t| *t <= self.passed) {
-            self.returns.pop_front();
-        }
+        let passed = self.returns.partition_point(|t| *t <= self.passed);
+        self.returns.drain(..passed);
         self.passed = Time::ZERO;
     }
 

@@ -125,6 +125,7 @@ impl Host {
     }
 
     /// Runs until `done` says so, which is asked after each event.
+    #[inline(never)]
     fn run_until(&mut self, mut done: impl FnMut(&Host) -> bool) {
         while let Some(e) = self.machine.pop() {
             self.handle(e);

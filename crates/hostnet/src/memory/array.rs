@@ -237,7 +237,7 @@ impl Array {
 
     /// Tells the host that `line`'s set is about to be looked up: the sets of a large cache do not fit the
     /// host's own, and a fetch that starts early overlaps with other work.
-    #[inline]
+    #[inline(always)]
     pub fn announce(&self, line: u64) {
         self.announce_at(self.home(line));
     }
@@ -317,15 +317,38 @@ impl Array {
         if mask == self.all {
             return self.least_used_of(base, &self.closed);
         }
+        self.note_some(mask);
+        self.least_used_of(base, &self.some.1)
+    }
+
+    #[inline]
+    fn note_some(&mut self, mask: u32) {
         if mask != self.some.0 {
             self.some = (mask, self.closed_but(mask));
         }
-        self.least_used_of(base, &self.some.1)
+    }
+
+    /// 255 for each age that is not of a way of `mask`.
+    #[inline]
+    fn closed_ways(&mut self, mask: u32) -> &[u8; 32] {
+        if mask == self.all {
+            return &self.closed;
+        }
+        self.note_some(mask);
+        &self.some.1
     }
 
     #[inline]
     fn least_used_of(&self, base: u32, closed: &[u8; 32]) -> u32 {
         least(self.rest(base).upper(), closed) - self.first_age()
+    }
+
+    /// The first of the ways of `mask` with the highest age.
+    #[inline]
+    pub(super) fn highest(&mut self, base: u32, mask: u32) -> u32 {
+        let mut below = *self.rest(base).upper();
+        below.iter_mut().for_each(|age| *age = !*age);
+        least(&below, self.closed_ways(mask)) - self.first_age()
     }
 
     /// Counts a use of `slot`.
@@ -349,10 +372,10 @@ impl Array {
         }
     }
 
-    /// Where `line`, which must be absent, enters: a way of `mask`.
+    /// Where `line`, which must be absent, enters in an array of one slice: a way of `mask`.
     #[inline]
-    pub fn choose(&mut self, line: u64, mask: u32) -> Place {
-        self.choose_at(self.home(line), mask)
+    pub fn choose_in_slice(&mut self, line: u64, mask: u32) -> Place {
+        self.choose_at(self.home_in_slice(line), mask)
     }
 
     #[inline]
@@ -376,13 +399,13 @@ impl Array {
         (dirty && old != EMPTY).then(|| self.line(old, place.base))
     }
 
-    /// Who would have to go if `line` were inserted now, as far as LRU can tell.
+    /// Who would have to go if `line` were inserted now into an array of one slice, as far as LRU can tell.
     #[inline]
-    pub fn oldest(&self, line: u64) -> Option<Victim> {
+    pub fn oldest_in_slice(&self, line: u64) -> Option<Victim> {
         if self.policy != Replacement::Lru {
             return None;
         }
-        let base = self.home(line).base;
+        let base = self.home_in_slice(line).base;
         let way = self.least_used_of(base, &self.closed);
         let old = self.tag(base, way);
         let dirty = self.last(base) >> way & 1 == 1;
@@ -395,10 +418,10 @@ impl Array {
         self.blocks.len() * size_of::<Block>()
     }
 
-    /// Puts `line`, which must be absent, into a way of `mask`; returns its slot and who had to go.
+    /// Puts `line`, which must be absent, into a way of `mask` in an array of one slice; returns its slot and who had to go.
     #[inline]
-    pub fn insert(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
-        self.insert_at(self.home(line), dirty, mask)
+    pub fn insert_in_slice(&mut self, line: u64, dirty: bool, mask: u32) -> (Slot, Option<Victim>) {
+        self.insert_at(self.home_in_slice(line), dirty, mask)
     }
 
     /// The same for the line of `home`.

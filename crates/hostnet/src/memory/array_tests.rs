@@ -10,7 +10,7 @@ fn one_set(ways: u32, policy: Replacement) -> Array {
 fn fill(a: &mut Array, lines: impl IntoIterator<Item = u64>) {
     let mask = (1u32 << a.ways()) - 1;
     for l in lines {
-        a.insert(l, false, mask);
+        a.insert_at(a.home(l), false, mask);
     }
 }
 
@@ -20,7 +20,7 @@ fn lru_evicts_the_line_unused_for_longest() {
     fill(&mut a, 0..4);
     let s = a.find(0).unwrap();
     a.touch(s);
-    assert_eq!(a.insert(9, false, 0b1111).1, Some(Victim { line: 1, dirty: false, marked: false }));
+    assert_eq!(a.insert_in_slice(9, false, 0b1111).1, Some(Victim { line: 1, dirty: false, marked: false }));
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_way_mask_confines_allocation_but_not_lookup() {
     let mut a = one_set(4, Replacement::Lru);
     fill(&mut a, 0..4);
     for line in 10..20 {
-        let (slot, v) = a.insert(line, true, 0b0011);
+        let (slot, v) = a.insert_in_slice(line, true, 0b0011);
         assert!(slot.way < 2);
         assert!(v.unwrap().line != 2 && v.unwrap().line != 3);
     }
@@ -58,13 +58,13 @@ fn lru_order_holds_across_more_ways_than_one_vector() {
         let mask = u32::MAX >> (32 - ways);
         for gone in expect {
             let (set, slot) = (1000 + gone, a.find(gone).unwrap());
-            let told = |a: &Array| a.oldest(set).map(|v| (v.line, v.dirty, v.marked));
+            let told = |a: &Array| a.oldest_in_slice(set).map(|v| (v.line, v.dirty, v.marked));
             assert_eq!(told(&a), Some((gone, false, false)), "{ways} ways");
             a.mark(slot);
             assert_eq!(told(&a), Some((gone, false, true)), "{ways} ways");
             a.set_dirty(slot, true);
             assert_eq!(told(&a), Some((gone, true, true)), "{ways} ways");
-            let victim = a.insert(1000 + gone, false, mask).1.unwrap();
+            let victim = a.insert_in_slice(1000 + gone, false, mask).1.unwrap();
             assert_eq!((victim.line, victim.dirty, victim.marked), (gone, true, true), "{ways} ways");
         }
     }
@@ -84,16 +84,46 @@ fn srrip_keeps_a_reused_line_through_a_scan_that_lru_would_lose_it_to() {
     assert!(!survives(Replacement::Lru));
 }
 
+/// Against the loop of the paper (Jaleel et al., ISCA 2010): all intervals go up by one until a way has the last.
+#[test]
+fn srrip_s_victim_is_the_first_way_that_reaches_the_last_interval_step_by_step() {
+    for ways in [11, 16] {
+        let mut rng = crate::kernel::Stream::new(4, "srrip", 0);
+        let mut a = one_set(ways, Replacement::Srrip);
+        let mut model = vec![(None, 0); ways as usize]; // lines and intervals
+        for line in 0..20_000 {
+            let held = model[rng.below(u64::from(ways)) as usize].0.filter(|_| rng.below(3) > 0);
+            if let Some(slot) = held.and_then(|l| a.find(l)) {
+                a.touch(slot);
+                model[slot.way as usize].1 = 0;
+                continue;
+            }
+            let mask = (rng.below(1 << ways) as u32 | 1 << rng.below(u64::from(ways))) & a.all;
+            let open = |way: &usize| mask >> way & 1 == 1;
+            let empty = (0..model.len()).filter(open).find(|w| model[*w].0.is_none());
+            let way = empty.unwrap_or_else(|| loop {
+                if let Some(w) = (0..model.len()).filter(open).find(|w| model[*w].1 == 3) {
+                    break w;
+                }
+                model.iter_mut().for_each(|m| m.1 = (m.1 + 1).min(3));
+            });
+            let (slot, gone) = a.insert_in_slice(line, false, mask);
+            assert_eq!((slot.way as usize, gone.map(|v| v.line)), (way, model[way].0), "line {line}");
+            model[way] = (Some(line), 2);
+        }
+    }
+}
+
 #[test]
 fn nru_evicts_one_of_the_ways_not_used_since_all_the_others_were_and_never_the_newest() {
     let mut a = one_set(4, Replacement::Nru);
     fill(&mut a, 0..4); // the fourth use clears the other three
     let mask = 0b1111;
-    let mut gone: Vec<u64> = (10..13).map(|line| a.insert(line, false, mask).1.unwrap().line).collect();
+    let mut gone: Vec<u64> = (10..13).map(|line| a.insert_in_slice(line, false, mask).1.unwrap().line).collect();
     gone.sort_unstable();
     assert_eq!(gone, [0, 1, 2], "3 was used last");
     // 10 to 12 have been used since 3, of which the last cleared the others.
-    let next = a.insert(13, false, mask).1.unwrap().line;
+    let next = a.insert_in_slice(13, false, mask).1.unwrap().line;
     assert!([3, 10, 11].contains(&next), "{next}");
 }
 
@@ -104,14 +134,14 @@ fn nmru_spares_the_way_used_last_unless_it_is_the_only_one() {
     let mut last = 3;
     let mut gone = [0u32; 2];
     for line in 4..4000 {
-        let out = a.insert(line, false, 0b1111).1.unwrap().line;
+        let out = a.insert_in_slice(line, false, 0b1111).1.unwrap().line;
         assert_ne!(out, last);
         gone[usize::from(out == last.saturating_sub(1))] += 1;
         last = line;
     }
     // Any of the other three is as likely as the next.
     assert!((gone[1] as f64 / 3996.0 - 1.0 / 3.0).abs() < 0.03, "{gone:?}");
-    assert!(a.insert(5000, false, 0b1).1.is_some() && a.insert(5001, false, 0b1).1.is_some());
+    assert!(a.insert_in_slice(5000, false, 0b1).1.is_some() && a.insert_in_slice(5001, false, 0b1).1.is_some());
 }
 
 #[test]
@@ -119,17 +149,17 @@ fn tree_plru_of_four_ways_follows_the_textbook_sequence() {
     let mut a = one_set(4, Replacement::TreePlru);
     fill(&mut a, 0..4); // touched 0 1 2 3: root points left, left pair at way 0
     let mask = 0b1111;
-    assert_eq!(a.insert(10, false, mask).1.unwrap().line, 0);
-    assert_eq!(a.insert(11, false, mask).1.unwrap().line, 2);
-    assert_eq!(a.insert(12, false, mask).1.unwrap().line, 1);
-    assert_eq!(a.insert(13, false, mask).1.unwrap().line, 3);
+    assert_eq!(a.insert_in_slice(10, false, mask).1.unwrap().line, 0);
+    assert_eq!(a.insert_in_slice(11, false, mask).1.unwrap().line, 2);
+    assert_eq!(a.insert_in_slice(12, false, mask).1.unwrap().line, 1);
+    assert_eq!(a.insert_in_slice(13, false, mask).1.unwrap().line, 3);
 }
 
 #[test]
 fn addresses_come_back_from_tags_with_slices_that_are_no_power_of_two() {
     let mut a = Array::new(24 * 2048, 12, Replacement::Lru, Indexing::HashedSlices, 24).unwrap();
     for line in (0..200_000u64).step_by(97) {
-        let (slot, _) = a.insert(line, true, 0xfff);
+        let (slot, _) = a.insert_at(a.home(line), true, 0xfff);
         assert_eq!(a.find(line), Some(slot));
         assert!(line % 9_700 != 0 || a.iter().any(|l| l == (line, slot.way, true)));
     }
@@ -204,7 +234,7 @@ fn interleaved_slices_break_the_order_of_a_stream_s_victims_at_every_other_line(
     let (mut last, mut follow, mut all) = (0, 0, 0);
     for line in (0..2 * pages).flat_map(|n| (0..64).map(move |i| page(n % pages) + i)) {
         if a.find(line).is_none() {
-            if let (_, Some(v)) = a.insert(line, false, 0x7ff) {
+            if let (_, Some(v)) = a.insert_at(a.home(line), false, 0x7ff) {
                 (follow, all) = (follow + u64::from(v.line == last + 1), all + 1);
                 last = v.line;
             }
@@ -223,7 +253,7 @@ fn recency_survives_the_wrap_of_a_set_s_clock() {
     }
     // 999 was a use of line 0; the order of last use is 3, 1, 2, 0
     for gone in [3, 1, 2, 0] {
-        assert_eq!(a.insert(100 + gone, false, 0b1111).1.unwrap().line, gone);
+        assert_eq!(a.insert_in_slice(100 + gone, false, 0b1111).1.unwrap().line, gone);
     }
 }
 
@@ -257,7 +287,7 @@ fn with_folded_slices_four_mebibytes_reach_an_eighth_of_the_sets() {
 fn a_scan_lets_an_older_line_of_a_higher_way_go_before_an_empty_way() {
     let mut a = one_set(4, Replacement::LruScan);
     for line in [3, 2, 1, 0] {
-        a.insert(line, false, a.all);
+        a.insert_in_slice(line, false, a.all);
     }
     let at = |a: &Array, line: u64| a.find(line).expect("held");
     // An untouched set fills from the highest way down; line 3 is the oldest and in way 3.
@@ -265,13 +295,13 @@ fn a_scan_lets_an_older_line_of_a_higher_way_go_before_an_empty_way() {
     a.touch(at(&a, 2));
     a.remove(at(&a, 2));
     // Way 2 is empty and was used last, line 3 behind it is older.
-    let (slot, gone) = a.insert(9, false, a.all);
+    let (slot, gone) = a.insert_in_slice(9, false, a.all);
     assert_eq!((slot.way(), gone.map(|v| v.line)), (3, Some(3)));
     // Nothing behind way 2 is older now.
-    let (slot, gone) = a.insert(10, false, a.all);
+    let (slot, gone) = a.insert_in_slice(10, false, a.all);
     assert_eq!((slot.way(), gone), (2, None));
     // Without empty ways it is LRU among those of the mask: line 1 came before line 0.
-    let (slot, gone) = a.insert(11, false, 0b0011);
+    let (slot, gone) = a.insert_in_slice(11, false, 0b0011);
     assert_eq!((slot.way(), gone.map(|v| v.line)), (1, Some(1)));
 }
 

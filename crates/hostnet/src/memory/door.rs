@@ -169,29 +169,33 @@ impl Memory {
     pub(super) fn write_here(&mut self, cal: &mut Events, line: u64, class: Class, id: u32, now: Time) {
         let (ch, at) = self.route(line);
         let path = if class.is_device_write() || id != NOBODY { Path::P2mWrite } else { Path::C2mWrite };
-        let w = Write { line, at, since: now, path, id, miss: self.miss };
+        let miss = self.miss;
+        // Made where it will lie: see `Memory::txn`.
+        let w = || Write { line, at, since: now, path, id, miss };
         self.paths.held[path as usize].force(now);
-        if let Some(m) = self.mshrs.as_mut().filter(|_| w.miss != NOBODY) {
-            m.extend(w.miss);
+        if let Some(m) = self.mshrs.as_mut().filter(|_| miss != NOBODY) {
+            m.extend(miss);
         }
         if self.channels[ch].shared.is_some() {
             let home = &mut self.nodes[self.channels[ch].node];
             home.waiting[0] += 1;
             home.cha_writes.force(now);
-            self.join(cal, ch, Request::Write(w), now);
-        } else if self.channels[ch].waits_to_write() {
-            return self.hold_write(ch, w, now); // nothing changes for the channel
-        } else if self.accepts(ch, true, now) {
+            self.join(cal, ch, Request::Write(w()), now);
+        } else if !self.channels[ch].waits_to_write() && self.accepts(ch, true, now) {
             self.enqueue(ch, line, WRITE, at, now);
-            self.accepted(cal, &w, now);
+            self.accepted(cal, &w(), now);
         } else {
-            self.hold_write(ch, w, now);
+            let first = !self.channels[ch].waits_to_write();
+            self.hold_write(ch, w(), now);
+            if !first {
+                return; // nothing changes for the channel
+            }
         }
         self.arm(cal, ch, now);
     }
 
     /// A write waits for room in the channel's queue, and keeps its credit of the home agent.
-    #[inline]
+    #[inline(always)]
     fn hold_write(&mut self, ch: usize, w: Write, now: Time) {
         let side = self.side(w.path);
         let c = &mut self.channels[ch];
@@ -293,11 +297,25 @@ impl Memory {
             return; // an earlier event took this one's place
         }
         self.channels[ch].next = Time::MAX;
-        if self.dram.advance(now, ch, &mut self.done) && self.channels[ch].waits() {
+        let goes_in = self.dram.advance(now, ch, &mut self.done) && self.lets_in(ch);
+        if goes_in {
             self.let_in(cal, ch, now);
         }
         self.arm(cal, ch, now);
-        self.resume(cal, self.channels[ch].node, now);
+        if goes_in {
+            // Credits of the home agent come back with writes that go in, and in no other way.
+            self.resume(cal, self.channels[ch].node, now);
+        }
+    }
+
+    /// Whether somebody waits at the door for an entry that is free. Most of those that become free are reads', for which
+    /// nobody waits while writes do.
+    #[inline]
+    fn lets_in(&self, ch: usize) -> bool {
+        let c = &self.channels[ch];
+        c.waits_to_write() && self.dram.can_accept(ch, true)
+            || !c.reads.is_empty() && self.dram.can_accept(ch, false)
+            || c.shared.is_some()
     }
 
     /// Those who wait at the door go in, as far as there is room.

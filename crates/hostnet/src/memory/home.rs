@@ -344,7 +344,7 @@ impl Memory {
 
     /// Whether `core` has `line` in its caches.
     pub fn holds(&self, core: usize, line: u64) -> bool {
-        self.l1[core].find(line).is_some() || self.l2[core].find(line).is_some()
+        self.l1[core].find_in_slice(line).is_some() || self.l2[core].find_in_slice(line).is_some()
     }
 
     /// What a request of core `who` does to the caches.

@@ -377,27 +377,27 @@ impl Memory {
     #[inline(never)]
     fn leaves(&mut self, cal: &mut Events, at: Time, id: u32) {
         let t = &self.txns[id as usize];
-        if t.lines == 1 {
-            let llc = &self.nodes[self.agent_of(t)].llc;
-            let home = llc.home(t.line);
+        let Txn { line, lines, op, agent, who, issued, .. } = *t;
+        let (node, n) = (self.agent_of(t), self.requests_in(t));
+        if lines == 1 {
+            let llc = &self.nodes[node].llc;
+            let home = llc.home(line);
             llc.announce_at(home);
             self.txns[id as usize].home = home;
         } else {
-            self.announce(t.line, t.lines.into());
+            self.announce(line, lines.into());
         }
-        let t = &self.txns[id as usize];
-        if self.spread && matches!(t.op, Op::Read | Op::Own) {
+        if self.spread && matches!(op, Op::Read | Op::Own) {
             // What the fill will push out of the L2, whose set the core has just looked at.
-            let victim = self.l2[t.who as usize].oldest(t.line);
+            let victim = self.l2[who as usize].oldest_in_slice(line);
             if let Some(v) = victim.filter(|v| v.dirty || self.llc_takes(v)) {
-                self.nodes[self.agent_of(t)].llc.announce(v.line);
+                self.nodes[node].llc.announce(v.line);
             }
         }
-        if t.agent != Agent::Background {
-            let n = self.requests_in(t);
-            self.paths.under_way[Path::of(t.op) as usize].force_many(n, t.issued);
+        if agent != Agent::Background {
+            self.paths.under_way[Path::of(op) as usize].force_many(n, issued);
         }
-        self.marks[id as usize] = Marks::at(t.issued, at);
+        self.marks[id as usize] = Marks::at(issued, at);
         cal.push(at, Event::Cha(id));
     }
 

@@ -53,6 +53,19 @@ impl Nodes {
         !self.others.is_empty()
     }
 
+    /// Apart from those who look a node up, so that on a machine of one node they are short.
+    #[cold]
+    #[inline(never)]
+    fn other(&self, n: usize) -> &Node {
+        &self.others[n - 1]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_mut(&mut self, n: usize) -> &mut Node {
+        &mut self.others[n - 1]
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Node> + Clone {
         once(&self.first).chain(&self.others)
     }
@@ -69,7 +82,7 @@ impl Index<usize> for Nodes {
         if n == 0 {
             &self.first
         } else {
-            &self.others[n - 1]
+            self.other(n)
         }
     }
 }
@@ -80,7 +93,7 @@ impl IndexMut<usize> for Nodes {
         if n == 0 {
             &mut self.first
         } else {
-            &mut self.others[n - 1]
+            self.other_mut(n)
         }
     }
 }

@@ -149,7 +149,7 @@ impl Memory {
     #[inline(always)]
     fn l1_place(&mut self, core: usize, line: u64) -> Place {
         let mask = u32::MAX >> (32 - self.l1[core].ways());
-        self.l1[core].choose(line, mask)
+        self.l1[core].choose_in_slice(line, mask)
     }
 
     #[inline]
@@ -178,16 +178,18 @@ impl Memory {
             self.shared.add(line, core);
         }
         let mask = u32::MAX >> (32 - self.l2[core].ways());
-        let (slot, victim) = self.l2[core].insert(line, dirty, mask);
+        let (slot, victim) = self.l2[core].insert_in_slice(line, dirty, mask);
         if copied && self.clean_victim == CleanVictim::AllocateFetched {
             self.l2[core].mark(slot);
         }
         if let Some(mut v) = victim {
-            if self.sharing(v.line) == Sharing::Shared && (self.l2_inclusive || self.l1[core].find(v.line).is_none()) {
+            if self.sharing(v.line) == Sharing::Shared
+                && (self.l2_inclusive || self.l1[core].find_in_slice(v.line).is_none())
+            {
                 self.shared.drop_holder(v.line, core);
             }
             if self.l2_inclusive {
-                if let Some(s) = self.l1[core].find(v.line) {
+                if let Some(s) = self.l1[core].find_in_slice(v.line) {
                     let above = self.l1[core].remove(s);
                     self.stats.ledger.merged += u64::from(above && v.dirty);
                     v.dirty |= above;
@@ -249,18 +251,18 @@ impl Memory {
         let r = self.map.of(line);
         let own = network && r.kind == Kind::Rx && r.sharing == Sharing::Core(core as u16);
         let may = (r.kind == Kind::App || own) && line < r.base + r.lines;
-        may && self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()
+        may && self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
 
     /// Whether a prefetch of `line` would bring the core's L1 anything.
     pub fn worth_loading(&self, core: usize, line: u64) -> bool {
         let r = self.map.of(line);
-        r.kind == Kind::App && line < r.base + r.lines && self.l1[core].find(line).is_none()
+        r.kind == Kind::App && line < r.base + r.lines && self.l1[core].find_in_slice(line).is_none()
     }
 
     /// The same for a line that a device has written for the core.
     pub fn worth_fetching(&self, core: usize, line: u64) -> bool {
-        self.l2[core].find(line).is_none() && self.l1[core].find(line).is_none()
+        self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
 
     /// Whether several cores may have copies of `line`.

@@ -4,6 +4,9 @@ use super::array::{Array, EMPTY};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The last re-reference interval of SRRIP with 2 bits.
+const LAST: u8 = 3;
+
 /// How the victim of a full set is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -97,7 +100,6 @@ impl Array {
     #[cold]
     pub(super) fn choose_rarer(&mut self, base: u32, mask: u32) -> u32 {
         let ways = self.ways as usize;
-        let open = move |w: &usize| mask >> w & 1 == 1;
         let empty = self.ways_with(base, EMPTY) & mask;
         if empty != 0 {
             return empty.trailing_zeros();
@@ -110,13 +112,15 @@ impl Array {
                 self.draw(if mask & clear == 0 { mask } else { mask & clear })
             }
             Replacement::TreePlru => self.plru_way(self.set_of(base), mask),
-            _ => loop {
-                let ages = self.ages_mut(base);
-                if let Some(w) = (0..ways).filter(open).find(|w| ages[*w] >= 3) {
-                    return w as u32;
+            _ => {
+                // All intervals go on until one of these ways has the last.
+                let way = self.highest(base, mask);
+                let on = LAST - *self.age_mut(base, way);
+                if on > 0 {
+                    self.ages_mut(base).iter_mut().for_each(|interval| *interval = (*interval + on).min(LAST));
                 }
-                ages.iter_mut().for_each(|a| *a = (*a + 1).min(3));
-            },
+                way
+            }
         }
     }
 

@@ -35,7 +35,7 @@ impl Lives {
     }
 
     /// Makes of the line's life what `next` says; returns what it was.
-    #[inline]
+    #[inline(always)]
     pub fn change(&mut self, line: u64, next: impl FnOnce(u8) -> u8) -> u8 {
         let i = line - self.base;
         let (byte, shift) = (&mut self.packed[(i / 4) as usize], i % 4 * 2);

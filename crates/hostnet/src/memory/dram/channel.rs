@@ -399,12 +399,16 @@ impl Channel {
 
     /// Closes the row of bank `b` if it has been idle for too long by `now`, as of when it was: requests for the bank
     /// are what first depends on it. Where a precharge is coming anyway, for a conflict or a refresh, it stays.
+    #[inline]
     fn close_idle(&mut self, b: usize, now: u64) {
+        let at = self.scan.lanes[b].pre_at.saturating_add(self.p.page_idle);
+        if at > now {
+            return;
+        }
         let bank = &self.banks[b];
         let wanted = bank.active != NONE || bank.q.iter().any(|q| q.hit != NONE);
         let closing = bank.q[self.write_mode as usize].miss != NONE || self.blocked >> b & 1 == 1;
-        let at = self.scan.lanes[b].pre_at.saturating_add(self.p.page_idle);
-        if bank.row != NO_ROW && !wanted && !closing && at <= now {
+        if bank.row != NO_ROW && !wanted && !closing {
             self.stats.precharges += 1;
             self.close(b, at);
         }

@@ -67,6 +67,7 @@ impl Channel {
 
     /// The earliest time at which a queue entry can become free: with a column command, which at best
     /// follows the next activate or precharge, or with the activate itself.
+    #[inline]
     pub(super) fn next_entry(&self) -> u64 {
         self.next_release().min(self.next_column_entry())
     }
