@@ -87,7 +87,9 @@ impl Software for Transfer {
         match self.role {
             Role::Writer { nontemporal: false } => c.program.push(Op::Store { line, lines }),
             Role::Writer { nontemporal: true } => c.program.push(Op::StoreStream { line, lines }),
-            Role::Reader { to } => c.program.push(Op::Copy { from: line, to: to + self.at, lines, dependent: false, behind: false }),
+            Role::Reader { to } => {
+                c.program.push(Op::Copy { from: line, to: to + self.at, lines, dependent: false, behind: false })
+            }
             Role::Alone => c.program.push(Op::Load { line, lines }),
         }
         if !matches!(self.role, Role::Writer { .. }) {
