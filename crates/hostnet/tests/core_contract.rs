@@ -1,7 +1,10 @@
 //! What a core promises, measured through programs on the caches and DRAM of `platforms/sim24.toml`.
 
+#[path = "common/bench.rs"]
+mod bench;
 mod common;
 
+use bench::{Bench, LLC_LINES};
 use common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
@@ -20,63 +23,6 @@ const L2: f64 = (4.0 + 14.0) * CYCLE;
 const LLC: f64 = (4.0 + 14.0 + 8.0 + 35.0 + 8.0) * CYCLE;
 /// DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4; 6.2 ns in the controller.
 const DRAM: f64 = 6.2 + (22.0 + 22.0 + 4.0) * 0.625;
-
-/// A core with its caches warmed, and what time it is.
-struct Bench {
-    m: Machine,
-    now: Time,
-    base: u64,
-}
-
-impl Bench {
-    fn new(change: impl FnOnce(&mut CoreSpec)) -> Bench {
-        let s = scenario(ONE_CORE);
-        let mut core = s.platform.core;
-        change(&mut core);
-        let mut map = AddressMap::default();
-        let r = map.add(1 << 20, Kind::App, Sharing::Core(0), 0);
-        let base = map.get(r).base;
-        let clock = Clock::from_hz(core.clock.0);
-        let (h, d) = (&s.platform.caches, &s.platform.memory);
-        let mem = Memory::new(h, d, clock, 1, vec![(1 << 12) - 1], map).unwrap();
-        Bench { m: Machine::bare(mem, vec![Cpu::new(0, &core)]), now: Time::ns(1), base }
-    }
-
-    /// Time from the start of `ops` to the dispatch of the last, in ns, and what retired when.
-    fn run(&mut self, ops: &[Op]) -> (f64, Vec<(Time, Retired)>) {
-        let start = self.now;
-        let (end, last, retired) = execute(&mut self.m, ops, start);
-        self.now = last.max(end) + Time::us(1);
-        ((end - start).as_ns(), retired)
-    }
-
-    /// Brings lines `0..n` into the caches, as far as they fit.
-    fn warm(&mut self, n: u32) {
-        for _ in 0..2 {
-            self.run(&[Op::Load { line: self.base, lines: n }, Op::Fence]);
-        }
-    }
-
-    /// Nanoseconds per load of a dependent chain that goes round over `lines` lines, in order.
-    fn chain(&mut self, lines: u64) -> f64 {
-        let (from, n) = (self.base, u64::from(LLC_LINES));
-        let ops: Vec<Op> = (0..n).map(|i| Op::Chase { line: from + i % lines, delay: 0 }).collect();
-        // The fence waits for what left the caches; a last miss waits for the chain of hits.
-        let timed = |b: &mut Bench, ops: &[Op], miss: u64| {
-            let mut all = ops.to_vec();
-            all.push(Op::Chase { line: miss, delay: 0 });
-            all.push(Op::Fence);
-            b.run(&all).0
-        };
-        let far = self.base + (1 << 19);
-        let whole = timed(self, &ops, far);
-        let none = timed(self, &[], far + 128);
-        (whole - none) / n as f64
-    }
-}
-
-/// More lines than the L2's 20,480, fewer than the LLC's 589,824.
-const LLC_LINES: u32 = 40_960;
 
 #[test]
 fn a_dependent_load_takes_the_sum_of_the_parts_at_each_level() {
@@ -142,50 +88,6 @@ fn a_prefetch_whose_address_is_loaded_goes_out_behind_that_load() {
         let behind = takes(|line| Op::DependentPrefetch { line }, joined);
         assert!(close(behind, 2.0 * one, 0.05), "{behind:.2} ns, not {:.2}", 2.0 * one);
     }
-}
-
-/// Prefetches behind an anchored load wait for line fill buffers, as Intel's event L1D_PEND_MISS.FB_FULL counts: with two of
-/// them six lines of the LLC come two by two, and loads of these lines ask for none again.
-#[test]
-fn prefetches_wait_for_line_fill_buffers_and_loads_join_them() {
-    let mut b = Bench::new(|core| core.lfb = 2);
-    b.warm(LLC_LINES);
-    let lines = || (0..6).map(|i| 100 + 64 * i);
-    for known in [true, false] {
-        b.warm(LLC_LINES);
-        // The address is there before the prefetches, or comes from the LLC behind them.
-        let mut ops = vec![Op::Anchor { line: b.base }];
-        ops.extend(known.then_some(Op::Await));
-        ops.extend(lines().map(|i| Op::DependentPrefetch { line: b.base + i }));
-        let before = requests(&b.m);
-        let alone = b.run(&[&ops[..], &[Op::Fence]].concat()).0;
-        assert!(
-            close(alone, 4.0 * LLC, 0.05),
-            "known {known}: {alone:.1} ns, and three pairs behind a line {:.1}",
-            4.0 * LLC
-        );
-        assert_eq!(requests(&b.m) - before, 7, "known {known}");
-        b.warm(LLC_LINES);
-        ops.extend(lines().map(|i| Op::DependentLoad { line: b.base + i, lines: 1 }));
-        ops.push(Op::Fence);
-        let before = requests(&b.m);
-        let loaded = b.run(&ops).0;
-        assert!(close(loaded, 4.0 * LLC, 0.08), "known {known}: {loaded:.1} ns with loads");
-        assert_eq!(requests(&b.m) - before, 7, "known {known}: a load asked again");
-    }
-}
-
-/// A copy from where an anchored load says begins behind that load, and one from a known address beside it.
-#[test]
-fn a_copy_behind_an_anchor_waits_for_its_data() {
-    let takes = |behind: bool| {
-        let mut b = Bench::new(|_| {});
-        b.warm(LLC_LINES);
-        let copy = Op::Copy { from: b.base + 640, to: b.base + 10_000, lines: 1, dependent: behind, behind };
-        b.run(&[Op::Anchor { line: b.base }, copy, Op::Fence]).0
-    };
-    assert!(close(takes(false), LLC, 0.05), "known: {:.1} ns", takes(false));
-    assert!(close(takes(true), 2.0 * LLC, 0.05), "from the anchor: {:.1} ns", takes(true));
 }
 
 #[test]

@@ -488,7 +488,9 @@ impl Cpu {
             }
             Probe::Miss => {
                 if let Some(first) = self.same_line(line).filter(|o| *o != r) {
-                    self.recs[first].children |= 1 << r; // a hint may have asked first
+                    // Its line is on its way, and its own delay is over.
+                    (self.recs[r].state, self.recs[r].delay) = (State::Address, 0);
+                    self.recs[first].children |= 1 << r;
                     return;
                 }
                 let goes = self.want_credit(mem, cal, r, ready);

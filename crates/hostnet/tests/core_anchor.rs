@@ -1,0 +1,74 @@
+//! Accesses whose address comes from another one's data, and the requests that they share.
+
+#[path = "common/bench.rs"]
+mod bench;
+mod common;
+
+use bench::{Bench, LLC_LINES};
+use common::close;
+use hostnet::core::Op;
+use hostnet::machine::Machine;
+
+/// sim24: 3.2 GHz; look-ups of 4, 14 and 35 cycles, 8 of crossbar each way.
+const CYCLE: f64 = 0.3125;
+const LLC: f64 = (4.0 + 14.0 + 8.0 + 35.0 + 8.0) * CYCLE;
+
+fn requests(m: &Machine) -> u64 {
+    m.mem.paths.count.iter().sum()
+}
+
+/// Prefetches behind an anchored load wait for line fill buffers, as Intel's event L1D_PEND_MISS.FB_FULL counts: with two of
+/// them six lines of the LLC come two by two, and loads of these lines ask for none again.
+#[test]
+fn prefetches_wait_for_line_fill_buffers_and_loads_join_them() {
+    let mut b = Bench::new(|core| core.lfb = 2);
+    b.warm(LLC_LINES);
+    let lines = || (0..6).map(|i| 100 + 64 * i);
+    for known in [true, false] {
+        b.warm(LLC_LINES);
+        // The address is there before the prefetches, or comes from the LLC behind them.
+        let mut ops = vec![Op::Anchor { line: b.base }];
+        ops.extend(known.then_some(Op::Await));
+        ops.extend(lines().map(|i| Op::DependentPrefetch { line: b.base + i }));
+        let before = requests(&b.m);
+        let alone = b.run(&[&ops[..], &[Op::Fence]].concat()).0;
+        assert!(
+            close(alone, 4.0 * LLC, 0.05),
+            "known {known}: {alone:.1} ns, and three pairs behind a line {:.1}",
+            4.0 * LLC
+        );
+        assert_eq!(requests(&b.m) - before, 7, "known {known}");
+        b.warm(LLC_LINES);
+        ops.extend(lines().map(|i| Op::DependentLoad { line: b.base + i, lines: 1 }));
+        ops.push(Op::Fence);
+        let before = requests(&b.m);
+        let loaded = b.run(&ops).0;
+        assert!(close(loaded, 4.0 * LLC, 0.08), "known {known}: {loaded:.1} ns with loads");
+        assert_eq!(requests(&b.m) - before, 7, "known {known}: a load asked again");
+    }
+}
+
+/// A copy from where an anchored load says begins behind that load, and one from a known address beside it.
+#[test]
+fn a_copy_behind_an_anchor_waits_for_its_data() {
+    let takes = |behind: bool| {
+        let mut b = Bench::new(|_| {});
+        b.warm(LLC_LINES);
+        let copy = Op::Copy { from: b.base + 640, to: b.base + 10_000, lines: 1, dependent: behind, behind };
+        b.run(&[Op::Anchor { line: b.base }, copy, Op::Fence]).0
+    };
+    assert!(close(takes(false), LLC, 0.05), "known: {:.1} ns", takes(false));
+    assert!(close(takes(true), 2.0 * LLC, 0.05), "from the anchor: {:.1} ns", takes(true));
+}
+
+/// A load that comes 40 cycles after its address, and finds its line under way, has it when the line comes: its own delay has
+/// passed meanwhile.
+#[test]
+fn a_late_load_that_joins_a_request_waits_for_the_line_alone() {
+    let mut b = Bench::new(|_| {});
+    b.warm(LLC_LINES);
+    let line = b.base + 640;
+    let ops = [Op::Anchor { line: b.base }, Op::DependentPrefetch { line }, Op::Chase { line, delay: 40 }, Op::Fence];
+    let ns = b.run(&ops).0;
+    assert!(close(ns, 2.0 * LLC, 0.05), "{ns:.1} ns, and two look-ups {:.1}", 2.0 * LLC);
+}
