@@ -22,6 +22,25 @@ LINES = ("acc_cpu_rx_rd", "acc_cpu_other_rd", "acc_rx_evct", "acc_tx_evct", "acc
 LOADED = ("throughput_mrps", "mem_bw_gbs", "dram_lat_avg_ns")
 COMPARED = (*LOADED, *LINES)
 
+# What the page says of each metric, and before its tables.
+MEANING = {
+    "throughput_mrps": "million packets a second", "mem_bw_gbs": "GB/s to and from DRAM", "dram_lat_avg_ns": "mean latency of a DRAM read",
+    "acc_cpu_rx_rd": "reads of receive lines that were evicted early", "acc_cpu_other_rd": "reads of other data, X-Mem's among them",
+    "acc_rx_evct": "evicted receive lines", "acc_tx_evct": "evicted transmit lines", "acc_other_evct": "other evicted lines",
+    "acc_total": "all transfers",
+}
+INTRO = (
+    "# Sweeper's published runs, ours beside theirs", "",
+    "Every figure of the 71 runs that Sweeper's authors published, beside ours, for who judges how near the model is.",
+    "[Their simulator](fidelity-sweeper-authors.md) says what the families are, what differs and why. Terms: [glossary](glossary.md).", "",
+    "- Lines are DRAM transfers of 64 B a packet (`acc_*`). *Near* is within 5 % or 0.3 lines of theirs, whichever is larger. For",
+    "  throughput, bandwidth and latency it is within 15 %.",
+    "- A run's settings are its system, the NIC's ways, and what its family varies. Standing queues have 4096 buffers. The others have",
+    "  four channels, and the last number of a run's name is packets in 1000 cycles.",
+    "- Latency counts from behind the first 10 cycles of a controller, as theirs does. An empty cell was not published.", "",
+    "Written by `python -m hostnet.studies.sweeper_artifact` from the table of `hostnet study sweeper artifact`.",
+)
+
 # Their latency of a read begins behind the first 10 cycles of a controller, ours before them: 3210 MHz, 2500 MHz.
 FRONT_NS = {"standing": 10 / 3.21, "partition": 10 / 2.5, "overlap": 10 / 2.5}
 
@@ -102,33 +121,38 @@ def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
 
 def page(rows: Rows) -> str:
     """The comparison as a page: how many figures are near, metric by metric, and every run."""
-    text = ["# Sweeper's published runs, ours beside theirs", "",
-            "Written by `python -m hostnet.studies.sweeper_artifact` from the results of `hostnet study sweeper artifact`.",
-            "Near is within 5 % or 0.3 lines a packet, and within 15 % for throughput, bandwidth and latency of DRAM reads.",
-            "Latency counts from behind the first 10 cycles of a controller, as theirs does.", ""]
+    text = [*INTRO, ""]
     if len(rows) < len(runs()):
         text += [f"{len(rows)} of their {len(runs())} runs have a result here.", ""]
-    families = list(dict.fromkeys(str(r["case"]) for r in rows))
-    text += ["| metric | " + " | ".join(families) + " |", "|---|" + "---:|" * len(families)]
+    families = {family: [r for r in rows if r["case"] == family] for family in dict.fromkeys(str(r["case"]) for r in rows)}
+    text += ["## How many are near", "", "The median is of what ours is above theirs, over runs where theirs is more than 0.3.", "",
+             f"| metric | meaning | {' | '.join(families)} | median |", f"|---|---|{'---:|' * len(families)}---:|"]
     for m in COMPARED:
-        cells = []
-        for family in families:
-            pairs = [(counted(m, r), float(t[m])) for r in rows if r["case"] == family and (t := theirs(r))[m] and r[m] not in (None, "")]
-            cells.append(f"{sum(near(m, *p) for p in pairs)} of {len(pairs)}")
-        text.append(f"| `{m}` | " + " | ".join(cells) + " |")
-    gaps = {m: [counted(m, r) / float(t[m]) - 1 for r in rows if (t := theirs(r))[m] and r[m] not in (None, "") and float(t[m]) > 0.3]
-            for m in COMPARED}
-    text += ["", "Median of what ours is above theirs, where theirs is more than 0.3:", "", "| metric | median |", "|---|---:|"]
-    text += [f"| `{m}` | {100 * median(g):+.0f} % |" for m, g in gaps.items() if g]
-    text += ["", "Each cell: ours, then theirs.", "",
-             "| run | " + " | ".join(f"`{m}`" for m in COMPARED) + " |", "|---|" + "---|" * len(COMPARED)]
-    for r in rows:
-        run = theirs(r)
-        load = f"D {r['depth']}" if r["case"] == "standing" else f"{r['n']} in 1000 cycles"
-        name = f"{r['case']}, {r['system']}, {r['ways']} ways, {r['buf']} buffers, {r['channels']} channels, {load}"
-        cells = [f"{counted(m, r):.3g} / {float(run[m]):.3g}" if run[m] and r[m] not in (None, "") else "" for m in COMPARED]
-        text.append(f"| {name} | " + " | ".join(cells) + " |")
+        pairs = {family: _pairs(m, own) for family, own in families.items()}
+        gaps = [ours / their - 1 for own in pairs.values() for ours, their in own if their > 0.3]
+        cells = [f"{sum(near(m, *p) for p in own)} of {len(own)}" for own in pairs.values()]
+        text.append(f"| `{m}` | {MEANING[m]} | {' | '.join(cells)} | {f'{100 * median(gaps):+.0f} %' if gaps else ''} |")
+    for family, own in families.items():
+        text += ["", f"## {family.capitalize()}", "", "Each cell: ours, then theirs."]
+        for metrics in (LOADED, LINES):
+            text += ["", f"| run | {' | '.join(f'`{m}`' for m in metrics)} |", f"|---|{'---|' * len(metrics)}"]
+            text += [f"| {_name(r)} | {' | '.join(_cell(m, r) for m in metrics)} |" for r in own]
     return "\n".join(text) + "\n"
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """A run by what its family varies."""
+    load = f"{row['channels']} channels, D {row['depth']}" if row["case"] == "standing" else f"{row['buf']} buffers, {row['n']}"
+    return f"{row['system']}, {row['ways']} ways, {load}"
+
+
+def _pairs(metric: str, rows: Rows) -> list[tuple[float, float]]:
+    """Ours and theirs of the runs that have both."""
+    return [(counted(metric, r), float(t[metric])) for r in rows if (t := theirs(r))[metric] and r[metric] not in (None, "")]
+
+
+def _cell(metric: str, row: Mapping[str, Any]) -> str:
+    return " / ".join(f"{figure:.3g}" for pair in _pairs(metric, [row]) for figure in pair)
 
 
 def main(table: str, out: str) -> None:
