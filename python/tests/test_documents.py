@@ -207,6 +207,32 @@ def test_no_reason_is_given_for_a_claim_that_holds():
     assert excused == []
 
 
+def conclusions(text: str) -> list[tuple[str, set[str]]]:
+    """The first word of what a page says of each conclusion of its paper, and the claims that it rests on."""
+    found = re.search(r"^\| conclusion of the paper .*\n\|---.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [row.split(" | ") for row in found[1].splitlines()] if found else []
+    return [(re.match(r"\w+", says)[0], set(re.findall("`([^`]+)`", claims))) for _, says, claims in rows]
+
+
+def contradicted(text: str, holds: dict[str, bool]) -> list[tuple[str, set[str]]]:
+    """Conclusions that their claims do not bear: all of them hold under `yes`, none under `no`, some under `partly`."""
+    meant = {"yes": {True}, "no": {False}, "partly": {True, False}}
+    return [(says, claims) for says, claims in conclusions(text) if {holds[c] for c in claims} != meant[says]]
+
+
+def test_conclusions_agree_with_the_verdicts_of_their_claims():
+    holds = {c.name: c.verdict == "reproduced" for c in board((ROOT / "docs/scoreboard.md").read_text(encoding="utf-8"))}
+    texts = {page.name: page.read_text(encoding="utf-8") for page in FIDELITY}
+    assert {name: bad for name, text in texts.items() if (bad := contradicted(text, holds))} == {}
+    assert sum(bool(conclusions(text)) for text in texts.values()) >= 5
+
+
+def test_a_conclusion_that_its_claims_contradict_is_found():
+    page = "| conclusion of the paper | holds here? | claims |\n|---|---|---|\n| a | yes: 2x | `a`, `b` |\n| b | no | `b` |\n| c | partly | `a`, `b` |\n"
+    assert contradicted(page, {"a": True, "b": False}) == [("yes", {"a", "b"})]
+    assert [says for says, _ in contradicted(page, {"a": True, "b": True})] == ["no", "partly"]
+
+
 BOARD = """\
 | verdict | weight | claim | expected | measured | note |
 |---|---|---|---|---|---|
