@@ -15,7 +15,7 @@ import time
 
 from . import _core
 from .cache import Cache
-from .errors import HostnetError, SpecError
+from .errors import failure
 
 
 def serve(requests, replies) -> None:
@@ -32,10 +32,8 @@ def serve(requests, replies) -> None:
             Cache(task["cache"]).put(task["key"], text)
         except BrokenPipeError:
             return
-        except HostnetError as e:
-            reply(error=str(e), kind="spec" if isinstance(e, SpecError) else "user")
-        except BaseException as e:  # an engine panic arrives as a BaseException
-            reply(error=f"{type(e).__name__}: {e}", kind="engine")
+        except BaseException as e:
+            reply(**failure(e))
         else:
             reply(done=task["key"])
 

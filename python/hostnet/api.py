@@ -20,7 +20,7 @@ from .output import check_file
 from .paths import PLATFORMS, SCENARIOS, nearest
 from .progress import Progress
 from .results import Result, tidy
-from .runner import run_many
+from .runner import Jobs, run_many
 from .specs import Scenario, plain, platform_values, schema, section_schema, tomllib
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def grid(vary: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(lists, combination, strict=True)) for combination in itertools.product(*lists.values())]
 
 
-def sweep_results(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: int | None = None,
+def sweep_results(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: Jobs = None,
                   cache: Cache | None = None, quiet: bool = True) -> tuple[list[dict[str, Any]], list[Result]]:
     """The points of a sweep and their results, in the same order."""
     scenario, points = Scenario.of(scenario), grid(vary)
@@ -103,18 +103,19 @@ def sweep_results(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, j
     return points, run_many(specs, jobs=jobs, cache=cache, progress=progress, label="sweep")
 
 
-def sweep(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: int | None = None,
+def sweep(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: Jobs = None,
           cache: Cache | None = None, quiet: bool = True) -> pl.DataFrame:
     """Simulate every combination of ``vary`` ({"placement.ways": [2, 4]}): one row per point.
 
     Values come from any iterable, NumPy arrays and generators included. Columns are the dotted paths, every metric and
-    the provenance. ``jobs`` is the number of worker processes (default: one per core); the table does not depend on it.
+    the provenance. ``jobs`` is the number of worker processes (default: one per core), or an executor of :mod:`concurrent.futures`
+    whose workers may be on other machines; the table does not depend on it.
     """
     points, results = sweep_results(scenario, vary, jobs=jobs, cache=cache, quiet=quiet)
     return tidy(results, points)
 
 
-def study(system: str, figure: str, *, quick: bool = False, jobs: int | None = None,
+def study(system: str, figure: str, *, quick: bool = False, jobs: Jobs = None,
           cache: Cache | None = None, quiet: bool = True) -> StudyRun:
     """Run one figure of a published system; ``.frame`` of the answer is its tidy table."""
     from . import studies

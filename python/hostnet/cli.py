@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +19,8 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 
 Given = Annotated[str, typer.Argument(help="A scenario's file, or a name that `hostnet scenarios` lists.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes; default one per core.")]
+Cluster = Annotated[str | None, typer.Option("--cluster", metavar="ADDRESS",
+                                             help="Workers of a Dask scheduler, such as tcp://node1:8786, in place of this machine's.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for the results.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",
@@ -61,6 +63,20 @@ def _owned(out: Path | None, command: str):
     return nullcontext() if out is None else directory(out, command)
 
 
+@contextmanager
+def _workers(jobs: int | None, cluster: str | None):
+    """What is to run points: as many processes here, or a cluster."""
+    if cluster is None:
+        yield jobs
+        return
+    if jobs is not None:
+        raise HostnetError(f"--jobs {jobs} is for this machine, and --cluster {cluster} for others; give one of them.")
+    from .cluster import connect
+
+    with connect(cluster) as executor:
+        yield executor
+
+
 def _write_tables(folder: Path, name: str, frame, results) -> None:
     import json
 
@@ -99,7 +115,8 @@ def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", met
                                                                  help="Values to sweep; repeat for a grid.")],
           metrics: Annotated[list[str] | None, typer.Option(
               "--metrics", metavar="A,B,C", help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.")] = None,
-          changes: Set = None, out: Out = None, jobs: Jobs = None, lenient: Lenient = False, quiet: Quiet = False) -> None:
+          changes: Set = None, out: Out = None, jobs: Jobs = None, cluster: Cluster = None, lenient: Lenient = False,
+          quiet: Quiet = False) -> None:
     """Simulate every combination of the given values and print one row per point."""
     from . import api, headlines, show
     from .results import tidy
@@ -116,8 +133,8 @@ def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", met
         if "" in grid[path]:
             raise HostnetError(f"--vary {path}={values}: a value is missing.")
     wanted = headlines.chosen(metrics) if metrics else None
-    with _owned(out, "sweep") as folder:
-        points, results = api.sweep_results(sc, grid, jobs=jobs, quiet=quiet)
+    with _owned(out, "sweep") as folder, _workers(jobs, cluster) as workers:
+        points, results = api.sweep_results(sc, grid, jobs=workers, quiet=quiet)
         frame = tidy(results, points)
         if folder is not None:
             _write_tables(folder, "sweep", frame, results)
@@ -129,7 +146,8 @@ def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", met
 def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")] = None,
           figure: Annotated[str | None, typer.Argument(help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all.")] = None,
           listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
-          platform: Platform = None, out: Out = None, jobs: Jobs = None, quick: Quick = False, quiet: Quiet = False) -> None:
+          platform: Platform = None, out: Out = None, jobs: Jobs = None, cluster: Cluster = None, quick: Quick = False,
+          quiet: Quiet = False) -> None:
     """Run a published figure: table (CSV, Parquet), plot and resolved specs."""
     from . import show, studies
     from .progress import Progress
@@ -140,14 +158,15 @@ def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")]
     if figure is None:
         raise HostnetError(f"which figure of {system!r}? `hostnet study --list` shows them.")
     several = figure == "all" or any(c in figure for c in "*?[")
-    for s in studies.matching(system, figure) if several else [studies.get(system, figure)]:
-        folder = s.table if platform is None else f"{s.table}-{platform}"
-        s = s if platform is None else studies.on(s, platform)
-        where = (out or Path("results")) / folder if several or out is None else out
-        done = studies.run(s, quick=quick, jobs=jobs, progress=Progress(quiet), out=where)
-        show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
-        typer.echo(f"{s.system} {s.figure}: {len(done.points)} points, "
-                   f"{sum(r.cached for r in done.results)} from the cache; files in {where}/")
+    with _workers(jobs, cluster) as workers:
+        for s in studies.matching(system, figure) if several else [studies.get(system, figure)]:
+            folder = s.table if platform is None else f"{s.table}-{platform}"
+            s = s if platform is None else studies.on(s, platform)
+            where = (out or Path("results")) / folder if several or out is None else out
+            done = studies.run(s, quick=quick, jobs=workers, progress=Progress(quiet), out=where)
+            show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
+            typer.echo(f"{s.system} {s.figure}: {len(done.points)} points, "
+                       f"{sum(r.cached for r in done.results)} from the cache; files in {where}/")
 
 
 @app.command()
@@ -160,11 +179,13 @@ def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", hel
                first: Annotated[bool, typer.Option("--first", help="Keep this run as the first of its systems; never overwrites.")] = False,
                platform: Annotated[list[str] | None, typer.Option(
                    "--platform", help="Another platform that the studies are made for; with several, one column each.")] = None,
-               jobs: Jobs = None) -> None:
+               jobs: Jobs = None, cluster: Cluster = None) -> None:
     """Check claims about the studies and print expected and measured side by side."""
     from .scoreboard import main as board
 
-    raise typer.Exit(board(claims, only, quick, json_file, md_file, jobs, strict, first=first, platforms=platform or ()))
+    with _workers(jobs, cluster) as workers:
+        code = board(claims, only, quick, json_file, md_file, workers, strict, first=first, platforms=platform or ())
+    raise typer.Exit(code)
 
 
 @app.command()

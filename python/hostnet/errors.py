@@ -4,6 +4,11 @@
 finished sentence.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
 
 class HostnetError(Exception):
     """A mistake the user can correct: exit code 2."""
@@ -25,3 +30,17 @@ class RunFailed(HostnetError):
     """A run stopped for a reason that is not in its scenario (a killed worker, an engine bug): exit code 1."""
 
     exit_code = 1
+
+
+def failure(e: BaseException) -> dict[str, str]:
+    """A point's failure in words that cross from one process to another; :func:`raise_for` reads them."""
+    if isinstance(e, HostnetError):
+        return {"error": str(e), "kind": "spec" if isinstance(e, SpecError) else "user"}
+    return {"error": f"{type(e).__name__}: {e}", "kind": "engine"}  # an engine panic arrives as a BaseException
+
+
+def raise_for(answer: Mapping[str, str]) -> NoReturn:
+    """Raises here what :func:`failure` has said elsewhere."""
+    if answer["kind"] in ("spec", "user"):
+        raise (SpecError if answer["kind"] == "spec" else HostnetError)(answer["error"])
+    raise RunFailed(f"the engine failed on a point, which is a defect of hostnet: {answer['error']}.")

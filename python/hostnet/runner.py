@@ -14,15 +14,20 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import capture
 from .cache import Cache, key_of
-from .errors import HostnetError, RunFailed, SpecError
+from .cluster import run_on
+from .errors import HostnetError, RunFailed, raise_for
 from .progress import Progress
 from .results import Result
+
+Jobs: TypeAlias = "int | Executor | None"
+"""Worker processes on this machine (one per core by default), or an executor whose workers may be on others."""
 
 # A search runs its point about this many times before it answers (used only to order and weigh work).
 SEARCH_WEIGHT = {"peak_slo": 10.0, "peak_nodrop": 10.0, "peak_loss": 10.0, "saturate": 1.0, "fixed": 1.0, "none": 0.0}
@@ -68,10 +73,8 @@ class _Worker:
                 on_progress(message["progress"])
             elif "done" in message:
                 return
-            elif message["kind"] in ("spec", "user"):
-                raise (SpecError if message["kind"] == "spec" else HostnetError)(message["error"])
             else:
-                raise RunFailed(f"the engine failed on a point, which is a defect of hostnet: {message['error']}.")
+                raise_for(message)
         code = self.process.wait()
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         raise _WorkerDied(f"a worker process {how}")
@@ -83,17 +86,18 @@ class _Worker:
         self.process.stdout.close()
 
 
-def run_many(specs: Sequence[str], *, jobs: int | None = None, cache: Cache | None = None,
+def run_many(specs: Sequence[str], *, jobs: Jobs = None, cache: Cache | None = None,
              progress: Progress | None = None, label: str = "points",
              cost: Callable[[dict[str, Any]], float] = estimated_cost, pcap: Path | None = None) -> list[Result]:
-    """Run resolved specs and return their results in the order given, whatever ``jobs`` is.
+    """Run resolved specs and return their results in the order given, whatever ``jobs`` is: a number of worker processes on
+    this machine, one per core by default, or an executor whose workers may be on others.
 
     Points already in the cache are not run again, equal points run once. ``cost`` orders the
-    work, longest first. With ``pcap``, the one point is run in any case, and what came back is captured there. Raises SpecError or RunFailed for the first point that fails, after
-    stopping the others; points that had finished stay in the cache. KeyboardInterrupt passes
-    through with the workers stopped.
+    work, longest first. With ``pcap``, the one point is run in any case, and what came back is captured there. Raises
+    SpecError or RunFailed for the first point that fails, after stopping the others; points that had finished stay in the
+    cache. KeyboardInterrupt passes through with the workers stopped.
     """
-    if jobs is not None and jobs < 1:
+    if isinstance(jobs, int) and jobs < 1:
         raise HostnetError(f"jobs = {jobs} is not a number of worker processes; give 1 or more.")
     cache = cache or Cache()
     keys = [key_of(s) for s in specs]
@@ -104,7 +108,10 @@ def run_many(specs: Sequence[str], *, jobs: int | None = None, cache: Cache | No
         costs = {k: cost(json.loads(s)) for k, s in todo.items()}
         order = sorted(todo, key=lambda k: (-costs[k], k))
         with (progress or Progress(quiet=True)).stage(label, costs) as report:
-            _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report, pcap)
+            if isinstance(jobs, Executor):
+                run_on(jobs, order, todo, cache, report)
+            else:
+                _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report, pcap)
         found.update((k, _just_stored(cache, k)) for k in todo)
     # The spec is the one asked for: an entry of another checkout names its own copy of a capture.
     results = [Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import HostnetError
 from ..output import check_file, write_text
 from ..paths import CLAIMS, nearest
+from ..runner import Jobs
 from . import beside
 from . import first as first_run
 from .claims import WEIGHTS, Claim, ClaimError, load
@@ -71,7 +72,7 @@ def main(
     quick: bool = False,
     json_file: Path | None = None,
     markdown_file: Path | None = None,
-    jobs: int | None = None,
+    jobs: Jobs = None,
     strict: bool = False,
     source: StudySource | None = None,
     console: Any = None,
@@ -139,7 +140,7 @@ class BuiltStudies:
     Those of `systems` run on `platform` where one is named. Raises HostnetError where they do not.
     """
 
-    def __init__(self, jobs: int | None = None, quick: bool = False, platform: str | None = None, systems: Iterable[str] = ()):
+    def __init__(self, jobs: Jobs = None, quick: bool = False, platform: str | None = None, systems: Iterable[str] = ()):
         from ..studies import all_studies, on
 
         self._jobs, self._quick = jobs, quick

@@ -24,7 +24,7 @@ from ..output import directory, write_frame
 from ..paths import nearest
 from ..progress import Progress
 from ..results import Result, metric_info, tidy, tidy_table
-from ..runner import run_many
+from ..runner import Jobs, run_many
 from ..specs import Scenario
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def on(study: Study, name: str) -> Study:
                    then=None if then is None else lambda rows, quick: [move(p) for p in then(rows, quick)])
 
 
-def run(study: Study, *, quick: bool = False, jobs: int | None = None, cache: Cache | None = None,
+def run(study: Study, *, quick: bool = False, jobs: Jobs = None, cache: Cache | None = None,
         progress: Progress | None = None, out: Path | None = None, plot: bool = True) -> StudyRun:
     """Run a study, and make ``out`` its directory when given (which is checked before any point runs)."""
     with nullcontext() if out is None else directory(out, study.command) as folder:
@@ -258,7 +258,7 @@ def _built(points: Iterable[Point]) -> tuple[list[Point], list[Point]]:
     return [p for p in points if not p.needs], [p for p in points if p.needs]
 
 
-def _run_points(points: Iterable[Point], study: Study, jobs: int | None, cache: Cache | None,
+def _run_points(points: Iterable[Point], study: Study, jobs: Jobs, cache: Cache | None,
                 progress: Progress | None) -> list[Result]:
     bases: dict[str, Scenario] = {}
     specs = []

@@ -1,0 +1,83 @@
+"""Points on the machines of a cluster, through any executor of :mod:`concurrent.futures`.
+
+Dask's ``Client.get_executor()`` and mpi4py's ``MPIPoolExecutor`` are such. Workers need the same hostnet, and no shared
+disk: a point goes out as a resolved spec and comes back as a result, which this side stores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Executor, as_completed
+from contextlib import contextmanager
+
+from .cache import Cache, engine_id, key_of
+from .errors import HostnetError, RunFailed, failure, raise_for
+
+PATIENCE_S = 10
+"""How long a scheduler may take to answer."""
+
+ADDRESS = re.compile(r"((tcp|tls|wss?)://)?[^/:\s]+:\d+/?")
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Executor]:
+    """The workers behind the Dask scheduler at ``address``, such as ``tcp://node1:8786``. Raises HostnetError when Dask is not
+    installed, or when nothing answers there."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise HostnetError(f"--cluster {address}: Dask is not installed; `pip install distributed` brings it.") from None
+    import logging
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one sentence
+    where = "give its address, such as tcp://node1:8786."
+    if not ADDRESS.fullmatch(address):
+        raise HostnetError(f"--cluster {address}: is no address of a Dask scheduler; {where}")
+    try:
+        client = Client(address, timeout=PATIENCE_S, set_as_default=False)
+    except OSError as e:
+        raise HostnetError(f"--cluster {address}: no Dask scheduler answers there ({_reason(e)}); {where}") from None
+    with client, client.get_executor(pure=False, retries=0) as executor:
+        yield executor
+
+
+def _reason(e: BaseException) -> str:
+    return str(e).split("\n")[0].rstrip(".") or type(e).__name__
+
+
+def execute(key: str, spec: str) -> dict[str, str]:
+    """Run one point on a worker: {"result": JSON text}, or {"error", "kind"}. Its key there has to be ``key``, so that engine and
+    captures are those of who asks."""
+    from . import _core
+
+    try:
+        if key_of(spec) != key:
+            raise HostnetError(f"a worker has another hostnet ({engine_id()}) or another capture; install the same on all machines.")
+        return {"result": _core.run(spec, None, None)}
+    except BaseException as e:
+        return failure(e)
+
+
+def run_on(executor: Executor, order: Sequence[str], todo: dict[str, str], cache: Cache,
+           report: Callable[[str, float], None]) -> None:
+    """Run the points ``todo`` (key to resolved spec) in this order, and store each result. Raises SpecError, HostnetError or
+    RunFailed for the first that fails, after calling the others off."""
+    futures = {executor.submit(execute, key, todo[key]): key for key in order}
+    saved = 0
+    try:
+        for future in as_completed(futures):
+            answer = future.result()
+            if "error" in answer:
+                raise_for(answer)
+            cache.put(futures[future], answer["result"])
+            saved += 1
+            report(futures[future], 1.0)
+    except HostnetError:
+        raise
+    except (CancelledError, Exception) as e:  # each library has its own for a worker that is gone, or that has no hostnet
+        raise RunFailed(f"a worker of the cluster failed ({type(e).__name__}: {_reason(e)}); {saved} of {len(order)} points are "
+                        "saved and the same command resumes.") from e
+    finally:
+        for future in futures:
+            future.cancel()
