@@ -440,6 +440,7 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
             *memory,
             nic,
             (buffers, origin),
+            &s.platform.core,
         ))),
         (ThreadMemory::Socket(memory, user), Driver::Kernel(costs)) => {
             let costs = costs.clone();

@@ -13,6 +13,7 @@
 //! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads without
 //! time. A thread is one file here and one line of the list below.
 
+mod foresight;
 pub mod mempool;
 pub mod napi;
 

@@ -130,9 +130,7 @@ mod tests {
     /// gem5net.f.drop_fsm: "While in a drop state and F stays 1, remain and keep counting to the same counter".
     #[test]
     fn a_cause_stays_while_the_buffer_is_full() {
-        for (before, cause) in
-            [("000", DropCause::DmaDrop), ("010", DropCause::CoreDrop), ("001", DropCause::TxDrop)]
-        {
+        for (before, cause) in [("000", DropCause::DmaDrop), ("010", DropCause::CoreDrop), ("001", DropCause::TxDrop)] {
             let first = if cause == DropCause::DmaDrop { "100" } else { "110" };
             for later in ["100", "101", "110", "111"] {
                 assert_eq!(after(&[before, first, later]), Some(cause), "{before} {first} {later}");

@@ -112,7 +112,9 @@ pub struct WriteBackTable {
 impl TryFrom<WriteBackText> for WriteBack {
     type Error = String;
     fn try_from(t: WriteBackText) -> Result<WriteBack, String> {
-        let wrong = |what: String| Err(format!("write_back = {what} is neither \"all_used\" nor a table such as {{ after = 1 }}"));
+        let wrong = |what: String| {
+            Err(format!("write_back = {what} is neither \"all_used\" nor a table such as {{ after = 1 }}"))
+        };
         match t {
             WriteBackText::Word(w) if w == "all_used" => Ok(WriteBack::AllUsed),
             WriteBackText::Word(w) => wrong(format!("\"{w}\"")),

@@ -18,13 +18,14 @@
 mod host;
 mod nic;
 mod overlay;
-mod ports;
 pub mod pool;
+mod ports;
 pub mod rings;
 mod server;
 pub mod spec;
 mod wire;
 
+use super::foresight::{self, Foresight};
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
 use crate::app::loopback::LoopbackSpec;
@@ -36,8 +37,8 @@ use crate::memory::LINE;
 use crate::traffic::arrival::Arrivals;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
-pub use ports::Ports;
 use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
+pub use ports::Ports;
 use rings::{Change, Publication, Shape, Words};
 use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Stores};
 use std::collections::VecDeque;
@@ -197,21 +198,6 @@ struct Common {
     foresees: Option<Foresight>,
 }
 
-/// Two bits for a branch: what came twice in a row is expected (Smith, A Study of Branch Prediction Strategies, ISCA 1981).
-#[derive(Clone, Copy, Default)]
-struct Foresight(u8);
-
-impl Foresight {
-    /// A poll has found something, or nothing.
-    fn learn(&mut self, found: bool) {
-        self.0 = if found { (self.0 + 1).min(3) } else { self.0.saturating_sub(1) };
-    }
-
-    fn expects(self) -> bool {
-        self.0 >= 2
-    }
-}
-
 impl Common {
     fn new(s: &Scenario, i: &Interface, queue: usize, bytes: u32) -> Common {
         let spec = s.ccnic.clone().unwrap_or_default();
@@ -235,7 +221,8 @@ impl Common {
     fn of_nic(s: &Scenario, i: &Interface, queue: usize, bytes: u32) -> Common {
         let mut common = Common::new(s, i, queue, bytes);
         if common.spec.nic == NicKind::Agent {
-            let spec::Costs { alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool } = &mut common.spec.costs;
+            let spec::Costs { alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool } =
+                &mut common.spec.costs;
             [alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool].into_iter().for_each(|n| *n = 0);
         }
         common
@@ -284,10 +271,7 @@ impl Common {
             p.compute(self.spec.costs.poll);
         }
         if let Some(line) = line {
-            p.push(Op::Anchor { line });
-            if !(there && self.foresees.is_some_and(Foresight::expects)) {
-                p.push(Op::Await);
-            }
+            foresight::poll(line, there, self.foresees, p);
         }
         self.polled = true;
     }

@@ -8,7 +8,6 @@
 
 use super::nic::Nic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
-use crate::core::Op;
 use crate::memory::LINE;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software, Step};
@@ -46,8 +45,7 @@ impl Overlay {
             }
             self.send(c);
         }
-        c.program.push(Op::Anchor { line: self.driver.next_descriptor() });
-        c.program.push(Op::Await);
+        self.driver.poll_descriptor(c);
         self.nic.poll(true, c);
         self.first = true;
         Step::Run

@@ -387,7 +387,8 @@ impl PostHost {
 
     /// As [`Consumer::finds`].
     pub fn finds(&self, words: &Words) -> bool {
-        self.next < self.posted && if self.shape.register { words.tail > self.next } else { words.at(self.next).signal == Signal::Ready }
+        self.next < self.posted
+            && if self.shape.register { words.tail > self.next } else { words.at(self.next).signal == Signal::Ready }
     }
 
     /// Takes the next packet, if one is ready.

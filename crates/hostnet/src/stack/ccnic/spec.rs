@@ -426,11 +426,17 @@ impl CcnicSpec {
         within("bulk", self.bulk, 1, 256)?;
         within("cache", self.cache.unwrap_or(0), 0, 512)?;
         if self.recycle && self.cache.is_some_and(|n| n > 0) {
-            return Err("cache needs recycle = false: buffers that are recycled lie on stacks; give stack for their size".into());
+            return Err(
+                "cache needs recycle = false: buffers that are recycled lie on stacks; give stack for their size"
+                    .into(),
+            );
         }
         within("idle_queues", self.idle_queues, 0, 4096)?;
         if self.nic == NicKind::Agent && (self.wake != Wake::Event || self.nic_prefetch) {
-            return Err("nic = \"agent\" has no poll loop and no prefetchers; give wake = \"event\" and nic_prefetch = false".into());
+            return Err(
+                "nic = \"agent\" has no poll loop and no prefetchers; give wake = \"event\" and nic_prefetch = false"
+                    .into(),
+            );
         }
         if self.nic_requests.is_some() && self.nic != NicKind::Agent {
             return Err("nic_requests is for nic = \"agent\": threads have the line fill buffers of their cores".into());

@@ -5,13 +5,14 @@ use crate::core::Program;
 use crate::stack::Ctx;
 
 impl PollMode {
-    /// The receive descriptor that says whether packets have come.
-    pub(in crate::stack) fn next_descriptor(&self) -> u64 {
-        self.receive.line(self.taken)
+    /// Reads the receive descriptor that says whether packets have come.
+    pub(in crate::stack) fn poll_descriptor(&mut self, c: &mut Ctx) {
+        self.poll(c);
     }
 
     /// `rx_burst` of `most` packets, if any have come: their records.
     pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<u32> {
+        self.learn(c);
         if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 {
             return Vec::new();
         }

@@ -12,10 +12,11 @@
 //!
 //! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), or those that a load generator is to send.
 
+use super::foresight::{self, Foresight};
 use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
-use crate::core::{Op, Program};
+use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
 use crate::kernel::{Side, Time};
 use crate::machine::Machine;
@@ -100,6 +101,8 @@ pub struct PollMode {
     memory: DriverMemory,
     pool: Mempool,
     state: State,
+    /// How its polls for packets end, as a branch predictor sees it; None where the core stops at each.
+    foresees: Option<Foresight>,
     /// Receive descriptors taken, and of these the ones with a fresh buffer that the NIC has not been told of.
     taken: u64,
     held: u32,
@@ -132,7 +135,7 @@ pub struct PollMode {
 }
 
 impl PollMode {
-    /// The driver of `queue`, which hands all usable receive descriptors to `nic` at once.
+    /// The driver of `queue` on a `core`, which hands all usable receive descriptors to `nic` at once.
     pub fn new(
         costs: PollModeSpec,
         rings: &RingsSpec,
@@ -140,6 +143,7 @@ impl PollMode {
         memory: DriverMemory,
         nic: &mut Nic,
         (buffers, origin): (Buffers, Origin),
+        core: &CoreSpec,
     ) -> PollMode {
         let (receive, transmit) = nic.layouts(queue);
         let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.mempool_cache);
@@ -160,6 +164,7 @@ impl PollMode {
             memory,
             pool,
             state: State::Poll,
+            foresees: Foresight::of(core),
             taken: 0,
             held: 0,
             buffers,
@@ -200,12 +205,27 @@ impl PollMode {
         (i % (LINE / NOTE) == 0).then_some(base + i % of / (LINE / NOTE))
     }
 
-    /// Reads the descriptor on which it depends whether the core goes on.
+    /// Reads the line on which it depends whether a core that has to wait goes on.
     fn read(&mut self, line: u64, state: State, p: &mut Program) -> Step {
-        p.push(Op::Load { line, lines: 1 });
-        p.push(Op::Fence);
+        foresight::poll(line, false, None, p);
         self.state = state;
         Step::Run
+    }
+
+    /// Reads the line that says whether packets have come.
+    fn poll(&mut self, c: &mut Ctx) -> Step {
+        let (line, there) = (self.awaited(c), self.waiting(c) > 0);
+        foresight::poll(line, there, self.foresees, c.program);
+        self.state = State::Look;
+        Step::Run
+    }
+
+    /// What the branch on a poll's data has come to.
+    fn learn(&mut self, c: &mut Ctx) {
+        let found = self.waiting(c) > 0;
+        if let Some(f) = &mut self.foresees {
+            f.learn(found);
+        }
     }
 
     /// Packets that come to this core and that it can see.
@@ -440,6 +460,9 @@ impl Software for PollMode {
             c.tally.served(c.now - since);
             (1..n).for_each(|_| c.tally.served(Time::ZERO));
         }
+        if self.state == State::Look {
+            self.learn(c);
+        }
         match self.state {
             State::Poll if c.stopped => Step::Idle,
             State::Poll if self.origin == Origin::Always => {
@@ -450,7 +473,7 @@ impl Software for PollMode {
             }
             State::Poll => {
                 self.polled = c.now;
-                self.read(self.awaited(c), State::Look, c.program)
+                self.poll(c)
             }
             State::Look if self.has_nothing(c) && !self.is_due(c) && self.backlog.is_empty() => {
                 self.state = State::Poll;
@@ -480,7 +503,7 @@ impl Software for PollMode {
                         instructions: self.costs.poll_instructions,
                     };
                 }
-                self.read(self.awaited(c), State::Look, c.program)
+                self.poll(c)
             }
             State::Look => {
                 let came = !self.has_nothing(c);

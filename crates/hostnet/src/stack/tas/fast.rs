@@ -1,7 +1,9 @@
 //! A thread of the fast path. Each turn it takes packets, sends what flows have to send, and takes the application's entries.
 
 use super::io::{Io, Received};
-use super::{lines, Context, Entry, Flow, Segment, Service, BATCH, FROM_APP, HEADERS, MANAGED, MSS, POSTED, QUEUE, STATE, TO_APP};
+use super::{
+    lines, Context, Entry, Flow, Segment, Service, BATCH, FROM_APP, HEADERS, MANAGED, MSS, POSTED, QUEUE, STATE, TO_APP,
+};
 use crate::core::{Op, Program};
 use crate::device::nic::Packet;
 use crate::stack::pmd::port;

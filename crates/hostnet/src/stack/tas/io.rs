@@ -1,6 +1,5 @@
 //! How the fast path moves packets: a poll-mode driver, or queue pairs of CC-NIC.
 
-use crate::core::Op;
 use crate::kernel::Time;
 use crate::stack::ccnic::Ports;
 use crate::stack::pmd::{port, PollMode};
@@ -25,10 +24,7 @@ impl Io {
     /// Reads what says whether packets have come.
     pub fn poll(&mut self, c: &mut Ctx) {
         match self {
-            Io::Driver(d) => {
-                c.program.push(Op::Anchor { line: d.next_descriptor() });
-                c.program.push(Op::Await);
-            }
+            Io::Driver(d) => d.poll_descriptor(c),
             Io::Ports(p) => p.poll(c),
         }
     }
