@@ -176,6 +176,16 @@ def test_overload_runs_long_enough_to_fill_the_receive_buffer():
     assert gem5net.overload(10e6, 9e6, 64) == gem5net.REQUESTS
 
 
+def test_beyond_a_knee_buffers_fill_though_the_core_serves_more_than_there():
+    # On the authors' grid 11 million, a tenth more than 10, are 12.9 million. Of these 12.1 million are served.
+    knee = {"load": "peak_loss", "app": "testpmd", "packet_bytes": 64, "offered_mrps": 10.0}
+    p = gem5net.at_knee([knee], False, "testpmd", 64)
+    rate = float(p.changes["traffic.rate"].removesuffix(" pps"))
+    assert rate == pytest.approx(12.9e6, rel=1e-3)
+    filled = (65536 + 1024) * rate / (rate - 12.1e6)
+    assert p.changes["run.requests"] > filled + 60_000
+
+
 def test_a_point_that_needs_a_model_is_a_row_without_metrics(monkeypatch):
     class Done:
         metrics, seed, version, sim_us, warmup_us, measure_us, key = {"drop_rate": 0.25}, 1, "0", 1.0, 1.0, 1.0, "k"  # noqa: RUF012

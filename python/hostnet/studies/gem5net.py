@@ -141,10 +141,15 @@ def overload(peak: float, rate: float, size: int | None) -> int:
 
 
 def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "", **knobs: Any) -> Point:
-    """`app` at the rate beyond the knee of `like`, which is itself unless said."""
+    """`app` at the rate beyond the knee of `like`, which is itself unless said.
+
+    Bursts are longer there and a core serves more than at its knee. What is left of the step for buffers to fill with is taken
+    to be a quarter at least.
+    """
     peak = peak_of(rows, app=like or app, packet_bytes=size, **knobs)
     rate = beyond(peak, size, quick)
-    return point(quick, app, size, pps=rate, requests=overload(peak, rate, size), columns={"rate_basis": "knee"}, **knobs)
+    requests = overload(rate - (rate - peak) / 4, rate, size)
+    return point(quick, app, size, pps=rate, requests=requests, columns={"rate_basis": "knee"}, **knobs)
 
 
 # --- Columns --------------------------------------------------------------------------------------------------------
