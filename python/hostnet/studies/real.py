@@ -37,6 +37,9 @@ KNEE_PCT = 95.0
 COMPARED = {"write_hit_pct": "write hits, %", "received_gbps": "received, Gb/s"}
 # The heading of the page's part that is written by hand.
 CAUSES = "## Where they differ, and why\n"
+# What settings are called in tables, with their units.
+NAMES = {"packet_bytes": "frames, B", "ring": "descriptors", "ways": "ways", "n": "cores", "rate_gbps": "offered, Gb/s",
+         "uncore_ghz": "uncore, GHz", "calls": "calls"}
 SETTINGS = ("case", "packet_bytes", "ring", "ways", "n", "rate_gbps", "uncore_ghz", "calls")
 
 
@@ -147,14 +150,31 @@ def page(rows: Rows) -> str:
         named = [f"{values[i]:.0f}" if i is not None else "none" for i in (ours, their)]
         apart = str(abs(ours - their)) if ours is not None and their is not None else ""
         text.append(f"| {title} | {' | '.join(named)} | {apart} |")
-    text += ["", "Each cell: ours, then theirs.", "",
-             "| sweep | frame | descriptors | ways | cores | offered, Gb/s | uncore, GHz | calls | "
-             + " | ".join(COMPARED.values()) + " |", "|---|" + "---:|" * (7 + len(COMPARED))]
-    for r in rows:
-        shown = [str(r["case"]), f"{r['packet_bytes']} B", *(str(r[k]) for k in SETTINGS[2:])]
-        cells = [f"{float(r[m]):.1f} / {measured()[setting(r)][m]:.1f}" for m in COMPARED]
-        text.append("| " + " | ".join([*shown, *cells]) + " |")
+    text += ["", "## Every setting", "", "Each cell: ours, then theirs."]
+    for case in dict.fromkeys(str(r["case"]) for r in rows):
+        text += ["", f"### {case.capitalize()}", "", *_table([r for r in rows if r["case"] == case])]
     return "\n".join(text) + "\n"
+
+
+def _table(rows: Rows) -> list[str]:
+    """A sweep's settings and both figures of each: what all settings share in a line, the others in columns."""
+    varied = [k for k in NAMES if len({str(r[k]) for r in rows}) > 1]
+    shared = ", ".join(_said(k, rows[0][k]) for k in NAMES if k not in varied and float(rows[0][k]))
+    heads = [*(NAMES[k] for k in varied), *COMPARED.values()]
+    text = [f"{shared[:1].upper()}{shared[1:]}.", "", "| " + " | ".join(heads) + " |", "|" + "---:|" * len(heads)]
+    for r in rows:
+        cells = [f"{float(r[m]):.1f} / {measured()[setting(r)][m]:.1f}" for m in COMPARED]
+        text.append("| " + " | ".join([*(f"{float(r[k]):g}" for k in varied), *cells]) + " |")
+    return text
+
+
+def _said(key: str, value: object) -> str:
+    """A setting in words, such as "frames of 1024 B" or "2 ways"."""
+    name, _, unit = NAMES[key].partition(", ")
+    number = f"{float(str(value)):g}"
+    if not unit:
+        return f"{number} {name.removesuffix('s') if number == '1' else name}"
+    return f"{name} {number} {unit}"
 
 
 def main(table: str, out: str) -> None:
