@@ -68,7 +68,8 @@ fn every_request_is_answered_with_the_bytes_that_the_nic_alone_would_send() {
     assert_eq!(get(&overlay, "drop_rate"), 0.0);
     // One segment instead of two: the overlay has copied the object behind the header.
     let reads = [get(&overlay, "tx_payload_reads_per_packet"), get(&direct, "tx_payload_reads_per_packet")];
-    assert!((reads[0] - 1.0).abs() < 1e-9 && reads[1] > 1.9, "{reads:?}");
+    // A window may end between the count of a request and the reads of its reply, at each core.
+    assert!((reads[0] - 1.0).abs() < 3.0 / 800.0 && reads[1] > 1.9, "{reads:?}");
 }
 
 /// One request under way: nearly all are GETs, whose frames are a line each way.
