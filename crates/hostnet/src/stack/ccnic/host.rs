@@ -306,7 +306,9 @@ impl Host {
     /// Frees what the host has only lent and whose transmission has completed: buffers that it alone manages, and objects.
     fn sweep(&mut self, i: &mut Interface, c: &mut Program) {
         let oldest = [self.lent.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
-        let Some(from) = oldest.into_iter().flatten().min() else { return };
+        let Some(oldest) = oldest.into_iter().flatten().min() else { return };
+        // Units that have been written anew were free.
+        let from = oldest.max(self.tx.position().saturating_sub(self.tx.shape.units));
         let words = &i.pairs[self.common.queue].tx;
         let to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
         let mut done = Vec::new();
