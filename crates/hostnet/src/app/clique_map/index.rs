@@ -129,6 +129,15 @@ mod tests {
         assert!(share(&index) > 0.0);
     }
 
+    /// What a key's move needs: its other bucket's other bucket is the one that it comes from (partial-key cuckoo hashing).
+    #[test]
+    fn buckets_of_a_key_are_each_other_s_other_one() {
+        let index = Index::of(7000);
+        assert!((0..7000).all(|key| index.other(index.second(key), key) == index.first(key)));
+        let apart = (0..7000).filter(|key| index.second(*key) != index.first(*key)).count();
+        assert!(apart > 6950, "{apart} keys of 7000 have two buckets, of 1024");
+    }
+
     /// 4096 keys leave no place of 4096 free, which no search finds for all of them.
     #[test]
     fn keys_that_find_no_room_get_twice_the_places() {
