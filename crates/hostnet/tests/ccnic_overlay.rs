@@ -68,7 +68,8 @@ fn every_request_is_answered_with_the_bytes_that_the_nic_alone_would_send() {
     assert_eq!(get(&overlay, "drop_rate"), 0.0);
     // One segment instead of two: the overlay has copied the object behind the header.
     let reads = [get(&overlay, "tx_payload_reads_per_packet"), get(&direct, "tx_payload_reads_per_packet")];
-    assert!((reads[0] - 1.0).abs() < 1e-9 && reads[1] > 1.9, "{reads:?}");
+    // A window may end between the count of a request and the reads of its reply, at each core.
+    assert!((reads[0] - 1.0).abs() < 3.0 / 800.0 && reads[1] > 1.9, "{reads:?}");
 }
 
 /// One request under way: nearly all are GETs, whose frames are a line each way.
@@ -199,6 +200,34 @@ fn a_request_takes_a_register_a_descriptor_and_its_frame_each_way() {
     // each way.
     let more = 1e3 * (get(&o, "lat_mean_us") - get(&inline, "lat_mean_us"));
     assert!((2.0 * 114.0..900.0).contains(&more), "{more} ns more than inlined signals");
+}
+
+/// Objects are the host's, whoever manages buffers: it takes them back, at the cost of a buffer that is freed. Beside them it frees
+/// what came, and where it alone manages buffers the reply's, too. All requests are GETs on one core of 3.1 GHz.
+#[test]
+fn the_host_takes_objects_back_that_have_been_sent() {
+    let instructions = |ccnic: &str, counted: bool, free: u32| {
+        let ccnic = format!("{ccnic}\ncosts = {{ free = {free} }}");
+        let long = text(true, &ccnic, BUSY).replace("cores = 2", "cores = 1").replace("= 0.95", "= 1.0");
+        let long = long
+            .replace("_requests = 200", "_requests = 2000")
+            .replace("requests = 800", "requests = 8000")
+            .replace("0.61 }", &format!("0.61, counted = {counted} }}"));
+        let o = simulate(&long);
+        // The NIC's thread, the other core, polls while it waits.
+        let server = o.tables["cores"]["rows"][0].as_array().and_then(|r| r.last()?.as_f64()).expect("its cycles");
+        3.1e3 / (get(&o, "throughput_mrps") * server)
+    };
+    for (ccnic, buffers) in [("", 1.0), (UNOPTIMISED, 2.0)] {
+        for (counted, objects) in [(true, 1.0), (false, 0.0)] {
+            let freed = (instructions(ccnic, counted, 4020) - instructions(ccnic, counted, 2020)) / 2e3;
+            let expected = buffers + objects;
+            assert!(
+                (freed - expected).abs() < 0.05,
+                "{ccnic}, counted {counted}: {freed} freed a request, not {expected}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -64,3 +64,31 @@ fn replies_of_two_segments_need_the_driver_that_has_them() {
     assert!(said.contains("clique_map") && said.contains("poll_mode"), "{said}");
     let _ = scenario(&text(1.0, ""));
 }
+
+/// Instructions of a request on one core of 3.1 GHz that always has some.
+fn instructions(text: &str) -> f64 {
+    let o = simulate(&text.replace("cores = 2", "cores = 1").replace("zipf = 0.75", "zipf = 0.0"));
+    3.1e3 / (get(&o, "throughput_mrps") * get(&o, "t0_cpi"))
+}
+
+/// A GET takes an mbuf for the header and one that stands for the object, which goes down with it; a SET takes one. A user of the
+/// object is counted up and down. Each atomic operation is an instruction here.
+#[test]
+fn a_get_s_second_segment_has_an_mbuf_and_a_user_of_its_object() {
+    let driver = |more: &str| format!("[override.poll_mode]\nallocate_instructions = {more}\n");
+    for (fraction, buffers, atomics, users) in [(1.0, 2.0, 2.0, 1.0), (0.0, 1.0, 1.0, 0.0)] {
+        let base = text(fraction, "");
+        let (before, is) = (instructions(&base), |changed: &str| instructions(changed));
+        let counted = before - is(&base.replace("zipf = 0.75", "zipf = 0.75\ncounted = false"));
+        assert!((counted - atomics).abs() < 0.5, "{fraction} GETs: {counted} atomic operations, not {atomics}");
+        for (change, expected) in
+            [("1049\ndetach_instructions = 34", buffers), ("49\ndetach_instructions = 1034", users)]
+        {
+            let more = is(&format!("{base}{}", driver(change))) - before;
+            assert!(
+                (more - 1e3 * expected).abs() < 10.0,
+                "{fraction} GETs: {more} with {change}, not {expected} thousand"
+            );
+        }
+    }
+}

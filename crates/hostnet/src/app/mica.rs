@@ -12,7 +12,7 @@ use crate::kernel::units::Size;
 use crate::kernel::Stream;
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
-use crate::traffic::zipf::Zipf;
+use crate::traffic::zipf::{step, Zipf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -201,10 +201,7 @@ impl Application for Mica {
         let keys = s.pairs / cores;
         let buckets = s.buckets / cores;
         // Popularity must not follow the order of insertion: ranks are spread by a step coprime to keys.
-        let mut stride = (keys as f64 * 0.618) as u64 | 1;
-        while gcd(stride, keys) != 1 {
-            stride += 2;
-        }
+        let stride = step(keys);
         let parts = site
             .cores
             .iter()
@@ -301,14 +298,6 @@ impl Application for Mica {
         p.compute(work - work / 2);
         p.push(Op::Store { line: tx, lines: 1 });
         (Answer::Reply, 1)
-    }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 {
-        a
-    } else {
-        gcd(b, a % b)
     }
 }
 

@@ -201,8 +201,8 @@ impl Content {
 pub enum Answer {
     /// A reply waits in a transmit buffer.
     Reply,
-    /// The same, with so many bytes that lie elsewhere, from line `object` on: they are sent from there.
-    Gather { object: u64, bytes: u32 },
+    /// The same, with bytes that are sent from where they lie, from line `object` on; line `users` counts who has them.
+    Gather { object: u64, bytes: u32, users: Option<u64> },
     /// The receive buffer itself is to be sent.
     Forward,
     /// Nothing to send.

@@ -28,9 +28,36 @@ impl Zipf {
     }
 }
 
+/// A step over `n` ranks that comes to each of them before it comes to one again, and to neighbours far apart: multiples of it
+/// spread ranks that come in the order of popularity.
+pub fn step(n: u64) -> u64 {
+    let mut step = (n as f64 * 0.618) as u64 | 1;
+    while gcd(step, n) != 1 {
+        step += 2;
+    }
+    step
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        gcd(b, a % b)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_come_to_every_rank() {
+        for n in [1, 2, 3, 8, 1000, 1001, 6_765] {
+            let mut seen: Vec<u64> = (0..n).map(|k| k * step(n) % n).collect();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..n), "{n} ranks");
+        }
+    }
 
     /// Draws against n·p for each rank or group of ranks: chi-square, whose mean is the number of
     /// cells and its variance twice that.

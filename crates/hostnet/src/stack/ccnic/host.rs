@@ -66,6 +66,8 @@ pub struct Host {
     pub(super) received: Vec<u32>,
     /// Where only the host manages buffers: those sent and not completed, with their unit's index, and blank ones posted.
     pub(super) lent: VecDeque<(u64, u32)>,
+    /// Objects that are sent from where they lie and not completed: their unit's index, and the line that counts their users.
+    pub(super) objects: VecDeque<(u64, u64)>,
     posted: u32,
     /// Line of descriptors that was read last.
     read: u64,
@@ -101,6 +103,7 @@ impl Host {
             gathers: false,
             received: Vec::new(),
             lent: VecDeque::new(),
+            objects: VecDeque::new(),
             posted: 0,
             read: u64::MAX,
             told: None,
@@ -300,15 +303,23 @@ impl Host {
         any
     }
 
-    /// Frees the buffers that only the host manages and whose transmission has completed.
+    /// Frees what the host has only lent and whose transmission has completed: buffers that it alone manages, and objects.
     fn sweep(&mut self, i: &mut Interface, c: &mut Program) {
-        let Some((from, _)) = self.lent.front().copied() else { return };
+        let oldest = [self.lent.front().map(|l| l.0), self.objects.front().map(|o| o.0)];
+        let Some(oldest) = oldest.into_iter().flatten().min() else { return };
+        // Units that have been written anew were free.
+        let from = oldest.max(self.tx.position().saturating_sub(self.tx.shape.units));
         let words = &i.pairs[self.common.queue].tx;
         let to = self.tx.consumed(words, from, &mut |line| c.push(Op::Load { line, lines: 1 }));
         let mut done = Vec::new();
         while let Some((_, b)) = self.lent.front().copied().filter(|l| l.0 < to) {
             self.lent.pop_front();
             done.push(b);
+        }
+        while let Some((_, users)) = self.objects.front().copied().filter(|o| o.0 < to) {
+            self.objects.pop_front();
+            c.compute(self.common.spec.costs.free);
+            c.push(Op::Atomic { line: users });
         }
         i.trips.swept += done.len() as u64;
         self.common.free(i, done.into_iter(), c);
@@ -327,7 +338,7 @@ impl Host {
 
     /// The same once many have been sent.
     pub(super) fn sweep_many(&mut self, i: &mut Interface, p: &mut Program) {
-        if self.common.spec.pool == PoolKind::Host && self.lent.len() >= BLANKS as usize {
+        if self.lent.len().max(self.objects.len()) >= BLANKS as usize {
             self.sweep(i, p);
         }
     }

@@ -20,7 +20,14 @@ use std::collections::VecDeque;
 struct Reply {
     buffer: u32,
     bytes: u16,
-    object: Option<u16>,
+    object: Option<Object>,
+}
+
+/// An object that is sent from where it lies: its bytes, and the line that counts its users.
+#[derive(Clone, Copy)]
+struct Object {
+    bytes: u16,
+    users: Option<u64>,
 }
 
 /// One queue pair.
@@ -145,9 +152,9 @@ impl Port {
             let content = Content::of(nic.packet(id));
             let (answer, lines) = app.serve(*local, &content, i.line(from), i.line(to), p);
             let object = match answer {
-                Answer::Gather { object, bytes } => {
+                Answer::Gather { object, bytes, users } => {
                     i.objects[to as usize] = object;
-                    Some(bytes as u16)
+                    Some(Object { bytes: bytes as u16, users })
                 }
                 _ => None,
             };
@@ -186,7 +193,7 @@ impl Port {
         while let Some(&Reply { buffer, bytes, object }) = self.replies.front() {
             let more = if object.is_some() { MORE } else { 0 };
             let first = Desc { buffer: buffer + 1, bytes, flags: recycle | more };
-            let second = object.map(|bytes| Desc { buffer: buffer + 1, bytes, flags: recycle | EXTERNAL });
+            let second = object.map(|o| Desc { buffer: buffer + 1, bytes: o.bytes, flags: recycle | EXTERNAL });
             let descs: Vec<Desc> = [Some(first), second].into_iter().flatten().collect();
             if unit.len() + descs.len() > group {
                 host.publish(&mut unit, p);
@@ -207,6 +214,9 @@ impl Port {
             }
             if !shared {
                 host.lent.push_back((host.tx.position(), buffer));
+            }
+            if let Some(line) = object.and_then(|o| o.users) {
+                host.objects.push_back((host.tx.position(), line));
             }
             self.replies.pop_front();
             any = true;

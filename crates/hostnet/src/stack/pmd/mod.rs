@@ -64,6 +64,20 @@ pub struct Buffers {
     pub sweep_tx: SweepTx,
 }
 
+/// A segment that lies elsewhere, with the line that counts its users.
+#[derive(Clone, Copy, Debug)]
+struct External {
+    users: Option<u64>,
+}
+
+/// What a transmit descriptor is of: a buffer of which so many lines are sent, or one whose metadata stands for a segment elsewhere.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    buffer: u32,
+    lines: u32,
+    external: Option<External>,
+}
+
 /// What of the work a core does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
@@ -113,13 +127,13 @@ pub struct PollMode {
     stash: VecDeque<u32>,
     /// Packets copied.
     copied: u64,
-    /// Transmit descriptors written, and their buffers, with the lines that are sent of each, that have not been freed.
+    /// Transmit descriptors written, and what they are of that has not been freed.
     put: u64,
-    in_ring: VecDeque<(u32, u32)>,
+    in_ring: VecDeque<Sent>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
     backlog: VecDeque<(u32, u32)>,
-    /// Buffers whose metadata stands for their second segments, in the same order.
-    attached: VecDeque<u32>,
+    /// Buffers whose metadata stands for their second segments, in the same order, and those segments.
+    attached: VecDeque<(u32, External)>,
     /// Packets that are consumed once their burst retires.
     consumed: VecDeque<u32>,
     burst: Vec<u32>,
@@ -363,11 +377,13 @@ impl PollMode {
             match (answer, spare) {
                 (Answer::Reply | Answer::Gather { .. }, Some(fresh)) => {
                     packet.tx_line = tx;
-                    if let Answer::Gather { object, bytes } = answer {
+                    c.program.compute(self.costs.allocate_instructions);
+                    if let Answer::Gather { object, bytes, users } = answer {
                         (packet.object, packet.object_bytes) = (object, bytes);
+                        c.program.compute(self.costs.allocate_instructions);
                         let second = self.pool.get(c.program).expect("a pool holds more than rings and bursts");
                         c.program.push(Op::Store { line: self.pool.metadata(second), lines: self.costs.mbuf_lines });
-                        self.attached.push_back(second);
+                        self.attached.push_back((second, External { users }));
                     }
                     self.backlog.push_back((id, fresh));
                     spent.relinquish(c.program, p.line, p.lines.into());

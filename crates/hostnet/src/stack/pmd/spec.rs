@@ -26,6 +26,12 @@ pub struct PollModeSpec {
     pub transmit_instructions: u32,
     /// A buffer that is freed.
     pub free_instructions: u32,
+    /// A buffer that is taken for a reply. What an application says of its instructions may have it, too: then this is 0.
+    #[serde(default)]
+    pub allocate_instructions: u32,
+    /// More of a buffer that is freed, when its metadata stands for data elsewhere: that is let go, and the metadata is restored.
+    #[serde(default)]
+    pub detach_instructions: u32,
     /// Buffers of a core's cache of the mempool. 0: none, so that buffers are used in the order in which they came back.
     #[serde(default = "mempool_cache")]
     pub mempool_cache: u32,

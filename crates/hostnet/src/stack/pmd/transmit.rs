@@ -1,6 +1,6 @@
 //! A poll-mode driver's way out: descriptors of replies, the tail, and buffers that come back.
 
-use super::{port, Effect, FreeSent, PollMode, State};
+use super::{port, Effect, FreeSent, PollMode, Sent, State};
 use crate::core::{Op, Program};
 use crate::kernel::Side;
 use crate::placement::{sweeper, SweepTx};
@@ -15,13 +15,17 @@ impl PollMode {
             if i == clean || self.transmit.begins_line(i) {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
             }
-            let (buffer, lines) = self.in_ring.pop_front().expect("it was written");
+            let Sent { buffer, lines, external } = self.in_ring.pop_front().expect("it was written");
             if self.buffers.sweep_tx == SweepTx::Cpu {
                 sweeper::relinquish(c.program, self.pool.data(buffer), lines);
             } else if self.buffers.spent.follows_transmission() {
                 self.buffers.spent.relinquish(c.program, self.pool.data(buffer), lines);
             }
             c.program.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
+            if let Some(e) = external {
+                c.program.compute(self.costs.detach_instructions);
+                e.users.into_iter().for_each(|line| c.program.push(Op::Atomic { line }));
+            }
             self.free(buffer, c.program);
         }
     }
@@ -30,14 +34,14 @@ impl PollMode {
         self.transmit.usable() - self.in_ring.len() as u64
     }
 
-    /// Writes the next transmit descriptor, for a segment with its metadata in `buffer`, of which `lines` are sent.
-    fn describe(&mut self, buffer: u32, lines: u32, p: &mut Program) {
-        p.push(Op::Load { line: self.pool.metadata(buffer), lines: self.costs.mbuf_lines });
+    /// Writes the next transmit descriptor.
+    fn describe(&mut self, segment: Sent, p: &mut Program) {
+        p.push(Op::Load { line: self.pool.metadata(segment.buffer), lines: self.costs.mbuf_lines });
         p.compute(self.costs.transmit_instructions);
         if let Some(note) = self.note(Side::Transmit, self.put) {
             p.push(Op::Store { line: note, lines: 1 });
         }
-        self.in_ring.push_back((buffer, lines));
+        self.in_ring.push_back(segment);
         let line = self.transmit.line(self.put);
         self.put += 1;
         if self.transmit.begins_line(self.put) {
@@ -83,10 +87,10 @@ impl PollMode {
             let packet = nic.packet(id);
             let (lines, gathers) = (packet.tx_lines.into(), packet.object_bytes > 0);
             nic.put(self.queue, id);
-            self.describe(buffer, lines, c.program);
+            self.describe(Sent { buffer, lines, external: None }, c.program);
             if gathers {
-                let second = self.attached.pop_front().expect("a second segment has metadata");
-                self.describe(second, 0, c.program);
+                let (second, of) = self.attached.pop_front().expect("a second segment has metadata");
+                self.describe(Sent { buffer: second, lines: 0, external: Some(of) }, c.program);
             }
         }
         let p = &mut *c.program;

@@ -1,0 +1,147 @@
+//! Where keys lie in DPDK's hash table (`rte_hash`): each in one of two buckets of eight signatures. A key whose first bucket is
+//! full makes room there: keys move to their other buckets, along the shortest way that a search in breadth finds.
+
+use crate::kernel::rng::mix;
+
+/// Entries of a bucket, which is a line: signatures of 2 bytes, numbers of entries of 4, flags, a pointer.
+const SLOTS: usize = 8;
+/// Buckets that a search comes to (RTE_HASH_BFS_QUEUE_MAX_LEN).
+const SEARCHED: usize = 1000;
+const EMPTY: u32 = u32::MAX;
+
+/// The places of keys 0, 1, 2 and so on, which have come in this order.
+#[derive(Debug)]
+pub struct Index {
+    mask: u32,
+    /// Keys that lie in their second bucket.
+    second: Vec<bool>,
+}
+
+/// A bucket that a search has come to, from a slot of a bucket before.
+#[derive(Clone, Copy)]
+struct Node {
+    bucket: u32,
+    from: Option<usize>,
+    slot: usize,
+}
+
+impl Index {
+    /// An index made for so many keys: places are the next power of two, or the one after that when a key finds none.
+    pub fn of(keys: u64) -> Index {
+        let mut places = keys.next_power_of_two().max(SLOTS as u64);
+        loop {
+            match Index::within(keys as u32, places) {
+                Some(index) => return index,
+                None => places *= 2,
+            }
+        }
+    }
+
+    fn within(keys: u32, places: u64) -> Option<Index> {
+        let buckets = places as usize / SLOTS;
+        let mut index = Index { mask: buckets as u32 - 1, second: vec![false; keys as usize] };
+        let (mut slots, mut queue) = (vec![[EMPTY; SLOTS]; buckets], Vec::with_capacity(SEARCHED));
+        for key in 0..keys {
+            let (first, second) = (index.first(key.into()), index.second(key.into()));
+            let (mut at, mut free) =
+                [first, second].into_iter().find_map(|start| index.search(start, &slots, &mut queue))?;
+            while let Node { bucket, from: Some(from), slot } = queue[at] {
+                slots[bucket as usize][free] = slots[queue[from].bucket as usize][slot];
+                (at, free) = (from, slot);
+            }
+            slots[queue[at].bucket as usize][free] = key;
+        }
+        for (bucket, keys) in slots.iter().enumerate() {
+            for &key in keys.iter().filter(|k| **k != EMPTY) {
+                index.second[key as usize] = index.first(key.into()) != bucket as u32;
+            }
+        }
+        Some(index)
+    }
+
+    /// The way from bucket `start` to the nearest free slot: what the search came to, the last of it, and the slot there.
+    fn search(&self, start: u32, slots: &[[u32; SLOTS]], queue: &mut Vec<Node>) -> Option<(usize, usize)> {
+        queue.clear();
+        queue.push(Node { bucket: start, from: None, slot: 0 });
+        let mut at = 0;
+        while at < queue.len() && queue.len() < SEARCHED - SLOTS {
+            let bucket = queue[at].bucket;
+            for (slot, &key) in slots[bucket as usize].iter().enumerate() {
+                if key == EMPTY {
+                    return Some((at, slot));
+                }
+                queue.push(Node { bucket: self.other(bucket, key.into()), from: Some(at), slot });
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// The other bucket of a key that lies in `bucket`, by its signature.
+    fn other(&self, bucket: u32, key: u64) -> u32 {
+        (bucket ^ mix(key) as u32 >> 16) & self.mask
+    }
+
+    pub fn buckets(&self) -> u64 {
+        u64::from(self.mask) + 1
+    }
+
+    pub fn first(&self, key: u64) -> u32 {
+        mix(key) as u32 & self.mask
+    }
+
+    pub fn second(&self, key: u64) -> u32 {
+        self.other(self.first(key), key)
+    }
+
+    pub fn is_second(&self, key: u64) -> bool {
+        self.second[key as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(index: &Index) -> f64 {
+        index.second.iter().filter(|s| **s).count() as f64 / index.second.len() as f64
+    }
+
+    /// rte_hash of DPDK 22.11 with a million keys of 16 bytes and CRC hashes: 17.37 % of them lie in their second bucket when it is
+    /// made for as many, and 0.70 % when it is made for twice as many. Four standard deviations of the shares are 0.15 % and 0.04 %.
+    #[test]
+    fn as_many_keys_lie_in_their_second_bucket_as_dpdk_has_there() {
+        for (places, expected, tolerance) in [(1 << 20, 0.1737, 0.0025), (1 << 21, 0.0070, 0.0005)] {
+            let index = Index::within(1_000_000, places).expect("room");
+            assert!((share(&index) - expected).abs() < tolerance, "{} of {places} places", share(&index));
+        }
+    }
+
+    #[test]
+    fn every_key_is_in_one_of_its_two_buckets_and_no_bucket_has_more_than_eight() {
+        let index = Index::of(7000);
+        assert_eq!(index.buckets(), 1024);
+        let mut keys = vec![0; 1024];
+        for key in 0..7000 {
+            keys[if index.is_second(key) { index.second(key) } else { index.first(key) } as usize] += 1;
+        }
+        assert!(keys.iter().all(|n| *n <= SLOTS) && keys.iter().sum::<usize>() == 7000);
+        assert!(share(&index) > 0.0);
+    }
+
+    /// What a key's move needs: its other bucket's other bucket is the one that it comes from (partial-key cuckoo hashing).
+    #[test]
+    fn buckets_of_a_key_are_each_other_s_other_one() {
+        let index = Index::of(7000);
+        assert!((0..7000).all(|key| index.other(index.second(key), key) == index.first(key)));
+        let apart = (0..7000).filter(|key| index.second(*key) != index.first(*key)).count();
+        assert!(apart > 6950, "{apart} keys of 7000 have two buckets, of 1024");
+    }
+
+    /// 4096 keys leave no place of 4096 free, which no search finds for all of them.
+    #[test]
+    fn keys_that_find_no_room_get_twice_the_places() {
+        assert_eq!(Index::of(4096).buckets(), 1024);
+        assert_eq!(Index::of(3).buckets(), 1);
+    }
+}
