@@ -230,6 +230,17 @@ fn the_host_takes_objects_back_that_have_been_sent() {
     }
 }
 
+/// Two threads that are never idle: requests times their mean service time are two threads' time.
+#[test]
+fn time_that_busy_threads_spend_on_requests_is_the_time_there_is() {
+    let busy = "arrivals = \"closed\"\noutstanding = 1024";
+    for overlay in [true, false] {
+        let o = simulate(&text(overlay, "nic_threads = 8", busy).replace("requests = 800", "requests = 8000"));
+        let spent = get(&o, "service_mean_us") * get(&o, "throughput_mrps");
+        assert!((1.8..=2.02).contains(&spent), "{spent} threads, overlay: {overlay}");
+    }
+}
+
 #[test]
 fn what_an_overlay_lacks_is_one_sentence() {
     let base = text(true, "", SLOW);

@@ -43,8 +43,6 @@ pub struct Server {
     at: usize,
     /// Queue pairs in a row that had nothing to do.
     idle: usize,
-    /// When the present poll began.
-    polled: Time,
     /// So many packets are served since then.
     since: Option<(Time, u32)>,
 }
@@ -64,7 +62,7 @@ impl Server {
             host.header_only = header_only;
             Port { host, replies: VecDeque::new() }
         };
-        Server { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, polled: Time::ZERO, since: None }
+        Server { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, since: None }
     }
 
     /// Its queue pairs for another stack.
@@ -87,18 +85,18 @@ impl Server {
     }
 
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
-        if let Some((since, n)) = self.since.take() {
-            c.tally.served(c.now - since);
-            (1..n).for_each(|_| c.tally.served(Time::ZERO));
-        }
         let all = self.ports.len();
         let port = &mut self.ports[self.at];
         if std::mem::take(&mut port.host.common.polled) {
             if port.host.gathers_more(c) {
                 return Step::Run;
             }
+            if let Some((since, n)) = self.since.take() {
+                c.tally.served(c.now - since);
+                (1..n).for_each(|_| c.tally.served(Time::ZERO));
+            }
             let n = if port.host.common.spec.mode == Mode::Forward { port.forward(c) } else { port.serve(c) };
-            self.since = (n > 0).then_some((self.polled, n));
+            self.since = (n > 0).then_some((c.now, n));
             let busy = port.host.end_receive(c) | port.reply(c) | (n > 0);
             let busy = busy || !port.replies.is_empty() || !port.host.taken.is_empty();
             self.idle = if busy { 0 } else { self.idle + 1 };
@@ -108,7 +106,6 @@ impl Server {
             }
             self.at = (self.at + 1) % all;
         }
-        self.polled = c.now;
         self.ports[self.at].host.poll(true, c);
         Step::Run
     }
