@@ -385,7 +385,7 @@ impl Cpu {
     /// Gives free line fill buffers to the misses that wait for one.
     #[inline]
     fn hand_out(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
-        if !self.no_credit.is_empty() && self.may_miss() {
+        if !self.no_credit.is_empty() {
             self.hand_out_buffers(mem, cal, now);
         }
         self.send_waiting(mem, cal, now);
