@@ -1,10 +1,11 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
+mod held;
+
 pub use super::indexing::{shape, Indexing};
 pub use super::replacement::Replacement;
-use super::ways::{bits, least, nth_bit, spread, Block};
+use super::ways::{least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
-use std::ops::Range;
 
 /// Lines of the sequence of slices that `InterleavedSlices` permutes.
 const SEQUENCE_BITS: u32 = 14;
@@ -509,44 +510,6 @@ impl Array {
     pub fn set_dirty(&mut self, slot: Slot, dirty: bool) {
         let last = self.last_mut(slot.base);
         *last = *last & !(1 << slot.way) | u32::from(dirty) << slot.way;
-    }
-    /// Every line held, with its way and whether it is dirty.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
-        self.tagged(0..EMPTY)
-    }
-
-    /// The same for the lines from `lines.start` on and before `lines.end`, which must not be empty.
-    pub fn iter_within(&self, lines: Range<u64>) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
-        let tag = |line: u64| (line >> self.set_bits) as u32;
-        self.tagged(tag(lines.start)..tag(lines.end - 1) + 1).filter(move |l| lines.contains(&l.0))
-    }
-
-    /// All lines that have a tag in common with one of `lines`.
-    pub fn lines_of_tags(&self, lines: &Range<u64>) -> Range<u64> {
-        lines.start >> self.set_bits << self.set_bits..lines.end.next_multiple_of(1 << self.set_bits)
-    }
-
-    /// Lines held of `lines`, which are as `lines_of_tags` gives them, and how many of these lie in `ways`.
-    pub fn count(&self, lines: &Range<u64>, ways: u32) -> (u64, u64) {
-        let tag = |line: u64| (line >> self.set_bits) as u32;
-        let (first, tags) = (tag(lines.start), tag(lines.end) - tag(lines.start));
-        self.blocks.chunks_exact(1 << u32::from(self.wide)).fold((0, 0), |(all, some), set| {
-            let found = set.iter().rev().fold(0, |found, block| found << 16 | block.within(first, tags)) & self.all;
-            (all + u64::from(found.count_ones()), some + u64::from((found & ways).count_ones()))
-        })
-    }
-
-    fn tagged(&self, among: Range<u32>) -> impl Iterator<Item = (u64, u32, bool)> + '_ {
-        (0..self.sets).flat_map(move |set| {
-            let base = set << u32::from(self.wide);
-            let last = self.last(base);
-            let within = |block: &Block| block.within(among.start, among.end - among.start);
-            let mut found = within(&self.blocks[base as usize]);
-            if self.wide {
-                found |= within(self.rest(base)) << 16;
-            }
-            bits(found & self.all).map(move |w| (self.line(self.tag(base, w), base), w, last >> w & 1 == 1))
-        })
     }
 
     /// The line with `tag` in the set at `base`.

@@ -72,14 +72,7 @@ impl Memory {
         if !self.nodes[node].admission[lane].is_empty() || !self.admits(node, lane) {
             return self.nodes[node].admission[lane].push_back(id);
         }
-        self.begin_or_wait(cal, id, node, lane, now);
-    }
-
-    /// A request that finds room at the home agent begins, unless the rest of it has none. Apart from `on_cha`: where many
-    /// wait, the host need not prepare for it.
-    #[inline(never)]
-    fn begin_or_wait(&mut self, cal: &mut Events, id: u32, node: usize, lane: usize, now: Time) {
-        if !self.begin_here(cal, id, lane, now) {
+        if !self.begin(cal, id, lane, now) {
             self.nodes[node].admission[lane].push_back(id);
         }
     }
@@ -165,48 +158,57 @@ impl Memory {
     /// An admitted request begins; false while there is no room for the rest of it.
     #[inline(never)]
     pub(super) fn begin(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
-        self.begin_here(cal, id, lane, now)
-    }
-
-    /// The same as part of its caller: a request's look-up is one function of the host.
-    #[inline(always)]
-    fn begin_here(&mut self, cal: &mut Events, id: u32, lane: usize, now: Time) -> bool {
         if self.begins_at_home(cal, id, now) {
             return true;
         }
-        let Txn { line, op, agent, .. } = self.txns[id as usize];
+        let op = self.txns[id as usize].op;
         let m = &mut self.marks[id as usize];
         (m.admitted, m.queued, m.data) = (now, now, now);
         let waited = now - m.cha;
         match op {
+            Op::Read | Op::Own => {
+                self.paths.admit(Path::C2mRead, waited);
+                self.core_read(cal, id, now);
+            }
             Op::WriteBack => {
                 let t = self.txns[id as usize];
                 self.txns[id as usize].dirty = false;
                 self.admit_write_back(cal, &t, waited, now);
                 cal.push(now + self.way_back(&t), Event::Fill(id));
-                return true;
             }
-            Op::DmaWrite if agent == Agent::Nic => return self.write_burst(cal, id, lane, now),
-            Op::Uncached => {
-                self.read_dram(cal, id, Class::BackgroundRd, now);
-                return true;
-            }
-            _ => {}
-        }
-        self.paths.admit(Path::of(op), waited);
-        match op {
-            Op::Read | Op::Own => self.core_read(cal, id, now),
-            Op::DmaRead => self.read_burst(cal, id, now),
-            Op::DmaWrite => self.io_write(cal, id, now),
-            Op::Stream if self.between.is_some() => self.stream_of_nodes(cal, id, now),
-            Op::Stream => {
-                let t = self.txns[id as usize];
-                self.stream(cal, self.agent_of(&t), line, now);
-                cal.push(now + self.way_back(&t), Event::Fill(id));
-            }
-            Op::WriteBack | Op::Uncached => unreachable!("admitted above"),
+            Op::DmaRead | Op::DmaWrite => return self.device_begins(cal, id, lane, waited, now),
+            Op::Stream => self.stream_begins(cal, id, waited, now),
+            Op::Uncached => self.read_dram(cal, id, Class::BackgroundRd, now),
         }
         true
+    }
+
+    /// The same for a device's request.
+    #[inline(never)]
+    fn device_begins(&mut self, cal: &mut Events, id: u32, lane: usize, waited: Time, now: Time) -> bool {
+        let Txn { op, agent, .. } = self.txns[id as usize];
+        if op == Op::DmaWrite && agent == Agent::Nic {
+            return self.write_burst(cal, id, lane, now);
+        }
+        self.paths.admit(Path::of(op), waited);
+        if op == Op::DmaWrite {
+            self.io_write(cal, id, now);
+        } else {
+            self.read_burst(cal, id, now);
+        }
+        true
+    }
+
+    /// The same for a core's store past the caches.
+    #[inline(never)]
+    fn stream_begins(&mut self, cal: &mut Events, id: u32, waited: Time, now: Time) {
+        self.paths.admit(Path::of(Op::Stream), waited);
+        if self.between.is_some() {
+            return self.stream_of_nodes(cal, id, now);
+        }
+        let t = self.txns[id as usize];
+        self.stream(cal, self.agent_of(&t), t.line, now);
+        cal.push(now + self.way_back(&t), Event::Fill(id));
     }
 
     /// A core's read waits for its turn where several agents use the line.
@@ -279,7 +281,7 @@ impl Memory {
 
     /// A core's request for a line of several agents ends: whose turn it is next goes on. Says whether the data is to be
     /// used once and not kept, because the line has been taken away on its way.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn leave_line(&mut self, cal: &mut Events, id: u32, epoch: u16, now: Time) -> bool {
         let Txn { line, who, .. } = self.txns[id as usize];
         let Left { stale, others_wait } = self.lines.leave(line, id, epoch);

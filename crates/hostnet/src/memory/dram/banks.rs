@@ -1,9 +1,10 @@
 //! A channel's banks and the lists of requests that wait for each: by direction in order of arrival, with
 //! the oldest for the open row and the oldest for another.
 
-use super::channel::{Channel, Command, ALL_STALE, HELD, NONE, NO_ROW, READ, WRITE};
+use super::channel::{Channel, Command, ALL_STALE, BANKS, HELD, NONE, NO_ROW, READ, WRITE};
 use super::choice::{key, ACTIVE, QUEUE};
 use super::RowOutcome;
+use std::ops::{Index, IndexMut};
 
 /// A queued request. Slots of one bank and direction form a list, oldest first.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub(super) struct BankQueue {
     pub miss: u16,
 }
 
-pub(super) const EMPTY: BankQueue = BankQueue { head: NONE, tail: NONE, hit: NONE, miss: NONE };
+const EMPTY: BankQueue = BankQueue { head: NONE, tail: NONE, hit: NONE, miss: NONE };
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bank {
@@ -42,6 +43,37 @@ pub(super) struct Bank {
     /// Column commands since the activate.
     pub accesses: u32,
     pub q: [BankQueue; 2],
+}
+
+/// A channel's banks by their number, which is below `BANKS`: masked, it needs no check. Those beyond the channel's own
+/// stay empty.
+#[derive(Clone, Debug)]
+pub(super) struct Banks(Box<[Bank; BANKS]>);
+
+impl Banks {
+    /// Closed banks with nothing queued.
+    pub(super) fn new() -> Banks {
+        Banks(Box::new([Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] }; BANKS]))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Bank> {
+        self.0.iter()
+    }
+}
+
+impl Index<usize> for Banks {
+    type Output = Bank;
+    #[inline]
+    fn index(&self, b: usize) -> &Bank {
+        &self.0[b % BANKS]
+    }
+}
+
+impl IndexMut<usize> for Banks {
+    #[inline]
+    fn index_mut(&mut self, b: usize) -> &mut Bank {
+        &mut self.0[b % BANKS]
+    }
 }
 
 impl Channel {
@@ -82,7 +114,7 @@ impl Channel {
                 i = self.slots[i as usize].next;
             }
         }
-        for bank in &self.banks {
+        for bank in self.banks.iter() {
             if bank.active != NONE {
                 live.push(bank.active);
             }
@@ -103,7 +135,7 @@ impl Channel {
         self.stale = ALL_STALE;
         self.chosen = false;
         self.columns.changed = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
-        for b in 0..self.banks.len() {
+        for b in 0..BANKS {
             let Bank { active, q, .. } = self.banks[b];
             if active != NONE {
                 self.scan.lanes[b].col_key = [key(ACTIVE, self.slots[active as usize].age, b); 2];

@@ -1,6 +1,6 @@
 //! One channel: its queues, banks and ranks. `scheduler` decides and issues.
 
-use super::banks::{bits, hash, Bank, Slot, EMPTY};
+use super::banks::{bits, hash, Banks, Slot};
 use super::choice::{Choice, BEHIND, NO_CHOICE, QUEUE};
 use super::gauge::Levels;
 use super::mapping::Decoded;
@@ -101,7 +101,7 @@ pub struct Channel {
     pub(super) p: Policy,
     pub(super) slots: Vec<Slot>,
     pub(super) free: u16,
-    pub(super) banks: Vec<Bank>,
+    pub(super) banks: Banks,
     pub(super) scan: Box<Scan>,
     pub(super) rank_shift: u32,
     pub(super) group_shift: u32,
@@ -212,7 +212,7 @@ impl Channel {
             },
             slots,
             free: 0,
-            banks: (0..nbanks).map(|_| Bank { row: NO_ROW, active: NONE, accesses: 0, q: [EMPTY; 2] }).collect(),
+            banks: Banks::new(),
             scan: Box::new(Scan {
                 lanes: [Lane::default(); BANKS],
                 group_act: [0; BANKS],

@@ -136,7 +136,7 @@ impl Channel {
 
     fn choose_staged(&self) -> (u64, u64) {
         let floor = self.cmd_free.max(self.clock);
-        let n = self.banks.len();
+        let n = self.staged.fill.len();
         let mut best = u64::MAX;
         let any = self.hits[READ] | self.hits[WRITE] | self.misses[READ] | self.misses[WRITE];
         for b in bits(any & !self.blocked) {
@@ -179,7 +179,7 @@ impl Channel {
         if key >> 36 != 0 {
             return self.refresh((key & 63) as usize, at);
         }
-        let n = self.banks.len();
+        let n = self.staged.fill.len();
         let b = ((key >> 30) as usize + self.staged.turn + 1) % n;
         self.staged.turn = b;
         let command = key & 3;
