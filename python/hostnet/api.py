@@ -53,7 +53,7 @@ def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True
     """
     scenario = Scenario.of(scenario)
     if lenient:
-        scenario = scenario.with_({"traffic.pcap.lenient": True})
+        scenario = leniently(scenario)
     if control is not None:
         if pcap is not None:
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
@@ -64,6 +64,14 @@ def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True
         Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
     return run_many([scenario.resolve()], jobs=1, cache=cache, progress=Progress(quiet),
                     label=scenario.to_dict().get("name", "run"), pcap=None if pcap is None else Path(pcap))[0]
+
+
+def leniently(scenario: Scenario) -> Scenario:
+    """The scenario with a capture that is replayed up to its damage. Raises HostnetError for one that replays none."""
+    if "pcap" not in scenario.traffic:
+        raise HostnetError(f"{scenario._file}: replays no capture, so --lenient (lenient=True) has nothing to do; "
+                           'give traffic.arrivals = "pcap" and traffic.pcap.file, or leave it out.')
+    return scenario.with_({"traffic.pcap.lenient": True})
 
 
 def values(path: str, given: Iterable[Any]) -> list[Any]:
