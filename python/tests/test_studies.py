@@ -235,3 +235,13 @@ def test_a_study_of_wall_times_takes_the_shortest_run_of_each_point(monkeypatch)
 
 def test_the_ratio_of_wall_times_is_of_a_study_that_takes_the_shortest_of_three():
     assert studies.get("gem5net", "fig20").wall_runs == 3
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_rates_beyond_a_knee_are_on_the_authors_grid_and_within_the_link(quick):
+    """14.88 Mpps of 64 B at 10 Gb/s are ten times as many at 100 (20 B between frames); 1518 B: 8.127 Mpps."""
+    for size, most in ((64, 148.8e6), (1518, 8.128e6)):
+        for share in (0.5, 0.85, 0.999):
+            rate = gem5net.beyond(share * most, size, quick)
+            assert rate <= most and rate % gem5net.STEP[size] == 0
+            assert rate > share * most or rate + gem5net.STEP[size] > most

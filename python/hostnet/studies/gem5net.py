@@ -37,6 +37,8 @@ IN_ORDER = {"override.core.pipeline": "in_order", "override.core.width": 2, "ove
 REQUESTS, TRIED, QUICK_REQUESTS = 60_000, 20_000, 10_000
 # Receive buffer and rings of the platform, which are full before the first packet is lost.
 BUFFER, RING = 4 << 20, 1024
+# The link, in bits a second; a frame takes 20 bytes beside its own.
+LINK = 100e9
 # Pktgen's own ceiling on the client of the real server (Sec. VII-B): 8 Gb/s of 64-byte frames.
 CLIENT_PPS = 8e9 / (64 * 8)
 
@@ -127,9 +129,13 @@ def peak_of(rows: Rows, **wanted: Any) -> float:
 
 
 def beyond(peak: float, size: int | None, quick: bool) -> float:
-    """A rate beyond the knee: a tenth more than the peak, on the authors' grid; half as much again in a quick run."""
+    """A rate beyond the knee: a tenth more than the peak, on the authors' grid; half as much again in a quick run. The link
+    carries no more than its own."""
     rate = peak * (1.5 if quick else 1.1)
-    return math.ceil(rate / STEP[size]) * STEP[size] if size in STEP else rate
+    if size not in STEP:
+        return rate
+    most = LINK / (8 * (size + 20)) // STEP[size]
+    return min(math.ceil(rate / STEP[size]), most) * STEP[size]
 
 
 def overload(peak: float, rate: float, size: int | None) -> int:
@@ -238,7 +244,7 @@ def curve(app: str) -> Callable[[Rows, bool], list[Point]]:
                                clock_ghz=None)
                 for share in OFFERED[-1:] if quick else OFFERED:
                     rate = share * peak
-                    if 8 * (size + 20) * rate > 100e9:
+                    if 8 * (size + 20) * rate > LINK:
                         continue  # more than the link carries
                     out.append(point(quick, app, size, platform=platform, pps=rate, requests=overload(peak, rate, size),
                                      columns={"rate_basis": f"{share} x peak"}))
@@ -341,7 +347,7 @@ def without_dca(quick: bool) -> list[Point]:
 
 def generator(quick: bool) -> list[Point]:
     """Frames at half and all of the link's rate, and a trace with its own times: a request every 10 us."""
-    rates = [(size, share * 100e9 / (8 * (size + 20))) for size in (64, 1518) for share in (0.5, 0.99)]
+    rates = [(size, share * LINK / (8 * (size + 20))) for size in (64, 1518) for share in (0.5, 0.99)]
     frames = [point(quick, "testpmd", size, pps=pps) for size, pps in rates]
     replay = {"traffic.rate": None, "traffic.pcap.timing": "original"}
     return [*frames, point(quick, "mc-dpdk", pps=1e5, columns={"mode": "trace"}, changes=replay)]
