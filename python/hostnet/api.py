@@ -111,6 +111,17 @@ def sweep_results(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, j
     return points, run_many(specs, jobs=jobs, cache=cache, progress=progress, label="sweep")
 
 
+def without_effect(points: list[dict[str, Any]], results: list[Result]) -> list[str]:
+    """The swept paths of which no metric depends: points that differ in nothing else have the same ones."""
+    def same(path: str) -> bool:
+        others = [json.dumps({p: v for p, v in point.items() if p != path}, sort_keys=True) for point in points]
+        first = dict(zip(reversed(others), reversed(results), strict=True))
+        return all(first[o].metrics == r.metrics for o, r in zip(others, results, strict=True))
+
+    values = {path: {json.dumps(point[path], sort_keys=True) for point in points} for path in points[0]}
+    return [path for path, found in values.items() if len(found) > 1 and same(path)]
+
+
 def sweep(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: int | None = None,
           cache: Cache | None = None, quiet: bool = True) -> pl.DataFrame:
     """Simulate every combination of ``vary`` ({"placement.ways": [2, 4]}): one row per point.

@@ -122,6 +122,8 @@ def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", met
             _write_tables(folder, "sweep", frame, results)
     show.rows(frame, list(grid), wanted or headlines.columns_for(r.metrics for r in results))
     show.captures(r.data for r in results)
+    for path in api.without_effect(points, results):
+        typer.echo(f"hostnet: note: no metric depends on {path} here.", err=True)
 
 
 @app.command()
