@@ -55,6 +55,8 @@ def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True
     if lenient:
         scenario = leniently(scenario)
     if control is not None:
+        if not callable(control):
+            raise HostnetError(f"control = {control!r} is no function; give one that takes an epoch (docs/control.md).")
         if pcap is not None:
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
         resolved = scenario.resolve()

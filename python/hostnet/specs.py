@@ -333,6 +333,8 @@ class Scenario(Fields):
         if isinstance(tables, (str, os.PathLike)):
             file = scenario_file(tables)
             tables = _read(tables, file)
+        if not isinstance(tables or {}, (Mapping, Section)):
+            raise SpecError(f"{tables!r} is no scenario; give a file, a name that comes with hostnet, or its tables.")
         try:
             data = plain(dict(tables or {}))
         except SpecError as e:
@@ -440,7 +442,9 @@ class Scenario(Fields):
         Raises SpecError with one sentence naming file, key, value and the nearest valid choice.
         """
         try:
-            text = (json if self._file.endswith(".json") else tomli_w).dumps(self._data)
+            text = json.dumps(self._data, allow_nan=False) if self._file.endswith(".json") else tomli_w.dumps(self._data)
+        except ValueError:
+            raise SpecError(f"{self._file}: a value is not a finite number.") from None
         except TypeError as e:
             raise SpecError(f"{self._file}: a value is of a type that a scenario cannot hold ({e}).") from None
         return _core.resolve(text, self._file, platform_dirs(self._origin))

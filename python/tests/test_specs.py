@@ -106,6 +106,16 @@ def test_a_saved_point_is_the_same_scenario_in_python_and_on_the_command_line(ti
         assert sentence in cli("run", file, check=2).stderr
 
 
+def test_what_is_no_scenario_and_no_control_plane_is_one_sentence(tiny, tmp_path):
+    with pytest.raises(hn.SpecError, match="5 is no scenario; give a file"):
+        hn.run(5)
+    with pytest.raises(hn.HostnetError, match="control = 5 is no function"):
+        hn.run(tiny, control=5)
+    (tmp_path / "spec.json").write_text(tiny.resolve())
+    with pytest.raises(hn.SpecError, match=r"spec\.json: a value is not a finite number"):
+        hn.Scenario(tmp_path / "spec.json").with_({"run.loss": float("nan")}).resolve()
+
+
 def test_a_capture_is_read_leniently_only_where_one_is_replayed(tiny, cli):
     with pytest.raises(hn.HostnetError, match="replays no capture, so --lenient"):
         hn.run(tiny, lenient=True)
