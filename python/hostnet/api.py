@@ -53,8 +53,10 @@ def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True
     """
     scenario = Scenario.of(scenario)
     if lenient:
-        scenario = scenario.with_({"traffic.pcap.lenient": True})
+        scenario = leniently(scenario)
     if control is not None:
+        if not callable(control):
+            raise HostnetError(f"control = {control!r} is no function; give one that takes an epoch (docs/control.md).")
         if pcap is not None:
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
         resolved = scenario.resolve()
@@ -64,6 +66,14 @@ def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True
         Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
     return run_many([scenario.resolve()], jobs=1, cache=cache, progress=Progress(quiet),
                     label=scenario.to_dict().get("name", "run"), pcap=None if pcap is None else Path(pcap))[0]
+
+
+def leniently(scenario: Scenario) -> Scenario:
+    """The scenario with a capture that is replayed up to its damage. Raises HostnetError for one that replays none."""
+    if "pcap" not in scenario.traffic:
+        raise HostnetError(f"{scenario._file}: replays no capture, so --lenient (lenient=True) has nothing to do; "
+                           'give traffic.arrivals = "pcap" and traffic.pcap.file, or leave it out.')
+    return scenario.with_({"traffic.pcap.lenient": True})
 
 
 def values(path: str, given: Iterable[Any]) -> list[Any]:
@@ -101,6 +111,17 @@ def sweep_results(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, j
             specs.append(scenario.with_(p).resolve())
             report("points", (i + 1) / len(points))
     return points, run_many(specs, jobs=jobs, cache=cache, progress=progress, label="sweep")
+
+
+def without_effect(points: list[dict[str, Any]], results: list[Result]) -> list[str]:
+    """The swept paths of which no metric depends: points that differ in nothing else have the same ones."""
+    def same(path: str) -> bool:
+        others = [json.dumps({p: v for p, v in point.items() if p != path}, sort_keys=True) for point in points]
+        first = dict(zip(reversed(others), reversed(results), strict=True))
+        return all(first[o].metrics == r.metrics for o, r in zip(others, results, strict=True))
+
+    values = {path: {json.dumps(point[path], sort_keys=True) for point in points} for path in points[0]}
+    return [path for path, found in values.items() if len(found) > 1 and same(path)]
 
 
 def sweep(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: Jobs = None,

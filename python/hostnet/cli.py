@@ -120,16 +120,15 @@ def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", met
     """Simulate every combination of the given values and print one row per point."""
     from . import api, headlines, show
     from .results import tidy
-    from .specs import parse_assignment, parse_value
+    from .specs import parse_assignment, parse_value, split_values
 
     sc = _scenario(scenario, changes)
-    if lenient:
-        sc.set("traffic.pcap.lenient", True)
+    sc = api.leniently(sc) if lenient else sc
     grid: dict[str, list] = {}
     for path, values in (parse_assignment(v) for v in vary):
         if path in grid:
             raise HostnetError(f"--vary {path} is given twice; list all its values in one, such as {path}=A,B,C.")
-        grid[path] = [parse_value(v.strip()) for v in values.split(",")]
+        grid[path] = [parse_value(v) for v in split_values(values)]
         if "" in grid[path]:
             raise HostnetError(f"--vary {path}={values}: a value is missing.")
     wanted = headlines.chosen(metrics) if metrics else None
@@ -140,6 +139,8 @@ def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", met
             _write_tables(folder, "sweep", frame, results)
     show.rows(frame, list(grid), wanted or headlines.columns_for(r.metrics for r in results))
     show.captures(r.data for r in results)
+    for path in api.without_effect(points, results):
+        typer.echo(f"hostnet: note: no metric depends on {path} here.", err=True)
 
 
 @app.command()

@@ -25,6 +25,8 @@ def nearest(word: str, choices: list[str]) -> str:
 
 def scenario_file(name: str | Path) -> Path:
     """The scenario ``name``: a path as given, or the name of one that comes with hostnet."""
+    if not str(name).strip():
+        raise HostnetError("a scenario's name is empty; `hostnet scenarios` lists those that come with hostnet.")
     given = Path(name)
     if len(given.name) > 255:  # more than a file system takes
         raise HostnetError(f"{given.name[:40]}...: no such scenario file; its name has {len(given.name)} characters.")

@@ -324,8 +324,8 @@ else:
 class Scenario(Fields):
     """A host, its tenants, its traffic and what to run: one simulated point.
 
-    ``Scenario("kvs")`` and ``Scenario.load("scenarios/kvs.toml")`` read a file; ``Scenario({...})`` takes the same
-    tables as a dictionary. Attributes may be read and assigned (``sc.placement.ways = 4``, ``sc.tenant.append({...})``);
+    ``Scenario("kvs")`` and ``Scenario.load("scenarios/kvs.toml")`` read a file, which may also be a saved result or a point of
+    a study (JSON); ``Scenario({...})`` takes the same tables as a dictionary. Attributes may be read and assigned (``sc.placement.ways = 4``, ``sc.tenant.append({...})``);
     :meth:`with_` makes a changed copy. Keys are checked when they are set, values by :meth:`resolve`.
     """
 
@@ -333,6 +333,8 @@ class Scenario(Fields):
         if isinstance(tables, (str, os.PathLike)):
             file = scenario_file(tables)
             tables = _read(tables, file)
+        if not isinstance(tables or {}, (Mapping, Section)):
+            raise SpecError(f"{tables!r} is no scenario; give a file, a name that comes with hostnet, or its tables.")
         try:
             data = plain(dict(tables or {}))
         except SpecError as e:
@@ -440,9 +442,11 @@ class Scenario(Fields):
         Raises SpecError with one sentence naming file, key, value and the nearest valid choice.
         """
         try:
-            text = tomli_w.dumps(self._data)
+            text = json.dumps(self._data, allow_nan=False) if self._file.endswith(".json") else tomli_w.dumps(self._data)
+        except ValueError:
+            raise SpecError(f"{self._file}: a value is not a finite number.") from None
         except TypeError as e:
-            raise SpecError(f"{self._file}: a value is of a type that TOML cannot hold ({e}).") from None
+            raise SpecError(f"{self._file}: a value is of a type that a scenario cannot hold ({e}).") from None
         return _core.resolve(text, self._file, platform_dirs(self._origin))
 
 
@@ -450,7 +454,7 @@ def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
     text = ""
     try:
         text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text)
+        return _saved(name, text) if path.suffix == ".json" else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         # The one mistake that TOML's own words do not explain: a name that has values, too.
         both = re.search(r"^\s*platform\s*=", text, re.M) and re.search(r"^\s*\[?platform\.", text, re.M)
@@ -460,6 +464,22 @@ def _read(name: str | os.PathLike[str], path: Path) -> dict[str, Any]:
         raise SpecError(f"{name}: its values are nested too deeply to be read.") from None
     except OSError as e:
         raise HostnetError(f"{name}: cannot be read ({e.strerror}).") from None
+
+
+def _saved(name: str | os.PathLike[str], text: str) -> dict[str, Any]:
+    """The tables of a scenario in JSON, of a point of a study or of a result: of the two latter their ``spec``."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    try:
+        found = json.loads(text)
+    except ValueError as e:
+        if len(lines) > 1 and all(line.lstrip().startswith('{"key"') for line in lines):
+            raise SpecError(f"{name}: holds {len(lines):,} points, one a line; give one of them in a file of its own, such as "
+                            f"`sed -n 1p {name} > point.json`.") from None
+        raise SpecError(f"{name}: not a JSON file ({e}).") from None
+    spec = found.get("spec", found) if isinstance(found, dict) else None
+    if not isinstance(spec, dict):
+        raise SpecError(f"{name}: is not a scenario; in JSON that is a table of keys, a point of a study or a result.")
+    return spec
 
 
 def parse_value(text: str) -> Any:
@@ -473,6 +493,23 @@ def parse_value(text: str) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise HostnetError(f"{text} is beyond what a whole number of TOML holds (64 bits).")
     return value
+
+
+def split_values(text: str) -> list[str]:
+    """The values in ``--vary path=a,b``: what commas separate, but for those within brackets, braces or quotes."""
+    found, depth, quote = [""], 0, ""
+    for c in text:
+        if c == "," and not depth and not quote:
+            found.append("")
+            continue
+        found[-1] += c
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "\"'":
+            quote = c
+        else:
+            depth += (c in "[{") - (c in "]}")
+    return [value.strip() for value in found]
 
 
 def parse_assignment(text: str) -> tuple[str, str]:

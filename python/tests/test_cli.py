@@ -27,6 +27,13 @@ def test_run_prints_metrics_and_json(cli, tiny_file):
     assert result["seed"] == 3 and result["metrics"]["throughput_mrps"] > 0
 
 
+def test_a_sweep_says_which_key_changes_nothing(cli, tiny_file):
+    """The tenant's code point is for policies that look at it, and a search's objective for searches."""
+    done = cli("sweep", tiny_file, "--vary", "tenant.0.dscp=0,8", "--vary", "seed=1,2", "--set", "run.load=fixed", "--set",
+               "traffic.rate=2 Mrps", "-q", check=0)
+    assert done.stderr == "hostnet: note: no metric depends on tenant.0.dscp here.\n"
+
+
 def test_sweep_writes_tidy_tables(cli, tiny_file, tmp_path):
     import polars as pl
 

@@ -260,6 +260,12 @@ def test_figures_are_written_into_the_columns_of_paper_and_here():
     ]
 
 
+def test_a_claim_without_a_value_is_written_with_its_verdict_alone():
+    row = "| **not built yet** | detail | Eight. `one.c.fig3.eight` | 8x |  | no study |\n"
+    page = "| claim | here |\n|---|---|\n| `fig3.eight` | 3x |"
+    assert refreshed(page, board(row)).splitlines()[2] == "| `fig3.eight` | **not built yet** |"
+
+
 def test_counts_are_written_per_system():
     page = (
         "| system | judged | reproduced | share | headline | disputed | inputs | definitions |\n"

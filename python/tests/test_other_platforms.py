@@ -59,6 +59,7 @@ def test_points_that_follow_the_first_ones_are_on_the_same_platform():
     ("sweeper", "sim24-artefact", "studies of sweeper do not run there; did you mean 'sim24-artifact'"),
     ("idio", ARTIFACT, "studies of idio do not run there; did you mean 'idio-gem5-artifact'?"),
     ("ccnic", ARTIFACT, "studies of ccnic do not run there, nor on any but their own"),
+    ("gem5net", "altra", "studies of gem5net do not run there, nor on any but their own"),
 ])
 def test_a_platform_that_studies_are_not_made_for_is_refused(system, platform, sentence, cli):
     done = cli("scoreboard", "--only", f"{system}.*", "--platform", platform, check=2)

@@ -156,6 +156,13 @@ def test_an_unknown_study_gets_bars_of_its_metrics():
     assert ax.get_xlabel() == "first read [cycles]"
 
 
+def test_bars_are_told_apart_by_columns_that_few_studies_have():
+    frame = pl.DataFrame({"app": ["a", "a", "b", "b"], "clock_ghz": [1.0, 2.5, 1.0, 2.5], "quick": [True] * 4, "krps": [1e4, 2e4, 3e4, 4e4]})
+    figure = plots.figure_of("some_study", frame)
+    labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert labels == ["app a, clock_ghz 1", "app a, clock_ghz 2.5", "app b, clock_ghz 1", "app b, clock_ghz 2.5"]
+
+
 def test_plot_sweep_draws_the_columns_it_is_told():
     frame = pl.DataFrame({"ways": [4, 2, 2, 4], "system": list("aabb"), "lat_p99_us": [3.0, 5.0, 7.0, 6.0]})
     (ax,) = plots.plot_sweep(frame, "ways", "lat_p99_us", "system").axes

@@ -16,7 +16,7 @@ from rich.console import Console
 from hostnet import HostnetError, scoreboard, studies
 from hostnet.scoreboard import ClaimError, Result, evaluate, load
 from hostnet.scoreboard.evaluate import connect, tables_of
-from hostnet.scoreboard.render import as_objects
+from hostnet.scoreboard.render import as_markdown, as_objects
 
 CLAIMS = Path(__file__).resolve().parents[2] / "claims" / "sweeper.toml"
 
@@ -150,6 +150,14 @@ def test_disputed_claims_are_measured_but_not_judged(tmp_path):
     found = verdict(tmp_path, {"value": [10.0]}, disputed="two readings")
     assert (found.verdict, found.measured) == ("disputed", 10.0)
     assert found.note.startswith("two readings")
+
+
+def test_a_disputed_claim_without_a_query_says_that_nothing_is_modelled(tmp_path):
+    claim = {k: v for k, v in GOOD.items() if k != "eval"} | {"disputed": "another simulator's"}
+    (found,) = evaluate(load(claims_file(tmp_path, claim)), paperworld.Source({}))
+    assert (found.verdict, found.measured) == ("disputed", None)
+    (row,) = [line for line in as_markdown([found], "1").splitlines() if "`t.one`" in line]
+    assert row.split(" | ")[4] == "not modelled"
 
 
 def test_a_disputed_claim_with_a_broken_query_is_an_error(tmp_path):

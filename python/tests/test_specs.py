@@ -8,7 +8,7 @@ import pytest
 import hostnet as hn
 from hostnet import HostnetError, keys
 from hostnet.paths import SCENARIOS
-from hostnet.specs import parse_assignment, parse_value, schema
+from hostnet.specs import parse_assignment, parse_value, schema, split_values
 
 
 def test_attributes_read_and_write_the_tables(tiny):
@@ -65,6 +65,13 @@ def test_an_assignment_needs_path_and_value(text):
         parse_assignment(text)
 
 
+def test_values_of_a_sweep_are_split_outside_of_brackets_and_quotes():
+    assert split_values("2, 4") == ["2", "4"] and split_values("2,,4") == ["2", "", "4"]
+    mixes = '[{ size = "64 B", weight = 1 }, { size = "1 KiB", weight = 2 }],imix,"a, b"'
+    assert [parse_value(v) for v in split_values(mixes)] == [
+        [{"size": "64 B", "weight": 1}, {"size": "1 KiB", "weight": 2}], "imix", "a, b"]
+
+
 def test_resolving_is_deterministic_and_complete(tiny):
     import json
 
@@ -77,6 +84,43 @@ def test_the_text_of_a_changed_scenario_loads_again(tiny, tmp_path):
     again = tmp_path / "again.toml"
     again.write_text(tiny.with_({"placement.ways": 3}).to_toml())
     assert hn.Scenario.load(again).resolve() == tiny.with_({"placement.ways": 3}).resolve()
+
+
+def test_a_saved_point_is_the_same_scenario_in_python_and_on_the_command_line(tiny, tmp_path, cli):
+    import json
+
+    spec = json.loads(tiny.resolve())
+    for name, content in (("spec", spec), ("point", {"key": "0", "point": {"n": 1}, "spec": spec}), ("result", {"metrics": {}, "spec": spec})):
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps(content) + "\n")
+        assert json.loads(hn.Scenario(file).resolve()) == spec
+        changed = hn.Scenario(file).with_({"platform.memory.channels": 8, "placement.ways": 5})
+        assert json.loads(changed.resolve()) == json.loads(tiny.with_({"platform.memory.channels": 8, "placement.ways": 5}).resolve())
+        said = json.loads(cli("run", file, "--json", check=0).stdout)
+        assert said["spec"] == spec and said["metrics"] == hn.run(tiny).metrics
+    points = tmp_path / "specs.json"
+    points.write_text(2 * (json.dumps({"key": "0", "point": {}, "spec": spec}) + "\n"))
+    for file, sentence in [(points, "holds 2 points, one a line"), (tmp_path / "list.json", "is not a scenario"), (tmp_path / "bad.json", "not a JSON file")]:
+        if file != points:
+            file.write_text("[1]" if file.stem == "list" else "{")
+        assert sentence in cli("run", file, check=2).stderr
+
+
+def test_what_is_no_scenario_and_no_control_plane_is_one_sentence(tiny, tmp_path):
+    with pytest.raises(hn.SpecError, match="5 is no scenario; give a file"):
+        hn.run(5)
+    with pytest.raises(hn.HostnetError, match="control = 5 is no function"):
+        hn.run(tiny, control=5)
+    (tmp_path / "spec.json").write_text(tiny.resolve())
+    with pytest.raises(hn.SpecError, match=r"spec\.json: a value is not a finite number"):
+        hn.Scenario(tmp_path / "spec.json").with_({"run.loss": float("nan")}).resolve()
+
+
+def test_a_capture_is_read_leniently_only_where_one_is_replayed(tiny, cli):
+    with pytest.raises(hn.HostnetError, match="replays no capture, so --lenient"):
+        hn.run(tiny, lenient=True)
+    said = cli("sweep", "kvs", "--lenient", "--vary", "placement.ways=2,4", check=2).stderr
+    assert "replays no capture" in said and len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("changes, key", [

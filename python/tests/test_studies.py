@@ -1,14 +1,17 @@
 """The studies cover what the specification sweeps, and their points are valid scenarios."""
 
+import json
 from collections import Counter
 
+import fakeresults
 import pytest
 
 from hostnet import studies
 from hostnet.cache import Cache
 from hostnet.errors import HostnetError
+from hostnet.results import Result
 from hostnet.specs import Scenario
-from hostnet.studies import hostnetwork, sweeper
+from hostnet.studies import gem5net, hostnetwork, sweeper
 
 # Points per experiment, counted from the `variables` of the specification's experiments.
 EXPECTED = {
@@ -212,3 +215,33 @@ def test_the_page_of_ddio_counts_what_is_near_and_finds_the_knees(tmp_path):
     table.write_text("\n".join(",".join(map(str, r)) for r in ([*rows()[0]], *(r.values() for r in rows()))), encoding="utf-8")
     real.main(str(table), str(out))
     assert out.read_text(encoding="utf-8").count("Because.") == 1 and "Earlier." not in out.read_text(encoding="utf-8")
+
+
+def test_a_study_of_wall_times_takes_the_shortest_run_of_each_point(monkeypatch):
+    """Runs 2 and 3 are the first one's simulations under other names, so that none comes from the cache."""
+    seconds, asked = iter([[4.0, 5.0], [2.0, 6.0], [3.0, 7.0]]), []
+
+    def runs(specs, **_):
+        asked.append([json.loads(s) for s in specs])
+        return [Result({**fakeresults.result("ddio"), "wall_s": t}) for t in next(seconds)]
+
+    monkeypatch.setattr(studies, "run_many", runs)
+    points = [studies.Point("testpmd", {"core": core}, {"seed": seed}) for seed, core in enumerate(("a", "b"))]
+    study = studies.Study("gem5net", "mine", "Mine", lambda quick: points, (), derived={"wall_s": gem5net.wall_s}, wall_runs=3)
+    assert studies.run(study).frame["wall_s"].to_list() == [2.0, 5.0]
+    names = [[spec.pop("name") for spec in run] for run in asked]
+    assert len({name for run in names for name in run[:1]}) == 3 and asked[0] == asked[1] == asked[2]
+
+
+def test_the_ratio_of_wall_times_is_of_a_study_that_takes_the_shortest_of_three():
+    assert studies.get("gem5net", "fig20").wall_runs == 3
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_rates_beyond_a_knee_are_on_the_authors_grid_and_within_the_link(quick):
+    """14.88 Mpps of 64 B at 10 Gb/s are ten times as many at 100 (20 B between frames); 1518 B: 8.127 Mpps."""
+    for size, most in ((64, 148.8e6), (1518, 8.128e6)):
+        for share in (0.5, 0.85, 0.999):
+            rate = gem5net.beyond(share * most, size, quick)
+            assert rate <= most and rate % gem5net.STEP[size] == 0
+            assert rate > share * most or rate + gem5net.STEP[size] > most

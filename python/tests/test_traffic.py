@@ -94,7 +94,7 @@ def test_what_came_back_is_written_even_when_the_result_is_known(cli, tmp_path):
 
 @pytest.mark.parametrize("changes, says", [
     ({"run.load": "peak_loss"}, 'run.load = "fixed"'),
-    ({"tenant.0.app": {"kind": "xmem", "array": "1 MiB"}, "traffic": None}, "tenant that serves packets"),
+    ({"tenant.0.app": {"kind": "xmem", "array": "1 MiB"}, "traffic": None, "run": {"load": "fixed"}}, "tenant that serves packets"),
 ])
 def test_a_capture_that_cannot_be_made_is_a_sentence_and_no_file(cli, tmp_path, changes, says):
     _, file = scenario(tmp_path, **changes)

@@ -67,6 +67,81 @@ fn the_scenario_itself_runs() {
     run(&s, &mut |_| Ok(())).unwrap();
 }
 
+/// Keys of one choice beside another would change nothing. Each sentence names the key, its value and the choice.
+#[test]
+fn a_key_that_another_choice_makes_void_is_refused() {
+    let pcap = r#"pcap = { file = "test.rs" }"#;
+    for (key, says) in [
+        ("burst = 8", "traffic.burst = 8 is for traffic.arrivals = \"burst\", which is \"poisson\" here"),
+        ("burst_gap = \"1 us\"", "traffic.burst_gap = \"1 us\" is for traffic.arrivals = \"burst\""),
+        ("depth = 4", "traffic.depth = 4 is for traffic.arrivals = \"keep_depth\""),
+        ("outstanding = 4", "traffic.outstanding = 4 is for traffic.arrivals = \"closed\""),
+        ("timeout = \"5 us\"", "traffic.timeout = \"5 us\" is for traffic.arrivals = \"closed\""),
+        (&pcap.replace("test.rs", &file()), "is for traffic.arrivals = \"pcap\", which is \"poisson\" here"),
+    ] {
+        let said = message("packet = \"1 KiB\"", key);
+        one_sentence(&said);
+        assert!(said.contains(says), "{said}");
+    }
+    for (from, to, says) in [
+        (
+            "\"poisson\"\nrate = \"2 Mrps\"",
+            "\"keep_depth\"\ndepth = 4\nrate = \"2 Mrps\"",
+            "traffic.rate = \"2 Mrps\" is for",
+        ),
+        ("packet = \"1 KiB\"", "packet = \"512 B\"", "traffic.packet = \"512 B\": the application of tenant[0] sets"),
+        (
+            "requests = 400",
+            "requests = 400\ntime = \"1 ms\"",
+            "run.time = \"1 ms\" is for scenarios whose tenants serve no",
+        ),
+        ("requests = 400", "requests = 400\nwarmup_time = \"1 us\"", "run.warmup_time = \"1 us\" is for scenarios"),
+    ] {
+        let said = message(from, to);
+        one_sentence(&said);
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+/// A file that exists.
+fn file() -> String {
+    format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
+    let streams =
+        "name = \"s\"\nplatform = \"sim24\"\nplacement = { policy = \"dma\" }\n[[tenant]]\nname = \"s\"\ncores = 1\n\
+                   app = { kind = \"stream\", buffer = \"1 MiB\" }\n[run]\nload = \"saturate\"\n";
+    let pmd = "name = \"p\"\nplatform = \"gem5\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"p\"\ncores = 1\nstack \
+               = \"poll_mode\"\napp = { kind = \"testpmd\" }\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\narrivals = \
+               \"fixed\"\nrate = \"1 Mpps\"\n[run]\nload = \"fixed\"\n";
+    let ccnic = "name = \"c\"\nplatform = \"icx\"\nplacement = { policy = \"dma\" }\n[[tenant]]\nname = \"c\"\ncores = 1\nstack = \
+                 \"ccnic\"\napp = { kind = \"loopback\", bytes = \"64 B\" }\n[ccnic]\nnic_node = 1\n[traffic]\narrivals = \
+                 \"closed\"\noutstanding = 1\n[run]\nload = \"fixed\"\n";
+    for (text, from, to, says) in [
+        (streams, "buffer =", "run_lines = 4, buffer =", "tenant[0].app.run_lines = 4 is for access = \"random\""),
+        (streams, "\"saturate\"", "\"saturate\"\nrequests = 5", "run.requests = 5 is for tenants that serve packets"),
+        (streams, "\"saturate\"", "\"saturate\"\nwarmup_requests = 5", "run.warmup_requests = 5 is for tenants"),
+        (pmd, "\"ethernet\"", "\"ethernet\"\ndescriptors = 512", "peripheral[0].descriptors = 512 is for the kernel"),
+        (
+            pmd,
+            "\"ethernet\"",
+            "\"ethernet\"\nmoderation = \"5 us\"",
+            "peripheral[0].moderation = \"5 us\" is for the kernel",
+        ),
+        (ccnic, "\"dma\"", "\"ddio\", sweep_rx = true", "placement.sweep_rx is for other stacks"),
+        (ccnic, "outstanding = 1", "outstanding = 1\nflows = 4", "traffic.flows is for other stacks"),
+        (ccnic, "outstanding = 1", "outstanding = 1\nrate = \"1 Mpps\"", "traffic.rate = \"1 Mrps\" is for"),
+    ] {
+        resolved(text).unwrap();
+        assert!(text.contains(from), "{from}");
+        let said = resolved(&text.replacen(from, to, 1)).unwrap_err();
+        one_sentence(&said);
+        assert!(said.contains(says), "{said}");
+    }
+}
+
 /// The numbers are those of the processors: a slice of Skylake has 11 ways, gem5's L3 16, Sapphire Rapids 15.
 #[test]
 fn all_ways_are_those_of_the_llc_that_the_scenario_runs_on() {
@@ -193,7 +268,8 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         ("arrivals = \"poisson\"", "arrivals = \"uniform\"\ncv = 0.6", &["traffic.cv = 0.6", "0 to 0.577"]),
         ("packet = \"1 KiB\"", "burst_gap = \"1 us\"", &["traffic.burst_gap", "\"burst\"", "\"poisson\" here"]),
         ("packet = \"1 KiB\"", "outstanding = 4", &["traffic.outstanding", "\"closed\"", "\"poisson\" here"]),
-        ("arrivals = \"poisson\"", "arrivals = \"closed\"", &["traffic.outstanding = 0 must be positive"]),
+        ("arrivals = \"poisson\"\nrate = \"2 Mrps\"", "arrivals = \"closed\"", &["traffic.outstanding = 0 must be positive"]),
+        ("policy = \"ddio\"", "policy = \"DDIO\"", &["placement.policy", "did you mean \"ddio\""]),
         ("packet = \"1 KiB\"", "source_mac = \"02:00\"", &["traffic.source_mac", "an Ethernet address such as", "\"02:00\""]),
         (
             "packet = \"1 KiB\"",

@@ -92,10 +92,7 @@ def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = 
         c for c in frame.columns if c not in _VARIABLES and frame[c].dtype.is_numeric() and frame[c].count()
     ]
     chosen = chosen[:6]
-    varying = [c for c in _VARIABLES if c in frame.columns and frame[c].drop_nulls().n_unique() > 1] or [
-        c for c in _VARIABLES if c in frame.columns
-    ][:1]
-    labels = [", ".join(_bar_label(c, r[c]) for c in varying if r[c] is not None) or "all" for r in frame.to_dicts()]
+    labels = _bar_labels(frame)
     fig = new_figure(3.2 * max(1, len(chosen)) + 2.0, 1.4 + 0.26 * len(labels))
     axes = fig.subplots(1, max(1, len(chosen)), sharey=True, squeeze=False)[0]
     for ax, metric in zip(axes, chosen, strict=False):
@@ -105,10 +102,30 @@ def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = 
         ax.set_xlabel(axis_label(metric))
         ax.grid(axis="y", visible=False)
         ax.margins(x=0.18)
+        ax.locator_params(axis="x", nbins=4)  # numbers of five digits fit beside each other
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
     fig.suptitle(name.replace("_", " "), fontweight="bold")
     return fig
+
+
+def _bar_labels(frame: pl.DataFrame) -> list[str]:
+    """What tells the rows apart. Columns that only some studies have are named where the usual ones do not suffice."""
+    from ..studies import COLUMN_ORDER
+
+    def varying(columns: Sequence[str]) -> list[str]:
+        return [c for c in columns if c in frame.columns and frame[c].drop_nulls().n_unique() > 1]
+
+    def labels(columns: Sequence[str]) -> list[str]:
+        return [", ".join(_bar_label(c, r[c]) for c in columns if r[c] is not None) or "all" for r in frame.to_dicts()]
+
+    columns = varying(_VARIABLES) or [c for c in _VARIABLES if c in frame.columns][:1]
+    for more in varying([c for c in COLUMN_ORDER if c not in _VARIABLES]):
+        if len(set(found := labels(columns))) == len(found):
+            break
+        if len(set(labels([*columns, more]))) > len(set(found)):
+            columns.append(more)
+    return labels(columns)
 
 
 def _bar_label(column: str, value: Any) -> str:
@@ -116,7 +133,7 @@ def _bar_label(column: str, value: Any) -> str:
         return SYSTEM_NAMES.get(value, value)
     if column in ("item_bytes", "packet_bytes"):
         return f"{value} B"
-    return f"{column} {value}"
+    return f"{column} {value:.4g}" if isinstance(value, float) else f"{column} {value}"
 
 
 def horizontal_bars(names: Sequence[str], panels: Mapping[str, Sequence[float | None]]) -> Figure:

@@ -94,8 +94,9 @@ def refreshed(page: str, claims: list[Line]) -> str:
 
 
 def _of_claim(line: Line) -> dict[str, str]:
-    mark = "" if line.verdict == "reproduced" else f", **{line.verdict}**"
-    return {"paper": line.paper, "here": line.here + mark}
+    said = [line.here] if line.here else []
+    mark = [] if line.verdict == "reproduced" else [f"**{line.verdict}**"]
+    return {"paper": line.paper, "here": ", ".join(said + mark)}
 
 
 def _of_system(claims: list[Line], system: str) -> dict[str, str]:

@@ -161,6 +161,8 @@ def _table(members: Sequence[Result], kind: str, first: First | None) -> list[st
 
 def measured_text(result: Result) -> str:
     """The measured side of a line, with the claim's unit where it is one number or an interval."""
+    if not result.shown and result.verdict == "disputed":
+        return "not modelled"
     if not result.shown or result.claim.kind in ("order", "trend"):
         return result.shown
     return result.shown + _unit(result.claim)

@@ -2,6 +2,7 @@
 
 use super::check_machines::{client, cores_of_nodes, several_nodes};
 use super::check_stacks::{stacks, tcp};
+use super::check_unused::unused;
 use super::scenario::{Arrivals, Load, Scenario, StackSpec, TenantSpec, Timing, WaysSpec};
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, Work};
@@ -39,7 +40,8 @@ pub fn check(s: &Scenario) -> Check {
     peripherals(s)?;
     tcp(s)?;
     traffic(s)?;
-    client(s)
+    client(s)?;
+    unused(s)
 }
 
 /// Names stand in messages, tables and file names.

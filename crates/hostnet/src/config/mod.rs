@@ -3,6 +3,7 @@
 pub mod check;
 mod check_machines;
 mod check_stacks;
+mod check_unused;
 pub mod resolve;
 pub mod scenario;
 pub mod traffic;

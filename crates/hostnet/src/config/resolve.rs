@@ -305,8 +305,9 @@ fn find_platform(key: &str, name: &str, file: &str, search: &[PathBuf]) -> Resul
 
 /// `; did you mean "x"` for the choice nearest to `word`, if one is near.
 pub fn nearest<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
+    let word = word.to_lowercase(); // as all choices are written
     choices
-        .map(|c| (strsim::damerau_levenshtein(word, c), c))
+        .map(|c| (strsim::damerau_levenshtein(&word, c), c))
         .min()
         .filter(|(d, c)| *d <= 2.max(c.len() / 3))
         .map_or(String::new(), |(_, c)| format!("; did you mean \"{c}\""))

@@ -257,10 +257,10 @@ fn slo() -> f64 {
 fn loss() -> f64 {
     0.01
 }
-fn requests() -> u64 {
+pub(super) fn requests() -> u64 {
     60_000
 }
-fn span() -> Span {
+pub(super) fn span() -> Span {
     Span(500_000_000)
 }
 fn tolerance() -> f64 {

@@ -1,6 +1,7 @@
 //! What a user writes about traffic.
 
 use super::check::{need, serves, Check};
+use super::check_unused::arrivals;
 use super::scenario::{Load, Scenario};
 use crate::app::AppSpec;
 use crate::device::PeripheralSpec;
@@ -368,18 +369,9 @@ fn word(choice: impl Serialize) -> String {
     serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
 }
 
-/// Keys of one arrival process beside another say that something else was meant.
+/// What an arrival process takes.
 fn one_process(t: &TrafficSpec) -> Check {
-    let (burst, closed) = (t.arrivals == Arrivals::Burst, t.arrivals == Arrivals::Closed);
-    for (key, given, of, fits) in [
-        ("burst_gap", t.burst_gap.is_some(), "burst", burst),
-        ("burst_period", t.burst_period.is_some(), "burst", burst),
-        ("outstanding", t.outstanding > 0, "closed", closed),
-    ] {
-        need(!given || fits, || {
-            format!("traffic.{key} is for traffic.arrivals = \"{of}\", which is \"{}\" here", word(t.arrivals))
-        })?;
-    }
+    arrivals(t)?;
     need(t.timeout.0 > 0, || "traffic.timeout = \"0 ps\" must be positive".into())?;
     if let Some(cv) = t.cv {
         let most = match t.arrivals {

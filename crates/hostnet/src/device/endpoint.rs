@@ -2,7 +2,7 @@
 
 use super::nic::{FrameMemory, RingMemory};
 pub use super::Endpoint;
-use crate::kernel::units::{Bandwidth, Size};
+use crate::kernel::units::{Bandwidth, Size, Span};
 use crate::kernel::{Events, Stream, Time};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Tag, LINE};
@@ -49,9 +49,12 @@ pub(super) fn check_counts(counts: &[(&str, u32, u32)]) -> Result<(), String> {
 
 /// # Errors
 /// One clause with key and value.
-pub(super) fn check_link(link: Bandwidth) -> Result<(), String> {
+pub(super) fn check_link(link: Bandwidth, propagation: Span) -> Result<(), String> {
     if link.0 < 1_000_000_000 {
         return Err(format!("link = \"{link}\" is below 1 Gbps"));
+    }
+    if propagation.0 > 1_000_000_000_000 {
+        return Err(format!("propagation = \"{propagation}\" is more than 1 s"));
     }
     Ok(())
 }

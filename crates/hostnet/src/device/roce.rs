@@ -98,7 +98,7 @@ impl RoceSpec {
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
         check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
-        check_link(self.link)?;
+        check_link(self.link, self.propagation)?;
         check_buffer(self.receive_buffer)?;
         if !self.mtu.0.is_power_of_two() || !(256..=4096).contains(&self.mtu.0) {
             return Err(format!("mtu = \"{}\" is not one of 256, 512, 1024, 2048 and 4096 B", self.mtu));

@@ -207,7 +207,7 @@ impl Memory {
         if kind == Kind::Rx {
             let stale = self.lives.of(line) == rx::SWEPT;
             self.lives.set(line, if stale { rx::SWEPT } else { rx::CONSUMED });
-            self.stats.stale_reads += u64::from(stale);
+            self.stats.stale_reads += u64::from(stale && !t.ahead);
         }
         self.stats.dma[t.agent as usize].reads += 1;
         if self.apart(kind) {

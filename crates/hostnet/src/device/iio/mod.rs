@@ -291,7 +291,8 @@ impl Iio {
             let from = door.read(&w.transfer());
             let who = FETCH | self.fetch(w);
             let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, 1, who, now);
-            return mem.send(cal, at, Txn { from, tag: w.tag, ..t });
+            // What comes is for the bytes behind the frame's end, which nobody uses.
+            return mem.send(cal, at, Txn { from, tag: w.tag, ahead: true, ..t });
         }
         let to = door.write(&w.transfer());
         let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, w.lines, w.who, now);

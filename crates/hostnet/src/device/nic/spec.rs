@@ -132,7 +132,7 @@ impl EthernetSpec {
     /// One clause with key and value.
     pub fn check(&self) -> Result<(), String> {
         check_counts(&[("lanes", self.lanes, 16), ("tags", self.tags, 1024)])?;
-        check_link(self.link)?;
+        check_link(self.link, self.propagation)?;
         check_buffer(self.receive_buffer)?;
         let least = u64::from(self.headers) + 1;
         if !(least..=9600).contains(&self.mtu.0) {

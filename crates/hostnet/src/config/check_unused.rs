@@ -1,0 +1,168 @@
+//! Keys of one choice beside another: they would change nothing, so who writes them meant something else.
+//!
+//! A key counts as given when its value is neither the default nor, for a NIC, the platform's. So the resolved form of a
+//! scenario is taken, too.
+
+use super::check::{directed, need, serves, Check};
+use super::scenario::{requests, span, Arrivals, Driver, Load, Scenario, Spread, TrafficSpec};
+use crate::app::stream::Pattern;
+use crate::app::{AppSpec, Origin};
+use crate::device::nic::EthernetSpec;
+use crate::kernel::units::Size;
+use crate::placement::SweepTx;
+use crate::stack::ccnic::spec::Mode;
+use serde::Serialize;
+use std::fmt::Display;
+
+/// How a scenario spells a value.
+pub(super) fn spelt(value: impl Serialize) -> String {
+    serde_json::to_string(&value).unwrap_or_default()
+}
+
+pub(super) fn unused(s: &Scenario) -> Check {
+    if s.tenants.iter().any(directed) {
+        return Ok(());
+    }
+    sizes(s)?;
+    takers(s)?;
+    duration(s)?;
+    streams(s)?;
+    interrupts(s)
+}
+
+/// Keys of one arrival process beside another.
+pub(super) fn arrivals(t: &TrafficSpec) -> Check {
+    let text = |v: &dyn Display| format!("\"{v}\"");
+    let file = t.pcap.as_ref().map(|p| ("pcap.file", text(&p.file)));
+    let rate = t.rate.map(|r| ("rate", text(&r)));
+    let timeout = (t.timeout != TrafficSpec::default().timeout).then(|| ("timeout", text(&t.timeout)));
+    let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
+    let at_a_rate = !matches!(t.arrivals, Arrivals::Closed | Arrivals::KeepDepth | Arrivals::None);
+    for (key, of, fits) in [
+        (file, "\"pcap\"", t.arrivals == Arrivals::Pcap),
+        (given("burst", t.burst), "\"burst\"", t.arrivals == Arrivals::Burst),
+        (t.burst_gap.map(|g| ("burst_gap", text(&g))), "\"burst\"", t.arrivals == Arrivals::Burst),
+        (t.burst_period.map(|p| ("burst_period", text(&p))), "\"burst\"", t.arrivals == Arrivals::Burst),
+        (given("depth", t.depth), "\"keep_depth\"", t.arrivals == Arrivals::KeepDepth),
+        (given("outstanding", t.outstanding), "\"closed\"", t.arrivals == Arrivals::Closed),
+        (timeout, "\"closed\"", t.arrivals == Arrivals::Closed),
+        (rate, "\"poisson\", \"fixed\" and others that have one", at_a_rate),
+    ] {
+        let Some((key, value)) = key else { continue };
+        need(fits, || {
+            let here = spelt(t.arrivals);
+            format!(
+                "traffic.{key} = {value} is for traffic.arrivals = {of}, which is {here} here; change one of the two"
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// A size beside an application that sets another one itself.
+fn sizes(s: &Scenario) -> Check {
+    let Some(packet) = s.traffic.packet else { return Ok(()) };
+    for (i, t) in s.tenants.iter().enumerate().filter(|(_, t)| serves(t)) {
+        let own = t.app.largest(Some(Size(1))).filter(|own| *own != Size(1));
+        need(own.is_none_or(|own| own == packet), || {
+            format!("traffic.packet = \"{packet}\": the application of tenant[{i}] sets its packets' sizes itself; leave it out")
+        })?;
+    }
+    Ok(())
+}
+
+/// What no stack of the scenario does: stalls, and what only packets from a wire have.
+fn takers(s: &Scenario) -> Check {
+    let t = &s.traffic;
+    let Some(i) = s.ccnic_tenant().or(s.tas_tenant()) else { return Ok(()) };
+    let who = match s.tas_tenant() {
+        Some(_) => format!("tenant[{i}].app of kind \"tcp_echo\""),
+        None => format!("tenant[{i}].stack = \"ccnic\""),
+    };
+    let alone = s.ccnic.as_ref().is_some_and(|c| c.mode != Mode::Overlay);
+    let p = &s.placement;
+    for (key, given) in [
+        ("traffic.spikes", t.spikes.is_some()),
+        ("traffic.spread", alone && t.spread != Spread::Random),
+        ("traffic.flows", alone && t.flows.is_some()),
+        ("traffic.link", alone && t.link.is_some()),
+        ("placement.resq", alone && p.resq),
+        ("placement.sweep_rx", alone && p.sweep_rx),
+        ("placement.sweep_tx", alone && p.sweep_tx != SweepTx::None),
+    ] {
+        need(!given, || format!("{key} is for other stacks; {who} does not use it, so leave it out"))?;
+    }
+    Ok(())
+}
+
+/// Runs whose tenants serve packets last for a number of them, others for a time.
+fn duration(s: &Scenario) -> Check {
+    if s.run.load == Load::None || s.tenants.iter().any(|t| t.app.origin() != Origin::Network) {
+        return Ok(());
+    }
+    let own = s.ccnic_tenant().is_some() || s.paired_tenant().is_some() || s.tas_tenant().is_some();
+    let served = s.tenants.iter().any(serves);
+    let pings = s.tenants.iter().any(|t| matches!(t.app, AppSpec::Pingpong(_)));
+    let r = &s.run;
+    let by_time = |key: &str, v: &dyn Display, instead: &str| {
+        format!("run.{key} = \"{v}\" is for scenarios whose tenants serve no packets; give run.{instead} here")
+    };
+    let by_count = |key: &str, n: u64, instead: &str| {
+        format!("run.{key} = {n} is for tenants that serve packets, and none here does; give run.{instead}")
+    };
+    if served || pings {
+        need(r.time == span(), || by_time("time", &r.time, "requests"))?;
+    }
+    if served && !own {
+        r.warmup_time.map_or(Ok(()), |t| Err(by_time("warmup_time", &t, "warmup_requests")))?;
+    }
+    if !served && !own {
+        need(r.requests == requests(), || by_count("requests", r.requests, "time"))?;
+        let warm = r.warmup_requests.unwrap_or(0);
+        need(warm == 0, || by_count("warmup_requests", warm, "warmup_time"))?;
+    }
+    Ok(())
+}
+
+fn streams(s: &Scenario) -> Check {
+    for (i, t) in s.tenants.iter().enumerate() {
+        let AppSpec::Stream(app) = &t.app else { continue };
+        need(app.run_lines == 1 || app.access == Pattern::Random, || {
+            let n = app.run_lines;
+            format!("tenant[{i}].app.run_lines = {n} is for access = \"random\", which is \"sequential\" here")
+        })?;
+    }
+    Ok(())
+}
+
+/// Keys that a NIC has for the kernel, under a poll-mode driver.
+fn interrupts(s: &Scenario) -> Check {
+    let Some(Driver::PollMode(_)) = s.ringed().map(|site| site.driver) else { return Ok(()) };
+    let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
+    let known = [s.platform.ethernet.as_ref().unwrap_or(&default), &default];
+    for (i, nic) in s.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?))) {
+        type Value = fn(&EthernetSpec) -> String;
+        let keys: [(&str, &str, Value); 10] = [
+            ("descriptors", "rings.receive", |e| spelt(e.descriptors)),
+            ("pool", "", |e| spelt(e.pool)),
+            ("page", "", |e| spelt(e.page)),
+            ("mtu", "", |e| spelt(e.mtu)),
+            ("framing", "", |e| spelt(e.framing)),
+            ("headers", "", |e| spelt(e.headers)),
+            ("moderation", "", |e| spelt(e.moderation)),
+            ("moderation_frames", "", |e| spelt(e.moderation_frames)),
+            ("host_mark", "", |e| spelt(e.host_mark)),
+            ("host_response", "", |e| spelt(&e.host_response)),
+        ];
+        for (key, instead, value) in keys {
+            let given = value(nic);
+            need(known.iter().any(|k| value(k) == given), || {
+                let what = if instead.is_empty() { "leave it out".into() } else { format!("give {instead}") };
+                format!(
+                    "peripheral[{i}].{key} = {given} is for the kernel, and a poll-mode driver does not use it; {what}"
+                )
+            })?;
+        }
+    }
+    Ok(())
+}
