@@ -147,7 +147,7 @@ impl Channel {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_hit(&mut self, b: usize, dir: usize, i: u16) {
         self.banks[b].q[dir].hit = i;
         set(&mut self.hits[dir], b, i != NONE);
@@ -228,7 +228,7 @@ impl Channel {
     }
 
     /// Sets the oldest hit of a bank's list, searching from `from`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_hit(&mut self, b: usize, dir: usize, from: u16) {
         let hit = match self.banks[b].row {
             NO_ROW => NONE,
