@@ -293,7 +293,13 @@ impl Machine {
     /// The next side effect of `core` that is due now. Cache maintenance is on its way by then.
     #[inline]
     pub fn retired(&mut self, core: usize) -> Option<Retired> {
-        let r = self.cpus[core].retired(&mut self.mem, &mut self.cal, self.now)?;
+        let Some(r) = self.cpus[core].retired(&mut self.mem, &mut self.cal, self.now) else {
+            if self.cpus[core].sweeps_wait() {
+                let end = self.cpus[core].on_swept(&mut self.mem, &mut self.cal, self.now);
+                self.ends(core, end);
+            }
+            return None;
+        };
         self.leaves_for_device(core, r);
         if let Retired::Maintain { line, lines, op } = r {
             let what = Sweep::from_u8(op);
@@ -302,10 +308,14 @@ impl Machine {
                 // A sweep that finds the next instance in place of this one is a race.
                 self.mem.consumed(line, lines.into());
             }
-            if what == Sweep::InvalidateOwn {
+            let arrives = if what == Sweep::InvalidateOwn {
                 self.mem.invalidate_own(core, line, lines.into());
+                self.now
             } else {
-                self.mem.maintain(&mut self.cal, core, line, lines, op, self.now);
+                self.mem.maintain(&mut self.cal, core, line, lines, op, self.now)
+            };
+            if what.drops_data() {
+                self.cpus[core].sweep_left(&mut self.cal, arrives);
             }
         }
         Some(r)

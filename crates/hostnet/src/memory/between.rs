@@ -320,8 +320,8 @@ impl Memory {
         }
     }
 
-    /// Maintenance of `lines` lines leaves `core` now: a message for each that is another node's.
-    pub fn maintain(&mut self, cal: &mut Events, core: usize, line: u64, lines: u32, op: u8, now: Time) {
+    /// Maintenance of `lines` lines leaves `core` now: a message for each that is another node's. Returns when the last arrives.
+    pub fn maintain(&mut self, cal: &mut Events, core: usize, line: u64, lines: u32, op: u8, now: Time) -> Time {
         let out = self.way_out(core);
         let mut at = now + out;
         if self.nodes.several() && self.home_of(line) != self.node_of_core(core) {
@@ -332,6 +332,7 @@ impl Memory {
             }
         }
         cal.push(at, Event::sweep(line, lines, op));
+        at
     }
 
     /// Node `from` writes back a line of the other node.

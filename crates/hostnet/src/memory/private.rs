@@ -92,6 +92,10 @@ impl Memory {
             self.l1[core].set_dirty(slot, true);
             self.stats.ledger.created += 1;
             self.note_write(line);
+            // A line that was fetched ahead is written without a word to the home agent.
+            if self.holds_unread && self.map.of(line).kind == Kind::Rx && self.lives.of(line) == rx::SWEPT {
+                self.lives.set(line, rx::CONSUMED);
+            }
         }
         if let Some(s) = &mut self.shadow {
             s.store(line, At::Core(core as u16));

@@ -153,10 +153,14 @@ impl Cpu {
                 (0, 0, LOAD)
             }
             Op::Maintain { line, lines, op } => {
+                if memory::Sweep::from_u8(op).drops_data() {
+                    self.swept.push(line, lines);
+                }
                 self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
                 (0, 0, LOAD)
             }
             Op::Invalidate { line, lines, op, instructions } => {
+                self.swept.push(line, lines);
                 self.defer(cal, instructions, false, Effect::Tell(Retired::Maintain { line, lines, op: op as u8 }));
                 (0, 0, LOAD)
             }
@@ -233,6 +237,9 @@ impl Cpu {
     /// One line access. False when the core must wait (and `wait` says for what).
     fn access(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, a: Access) -> bool {
         if !self.rob_room() || (a.write && !self.sq_room()) {
+            return false;
+        }
+        if a.write && !self.swept.is_empty() && !self.is_behind_sweeps(cal, line) {
             return false;
         }
         if self.in_order && (a.write || a.from_anchor) && self.any_open(|r| r.load) {

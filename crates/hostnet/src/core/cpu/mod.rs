@@ -11,6 +11,7 @@ mod due;
 mod execute;
 mod records;
 mod retire;
+mod swept;
 
 pub use retire::Retired;
 
@@ -27,6 +28,7 @@ use due::Due;
 use retire::Pending;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+use swept::Swept;
 
 const RECS: usize = 64;
 /// Dispatch advances in 1/16 ps: 3.2 GHz and 5 wide is 62.5 ps an instruction.
@@ -96,6 +98,8 @@ enum Wait {
     Combined,
     /// Until an uncached load is back.
     Device,
+    /// Until sweeps of the line have arrived.
+    Swept,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +160,7 @@ pub struct Cpu {
     /// Stores that become visible after all before them.
     releases: VecDeque<retire::Release>,
     devices: DeviceAccesses,
+    swept: Swept,
     due: Due,
     pub lfb: Domain,
     /// L2 misses under way, where they are bounded together.
@@ -223,6 +228,7 @@ impl Cpu {
             retire_after: None,
             releases: VecDeque::new(),
             devices: DeviceAccesses::new(s.combining_buffers.unwrap_or(1)),
+            swept: Swept::default(),
             due: Due::default(),
             lfb: Domain::new(s.lfb),
             mshrs: s.l2_mshrs.map(|n| Box::new(Domain::new(n))),
@@ -428,6 +434,7 @@ impl Cpu {
             Wait::All => open == 0,
             Wait::Combined => self.devices.combined(),
             Wait::Device => !self.devices.loading,
+            Wait::Swept => false,
         }
     }
 

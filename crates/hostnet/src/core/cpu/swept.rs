@@ -1,0 +1,86 @@
+//! Stores behind cache maintenance that drops data: they wait until it has been done, as program order wants it.
+//!
+//! ```text
+//!   sweep of a line --retires--> message --home agent--> gone everywhere
+//!   store to it: waits .................................. goes on
+//! ```
+
+use super::{Cpu, Wait};
+use crate::kernel::{Event, Events, Time};
+use crate::memory::Memory;
+use std::collections::VecDeque;
+
+/// Lines of one message, and when it arrives; None until it has left.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    line: u64,
+    lines: u32,
+    arrives: Option<Time>,
+}
+
+/// Messages that have not arrived, oldest first. They leave in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Swept(VecDeque<Message>);
+
+impl Swept {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn push(&mut self, line: u64, lines: u32) {
+        self.0.push_back(Message { line, lines, arrives: None });
+    }
+
+    fn of(&self, line: u64) -> Option<&Message> {
+        self.0.iter().rev().find(|m| line.wrapping_sub(m.line) < m.lines.into())
+    }
+
+    /// Those that have arrived before `now` are done.
+    fn forget(&mut self, now: Time) {
+        while self.0.front().is_some_and(|m| m.arrives.is_some_and(|at| at < now)) {
+            self.0.pop_front();
+        }
+    }
+}
+
+impl Cpu {
+    /// Whether a store to `line` may go on; else the core is to wait.
+    #[inline(never)]
+    pub(super) fn is_behind_sweeps(&mut self, cal: &mut Events, line: u64) -> bool {
+        let Some(&Message { arrives, .. }) = self.swept.of(line) else { return true };
+        self.wait = Wait::Swept;
+        if let Some(at) = arrives {
+            self.look_after(cal, at.max(self.now()));
+        }
+        false
+    }
+
+    #[inline]
+    pub fn sweeps_wait(&self) -> bool {
+        !self.swept.is_empty()
+    }
+
+    /// The oldest message that has not left does, and arrives at `at`.
+    pub fn sweep_left(&mut self, cal: &mut Events, at: Time) {
+        if let Some(m) = self.swept.0.iter_mut().find(|m| m.arrives.is_none()) {
+            m.arrives = Some(at);
+        }
+        if self.wait == Wait::Swept {
+            self.look_after(cal, at);
+        }
+    }
+
+    fn look_after(&self, cal: &mut Events, at: Time) {
+        cal.push(at + Time(1), Event::Retire(self.id));
+    }
+
+    /// Messages have arrived before `now`. Returns the program's end as `start` does.
+    pub fn on_swept(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) -> Option<Time> {
+        self.swept.forget(now);
+        if self.running && self.wait == Wait::Swept {
+            return self.go_on(mem, cal, now);
+        }
+        None
+    }
+}
