@@ -69,7 +69,7 @@ flags: ## print the flags that the compiler gets beside Cargo.toml's
 .PHONY: lint
 lint: build ## check formatting and common mistakes
 	cargo fmt --all --check
-	rustfmt --edition 2021 --check crates/hostnet/src/{app,device,placement,stack}/*.rs crates/hostnet/src/{device,stack}/*/*.rs
+	rustfmt --edition 2021 --check crates/hostnet/src/{app,device,placement,stack}/*.rs crates/hostnet/src/{app,device,stack}/*/*.rs
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check python
 
