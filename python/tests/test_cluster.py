@@ -118,7 +118,7 @@ def cli(*args, cwd=None):
 
 
 def test_the_command_line_uses_the_workers_of_a_dask_scheduler(tiny, tmp_path):
-    vary = ["sweep", "quadrant1", "--set", "run.requests=2000", "--set", "run.warmup_requests=0", "--vary", "seed=1,2,3", "-q"]
+    vary = ["sweep", "quadrant1", "--set", "run.time=20 us", "--set", "run.warmup_time=0 us", "--vary", "seed=1,2,3", "-q"]
     with dask(2) as address:
         there = cli(*vary, "--cluster", address, "--out", str(tmp_path / "there"), cwd=tmp_path)
     here = cli(*vary, "--out", str(tmp_path / "here"), cwd=tmp_path)
