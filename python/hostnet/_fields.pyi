@@ -643,12 +643,15 @@ class LlcSpec(Section):
     runs were made so, by a slip; no machine does it."""
     device_read: Literal['snapshot'] | Literal['demote'] | Literal['install']
     """What a device's read does with the line's copies."""
+    device_read_ages: bool
+    """A line that a device reads in the LLC has the oldest age then, as nobody is expected to use it; else the read
+    counts as a use. Needs replacement = 'srrip'."""
     device_ways: Literal['lowest'] | Literal['highest']
     """Which ways a placement policy's first ways are."""
     inclusive_ways: int
     """Directory-inclusive ways: those for lines that a core has too, at the other end of a set than the ways of
     devices. Victims of L2s go elsewhere. None when 0; they need role = 'victim'."""
-    indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices'] | Literal['folded_slices']
+    indexing: Literal['modulo'] | Literal['hashed_slices'] | Literal['interleaved_slices'] | Literal['even_slices'] | Literal['folded_slices']
     """How lines spread over slices."""
     latency_cycles: int
     """Cycles of the uncore clock that a look-up adds to an access."""
@@ -975,6 +978,9 @@ class PollModeSpec(Section):
     mempool_cache: int
     """Buffers of a core's cache of the mempool. 0: none, so that buffers are used in the order in which they came
     back."""
+    mempool_shared: bool
+    """The cores' buffers are one pool's: those that rings begin with lie one behind another, queue by queue, as
+    their set-up takes them, and the rest behind them. When false, each core's pool has a place of its own."""
     poll_instructions: int
     """An `rx_burst` that finds nothing."""
     prefetch: bool
@@ -1118,6 +1124,11 @@ class RingsSpec(Section):
     one_engine: bool
     """One DMA engine for both ways: the lines of a packet, or of descriptors, all set out before those of another.
     When false, reads and writes take turns on the link."""
+    queue_requests: int | None
+    """Read requests of one transmit queue under way, from which on it begins no frame: one for each frame's
+    descriptor, and its data in pieces of `pcie.max_read_request`. Absent: a queue has no limit of its own."""
+    queue_turnaround: str
+    """From a frame's last line in the NIC to the return of its requests to its queue's."""
     receive: int
     """Receive descriptors of each queue; a multiple of 8. One of them is never used, so that a full ring differs
     from an empty one."""

@@ -186,6 +186,14 @@ def test_received_bits_are_the_wire_s_and_hits_are_what_did_not_miss():
     assert real.write_hit_pct({}) is None
 
 
+def test_cores_share_descriptors_in_the_two_experiments_whose_scripts_divide_them():
+    from hostnet.studies import real
+
+    each = {p.columns["case"]: (p.columns["ring"], p.changes["peripheral.0.rings.receive"])
+            for p in real.ddio(False) if p.columns["n"] == 2}
+    assert each == {"cores and ways": (4096, 2048), "processing time": (4096, 2048), "rate": (4096, 4096), "cores": (256, 256)}
+
+
 def test_every_measured_setting_of_ddio_is_a_point_and_a_quick_study_has_no_others():
     from hostnet.studies import real
 

@@ -19,6 +19,7 @@ const VICTIM: Habits = Habits {
     upgrade_miss: UpgradeMiss::Grant,
     modified_read: ModifiedRead::Share,
     device_read: DeviceRead::Snapshot,
+    device_read_ages: false,
 };
 const ALL: [Habits; 10] = [
     VICTIM,

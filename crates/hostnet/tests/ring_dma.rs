@@ -62,6 +62,21 @@ fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
     assert!((two * 2.0 / got - 1.0).abs() < 0.05, "{two:.2} ns with two, {got:.2} with one");
 }
 
+/// A queue that has as many read requests under way as it may begins no frame. Of four queues each has those of one frame of
+/// 1024 B: one for its descriptor and two of 512 B; they come back a long turnaround behind its last line. So each queue sends a
+/// frame in a round trip and the turnaround, and four queues four; with twice the requests twice as many.
+#[test]
+fn a_queue_s_read_requests_bound_its_frames_by_their_round_trip() {
+    let open = "[peripheral.rings]\nreceive_packets = 64\ntransmit_packets = 64\none_engine = false\nqueue_turnaround = \"1000 ns\"";
+    let request = ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.pcie]\nmax_read_request = \"512 B\"\n");
+    let frame = 1024;
+    let of = |requests| period("io", frame, 10.0, &format!("{open}\nqueue_requests = {requests}"), &[request]);
+    let least = (lines(frame) * 5.0 + 15.0 + 1000.0) / 4.0;
+    let (three, six) = (of(3), of(6));
+    assert!((least..least * 1.08).contains(&three), "{three:.1} ns a frame, {least:.1} at least");
+    assert!((six * 2.0 / three - 1.0).abs() < 0.06, "{six:.1} ns with six, {three:.1} with three");
+}
+
 /// Of 1518 B the last line is written in part. Where devices write to memory, the read that this takes is one of DRAM: 33 ns on
 /// its way and 14.16 + 3.33 at an open row at least, where a write waits for 9 ns. Frames of whole lines wait for no read.
 #[test]

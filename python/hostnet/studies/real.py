@@ -28,7 +28,10 @@ REPLAY_GBPS = 9.75 / 200
 # A call of a random-number generator: a multiplication, three other operations and the loop; assumed.
 CALL_INSTRUCTIONS = 6
 
-QUICK_REQUESTS, REQUESTS = 20_000, 200_000
+# Experiments whose number of descriptors is that of all cores together; in the others it is each core's (their scripts).
+SHARED = ("cores and ways", "processing time")
+
+QUICK_REQUESTS, REQUESTS = 40_000, 200_000
 
 # How near is aimed for: points of a hit rate, and relative for a throughput.
 NEAR_POINTS, NEAR_GBPS = 10.0, 0.1
@@ -58,14 +61,14 @@ def measured() -> Mapping[tuple[str | float, ...], Mapping[str, float]]:
 
 def point(quick: bool, experiment: str, *, frame: int = 1500, descriptors: int = 4096, ways: int = 2, cores: int = 1,
           gbps: float | None = None, uncore_ghz: float = 2.4, calls: int = 0) -> Point:
-    """One setting; equal settings are one simulation."""
+    """One setting; equal settings are one simulation. Cores share the descriptors in two experiments (`SHARED`)."""
     offered = min(gbps or OFFERED_GBPS[frame], OFFERED_GBPS[frame])
     pps = round(offered * 1e9 / (8 * (frame + BESIDE)))
     columns = {"case": experiment, "packet_bytes": frame, "ring": descriptors, "ways": ways, "n": cores, "rate_gbps": offered,
                "uncore_ghz": uncore_ghz, "calls": calls, "load": "fixed"}
     changes: dict[str, Any] = {
         "placement.ways": ways, "tenant.0.cores": cores, "traffic.packet": f"{frame + 4} B", "traffic.rate": f"{pps} pps",
-        "peripheral.0.rings.receive": descriptors, "run.requests": QUICK_REQUESTS if quick else REQUESTS,
+        "peripheral.0.rings.receive": descriptors // cores if experiment in SHARED else descriptors, "run.requests": QUICK_REQUESTS if quick else REQUESTS,
     }
     if uncore_ghz != 2.4:
         changes["override.caches.uncore_clock"] = f"{uncore_ghz} GHz"

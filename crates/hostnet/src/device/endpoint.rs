@@ -121,6 +121,8 @@ pub struct Bay<'a> {
     pub queues: Vec<FrameMemory>,
     /// Memory for the descriptor rings of the tenant that has such, a pair for each core.
     pub rings: Vec<RingMemory>,
+    /// `pcie.max_read_request`.
+    pub read_request: Size,
 }
 
 impl Bay<'_> {

@@ -163,7 +163,8 @@ impl Host {
         let driven = driver_memory(s, driving, &mut map);
         let pipes = pipes(s, driven.len(), &mut map);
         let rings = driven.iter().map(|d| d.ring).collect();
-        let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings };
+        let read_request = s.platform.pcie.as_ref().map_or(crate::kernel::units::Size(512), |p| p.max_read_request);
+        let mut bay = Bay { map: &mut map, seed, port: 0, queues, rings, read_request };
         let mut devices: Vec<_> = s.peripherals.iter().flat_map(|p| p.build(&mut bay)).collect();
         if let (Some(i), Some(t)) = (&hints, s.ringed().map(|p| p.tenant).or(network::parts(s).map(|p| p.0))) {
             let nics = devices.iter_mut().filter_map(|d| match &mut d.0 {
@@ -346,6 +347,13 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
     let pairs = s.tenants[tenant].pipeline.is_some();
     let overlay = s.overlay();
     let first = map.iter().count();
+    let one_pool = matches!(&driver, Driver::PollMode(costs) if costs.mempool_shared);
+    let mut set_up = |c: &u16| {
+        let own = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
+        let r = map.add(u64::from(rings.receive) * STRIDE, Kind::Rx, own, tenant as u8);
+        (rings.receive, map.get(r).base)
+    };
+    let mut armed: Vec<_> = cores.iter().rev().filter(|_| one_pool).map(&mut set_up).collect();
     let mut piece = |c: &u16| {
         let sends = if pairs { *c + receivers } else { *c };
         let both = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
@@ -364,7 +372,12 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
             Driver::PollMode(costs) => {
                 let buffers = sized(s, tenant, costs, &rings).buffers(&rings);
                 let pool = PoolMemory {
-                    buffers: add(u64::from(buffers) * STRIDE, Kind::Rx, both),
+                    first: armed.pop(),
+                    buffers: add(
+                        u64::from(buffers - if one_pool { rings.receive } else { 0 }) * STRIDE,
+                        Kind::Rx,
+                        both,
+                    ),
                     ring: add(Mempool::ring_lines(buffers, costs.mempool_cache), Kind::App, both),
                 };
                 let receive_notes = add(pmd::note_lines(rings.receive), Kind::App, own);
@@ -375,6 +388,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
                 };
                 if s.placement.spent().follows_transmission() {
                     map.make_invalidatable(pool.buffers);
+                    pool.first.iter().for_each(|(_, base)| map.make_invalidatable(*base));
                 }
                 ThreadMemory::PollMode(DriverMemory { pool, receive_notes, transmit_notes, copies })
             }

@@ -147,7 +147,7 @@ impl Host {
                 _ if p.caches.llc.slices == 1 => 0.0,
                 Indexing::Modulo | Indexing::FoldedSlices => 0.0,
                 Indexing::InterleavedSlices => 0.5, // 18 slices of 11 ways: 0.48, see array_tests
-                Indexing::HashedSlices => 1.0,
+                Indexing::HashedSlices | Indexing::EvenSlices => 1.0,
             },
             lfb_credits: f64::from(p.core.lfb),
             lfb_retry_ns: Time::from(p.core.lfb_retry).as_ns(),

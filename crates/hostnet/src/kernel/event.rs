@@ -27,6 +27,8 @@ pub enum RingTask {
     Recycled(Side),
     /// Another packet's DMA may begin where one has ended.
     Next(Side),
+    /// Read requests of frames may be made again.
+    Requests,
 }
 
 /// How far an access of a core to a device has come.

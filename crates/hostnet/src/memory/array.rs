@@ -69,8 +69,8 @@ pub struct Home {
 /// Where a line lies: its set's first block, and its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    base: u32,
-    way: u32,
+    pub(super) base: u32,
+    pub(super) way: u32,
 }
 
 impl Slot {
@@ -216,6 +216,7 @@ impl Array {
                     let place = (line ^ mix(line >> SEQUENCE_BITS)) as u32 & ((1 << SEQUENCE_BITS) - 1);
                     self.round(place)
                 }
+                Indexing::EvenSlices => self.even_slice(inner, tag),
                 Indexing::FoldedSlices => {
                     let half = line ^ line >> 32;
                     self.round((half ^ half >> 16) as u32 & 0xffff)
@@ -227,6 +228,14 @@ impl Array {
             (u64::from(slice) << self.set_bits) | inner
         };
         Home { base: (set as u32) << u32::from(self.wide), tag }
+    }
+
+    /// That of the line of `tag` in place `inner` of a slice, see `Indexing::EvenSlices`.
+    #[inline(never)]
+    fn even_slice(&self, inner: u64, tag: u32) -> u32 {
+        let stretch = tag / self.slices;
+        let place = (inner ^ mix(stretch.into())) as u32 & ((1 << self.set_bits) - 1);
+        self.round(place + tag % self.slices)
     }
 
     /// `place` modulo the number of slices, without a division: exact as far as sets go.

@@ -84,6 +84,21 @@ fn srrip_keeps_a_reused_line_through_a_scan_that_lru_would_lose_it_to() {
     assert!(!survives(Replacement::Lru));
 }
 
+#[test]
+fn a_line_that_expired_goes_before_lines_never_used_again_and_a_use_takes_that_back() {
+    let mut a = one_set(4, Replacement::Srrip);
+    fill(&mut a, 0..4);
+    let slot = |a: &Array, line| a.find(line).unwrap();
+    for (expired, used, gone) in [(2, None, 2), (1, Some(1), 0)] {
+        let mut a = a.clone();
+        a.expire(slot(&a, expired));
+        if let Some(line) = used {
+            a.touch(slot(&a, line));
+        }
+        assert_eq!(a.insert_in_slice(100, false, 0b1111).1.unwrap().line, gone);
+    }
+}
+
 /// Against the loop of the paper (Jaleel et al., ISCA 2010): all intervals go up by one until a way has the last.
 #[test]
 fn srrip_s_victim_is_the_first_way_that_reaches_the_last_interval_step_by_step() {
@@ -171,6 +186,7 @@ fn lines_within_bounds_are_those_of_all_lines_that_lie_there() {
         (2048, 1, Indexing::Modulo),
         (24 * 2048, 24, Indexing::HashedSlices),
         (18 * 2048, 18, Indexing::InterleavedSlices),
+        (18 * 2048, 18, Indexing::EvenSlices),
     ] {
         let mut a = Array::new(sets, 11, Replacement::Lru, indexing, slices).unwrap();
         fill(&mut a, (0..60_000).step_by(7));
@@ -196,6 +212,26 @@ fn hashed_slices_spread_a_ring_evenly() {
         per[a.set_of(a.home(line).base) / 2048] += 1;
     }
     assert!(per.iter().all(|n| (9_500..10_500).contains(n)), "{per:?}"); // 5 sigma
+}
+
+#[test]
+fn even_slices_give_each_set_one_line_of_as_many_contiguous_ones() {
+    for slices in [10u64, 16, 18] {
+        let sets = slices * 2048;
+        let a = Array::new(sets as u32, 11, Replacement::Lru, Indexing::EvenSlices, slices as u32).unwrap();
+        let mut orders = std::collections::BTreeSet::new();
+        for stretch in [0, 1, 2, 77, 5000] {
+            let mut seen = vec![false; sets as usize];
+            for line in stretch * sets..(stretch + 1) * sets {
+                assert!(
+                    !std::mem::replace(&mut seen[a.set_of(a.home(line).base)], true),
+                    "{slices} slices, line {line}"
+                );
+            }
+            orders.insert((0..64).map(|i| a.set_of(a.home(stretch * sets + i).base)).collect::<Vec<_>>());
+        }
+        assert!(orders.len() > 1, "stretches are permuted");
+    }
 }
 
 /// An LLC of 18 slices, 11 ways, and the slice that it has for a line.

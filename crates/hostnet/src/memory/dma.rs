@@ -221,7 +221,12 @@ impl Memory {
         let home = self.nodes[DEVICES_AT].llc.home(line);
         let slot = self.nodes[DEVICES_AT].llc.find_at(home);
         if let Some(s) = slot {
-            self.nodes[DEVICES_AT].llc.touch(s);
+            let llc = &mut self.nodes[DEVICES_AT].llc;
+            if self.habits.device_read_ages {
+                llc.expire(s);
+            } else {
+                llc.touch(s);
+            }
         }
         let was = self.located(near, slot.map(|s| s.way()));
         self.stats.dma[t.agent as usize].read_at[was as usize] += 1;

@@ -234,6 +234,7 @@ impl Memory {
             upgrade_miss: h.llc.upgrade_miss,
             modified_read: h.llc.modified_read,
             device_read: h.llc.device_read,
+            device_read_ages: h.llc.device_read_ages,
         };
         let races = map.iter().any(|r| r.sharing == Sharing::Shared || r.polled);
         Ok(Memory {

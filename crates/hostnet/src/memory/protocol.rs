@@ -103,6 +103,7 @@ pub struct Habits {
     pub upgrade_miss: UpgradeMiss,
     pub modified_read: ModifiedRead,
     pub device_read: DeviceRead,
+    pub device_read_ages: bool,
 }
 
 impl Habits {

@@ -1,6 +1,6 @@
 //! Replacement policies: their names, and the rarer ones. LRU, random and NMRU, which platforms use, are in the array.
 
-use super::array::{Array, EMPTY};
+use super::array::{Array, Slot, EMPTY};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,11 @@ impl Array {
             }
         }
         best
+    }
+
+    /// `slot`'s line is the first to go, under SRRIP.
+    pub fn expire(&mut self, slot: Slot) {
+        *self.age_mut(slot.base, slot.way) = LAST;
     }
 
     #[cold]

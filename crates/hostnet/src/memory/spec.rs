@@ -164,6 +164,10 @@ pub struct LlcSpec {
     /// What a device's read does with the line's copies.
     #[serde(default)]
     pub device_read: DeviceRead,
+    /// A line that a device reads in the LLC has the oldest age then, as nobody is expected to use it; else the read counts
+    /// as a use. Needs replacement = "srrip".
+    #[serde(default)]
+    pub device_read_ages: bool,
     /// Which ways a placement policy's first ways are.
     #[serde(default)]
     pub device_ways: DeviceWays,

@@ -21,6 +21,8 @@ const POINTERS: u64 = LINE / 8;
 pub struct PoolMemory {
     pub buffers: u64,
     pub ring: u64,
+    /// Its first buffers lie elsewhere, where there are any: how many, and where.
+    pub first: Option<(u32, u64)>,
 }
 
 /// One core's pool.
@@ -45,6 +47,12 @@ impl Mempool {
         Mempool { memory, of: of.into(), cache_size, cache: Vec::with_capacity(2 * cache_size), ring, from: 0, to: 0 }
     }
 
+    /// The first `n` buffers, which the set-up of a receive ring takes past the cache.
+    pub fn set_up(&mut self, n: u64) -> impl Iterator<Item = u32> {
+        self.from += n;
+        self.ring.drain(..n as usize).collect::<Vec<_>>().into_iter()
+    }
+
     /// Lines of the pool's ring, and of its two ends where there is no cache.
     pub fn ring_lines(of: u32, cache_size: u32) -> u64 {
         u64::from(of).div_ceil(POINTERS) + if cache_size == 0 { 2 } else { 0 }
@@ -59,7 +67,12 @@ impl Mempool {
 
     /// First line of a buffer's metadata.
     pub fn metadata(&self, buffer: u32) -> u64 {
-        self.memory.buffers + u64::from(buffer) * STRIDE + HEADER / LINE
+        let (base, at) = match self.memory.first {
+            Some((n, base)) if buffer < n => (base, buffer),
+            Some((n, _)) => (self.memory.buffers, buffer - n),
+            None => (self.memory.buffers, buffer),
+        };
+        base + u64::from(at) * STRIDE + HEADER / LINE
     }
 
     /// First line of a buffer's data.
@@ -133,7 +146,7 @@ mod tests {
     use super::*;
 
     fn pool(of: u32, cache: u32) -> Mempool {
-        Mempool::new(PoolMemory { buffers: 1 << 12, ring: 1 << 20 }, of, cache)
+        Mempool::new(PoolMemory { buffers: 1 << 12, ring: 1 << 20, first: None }, of, cache)
     }
 
     #[test]
@@ -145,6 +158,19 @@ mod tests {
         }
         let again: Vec<u32> = (0..4).map(|_| m.get(&mut p).expect("enough")).collect();
         assert_eq!(again, taken.into_iter().rev().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_first_buffers_of_a_shared_pool_lie_apart_and_are_set_up_in_order_past_the_cache() {
+        let memory = PoolMemory { buffers: 1 << 12, ring: 1 << 20, first: Some((8, 1 << 16)) };
+        let mut m = Mempool::new(memory, 64, 8);
+        let taken: Vec<u32> = m.set_up(7).collect();
+        assert_eq!(taken, (0..7).collect::<Vec<_>>());
+        assert_eq!((m.metadata(0), m.metadata(7)), ((1 << 16) + 1, (1 << 16) + 7 * STRIDE + 1));
+        assert_eq!((m.metadata(8), m.metadata(63)), ((1 << 12) + 1, (1 << 12) + 55 * STRIDE + 1));
+        let mut rest: Vec<u32> = std::iter::from_fn(|| m.get(&mut Program::default())).collect();
+        rest.sort_unstable();
+        assert_eq!(rest, (7..64).collect::<Vec<_>>());
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub fn small() -> HierarchySpec {
             clean_victim: CleanVictim::Allocate,
             write_back_uses: true,
             device_read: Default::default(),
+            device_read_ages: false,
             device_ways: Default::default(),
             inclusive_ways: 0,
             mshrs: 0,

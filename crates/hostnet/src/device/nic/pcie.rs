@@ -231,7 +231,7 @@ impl Device for Nic {
     /// That of a tenant whose descriptors are in the bay's rings; or the kernel's for TCP, whose frames go through the bay's pages.
     fn build(s: &EthernetSpec, bay: &mut Bay) -> Nic {
         if !bay.rings.is_empty() {
-            return Nic::ringed(s, &std::mem::take(&mut bay.rings));
+            return Nic::ringed(s, &std::mem::take(&mut bay.rings), bay.read_request);
         }
         let queues = std::mem::take(&mut bay.queues);
         let mut nic = Nic::pcie(s, queues.len() as u32);

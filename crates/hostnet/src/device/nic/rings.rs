@@ -43,6 +43,11 @@ pub struct RingsSpec {
     pub transmit_packets: u32,
     /// From a frame's last line in the NIC to the read of the frame that takes its place among them.
     pub transmit_turnaround: Span,
+    /// Read requests of one transmit queue under way, from which on it begins no frame: one for each frame's descriptor, and
+    /// its data in pieces of `pcie.max_read_request`. Absent: a queue has no limit of its own.
+    pub queue_requests: Option<u32>,
+    /// From a frame's last line in the NIC to the return of its requests to its queue's.
+    pub queue_turnaround: Span,
     /// One DMA engine for both ways: the lines of a packet, or of descriptors, all set out before those of another. When
     /// false, reads and writes take turns on the link.
     pub one_engine: bool,
@@ -72,6 +77,8 @@ impl Default for RingsSpec {
             receive_turnaround: Span(0),
             transmit_packets: 256,
             transmit_turnaround: Span(0),
+            queue_requests: None,
+            queue_turnaround: Span(0),
             one_engine: false,
             strip_fcs: true,
             transmit_buffer: Size(128 << 10),
@@ -164,6 +171,7 @@ impl RingsSpec {
             ("transmit_write_back", self.transmit_write_back, self.transmit_cache),
             ("receive_packets", self.receive_packets, 256),
             ("transmit_packets", self.transmit_packets, 256),
+            ("queue_requests", self.queue_requests.unwrap_or(1), 1024),
         ];
         if let Some((key, n, most)) = counts.iter().find(|(_, n, most)| *n == 0 || n > most) {
             return Err(format!("{key} = {n} is not within 1 to {most}"));

@@ -162,10 +162,13 @@ impl PollMode {
         let (receive, transmit) = nic.layouts(queue);
         let mut pool = Mempool::new(memory.pool, costs.buffers(rings), costs.mempool_cache);
         let mut none = Program::default();
-        for _ in 0..receive.usable() {
-            let buffer = pool.get(&mut none).expect("a pool holds more than its rings");
-            nic.arm(queue, buffer, pool.data(buffer));
-        }
+        let armed: Vec<u32> = if memory.pool.first.is_some() {
+            pool.set_up(receive.usable()).collect()
+        } else {
+            let take = |_| pool.get(&mut none).expect("a pool holds more than its rings");
+            (0..receive.usable()).map(take).collect()
+        };
+        armed.into_iter().for_each(|buffer| nic.arm(queue, buffer, pool.data(buffer)));
         nic.start_armed(queue);
         nic.registers.set_mask(0);
         nic.registers.bind_to_userspace().expect("the NIC can disable its interrupts");

@@ -35,6 +35,10 @@ pub struct PollModeSpec {
     /// Buffers of a core's cache of the mempool. 0: none, so that buffers are used in the order in which they came back.
     #[serde(default = "mempool_cache")]
     pub mempool_cache: u32,
+    /// The cores' buffers are one pool's: those that rings begin with lie one behind another, queue by queue, as their
+    /// set-up takes them, and the rest behind them. When false, each core's pool has a place of its own.
+    #[serde(default)]
+    pub mempool_shared: bool,
     /// Buffers of each core's mempool. Absent or 0: as many as both rings, two caches and two bursts can hold.
     #[serde(default)]
     pub mempool: Option<u32>,

@@ -105,7 +105,7 @@ impl Nic {
         let of = r.pairs.len();
         for queue in (r.turn..of).chain(0..r.turn) {
             let pair = &mut r.pairs[queue];
-            if pair.transmit.cached() == 0 {
+            if pair.transmit.cached() == 0 || r.spec.queue_requests.is_some_and(|most| pair.requests >= most) {
                 continue;
             }
             let (id, second) = *pair.put.front().expect("a descriptor names a packet");
@@ -120,6 +120,8 @@ impl Nic {
             pair.put.pop_front();
             pair.transmit.used += 1;
             pair.leaving.push_back((work.0, false));
+            let requests = r.requests(work.2);
+            r.pairs[queue].requests += requests;
             r.reading += 1;
             r.meter.frames_read += 1;
             r.turn = if queue + 1 == of { 0 } else { queue + 1 };
@@ -226,6 +228,11 @@ impl Nic {
                 let idle = r.pairs.iter().all(|p| p.transmit.cached() == 0);
                 let (delay, at_once) = (r.spec.transmit_turnaround, r.spec.transmit_packets == 1 && idle);
                 r.ends(cal, queue, Side::Transmit, delay, at_once, now);
+                let requests = r.requests(match work {
+                    Work::Object(_) => p.object_lines(),
+                    _ => p.tx_lines.into(),
+                });
+                r.after(cal, queue, RingTask::Requests, requests, r.spec.queue_turnaround, now);
                 let pair = &mut r.pairs[queue];
                 // A frame may leave, and its record be another packet's, before those in front of it have been read.
                 let mine = pair.leaving.iter_mut().find(|l| **l == (work, false));
@@ -266,6 +273,7 @@ mod tests {
     use super::*;
     use crate::device::endpoint::{Device, Direction};
     use crate::device::nic::{Packet, RingMemory};
+    use crate::kernel::units::Size;
     use crate::kernel::Stream;
 
     const WAYS: [Direction; 2] = [Direction::P2mRead, Direction::P2mWrite];
@@ -277,7 +285,7 @@ mod tests {
             let rings = serde_json::json!({ "one_engine": one, "receive_packets": most, "transmit_packets": most,
                 "receive_turnaround": "5 ns", "transmit_turnaround": "2 ns", "fetch_delay": "20 ns" });
             let spec = serde_json::from_value(serde_json::json!({ "rings": rings })).expect("a NIC");
-            let mut nic = Nic::ringed(&spec, &[RingMemory { receive: 0, transmit: 256 }]);
+            let mut nic = Nic::ringed(&spec, &[RingMemory { receive: 0, transmit: 256 }], Size(512));
             (0..1023).for_each(|i| nic.arm(0, i, 1024 + u64::from(i) * 16));
             nic.start_armed(0);
             let (mut cal, mut now, mut dice) = (Events::default(), Time::ZERO, Stream::new(1, "frames", most));

@@ -19,7 +19,7 @@ use super::rings::{Layout, Ring, RingMemory, RingsSpec, WriteBack};
 use super::{Attachment, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
-use crate::kernel::units::Span;
+use crate::kernel::units::{Size, Span};
 use crate::kernel::{Event, Events, RingTask, Side, Time};
 use crate::memory::{Tag, LINE};
 use crate::meter::drops::DropCause;
@@ -93,6 +93,8 @@ struct Pair {
     puts: u64,
     /// Segments that are being read, and whether they have been.
     leaving: VecDeque<(Work, bool)>,
+    /// Read requests of these, each with one for its descriptor.
+    requests: u32,
 }
 
 impl Pair {
@@ -166,6 +168,8 @@ impl RingMeter {
 #[derive(Clone)]
 pub(super) struct Ringed {
     spec: RingsSpec,
+    /// Lines of a read request.
+    request_lines: u32,
     pairs: Vec<Pair>,
     /// Packets in the receive buffer that have no descriptor yet.
     fifo: VecDeque<u32>,
@@ -291,6 +295,11 @@ impl Ringed {
         }
     }
 
+    /// Read requests that `lines` of a frame take, with the one for their descriptor.
+    fn requests(&self, lines: u32) -> u32 {
+        1 + lines.div_ceil(self.request_lines)
+    }
+
     /// What was decided on stands in line for the link.
     fn begin(&mut self, queue: usize, task: RingTask) {
         match task {
@@ -330,6 +339,7 @@ impl Ringed {
             }
             RingTask::Next(Side::Receive) => self.receiving -= 1,
             RingTask::Next(Side::Transmit) => self.reading -= 1,
+            RingTask::Requests => self.pairs[queue].requests -= n,
             _ => unreachable!("nothing that ends"),
         }
     }
@@ -413,7 +423,8 @@ impl Ringed {
 
 impl Nic {
     /// A NIC behind a PCIe port with a pair of descriptor rings in memory for each queue.
-    pub fn ringed(s: &EthernetSpec, memory: &[RingMemory]) -> Nic {
+    /// A read request asks for `request` bytes at most.
+    pub fn ringed(s: &EthernetSpec, memory: &[RingMemory], request: Size) -> Nic {
         let spec = s.rings.clone().unwrap_or_default();
         let pair = |m: &RingMemory| Pair {
             receive: Ring::new(Layout::new(m.receive, spec.receive, spec.descriptor), spec.receive_cache),
@@ -423,8 +434,10 @@ impl Nic {
             put: VecDeque::with_capacity(spec.transmit as usize),
             puts: 0,
             leaving: VecDeque::with_capacity(64),
+            requests: 0,
         };
         let ringed = Ringed {
+            request_lines: (request.0 / LINE) as u32,
             pairs: memory.iter().map(pair).collect(),
             fifo: VecDeque::with_capacity(1024),
             receiving: 0,
