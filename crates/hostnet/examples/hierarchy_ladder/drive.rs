@@ -126,6 +126,7 @@ fn hierarchy() -> HierarchySpec {
             clean_victim: CleanVictim::Drop,
             write_back_uses: true,
             device_read: Default::default(),
+            device_read_ages: false,
             device_ways: Default::default(),
             inclusive_ways: 0,
             mshrs: 0,
