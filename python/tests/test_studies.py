@@ -210,12 +210,14 @@ def test_the_page_of_ddio_counts_what_is_near_and_finds_the_knees(tmp_path):
                  "received_gbps": m["received_gbps"] * share} for s, m in real.measured().items()]
 
     exact = real.page(rows())
-    assert "| ways | 8 | 8 near | 8 near |" in exact
+    # Three rates are inputs, to which the platform is fitted.
+    assert "| ways | 8 | 8 of 8 near | 7 of 7 near |" in exact and "| descriptors | 13 | 13 of 13 near | 12 of 12 near |" in exact
+    assert exact.count("(input)") == 3
     # Their tables: 5 ways are the first with 95 % at 1024 B; at 1500 B 512 descriptors are the last.
     assert "| ways, 1024 B | 5 | 5 | 0 |" in exact and "| descriptors, 1500 B | 512 | 512 | 0 |" in exact
     off = real.page(rows(hits=-10.5, share=1.11))
-    assert "| ways | 8 | 0 near | 0 near |" in off and "| ways, 1024 B | none | 5 |  |" in off
-    assert "8 near" in real.page(rows(hits=-9.5, share=1.09))
+    assert "| ways | 8 | 0 of 8 near | 0 of 7 near |" in off and "| ways, 1024 B | none | 5 |  |" in off
+    assert "8 of 8 near" in real.page(rows(hits=-9.5, share=1.09))
 
     out = tmp_path / "page.md"
     out.write_text("Earlier.\n\n" + real.CAUSES + "\nBecause.\n", encoding="utf-8")

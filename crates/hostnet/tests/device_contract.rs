@@ -10,6 +10,7 @@ use hostnet::device::iio::Iio;
 use hostnet::device::nic::{Nic, Packet, RingMemory};
 use hostnet::device::roce::Roce;
 use hostnet::device::ssd::Ssd;
+use hostnet::kernel::units::Size;
 use hostnet::kernel::{Clock, Events, NicAt, Side, Stream, Time};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
@@ -46,7 +47,7 @@ fn device(kind: &str, base: u64) -> Endpoint {
         }
         _ if kind.ends_with("rings") => {
             let rings = RingMemory { receive: base, transmit: base + 256 };
-            let mut nic = Nic::ringed(&serde_json::from_str("{}").expect("defaults"), &[rings]);
+            let mut nic = Nic::ringed(&serde_json::from_str("{}").expect("defaults"), &[rings], Size(512));
             (0..1023).for_each(|i| nic.arm(0, i, base + 1024 + u64::from(i) * 16));
             nic.start_armed(0);
             Endpoint::Ethernet(Box::new(nic))
