@@ -1486,8 +1486,8 @@ class TrafficSpec(Section):
     destination_mac: str | None
     """Ethernet address that packets go to, captured ones included; '02:00:00:00:00:01' when absent."""
     flows: int | None
-    """Flows that packets belong to, at random; a flow goes to one core, by its RSS hash. When absent, each packet
-    goes to any core."""
+    """Flows that packets belong to, at random unless `spread` is 'flow'; a flow goes to one core, by its RSS hash.
+    When absent, each packet goes to any core."""
     link: WireSpec | None
     """Wire between the generator and a NIC on the chip, which otherwise has none. That of an Ethernet NIC is its
     own."""
@@ -1507,8 +1507,9 @@ class TrafficSpec(Section):
     """Ethernet address that packets come from; that of the capture, or '02:00:00:00:00:02', when absent."""
     spikes: SpikeSpec | None
     """Service-time spikes."""
-    spread: Literal['random'] | Literal['turns'] | Literal['shortest_queue']
-    """Which core of the tenant a packet goes to that belongs to no flow."""
+    spread: Literal['random'] | Literal['turns'] | Literal['shortest_queue'] | Literal['flow']
+    """Which core of the tenant a packet goes to that belongs to no flow; or 'flow', whether there are flows or
+    not."""
     stamp: int
     """Where a frame carries the time of its sending, in bytes from its start."""
     timeout: str
