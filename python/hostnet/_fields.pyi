@@ -156,19 +156,22 @@ class CliqueMapAppSpec(Section):
     when the reply has been sent. Without, an object can be replaced while it is sent."""
     get_fraction: float
     """Fraction of requests that are GETs."""
-    get_instructions: int
+    get_instructions: int | None
     """Instructions of a GET besides those of the driver and for mbufs: the header that comes, the look-up, the
-    reply's header and its second segment. The default is measured: of a server over DPDK 22.11, with callgrind."""
+    reply's header and its second segment. Absent: 309, or 319 of a look-up in bulk. These are measured: of a server
+    over DPDK 22.11, with callgrind."""
     headers: int
     """Bytes of a frame beside the object."""
     kind: Literal['clique_map']
     largest: str
     """The size that 0.01 % of objects would be above: those are cut to it."""
+    lookup: Literal['single'] | Literal['bulk']
+    """How GETs are looked up in the index. The default is assumed: the paper says only that the index is DPDK's."""
     objects: int
     """Objects, each with a key."""
-    set_instructions: int
+    set_instructions: int | None
     """The same of a SET, whose copy comes on top: the object that it makes, two look-ups, locks, the object that it
-    drops."""
+    drops. Absent: 582, or 597 beside a look-up in bulk, whose loop passes SETs by."""
     zipf: float
     """Skew of the keys' popularity: zipf exponent; 0 is uniform."""
 
