@@ -436,12 +436,13 @@ mod tests {
         let second =
             (0..m.spec.objects).find(|k| m.table.index.is_second(*k)).expect("some key lies in its second bucket");
         let keys = [7, second, 4711];
+        assert!(![7, 4711].iter().any(|k| m.table.index.is_second(*k)));
         let burst = [content(7, GET), content(second, GET), content(5, SET), content(4711, GET)];
         let mut p = Program::default();
         m.begin_burst(0, &mut burst.iter().zip(1 << 40..).map(|(c, rx)| (*c, rx)), &mut p);
         let (at, index) = (m.buckets, &m.table.index);
         let pair = |k: u64| [index.first(k), index.second(k)].map(|b| at + u64::from(b));
-        let [mut fetched, mut read] = [Vec::new(), Vec::new()];
+        let (mut fetched, mut read) = (Vec::new(), Vec::new());
         for op in &p.ops {
             match *op {
                 Op::DependentPrefetch { line } => fetched.push((line, read.len())),
