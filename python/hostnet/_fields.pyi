@@ -156,19 +156,22 @@ class CliqueMapAppSpec(Section):
     when the reply has been sent. Without, an object can be replaced while it is sent."""
     get_fraction: float
     """Fraction of requests that are GETs."""
-    get_instructions: int
+    get_instructions: int | None
     """Instructions of a GET besides those of the driver and for mbufs: the header that comes, the look-up, the
-    reply's header and its second segment. The default is measured: of a server over DPDK 22.11, with callgrind."""
+    reply's header and its second segment. Absent: 309, or 319 of a look-up in bulk. These are measured: of a server
+    over DPDK 22.11, with callgrind."""
     headers: int
     """Bytes of a frame beside the object."""
     kind: Literal['clique_map']
     largest: str
     """The size that 0.01 % of objects would be above: those are cut to it."""
+    lookup: Literal['single'] | Literal['bulk']
+    """How GETs are looked up in the index. The default is assumed: the paper says only that the index is DPDK's."""
     objects: int
     """Objects, each with a key."""
-    set_instructions: int
+    set_instructions: int | None
     """The same of a SET, whose copy comes on top: the object that it makes, two look-ups, locks, the object that it
-    drops."""
+    drops. Absent: 582, or 597 beside a look-up in bulk, whose loop passes SETs by."""
     zipf: float
     """Skew of the keys' popularity: zipf exponent; 0 is uniform."""
 
@@ -1497,8 +1500,8 @@ class TrafficSpec(Section):
     destination_mac: str | None
     """Ethernet address that packets go to, captured ones included; '02:00:00:00:00:01' when absent."""
     flows: int | None
-    """Flows that packets belong to, at random; a flow goes to one core, by its RSS hash. When absent, each packet
-    goes to any core."""
+    """Flows that packets belong to, at random unless `spread` is 'flow'; a flow goes to one core, by its RSS hash.
+    When absent, each packet goes to any core."""
     link: WireSpec | None
     """Wire between the generator and a NIC on the chip, which otherwise has none. That of an Ethernet NIC is its
     own."""
@@ -1518,8 +1521,9 @@ class TrafficSpec(Section):
     """Ethernet address that packets come from; that of the capture, or '02:00:00:00:00:02', when absent."""
     spikes: SpikeSpec | None
     """Service-time spikes."""
-    spread: Literal['random'] | Literal['turns'] | Literal['shortest_queue']
-    """Which core of the tenant a packet goes to that belongs to no flow."""
+    spread: Literal['random'] | Literal['turns'] | Literal['shortest_queue'] | Literal['flow']
+    """Which core of the tenant a packet goes to that belongs to no flow; or 'flow', whether there are flows or
+    not."""
     stamp: int
     """Where a frame carries the time of its sending, in bytes from its start."""
     timeout: str

@@ -5,6 +5,8 @@ mod common;
 use common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};
 use hostnet::kernel::Time;
+use hostnet::traffic::frame::rss_hash;
+use hostnet::traffic::generator::addresses;
 use std::sync::Arc;
 
 /// A store of small objects behind the overlay, or directly on the NIC of the first socket.
@@ -238,6 +240,35 @@ fn time_that_busy_threads_spend_on_requests_is_the_time_there_is() {
         let o = simulate(&text(overlay, "nic_threads = 8", busy).replace("requests = 800", "requests = 8000"));
         let spent = get(&o, "service_mean_us") * get(&o, "throughput_mrps");
         assert!((1.8..=2.02).contains(&spent), "{spent} threads, overlay: {overlay}");
+    }
+}
+
+/// A store whose requests take so many instructions that its threads are the limit, with 3 queue pairs: of two threads the first
+/// has two of them, and the second has one. Clients that keep their queue keep both threads busy: the rate of 2, whether they have
+/// queues in turn or flows that are hashed there. Else requests gather at the thread with the larger share of them, which has work
+/// at all times, and the rate is one over its share: 2 / 3 where they go in turns.
+#[test]
+fn clients_that_keep_their_queue_have_the_sum_of_all_threads_and_others_wait_for_the_slowest() {
+    let clients = 768;
+    let rate = |cores: u32, how: &str| {
+        let busy = format!("arrivals = \"closed\"\noutstanding = {clients}");
+        let text = text(true, &format!("nic_threads = {}", if cores > 1 { 3 } else { 1 }), &busy)
+            .replace("cores = 2", &format!("cores = {cores}"))
+            .replace("below_100 = 0.61 }", "below_100 = 0.61, get_instructions = 6000, counted = false }")
+            .replace("get_fraction = 0.95", "get_fraction = 1.0")
+            .replace("spread = \"turns\"", how)
+            .replace("warmup_requests = 200", "warmup_requests = 4000")
+            .replace("requests = 800", "requests = 8000");
+        get(&simulate(&text), "throughput_mrps")
+    };
+    let one = rate(1, "spread = \"turns\"");
+    let at_first = (0..clients).map(addresses).filter(|(from, to)| rss_hash(*from, *to) % 3 != 1).count();
+    let [turns, queues] = ["turns", "flow"].map(|spread| format!("spread = \"{spread}\""));
+    let [drawn, flows] = ["random", "flow"].map(|spread| format!("flows = {clients}\nspread = \"{spread}\""));
+    let of_flows = f64::from(clients) / at_first as f64;
+    for (how, threads) in [(queues, 2.0), (flows, 2.0), (turns, 1.5), (drawn, of_flows)] {
+        let n = rate(2, &how) / one;
+        assert!((n / threads - 1.0).abs() < 0.02, "{how}: the rate of {n} threads, not {threads}");
     }
 }
 

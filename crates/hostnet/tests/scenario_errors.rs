@@ -261,6 +261,8 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         ),
         ("packet = \"1 KiB\"", "packet = \"65536 B\"", &["traffic.packet = \"64 KiB\"", "65535"]),
         ("packet = \"1 KiB\"", "flows = 0", &["traffic.flows = 0", "1 to 1048576"]),
+        ("packet = \"1 KiB\"", "spread = \"flow\"", &["traffic.spread = \"flow\"", "\"closed\"", "\"poisson\" here", "turns"]),
+        ("packet = \"1 KiB\"", "flows = 2\nspread = \"turns\"", &["traffic.spread = \"turns\"", "flows = 2", "leave it out"]),
         ("packet = \"1 KiB\"", "flows = 2\nprotocol = \"ethernet\"", &["traffic.flows = 2", "\"udp\"", "one flow"]),
         ("packet = \"1 KiB\"", "protocol = \"tcp\"", &["traffic.protocol", "\"tcp\"", "udp"]),
         ("packet = \"1 KiB\"", "stamp = 20", &["traffic.stamp = 20", "42 to 1012"]),

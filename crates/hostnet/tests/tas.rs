@@ -171,6 +171,7 @@ fn what_cannot_be_is_one_sentence() {
             ("stack = \"poll_mode\"", "stack = \"queue_pair\"", "needs stack = \"poll_mode\""),
             ("warmup_requests = 200", "warmup_time = \"1 us\"", "run.warmup_requests"),
             ("calls = \"sockets\"", "calls = \"kernel\"", "low_level"),
+            ("outstanding = 32", "outstanding = 32\nspread = \"flow\"", "traffic.spread is for other stacks"),
         ],
     );
     let e = refusal(&text(true, 4, (8, 4), "sockets", 400), "nic_threads = 4", "nic_threads = 3");

@@ -25,6 +25,18 @@ mod index;
 
 use index::Index;
 
+/// How GETs are looked up in the index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lookup {
+    /// One after the other (`rte_hash_lookup_data`).
+    #[default]
+    Single,
+    /// All of a burst together (`rte_hash_lookup_bulk_data`): both buckets of each key are fetched, then the entries, and then keys
+    /// are compared.
+    Bulk,
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CliqueMapSpec {
@@ -42,13 +54,18 @@ pub struct CliqueMapSpec {
     /// Bytes of a frame beside the object.
     #[serde(default = "headers")]
     pub headers: u32,
+    /// How GETs are looked up in the index. The default is assumed: the paper says only that the index is DPDK's.
+    #[serde(default)]
+    pub lookup: Lookup,
     /// Instructions of a GET besides those of the driver and for mbufs: the header that comes, the look-up, the reply's header
-    /// and its second segment. The default is measured: of a server over DPDK 22.11, with callgrind.
-    #[serde(default = "get_instructions")]
-    pub get_instructions: u32,
+    /// and its second segment. Absent: 309, or 319 of a look-up in bulk. These are measured: of a server over DPDK 22.11, with
+    /// callgrind.
+    #[serde(default)]
+    pub get_instructions: Option<u32>,
     /// The same of a SET, whose copy comes on top: the object that it makes, two look-ups, locks, the object that it drops.
-    #[serde(default = "set_instructions")]
-    pub set_instructions: u32,
+    /// Absent: 582, or 597 beside a look-up in bulk, whose loop passes SETs by.
+    #[serde(default)]
+    pub set_instructions: Option<u32>,
     /// Whether an object's users are counted, by an atomic operation when a reply refers to it and by another one when the reply
     /// has been sent. Without, an object can be replaced while it is sent.
     #[serde(default = "counted")]
@@ -59,12 +76,6 @@ fn largest() -> Size {
 }
 fn headers() -> u32 {
     64
-}
-fn get_instructions() -> u32 {
-    309
-}
-fn set_instructions() -> u32 {
-    582
 }
 fn counted() -> bool {
     true
@@ -83,6 +94,20 @@ const GET: u8 = 0;
 const SET: u8 = 1;
 
 impl CliqueMapSpec {
+    fn get_instructions(&self) -> u32 {
+        self.get_instructions.unwrap_or(match self.lookup {
+            Lookup::Single => 309,
+            Lookup::Bulk => 319,
+        })
+    }
+
+    fn set_instructions(&self) -> u32 {
+        self.set_instructions.unwrap_or(match self.lookup {
+            Lookup::Single => 582,
+            Lookup::Bulk => 597,
+        })
+    }
+
     /// Mean and standard deviation of the logarithm of sizes, by the two quantiles.
     fn log_normal(&self) -> (f64, f64) {
         let z = normal_quantile(self.below_100);
@@ -228,6 +253,33 @@ impl Application for CliqueMap {
         }
     }
 
+    /// A look-up in bulk goes over all keys three times, with half of the instructions of a GET.
+    fn begin_burst(&mut self, _core: usize, packets: &mut dyn Iterator<Item = (Content, u64)>, p: &mut Program) {
+        if self.spec.lookup == Lookup::Single {
+            return;
+        }
+        let keys: Vec<(u64, u64)> = packets.filter(|(c, _)| c.kind == GET).map(|(c, rx)| (c.key, rx)).collect();
+        let (index, pass) = (&self.table.index, self.spec.get_instructions() / 2 / 3);
+        let buckets = |key: u64| [index.first(key), index.second(key)].map(|b| self.buckets + u64::from(b));
+        for &(key, rx) in &keys {
+            p.push(Op::Anchor { line: rx });
+            p.compute(pass);
+            buckets(key).into_iter().for_each(|line| p.push(Op::DependentPrefetch { line }));
+        }
+        for &(key, _) in &keys {
+            let [first, second] = buckets(key);
+            let (there, other) = if index.is_second(key) { (second, first) } else { (first, second) };
+            p.compute(pass);
+            p.push(Op::Load { line: other, lines: 1 });
+            p.push(Op::Anchor { line: there });
+            p.push(Op::DependentPrefetch { line: self.entry(key) });
+        }
+        for &(key, _) in &keys {
+            p.compute(pass);
+            p.push(Op::Load { line: self.entry(key), lines: 1 });
+        }
+    }
+
     #[inline]
     fn serve(&mut self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
         let (first, bytes) = self.table.objects[c.key as usize];
@@ -235,9 +287,14 @@ impl Application for CliqueMap {
         let object = header + HEADER;
         p.push(Op::Anchor { line: rx });
         if c.kind == GET {
-            let work = self.spec.get_instructions;
-            p.compute(work / 2);
-            self.find(c.key, p);
+            let work = self.spec.get_instructions();
+            match self.spec.lookup {
+                Lookup::Single => {
+                    p.compute(work / 2);
+                    self.find(c.key, p);
+                }
+                Lookup::Bulk => p.push(Op::Anchor { line: self.entry(c.key) }),
+            }
             p.push(Op::Chase { line: header, delay: 4 }); // its length
             if self.spec.counted {
                 p.push(Op::Atomic { line: header });
@@ -248,7 +305,7 @@ impl Application for CliqueMap {
             return (Answer::Gather { object, bytes: bytes.into(), users }, 1);
         }
         // A new object, which here lies where the old one does, is in place before the index leads to it.
-        let work = self.spec.set_instructions;
+        let work = self.spec.set_instructions();
         p.compute(work / 2);
         p.push(Op::Store { line: header, lines: 1 });
         let n = u32::from(c.lines).min(u32::from(bytes).div_ceil(LINE as u32));
@@ -366,5 +423,53 @@ mod tests {
         assert_eq!((entries[0], entries[100_000]), (1, 1), "200000 keys behind one entry");
         assert!(entries[1..100_000].iter().all(|n| *n == 2));
         assert_eq!(lines[lines.len() - 2], m.entry(key));
+    }
+
+    /// `rte_hash_lookup_bulk_data` of DPDK 22.11 (`__bulk_lookup_prefetching_loop`, `__bulk_lookup_lf`): both buckets of each key are
+    /// prefetched; both are compared with the signature and the entry is prefetched, key after key; then keys are compared. SETs
+    /// look up by themselves. 319 instructions of a GET are counted there.
+    #[test]
+    fn a_look_up_in_bulk_fetches_all_buckets_then_all_entries_and_then_compares_keys() {
+        let mut m = map(0.13);
+        m.spec.lookup = Lookup::Bulk;
+        let content = |key, kind| Content { kind, key, lines: 1, ..Content::default() };
+        let second =
+            (0..m.spec.objects).find(|k| m.table.index.is_second(*k)).expect("some key lies in its second bucket");
+        let keys = [7, second, 4711];
+        assert!(![7, 4711].iter().any(|k| m.table.index.is_second(*k)));
+        let burst = [content(7, GET), content(second, GET), content(5, SET), content(4711, GET)];
+        let mut p = Program::default();
+        m.begin_burst(0, &mut burst.iter().zip(1 << 40..).map(|(c, rx)| (*c, rx)), &mut p);
+        let (at, index) = (m.buckets, &m.table.index);
+        let pair = |k: u64| [index.first(k), index.second(k)].map(|b| at + u64::from(b));
+        let (mut fetched, mut read) = (Vec::new(), Vec::new());
+        for op in &p.ops {
+            match *op {
+                Op::DependentPrefetch { line } => fetched.push((line, read.len())),
+                Op::Load { line, lines: 1 } => read.push(line),
+                Op::Anchor { line } if line < 1 << 40 => read.push(line),
+                _ => {}
+            }
+        }
+        // Each with the number of lines that are read before.
+        let mut expected: Vec<_> = keys.iter().flat_map(|k| pair(*k)).map(|line| (line, 0)).collect();
+        expected.extend(keys.iter().zip([2, 4, 6]).map(|(k, before)| (m.entry(*k), before)));
+        assert_eq!(fetched, expected);
+        for (pair_read, k) in read[..6].chunks(2).zip(keys) {
+            let mut pair = pair(k);
+            if k != second {
+                pair.reverse(); // the last one leads to the entry
+            }
+            assert_eq!(pair_read, pair);
+        }
+        assert_eq!(read[6..], keys.map(|k| m.entry(k)));
+        // A GET of the burst goes on from its entry to the object.
+        m.serve(0, &burst[0], 1 << 40, 1 << 41, &mut p);
+        m.serve(0, &burst[1], 1 << 40, 1 << 41, &mut p);
+        m.serve(0, &burst[3], 1 << 40, 1 << 41, &mut p);
+        let chased = p.ops.iter().filter(|op| matches!(op, Op::Chase { .. })).count();
+        assert_eq!(chased, 3, "a header each");
+        let computed = |op: &Op| if let Op::Compute(n) = op { *n } else { 0 };
+        assert_eq!(p.ops.iter().map(computed).sum::<u32>(), 3 * 319);
     }
 }

@@ -1,6 +1,7 @@
 //! Workloads. One file each: what a request is, and the ops it takes. Applications see buffers and
 //! their own data as simulated addresses, never caches.
 
+mod content;
 pub mod exact;
 pub mod lpm;
 mod mmu;
@@ -8,7 +9,6 @@ mod mmu;
 use crate::config::Scenario;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
-use crate::device::nic::Packet;
 use crate::kernel::units::Size;
 use crate::kernel::Stream;
 use crate::memory::region::{AddressMap, Kind, Sharing};
@@ -16,6 +16,7 @@ use crate::stack::free::FreeRunning;
 use crate::stack::qp::QueuePair;
 use crate::stack::Thread;
 use crate::traffic::pcap::{Capture, Captured};
+pub use content::Content;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -165,37 +166,6 @@ pub struct ProbePlaceSpec {
     pub dirty: bool,
 }
 
-/// What a packet asks for; opaque to the NIC.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Content {
-    pub kind: u8,
-    pub key: u64,
-    /// Lines of the packet in its receive buffer.
-    pub lines: u16,
-    pub value_lines: u16,
-    pub wire_bytes: u32,
-}
-
-impl Content {
-    /// What a packet asks for.
-    #[inline]
-    pub fn of(p: &Packet) -> Content {
-        Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes }
-    }
-
-    /// The same in a captured packet.
-    #[inline]
-    pub fn of_size(self, packet: &Captured) -> Content {
-        self.sized(packet.wire_len)
-    }
-
-    /// The same in a frame of `bytes`.
-    #[inline]
-    pub fn sized(self, bytes: u32) -> Content {
-        Content { lines: lines(bytes.into()), wire_bytes: bytes, ..self }
-    }
-}
-
 /// What an application did with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
@@ -319,6 +289,12 @@ pub trait Application: Sized {
         let _ = (core, key);
     }
 
+    /// Ops before the service of a burst of packets, which are given with their receive buffers, where packets come in bursts.
+    #[inline]
+    fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, u64)>, p: &mut Program) {
+        let _ = (core, packets, p);
+    }
+
     /// Ops that serve packet content `c` in receive buffer `rx`; a reply goes to `tx`, whose lines are
     /// returned.
     #[inline]
@@ -385,6 +361,10 @@ impl<T: Application> Application for Box<T> {
     #[inline]
     fn announce(&self, core: usize, key: u64) {
         (**self).announce(core, key);
+    }
+    #[inline]
+    fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, u64)>, p: &mut Program) {
+        (**self).begin_burst(core, packets, p);
     }
     #[inline]
     fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
@@ -502,6 +482,10 @@ macro_rules! apps {
             #[inline]
             pub fn announce(&self, core: usize, key: u64) {
                 match self { $(App::$name(a) => a.announce(core, key),)* }
+            }
+            #[inline]
+            pub fn begin_burst(&mut self, core: usize, packets: &mut dyn Iterator<Item = (Content, u64)>, p: &mut Program) {
+                match self { $(App::$name(a) => a.begin_burst(core, packets, p),)* }
             }
             #[inline]
             pub fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {

@@ -83,7 +83,7 @@ fn takers(s: &Scenario) -> Check {
     let p = &s.placement;
     for (key, given) in [
         ("traffic.spikes", t.spikes.is_some()),
-        ("traffic.spread", alone && t.spread != Spread::Random),
+        ("traffic.spread", (alone || s.tas_tenant().is_some()) && t.spread != Spread::Random),
         ("traffic.flows", alone && t.flows.is_some()),
         ("traffic.link", alone && t.link.is_some()),
         ("placement.resq", alone && p.resq),

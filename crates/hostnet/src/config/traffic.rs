@@ -56,6 +56,9 @@ pub enum Spread {
     Turns,
     /// The one with the fewest entries in its completion queue; in turn, among several.
     ShortestQueue,
+    /// That of its client, of `closed`: each of the `outstanding` requests is of a client, which sends the next one where the one
+    /// before went. Clients have cores in turn; with `flows`, they have flows in turn.
+    Flow,
 }
 
 /// Schedule of a replayed capture.
@@ -195,8 +198,8 @@ pub struct TrafficSpec {
     /// Sizes of frames with their weights instead of `packet`; "imix" is 7 : 4 : 1 of 64, 594 and 1518 B.
     #[serde(default)]
     pub sizes: Option<SizesSpec>,
-    /// Flows that packets belong to, at random; a flow goes to one core, by its RSS hash. When absent, each packet goes to
-    /// any core.
+    /// Flows that packets belong to, at random unless `spread` is "flow"; a flow goes to one core, by its RSS hash. When absent,
+    /// each packet goes to any core.
     #[serde(default)]
     pub flows: Option<u32>,
     /// What frames carry.
@@ -214,7 +217,7 @@ pub struct TrafficSpec {
     /// From the start of a burst to that of the next, instead of `rate`.
     #[serde(default)]
     pub burst_period: Option<Span>,
-    /// Which core of the tenant a packet goes to that belongs to no flow.
+    /// Which core of the tenant a packet goes to that belongs to no flow; or "flow", whether there are flows or not.
     #[serde(default)]
     pub spread: Spread,
     /// Standard deviation of gaps over their mean (`uniform`: up to 0.577, which is also its default; `log_normal`,
@@ -395,10 +398,16 @@ fn one_process(t: &TrafficSpec) -> Check {
 }
 
 fn flows(t: &TrafficSpec) -> Check {
-    let Some(n) = t.flows else { return Ok(()) };
-    need(t.spread == Spread::Random, || {
+    need(t.spread != Spread::Flow || t.arrivals == Arrivals::Closed, || {
         format!(
-            "traffic.spread = \"{}\" beside traffic.flows = {n}: the hash of a flow says where it goes",
+            "traffic.spread = \"flow\" is of the clients of traffic.arrivals = \"closed\", which is \"{}\" here; choose turns",
+            word(t.arrivals)
+        )
+    })?;
+    let Some(n) = t.flows else { return Ok(()) };
+    need(matches!(t.spread, Spread::Random | Spread::Flow), || {
+        format!(
+            "traffic.spread = \"{}\" beside traffic.flows = {n}: the hash of a flow says where it goes; leave it out",
             word(t.spread)
         )
     })?;

@@ -1,6 +1,7 @@
 //! The load generator's place on a host: its wire, its closed loop, and what it has to say at the end of a window.
 
 use super::measure::table;
+use super::offer::Whose;
 use super::Host;
 use crate::app::AppSpec;
 use crate::config::scenario::{Arrivals as Spec, Protocol};
@@ -96,18 +97,16 @@ impl Host {
 
     /// `Event::Offer`: the generator sends a packet, over its wire if it has one.
     pub(super) fn on_offer(&mut self) {
-        let Some((wire, closed, open)) = self.source.as_ref().map(|s| {
-            let g = &s.generator;
-            (g.has_wire(), g.is_closed() || self.tas.is_some(), s.arrivals.is_some())
-        }) else {
-            return;
-        };
+        let Some(s) = &mut self.source else { return };
+        let (wire, open) = (s.generator.has_wire(), s.arrivals.is_some());
+        let closed = s.generator.is_closed() || self.tas.is_some();
+        let whose = s.generator.due().map_or(Whose::Any, Whose::Client);
         // A source that turned to another process leaves its last event behind.
         if !(closed || open) || self.stopped {
             return;
         }
         if self.end.is_some() {
-            if let Some(p) = self.draw_packet(None) {
+            if let Some(p) = self.draw_packet(whose) {
                 if let Some(s) = &mut self.source {
                     s.generator.sent += 1;
                 }
@@ -116,14 +115,14 @@ impl Host {
                 }
             }
         } else if wire {
-            if let Some(p) = self.draw_packet(None) {
+            if let Some(p) = self.draw_packet(whose) {
                 let now = self.machine.now;
                 let Some(s) = &mut self.source else { return };
                 let arrives = s.generator.send(p, &mut self.machine.cal, now);
                 self.machine.cal.push(arrives, Event::Arrival(0));
             }
         } else {
-            self.inject(None);
+            self.inject(whose);
         }
         self.next_arrival();
     }

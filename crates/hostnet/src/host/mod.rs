@@ -43,7 +43,7 @@ use crate::stack::{qp, Awaited, Ctx, Notice, Software, Step, Tally, Thread, Wake
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
 use measure::Window;
-use offer::Source;
+use offer::{Source, Whose};
 use std::sync::Arc;
 
 /// What a core does whose thread runs no program.
@@ -174,7 +174,7 @@ impl Host {
                     && !self.came_off_wire()
                     && self.source.as_ref().is_some_and(|s| s.arrivals.is_some())
                 {
-                    self.inject(None);
+                    self.inject(Whose::Any);
                     self.next_arrival();
                 }
             }

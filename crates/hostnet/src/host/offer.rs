@@ -46,10 +46,20 @@ impl Source {
     }
 }
 
+/// Whose packet is next: anybody's, a core's, or that of a client in a closed loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Whose {
+    Any,
+    Core(u16),
+    Client(u32),
+}
+
 /// A packet before it has an address: whose it is, its flow with the RSS hash, and what it asks for.
 pub(super) struct Drawn {
     pub(super) core: u16,
     pub(super) flow: Option<(u32, u32)>,
+    /// The client of a closed loop.
+    pub(super) client: u32,
     pub(super) content: Content,
 }
 
@@ -93,14 +103,14 @@ impl Host {
         let Some(Source { at, depth, .. }) = self.source.as_ref().filter(|s| s.depth > 0) else { return };
         let (at, depth, queue) = (*at, *depth, self.queue(core));
         while self.machine.nic_at(at).is_some_and(|n| n.unconsumed(queue) < depth) {
-            if !self.inject(Some(core)) {
+            if !self.inject(Whose::Core(core)) {
                 break;
             }
         }
     }
 
-    /// Draws the next packet, for `core` or for one that the source picks.
-    pub(super) fn draw(&mut self, core: Option<u16>) -> Option<Drawn> {
+    /// Draws the next packet. The source picks a core for it that has none.
+    pub(super) fn draw(&mut self, whose: Whose) -> Option<Drawn> {
         if self.tas.is_some() {
             return self.draw_segment();
         }
@@ -109,6 +119,11 @@ impl Host {
         let n = s.next;
         s.next += 1;
         s.generator.drawn.number = n;
+        let (core, client) = match whose {
+            Whose::Any => (None, n as u32),
+            Whose::Core(core) => (Some(core), 0),
+            Whose::Client(client) => (None, client),
+        };
         Some(match (&s.capture, &mut self.apps[s.tenant]) {
             (Some(capture), app) => {
                 let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
@@ -116,19 +131,23 @@ impl Host {
                 let packet = &capture.packets[i];
                 let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
                 let local = local.unwrap_or(packet.flow as usize % s.cores.len());
-                Drawn { core: s.cores[local], flow, content: app.replay(local, packet, i, pass, &mut s.rng) }
+                Drawn { core: s.cores[local], flow, client, content: app.replay(local, packet, i, pass, &mut s.rng) }
             }
             (_, app) => {
                 let i = match core {
                     Some(c) => s.cores.iter().position(|x| *x == c).unwrap_or(0),
                     None => match s.spread {
-                        Spread::Random => {
-                            flow = s.generator.flow(&mut s.rng);
+                        Spread::Random | Spread::Flow => {
+                            let own = (s.spread == Spread::Flow).then_some(client);
+                            flow = s.generator.flow(own, &mut s.rng);
                             let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
                             match (flow, nic.filter(|_| s.at == NicAt::Port)) {
                                 (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).into(),
                                 (Some((_, hash)), None) => hash as usize % s.cores.len(),
-                                (None, _) => s.rng.below(s.cores.len() as u64) as usize,
+                                (None, _) => match own {
+                                    Some(client) => client as usize % s.cores.len(),
+                                    None => s.rng.below(s.cores.len() as u64) as usize,
+                                },
                             }
                         }
                         Spread::Turns => n as usize % s.cores.len(),
@@ -140,17 +159,17 @@ impl Host {
                     Some(bytes) => content.sized(bytes),
                     None => content,
                 };
-                Drawn { core: s.cores[i], flow, content }
+                Drawn { core: s.cores[i], flow, client, content }
             }
         })
     }
 
     /// As `draw`, as it goes to the NIC.
-    pub(super) fn draw_packet(&mut self, core: Option<u16>) -> Option<Packet> {
-        let Drawn { core, flow, content } = self.draw(core)?;
+    pub(super) fn draw_packet(&mut self, whose: Whose) -> Option<Packet> {
+        let Drawn { core, flow, client, content } = self.draw(whose)?;
         let at = self.source.as_ref().map_or(NicAt::Chip, |s| s.at);
         let dscp = self.source.as_ref().map_or(0, |s| s.dscp);
-        let mut p = Packet { dscp, ..packet(self.queue(core), at, &content) };
+        let mut p = Packet { dscp, client, ..packet(self.queue(core), at, &content) };
         if let Some((flow, hash)) = flow.filter(|_| at == NicAt::Port) {
             (p.flow, p.hash) = (flow, Some(hash));
         }
@@ -158,8 +177,8 @@ impl Host {
     }
 
     /// A packet arrives now. False when it is dropped.
-    pub(super) fn inject(&mut self, core: Option<u16>) -> bool {
-        let Some(p) = self.draw_packet(core) else { return false };
+    pub(super) fn inject(&mut self, whose: Whose) -> bool {
+        let Some(p) = self.draw_packet(whose) else { return false };
         if let Some(s) = &mut self.source {
             s.generator.ask(&Packet { arrived: self.machine.now, ..p }, &mut self.machine.cal);
         }

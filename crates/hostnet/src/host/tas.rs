@@ -85,7 +85,12 @@ impl Host {
             value_lines: 0,
             wire_bytes: frame(segment.bytes),
         };
-        Some(Drawn { core: s.cores[usize::from(flow.queue)], flow: Some((segment.flow, flow.hash)), content })
+        Some(Drawn {
+            core: s.cores[usize::from(flow.queue)],
+            flow: Some((segment.flow, flow.hash)),
+            client: 0,
+            content,
+        })
     }
 
     /// Packet `id` has left the NIC: the server's data go to the client.

@@ -3,7 +3,7 @@
 //! Caches need hundreds of thousands of requests to fill; time plays no part in what they hold
 //! then, but for standing queues, which the timed warm-up that follows brings about.
 
-use super::offer::{packet, Drawn};
+use super::offer::{packet, Drawn, Whose};
 use super::Host;
 use crate::app::{App, Content};
 use crate::config::check;
@@ -237,7 +237,7 @@ impl Host {
 
     /// The next packet comes, or the next burst where packets come in bursts, is served and answered; how many they were.
     fn serve_at_once(&mut self) -> u64 {
-        let Some(Drawn { core, content, .. }) = self.draw(None) else { return 1 };
+        let Some(Drawn { core, content, .. }) = self.draw(Whose::Any) else { return 1 };
         if let Some(burst) = self.spec.ringed().map(|site| site.driver.burst()) {
             return self.serve_burst_at_once(core, content, burst);
         }
@@ -265,7 +265,7 @@ impl Host {
             let packet = Packet { dscp, ..packet(queue, NicAt::Port, &c) };
             let Some(packet) = self.machine.ring_receive_at_once(queue, packet) else { break };
             self.cores[usize::from(core)].thread.notify(Notice::AtOnce { packet, tx: 0 }, Time::ZERO);
-            content = self.draw(Some(core)).map(|d| d.content);
+            content = self.draw(Whose::Core(core)).map(|d| d.content);
         }
         while self.step_at_once(core.into()) {}
         if !self.pipes.is_empty() {

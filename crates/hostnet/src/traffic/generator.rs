@@ -11,7 +11,7 @@ use crate::kernel::units::Bandwidth;
 use crate::kernel::{Event, Events, Stream, Time};
 use crate::memory::LINE;
 use hdrhistogram::Histogram;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -102,15 +102,25 @@ impl Wire {
     }
 }
 
-/// A closed loop's requests.
+/// A closed loop's clients, each of which has one request at a time.
 #[derive(Clone)]
 struct Closed {
     timeout: Time,
-    /// How many were sent at each time and have neither a reply nor been given up.
-    waiting: BTreeMap<Time, u32>,
-    /// When those were sent whose replies are on their way back.
-    coming: VecDeque<Time>,
+    /// When those sent whose requests have neither a reply nor been given up.
+    waiting: BTreeSet<(Time, u32)>,
+    /// When those sent whose replies are on their way back.
+    coming: VecDeque<(Time, u32)>,
+    /// Those whose next request goes now.
+    due: VecDeque<u32>,
     timer: bool,
+}
+
+impl Closed {
+    /// A client's next request goes now.
+    fn offer(&mut self, client: u32, cal: &mut Events, now: Time) {
+        self.due.push_back(client);
+        cal.push(now, Event::Offer);
+    }
 }
 
 /// What the packets that came back in a window took.
@@ -241,11 +251,21 @@ impl Generator {
         self.sizes.as_mut().map(Sizes::draw)
     }
 
-    /// The flow of the next packet and its RSS hash; None when it is of one of its own.
+    /// `Event::Offer` in a closed loop: the client whose request goes.
     #[inline]
-    pub fn flow(&mut self, rng: &mut Stream) -> Option<(u32, u32)> {
+    pub fn due(&mut self) -> Option<u32> {
+        self.closed.as_mut()?.due.pop_front()
+    }
+
+    /// The flow of the next packet and its RSS hash: that of `client`, or any. None when it is of one of its own.
+    #[inline]
+    pub fn flow(&mut self, client: Option<u32>, rng: &mut Stream) -> Option<(u32, u32)> {
         let Flows::Of(hashes) = &self.flows else { return None };
-        let flow = if hashes.len() > 1 { rng.below(hashes.len() as u64) as usize } else { 0 };
+        let flow = match client {
+            Some(client) => client as usize % hashes.len(),
+            None if hashes.len() > 1 => rng.below(hashes.len() as u64) as usize,
+            None => 0,
+        };
         self.drawn.flow = flow as u32;
         Some((flow as u32, hashes[flow]))
     }
@@ -277,7 +297,7 @@ impl Generator {
         }
         let sent = self.left(p);
         if let Some(c) = &mut self.closed {
-            *c.waiting.entry(sent).or_default() += 1;
+            c.waiting.insert((sent, p.client));
             if !std::mem::replace(&mut c.timer, true) {
                 cal.push(sent + c.timeout, Event::Overdue);
             }
@@ -304,7 +324,7 @@ impl Generator {
         let back = self.back_at(reply, now);
         self.rtt.record(back - sent, reply);
         if let Some(c) = &mut self.closed {
-            c.coming.push_back(sent);
+            c.coming.push_back((sent, p.client));
             cal.push(back, Event::Back);
         }
         if let Some(r) = &mut self.recorder {
@@ -331,28 +351,25 @@ impl Generator {
         self.rtt.record(took, bytes);
     }
 
-    /// From now on `most` requests are under way, whatever became of those before.
+    /// From now on `most` requests are under way, each a client's, whatever became of those before.
     pub fn close(&mut self, most: u32, timeout: Time, cal: &mut Events, now: Time) {
-        let empty = Closed { timeout, waiting: BTreeMap::new(), coming: VecDeque::new(), timer: false };
-        self.closed = Some(empty);
-        (0..most).for_each(|_| cal.push(now, Event::Offer));
+        let empty =
+            Closed { timeout, waiting: BTreeSet::new(), coming: VecDeque::new(), due: VecDeque::new(), timer: false };
+        let closed = self.closed.insert(empty);
+        (0..most).for_each(|client| closed.offer(client, cal, now));
     }
 
     pub fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// `Event::Back`: a reply is back at the generator, which sends the next request.
+    /// `Event::Back`: a reply is back at its client, which sends the next request.
     pub fn on_back(&mut self, cal: &mut Events, now: Time) {
         let Some(c) = &mut self.closed else { return };
-        let Some(sent) = c.coming.pop_front() else { return };
+        let Some(reply) = c.coming.pop_front() else { return };
         // One that has been given up has been replaced already.
-        if let Some(n) = c.waiting.get_mut(&sent) {
-            *n -= 1;
-            if *n == 0 {
-                c.waiting.remove(&sent);
-            }
-            cal.push(now, Event::Offer);
+        if c.waiting.remove(&reply) {
+            c.offer(reply.1, cal, now);
         }
     }
 
@@ -360,14 +377,15 @@ impl Generator {
     pub fn on_overdue(&mut self, cal: &mut Events, now: Time) {
         let Some(c) = &mut self.closed else { return };
         c.timer = false;
-        while let Some(first) = c.waiting.first_entry() {
-            let due = *first.key() + c.timeout;
+        while let Some(&(sent, client)) = c.waiting.first() {
+            let due = sent + c.timeout;
             if due > now {
                 c.timer = true;
                 cal.push(due, Event::Overdue);
                 return;
             }
-            (0..first.remove()).for_each(|_| cal.push(now, Event::Offer));
+            c.waiting.pop_first();
+            c.offer(client, cal, now);
         }
     }
 
@@ -396,6 +414,7 @@ pub fn reply_bytes(p: &Packet) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn stream() -> Stream {
         Stream::new(1, "sizes", 0)
@@ -419,14 +438,26 @@ mod tests {
     fn a_flow_has_one_hash_and_hashes_of_many_flows_spread_evenly() {
         let mut rng = stream();
         let mut one = Generator::new(None, Flows::udp(1));
-        let flows: Vec<_> = (0..100).map(|_| one.flow(&mut rng)).collect();
+        let flows: Vec<_> = (0..100).map(|_| one.flow(None, &mut rng)).collect();
         let (a, b) = addresses(0);
         assert_eq!(flows, vec![Some((0, rss_hash(a, b))); 100]);
-        assert_eq!(Generator::new(None, Flows::Any).flow(&mut rng), None);
+        assert_eq!(Generator::new(None, Flows::Any).flow(None, &mut rng), None);
         let mut many = Generator::new(None, Flows::udp(100_000));
         let mut seen = [0; 7];
-        (0..70_000).for_each(|_| seen[many.flow(&mut rng).expect("a flow").1 as usize % 7] += 1);
+        (0..70_000).for_each(|_| seen[many.flow(None, &mut rng).expect("a flow").1 as usize % 7] += 1);
         assert!(seen.iter().all(|n| (9_500..10_500).contains(n)), "{seen:?}");
+    }
+
+    /// 5 clients of 3 flows, whatever was drawn before.
+    #[test]
+    fn clients_have_flows_in_turn_and_keep_them() {
+        let mut rng = stream();
+        let mut g = Generator::new(None, Flows::udp(3));
+        for _ in 0..2 {
+            let flows = (0..5).map(|client| g.flow(Some(client), &mut rng).expect("a flow"));
+            assert_eq!(flows.map(|f| f.0).collect::<Vec<_>>(), [0, 1, 2, 0, 1]);
+            let _ = g.flow(None, &mut rng);
+        }
     }
 
     #[test]
@@ -490,28 +521,33 @@ mod tests {
         std::iter::from_fn(|| taken.pop()).collect()
     }
 
+    /// A request that is given up, and one whose reply comes, are followed by the next one of the same client.
     #[test]
     fn a_closed_loop_sends_for_each_reply_and_for_each_request_given_up() {
         let mut cal = Events::default();
         let mut g = Generator::new(None, Flows::Any);
         g.close(2, Time::us(10), &mut cal, Time::ZERO);
         assert_eq!(pending(&mut cal), [(Time::ZERO, Event::Offer); 2]);
-        let (a, b) = (Packet { arrived: Time::us(1), ..packet(64) }, Packet { arrived: Time::us(2), ..packet(64) });
+        assert_eq!([g.due(), g.due(), g.due()], [Some(0), Some(1), None]);
+        // Both are sent at once.
+        let [a, b] = [0, 1].map(|client| Packet { arrived: Time::us(1), client, ..packet(64) });
         g.ask(&a, &mut cal);
         g.ask(&b, &mut cal);
-        // One timer for both, of the older.
+        // One timer for both.
         assert_eq!(pending(&mut cal), [(Time::us(11), Event::Overdue)]);
         g.replied(&b, &mut cal, Time::us(5));
         assert_eq!(pending(&mut cal), [(Time::us(5), Event::Back)]);
         g.on_back(&mut cal, Time::us(5));
         assert_eq!(pending(&mut cal), [(Time::us(5), Event::Offer)]);
+        assert_eq!([g.due(), g.due()], [Some(1), None]);
         // The first is lost.
         g.on_overdue(&mut cal, Time::us(11));
         assert_eq!(pending(&mut cal), [(Time::us(11), Event::Offer)]);
+        assert_eq!([g.due(), g.due()], [Some(0), None]);
         // Its reply comes after all: it has been replaced.
         g.replied(&a, &mut cal, Time::us(12));
         assert_eq!(pending(&mut cal), [(Time::us(12), Event::Back)]);
         g.on_back(&mut cal, Time::us(12));
-        assert_eq!(pending(&mut cal), []);
+        assert_eq!((pending(&mut cal), g.due()), (vec![], None));
     }
 }

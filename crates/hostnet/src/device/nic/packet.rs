@@ -11,6 +11,8 @@ pub struct Packet {
     pub flow: u32,
     pub hash: Option<u32>,
     pub queue: u16,
+    /// Which client of a closed loop waits for its reply.
+    pub client: u32,
     /// Lines in memory.
     pub lines: u16,
     /// Bytes of the frame.

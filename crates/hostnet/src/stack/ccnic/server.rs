@@ -142,6 +142,11 @@ impl Port {
         let buffers = host.buffers(i, if shared { LINE as u32 } else { 0 }, want, p);
         let nic = port(iio.as_deref_mut());
         let served = buffers.len();
+        let mut packets = host.taken.iter().take(served).map(|d| {
+            let from = d.buffer - 1;
+            (Content::of(nic.packet(i.packets[from as usize])), i.line(from))
+        });
+        app.begin_burst(*local, &mut packets, p);
         for (d, to) in host.taken.drain(..served).zip(buffers) {
             let from = d.buffer - 1;
             let id = i.packets[from as usize];

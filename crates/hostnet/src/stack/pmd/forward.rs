@@ -1,6 +1,8 @@
-//! A poll-mode driver whose core forwards packets: its two bursts apart, without an application.
+//! A poll-mode driver's bursts as others see them: its two bursts apart for a core that forwards packets, and the received one for
+//! an application.
 
 use super::{port, PollMode};
+use crate::app::Content;
 use crate::core::Program;
 use crate::stack::Ctx;
 
@@ -19,6 +21,17 @@ impl PollMode {
         self.receive(most, c);
         c.tally.taken += self.burst.len() as u64;
         self.burst.drain(..).collect()
+    }
+
+    /// The application sees the whole burst before it serves the first packet.
+    pub(super) fn begin_burst(&self, c: &mut Ctx) {
+        let Ctx { app: Some(app), iio, program: p, local, .. } = c else { return };
+        let nic = port(iio.as_deref_mut());
+        let mut packets = self.burst.iter().map(|id| {
+            let packet = nic.packet(*id);
+            (Content::of(packet), packet.line)
+        });
+        app.begin_burst(*local, &mut packets, p);
     }
 
     /// The buffer of a packet that has been copied goes back to the pool.

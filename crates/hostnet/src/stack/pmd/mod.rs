@@ -351,6 +351,7 @@ impl PollMode {
     /// The application serves each packet of the burst.
     fn serve(&mut self, c: &mut Ctx) {
         let (n, before) = (self.burst.len(), self.consumed.len());
+        self.begin_burst(c);
         let app = c.app.as_mut().expect("packets come for applications");
         for i in 0..n {
             let id = self.burst[i];

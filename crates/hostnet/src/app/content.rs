@@ -1,0 +1,36 @@
+//! What packets ask for.
+
+use super::lines;
+use crate::device::nic::Packet;
+use crate::traffic::pcap::Captured;
+
+/// What a packet asks for; opaque to the NIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Content {
+    pub kind: u8,
+    pub key: u64,
+    /// Lines of the packet in its receive buffer.
+    pub lines: u16,
+    pub value_lines: u16,
+    pub wire_bytes: u32,
+}
+
+impl Content {
+    /// What a packet asks for.
+    #[inline]
+    pub fn of(p: &Packet) -> Content {
+        Content { kind: p.kind, key: p.key, lines: p.lines, value_lines: p.value_lines, wire_bytes: p.wire_bytes }
+    }
+
+    /// The same in a captured packet.
+    #[inline]
+    pub fn of_size(self, packet: &Captured) -> Content {
+        self.sized(packet.wire_len)
+    }
+
+    /// The same in a frame of `bytes`.
+    #[inline]
+    pub fn sized(self, bytes: u32) -> Content {
+        Content { lines: lines(bytes.into()), wire_bytes: bytes, ..self }
+    }
+}
