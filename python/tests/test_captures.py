@@ -158,3 +158,19 @@ def test_a_few_skipped_packets_are_no_warning(tmp_path):
 
 def test_a_run_without_a_capture_has_no_word_of_one(cli, tiny_file):
     assert "capture" not in cli("run", tiny_file, check=0).stdout
+
+
+def test_idio_takes_a_capture_in_place_of_its_bursts(cli, tmp_path):
+    """docs/idio.md: a table in braces drops what it had. The timeline says what DRAM moves, as docs/cli.md has it for a CSV."""
+    frames = [udp(b"x" * 1400, source=5000 + i % 4) for i in range(64)]
+    write(cli.cwd / "mine.pcap", frames)
+    out = cli("run", "idio", "--set", 'traffic={arrivals="pcap",pcap={file="mine.pcap"}}', "--set", "run.requests=48", "--set",
+              "run.warmup_requests=16", "--set", "run.timeline=1 us", "--json", check=0).stdout
+    data = json.loads(out)
+    assert data["spec"]["traffic"]["arrivals"] == "pcap" and data["metrics"]["drops"] == 0
+    table = hn.Result(data).table("timeline")
+    assert hn.Result(data).units("timeline")["mem_bw_gbs"] == "GB/s"
+    lines = table["mem_bw_gbs"] * 1000 / 64
+    assert (lines >= 0).all() and ((lines - lines.round()).abs() < 1e-6).all(), "whole lines in each bin of 1 us"
+    table.select("t_us", "mem_bw_gbs").write_csv(tmp_path / "dram.csv")
+    assert (tmp_path / "dram.csv").read_text().startswith("t_us,mem_bw_gbs\n1.0,")

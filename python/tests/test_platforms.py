@@ -106,3 +106,22 @@ def test_a_platform_that_does_not_exist_is_one_sentence(cli):
     for name, hint in (("skylak", "did you mean 'skylake'?"), ("nope.toml", "choose one of")):
         said = cli("platforms", name, check=2).stderr
         assert said.count("\n") == 1 and hint in said
+
+
+@pytest.mark.parametrize(("source", "said"), [
+    ('"memory.chanels" = "datasheet: x"', 'unknown key "memory.chanels"; did you mean "memory.channels"'),
+    ('"memory.channels" = "datashet: x"', 'did you mean "datasheet"'),
+])
+def test_a_misspelt_source_is_one_sentence_with_the_file(source, said, cli):
+    (cli.cwd / "mine.toml").write_text(f'name = "mine"\nbase = "skylake"\n[provenance]\n{source}\n')
+    for command in (["platforms", "mine.toml"], ["run", "testpmd", "--set", "platform=mine"]):
+        text = cli(*command, check=2).stderr
+        assert text.count("\n") == 1 and "mine.toml: provenance" in text and said in text
+
+
+@pytest.mark.parametrize("path", [p for p in PLATFORMS if "\nbase = " not in p.read_text()], ids=lambda p: p.stem)
+def test_what_hostnet_says_of_a_platform_it_takes(path, tmp_path):
+    """Every key with its source, the engine's defaults among them, is a valid table again."""
+    (tmp_path / "mine.toml").write_text(f'name = "mine"\nbase = "{path.stem}"\n[provenance]\n' + "".join(
+        f"{json.dumps(key)} = {json.dumps(source)}\n" for key, source in hn.platform(path.stem)["provenance"].items()))
+    assert hn.platform(tmp_path / "mine.toml")["provenance"] == hn.platform(path.stem)["provenance"]

@@ -3,6 +3,7 @@
 import json
 import struct
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -144,3 +145,13 @@ def test_the_bandwidth_test_lists_every_rate_that_it_tried(tmp_path):
     assert {"rate_mrps", "offered_gbps", "achieved_gbps", "drop_rate", "loss_rate", "rtt_mean_us", "ok"} <= set(names)
     assert any(r["ok"] for r in rates) and any(not r["ok"] for r in rates)
     assert json.dumps(rates)
+
+
+def test_the_page_s_two_hosts_carry_the_mix_that_is_asked_for(tmp_path):
+    """docs/traffic.md: 5 Gbps of 64, 700 and 1518 B as 3 : 2 : 1 are packets of 518.3 B on the mean."""
+    page = (Path(__file__).parents[2] / "docs" / "traffic.md").read_text(encoding="utf-8")
+    text = next(block for block in page.split("```toml\n")[1:] if 'name = "two"' in block).split("```")[0]
+    (tmp_path / "two.toml").write_text(text, encoding="utf-8")
+    out = hn.run(hn.Scenario.load(tmp_path / "two.toml"))
+    assert out["throughput_mrps"] == pytest.approx(5000 / 8 / ((3 * 64 + 2 * 700 + 1518) / 6), rel=0.05)
+    assert out["drops"] == 0 and out["client_utilisation"] > 0

@@ -92,6 +92,11 @@ fn forwarded_packets_are_invalidated_after_transmission() {
     };
     let (keep, drop) = (mode("prefetch", &[app[0], app[1], timeline]), mode("static", &[app[0], app[1], timeline]));
     assert!(spent(&keep) > 16.0 * 1024.0, "{}", spent(&keep));
+    // Bins have what the window's mean has: lines of 64 B that DRAM moved.
+    let rows = keep.tables["timeline"]["rows"].as_array().expect("rows");
+    let mean = rows.iter().filter_map(|r| r[14].as_f64()).sum::<f64>() / rows.len() as f64;
+    let of_window = get(&keep, "mem_bw_gbs");
+    assert!(of_window > 0.1 && (mean / of_window - 1.0).abs() < 0.05, "{mean} against {of_window} GB/s");
     assert!(spent(&drop) < 0.01 * spent(&keep), "{}", spent(&drop));
     assert_eq!((get(&drop, "llc_wb"), get(&drop, "acc_nic_tx_rd")), (0.0, 0.0));
 }

@@ -50,6 +50,52 @@ fn a_ddio_write_that_misses_allocates_only_in_the_open_ways_and_reads_no_dram() 
     r.balanced();
 }
 
+/// A device writes one of 96 lines, or a core, a sweep or a device does something to one that was written, `n` times over;
+/// asked each `every` times where received lines are. Returns what the last count says.
+fn received_after(n: u64, every: u64) -> [u64; 7] {
+    let mut r = rig();
+    let mut dice = Stream::new(7, "received lines", 0);
+    let mut written = [false; 96];
+    for i in 0..n {
+        let (at, ways) = (dice.below(96), if dice.below(2) == 0 { 0b0011 } else { 0b0111 });
+        let (line, what) = (r.rx + at, dice.below(5));
+        match what * u64::from(std::mem::replace(&mut written[at as usize], true)) {
+            0 => r.nic(line, Inbound::Llc { ways }),
+            1 => drop(r.read(line)),
+            2 => drop(r.write(line)),
+            3 => r.device_reads(Agent::Nic, line, 1, Outbound::Nearest),
+            _ => r.sweep(line, Sweep::Sweep),
+        }
+        if i % every == 0 {
+            r.m.mem.received_lines();
+        }
+    }
+    let found = r.m.mem.received_lines();
+    let in_llc = |ways| r.m.mem.llc_rx_lines(ways).0 - r.m.mem.llc_rx_lines(ways).1;
+    assert_eq!(found[1] + found[2], r.m.mem.llc_rx_lines(0).0);
+    assert!([in_llc(0b0011), in_llc(0b0111)].contains(&found[1]), "{found:?}");
+    r.balanced();
+    found
+}
+
+#[test]
+fn where_received_lines_are_does_not_hang_on_how_often_one_asks() {
+    let mut all = [0; 7];
+    for n in (1..400).chain([3000]) {
+        let once = received_after(n, u64::MAX - 1);
+        assert_eq!(received_after(n, 1), once, "after {n}");
+        assert_eq!(received_after(n, 37), once, "after {n}");
+        (0..7).for_each(|i| all[i] += once[i]);
+    }
+    assert!(all.iter().all(|n| *n > 0), "each place has been seen: {all:?}");
+}
+
+/// More changes than are noted between two counts.
+#[test]
+fn where_received_lines_are_is_counted_anew_after_very_many_moves() {
+    assert_eq!(received_after(150_000, 140_000), received_after(150_000, u64::MAX - 1));
+}
+
 #[test]
 fn a_ddio_write_that_hits_stays_in_its_way_even_outside_the_open_ones() {
     let mut r = Rig::new(&small(), 0b1000); // cores fill way 3 only

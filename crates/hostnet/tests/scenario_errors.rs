@@ -218,6 +218,44 @@ fn a_platform_may_change_values_of_another() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
+/// What a platform's file says of its sources is checked as its values are: docs/cli.md has the kinds.
+#[test]
+fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
+    let dir = std::env::temp_dir().join(format!("hostnet-sources-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let with = |own: &str| {
+        std::fs::write(dir.join("mine.toml"), format!("name = \"mine\"\nbase = \"sim24\"\n[provenance]\n{own}"))
+            .unwrap();
+        let scenario = GOOD.replacen("platform = \"sim24\"", "platform = \"mine\"", 1);
+        resolve(&scenario, "dir/test.toml", &[dir.clone(), platforms()]).map_err(|e| e.to_string())
+    };
+    for kind in ["datasheet", "paper", "artifact", "standard", "measured", "fitted", "assumed", "no source", "default"]
+    {
+        with(&format!("\"core.clock\" = \"{kind}: x\"\n\"caches.llc\" = \"{kind}: x\"")).unwrap();
+    }
+    with("ethernet = \"assumed: none\"").unwrap();
+    for (own, said) in [
+        ("\"core.clok\" = \"paper: x\"", "provenance: unknown key \"core.clok\"; did you mean \"core.clock\" (valid: core."),
+        ("\"cores.clock\" = \"paper: x\"", "provenance: unknown key \"cores.clock\"; did you mean \"core\""),
+        ("\"caches.l4.size\" = \"paper: x\"", "\"caches.l4.size\"; did you mean \"caches.l2\""),
+        ("\"traffic.rate\" = \"paper: x\"", "unknown key \"traffic.rate\" (valid: background_read_gbs, block, caches, ccnic, core,"),
+        ("\"ethernet.link\" = \"paper: x\"", "\"ethernet.link\", as ethernet is a table that the platform lacks."),
+        ("\"core.count.all\" = \"paper: x\"", "\"core.count.all\", as core.count is a value without keys."),
+        ("core.clock = \"paper: x\"", "put it in quotes: \"core.clock\" = "),
+        ("\"core.clock\" = \"datashet: x\"", "provenance.\"core.clock\" = \"datashet: x\" does not begin with a kind and a colon; did you mean \"datasheet\""),
+        ("\"core.clock\" = \"the vendor\"", "a kind and a colon (valid: datasheet, paper, artifact, standard, measured, fitted, assumed)."),
+        ("\"core.clock\" = \"\"", "\"\" does not begin with a kind"),
+        ("\"core.clock\" = \"Paper x\"", "did you mean \"paper\""),
+    ] {
+        let e = with(own).unwrap_err();
+        assert!(e.contains(said) && e.contains("mine.toml: provenance"), "{e}");
+        assert!(!e.contains('\n') && e.ends_with('.'), "{e}");
+    }
+    let over = format!("{GOOD}\n[override.provenance]\n\"core.clok\" = \"paper: x\"");
+    assert!(resolved(&over).unwrap_err().starts_with("dir/test.toml: provenance: unknown key \"core.clok\""));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
 #[test]
 fn every_bad_value_is_named_with_its_file_and_key() {
     let cases: &[(&str, &str, &[&str])] = &[

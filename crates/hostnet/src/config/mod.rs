@@ -6,6 +6,7 @@ mod check_stacks;
 mod check_unused;
 pub mod resolve;
 pub mod scenario;
+mod sources;
 pub mod traffic;
 
 pub use resolve::{resolve, SpecError};

@@ -1,7 +1,7 @@
 //! From a file's text to a checked scenario.
 
-use super::check;
 use super::scenario::Scenario;
+use super::{check, sources, Platform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -40,6 +40,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     };
     let over = table.remove("override");
     let part = part_of_platform(table);
+    let changes = [part.clone(), over.clone()];
     if let Some(Value::String(name)) = table.get("platform") {
         let mut platform = platform(name, file, search)?;
         if let Some(part) = part {
@@ -60,6 +61,9 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     client(&mut root, file, search)?;
     all_ways(&mut root);
     let mut s: Scenario = typed(root, file).map_err(|e| of_nothing(e, file, &lacked))?;
+    for own in changes.iter().flatten() {
+        sources::check(own, &s.platform).or_else(|why| err(file, why))?;
+    }
     if let Some(p) = &mut s.traffic.pcap {
         let beside = Path::new(file).parent().unwrap_or(Path::new("")).join(&p.file);
         let found = search.iter().map(|d| d.join(&p.file)).find(|c| c.exists());
@@ -227,22 +231,29 @@ fn platform(name: &str, file: &str, search: &[PathBuf]) -> Result<Value, SpecErr
     let (path, text) = find_platform("platform", name, file, search)?;
     let mut own = parse(&text, &path)?;
     let mut all = match own.as_object_mut().and_then(|t| t.remove("base")) {
-        None => return typed::<super::Platform>(own.clone(), &path).map(|_| own),
+        None => return whole(&own, &own, &path).map(|()| own),
         Some(Value::String(base)) => {
             let (path_of_base, text) = find_platform("base", &base, &path, search)?;
             let all = parse(&text, &path_of_base)?;
             if all.get("base").is_some() {
                 return err(&path, format!("base = \"{base}\" has a base itself; name one that has none"));
             }
-            typed::<super::Platform>(all.clone(), &path_of_base)?;
+            whole(&all, &all, &path_of_base)?;
             say_whose(&mut own, &base, &path);
             all
         }
         Some(other) => return err(&path, format!("base = {other} is not the name of a platform")),
     };
-    merge(&mut all, own);
-    typed::<super::Platform>(all.clone(), &path)?;
+    merge(&mut all, own.clone());
+    whole(&all, &own, &path)?;
     Ok(all)
+}
+
+/// Checks a platform, and what its file, `own`, says about where values come from.
+fn whole(all: &Value, own: &Value, file: &str) -> Result<(), SpecError> {
+    sources::are_quoted(own).or_else(|why| err(file, why))?;
+    let platform: Platform = typed(all.clone(), file)?;
+    sources::check(own, &platform).or_else(|why| err(file, why))
 }
 
 /// What `own` changes is not described by the words of its base: values without a source say so.

@@ -3,10 +3,11 @@
 use super::Host;
 use crate::kernel::{Event, Time};
 use crate::memory::stats::{DmaCounts, MemStats};
+use crate::memory::LINE;
 use serde_json::{json, Value};
 
 /// Columns of the table with their units; moves are rates.
-const COLUMNS: [(&str, &str); 14] = [
+const COLUMNS: [(&str, &str); 15] = [
     ("t_us", "us"),
     ("mlc_wb", "M/s"),
     ("llc_wb", "M/s"),
@@ -21,17 +22,18 @@ const COLUMNS: [(&str, &str); 14] = [
     ("rx_spent", "lines"),
     ("rx_mlc_headers", "lines"),
     ("rx_mlc_spent", "lines"),
+    ("mem_bw_gbs", "GB/s"),
 ];
 
 /// Counters at an instant: write-backs of L2s and of the LLC, and of these those that L2s' victims pushed out; lines that
-/// devices asked for, packets served.
+/// devices asked for, packets served, lines that DRAM read or wrote.
 #[derive(Clone, Copy, Default)]
-struct Seen([u64; 5]);
+struct Seen([u64; 6]);
 
 impl Seen {
     fn of(m: &MemStats, served: u64) -> Seen {
         let mlc = m.cores.iter().map(|c| c.mlc_wb).sum();
-        Seen([mlc, m.llc_wb, m.llc_wb_pushed, m.dma.iter().map(DmaCounts::lines).sum(), served])
+        Seen([mlc, m.llc_wb, m.llc_wb_pushed, m.dma.iter().map(DmaCounts::lines).sum(), served, m.dram.iter().sum()])
     }
 }
 
@@ -75,7 +77,7 @@ impl Host {
         let is = Seen::of(&self.machine.mem.stats, self.tally.completed);
         let was = std::mem::replace(&mut self.timeline.last, is);
         let us = every.0 as f64 / 1e6;
-        let [mlc, llc, pushed, dma, packets] = std::array::from_fn(|i| (is.0[i] - was.0[i]) as f64 / us);
+        let [mlc, llc, pushed, dma, packets, dram] = std::array::from_fn(|i| (is.0[i] - was.0[i]) as f64 / us);
         let waiting = self.serving_nic().waiting_packets();
         let held = self.machine.mem.received_lines();
         let t = (now - self.timeline.start).as_ns() / 1e3;
@@ -83,7 +85,8 @@ impl Host {
         let waiting = f64::from(waiting);
         let moves = [t, mlc, llc, pushed, dma, packets, waiting];
         let places = [in_mlc, ddio, other, unread, spent, headers, mlc_spent];
-        let mut values = moves.into_iter().chain(places);
+        let gbs = dram * LINE as f64 / 1e3;
+        let mut values = moves.into_iter().chain(places).chain([gbs]);
         self.timeline.rows.push(std::array::from_fn(|_| values.next().expect("a value for each column")));
         self.timeline.pending = true;
         self.machine.cal.push(now + every, Event::Bin);

@@ -1,11 +1,14 @@
 //! A set-associative tag array with way masks and a choice of replacement policies.
 
 mod held;
+mod moves;
 
 pub use super::indexing::{shape, Indexing};
+use super::received::{Move, Notes};
 pub use super::replacement::Replacement;
 use super::ways::{least, nth_bit, spread, Block};
 use crate::kernel::{hint::prefetch, rng::mix};
+use std::ops::Range;
 
 /// Lines of the sequence of slices that `InterleavedSlices` permutes.
 const SEQUENCE_BITS: u32 = 14;
@@ -57,6 +60,8 @@ pub struct Array {
     pub(super) tree: Vec<u32>,
     dice: u64,
     held: usize,
+    /// Lines whose coming and going is noted, where that is asked for.
+    pub(super) moves: Option<(Range<u64>, Box<Notes<Move>>)>,
 }
 
 /// Where a line belongs: its set's first block, and its tag.
@@ -121,6 +126,7 @@ impl Array {
             tree: vec![0; if policy == Replacement::TreePlru { sets as usize } else { 0 }],
             dice: 0x5eed,
             held: 0,
+            moves: None,
         };
         a.closed = a.closed_but(a.all);
         for set in 0..sets {
@@ -457,6 +463,10 @@ impl Array {
         if !(policy.is_lru() || matches!(policy, Replacement::Nmru | Replacement::Random)) {
             self.enter_rarer(base, way, mask);
         }
+        if self.moves.is_some() {
+            self.note_move(base, way, old, false);
+            self.note_move(base, way, tag, true);
+        }
         if old == EMPTY {
             self.held += 1;
             return None;
@@ -493,6 +503,9 @@ impl Array {
     #[inline]
     pub fn remove(&mut self, slot: Slot) -> bool {
         let Slot { base, way } = slot;
+        if self.moves.is_some() {
+            self.note_move(base, way, self.tag(base, way), false);
+        }
         *self.tag_mut(base, way) = EMPTY;
         if self.policy != Replacement::LruScan {
             *self.age_mut(base, way) = 0;

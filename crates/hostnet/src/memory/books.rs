@@ -3,38 +3,9 @@
 use super::door::Channel;
 use super::node::DEVICES_AT;
 use super::region::Kind;
-use super::{rx, Agent, Memory, Txn};
+use super::{Agent, Memory, Txn};
 
 impl Memory {
-    /// Lines of receive buffers that a device has written: in L2s, in the LLC's ways for devices, in its other ways; of all
-    /// these, those that hold a packet nobody has read, and those of packets that were read; in L2s those that begin a
-    /// packet, before which a buffer has no data, and those of packets that were read.
-    pub fn received_lines(&self) -> [u64; 7] {
-        let mut n = [0; 7];
-        let lines = self.lives.range();
-        if lines.is_empty() {
-            return n;
-        }
-        let in_l2 = self.l2.iter().flat_map(|a| a.iter_within(lines.clone()).map(|l| (l.0, 0)));
-        let place = |way: u32| if self.device_ways >> way & 1 == 1 { 1 } else { 2 };
-        let in_llc = self.nodes.iter().flat_map(|n| n.llc.iter_within(lines.clone())).map(|l| (l.0, place(l.1)));
-        for (line, place) in in_l2.chain(in_llc).filter(|l| self.map.of(l.0).kind == Kind::Rx) {
-            match self.lives.of(line) {
-                rx::FREE => continue,
-                rx::UNCONSUMED => n[3] += 1,
-                rx::CONSUMED => {
-                    n[4] += 1;
-                    n[6] += u64::from(place == 0);
-                }
-                _ => {}
-            }
-            n[place] += 1;
-            let begins = line == lines.start || self.lives.of(line - 1) == rx::FREE;
-            n[5] += u64::from(place == 0 && begins);
-        }
-        n
-    }
-
     /// Lines that the LLC and the private caches hold.
     pub fn lines_held(&self) -> u64 {
         let arrays = self.l2.iter().chain(self.nodes.iter().map(|n| &n.llc));

@@ -23,6 +23,7 @@ pub mod paths;
 mod private;
 pub mod protocol;
 pub mod protocol_nodes;
+mod received;
 pub mod region;
 mod replacement;
 pub mod request;
@@ -149,6 +150,8 @@ pub struct Memory {
     /// The device's transaction that the next eviction makes room for.
     evicts_for: Option<u32>,
     lives: rx::Lives,
+    /// Where received lines are; counted when that is first asked for.
+    received: Option<Box<received::Received>>,
     /// L2s may hold received lines that nobody has read: hints or prefetches have brought them.
     holds_unread: bool,
     /// Ways of the LLC that the last device's write might have allocated into.
@@ -285,6 +288,7 @@ impl Memory {
             sides: h.llc.write_order == spec::WriteOrder::Turns,
             nic_credits: h.llc.nic_credits,
             lives: rx::Lives::new(rx_base, rx_end),
+            received: None,
             holds_unread: false,
             device_ways: 0,
             map,

@@ -1,5 +1,6 @@
 //! Where each line of a receive buffer is in its life.
 
+use super::received::Notes;
 use std::ops::Range;
 
 pub const FREE: u8 = 0;
@@ -14,13 +15,15 @@ pub(super) struct Lives {
     base: u64,
     lines: u64,
     packed: Vec<u8>,
+    /// Lines whose life has changed, where that is asked for.
+    pub changed: Option<Box<Notes<u64>>>,
 }
 
 impl Lives {
     /// All lines from `base` to `end` are free.
     pub fn new(base: u64, end: u64) -> Lives {
         let lines = end.saturating_sub(base);
-        Lives { base, lines, packed: vec![FREE; lines.div_ceil(4) as usize] }
+        Lives { base, lines, packed: vec![FREE; lines.div_ceil(4) as usize], changed: None }
     }
 
     /// Lines between which receive buffers lie; other regions may lie between these.
@@ -40,15 +43,22 @@ impl Lives {
         let i = line - self.base;
         let (byte, shift) = (&mut self.packed[(i / 4) as usize], i % 4 * 2);
         let life = *byte >> shift & 3;
-        *byte ^= (life ^ next(life)) << shift;
+        let change = life ^ next(life);
+        *byte ^= change << shift;
+        self.note(line, change);
         life
     }
 
     #[inline]
     pub fn set(&mut self, line: u64, life: u8) {
-        let i = line - self.base;
-        let (byte, shift) = (&mut self.packed[(i / 4) as usize], i % 4 * 2);
-        *byte = *byte & !(3 << shift) | life << shift;
+        self.change(line, |_| life);
+    }
+
+    #[inline(always)]
+    fn note(&mut self, line: u64, change: u8) {
+        if let Some(changed) = self.changed.as_mut().filter(|_| change != 0) {
+            changed.add(line);
+        }
     }
 }
 

@@ -1,0 +1,189 @@
+//! Where received lines are, counted from the last count on: arrays and lives note what changes.
+
+use super::array::Array;
+use super::region::Kind;
+use super::{rx, Memory};
+
+/// Lines of a page of `Received`, as a power of two.
+const PAGE_BITS: u32 = 11;
+/// Changes that are noted before it is cheaper to count anew what is held.
+const MOST_NOTES: usize = 1 << 16;
+/// The most ways that an LLC has.
+const MOST_WAYS: usize = 32;
+
+/// What has changed since it was last asked for; more than `MOST_NOTES` are not kept.
+#[derive(Clone, Debug)]
+pub(super) struct Notes<T>(Vec<T>);
+
+impl<T> Notes<T> {
+    pub fn new() -> Box<Notes<T>> {
+        Box::new(Notes(Vec::new()))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub fn add(&mut self, what: T) {
+        if self.0.len() <= MOST_NOTES {
+            self.0.push(what);
+        }
+    }
+    fn are_all(&self) -> bool {
+        self.0.len() <= MOST_NOTES
+    }
+    pub fn take(&mut self) -> Vec<T> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+/// A line came into a way of an array, or left it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Move {
+    pub line: u64,
+    pub way: u32,
+    pub comes: bool,
+}
+
+/// A line at the last count.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    in_l2: u8,
+    /// The way that each node's LLC has it in, from 1; 0 is none.
+    ways: [u8; 2],
+    life: u8,
+    /// There was no data in the line before it.
+    begins: bool,
+}
+
+/// How many lines are where.
+#[derive(Clone, Default)]
+struct Counts {
+    in_l2: u64,
+    in_way: [u64; MOST_WAYS],
+    unread: u64,
+    spent: u64,
+    headers: u64,
+    spent_in_l2: u64,
+}
+
+impl Counts {
+    /// Adds or takes away a line.
+    fn count(&mut self, s: Seen, by: fn(u64, u64) -> u64) {
+        if s.life == rx::FREE {
+            return;
+        }
+        let in_l2 = u64::from(s.in_l2);
+        let mut all = in_l2;
+        self.in_l2 = by(self.in_l2, in_l2);
+        for way in s.ways.into_iter().filter(|w| *w > 0) {
+            let n = &mut self.in_way[usize::from(way) - 1];
+            *n = by(*n, 1);
+            all += 1;
+        }
+        match s.life {
+            rx::UNCONSUMED => self.unread = by(self.unread, all),
+            rx::CONSUMED => {
+                self.spent = by(self.spent, all);
+                self.spent_in_l2 = by(self.spent_in_l2, in_l2);
+            }
+            _ => {}
+        }
+        if s.begins {
+            self.headers = by(self.headers, in_l2);
+        }
+    }
+}
+
+/// The lines between which receive buffers lie, in pages that are made when one of their lines is seen.
+#[derive(Clone, Default)]
+pub(super) struct Received {
+    base: u64,
+    pages: Vec<Option<Box<[Seen; 1 << PAGE_BITS]>>>,
+    counts: Counts,
+}
+
+impl Received {
+    fn change(&mut self, line: u64, what: impl FnOnce(&mut Seen)) {
+        let i = (line - self.base) as usize;
+        let page = i >> PAGE_BITS;
+        if page >= self.pages.len() {
+            self.pages.resize_with(page + 1, || None);
+        }
+        let page = self.pages[page].get_or_insert_with(|| Box::new([Seen::default(); 1 << PAGE_BITS]));
+        let seen = &mut page[i & ((1 << PAGE_BITS) - 1)];
+        self.counts.count(*seen, |n, m| n - m);
+        what(seen);
+        self.counts.count(*seen, |n, m| n + m);
+    }
+}
+
+impl Memory {
+    /// Lines of receive buffers that a device has written: in L2s, in the LLC's ways for devices, in its other ways; of all
+    /// these, those that hold a packet nobody has read, and those of packets that were read; in L2s those that begin a
+    /// packet, before which a buffer has no data, and those of packets that were read.
+    pub fn received_lines(&mut self) -> [u64; 7] {
+        if self.lives.range().is_empty() {
+            return [0; 7];
+        }
+        let mut received = match self.received.take() {
+            Some(r) if self.notes_are_all() => r,
+            _ => self.received_anew(),
+        };
+        self.follow_notes(&mut received);
+        let n = &received.counts;
+        let of_devices = |way: &usize| self.device_ways >> way & 1 == 1;
+        let in_ways: u64 = n.in_way.iter().sum();
+        let ddio = (0..MOST_WAYS).filter(of_devices).map(|way| n.in_way[way]).sum();
+        let all = [n.in_l2, ddio, in_ways - ddio, n.unread, n.spent, n.headers, n.spent_in_l2];
+        self.received = Some(received);
+        all
+    }
+
+    fn notes_are_all(&self) -> bool {
+        let arrays = self.l2.iter().chain(self.nodes.iter().map(|n| &n.llc));
+        let moves = arrays.map(|a| a.moves.as_ref());
+        self.lives.changed.as_ref().is_some_and(|n| n.are_all()) && moves.flatten().all(|m| m.1.are_all())
+    }
+
+    /// Begins with what is held now: notes of it take the place of those so far.
+    #[cold]
+    fn received_anew(&mut self) -> Box<Received> {
+        let lines = self.lives.range();
+        self.lives.changed = Some(Notes::new());
+        let arrays = self.l2.iter_mut().chain(self.nodes.iter_mut().map(|n| &mut n.llc));
+        for array in arrays {
+            let held = array.iter_within(lines.clone());
+            let held = held.map(|(line, way, _)| Move { line, way, comes: true }).collect();
+            array.moves = Some((lines.clone(), Box::new(Notes(held))));
+        }
+        Box::new(Received { base: lines.start, ..Received::default() })
+    }
+
+    fn follow_notes(&mut self, received: &mut Received) {
+        let Memory { l2, nodes, lives, map, .. } = self;
+        let counted = |line: u64| map.of(line).kind == Kind::Rx;
+        let first = lives.range().start;
+        let begins = |lives: &rx::Lives, line: u64| line == first || lives.of(line - 1) == rx::FREE;
+        let mut follow = |place: Option<usize>, m: Move| {
+            if counted(m.line) {
+                received.change(m.line, |s| {
+                    (s.life, s.begins) = (lives.of(m.line), begins(lives, m.line));
+                    match place {
+                        None => s.in_l2 = if m.comes { s.in_l2 + 1 } else { s.in_l2 - 1 },
+                        Some(node) => s.ways[node] = if m.comes { m.way as u8 + 1 } else { 0 },
+                    }
+                });
+            }
+        };
+        for m in l2.iter_mut().flat_map(Array::moved) {
+            follow(None, m);
+        }
+        for (node, n) in nodes.iter_mut().enumerate() {
+            n.llc.moved().into_iter().for_each(|m| follow(Some(node), m));
+        }
+        let end = lives.range().end;
+        let changed = lives.changed.as_mut().map(|n| n.take()).unwrap_or_default();
+        for line in changed.into_iter().flat_map(|l| [l, l + 1]).filter(|l| *l < end && counted(*l)) {
+            received.change(line, |s| (s.life, s.begins) = (lives.of(line), begins(lives, line)));
+        }
+    }
+}
