@@ -241,7 +241,7 @@ impl Iio {
                 for w in j.piece.wants(j.lines, self.ports[p].framing.train, job, device) {
                     let ctl = &mut self.controllers[c];
                     if ctl.reads.is_empty() && ctl.read.free() >= w.lines.into() {
-                        self.enter_read(mem, cal, placement, c, w, now);
+                        self.enter_read(mem, cal, placement, c, w, now); // its device goes on below
                     } else {
                         ctl.reads.push_back(w);
                     }
@@ -315,13 +315,23 @@ impl Iio {
                 break;
             }
             self.controllers[c].reads.pop_front();
-            self.enter_read(mem, cal, placement, c, w, now);
+            if self.enter_read(mem, cal, placement, c, w, now) {
+                self.launch(cal, self.jobs[w.who as usize].port.into(), now);
+            }
         }
     }
 
-    /// As `enter_write`; with its last line a request gives its credit back.
+    /// As `enter_write`; with its last line a request gives its credit back, and its device may go on: true then.
     #[inline]
-    fn enter_read(&mut self, mem: &mut Memory, cal: &mut Events, door: &mut Placement, c: usize, w: Want, now: Time) {
+    fn enter_read(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut Events,
+        door: &mut Placement,
+        c: usize,
+        w: Want,
+        now: Time,
+    ) -> bool {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
         let at = ctl.leave_first(now, self.line_interval, w.lines) + self.to_cha;
@@ -330,12 +340,13 @@ impl Iio {
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
         let j = &mut self.jobs[w.who as usize];
         j.entries -= u32::from(w.lines);
-        if j.entries == 0 {
-            let (p, lines) = (usize::from(j.port), j.lines);
-            let requests = self.ports[p].framing.requests(lines);
-            self.ports[p].up.credits_mut(NON_POSTED).give(requests, now);
-            self.launch(cal, p, now);
+        if j.entries > 0 {
+            return false;
         }
+        let (p, lines) = (usize::from(j.port), j.lines);
+        let requests = self.ports[p].framing.requests(lines);
+        self.ports[p].up.credits_mut(NON_POSTED).give(requests, now);
+        true
     }
 
     /// `Event::Fill`: the home agent has answered for a line.
@@ -367,7 +378,9 @@ impl Iio {
                     self.wait_until(cal, p, Direction::P2mWrite, at);
                 }
             }
-            self.end_lines(cal, p, Direction::P2mWrite, (slot, n), now);
+            if self.ports[p].device.done(cal, Direction::P2mWrite, slot, n, now) {
+                self.launch(cal, p, now);
+            }
             return self.enter_writes(mem, cal, placement, c, now);
         }
         self.controllers[c].read.give_many(n, now, t.issued);
@@ -430,14 +443,8 @@ impl Iio {
             self.ports[p].tags.give(requests, now);
         }
         self.ports[p].moved += u64::from(j.lines);
-        self.end_lines(cal, p, Direction::P2mRead, (j.piece.slot, j.lines), now);
+        self.ports[p].device.done(cal, Direction::P2mRead, j.piece.slot, j.lines, now);
         self.launch(cal, p, now);
-    }
-
-    fn end_lines(&mut self, cal: &mut Events, p: usize, way: Direction, (slot, n): (u16, u32), now: Time) {
-        if self.ports[p].device.done(cal, way, slot, n, now) {
-            self.launch(cal, p, now);
-        }
     }
 
     /// Moves `lines` lines of each writing device without timing.

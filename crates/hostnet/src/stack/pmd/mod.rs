@@ -17,7 +17,7 @@ use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
 use crate::core::{CoreSpec, Op, Program};
-use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
+use crate::device::nic::{Layout, Nic, RingsSpec};
 use crate::kernel::{Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 
 mod effect;
 mod forward;
+mod originate;
 pub mod pipe;
 mod spec;
 mod transmit;
@@ -411,50 +412,6 @@ impl PollMode {
         if consumed > 0 {
             c.program.push(Op::Retire { tag: Effect::Done.tag(consumed), stores: true });
         }
-    }
-
-    /// Whether packets are to begin here now.
-    fn is_due(&self, c: &Ctx) -> bool {
-        match self.origin {
-            Origin::Network => false,
-            Origin::Always => true,
-            Origin::Due => c.client.as_ref().is_some_and(|l| l.is_due(c.local)),
-        }
-    }
-
-    /// Up to a burst of packets begins here, each in a buffer of its own; returns how many.
-    fn originate(&mut self, c: &mut Ctx) -> u32 {
-        let app = c.app.as_mut().expect("an application sends");
-        let mut n = 0;
-        while n < self.costs.burst {
-            let Some(buffer) = self.pool.get(c.program) else { break };
-            let asked = match &mut c.client {
-                Some(l) => l.next(c.local).map(|r| (Content::of(&r.packet), Some(r))),
-                None => Some((app.content(c.local, c.rng), None)),
-            };
-            let Some((content, request)) = asked else {
-                self.pool.put(buffer, c.program);
-                break;
-            };
-            let (metadata, tx) = (self.pool.metadata(buffer), self.pool.data(buffer));
-            c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
-            app.make(c.local, &content, tx, c.program);
-            let packet = Packet {
-                queue: self.queue as u16,
-                wire_bytes: content.wire_bytes,
-                arrived: c.now,
-                tx_line: tx,
-                uses: 1,
-                ..Packet::default()
-            };
-            let id = port(c.iio.as_deref_mut()).originate(packet);
-            if let (Some(l), Some(r)) = (&mut c.client, request) {
-                l.sends(id, r, c.now);
-            }
-            self.backlog.push_back((id, buffer));
-            n += 1;
-        }
-        n
     }
 
     /// A buffer that was not needed goes back where it came from.

@@ -1,0 +1,53 @@
+//! Packets that begin with the driver: those of an application that only sends, or those of a load generator.
+
+use super::{port, PollMode};
+use crate::app::{Content, Origin};
+use crate::core::Op;
+use crate::device::nic::Packet;
+use crate::stack::Ctx;
+
+impl PollMode {
+    /// Whether packets are to begin here now.
+    pub(super) fn is_due(&self, c: &Ctx) -> bool {
+        match self.origin {
+            Origin::Network => false,
+            Origin::Always => true,
+            Origin::Due => c.client.as_ref().is_some_and(|l| l.is_due(c.local)),
+        }
+    }
+
+    /// Up to a burst of packets begins here, each in a buffer of its own; returns how many.
+    pub(super) fn originate(&mut self, c: &mut Ctx) -> u32 {
+        let app = c.app.as_mut().expect("an application sends");
+        let mut n = 0;
+        while n < self.costs.burst {
+            let Some(buffer) = self.pool.get(c.program) else { break };
+            let asked = match &mut c.client {
+                Some(l) => l.next(c.local).map(|r| (Content::of(&r.packet), Some(r))),
+                None => Some((app.content(c.local, c.rng), None)),
+            };
+            let Some((content, request)) = asked else {
+                self.pool.put(buffer, c.program);
+                break;
+            };
+            let (metadata, tx) = (self.pool.metadata(buffer), self.pool.data(buffer));
+            c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
+            app.make(c.local, &content, tx, c.program);
+            let packet = Packet {
+                queue: self.queue as u16,
+                wire_bytes: content.wire_bytes,
+                arrived: c.now,
+                tx_line: tx,
+                uses: 1,
+                ..Packet::default()
+            };
+            let id = port(c.iio.as_deref_mut()).originate(packet);
+            if let (Some(l), Some(r)) = (&mut c.client, request) {
+                l.sends(id, r, c.now);
+            }
+            self.backlog.push_back((id, buffer));
+            n += 1;
+        }
+        n
+    }
+}
