@@ -90,6 +90,7 @@ pictures: build ## run the studies whose plots docs show, rewrite docs/img (half
 	$(BIN)/hostnet study ccnic fig2 --out results/pictures -q
 	$(BIN)/hostnet study real library --out results/pictures -q
 	$(BIN)/hostnet study idio policies --quick --out results/pictures -q
+	$(BIN)/hostnet study real ddio --quick --out results/pictures -q
 	$(BIN)/hostnet explain quadrant3 --out results/pictures/explain -q
 	cp results/pictures/explain/explain.svg results/pictures/explain_quadrant3.svg
 	for plot in docs/img/*.svg; do cp results/pictures/$$(basename $$plot) $$plot; done

@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from . import ccnic_figures, gem5net, hostnetwork, hostnetwork_apps, hostnetwork_future, hostnetwork_net, idio, sweeper
+from . import ccnic_figures, gem5net, hostnetwork, hostnetwork_apps, hostnetwork_future, hostnetwork_net, idio, real, sweeper
 from .general import horizontal_bars, horizontal_stack, lines, metric_bars, plot_sweep
 from .style import CLASS_COLOURS, axis_label, save, style
 
@@ -34,7 +34,8 @@ __all__ = [
 
 
 _DRAWINGS = (sweeper.DRAWINGS | hostnetwork.DRAWINGS | hostnetwork_apps.DRAWINGS | hostnetwork_net.DRAWINGS
-             | hostnetwork_future.DRAWINGS | idio.DRAWINGS | gem5net.DRAWINGS | ccnic_figures.DRAWINGS)
+             | hostnetwork_future.DRAWINGS | idio.DRAWINGS | gem5net.DRAWINGS | ccnic_figures.DRAWINGS
+             | real.DRAWINGS)
 
 
 def plot_study(

@@ -169,6 +169,8 @@ def page(rows: Rows) -> str:
         named = [f"{values[i]:.0f}" if i is not None else "none" for i in (ours, their)]
         apart = str(abs(ours - their)) if ours is not None and their is not None else ""
         text.append(f"| {title} | {' | '.join(named)} | {apart} |")
+    text += ["", "![Hits of writes and rates over each sweep: lines are ours, points are measured](img/real_ddio.svg)", "",
+             "*Lines are ours, points are measured (`hostnet study real ddio --quick`).*"]
     text += ["", "## Every setting", "", "Each cell: ours, then theirs."]
     for case in dict.fromkeys(str(r["case"]) for r in rows):
         text += ["", f"### {case.capitalize()}", "", *_table([r for r in rows if r["case"] == case])]

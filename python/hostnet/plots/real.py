@@ -1,0 +1,60 @@
+"""Plots of studies that run the settings of a real machine: ours as lines, what was measured as points of the same colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from .style import new_figure
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLOURS = ("#0072B2", "#B5400A", "#E69F00", "#3B3B3B")
+# Sweep, the swept column with its label, and the column that tells its curves apart.
+_SWEEPS = (
+    ("ways", "ways", "DDIO ways", "packet_bytes"),
+    ("cores and ways", "ways", "DDIO ways", "n"),
+    ("cores", "n", "cores, 256 descriptors each", "packet_bytes"),
+    ("descriptors", "ring", "descriptors", "packet_bytes"),
+    ("rate", "rate_gbps", "offered [Gbps], 2 cores", "packet_bytes"),
+    ("processing time", "calls", "calls a packet, 2 cores", "packet_bytes"),
+)
+_CURVES = {"packet_bytes": "{} B", "n": "{} cores"}
+_METRICS = (("write_hit_pct", "write hits [%]"), ("received_gbps", "received [Gbps]"))
+
+
+def _panel(ax: Axes, part: pl.DataFrame, x: str, by: str, metric: str) -> None:
+    for colour, ((key,), curve) in zip(_COLOURS, part.partition_by(by, as_dict=True, maintain_order=True).items()):
+        curve = curve.sort(x)
+        label = _CURVES[by].format(key).removesuffix("s" if key == 1 else "-")
+        ax.plot(curve[x], curve[metric], "-_", color=colour, linewidth=1.5, markersize=9, markeredgewidth=1.5, label=label)
+        ax.plot(curve[x], curve[f"their_{metric}"], "o", color=colour, markersize=4, label="_")
+    ax.set_ylim(0, 105)
+    if x == "ring":
+        ax.set_xscale("log", base=2)
+        ax.set_xticks([128, 512, 2048], ["128", "512", "2048"])
+
+
+def _ddio(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
+    """Hits of PCIe writes and rates over what the measurements sweep."""
+    import polars as pl
+
+    fig = new_figure(13.5, 5.0)
+    axes = fig.subplots(len(_METRICS), len(_SWEEPS), sharex="col", sharey="row")
+    for column, (case, x, label, by) in zip(axes.T, _SWEEPS):
+        part = frame.filter(pl.col("case") == case)
+        for ax, (metric, _) in zip(column, _METRICS):
+            _panel(ax, part, x, by, metric)
+        column[0].set_title(case)
+        column[-1].set_xlabel(label)
+        column[-1].legend(loc=(0.45, 0.3) if case == "descriptors" else "lower right" if case in ("rate", "cores") else "lower left")
+    for ax, (_, label) in zip(axes[:, 0], _METRICS):
+        ax.set_ylabel(label)
+    fig.suptitle("A Xeon Gold 6140 with a ConnectX-5: lines are ours, points are measured")
+    return fig
+
+
+DRAWINGS: dict[str, Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], Figure]] = {"real_ddio": _ddio}
