@@ -210,9 +210,10 @@ def test_the_page_of_ddio_counts_what_is_near_and_finds_the_knees(tmp_path):
                  "received_gbps": m["received_gbps"] * share} for s, m in real.measured().items()]
 
     exact = real.page(rows())
-    # Three rates are inputs, to which the platform is fitted.
+    # Three rates and two shares of hits are inputs, to which the platform is fitted.
     assert "| ways | 8 | 8 of 8 near | 7 of 7 near |" in exact and "| descriptors | 13 | 13 of 13 near | 12 of 12 near |" in exact
-    assert exact.count("(input)") == 3
+    assert exact.count("(input)") == 5
+    assert "| cores | 5 | 4 of 4 near | 5 of 5 near |" in exact and "| rate | 8 | 7 of 7 near | 8 of 8 near |" in exact
     # Their tables: 5 ways are the first with 95 % at 1024 B; at 1500 B 512 descriptors are the last.
     assert "| ways, 1024 B | 5 | 5 | 0 |" in exact and "| descriptors, 1500 B | 512 | 512 | 0 |" in exact
     off = real.page(rows(hits=-10.5, share=1.11))
