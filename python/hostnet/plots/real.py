@@ -22,15 +22,21 @@ _SWEEPS = (
     ("rate", "rate_gbps", "offered [Gbps], 2 cores", "packet_bytes"),
     ("processing time", "calls", "calls a packet, 2 cores", "packet_bytes"),
 )
-_CURVES = {"packet_bytes": "{} B", "n": "{} cores"}
 _METRICS = (("write_hit_pct", "write hits [%]"), ("received_gbps", "received [Gbps]"))
+
+
+def _named(by: str, value: int) -> str:
+    """What a legend calls the curve of that value of the column ``by``."""
+    if by == "packet_bytes":
+        return f"{value} B"
+    return "1 core" if value == 1 else f"{value} cores"
 
 
 def _panel(ax: Axes, part: pl.DataFrame, x: str, by: str, metric: str) -> None:
     for colour, ((key,), curve) in zip(_COLOURS, part.partition_by(by, as_dict=True, maintain_order=True).items()):
         curve = curve.sort(x)
-        label = _CURVES[by].format(key).removesuffix("s" if key == 1 else "-")
-        ax.plot(curve[x], curve[metric], "-_", color=colour, linewidth=1.5, markersize=9, markeredgewidth=1.5, label=label)
+        ax.plot(curve[x], curve[metric], "-_", color=colour, linewidth=1.5, markersize=9, markeredgewidth=1.5,
+                label=_named(by, key))
         ax.plot(curve[x], curve[f"their_{metric}"], "o", color=colour, markersize=4, label="_")
     ax.set_ylim(0, 105)
     if x == "ring":
