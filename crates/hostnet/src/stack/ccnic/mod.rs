@@ -416,18 +416,18 @@ impl Agent {
 
     /// The host's thread with number `local` of `of`, in overlay mode.
     pub fn server(s: &Scenario, i: &Interface, local: usize, of: usize) -> Agent {
-        Agent::Server(server::Server::new(s, i, local, of))
+        Agent::Server(server::Server::new(s, i, local, of, true))
     }
 
     /// The queue pairs of the thread with number `local` of `of`, in overlay mode, for another stack.
     pub fn ports(s: &Scenario, i: &Interface, local: usize, of: usize) -> Ports {
-        server::Server::new(s, i, local, of).into_ports()
+        server::Server::new(s, i, local, of, false).into_ports()
     }
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. Data that it sends
     /// lies from line `data` on, [`SENT_LINES`] for each of the driver's buffers.
     pub fn overlay(s: &Scenario, i: &Interface, queue: usize, driver: PollMode, data: u64) -> Agent {
-        let nic = nic::Nic::new(Common::new(s, i, queue, 0), i);
+        let nic = nic::Nic::new(Common::new(s, i, queue, 0).foreseeing(), i);
         Agent::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
     }
 
