@@ -93,6 +93,8 @@ class CcnicSpec(Section):
     library's is 2."""
     pool: Literal['shared'] | Literal['host']
     """Who manages buffers."""
+    pool_scope: Literal['port'] | Literal['pair']
+    """Which threads have free buffers in common."""
     preset: Literal['unoptimised'] | None
     """A set of choices with a name."""
     read_ahead: int | None

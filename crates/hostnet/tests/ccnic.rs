@@ -221,9 +221,11 @@ fn who_manages_buffers_does_so_once_a_packet() {
     let shared = loopback(64, 64, "");
     assert_eq!((get(&shared, "host_blanks_per_packet"), get(&shared, "host_tx_frees_per_packet")), (0.0, 0.0));
     near("with stacks", get(&shared, "pool_ops_per_packet"), 0.0, 0.01);
-    // The host takes and puts back every buffer; the NIC one of each burst of 32: it copies into what it has just freed.
-    let bare = loopback(64, 128, "recycle = false");
-    near("without stacks", get(&bare, "pool_ops_per_packet"), 2.0 + 2.0 / 32.0, 0.1);
+    // Each side takes every buffer from the pool, and puts it back.
+    for scope in ["port", "pair"] {
+        let bare = loopback(64, 128, &format!("recycle = false\npool_scope = \"{scope}\""));
+        near("without stacks", get(&bare, "pool_ops_per_packet"), 4.0, 0.1);
+    }
     let host = loopback(64, 64, "pool = \"host\"\nsmall_buffers = false");
     near("blanks", get(&host, "host_blanks_per_packet"), 1.0, 0.02);
     near("buffers that were sent", get(&host, "host_tx_frees_per_packet"), 1.0, 0.02);
@@ -231,6 +233,30 @@ fn who_manages_buffers_does_so_once_a_packet() {
     let driver = |cache: &str| loopback(64, 64, &format!("preset = \"unoptimised\"\n{cache}"));
     near("with a cache", get(&driver(""), "pool_ops_per_packet"), 0.0, 0.05);
     near("without one", get(&driver("cache = 0"), "pool_ops_per_packet"), 4.0, 0.05);
+}
+
+/// Of a pool that all pairs have in common each burst needs the line of the head twice, for the host's buffers and the NIC's.
+/// Each time it comes from another core, which takes about half a ping-pong, however many pairs there are. Pairs with pools
+/// of their own have nothing in common but a link that they do not fill.
+#[test]
+fn pairs_with_pools_of_their_own_do_not_wait_for_each_other() {
+    let app = "app = { kind = \"pingpong\", layout = \"S0C\", peer_node = 0 }";
+    let near_by = outcome(&text(app, "", "arrivals = \"none\"", "requests = 500\nwarmup_requests = 100"));
+    let transfer = get(&near_by, "pingpong_ns") / 2.0;
+    let rate = |pairs: u32, scope: &str| {
+        let app = "stack = \"ccnic\"\n        app = { kind = \"loopback\", bytes = \"64 B\" }";
+        let batches = "tx_batch = 4\nrx_batch = 4\nnic_batch = 4";
+        let pool = format!("recycle = false\nbuffers = {}\npool_scope = \"{scope}\"", 170 * pairs);
+        let ccnic = format!("[ccnic]\nnic_node = 1\nring = 64\n{batches}\n{pool}");
+        let run = format!("requests = {}\nwarmup_requests = {}", 1000 * pairs, 1000 * pairs);
+        let one = text(app, &ccnic, "arrivals = \"closed\"\n        outstanding = 32", &run);
+        get(&outcome(&one.replace("cores = 1\n", &format!("cores = {pairs}\n"))), "achieved_mpps")
+    };
+    let most = 4e3 / (2.0 * transfer);
+    let (one, port, pair) = (rate(1, "pair"), rate(12, "port"), rate(12, "pair"));
+    assert!(port < 1.1 * most && 1.1 * most < pair, "{port} and {pair} Mpps; one head allows {most}");
+    near("of twelve pairs", pair / 12.0, one, 0.05 * one);
+    near("of one pair", rate(1, "port"), one, 0.03 * one);
 }
 
 /// On one node nothing crosses, and the rate is that of the instructions: 70 + 150 + 150 + 70 for a packet, two units of 28

@@ -258,7 +258,7 @@ fn clients_that_keep_their_queue_have_the_sum_of_all_threads_and_others_wait_for
             .replace("get_fraction = 0.95", "get_fraction = 1.0")
             .replace("spread = \"turns\"", how)
             .replace("warmup_requests = 200", "warmup_requests = 4000")
-            .replace("requests = 800", "requests = 8000");
+            .replace("requests = 800", "requests = 32000");
         get(&simulate(&text), "throughput_mrps")
     };
     let one = rate(1, "spread = \"turns\"");
@@ -296,4 +296,56 @@ fn what_an_overlay_lacks_is_one_sentence() {
             ),
         ],
     );
+}
+
+/// Half of a ping-pong between the two sockets with this `[override]`, in ns.
+fn trip(far: &str) -> f64 {
+    let ping = format!(
+        r#"
+        name = "trip"
+        platform = "icx"
+        {far}
+        [placement]
+        policy = "dma"
+        [[tenant]]
+        name = "ping"
+        cores = 1
+        app = {{ kind = "pingpong", layout = "S0C", peer_node = 1 }}
+        [traffic]
+        arrivals = "none"
+        [run]
+        load = "fixed"
+        warmup_requests = 100
+        requests = 500
+        "#
+    );
+    get(&simulate(&ping), "pingpong_ns") / 2.0
+}
+
+/// Time of 32 requests at each of two threads on either side of a long link, in trips over it, with so many `under_way`.
+fn trips_of_a_burst(under_way: u32, core: &str) -> f64 {
+    let far = format!("[override.nodes.link]\nlatency = \"2 us\"\n[override.core]\nlfb = 48\n{core}");
+    let busy = format!("arrivals = \"closed\"\noutstanding = {under_way}");
+    // Requests that are one line of descriptors each way, and take next to nothing.
+    let costs = "alloc = 1, free = 1, host_tx = 1, host_rx = 1, nic_tx = 1, nic_rx = 1, unit = 1, poll = 1, pool = 1";
+    let ccnic = format!("layout = \"padded\"\nhost_prefetch = false\nread_ahead = 0\ncosts = {{ {costs} }}\n{far}");
+    let text = text(true, &ccnic, &busy)
+        .replace("below_100 = 0.61 }", "below_100 = 0.61, get_instructions = 10, counted = false }")
+        .replace("get_fraction = 0.95", "get_fraction = 1.0")
+        .replace("warmup_requests = 200", &format!("warmup_requests = {}", 2 * under_way.max(100)))
+        .replace("requests = 800", &format!("requests = {}", 3 * under_way.max(100)));
+    32.0 * 2.0 / get(&simulate(&text), "throughput_mrps") * 1e3 / trip(&far)
+}
+
+/// A server that waits for each of its 32 polls takes 32 trips a burst, and an overlay, whose replies have two descriptors, takes
+/// 64. Cores that foresee them take the trips of what depends on one another: descriptors, frames, and what is written next.
+#[test]
+fn servers_and_overlays_go_on_behind_polls_that_they_foresee() {
+    let burst = trips_of_a_burst(2048, "");
+    assert!((2.0..24.0).contains(&burst), "{burst} trips a burst");
+    let in_order = trips_of_a_burst(2048, "pipeline = \"in_order\"");
+    assert!(in_order > 64.0, "{in_order} trips a burst of cores that are in order");
+    // One alone is not foreseen: a line of descriptors, and then the frame that it tells of, go each way.
+    let alone = trips_of_a_burst(1, "") / 64.0;
+    assert!((4.0..12.0).contains(&alone), "{alone} trips for one request");
 }

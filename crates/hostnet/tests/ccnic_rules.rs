@@ -276,7 +276,7 @@ impl Ours {
         let small = split * (c.large_bytes / c.small_bytes);
         let large = fill_order(c.buffers - split, c.large_bytes, c.nonseq).map(|b| small + b);
         let rings = [FreeRing::new(0, fill_order(small, c.small_bytes, c.nonseq)), FreeRing::new(9000, large)];
-        let pools = Pools::new(rings, c.small_bytes);
+        let pools = Pools::new(rings, small, c.small_bytes);
         let keeps = if c.recycle { Keeps::Stack { most: c.stack, bulk: c.bulk } } else { Keeps::Nothing };
         let side = |p: &Pools| Side::new(p, c.queues, keeps);
         let (s, _) = shapes(u64::from(c.slots) / 4, 4, 1, false);
@@ -419,7 +419,7 @@ fn every_buffer_goes_where_the_library_puts_it() {
 #[test]
 fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
     for (size, n) in [(250, 32), (250, 1), (512, 32), (64, 48), (32, 32)] {
-        let mut pools = Pools::new([FreeRing::new(0, 0..0), FreeRing::new(9000, 0..20_000)], 128);
+        let mut pools = Pools::new([FreeRing::new(0, 0..0), FreeRing::new(9000, 0..20_000)], 0, 128);
         let mut side = Side::new(&pools, 1, Keeps::Cache { size });
         let mut meets = |side: &mut Side, bufs: &mut Vec<u32>, put: bool| {
             let mut atomics = 0;
@@ -439,7 +439,7 @@ fn a_cache_meets_the_pool_once_for_so_many_bursts_as_fit_it() {
         assert_eq!((takes, bufs.len()), (expected, n * calls), "takes of {n} by a cache of {size}");
         // From an empty cache: it takes what fits one and a half times its size.
         let mut side =
-            Side::new(&Pools::new([FreeRing::new(0, 0..0), FreeRing::new(0, 0..1)], 128), 1, Keeps::Cache { size });
+            Side::new(&Pools::new([FreeRing::new(0, 0..0), FreeRing::new(0, 0..1)], 0, 128), 1, Keeps::Cache { size });
         let fits = size as usize * 3 / 2 / n;
         for i in 0..calls {
             let expected = u32::from(fits == 0 || (i > 0 && i % fits == 0));

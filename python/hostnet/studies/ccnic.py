@@ -166,10 +166,11 @@ def cores(quick: bool) -> list[Point]:
 
 # --- Ablations (Figs. 6, 10, 14, 15, section 3.3) -------------------------------------------------------------------
 
-# Buffer management, each step with those before it, as the paper takes features away.
+# Buffer management, each step with those before it, as the paper takes features away. Caches of a driver would bring back what the
+# first step takes away.
 STEPS = {"full": {}, "no_recycle_nonseq": {"ccnic.recycle": False, "ccnic.nonsequential": False}}
 STEPS["no_small"] = {**STEPS["no_recycle_nonseq"], "ccnic.small_buffers": False}
-STEPS["no_shared_pool"] = {**STEPS["no_small"], "ccnic.pool": "host"}
+STEPS["no_shared_pool"] = {**STEPS["no_small"], "ccnic.pool": "host", "ccnic.cache": 0}
 
 
 def features(labels: Mapping[str, Any]) -> dict[str, Any]:

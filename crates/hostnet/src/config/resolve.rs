@@ -123,7 +123,7 @@ fn ccnic_of_platform(root: &mut Value) {
 fn unoptimised() -> Value {
     serde_json::json!({
         "signal": "register", "layout": "packed", "pool": "host", "recycle": false, "small_buffers": false,
-        "nonsequential": false
+        "nonsequential": false, "pool_scope": "port"
     })
 }
 

@@ -44,12 +44,11 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     };
     let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
     let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
-    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] =
-        spec.lines(u64::from(queues) * u64::from(1 + spec.idle_queues)).map(|lines| {
-            let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
-            map.set_home(r, homes.next().unwrap_or(buffer));
-            map.get(r).base
-        });
+    let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
+        let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
+        map.set_home(r, homes.next().unwrap_or(buffer));
+        map.get(r).base
+    });
     let memory = Memory { tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers };
     Some(Box::new(Interface::new(&spec, queues, memory)))
 }
@@ -100,8 +99,8 @@ impl Host {
     /// One sentence when a buffer is nowhere, or in two places.
     pub(super) fn check_ccnic(&self) -> Result<(), String> {
         let Some(i) = &self.ccnic else { return Ok(()) };
-        let all: u32 = i.pools.count.iter().sum();
-        let free: usize = i.pools.rings.iter().map(|r| r.free()).sum();
+        let all: u32 = i.pools.iter().flat_map(|p| p.count).sum();
+        let free: usize = i.pools.iter().flat_map(|p| &p.rings).map(|r| r.free()).sum();
         let held: usize = self.agents().map(|(_, a)| a.held()).sum();
         // Those in rings belong to nobody's stacks, unless the host alone manages buffers. TAS has some of its own.
         let hosts = self.spec.ccnic.as_ref().is_some_and(|c| c.pool == PoolKind::Host) && self.tas.is_none();

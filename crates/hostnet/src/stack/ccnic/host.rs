@@ -69,6 +69,8 @@ pub struct Host {
     /// Objects that are sent from where they lie and not completed: their unit's index, and the line that counts their users.
     pub(super) objects: VecDeque<(u64, u64)>,
     posted: u32,
+    /// Line of descriptors that packets were taken from last.
+    last: u64,
     /// Line of descriptors that was read last.
     read: u64,
     /// The last line of a burst's descriptors, where a register has told of them: it may be on its way.
@@ -105,6 +107,7 @@ impl Host {
             lent: VecDeque::new(),
             objects: VecDeque::new(),
             posted: 0,
+            last: 0,
             read: u64::MAX,
             told: None,
         }
@@ -235,6 +238,7 @@ impl Host {
             p.push(Op::Anchor { line });
             self.read = line;
         }
+        self.last = line;
         self.told = self.tx.shape.register.then_some(line);
         ahead.into_iter().for_each(|line| p.push(Op::Ahead { line }));
         p.compute(self.common.spec.costs.unit);
@@ -268,6 +272,11 @@ impl Host {
         if let Some(line) = self.told.take() {
             self.common.follow(line, p);
         }
+    }
+
+    /// The line of descriptors that was read last, where its core goes on before it has come.
+    pub(super) fn foreseen_line(&self) -> Option<u64> {
+        self.common.foresees.map(|_| self.last)
     }
 
     /// The end of a burst: buffers are freed, lines given back, blanks posted. Whether there was anything to do.

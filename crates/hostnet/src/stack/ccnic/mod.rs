@@ -104,7 +104,10 @@ impl RoundTrips {
 pub struct Interface {
     pub memory: Memory,
     pub pairs: Vec<Pair>,
-    pub pools: Pools,
+    /// One, or one for each queue pair.
+    pub pools: Vec<Pools>,
+    /// Small buffers, of all pools.
+    small: u32,
     /// The time stamp that each buffer's payload holds.
     stamps: Vec<Time>,
     /// Overlay mode: the record of the packet in each buffer, and the first line of the object that follows it.
@@ -120,20 +123,28 @@ pub struct Interface {
 impl Interface {
     pub fn new(s: &CcnicSpec, queues: u32, memory: Memory) -> Interface {
         let [small, large] = s.counts(queues);
-        let order = |n, size| fill_order(n, size, s.nonsequential);
-        let rings = [
-            FreeRing::new(memory.pools, order(small, s.small_buffer.0 as u32)),
-            FreeRing::new(
-                memory.pools + FreeRing::lines(small),
-                order(large, s.large_buffer.0 as u32).map(|b| small + b),
-            ),
-        ];
+        let all = s.pools(queues);
+        // Parts are as equal as can be, and each lies together.
+        let part = |n: u32, k: u32| (u64::from(n) * u64::from(k) / u64::from(all)) as u32;
+        let pool = |k: u32| {
+            let base = memory.pools + u64::from(k) * s.pool_lines(queues);
+            let free = |n: u32, size: u64, first: u32| {
+                let (from, to) = (part(n, k), part(n, k + 1));
+                fill_order(to - from, size as u32, s.nonsequential).map(move |b| first + from + b)
+            };
+            let rings = [
+                FreeRing::new(base, free(small, s.small_buffer.0, 0)),
+                FreeRing::new(base + FreeRing::lines(small.div_ceil(all)), free(large, s.large_buffer.0, small)),
+            ];
+            Pools::new(rings, small, s.small_buffer.0 as u32)
+        };
         let forwarded = if s.mode == Mode::Overlay { (small + large) as usize } else { 0 };
         let pair = |q: u32| Pair { tx: Words::new(&memory.tx(s, q.into())), rx: Words::new(&memory.rx(s, q.into())) };
         Interface {
             memory,
             pairs: (0..queues).map(pair).collect(),
-            pools: Pools::new(rings, s.small_buffer.0 as u32),
+            pools: (0..all).map(pool).collect(),
+            small,
             stamps: vec![Time::ZERO; (small + large) as usize],
             packets: vec![0; forwarded],
             objects: vec![0; forwarded],
@@ -146,11 +157,17 @@ impl Interface {
 
     /// First line of a buffer.
     fn line(&self, buffer: u32) -> u64 {
-        let small = u64::from(self.pools.count[0]);
+        let small = u64::from(self.small);
         match u64::from(buffer).checked_sub(small) {
             None => self.memory.buffers + u64::from(buffer) * self.small_lines,
             Some(n) => self.memory.buffers + small * self.small_lines + n * self.large_lines,
         }
+    }
+
+    /// That of queue pair `queue`.
+    fn pool(&mut self, queue: usize) -> &mut Pools {
+        let all = self.pools.len();
+        &mut self.pools[queue % all]
     }
 
     /// A new window begins.
@@ -206,7 +223,8 @@ impl Common {
             0 => Keeps::Nothing,
             size => Keeps::Cache { size },
         };
-        let side = Side::new(&i.pools, i.pairs.len() as u32, keeps);
+        let pools = i.pools.len();
+        let side = Side::new(&i.pools[queue % pools], (i.pairs.len() / pools) as u32, keeps);
         let core = &s.platform.core;
         let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
         Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window, foresees: None }
@@ -293,7 +311,7 @@ impl Common {
 
     fn alloc(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
         let pool = self.spec.costs.pool;
-        let out = self.side.alloc(&mut i.pools, hint, n, &mut |t| touch(t, pool, p));
+        let out = self.side.alloc(i.pool(self.queue), hint, n, &mut |t| touch(t, pool, p));
         p.compute(self.spec.costs.alloc * out.len() as u32);
         out
     }
@@ -301,12 +319,12 @@ impl Common {
     fn free_one(&mut self, i: &mut Interface, buffer: u32, p: &mut Program) {
         p.compute(self.spec.costs.free);
         let pool = self.spec.costs.pool;
-        self.side.free(&mut i.pools, buffer, &mut |t| touch(t, pool, p));
+        self.side.free(i.pool(self.queue), buffer, &mut |t| touch(t, pool, p));
     }
 
     fn free_done(&mut self, i: &mut Interface, p: &mut Program) {
         let pool = self.spec.costs.pool;
-        self.side.free_done(&mut i.pools, &mut |t| touch(t, pool, p));
+        self.side.free_done(i.pool(self.queue), &mut |t| touch(t, pool, p));
     }
 
     fn free(&mut self, i: &mut Interface, buffers: impl Iterator<Item = u32>, p: &mut Program) {
@@ -398,18 +416,18 @@ impl Agent {
 
     /// The host's thread with number `local` of `of`, in overlay mode.
     pub fn server(s: &Scenario, i: &Interface, local: usize, of: usize) -> Agent {
-        Agent::Server(server::Server::new(s, i, local, of))
+        Agent::Server(server::Server::new(s, i, local, of, true))
     }
 
     /// The queue pairs of the thread with number `local` of `of`, in overlay mode, for another stack.
     pub fn ports(s: &Scenario, i: &Interface, local: usize, of: usize) -> Ports {
-        server::Server::new(s, i, local, of).into_ports()
+        server::Server::new(s, i, local, of, false).into_ports()
     }
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. Data that it sends
     /// lies from line `data` on, [`SENT_LINES`] for each of the driver's buffers.
     pub fn overlay(s: &Scenario, i: &Interface, queue: usize, driver: PollMode, data: u64) -> Agent {
-        let nic = nic::Nic::new(Common::new(s, i, queue, 0), i);
+        let nic = nic::Nic::new(Common::new(s, i, queue, 0).foreseeing(), i);
         Agent::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
     }
 

@@ -148,6 +148,12 @@ impl Nic {
         }
     }
 
+    /// Those of a whole burst, where nothing is recycled: what it frees goes to the pool. Else it copies into what it has just freed.
+    fn blanks(&mut self, i: &mut Interface, p: &mut Program) -> Option<Vec<u32>> {
+        let from_pool = matches!(self.rx, Rx::Lines(_)) && !self.common.spec.recycle;
+        from_pool.then(|| self.common.alloc(i, self.common.bytes, self.pending.len(), p))
+    }
+
     /// Payload is where the descriptors say, of which a register has told.
     pub(super) fn await_descriptors(&mut self, p: &mut Program) {
         if let Some(line) = self.told.take() {
@@ -167,10 +173,15 @@ impl Nic {
         }
         self.await_descriptors(p);
         let lines = self.common.lines();
+        let mut blanks = self.blanks(i, p).map(Vec::into_iter);
         let mut done = 0;
         while done < self.pending.len() {
             let from = self.pending[done];
-            let Some(to) = self.blank(i, self.common.bytes, p) else { break };
+            let blank = match &mut blanks {
+                Some(all) => all.next(),
+                None => self.blank(i, self.common.bytes, p),
+            };
+            let Some(to) = blank else { break };
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
             self.common.copy((source, true), target, lines, p);
             i.stamps[to as usize] = i.stamps[from.buffer as usize - 1];

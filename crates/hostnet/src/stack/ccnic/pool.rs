@@ -92,25 +92,27 @@ impl FreeRing {
     }
 }
 
-/// Both classes, and whether a side has found no buffer.
+/// The buffers that some threads have in common, of both classes, and whether one of them has found none.
 #[derive(Clone, Debug)]
 pub struct Pools {
     pub rings: [FreeRing; 2],
-    /// Buffers of each class; small ones are counted first.
+    /// Buffers of each class.
     pub count: [u32; 2],
+    /// Number of the first large buffer: small ones are counted first, those of all pools.
+    large_from: u32,
     pub small_bytes: u32,
     hunger: bool,
 }
 
 impl Pools {
-    /// Pools that are full.
-    pub fn new(rings: [FreeRing; 2], small_bytes: u32) -> Pools {
+    /// Pools that are full, with small buffers below the one with number `large_from`.
+    pub fn new(rings: [FreeRing; 2], large_from: u32, small_bytes: u32) -> Pools {
         let count = [0, 1].map(|c: usize| rings[c].free() as u32);
-        Pools { rings, count, small_bytes, hunger: false }
+        Pools { rings, count, large_from, small_bytes, hunger: false }
     }
 
     pub fn class_of(&self, buffer: u32) -> Class {
-        if buffer < self.count[0] {
+        if buffer < self.large_from {
             Class::Small
         } else {
             Class::Large
@@ -155,7 +157,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// A thread of one of `queues` queue pairs.
+    /// A thread of one of the `queues` queue pairs that use these pools.
     pub fn new(pools: &Pools, queues: u32, keeps: Keeps) -> Side {
         let stack = if let Keeps::Stack { most, .. } = keeps { most } else { 0 };
         let most = pools.count.map(|n| stack.min(n / (4 * queues)) as usize);

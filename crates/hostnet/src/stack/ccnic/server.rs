@@ -48,8 +48,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// The thread with number `local` of `of`, each of which has every `of`-th queue pair.
-    pub(super) fn new(s: &Scenario, i: &Interface, local: usize, of: usize) -> Server {
+    /// The thread with number `local` of `of`, each of which has every `of`-th queue pair; `foresees`: an out-of-order core goes
+    /// on behind its polls.
+    pub(super) fn new(s: &Scenario, i: &Interface, local: usize, of: usize, foresees: bool) -> Server {
         let queues = (local..i.pairs.len()).step_by(of);
         // A forwarder touches what its application says.
         let (header_only, bytes) = match &s.tenants[s.ccnic_tenant().unwrap_or(0)].app {
@@ -58,6 +59,7 @@ impl Server {
         };
         let port = |(tag, queue): (usize, usize)| {
             let common = Common { tag: tag as u32, ..Common::new(s, i, queue, bytes) };
+            let common = if foresees { common.foreseeing() } else { common };
             let mut host = Host::new(common, i, None, s);
             host.header_only = header_only;
             Port { host, replies: VecDeque::new() }
@@ -116,6 +118,23 @@ impl Server {
     }
 }
 
+/// Packets lie where descriptors say, the last of which is on `line`: of `ops`, those from `begin` on wait for it that read a packet
+/// at one of the lines `received`.
+fn follow(ops: &mut Vec<Op>, begin: usize, line: u64, received: &[u64]) {
+    for op in ops.split_off(begin) {
+        match op {
+            Op::Anchor { line: rx } if received.contains(&rx) => {
+                ops.push(Op::Anchor { line });
+                ops.push(Op::Chase { line: rx, delay: 0 });
+            }
+            Op::Copy { from, to, lines, dependent, .. } if received.contains(&from) => {
+                ops.push(Op::Copy { from, to, lines, dependent, behind: true });
+            }
+            op => ops.push(op),
+        }
+    }
+}
+
 impl Port {
     /// Buffers that it has out of its stacks.
     pub(super) fn held(&self) -> usize {
@@ -146,13 +165,22 @@ impl Port {
             let from = d.buffer - 1;
             (Content::of(nic.packet(i.packets[from as usize])), i.line(from))
         });
+        let (from, descriptor) = (p.ops.len(), host.foreseen_line());
         app.begin_burst(*local, &mut packets, p);
+        if let Some(line) = descriptor {
+            let received: Vec<u64> = host.taken.iter().take(served).map(|d| i.line(d.buffer - 1)).collect();
+            follow(&mut p.ops, from, line, &received);
+        }
         for (d, to) in host.taken.drain(..served).zip(buffers) {
             let from = d.buffer - 1;
             let id = i.packets[from as usize];
             p.compute(host.common.spec.costs.host_rx);
             let content = Content::of(nic.packet(id));
+            let begin = p.ops.len();
             let (answer, lines) = app.serve(*local, &content, i.line(from), i.line(to), p);
+            if let Some(line) = descriptor {
+                follow(&mut p.ops, begin, line, &[i.line(from)]);
+            }
             let object = match answer {
                 Answer::Gather { object, bytes, users } => {
                     i.objects[to as usize] = object;
@@ -228,5 +256,21 @@ impl Port {
             host.common.store(Ring::Tx, s, p);
         }
         any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reads_a_frame_waits_for_its_descriptor_and_nothing_else_does() {
+        let copy = |from, behind| Op::Copy { from, to: 90, lines: 2, dependent: false, behind };
+        let before = Op::Anchor { line: 50 };
+        let mut ops = vec![before, Op::Anchor { line: 50 }, Op::Anchor { line: 60 }, copy(50, false), copy(60, false)];
+        follow(&mut ops, 1, 7, &[50]);
+        let frame = [Op::Anchor { line: 7 }, Op::Chase { line: 50, delay: 0 }];
+        let others = [Op::Anchor { line: 60 }, copy(50, true), copy(60, false)];
+        assert_eq!(ops, [&[before][..], &frame, &others].concat());
     }
 }

@@ -109,6 +109,17 @@ pub enum PoolKind {
     Host,
 }
 
+/// Which threads have free buffers in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolScope {
+    /// Those of all queue pairs, as in the library.
+    #[default]
+    Port,
+    /// The host's and the NIC's of one queue pair: each pair has an equal part of the buffers.
+    Pair,
+}
+
 /// How payload is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -227,6 +238,8 @@ pub struct CcnicSpec {
     pub nonsequential: bool,
     /// Who manages buffers.
     pub pool: PoolKind,
+    /// Which threads have free buffers in common.
+    pub pool_scope: PoolScope,
     /// Lines of a ring of grouped descriptors; rings of other layouts have as many descriptors, four times this.
     pub ring: u32,
     /// Most packets that the host sends at once.
@@ -298,6 +311,7 @@ impl Default for CcnicSpec {
             small_buffers: true,
             nonsequential: true,
             pool: PoolKind::Shared,
+            pool_scope: PoolScope::Port,
             ring: 256,
             tx_batch: 32,
             rx_batch: 32,
@@ -324,14 +338,28 @@ impl Default for CcnicSpec {
 }
 
 impl CcnicSpec {
-    /// Lines of each region for `queues` queue pairs, in the order of [`Memory`](super::Memory).
+    /// Lines of each region for `queues` queue pairs that are used, in the order of [`Memory`](super::Memory).
     pub fn lines(&self, queues: u64) -> [u64; 6] {
         let ring = |group: bool| self.units(group) / self.per_line(group);
         let [small, large] = self.counts(queues as u32);
-        let pools = FreeRing::lines(small) + FreeRing::lines(large);
+        let pools = u64::from(self.pools(queues as u32)) * self.pool_lines(queues as u32);
         let buffers = u64::from(small) * self.small_buffer.0 / LINE + u64::from(large) * self.large_buffer.0 / LINE;
-        let registers = queues * 2;
-        [queues * ring(true), queues * ring(self.groups_rx()), registers, registers, pools, buffers]
+        let rings = queues * u64::from(1 + self.idle_queues);
+        let registers = rings * 2;
+        [rings * ring(true), rings * ring(self.groups_rx()), registers, registers, pools, buffers]
+    }
+
+    /// Pools for `queues` queue pairs.
+    pub fn pools(&self, queues: u32) -> u32 {
+        match self.pool_scope {
+            PoolScope::Port => 1,
+            PoolScope::Pair => queues,
+        }
+    }
+
+    /// Lines of the free rings of one of them.
+    pub fn pool_lines(&self, queues: u32) -> u64 {
+        self.counts(queues).into_iter().map(|n| FreeRing::lines(n.div_ceil(self.pools(queues)))).sum()
     }
 
     /// Requests that each of the NIC's agents has under way, at most; None for threads.
