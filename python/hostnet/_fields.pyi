@@ -1566,6 +1566,8 @@ class XmemAppSpec(Section):
     gap_instructions: int
     """Instructions between two reads."""
     kind: Literal['xmem']
+    order: Literal['drawn'] | Literal['cycle']
+    """In which order the array is read."""
     parallelism: int
     """Chains of dependent reads under way at once."""
 

@@ -1,4 +1,4 @@
-//! X-Mem: one random read after another over a private array (Sweeper, section VI-E).
+//! X-Mem: one random read after another over a private array (Sweeper, section VI-E; Gottscho et al., ISPASS 2016).
 
 use super::{Application, Site, Work};
 use crate::core::{Op, Program};
@@ -7,6 +7,24 @@ use crate::kernel::Stream;
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Which word is read next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadOrder {
+    /// Any line, drawn anew.
+    #[default]
+    Drawn,
+    /// Every word of 64 bits once, in a random order that repeats and is the same for all cores. LRU keeps less of that than
+    /// of drawn lines. X-Mem follows pointers that it has shuffled; this is the walk if the shuffle leaves one cycle.
+    Cycle,
+}
+
+/// The longest array that is walked in a cycle, whose order is kept.
+const MOST_WALKED: u64 = 256 << 20;
+/// Words of 64 bits in a line.
+const WORDS: u64 = LINE / 8;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +37,9 @@ pub struct XmemSpec {
     /// Chains of dependent reads under way at once.
     #[serde(default = "one")]
     pub parallelism: u32,
+    /// In which order the array is read.
+    #[serde(default)]
+    pub order: ReadOrder,
 }
 fn gap() -> u32 {
     4
@@ -37,6 +58,9 @@ impl XmemSpec {
         if self.parallelism == 0 {
             return Err("parallelism = 0 must be positive".into());
         }
+        if self.order == ReadOrder::Cycle && self.array.0 > MOST_WALKED {
+            return Err(format!("array = \"{}\" with order = \"cycle\" is more than 256 MiB", self.array));
+        }
         Ok(())
     }
 }
@@ -49,6 +73,33 @@ pub struct Xmem {
     lines: u64,
     gap: u32,
     parallelism: u32,
+    walk: Option<Walk>,
+}
+
+/// A repeated order of lines, and how far each core is in it.
+#[derive(Clone)]
+struct Walk {
+    lines: Arc<[u32]>,
+    at: Vec<u32>,
+}
+
+impl Walk {
+    fn new(lines: u64, cores: usize, seed: u64) -> Walk {
+        let mut rng = Stream::new(seed, "xmem walk", 0);
+        let mut order: Vec<u32> = (0..lines * WORDS).map(|word| (word / WORDS) as u32).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, rng.below(i as u64 + 1) as usize);
+        }
+        Walk { lines: order.into(), at: vec![0; cores] }
+    }
+
+    #[inline]
+    fn next(&mut self, core: usize) -> u64 {
+        let at = &mut self.at[core];
+        let line = self.lines[*at as usize];
+        *at = if *at as usize + 1 == self.lines.len() { 0 } else { *at + 1 };
+        line.into()
+    }
 }
 
 impl Application for Xmem {
@@ -62,12 +113,13 @@ impl Application for Xmem {
     fn build(s: &XmemSpec, _packet: u32, mut site: Site) -> Result<Xmem, String> {
         s.check()?;
         let lines = s.array.0 / LINE;
-        Ok(Xmem { bases: site.per_core(lines), lines, gap: s.gap_instructions, parallelism: s.parallelism })
+        let walk = (s.order == ReadOrder::Cycle).then(|| Walk::new(lines, site.cores.len(), site.seed));
+        Ok(Xmem { bases: site.per_core(lines), lines, gap: s.gap_instructions, parallelism: s.parallelism, walk })
     }
 
     fn free_run(&mut self, core: usize, rng: &mut Stream, p: &mut Program) -> Option<u32> {
         for i in 0..BATCH {
-            let line = self.bases[core] + rng.below(self.lines);
+            let line = self.bases[core] + self.walk.as_mut().map_or_else(|| rng.below(self.lines), |w| w.next(core));
             if i % self.parallelism == 0 {
                 p.push(Op::Chase { line, delay: 0 });
             } else {
@@ -76,5 +128,70 @@ impl Application for Xmem {
             p.compute(self.gap);
         }
         Some(BATCH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::region::AddressMap;
+
+    /// Lines that `core` of two reads first, counted from where its array begins.
+    fn reads(app: &mut Xmem, core: usize, n: usize) -> Vec<u64> {
+        let (mut rng, mut p) = (Stream::new(1, "test", 0), Program::default());
+        while p.ops.len() < 2 * n {
+            app.free_run(core, &mut rng, &mut p);
+        }
+        let line = |o: &Op| if let Op::Chase { line, .. } = o { Some(*line - app.bases[core]) } else { None };
+        p.ops.iter().filter_map(line).take(n).collect()
+    }
+
+    fn xmem(text: &str) -> Result<Xmem, String> {
+        let spec: XmemSpec = toml::from_str(text).unwrap();
+        let mut map = AddressMap::default();
+        let site = Site { map: &mut map, tenant: 0, cores: &[0, 1], seed: 1, capture: None, stlb: None };
+        Xmem::build(&spec, 0, site)
+    }
+
+    #[test]
+    fn a_cycle_reads_every_word_once_and_then_again_in_the_same_order() {
+        let mut app = xmem("array = \"64 KiB\"\norder = \"cycle\"").unwrap();
+        let words = (64 << 10) / 8;
+        let two = reads(&mut app, 0, 2 * words);
+        let (first, second) = two.split_at(words);
+        assert_eq!(first, second);
+        let mut times = vec![0; words / 8];
+        first.iter().for_each(|l| times[*l as usize] += 1);
+        assert!(times.iter().all(|n| *n == 8), "eight words a line");
+        assert!(first.windows(2).filter(|w| w[0] == w[1]).count() < words / 100, "in no sequence");
+        assert_eq!(reads(&mut app, 1, words), first, "one order for all cores");
+    }
+
+    #[test]
+    fn lru_keeps_less_of_a_cycle_than_of_drawn_lines() {
+        // A line of eight words is absent from the last t of the cycle's words with (1-t)^8, and a read misses with
+        // (1-t)^7: where LRU keeps half of the lines, 2^(-7/8) = 0.545 of reads miss. Of drawn lines it is half.
+        for (order, miss) in [("cycle", 0.545), ("drawn", 0.5)] {
+            let mut app = xmem(&format!("array = \"256 KiB\"\norder = \"{order}\"")).unwrap();
+            let lines = reads(&mut app, 0, 96 << 10);
+            let (mut stack, mut missed) = (Vec::<u64>::new(), 0);
+            for (i, l) in lines.iter().enumerate() {
+                let at = stack.iter().rposition(|s| s == l);
+                missed += u32::from(at.is_none() && i >= 32 << 10);
+                at.map(|a| stack.remove(a));
+                stack.push(*l);
+                if stack.len() > 2048 {
+                    stack.remove(0);
+                }
+            }
+            let share = f64::from(missed) / f64::from(64 << 10);
+            assert!((share - miss).abs() < 0.01, "{order}: {share}");
+        }
+    }
+
+    #[test]
+    fn an_array_whose_order_would_be_too_long_is_refused() {
+        let e = xmem("array = \"257 MiB\"\norder = \"cycle\"").err().unwrap();
+        assert!(e.contains("257 MiB") && e.contains("256 MiB"), "{e}");
     }
 }
