@@ -341,8 +341,19 @@ fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
         let path = e.path().to_string();
         let why = e.inner().to_string();
         let at = if path == "." { String::new() } else { format!("{path}: ") };
-        sentence(format!("{file}: {at}{}.", explain(&path, &v, &why)))
+        let choices = choices::<T>(&v, &path, &why).unwrap_or_default();
+        sentence(format!("{file}: {at}{}{choices}.", explain(&path, &v, &why)))
     })
+}
+
+/// What may stand for the field whose absence is `why`, in brackets, when it is one of some words: what an empty one is told.
+fn choices<T: DeserializeOwned>(v: &Value, path: &str, why: &str) -> Option<String> {
+    let field = why.strip_prefix("missing field `")?.split('`').next()?;
+    let mut v = v.clone();
+    v.pointer_mut(&pointer(path))?.as_object_mut()?.insert(field.into(), "".into());
+    let told = serde_path_to_error::deserialize::<_, T>(&v).err()?.inner().to_string();
+    let words = told.strip_prefix("unknown variant ``")?;
+    Some(format!(" (valid: {})", words.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(", ")))
 }
 
 /// Serde's wording, with the value at fault and the nearest valid key.
@@ -379,13 +390,13 @@ fn in_words(wanted: &str) -> &str {
 }
 
 fn lookup<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
-    let mut at = root;
-    for part in path.split('.') {
-        let (key, index) = part.split_once('[').map_or((part, None), |(k, i)| (k, Some(i)));
-        at = at.get(key)?;
-        if let Some(i) = index {
-            at = at.get(i.trim_end_matches(']').parse::<usize>().ok()?)?;
-        }
+    root.pointer(&pointer(path))
+}
+
+/// `a.b[2].c`, or `.` for all, as JSON's pointers have it.
+fn pointer(path: &str) -> String {
+    if path == "." {
+        return String::new();
     }
-    Some(at)
+    format!("/{}", path.replace(['.', '['], "/").replace(']', ""))
 }

@@ -222,23 +222,26 @@ impl Array {
                     let place = (line ^ mix(line >> SEQUENCE_BITS)) as u32 & ((1 << SEQUENCE_BITS) - 1);
                     self.round(place)
                 }
-                Indexing::EvenSlices => self.even_slice(inner, tag),
-                Indexing::FoldedSlices => {
-                    let half = line ^ line >> 32;
-                    self.round((half ^ half >> 16) as u32 & 0xffff)
-                }
                 Indexing::HashedSlices | Indexing::Modulo => {
                     (((mix(line) >> 32) * u64::from(self.slices)) >> 32) as u32
                 }
+                Indexing::EvenSlices | Indexing::FoldedSlices => self.rarer_slice(line),
             };
             (u64::from(slice) << self.set_bits) | inner
         };
         Home { base: (set as u32) << u32::from(self.wide), tag }
     }
 
-    /// That of the line of `tag` in place `inner` of a slice, see `Indexing::EvenSlices`.
+    /// The slice of `line` by indexings that few platforms have.
+    #[cold]
     #[inline(never)]
-    fn even_slice(&self, inner: u64, tag: u32) -> u32 {
+    fn rarer_slice(&self, line: u64) -> u32 {
+        if self.indexing == Indexing::FoldedSlices {
+            let half = line ^ line >> 32;
+            return self.round((half ^ half >> 16) as u32 & 0xffff);
+        }
+        let inner = line & ((1 << self.set_bits) - 1);
+        let tag = (line >> self.set_bits) as u32;
         let stretch = tag / self.slices;
         let place = (inner ^ mix(stretch.into())) as u32 & ((1 << self.set_bits) - 1);
         self.round(place + tag % self.slices)

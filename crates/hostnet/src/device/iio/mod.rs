@@ -118,13 +118,21 @@ impl Iio {
         cal.push(at, Event::Turn { port: p as u16, way: way as u8 });
     }
 
-    /// The device on port `p` sends its next packet, if it may.
+    /// The device on port `p` sends its next packet, if it may. Mostly it has none.
+    #[inline]
     fn launch(&mut self, cal: &mut Events, p: usize, now: Time) {
         let port = &self.ports[p];
-        if port.on_wire.is_some() || (self.stopped && port.device.makes_work()) {
-            return;
+        if port.on_wire.is_none() {
+            let may = port.device.may_move();
+            if may != [false; 2] && !(self.stopped && port.device.makes_work()) {
+                self.launch_one(cal, p, may, now);
+            }
         }
-        let may = port.device.may_move();
+    }
+
+    #[inline(never)]
+    fn launch_one(&mut self, cal: &mut Events, p: usize, may: [bool; 2], now: Time) {
+        let port = &self.ports[p];
         let (first, second) = (port.turn, port.turn.other());
         let sent = may[first as usize] && self.send(cal, p, first, now);
         if !sent && may[second as usize] {
