@@ -5,6 +5,7 @@ mod common;
 
 use common::{small, Rig, LLC_SETS};
 use hostnet::kernel::{Event, Events, Stream, Time};
+use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::Held;
 use hostnet::memory::spec::{CleanVictim, DeviceRead, ReadHit, StoreHit, UpgradeMiss};
 use hostnet::memory::stats::Class;
@@ -513,4 +514,29 @@ fn cores_leave_the_home_agent_s_last_credits_to_the_nic() {
         assert_eq!(r.m.mem.stats.tenants[0].llc_misses, 1, "whoever waited enters later");
         r.balanced();
     }
+}
+
+/// A ring of five lines of a set with four ways, each written by the NIC, then read by it. Where a read makes a line young,
+/// the next to be written is always the one that has just gone. Where it makes it old, all are, and the first way takes what
+/// the other three do not have: two of five lines.
+#[test]
+fn lines_that_a_device_has_read_and_that_go_first_leave_room_for_the_others() {
+    let hits = |ages: bool| {
+        let mut h = small();
+        h.llc.replacement = Replacement::Srrip;
+        h.llc.device_read_ages = ages;
+        let mut r = Rig::new(&h, ALL);
+        let mut round = || {
+            for i in 0..5 {
+                let line = r.rx + LLC_SETS * i;
+                r.nic(line, Inbound::Llc { ways: ALL });
+                r.device_reads(Agent::Nic, line, 1, Outbound::Nearest);
+            }
+            let d = &r.m.mem.stats.dma[Agent::Nic as usize];
+            d.writes - d.write_misses
+        };
+        let warm = round();
+        (0..10).map(|_| round()).last().unwrap() - warm
+    };
+    assert_eq!((hits(false), hits(true)), (0, 30));
 }
