@@ -20,7 +20,19 @@ pub enum Pattern {
     Stride,
 }
 
-/// The L2's prefetcher.
+/// The cache that a prefetcher belongs to: it looks at the requests that reach this cache, and fetches into it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheLevel {
+    /// The core's L2.
+    #[default]
+    L2,
+    /// The LLC, which each core's requests have a table of their own for (gem5's `use_requestor_id`). Only lines of this core
+    /// that neither the LLC nor its own caches have are fetched.
+    Llc,
+}
+
+/// A prefetcher of the L2 or the LLC.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrefetchSpec {
@@ -29,6 +41,9 @@ pub struct PrefetchSpec {
     /// Which accesses it follows.
     #[serde(default)]
     pub pattern: Pattern,
+    /// The cache that it belongs to.
+    #[serde(default)]
+    pub into: CacheLevel,
     /// It follows accesses to a NIC's receive buffers too.
     #[serde(default)]
     pub network: bool,
@@ -83,6 +98,9 @@ impl PrefetchSpec {
                 self.waiting
             ));
         }
+        if self.into == CacheLevel::Llc && (self.pattern != Pattern::Stride || self.adjacent) {
+            return Err("into = \"llc\" needs pattern = \"stride\" and adjacent = false".into());
+        }
         if self.waiting > 256 {
             return Err(format!("waiting = {} is not within 0 to 256", self.waiting));
         }
@@ -132,6 +150,7 @@ struct Stream {
 struct Flight {
     line: u64,
     own: bool,
+    into: CacheLevel,
     /// Record of an access that came meanwhile and waits for it, and since when it holds a line fill buffer.
     waiter: Option<(u8, Time)>,
 }
@@ -143,6 +162,8 @@ pub struct Prefetcher {
     trigger: u32,
     /// It follows a NIC's receive buffers.
     pub network: bool,
+    /// The cache that it belongs to.
+    pub into: CacheLevel,
     streams: Vec<Stream>,
     strides: Option<Strides>,
     /// Prefetches that wait for a place among the L2's misses.
@@ -168,6 +189,7 @@ impl Prefetcher {
             degree: s.degree,
             trigger: s.trigger,
             network: s.network,
+            into: s.into,
             streams: if strides.is_some() { Vec::new() } else { vec![none; s.streams as usize] },
             strides,
             waiting: Waiting::new(s.waiting),
@@ -187,6 +209,7 @@ impl Prefetcher {
             degree: 0,
             trigger: 2,
             network: false,
+            into: CacheLevel::L2,
             streams: Vec::new(),
             strides: None,
             waiting: Waiting::new(0),
@@ -262,29 +285,39 @@ impl Prefetcher {
         self.flights.iter().flatten().any(|f| f.line == line)
     }
 
-    /// Takes a credit for `line` at `at`, with ownership if `own`; returns the request's record, or None when all are out or it is on
+    /// Takes a credit for `line` at `at`, with ownership if `own`, to bring it `into` a cache; returns the request's record, or None when all are out or it is on
     /// its way.
-    pub fn take(&mut self, line: u64, own: bool, at: Time) -> Option<u8> {
+    pub fn take(&mut self, line: u64, own: bool, into: CacheLevel, at: Time) -> Option<u8> {
         if self.queue.free() == 0 || self.fetches(line) {
             return None;
         }
         let slot = self.flights.iter().position(Option::is_none)?;
-        self.flights[slot] = Some(Flight { line, own, waiter: None });
+        self.flights[slot] = Some(Flight { line, own, into, waiter: None });
         self.queue.take(at);
         Some(FIRST + slot as u8)
     }
 
     /// An access to `line` misses the L2, and needs ownership if `own`: whether a prefetch will bring that, and then record `r` is
-    /// the one that waits.
-    pub fn join(&mut self, line: u64, own: bool, r: u8, at: Time) -> bool {
+    /// the one that waits. Returns the cache that it was to come into.
+    pub fn join(&mut self, line: u64, own: bool, r: u8, at: Time) -> Option<CacheLevel> {
         let flight =
             self.flights.iter_mut().flatten().find(|f| f.line == line && f.waiter.is_none() && (f.own || !own));
-        flight.map(|f| f.waiter = Some((r, at))).is_some()
+        flight.map(|f| {
+            f.waiter = Some((r, at));
+            f.into
+        })
     }
 
-    /// The data of the request with `record` is there: who waited for it.
-    pub fn land(&mut self, record: u8) -> Option<(u8, Time)> {
-        self.flights[usize::from(record - FIRST)].take().expect("a prefetch under way").waiter
+    /// Whether the request with `record` is the LLC's alone, and no access waits for it.
+    pub fn is_llcs(&self, record: u8) -> bool {
+        let flight = self.flights.get(usize::from(record - FIRST)).and_then(Option::as_ref);
+        flight.is_some_and(|f| f.into == CacheLevel::Llc && f.waiter.is_none())
+    }
+
+    /// The data of the request with `record` is there: the cache that it was for, and who waited for it.
+    pub fn land(&mut self, record: u8) -> (CacheLevel, Option<(u8, Time)>) {
+        let flight = self.flights[usize::from(record - FIRST)].take().expect("a prefetch under way");
+        (flight.into, flight.waiter)
     }
 }
 
@@ -296,6 +329,7 @@ mod tests {
         PrefetchSpec {
             enabled: true,
             pattern: Pattern::Stream,
+            into: CacheLevel::L2,
             network: false,
             streams: 32,
             distance: 20,
@@ -366,13 +400,13 @@ mod tests {
     #[test]
     fn one_access_waits_for_a_prefetch_and_credits_bound_them() {
         let mut p = manual();
-        let records: Vec<u8> = (0..30).filter_map(|l| p.take(l, false, Time::ZERO)).collect();
+        let records: Vec<u8> = (0..30).filter_map(|l| p.take(l, false, CacheLevel::L2, Time::ZERO)).collect();
         assert_eq!(records.len(), 20);
-        assert_eq!(p.take(3, false, Time::ZERO), None);
-        assert!(p.join(3, false, 7, Time(5)));
-        assert!(!p.join(3, false, 8, Time(6)), "the place is taken");
-        assert!(!p.join(25, false, 8, Time(6)));
-        assert_eq!(p.land(records[3]), Some((7, Time(5))));
-        assert_eq!(p.land(records[4]), None);
+        assert_eq!(p.take(3, false, CacheLevel::L2, Time::ZERO), None);
+        assert_eq!(p.join(3, false, 7, Time(5)), Some(CacheLevel::L2));
+        assert_eq!(p.join(3, false, 8, Time(6)), None, "the place is taken");
+        assert_eq!(p.join(25, false, 8, Time(6)), None);
+        assert_eq!(p.land(records[3]), (CacheLevel::L2, Some((7, Time(5)))));
+        assert_eq!(p.land(records[4]), (CacheLevel::L2, None));
     }
 }

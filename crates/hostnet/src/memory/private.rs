@@ -258,6 +258,20 @@ impl Memory {
         may && self.l2[core].find_in_slice(line).is_none() && self.l1[core].find_in_slice(line).is_none()
     }
 
+    /// The core's LLC has `line`, or other cores may have it.
+    pub fn in_llc_or_shared(&self, core: usize, line: u64) -> bool {
+        self.is_shared(line) || self.nodes[self.node_of_core(core)].llc.find(line).is_some()
+    }
+
+    /// A line arrives that was fetched into the core's LLC.
+    pub fn fill_llc_ahead(&mut self, cal: &mut Events, core: usize, t: &Txn, now: Time) {
+        if t.transient || t.copied {
+            return;
+        }
+        self.note_copy(t.line, At::ToCore(core as u16), At::Core(core as u16));
+        self.fill_llc(cal, core, t.line, t.dirty, now);
+    }
+
     /// Whether a prefetch of `line` would bring the core's L1 anything.
     pub fn worth_loading(&self, core: usize, line: u64) -> bool {
         let r = self.map.of(line);

@@ -301,6 +301,7 @@ pub fn refused(text: &str, cases: &[(&str, &str, &str)]) {
 /// An L2 prefetcher of streams that nothing holds back.
 pub fn l2_prefetcher() -> PrefetchSpec {
     PrefetchSpec {
+        into: Default::default(),
         enabled: true,
         pattern: Pattern::Stream,
         network: false,

@@ -2,7 +2,7 @@
 
 use super::{send, Cpu};
 use crate::core::op::Op;
-use crate::core::prefetch::Prefetcher;
+use crate::core::prefetch::{CacheLevel, Prefetcher};
 use crate::kernel::{Events, Time};
 use crate::memory::{self, Memory, Probe, Txn};
 
@@ -26,7 +26,7 @@ impl Cpu {
                 if m.free() <= p.reserve {
                     return;
                 }
-                let Some(record) = p.take(line, false, now) else { return };
+                let Some(record) = p.take(line, false, CacheLevel::L2, now) else { return };
                 m.take(now);
                 let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), now) };
                 send(mem, cal, now, t);
@@ -80,6 +80,9 @@ impl Cpu {
     /// Whether one L2 miss more may be a prefetch's.
     #[inline]
     pub(super) fn may_prefetch(&self) -> bool {
+        if self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::Llc) {
+            return true; // its credits bound it
+        }
         let reserve = self.prefetcher.as_ref().map_or(0, |p| p.reserve);
         self.mshrs.as_ref().is_none_or(|m| m.free() > reserve)
     }
@@ -103,12 +106,14 @@ impl Cpu {
 
     /// A prefetch of `line`, unless it is there or on its way; `own` when a request for ownership causes it.
     pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, own: bool, at: Time) {
-        let (network, own) = self.prefetcher.as_ref().map_or((false, false), |p| (p.network, own && p.ownership));
-        if !mem.worth_prefetching(self.id as usize, line, network) || self.same_line(line).is_some() {
+        let Some(p) = &self.prefetcher else { return };
+        let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.id as usize);
+        let there = into == CacheLevel::Llc && mem.in_llc_or_shared(core, line);
+        if there || !mem.worth_prefetching(core, line, network) || self.same_line(line).is_some() {
             return;
         }
-        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, own, at)) else { return };
-        if let Some(m) = &mut self.mshrs {
+        let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, own, into, at)) else { return };
+        if let Some(m) = self.mshrs.as_mut().filter(|_| into == CacheLevel::L2) {
             m.take(at);
         }
         let op = if own { memory::Op::Own } else { memory::Op::Read };

@@ -1,5 +1,6 @@
 //! From ops to accesses: dispatch of a program, one line at a time.
 
+use crate::core::prefetch::CacheLevel;
 use super::retire::Effect;
 use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
 use crate::core::op::Op;
@@ -273,7 +274,8 @@ impl Cpu {
         let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
-                self.look_ahead(mem, cal, (line, self.site()), (true, a.write), ready);
+                let reaches = self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::L2);
+                self.look_ahead(mem, cal, (line, self.site()), (reaches, a.write), ready);
                 mem.lat.l1 + mem.lat.l2
             }
             Probe::Miss => {

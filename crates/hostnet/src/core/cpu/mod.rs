@@ -18,7 +18,7 @@ pub use retire::Retired;
 use super::hints::Hints;
 use super::l1_prefetch::L1Prefetcher;
 use super::op::Program;
-use super::prefetch::{self, Prefetcher};
+use super::prefetch::{self, CacheLevel, Prefetcher};
 use super::spec::{CoreSpec, Pipeline};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Events, Time};
@@ -324,13 +324,26 @@ impl Cpu {
         }
         let (mut t, mut record) = (t, t.record);
         let joined;
+        let ahead = record >= prefetch::FIRST;
+        let landed = if ahead { self.prefetcher.as_mut().map(|p| p.land(record)) } else { None };
+        let (into, waiter) = landed.unwrap_or_default();
+        // A place among the L2's misses: its own, or that of the access that waits.
         if let Some(m) = self.mshrs.as_mut().filter(|_| t.op != memory::Op::Stream) {
-            m.give(now, t.issued);
+            match (into, waiter) {
+                (CacheLevel::L2, _) => m.give(now, t.issued),
+                (CacheLevel::Llc, Some((_, since))) => m.give(now, since),
+                (CacheLevel::Llc, None) => {}
+            }
         }
-        if record >= prefetch::FIRST {
-            let waiter = self.prefetcher.as_mut().and_then(|p| p.land(record));
+        if ahead {
             let Some((r, since)) = waiter else {
-                let held = !t.transient && mem.fill_ahead(cal, self.id as usize, t, prefetch::WRITE_BACK, now);
+                let held = match into {
+                    CacheLevel::L2 => !t.transient && mem.fill_ahead(cal, self.id as usize, t, prefetch::WRITE_BACK, now),
+                    CacheLevel::Llc => {
+                        mem.fill_llc_ahead(cal, self.id as usize, t, now);
+                        false
+                    }
+                };
                 if !held {
                     self.prefetch_ended(now, t.issued);
                 }
@@ -560,8 +573,15 @@ impl Cpu {
         if let Some(p) = &mut self.prefetcher {
             // A prefetch that reads does not bring the ownership that a store to shared memory needs.
             let own = (rec.write || rec.owns) && mem.is_shared(rec.line);
-            if p.join(rec.line, own, r, at) {
-                return;
+            match p.join(rec.line, own, r, at) {
+                Some(CacheLevel::L2) => return,
+                Some(CacheLevel::Llc) => {
+                    if let Some(m) = &mut self.mshrs {
+                        m.take(at);
+                    }
+                    return;
+                }
+                None => {}
             }
         }
         if let Some(m) = &mut self.mshrs {
