@@ -104,6 +104,7 @@ fn hierarchy() -> HierarchySpec {
         size: Size(kib << 10),
         ways,
         latency_cycles,
+        response_cycles: 0,
         replacement: Replacement::Lru,
     };
     HierarchySpec {
@@ -115,6 +116,7 @@ fn hierarchy() -> HierarchySpec {
             size: Size(36 << 20),
             ways: 18,
             latency_cycles: 30,
+            response_cycles: 0,
             slices: 1,
             indexing: Indexing::Modulo,
             replacement: Replacement::Lru,

@@ -72,7 +72,9 @@ pub(super) fn several_nodes(s: &Scenario) -> Check {
     if count == 1 {
         return Ok(());
     }
-    let (llc, p) = (&s.platform.caches.llc, s.placement.policy);
+    let (caches, p) = (&s.platform.caches, s.placement.policy);
+    let llc = &caches.llc;
+    let responses = caches.l1d.response_cycles + caches.l2.response_cycles + llc.response_cycles;
     let overlay = s.overlay();
     let devices = |t: &TenantSpec| {
         let stack = t.stack.unwrap_or(StackSpec::QueuePair);
@@ -86,6 +88,7 @@ pub(super) fn several_nodes(s: &Scenario) -> Check {
         (llc.role == LlcRole::StrictlyInclusive, "caches.llc.role = \"strictly_inclusive\"".into()),
         (llc.device_read == DeviceRead::Install, "caches.llc.device_read = \"install\"".into()),
         (llc.mshrs > 0, format!("caches.llc.mshrs = {}", llc.mshrs)),
+        (responses > 0, "response_cycles of caches.l1d, caches.l2 and caches.llc above 0".into()),
     ];
     match refused.into_iter().find(|r| r.0) {
         Some((_, what)) => Err(format!(

@@ -3,7 +3,7 @@
 use super::dram::{self, mapping::Decoded, Overflow};
 use super::paths::Path;
 use super::stats::Class;
-use super::{Memory, NOBODY};
+use super::{Agent, Memory, NOBODY};
 use crate::kernel::{Event, Events, Time};
 use std::collections::VecDeque;
 
@@ -275,8 +275,10 @@ impl Memory {
             let at = d.at.max(now);
             self.stats.dram_latency(at - t.at_mc);
             let path = Path::of(t.op);
-            let known = at + self.nodes[self.channels[ch].node].look_up;
-            let (back, at_mc) = (self.way_back(t), t.at_mc);
+            let node = &self.nodes[self.channels[ch].node];
+            let known = at + node.look_up + node.from_dram;
+            let private = if t.agent == Agent::Core { self.lat.from_llc } else { Time::ZERO };
+            let (back, at_mc) = (self.way_back(t) + private, t.at_mc);
             if self.between.is_some() && self.data_travels(cal, d.token, known) {
                 self.paths.held[path as usize].give_at(known, at_mc);
                 self.marks[d.token as usize].data = at;

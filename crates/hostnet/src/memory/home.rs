@@ -269,7 +269,7 @@ impl Memory {
                 }
                 with.note(&mut self.txns[id as usize]);
                 let node = &self.nodes[DEVICES_AT];
-                cal.push(now + node.look_up + snoop + node.noc, Event::Fill(id));
+                cal.push(now + node.look_up + snoop + node.noc + self.lat.from_llc, Event::Fill(id));
             }
             Found::InDram(class) => {
                 self.note_copy(line, At::Dram, At::ToCore(who as u16));

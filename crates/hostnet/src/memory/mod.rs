@@ -72,6 +72,9 @@ const HOST_CACHE: usize = 2 << 20;
 pub struct Latencies {
     pub l1: Time,
     pub l2: Time,
+    /// What a line takes through the L1 on its way to the core, and through L2 and L1.
+    pub from_l2: Time,
+    pub from_llc: Time,
     /// One traversal of the crossbar, and a look-up in the LLC: the shortest of all nodes.
     pub noc: Time,
     pub llc: Time,
@@ -222,6 +225,7 @@ impl Memory {
                 llc: llc.clone(),
                 noc: uncore.span(h.noc_cycles.into()),
                 look_up: uncore.span(h.llc.latency_cycles.into()),
+                from_dram: uncore.span(h.llc.response_cycles.into()),
                 admission: Default::default(),
                 waiting: [0; 2],
                 cha_writes: Domain::new(h.llc.write_buffer),
@@ -245,6 +249,8 @@ impl Memory {
             lat: Latencies {
                 l1: clock.span(h.l1d.latency_cycles.into()),
                 l2: clock.span(h.l2.latency_cycles.into()),
+                from_l2: clock.span(h.l1d.response_cycles.into()),
+                from_llc: clock.span((h.l1d.response_cycles + h.l2.response_cycles).into()),
                 noc: nodes.iter().map(|n| n.noc).min().unwrap_or(Time::ZERO),
                 llc: nodes.iter().map(|n| n.look_up).min().unwrap_or(Time::ZERO),
                 write_ack: h.llc.write_ack.into(),

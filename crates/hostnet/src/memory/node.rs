@@ -17,6 +17,8 @@ pub struct Node {
     /// One traversal of the crossbar, and a look-up in the LLC, at the node's uncore clock.
     pub(super) noc: Time,
     pub(super) look_up: Time,
+    /// What a line from DRAM takes through the LLC on its way to who asked.
+    pub(super) from_dram: Time,
     /// Requests that the home agent has not admitted yet: see `home::CORES`.
     pub(super) admission: [VecDeque<u32>; 3],
     /// Writes that wait at the home agent, by side.

@@ -16,6 +16,9 @@ pub struct CacheSpec {
     pub ways: u32,
     /// Cycles of the core clock that a look-up adds to an access.
     pub latency_cycles: u32,
+    /// Cycles of the core clock that a line takes through this cache on its way from the next one to who asked.
+    #[serde(default)]
+    pub response_cycles: u32,
     /// Replacement policy.
     #[serde(default)]
     pub replacement: Replacement,
@@ -128,6 +131,9 @@ pub struct LlcSpec {
     pub ways: u32,
     /// Cycles of the uncore clock that a look-up adds to an access.
     pub latency_cycles: u32,
+    /// Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to who asked.
+    #[serde(default)]
+    pub response_cycles: u32,
     /// Slices; sets of a slice must come out as a power of two.
     pub slices: u32,
     /// How lines spread over slices.

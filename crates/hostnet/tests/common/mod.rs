@@ -28,6 +28,7 @@ pub fn small() -> HierarchySpec {
         size: Size(lines * 64),
         ways,
         latency_cycles,
+        response_cycles: 0,
         replacement: Replacement::Lru,
     };
     HierarchySpec {
@@ -39,6 +40,7 @@ pub fn small() -> HierarchySpec {
             size: Size(LLC_SETS * 4 * 64),
             ways: 4,
             latency_cycles: 35,
+            response_cycles: 0,
             slices: 1,
             indexing: Indexing::Modulo,
             replacement: Replacement::Lru,

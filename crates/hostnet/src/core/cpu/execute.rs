@@ -276,7 +276,7 @@ impl Cpu {
             Probe::L2 => {
                 let reaches = self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::L2);
                 self.look_ahead(mem, cal, (line, self.site()), (reaches, a.write), ready);
-                mem.lat.l1 + mem.lat.l2
+                mem.lat.l1 + mem.lat.l2 + mem.lat.from_l2
             }
             Probe::Miss => {
                 let (r, goes) = match self.same_line(line) {

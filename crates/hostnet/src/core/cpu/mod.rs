@@ -504,7 +504,7 @@ impl Cpu {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
                 self.look_ahead(mem, cal, (line, site), (true, write || owns), ready);
-                mem.lat.l1 + mem.lat.l2
+                mem.lat.l1 + mem.lat.l2 + mem.lat.from_l2
             }
             Probe::Miss => {
                 if let Some(first) = self.same_line(line).filter(|o| *o != r) {
