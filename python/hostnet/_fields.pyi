@@ -35,6 +35,8 @@ class CacheSpec(Section):
     """Cycles of the core clock that a look-up adds to an access."""
     replacement: Literal['lru'] | Literal['lru_scan'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
     """Replacement policy."""
+    response_cycles: int
+    """Cycles of the core clock that a line takes through this cache on its way from the next one to who asked."""
     size: str
     """Capacity."""
     ways: int
@@ -672,6 +674,8 @@ class LlcSpec(Section):
     """What a core's read hit leaves behind."""
     replacement: Literal['lru'] | Literal['lru_scan'] | Literal['tree_plru'] | Literal['srrip'] | Literal['nru'] | Literal['random'] | Literal['nmru']
     """Replacement policy."""
+    response_cycles: int
+    """Cycles of the uncore clock that a line takes through the LLC on its way from DRAM to who asked."""
     role: Literal['victim'] | Literal['inclusive'] | Literal['strictly_inclusive']
     """Role in the hierarchy."""
     size: str
@@ -1002,7 +1006,7 @@ class PollModeSpec(Section):
 
 
 class PrefetchSpec(Section):
-    """The L2's prefetcher."""
+    """A prefetcher of the L2 or the LLC."""
     adjacent: bool
     """A line that an access fetches into the L2 brings the other one of its 128 bytes ('spatial prefetcher')."""
     credits: int
@@ -1014,6 +1018,8 @@ class PrefetchSpec(Section):
     `degree`."""
     enabled: bool
     """Whether it works."""
+    into: Literal['l2'] | Literal['llc']
+    """The cache that it belongs to."""
     network: bool
     """It follows accesses to a NIC's receive buffers too."""
     ownership: bool

@@ -265,7 +265,6 @@ fn prefetches_of_a_stride_wait_for_registers_that_loads_leave() {
         let mut b = Bench::new(|core| {
             core.l2_mshrs = Some(3);
             core.prefetch = Some(PrefetchSpec {
-                into: Default::default(),
                 pattern: Pattern::Stride,
                 streams: 64,
                 degree: 8,
@@ -384,8 +383,8 @@ fn a_prefetch_to_own_takes_the_line_from_others_and_the_store_finds_it() {
 fn a_pair_behind_a_request_for_ownership_is_owned_where_the_prefetcher_asks_so() {
     let run = |ownership: bool, first: fn(u64) -> Op| {
         let (mut m, line) = pair_with(|core| {
-            core.prefetch = Some(PrefetchSpec {
-                into: Default::default(), adjacent: true, ownership, ..l2_prefetcher() });
+            core.prefetch =
+                Some(PrefetchSpec { into: Default::default(), adjacent: true, ownership, ..l2_prefetcher() });
         });
         m.mem.access_at_once(&mut m.cal, 1, line + 1, false);
         let (_, over, _) = execute(&mut m, &[first(line), Op::Fence], Time::us(1));

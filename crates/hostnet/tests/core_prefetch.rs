@@ -4,7 +4,7 @@ mod common;
 
 use common::{execute, l2_prefetcher, scenario, ONE_CORE};
 use hostnet::core::l1_prefetch::L1PrefetchSpec;
-use hostnet::core::prefetch::PrefetchSpec;
+use hostnet::core::prefetch::{CacheLevel, Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};
 use hostnet::kernel::units::Size;
 use hostnet::kernel::{Clock, Time};
@@ -111,4 +111,58 @@ fn the_spatial_prefetcher_completes_aligned_pairs() {
     assert_eq!(brought(Kind::App, l2(true), &[4, 9, 2], load), [3, 5, 8]);
     assert_eq!(brought(Kind::App, l2(false), &[4, 9, 2], load), Vec::<u64>::new());
     assert_eq!(brought(Kind::App, l2(true), &[4, 9, 2], |line| Op::Store { line, lines: 1 }), [3, 5, 8]);
+}
+
+/// gem5's L3 of the L2's class: its prefetcher sees what misses the L2, and fetches into the L3 alone.
+#[test]
+fn a_prefetcher_of_the_llc_brings_lines_there_and_no_further() {
+    let llc = |core: &mut CoreSpec| {
+        core.l2_mshrs = Some(4);
+        core.prefetch = Some(PrefetchSpec {
+            into: CacheLevel::Llc,
+            pattern: Pattern::Stride,
+            network: true,
+            degree: 8,
+            credits: 32,
+            waiting: 32,
+            ..l2_prefetcher()
+        });
+    };
+    for kind in [Kind::App, Kind::Rx] {
+        let (mut m, base) = machine(kind, llc);
+        let ops: Vec<Op> = (0..3).flat_map(|l| [load(base + l), Op::Compute(400)]).chain([Op::Fence]).collect();
+        let (_, last, _) = execute(&mut m, &ops, Time::us(1));
+        let start = last + Time::us(1);
+        execute(&mut m, &[Op::Compute(4000)], start);
+        m.mem.check().unwrap();
+        let in_llc: Vec<u64> = (3..24).filter(|l| m.mem.in_llc_or_shared(0, base + l)).collect();
+        assert_eq!(in_llc, (3..11).collect::<Vec<_>>(), "eight lines behind the third load");
+        assert!((3..24).all(|l| !m.mem.holds(0, base + l)), "none of them in the core's caches");
+        let took = |m: &mut Machine, line, now| execute(m, &[Op::Anchor { line }, Op::Fence], now).1 - now;
+        let (hit, miss) = (took(&mut m, base + 3, start + Time::us(9)), took(&mut m, base + 900, start + Time::us(20)));
+        assert!(hit + Time::from_ns_f64(20.0) < miss, "{hit} from the LLC, {miss} from DRAM");
+        m.cpus[0].check(&m.mem).unwrap();
+    }
+}
+
+/// A load of a line that the LLC's prefetcher has under way waits for it, and asks DRAM for nothing.
+#[test]
+fn a_load_joins_a_prefetch_of_the_llc() {
+    let (mut m, base) = machine(Kind::App, |core| {
+        core.l2_mshrs = Some(4);
+        core.prefetch = Some(PrefetchSpec {
+            into: CacheLevel::Llc,
+            pattern: Pattern::Stride,
+            degree: 8,
+            credits: 32,
+            waiting: 32,
+            ..l2_prefetcher()
+        });
+    });
+    let ops: Vec<Op> = (0..11).map(|l| load(base + l)).chain([Op::Fence]).collect();
+    let (_, last, _) = execute(&mut m, &ops, Time::us(1));
+    execute(&mut m, &[Op::Compute(4000)], last + Time::us(1));
+    m.mem.check().unwrap();
+    m.cpus[0].check(&m.mem).unwrap();
+    assert!((0..11).all(|l| m.mem.holds(0, base + l)), "what was loaded is in the core's caches");
 }

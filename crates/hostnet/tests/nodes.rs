@@ -526,13 +526,18 @@ fn what_is_not_built_for_two_nodes_is_refused_in_a_sentence() {
     let said = |text: &str| {
         hostnet::config::resolve(text, "test.toml", &[common::platforms()]).map(drop).unwrap_err().to_string()
     };
-    let cases: [(&str, &str, &[&str]); 7] = [
+    let cases: [(&str, &str, &[&str]); 8] = [
         ("count = 2", "count = 3", &["platform.nodes.count = 3", "1 or 2"]),
         ("links = 3", "links = 0", &["platform.nodes.link.links = 0", "positive"]),
         ("data = \"80 B\"", "data = \"60 B\"", &["platform.nodes.link.data = \"60 B\"", "64 B"]),
         ("cores = 3", "cores = 3, node = 2", &["tenant[0].node = 2", "0 to 1"]),
         ("policy = \"ddio\"", "policy = \"ideal\"", &["Ideal", "not built yet", "several nodes"]),
         ("[override.nodes]", "[override.caches.llc]\nmshrs = 16\n[override.nodes]", &["mshrs = 16", "several nodes"]),
+        (
+            "[override.nodes]",
+            "[override.caches.l2]\nresponse_cycles = 12\n[override.nodes]",
+            &["response_cycles of caches.l1d, caches.l2 and caches.llc", "several nodes"],
+        ),
         (
             "[override.nodes]",
             "[override.caches.llc]\nrole = \"strictly_inclusive\"\n[override.nodes]",

@@ -20,7 +20,8 @@ impl Cpu {
                 "core {id} has {used} line fill buffers out for {misses} misses and {victims} victims"
             ));
         }
-        let of_llc = |t: &Txn| t.record >= prefetch::FIRST && self.prefetcher.as_ref().is_some_and(|p| p.is_llcs(t.record));
+        let of_llc =
+            |t: &Txn| t.record >= prefetch::FIRST && self.prefetcher.as_ref().is_some_and(|p| p.is_llcs(t.record));
         let beyond = |t: &&Txn| !matches!(t.op, memory::Op::WriteBack | memory::Op::Stream) && !of_llc(t);
         match (self.mshrs.as_ref().map(|m| m.used()), mem.requests_of(id).filter(beyond).count()) {
             (Some(used), n) if used as usize != n => {

@@ -1,9 +1,9 @@
 //! From ops to accesses: dispatch of a program, one line at a time.
 
-use crate::core::prefetch::CacheLevel;
 use super::retire::Effect;
 use super::{send, Cpu, Entry, Retired, State, Wait, FRAC};
 use crate::core::op::Op;
+use crate::core::prefetch::CacheLevel;
 use crate::kernel::{Events, Time};
 use crate::memory::{self, Memory, Probe};
 

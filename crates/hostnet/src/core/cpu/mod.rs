@@ -338,7 +338,9 @@ impl Cpu {
         if ahead {
             let Some((r, since)) = waiter else {
                 let held = match into {
-                    CacheLevel::L2 => !t.transient && mem.fill_ahead(cal, self.id as usize, t, prefetch::WRITE_BACK, now),
+                    CacheLevel::L2 => {
+                        !t.transient && mem.fill_ahead(cal, self.id as usize, t, prefetch::WRITE_BACK, now)
+                    }
                     CacheLevel::Llc => {
                         mem.fill_llc_ahead(cal, self.id as usize, t, now);
                         false

@@ -1,0 +1,61 @@
+//! What a line takes through caches on its way to the core (gem5's `response_latency`): each cache that it passes adds its
+//! own, and the one that has it none.
+
+mod common;
+
+use common::{execute, scenario, ONE_CORE};
+use hostnet::core::{Cpu, Op};
+use hostnet::kernel::{Clock, Time};
+use hostnet::machine::Machine;
+use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::Memory;
+
+/// Cycles of responses through L1, L2 and LLC.
+const RESPONSES: [u32; 3] = [30, 110, 230];
+/// Of the load that measures another one's end, which goes to DRAM.
+const FAR: u64 = 65_000;
+
+/// How long a load takes on sim24 together with one from DRAM whose address it brings. `others` lines have been loaded since
+/// its line was, which nothing has loaded if it is `cold`.
+fn load_and_one_from_dram(responses: [u32; 3], cold: bool, others: u32) -> Time {
+    let s = scenario(ONE_CORE);
+    let mut caches = s.platform.caches;
+    [caches.l1d.response_cycles, caches.l2.response_cycles, caches.llc.response_cycles] = responses;
+    let mut map = AddressMap::default();
+    let r = map.add(1 << 16, Kind::App, Sharing::Core(0), 0);
+    let base = map.get(r).base;
+    let clock = Clock::from_hz(s.platform.core.clock.0);
+    let mem = Memory::new(&caches, &s.platform.memory, clock, 1, vec![(1 << 12) - 1], map).unwrap();
+    let mut m = Machine::bare(mem, vec![Cpu::new(0, &s.platform.core)]);
+    let mut now = Time::us(1);
+    if !cold {
+        for op in [Op::Load { line: base, lines: 1 }, Op::Load { line: base + 1, lines: others }] {
+            now = execute(&mut m, &[op, Op::Fence], now).1 + Time::us(10);
+        }
+    }
+    let chain = [Op::Anchor { line: base }, Op::Chase { line: base + FAR, delay: 0 }, Op::Fence];
+    execute(&mut m, &chain, now).1 - now
+}
+
+#[test]
+fn each_cache_that_a_line_passes_adds_its_response() {
+    let s = scenario(ONE_CORE);
+    let core = Clock::from_hz(s.platform.core.clock.0);
+    let uncore = Clock::from_hz(s.platform.caches.uncore_clock.0);
+    let [l1, l2, llc] = RESPONSES;
+    let from_dram = core.span((l1 + l2).into()) + uncore.span(llc.into());
+    let cases = [
+        ("L1", false, 1, Time::ZERO),
+        ("L2", false, 4_000, core.span(l1.into())),
+        ("LLC", false, 60_000, core.span((l1 + l2).into())),
+        ("DRAM", true, 0, from_dram),
+    ];
+    for (level, cold, others, more) in cases {
+        let expected = (more + from_dram).as_ns();
+        let without = load_and_one_from_dram([0; 3], cold, others);
+        let with = load_and_one_from_dram(RESPONSES, cold, others);
+        // DRAM works by a clock of its own.
+        let added = (with - without).as_ns();
+        assert!((added - expected).abs() < 2.0, "{level}: {added} ns more, not {expected}");
+    }
+}
