@@ -14,6 +14,7 @@ use crate::memory::{tag, Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, Spent, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
 use crate::stack::pmd::{PipelineSpec, Recycling};
+use serde::Serialize;
 
 pub(super) type Check = Result<(), String>;
 
@@ -26,6 +27,11 @@ pub(super) fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
     } else {
         Err(why())
     }
+}
+
+/// How a scenario spells a choice.
+pub fn word(choice: impl Serialize) -> String {
+    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
 }
 
 /// # Errors

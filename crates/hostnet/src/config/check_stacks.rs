@@ -1,6 +1,6 @@
 //! What hands packets to tenants: drivers, the kernel, CC-NIC, and what each needs.
 
-use super::check::{need, past_caches, serves, Check};
+use super::check::{need, past_caches, serves, word, Check};
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec};
 use crate::app::{AppSpec, Work};
 use crate::placement::{Spent, SweepTx};
@@ -33,6 +33,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
     tas(s)?;
     ccnic(s)?;
     pairs(s)?;
+    probe(s)?;
     flow_director(s)?;
     let rings = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.rings.is_some()));
     let receiver = s.tenants.iter().position(|t| t.app.work() == Work::Kernel && t.stack.is_none());
@@ -52,6 +53,25 @@ fn pairs(s: &Scenario) -> Check {
     need(node <= last, || format!("tenant[{t}].app.peer_node = {node} does not exist: nodes count from 0 to {last}"))?;
     need(s.tenants.len() == 1 && s.peripherals.is_empty(), || {
         format!("tenant[{t}].app works in pairs; other tenants or a [[peripheral]] beside it are not built yet")
+    })
+}
+
+/// The probe of loads has the cores that it needs, and the nodes.
+fn probe(s: &Scenario) -> Check {
+    let Some((i, t, of)) = s.tenants.iter().enumerate().find_map(|(i, t)| match &t.app {
+        AppSpec::ProbeLatency(of) => Some((i, t, of)),
+        _ => None,
+    }) else {
+        return Ok(());
+    };
+    need(s.tenants.len() == 1 && t.cores == 3, || {
+        format!(
+            "tenant[{i}].cores = {}: probe_latency is alone and has 3, two of the first node and one of the last",
+            t.cores
+        )
+    })?;
+    need(s.nodes().count > 1 || !of.place.is_remote(), || {
+        format!("tenant[{i}].app.place = \"{}\" needs platform.nodes.count = 2", word(of.place))
     })
 }
 

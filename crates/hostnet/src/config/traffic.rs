@@ -1,6 +1,6 @@
 //! What a user writes about traffic.
 
-use super::check::{need, serves, Check};
+use super::check::{need, serves, word, Check};
 use super::check_unused::arrivals;
 use super::scenario::{Load, Scenario};
 use crate::app::AppSpec;
@@ -365,11 +365,6 @@ pub fn check(s: &Scenario) -> Check {
         })?;
     }
     rates(s)
-}
-
-/// How a scenario spells a choice.
-fn word(choice: impl Serialize) -> String {
-    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
 }
 
 /// What an arrival process takes.

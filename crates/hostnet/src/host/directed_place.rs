@@ -2,6 +2,7 @@
 
 use super::Host;
 use crate::app::{Asked, ProbePlaceSpec};
+use crate::config::check::word;
 use crate::core::Op;
 use crate::memory::protocol::Held;
 use crate::memory::region::Kind;
@@ -40,9 +41,10 @@ impl Host {
         let place = self.machine.mem.place_of(line);
         if place != s.place {
             return Err(format!(
-                "tenant[0].app.place = {:?} is not where this platform's caches keep the line, which is {place:?}; see \
+                "tenant[0].app.place = \"{}\" is not where this platform's caches keep the line, which is \"{}\"; see \
                  caches.llc.read_hit and tenant[0].llc_ways",
-                s.place
+                word(s.place),
+                word(place)
             ));
         }
         self.machine.mem.restart_meters(self.machine.now);

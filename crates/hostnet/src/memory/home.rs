@@ -555,12 +555,16 @@ impl Memory {
                 self.stats.rx_evct_consumed += 1;
             }
         }
-        if let Some(l) = &mut self.leaving {
-            l.victim = Some(line);
-            return;
+        match &mut self.leaving {
+            Some(l) if l.victim.is_none() => l.victim = Some(line),
+            _ => self.write_victim(cal, node, line, now),
         }
+    }
+
+    /// A line that the LLC has given up goes to DRAM by itself, not with a core's write-back.
+    pub(super) fn write_victim(&mut self, cal: &mut Events, node: usize, line: u64, now: Time) {
         let id = self.evicts_for.unwrap_or(super::NOBODY);
-        if self.write_dram_for(cal, node, line, Class::of_eviction(kind), id, now) {
+        if self.write_dram_for(cal, node, line, Class::of_eviction(self.map.of(line).kind), id, now) {
             self.evicts_for = None;
         }
     }

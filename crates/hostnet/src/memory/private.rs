@@ -237,7 +237,7 @@ impl Memory {
                 Some(Leaving { core: core as u32, issued: t.issued, record: 0, victim: None, carried: false });
         }
         self.fill_private(cal, core, t, write, now);
-        self.leaving.take().is_some_and(|l| l.carried)
+        self.has_left(cal, now)
     }
 
     /// The same for a prefetch, which fills the L2 only; its write-back carries `record`.
@@ -246,7 +246,18 @@ impl Memory {
             self.leaving = Some(Leaving { core: core as u32, issued: t.issued, record, victim: None, carried: false });
         }
         self.fill_l2_once(cal, core, t, now);
-        self.leaving.take().is_some_and(|l| l.carried)
+        self.has_left(cal, now)
+    }
+
+    /// A fill is over: whether a write-back keeps its line fill buffer. An inclusive LLC may have given up a line where the L2
+    /// gave up none.
+    #[inline]
+    fn has_left(&mut self, cal: &mut Events, now: Time) -> bool {
+        let Some(l) = self.leaving.take() else { return false };
+        if let Some(line) = l.victim {
+            self.write_victim(cal, self.node_of_core(l.core as usize), line, now);
+        }
+        l.carried
     }
 
     /// Whether a prefetch of `line` would bring the core anything: of application memory, and of its receive buffers if it
