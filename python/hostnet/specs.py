@@ -28,6 +28,8 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
+_ENTRY = re.compile(r"\[(\d+)\]")  # of a list, as messages name it
+
 #: What ends the name of a table under ``override`` in the schema.
 PARTLY = "InOverride"
 #: Tables within tables beyond which a scenario is refused; none needs a quarter of it.
@@ -377,11 +379,12 @@ class Scenario(Fields):
             return {}  # resolving says what is wrong with it
 
     def set(self, path: str, value: Any) -> Scenario:
-        """Assign one value by dotted path (``"tenant.0.app.item_size"``); ``None`` removes the key. Returns self.
+        """Assign one value by dotted path (``"tenant.0.app.item_size"``, or ``tenant[0]`` as messages have it); ``None``
+        removes the key. Returns self.
 
         ``platform.memory.channels`` sets ``override.memory.channels``. Raises SpecError for a path that leads nowhere.
         """
-        *parents, last = path.split(".")
+        *parents, last = _ENTRY.sub(r".\1", path).split(".")
         if parents[:1] == ["platform"] and isinstance(self._data.get("platform"), str):
             parents[0] = "override"
         at: Any = self

@@ -66,7 +66,7 @@ def test_userspace_networkings_studies_also_run_on_the_machine_as_released(study
             assert machines[0] == machines[1]
         if own.base == "memcached-dpdk":
             apps = [spec["tenant"][0]["app"] for spec in (here, there)]
-            assert [(a.pop("instructions"), a.pop("set_instructions")) for a in apps] == [(7286, 7950), (486, 1150)]
+            assert [(a.pop("instructions"), a.pop("set_instructions")) for a in apps] == [(7226, 7890), (486, 1150)]
         assert here == there
 
 

@@ -22,6 +22,8 @@ def test_with_changes_a_copy_only(tiny):
     changed = tiny.with_({"placement.ways": 6, "tenant.0.cores": 1}, seed=9, rings={"rx_buffers": 128})
     assert (changed.placement.ways, changed.tenant[0].cores, changed.seed, changed.rings.rx_buffers) == (6, 1, 9, 128)
     assert (tiny.placement.ways, tiny.tenant[0].cores, tiny.seed, tiny.rings.rx_buffers) == (2, 2, 1, 64)
+    # Messages name entries of lists with brackets, and these are paths, too.
+    assert tiny.with_({"tenant[0].cores": 1}).tenant[0].cores == 1
 
 
 def test_none_removes_a_key(tiny):

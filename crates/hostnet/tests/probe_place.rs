@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{get, scenario, simulate};
+use common::{get, platforms, scenario, simulate};
+use hostnet::config::resolve;
 use hostnet::host::{self, Outcome};
 
 fn text(request: &str, place: &str, dirty: bool, policy: &str, read_hit: &str) -> String {
@@ -67,4 +68,19 @@ fn a_place_that_the_platform_does_not_know_is_refused() {
     let s = scenario(&text("write", "both", false, r#"policy = "ddio", ways = 2"#, "migrate"));
     let said = host::run(&s, &mut |_| Ok(())).map(drop).expect_err("the LLC keeps no copy");
     assert!(said.contains("tenant[0].app.place = Both") && said.contains("caches.llc.read_hit"), "{said}");
+}
+
+/// The probe of a core's loads names lines of another node, and its third core is there.
+#[test]
+fn a_place_in_another_node_needs_one_and_three_cores() {
+    let why = |place: &str, cores: u32| {
+        let text = format!(
+            "name = \"p\"\nplatform = \"icelake\"\nplacement = {{ policy = \"ddio\" }}\ntraffic = {{ arrivals = \"none\" }}\nrun = {{ load = \"none\" }}\ntenant = [{{ name = \"p\", cores = {cores}, app = {{ kind = \"probe_latency\", place = \"{place}\" }} }}]"
+        );
+        resolve(&text, "p.toml", &[platforms()]).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(why("local_dram", 3), Ok(()));
+    let node = "p.toml: tenant[0].app.place = \"remote_l2_rh\" needs platform.nodes.count = 2.";
+    assert_eq!(why("remote_l2_rh", 3), Err(node.into()));
+    assert!(why("local_dram", 2).is_err_and(|e| e.contains("tenant[0].cores = 2")));
 }

@@ -175,6 +175,28 @@ fn a_part_of_a_table_that_the_platform_lacks_is_refused_with_both_names() {
 }
 
 #[test]
+fn a_part_of_a_table_within_a_table_that_the_platform_lacks_is_refused_with_both_names() {
+    let e = resolved(&format!("{GOOD}\n[override.core.prefetch]\nenabled = true\n")).unwrap_err();
+    one_sentence(&e);
+    assert!(e.ends_with("as override.core.prefetch changes a table that platform \"sim24\" lacks."), "{e}");
+}
+
+#[test]
+fn what_a_platform_lacks_comes_with_the_platforms_that_have_it() {
+    let text = GOOD
+        .replace("[rings]\nrx_buffers = 64\nbuffer_size = \"1 KiB\"\ntx_buffers = 64\n", "")
+        .replace("llc_ways = 12\n", "llc_ways = 12\nstack = \"poll_mode\"\n")
+        + "\n[[peripheral]]\nkind = \"ethernet\"\nlanes = 16\ntags = 32\nlink = \"100 Gbps\"\n";
+    let e = resolved(&text).unwrap_err();
+    one_sentence(&e);
+    let (what, have) = e.split_once(", which platform \"sim24\" lacks (these have: ").expect(&e);
+    assert!(what.ends_with("needs platform.poll_mode") || what.ends_with("need platform.iio and platform.pcie"), "{e}");
+    let have: Vec<_> = have.strip_suffix(").").expect(&e).split(", ").collect();
+    assert!(have.contains(&"gem5") && have.contains(&"gem5-artifact") && !have.contains(&"sim24"), "{e}");
+    assert!(have.is_sorted(), "{e}");
+}
+
+#[test]
 fn a_platform_may_be_a_name_with_some_values() {
     let named = resolved(&format!("{GOOD}\n[override.memory]\nchannels = 8\n")).unwrap();
     assert_eq!(named.platform.memory.channels, 8);

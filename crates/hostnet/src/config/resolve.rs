@@ -75,8 +75,21 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
             return err(file, format!("traffic.pcap.file = \"{}\" is not a file", p.file));
         }
     }
-    check::check(&s).or_else(|why| err(file, why))?;
+    check::check(&s).or_else(|why| err(file, and_who_has_it(why, file, search)))?;
     Ok(s)
+}
+
+/// Adds to a clause that ends in what a platform lacks which platforms have it.
+fn and_who_has_it(why: String, file: &str, search: &[PathBuf]) -> String {
+    let Some((needs, _)) = why.split_once(", which platform ").filter(|_| why.ends_with(" lacks")) else { return why };
+    let tables: Vec<&str> = needs.split("platform.").skip(1).filter_map(|t| t.split(' ').next()).collect();
+    let has = |p: Value| tables.iter().all(|t| p.get(*t).is_some_and(Value::is_object));
+    let mut with = platforms_of(search);
+    with.retain(|name| platform(name, file, search).is_ok_and(has));
+    match with[..] {
+        [] => why,
+        _ => format!("{why} (these have: {})", with.join(", ")),
+    }
 }
 
 /// What an Ethernet NIC does not say about itself its platform may say; not descriptor rings under a TCP receiver that asks for
@@ -167,9 +180,17 @@ fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecEr
 /// Tables of `over` that the platform has not at all, with its name.
 fn tables_without(platform: &Value, over: &Value) -> Vec<(String, String)> {
     let name = platform.get("name").and_then(Value::as_str).unwrap_or_default();
-    let tables = over.as_object().into_iter().flatten().filter(|(_, t)| t.is_object());
-    let absent = tables.filter(|(key, _)| platform.get(key.as_str()).is_none_or(Value::is_null));
-    absent.map(|(key, _)| (key.clone(), name.into())).collect()
+    let mut absent = Vec::new();
+    let mut left: Vec<(String, &Value, &Value)> = vec![(String::new(), platform, over)];
+    while let Some((at, of, over)) = left.pop() {
+        for (key, table) in over.as_object().into_iter().flatten().filter(|(_, t)| t.is_object()) {
+            match of.get(key.as_str()).filter(|v| !v.is_null()) {
+                Some(of) => left.push((format!("{at}{key}."), of, table)),
+                None => absent.push((format!("{at}{key}"), name.into())),
+            }
+        }
+    }
+    absent
 }
 
 /// Says of a key that is missing where `override` changes some of a table which the platform lacks.
@@ -296,6 +317,14 @@ fn find_platform(key: &str, name: &str, file: &str, search: &[PathBuf]) -> Resul
             };
         }
     }
+    let known = platforms_of(search);
+    let near = nearest(name, known.iter().map(String::as_str));
+    let list = known.join(", ");
+    err(file, format!("{key} = \"{name}\" does not exist{near} (there are: {list})"))
+}
+
+/// Names of the platforms in `search`, in order.
+fn platforms_of(search: &[PathBuf]) -> Vec<String> {
     let mut known: Vec<String> = search
         .iter()
         .flat_map(|d| [d.clone(), d.join("platforms")])
@@ -309,9 +338,7 @@ fn find_platform(key: &str, name: &str, file: &str, search: &[PathBuf]) -> Resul
         .collect();
     known.sort();
     known.dedup();
-    let near = nearest(name, known.iter().map(String::as_str));
-    let list = known.join(", ");
-    err(file, format!("{key} = \"{name}\" does not exist{near} (there are: {list})"))
+    known
 }
 
 /// `; did you mean "x"` for the choice nearest to `word`, if one is near.
