@@ -304,6 +304,7 @@ fn peripherals(s: &Scenario) -> Check {
         need(header.0 <= iio.line_interval.0, || {
             format!("platform.iio.line_header = \"{header}\" is more than line_interval = \"{}\"", iio.line_interval)
         })?;
+        positive("platform.iio.write_back_buffer", iio.write_back_buffer.into())?;
     }
     if s.peripherals.is_empty() {
         let asks = |t: &TenantSpec| match &t.app {

@@ -15,7 +15,8 @@ use crate::kernel::{Event, Events, Time};
 
 /// What a device's read found, and what that cost beside the look-up.
 pub(super) enum Source {
-    Chip { snoop: Time },
+    /// `modified`: the LLC answers, and has to write the line back some time.
+    Chip { snoop: Time, modified: bool },
     Dram,
 }
 
@@ -172,11 +173,12 @@ impl Memory {
     /// A device reads. Lines found on the chip are answered together; each that DRAM delivers by itself.
     pub(super) fn read_burst(&mut self, cal: &mut Events, id: u32, now: Time) {
         let t = self.txns[id as usize];
-        let (mut here, mut snoop) = (0, Time::ZERO);
+        let (mut here, mut snoop, mut modified) = (0, Time::ZERO, 0);
         for line in t.line..t.line + u64::from(t.lines) {
             match self.source(cal, &t, line, now) {
-                Source::Chip { snoop: s } => {
+                Source::Chip { snoop: s, modified: m } => {
                     here += 1;
+                    modified += u8::from(m);
                     snoop = snoop.max(s);
                 }
                 Source::Dram if t.lines == 1 => {
@@ -197,7 +199,8 @@ impl Memory {
             self.finish(id);
             return;
         }
-        self.txns[id as usize].lines = here;
+        let answer = &mut self.txns[id as usize];
+        (answer.lines, answer.record) = (here, modified);
         cal.push(now + self.nodes[DEVICES_AT].look_up + snoop + self.way_back(&t), Event::Fill(id));
     }
 
@@ -211,7 +214,7 @@ impl Memory {
         }
         self.stats.dma[t.agent as usize].reads += 1;
         if self.apart(kind) {
-            return Source::Chip { snoop: Time::ZERO };
+            return Source::Chip { snoop: Time::ZERO, modified: false };
         }
         if t.from == Outbound::Dram {
             self.clean(cal, line, now); // memory must be up to date first
@@ -244,7 +247,11 @@ impl Memory {
         if missed {
             return Source::Dram;
         }
-        Source::Chip { snoop: if near { self.nodes[DEVICES_AT].noc + self.lat.l2 } else { Time::ZERO } }
+        if near {
+            return Source::Chip { snoop: self.nodes[DEVICES_AT].noc + self.lat.l2, modified: false };
+        }
+        let modified = slot.is_some_and(|s| self.nodes[DEVICES_AT].llc.is_dirty(s));
+        Source::Chip { snoop: Time::ZERO, modified }
     }
 
     /// A line that a device reads comes into the LLC: from a core that is `near` and keeps a clean copy, or with the data

@@ -242,8 +242,8 @@ impl Memory {
                 continue;
             }
             match self.source(cal, &one, line, now) {
-                Source::Chip { snoop: Time::ZERO } => here += 1,
-                Source::Chip { snoop } => (near, snooped) = (near + 1, snoop),
+                Source::Chip { snoop: Time::ZERO, .. } => here += 1,
+                Source::Chip { snoop, .. } => (near, snooped) = (near + 1, snoop),
                 Source::Dram => {
                     let part = self.part(id, one);
                     self.tie_miss(part);

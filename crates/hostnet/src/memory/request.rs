@@ -72,7 +72,7 @@ pub struct Txn {
     pub agent: Agent,
     /// Core, packet of the NIC, or the IIO's business.
     pub who: u32,
-    /// The core's record of the access.
+    /// The core's record of the access. In the answer to a device's read: how many of its lines the LLC has modified.
     pub record: u8,
     /// The line comes with the duty to write it back.
     pub dirty: bool,

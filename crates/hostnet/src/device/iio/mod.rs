@@ -25,10 +25,10 @@ use crate::flow::domain::Domain;
 use crate::flow::{Credits, Wait};
 use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
 use crate::memory::stats::Class;
-use crate::memory::{Agent, Memory, Op, Tag, Txn, LINE};
+use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, Transfer};
-use parts::{Controller, Hold, Job, Port, Tlp, Want};
+use parts::{Controller, Door, Hold, Job, Port, Tlp, Want};
 use std::collections::VecDeque;
 
 /// Bytes that a doorbell writes to a register.
@@ -83,7 +83,7 @@ impl Iio {
             read: Domain::new(s.read_buffer),
             writes: VecDeque::with_capacity(1024),
             reads: VecDeque::with_capacity(4096),
-            free: Time::ZERO,
+            door: Door::new(s.write_back_interval.map_or(Time::ZERO, Into::into), s.write_back_buffer),
         };
         Iio {
             controllers: (0..s.count).map(controller).collect(),
@@ -294,7 +294,11 @@ impl Iio {
         let ctl = &mut self.controllers[c];
         ctl.write.force_many(w.lines.into(), now);
         let data = Time((self.line_interval - self.line_header).0 * u64::from(w.bytes) / LINE);
-        let at = ctl.leave_last(now, self.line_interval, self.line_header + data, w.lines) + self.to_cha;
+        let at = ctl.door.leave_last(now, self.line_interval, self.line_header + data, w.lines) + self.to_cha;
+        let to = door.write(&w.transfer());
+        if to != Inbound::Dram {
+            ctl.door.owe(w.lines.into());
+        }
         if w.partial {
             let from = door.read(&w.transfer());
             let who = FETCH | self.fetch(w);
@@ -302,7 +306,6 @@ impl Iio {
             // What comes is for the bytes behind the frame's end, which nobody uses.
             return mem.send(cal, at, Txn { from, tag: w.tag, ahead: true, ..t });
         }
-        let to = door.write(&w.transfer());
         let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { tag: w.tag, ..t });
     }
@@ -342,7 +345,7 @@ impl Iio {
     ) -> bool {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
-        let at = ctl.leave_first(now, self.line_interval, w.lines) + self.to_cha;
+        let at = ctl.door.leave_first(now, self.line_interval, w.lines) + self.to_cha;
         let from = door.read(&w.transfer());
         let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
@@ -391,7 +394,9 @@ impl Iio {
             }
             return self.enter_writes(mem, cal, placement, c, now);
         }
-        self.controllers[c].read.give_many(n, now, t.issued);
+        let ctl = &mut self.controllers[c];
+        ctl.read.give_many(n, now, t.issued);
+        ctl.door.owe(t.record.into());
         let j = &mut self.jobs[t.who as usize];
         if self.ports[p].framing.train > 1 {
             // Which of a train's lines they are does not matter: its device hears of the last one.

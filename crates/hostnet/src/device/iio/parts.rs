@@ -133,15 +133,53 @@ pub(super) struct Controller {
     pub(super) read: Domain,
     pub(super) writes: VecDeque<Want>,
     pub(super) reads: VecDeque<Want>,
-    /// When the next line may leave for the home agent.
-    pub(super) free: Time,
+    pub(super) door: Door,
 }
 
-impl Controller {
+/// The way from a controller to the home agent.
+#[derive(Clone)]
+pub(super) struct Door {
+    /// When the next line may leave.
+    free: Time,
+    /// What a line takes that is written back, and how many of these may wait.
+    write_back: Time,
+    most: Time,
+    /// What waits to be written back, in time.
+    owed: Time,
+}
+
+impl Door {
+    pub(super) fn new(write_back: Time, buffer: u32) -> Door {
+        Door { free: Time::ZERO, write_back, most: write_back * u64::from(buffer), owed: Time::ZERO }
+    }
+
+    /// `lines` lines are modified and will be written back.
+    #[inline]
+    pub(super) fn owe(&mut self, lines: u32) {
+        self.owed += self.write_back * u64::from(lines);
+    }
+
+    /// Until `now` lines were written back where no request went; what has no room goes before the next request.
+    #[inline]
+    fn write_back(&mut self, now: Time) {
+        if self.owed == Time::ZERO {
+            return;
+        }
+        if now > self.free {
+            let gone = self.owed.min(now - self.free);
+            self.owed = self.owed - gone;
+            self.free += gone;
+        }
+        if self.owed > self.most {
+            self.free += self.owed - self.most;
+            self.owed = self.most;
+        }
+    }
     /// When a line of a write that has an entry now leaves: the last of a train, whose others came and left before it. Each of
     /// those takes `interval`, the last one `last`.
     #[inline]
     pub(super) fn leave_last(&mut self, now: Time, interval: Time, last: Time, lines: u16) -> Time {
+        self.write_back(now);
         let at = now.max(self.free + interval * u64::from(lines - 1));
         self.free = at + last;
         at
@@ -150,6 +188,7 @@ impl Controller {
     /// When a line of a request that has an entry now leaves: the first of a train, whose others follow.
     #[inline]
     pub(super) fn leave_first(&mut self, now: Time, interval: Time, lines: u16) -> Time {
+        self.write_back(now);
         let at = now.max(self.free);
         self.free = at + interval * u64::from(lines);
         at

@@ -33,6 +33,14 @@ pub struct IioSpec {
     /// lines. When false, it goes on as a whole line does.
     #[serde(default)]
     pub fetch_partial: bool,
+    /// How long a line takes the way to the home agent when a cache in front of it writes the line back. Such a cache keeps what
+    /// devices write to caches, and what they read while the LLC had it modified; each of these lines goes back once, behind
+    /// requests. A request then takes `line_interval` without data. Absent: there is no such cache.
+    #[serde(default)]
+    pub write_back_interval: Option<Span>,
+    /// Lines that may wait to be written back; requests wait for the oldest when there are more.
+    #[serde(default = "one")]
+    pub write_back_buffer: u32,
     /// Way of a register write beside the link: bridges in front of it, and the register.
     #[serde(default)]
     pub register_write: Span,
