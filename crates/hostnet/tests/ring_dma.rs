@@ -8,7 +8,7 @@ use common::{get, simulate};
 /// Nanoseconds a packet at the highest rate that the NIC takes, when more is offered.
 fn period(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)]) -> f64 {
     let text = format!(
-        "name = \"dma\"\nplacement = {{ policy = \"ddio\", ways = 16 }}\n[platform]\nname = \"gem5-artifact\"\n[[tenant]]\nname = \
+        "name = \"dma\"\nplacement = {{ policy = \"ddio\", ways = 16 }}\n[platform]\nname = \"gem5\"\n[[tenant]]\nname = \
          \"t\"\ncores = 4\nstack = \"poll_mode\"\napp = {{ kind = \"testpmd\", mode = \"{mode}\" }}\n[[peripheral]]\nkind = \
          \"ethernet\"\nlink = \"400 Gbps\"\nreceive_buffer = \"64 KiB\"\npropagation = \"1 us\"\n{rings}\n[traffic]\narrivals = \
          \"fixed\"\nrate = \"{rate} Mpps\"\npacket = \"{frame} B\"\nflows = 16\n[run]\nload = \"fixed\"\nrequests = \
@@ -69,7 +69,7 @@ fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
 fn a_queue_s_read_requests_bound_its_frames_by_their_round_trip() {
     let open = "[peripheral.rings]\nreceive_packets = 64\ntransmit_packets = 64\none_engine = false\nqueue_turnaround = \"1000 ns\"";
     let request =
-        ("name = \"gem5-artifact\"\n", "name = \"gem5-artifact\"\n[platform.pcie]\nmax_read_request = \"512 B\"\n");
+        ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.pcie]\nmax_read_request = \"512 B\"\n");
     let frame = 1024;
     let of = |requests| period("io", frame, 10.0, &format!("{open}\nqueue_requests = {requests}"), &[request]);
     let least = (lines(frame) * 5.0 + 15.0 + 1000.0) / 4.0;
@@ -83,7 +83,7 @@ fn a_queue_s_read_requests_bound_its_frames_by_their_round_trip() {
 #[test]
 fn a_part_of_a_line_waits_for_the_line() {
     let dma = ("policy = \"ddio\", ways = 16", "policy = \"dma\"");
-    let off = ("name = \"gem5-artifact\"\n", "name = \"gem5-artifact\"\n[platform.iio]\nfetch_partial = false\n");
+    let off = ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nfetch_partial = false\n");
     let [part, whole] = [1518, 1024].map(|frame| {
         let with = period("rxonly", frame, 12.0, "", &[dma]);
         with - period("rxonly", frame, 12.0, "", &[dma, off])

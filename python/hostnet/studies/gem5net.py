@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from . import Point, Rows, Study
@@ -357,22 +356,6 @@ def generator(quick: bool) -> list[Point]:
     frames = [point(quick, "testpmd", size, pps=pps) for size, pps in rates]
     replay = {"traffic.rate": None, "traffic.pcap.timing": "original"}
     return [*frames, point(quick, "mc-dpdk", pps=1e5, columns={"mode": "trace"}, changes=replay)]
-
-
-# --- The authors' release -------------------------------------------------------------------------------------------
-
-ARTIFACT = "gem5-artifact"
-# Instructions of a GET and of a SET as they were counted on the released server (docs/models-applications.md).
-COUNTED = {"tenant.0.app.instructions": 486, "tenant.0.app.set_instructions": 1150}
-
-
-def on_artifact(point: Point) -> Point:
-    """The point with the release's I/O bus and its server's own instructions; what runs on the real server stays there."""
-    counted = COUNTED if point.base == SERVERS["mc-dpdk"] else {}
-    return replace(point, changes={"platform": ARTIFACT, **counted, **point.changes})
-
-
-PLATFORMS = {"gem5": lambda point: point, ARTIFACT: on_artifact}
 
 
 # --- The seeds of the method's study, and all studies ---------------------------------------------------------------
