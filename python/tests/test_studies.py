@@ -248,6 +248,13 @@ def test_the_ratio_of_wall_times_is_of_a_study_that_takes_the_shortest_of_three(
     assert studies.get("gem5net", "fig20").wall_runs == 3
 
 
+def test_the_real_server_s_client_steps_by_a_per_cent_of_its_link():
+    """1 Gb/s carries 1.488 Mpps of 64 B, and the simulated generator keeps to the authors' script."""
+    steps = {p.columns["platform"]: p.changes["run.step"] for p in studies.get("gem5net", "fig9").points(False)
+             if p.columns["app"] == "rxptx-1us" and p.columns["packet_bytes"] == 64}
+    assert steps == {"gem5": "2150786 pps", "altra": "1488095 pps"}
+
+
 @pytest.mark.parametrize("quick", [False, True])
 def test_rates_beyond_a_knee_are_on_the_authors_grid_and_within_the_link(quick):
     """14.88 Mpps of 64 B at 10 Gb/s are ten times as many at 100 (20 B between frames); 1518 B: 8.127 Mpps."""

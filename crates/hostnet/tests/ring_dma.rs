@@ -35,16 +35,43 @@ fn one_packet_in_flight_takes_its_lines_and_one_round_trip() {
     }
 }
 
-/// Of a forwarded packet the bus carries 5 ns for each line written and 1 for each line asked for; descriptors add a write of 2
-/// and requests of 1 each way. The engine has one list of requests, so these times add up, and between two packets it waits for
-/// one round trip and two steps at most.
+/// Without an I/O cache. Of a forwarded packet the bus carries 5 ns for each line written and 1 for each line asked for;
+/// descriptors add a write of 2 and requests of 1 each way. The engine has one list of requests, so these times add up, and
+/// between two packets it waits for one round trip and two steps at most.
 #[test]
 fn one_engine_for_both_ways_carries_a_packets_writes_and_reads_after_each_other() {
+    let without = [("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nwrite_back_interval = \"0 ns\"\n")];
     for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
         let (least, descriptors) = (lines(frame) * 6.0, 2.0 + 1.0 + 1.0 + 5.0 / 4.0);
-        let got = period("io", frame, rate, "", &[]);
+        let got = period("io", frame, rate, "", &without);
         assert!(got > least && got < least + descriptors + 17.0, "{frame} B: {got:.2} ns, {least} for data alone");
     }
+}
+
+/// The crossbar of the L3 at 1 GHz carries 1 ns for each request of the I/O cache and 3 for each line that it writes back: a
+/// header, and 64 B at 32 B a cycle (mem/XBar.py). Written back is what the NIC has written, and what it has read and the L3 had
+/// modified: all of a packet both ways, but the line that the core has looked at and holds itself. Descriptors add a part of a
+/// line and a quarter of a line that are written, each with its write-back, and a request or two to read them.
+#[test]
+fn a_forwarded_packet_crosses_to_the_llc_twice_for_each_line_that_is_modified() {
+    for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
+        let n = lines(frame);
+        let (least, descriptors) = (2.0 * n + 3.0 * (2.0 * n - 1.0), 4.0 + 1.0 + 2.0);
+        let got = period("io", frame, rate, "", &[]);
+        assert!((least..least + descriptors + 2.0).contains(&got), "{frame} B: {got:.2} ns, {least} for data alone");
+    }
+}
+
+/// Where devices write to memory, lines go to four channels, each with a way of its own: no write-back takes the crossbar.
+#[test]
+fn lines_that_go_to_dram_take_no_write_back_to_the_llc() {
+    let dma = ("policy = \"ddio\", ways = 16", "policy = \"dma\"");
+    let of = |interval| {
+        let own = format!("name = \"gem5\"\n[platform.iio]\nwrite_back_interval = \"{interval}\"\n");
+        period("io", 1024, 12.0, "", &[dma, ("name = \"gem5\"\n", &own)])
+    };
+    let (without, with) = (of("0 ns"), of("30 ns"));
+    assert!((with / without - 1.0).abs() < 0.01, "{with:.2} ns a frame, {without:.2} without");
 }
 
 /// With one frame's payload being read at a time, each waits for the data of the one before it: a round trip of 15 ns, 5 ns for

@@ -24,6 +24,9 @@ SIZES = (64, 128, 256, 512, 1024, 1518)
 # Packets a second of one step of the authors' rates (artifact: run-scripts/run-droprate-exp*.sh): 1.1 Gb/s of frame bits.
 STEP = {64: 2_150_786, 128: 1_075_393, 256: 537_696, 512: 268_848, 1024: 134_424, 1518: 88_418}
 
+# The real server's client is Pktgen, whose rate is a per cent of the link's (README of the release; Pktgen's "set rate").
+PERCENT = 0.01
+
 # The counter that RXpTX reads (artifact): N ns are N / 10 of its ticks, and the first tick has begun already.
 TICK_NS = {"gem5": 1e9 / 25_165_824, "altra": 1e9 / 25e6}
 
@@ -39,7 +42,7 @@ REQUESTS, TRIED, QUICK_REQUESTS = 60_000, 20_000, 10_000
 BUFFER, RING = 4 << 20, 1024
 # The link, in bits a second; a frame takes 20 bytes beside its own.
 LINK = 100e9
-# Pktgen's own ceiling on the client of the real server (Sec. VII-B): 8 Gb/s of 64-byte frames.
+# Pktgen's ceiling on the client of the real server (Sec. VII-B): 8 Gb/s of 64-byte frames.
 CLIENT_PPS = 8e9 / (64 * 8)
 
 
@@ -57,6 +60,11 @@ def iperf(quick: bool, size: int) -> dict[str, Any]:
 # Both loops over a packet's bytes (artifact: test-pmd/touchfwd.c and rxonly.c) are one: load, add, two compares and two branches
 # as GCC 12 compiles them for AArch64 with -O3. The rest of a packet, its prefetch among it, is that of each application's default.
 PER_BYTE = 6.0
+
+
+def step_pps(platform: str, size: int) -> int:
+    """Packets a second between two rates that are tried."""
+    return STEP[size] if platform == "gem5" else round(PERCENT * LINK / (8 * (size + 20)))
 
 
 def application(app: str, platform: str, interval_ns: float) -> dict[str, Any]:
@@ -113,7 +121,7 @@ def point(quick: bool, app: str, size: int | None = None, *, platform: str = "ge
     if app not in SERVERS:
         size = size or SIZES[0]
         served = {"name": app, "tenant.0.name": app, "tenant.0.app": application(app, platform, interval_ns or 0),
-                  "traffic.packet": f"{size} B", "run.step": f"{STEP[size]} pps"}
+                  "traffic.packet": f"{size} B", "run.step": f"{step_pps(platform, size)} pps"}
     if pps:
         run |= {"run.load": "fixed", "run.step": None, "traffic.rate": f"{round(pps)} pps"}
     return Point(SERVERS.get(app, BASE), named,

@@ -194,3 +194,53 @@ impl Door {
         at
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EACH: Time = Time::ns(1);
+
+    /// A door whose write-backs take 3 ns, of which four may wait.
+    fn door() -> Door {
+        Door::new(Time::ns(3), 4)
+    }
+
+    #[test]
+    fn what_is_written_back_lets_requests_go_first_while_there_is_room() {
+        let mut d = door();
+        d.owe(4);
+        assert_eq!(d.leave_first(Time::ZERO, EACH, 1), Time::ZERO);
+        assert_eq!(d.leave_first(Time::ZERO, EACH, 1), Time::ns(1));
+    }
+
+    #[test]
+    fn a_request_waits_for_the_lines_that_have_no_room() {
+        let mut d = door();
+        d.owe(6);
+        assert_eq!(d.leave_first(Time::ZERO, EACH, 1), Time::ns(6)); // two lines of 3 ns go before it
+        assert_eq!(d.leave_first(Time::ZERO, EACH, 1), Time::ns(7)); // and four may wait
+    }
+
+    #[test]
+    fn lines_are_written_back_where_no_request_goes() {
+        let mut d = door();
+        d.owe(4);
+        assert_eq!(d.leave_first(Time::ns(9), EACH, 1), Time::ns(9)); // three are gone
+        d.owe(4); // five wait
+        assert_eq!(d.leave_first(Time::ns(10), EACH, 1), Time::ns(13));
+    }
+
+    /// In the long run each line takes its request and its write-back.
+    #[test]
+    fn lines_take_both_their_ways_when_they_never_end() {
+        let mut d = door();
+        let mut at = Time::ZERO;
+        for _ in 0..1000 {
+            at = d.leave_last(at, EACH, EACH, 1);
+            d.owe(1);
+        }
+        let least = Time::ns(999 + 3 * (999 - 4));
+        assert!(at >= least && at <= least + Time::ns(4), "{at:?}");
+    }
+}
