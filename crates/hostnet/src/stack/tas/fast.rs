@@ -111,7 +111,7 @@ impl FastPath {
             let flow = &mut t.flows[s.flow as usize];
             if s.at != flow.received {
                 t.broken = Some(format!(
-                    "flow {}: byte {} came where byte {} was next; retransmission is not built",
+                    "flow {}: byte {} came where byte {} was next",
                     s.flow, s.at, flow.received
                 ));
             }
