@@ -290,6 +290,25 @@ fn victims_of_the_l2_have_what_the_directory_and_devices_leave() {
     r.balanced();
 }
 
+/// A line that comes to the directory's ways pushes another out, as a miss does: its register is back with that.
+#[test]
+fn a_register_for_a_line_that_comes_to_the_directory_s_ways_is_given_back() {
+    for n in [1, 2] {
+        let own = |llc: &mut LlcSpec| (llc.inclusive_ways, llc.mshrs) = (1, n);
+        let mut r = Rig::with(ReadHit::Retain, 32, None, 0b1110, own);
+        // All of one set, so that later ones push earlier ones out of the only way that a core's lines have there.
+        for i in 0..2 * u64::from(n) + 2 {
+            let line = r.rx + 5 + 16 * i;
+            r.write(line, Inbound::Llc { ways: 0b0001 });
+            r.load(line);
+            assert_eq!(r.m.mem.llc_way(line), Some(3));
+            r.balanced();
+        }
+        let slices = r.m.mem.mshrs().expect("registers").registers();
+        assert_eq!(slices.map(|d| (d.used(), d.peak())).collect::<Vec<_>>(), [(0, 1)]);
+    }
+}
+
 /// idio.f.m2_mlc_prefetch, idio.f.mlc_hint_queue: the hinted line moves from the LLC to the L2 without a DRAM access. That
 /// is no use of it: when it is evicted before the core reads it, that was premature.
 #[test]

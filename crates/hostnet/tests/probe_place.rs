@@ -84,3 +84,13 @@ fn a_place_in_another_node_needs_one_and_three_cores() {
     assert_eq!(why("remote_l2_rh", 3), Err(node.into()));
     assert!(why("local_dram", 2).is_err_and(|e| e.contains("tenant[0].cores = 2")));
 }
+
+/// gem5's controllers keep writes in their queues until these are half full: refreshes go on, and the test ends.
+#[test]
+fn a_test_ends_where_controllers_keep_writes() {
+    for request in ["write", "read"] {
+        let t = text(request, "dram", false, r#"policy = "ddio", ways = 2"#, "migrate");
+        let o = simulate(&t.replacen("skylake-idio", "gem5", 1));
+        assert!(request == "read" || get(&o, "ways_allocated") == 2.0);
+    }
+}

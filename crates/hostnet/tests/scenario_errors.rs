@@ -573,15 +573,3 @@ proptest! {
         }
     }
 }
-
-/// A word that is missing is one of some words: these are said.
-#[test]
-fn a_choice_that_is_missing_comes_with_what_may_stand_there() {
-    let said = |from: &str, to: &str| resolved(&GOOD.replacen(from, to, 1)).unwrap_err();
-    let arrivals = said("arrivals = ", "# arrivals = ");
-    assert!(arrivals.contains("traffic: missing field \"arrivals\" (valid: poisson, fixed, "), "{arrivals}");
-    let kind = said("kind = ", "sort = ");
-    assert!(kind.contains("tenant[0].app: missing field \"kind\" (valid: "), "{kind}");
-    let name = said("platform = ", "# platform = ");
-    assert!(name.ends_with("missing field \"platform\"."), "any name may stand there: {name}");
-}

@@ -158,6 +158,26 @@ fn costs_are_those_that_were_counted() {
     assert!((f64::from(own.event) - ((5573.0 - 300.0) / 16.0 + 40.0)).abs() <= 1.0);
 }
 
+/// A frame that a NIC's full buffer loses ends the run. The sentence says where it was lost and why, and what would keep it.
+#[test]
+fn a_lost_segment_is_told_with_its_place_its_cause_and_what_to_change() {
+    let with = |buffer: &str| {
+        let own = format!("kind = \"ethernet\"\n        receive_buffer = \"{buffer}\"");
+        let t = text(false, 1, (96, 64), "sockets", 4000).replacen("kind = \"ethernet\"", &own, 1);
+        hostnet::host::run(&scenario(&t), &mut |_| Ok(()))
+    };
+    let said = with("16 KiB").map(|_| ()).unwrap_err();
+    for part in [
+        " segments of TCP were lost, the first in the NIC's receive buffer (\"",
+        "retransmission is not built for TAS; lower the load, which is traffic.outstanding = flows x pipelined of tenant[0].app",
+        "or enlarge peripheral[0].receive_buffer = \"16 KiB\" or peripheral[0].rings.receive = 1024",
+    ] {
+        assert!(said.contains(part), "\"{said}\" does not say {part}");
+    }
+    assert!(["Drop)", "wire brings them"].iter().any(|cause| said.contains(cause)), "no cause: {said}");
+    with("8 MiB").expect("nothing is lost in a larger buffer");
+}
+
 #[test]
 fn what_cannot_be_is_one_sentence() {
     let t = text(false, 2, (8, 4), "sockets", 400);

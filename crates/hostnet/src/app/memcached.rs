@@ -95,6 +95,13 @@ const PAGE_LINES: u64 = PAGE.0 / LINE;
 impl Application for Memcached {
     type Spec = MemcachedSpec;
 
+    fn check(s: &MemcachedSpec, _cores: u32) -> Result<(), String> {
+        match s.hash_power.filter(|bits| !(1..=32).contains(bits)) {
+            Some(bits) => Err(format!("hash_power = {bits} is not within 1 to 32")),
+            None => Ok(()),
+        }
+    }
+
     fn build(s: &MemcachedSpec, _packet: u32, site: Site) -> Result<Memcached, String> {
         let capture: &Arc<Capture> = site.capture.ok_or("memcached: traffic.arrivals must be \"pcap\"")?;
         let mut ids: HashMap<u64, u32> = HashMap::new();
@@ -137,8 +144,7 @@ impl Application for Memcached {
         let item_count = ids.len().max(1) as u64;
         let buckets = match s.hash_power {
             None => (item_count * populations).next_power_of_two(),
-            Some(bits) if (1..=32).contains(&bits) => 1 << bits,
-            Some(bits) => return Err(format!("memcached: hash_power = {bits} is not within 1 to 32")),
+            Some(bits) => 1 << bits,
         };
         let atomics = [s.get_atomics, s.set_atomics];
         let table = buckets.div_ceil(8); // 8-byte chain heads

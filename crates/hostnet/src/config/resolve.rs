@@ -38,6 +38,12 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     let Some(table) = root.as_object_mut() else {
         return err(file, "a scenario is a table of keys");
     };
+    if table.get("platform").is_none_or(Value::is_null) {
+        return err(
+            file,
+            format!("platform is missing: the name of one (there are: {})", platforms_of(search).join(", ")),
+        );
+    }
     let over = table.remove("override");
     let part = part_of_platform(table);
     let changes = [part.clone(), over.clone()];
@@ -365,22 +371,42 @@ fn merge(into: &mut Value, from: Value) {
 /// Deserializes with the key path in the message.
 fn typed<T: DeserializeOwned>(v: Value, file: &str) -> Result<T, SpecError> {
     serde_path_to_error::deserialize(&v).map_err(|e| {
-        let path = e.path().to_string();
         let why = e.inner().to_string();
+        let path = at_fault(e.path().to_string(), &v, &why);
         let at = if path == "." { String::new() } else { format!("{path}: ") };
         let choices = choices::<T>(&v, &path, &why).unwrap_or_default();
         sentence(format!("{file}: {at}{}{choices}.", explain(&path, &v, &why)))
     })
 }
 
-/// What may stand for the field whose absence is `why`, in brackets, when it is one of some words: what an empty one is told.
+/// The key of the value that `why` quotes where `path` ends at its table, as tables of several kinds are read as a whole.
+fn at_fault(path: String, root: &Value, why: &str) -> String {
+    let Some(Value::Object(table)) = lookup(root, &path) else { return path };
+    let quoted = |v: &Value| match v {
+        Value::String(s) => why.contains(&format!("\"{s}\"")) || why.starts_with(&format!("unknown variant `{s}`")),
+        Value::Number(_) | Value::Bool(_) => why.contains(&format!("`{v}`")),
+        _ => false,
+    };
+    let mut keys = table.iter().filter(|(_, v)| quoted(v)).map(|(key, _)| key);
+    match (keys.next(), keys.next()) {
+        (Some(key), None) if path == "." => key.clone(),
+        (Some(key), None) => format!("{path}.{key}"),
+        _ => path,
+    }
+}
+
+/// What may stand for the field whose absence is `why`, in brackets: what an empty word there is told.
 fn choices<T: DeserializeOwned>(v: &Value, path: &str, why: &str) -> Option<String> {
     let field = why.strip_prefix("missing field `")?.split('`').next()?;
     let mut v = v.clone();
     v.pointer_mut(&pointer(path))?.as_object_mut()?.insert(field.into(), "".into());
     let told = serde_path_to_error::deserialize::<_, T>(&v).err()?.inner().to_string();
-    let words = told.strip_prefix("unknown variant ``")?;
-    Some(format!(" (valid: {})", words.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(", ")))
+    if let Some(words) = told.strip_prefix("unknown variant ``") {
+        return Some(format!(" (valid: {})", words.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(", ")));
+    }
+    let of_a_kind = told.strip_prefix("invalid type: string \"\", expected ").map(in_words);
+    let quantity = || told.strip_prefix("expected ")?.split_once(", not \"\"").map(|of| of.0);
+    Some(format!(" ({})", of_a_kind.or_else(quantity)?))
 }
 
 /// Serde's wording, with the value at fault and the nearest valid key.
@@ -396,12 +422,25 @@ fn explain(path: &str, root: &Value, why: &str) -> String {
     let value = lookup(root, path).filter(|v| !v.is_object() && !v.is_array());
     let mut why = why.replace('`', "\"");
     if let Some((said, wanted)) = why.rsplit_once(", expected ") {
-        why = format!("{said}, expected {}", in_words(wanted));
+        let large = said.strip_prefix("invalid value: integer \"").is_some_and(|n| !n.starts_with('-'));
+        why = format!("{said}, expected {}", most(wanted).filter(|_| large).as_deref().unwrap_or(in_words(wanted)));
     }
     match value {
         Some(v) if !why.contains(&v.to_string()) => format!("{why} (the value is {v})"),
         _ => why,
     }
+}
+
+/// What a number that is too large for its type might have been.
+fn most(wanted: &str) -> Option<String> {
+    let most = match wanted {
+        "u8" => u8::MAX.into(),
+        "u16" => u16::MAX.into(),
+        "u32" => u32::MAX.into(),
+        "u64" | "usize" => u64::MAX,
+        _ => return None,
+    };
+    Some(format!("a whole number of at most {most}"))
 }
 
 /// What TOML calls the type that Rust has another name for.

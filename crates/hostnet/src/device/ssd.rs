@@ -66,6 +66,9 @@ fn latency() -> Span {
 
 /// Most commands of one device.
 const DEPTH: u32 = 256;
+/// The largest command, and what all buffers together may take.
+const LARGEST: Size = Size(1 << 30);
+const MOST: Size = Size(1 << 40);
 
 impl SsdSpec {
     /// # Errors
@@ -84,6 +87,16 @@ impl SsdSpec {
             if s.0 == 0 || s.0 % LINE != 0 {
                 return Err(format!("{key} = \"{s}\" is not a multiple of 64 B"));
             }
+        }
+        let all = [self.queue_depth, self.count].into_iter().fold(self.block.0, |n, of| n.saturating_mul(of.into()));
+        if self.block > LARGEST {
+            return Err(format!("block = \"{}\" is more than {LARGEST}", self.block));
+        }
+        if all > MOST.0 {
+            return Err(format!(
+                "block = \"{}\" of queue_depth = {} commands and count = {} devices is more than {MOST} of buffers",
+                self.block, self.queue_depth, self.count
+            ));
         }
         if self.media_rate.is_some_and(|r| r.0 == 0) {
             return Err("media_rate = \"0 bps\" must be positive".into());

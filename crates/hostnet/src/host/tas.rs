@@ -5,9 +5,10 @@ use super::Host;
 use crate::app::{lines, AppSpec, Content};
 use crate::config::Scenario;
 use crate::device::iio::Iio;
-use crate::device::nic::Nic;
+use crate::device::nic::{Nic, RingsSpec};
 use crate::kernel::{Event, NicAt};
 use crate::memory::region::{AddressMap, Kind, Sharing};
+use crate::meter::drops::Loss;
 use crate::meter::Values;
 use crate::stack::ccnic::{Agent, Interface};
 use crate::stack::tas::{frame, sizes, Io, Memory, Segment, Service, Tas, ACKNOWLEDGES, ASKS, HEADERS, REPLIES};
@@ -133,13 +134,15 @@ impl Host {
     /// One sentence about packets or requests that are not conserved, or come out of order.
     pub(super) fn check_tas(&self) -> Result<(), String> {
         let Some(t) = &self.tas else { return Ok(()) };
+        let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
+        // Bytes that come out of order follow from a loss, which says more.
+        if let Some((drops, first)) = nic.and_then(|nic| Some((&nic.drops, nic.drops.first_ever()?))) {
+            return Err(self.lost_of_tcp(first, drops.ever()));
+        }
         if let Some(why) = &t.broken {
             return Err(why.clone());
         }
-        let Some(nic) = self.machine.iio.as_ref().and_then(Iio::look_at_nic) else { return Ok(()) };
-        if nic.drops.ever() > 0 {
-            return Err(format!("{} segments were lost; TCP's retransmission is not built for TAS", nic.drops.ever()));
-        }
+        let Some(nic) = nic else { return Ok(()) };
         let (came, open) = (nic.counts.offered + nic.counts.originated, nic.unfinished());
         if came != t.ended + open {
             return Err(format!("{came} packets of TAS are not {} that ended and {open} inside", t.ended));
@@ -154,6 +157,26 @@ impl Host {
             Some(f) => Err(format!("a flow has answered what it has not: {f:?}")),
             None => Ok(()),
         }
+    }
+
+    /// What a user can do about a loss that the clients would have to make good.
+    fn lost_of_tcp(&self, first: &Loss, all: u64) -> String {
+        let s = &self.spec;
+        let nics = s.peripherals.iter().enumerate();
+        let room = nics.filter_map(|(i, p)| Some((i, p.ethernet()?))).next().map_or(String::new(), |(i, nic)| {
+            let descriptors = nic.rings.as_ref().map_or(RingsSpec::default().receive, |r| r.receive);
+            format!(
+                ", or enlarge peripheral[{i}].receive_buffer = \"{}\" or peripheral[{i}].rings.receive = {descriptors}",
+                nic.receive_buffer
+            )
+        });
+        format!(
+            "{all} segments of TCP were lost, the first in the NIC's {} (\"{}\"), and retransmission is not built for TAS; lower \
+             the load, which is traffic.outstanding = flows x pipelined of tenant[{}].app{room}",
+            first.place.name(),
+            first.cause.sentence().trim_end_matches('.'),
+            s.tas_tenant().unwrap_or(0)
+        )
     }
 
     pub(super) fn tas_metrics(&self, v: &mut Values) {

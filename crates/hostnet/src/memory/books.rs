@@ -61,6 +61,11 @@ impl Memory {
         self.stats.ledger.check(resident + moving)
     }
 
+    /// Whether nobody waits for memory, and nothing waits at a channel's door. Writes may lie in its queue, as many as it keeps.
+    pub fn is_at_rest(&self) -> bool {
+        self.live_txns == 0 && self.channels.iter().all(|c| c.writes_waiting() == 0)
+    }
+
     /// The requests of a core that are under way.
     pub fn requests_of(&self, core: u16) -> impl Iterator<Item = &Txn> {
         let mut live = vec![true; self.txns.len()];

@@ -416,6 +416,7 @@ impl Memory {
             self.begin_miss(home, now);
             let dirty = self.nodes[node].llc.remove(slot);
             self.llc_insert(cal, node, home, dirty, self.inclusive_ways, now);
+            self.end_look_up(cal, now);
         }
         Found::Here { snoop, with: With::Copy }
     }

@@ -114,6 +114,10 @@ impl Ledger {
     pub fn of(&self, cause: DropCause) -> u64 {
         self.losses.iter().filter(|l| l.cause == cause).map(|l| l.count).sum()
     }
+    /// What was lost first since the beginning, of all windows.
+    pub fn first_ever(&self) -> Option<&Loss> {
+        self.losses.first()
+    }
     /// Losses of the window.
     pub fn losses(&self) -> impl Iterator<Item = &Loss> {
         self.losses.iter().filter(|l| l.count > 0)
@@ -145,6 +149,7 @@ mod tests {
         l.lose(ReceiveBuffer, BufferFull, Time::ns(5));
         l.restart();
         assert_eq!((l.count(), l.ever(), l.losses().count()), (0, 1, 0));
+        assert_eq!(l.first_ever().map(|x| (x.place, x.cause, x.ever)), Some((ReceiveBuffer, BufferFull, 1)));
         l.lose(ReceiveBuffer, BufferFull, Time::ns(20));
         let x = l.losses().next().expect("a loss");
         assert_eq!((x.count, x.first, x.ever), (1, Time::ns(20), 2));

@@ -106,8 +106,10 @@ impl DctcpSpec {
         if self.mark.0 > self.queue.0 {
             return Err(format!("mark = \"{}\" is above queue = \"{}\"", self.mark, self.queue));
         }
-        if self.ack_delay.0 == 0 || self.probe.0 == 0 {
-            return Err("ack_delay and probe must be positive".into());
+        for (key, v, least) in [("ack_delay", self.ack_delay, Span(1)), ("probe", self.probe, Span(1_000_000))] {
+            if v < least {
+                return Err(format!("{key} = \"{v}\" is below {least}"));
+            }
         }
         Ok(())
     }

@@ -98,10 +98,13 @@ impl Mapper {
         }
         let lower = if mop || vendor.is_some() { "robabgracoch".to_string() } else { order.to_ascii_lowercase() };
         let fields = split(&lower).ok_or_else(|| {
-            format!("'{order}' is no address mapping; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as 'rorababgcoch'), 'MOP4CLXOR', 'skylake', 'skylake_sp', 'skylake_sp_fine' or 'zsim'")
+            format!(
+                "mapping = \"{order}\" is none; give ro, ra, bg, ba, co, ch in some order from the top bit down (such as \
+                 \"rorababgcoch\"), or MOP4CLXOR, skylake, skylake_sp, skylake_sp_fine, zsim"
+            )
         })?;
         if fields.first() != Some(&"ro") && fields.first() != Some(&"ch") {
-            return Err(format!("address mapping '{order}' must have the row (ro) on top, as in 'rorababgcoch'"));
+            return Err(format!("mapping = \"{order}\" must have the row (ro) on top, as in \"rorababgcoch\""));
         }
         let has_group = fields.contains(&"bg");
         let (gb, bb, rb) = (log2(shape.bank_groups), log2(shape.banks_per_group), log2(shape.ranks));
@@ -272,17 +275,17 @@ fn skylake_sp(inner: u64, rank_bits: u32, fine: bool) -> Decoded {
 
 fn check_vendor(v: Vendor, channels: u32, hashed: bool, s: &Shape) -> Result<(), String> {
     if hashed {
-        return Err("a vendor's address mapping is a hash already; leave channel_hash and bank_hash false".into());
+        return Err("mapping is a vendor's, which is a hash already; leave channel_hash and bank_hash false".into());
     }
     if v == Vendor::Zsim {
         return Ok(());
     }
     let banks = (s.bank_groups, s.banks_per_group, s.lines_per_row);
     if v == Vendor::Skylake && (channels, s.ranks, banks) != (2, 2, (4, 4, 128)) {
-        return Err("address mapping 'skylake' is for 2 channels of 2 ranks of x8 DDR4".into());
+        return Err("mapping = \"skylake\" is for 2 channels of 2 ranks of x8 DDR4".into());
     }
     if v != Vendor::Skylake && (!channels.is_power_of_two() || s.ranks > 4 || banks != (4, 4, 128)) {
-        return Err("address mapping 'skylake_sp' is for a power of two of channels of up to 4 ranks of x8 DDR4".into());
+        return Err("mapping = \"skylake_sp\" is for a power of two of channels of up to 4 ranks of x8 DDR4".into());
     }
     Ok(())
 }

@@ -339,7 +339,7 @@ impl Controller {
         let shape = spec.shape(&device)?;
         let n = spec.channels * device.subchannels;
         let mapper = Mapper::new(&spec.mapping, n, spec.channel_hash, spec.bank_hash, &shape)?;
-        let timing = Timing::new(&device, &spec.timing);
+        let timing = spec.timing(&device)?;
         let channels = (0..n * nodes).map(|_| Channel::new(spec, &shape, timing.clone())).collect();
         Ok(Controller { mapper, channels, of_node: n as usize })
     }
@@ -417,6 +417,20 @@ impl DramSpec {
         f64::from(self.channels * d.subchannels) * 64.0 / per_line_ns
     }
 
+    /// The timings, if a channel that keeps to them gets anything done.
+    fn timing(&self, d: &Device) -> Result<Timing, String> {
+        self.timing.check()?;
+        let t = Timing::new(d, &self.timing);
+        let least = t.longest_access() + t.rfc;
+        if self.refresh && t.refi <= least {
+            return Err(format!(
+                "timing.refi_ps = {} leaves no time for an access beside refreshes of rfc_ps = {}; give more than {least}",
+                t.refi, t.rfc
+            ));
+        }
+        Ok(t)
+    }
+
     fn shape(&self, d: &Device) -> Result<Shape, String> {
         let or = |v: u32, d: u32| if v == 0 { d } else { v };
         let s = Shape {
@@ -431,10 +445,11 @@ impl DramSpec {
         }
         for (key, v) in [("ranks", s.ranks), ("bank_groups", s.bank_groups), ("banks_per_group", s.banks_per_group)] {
             if !v.is_power_of_two() {
-                return Err(format!("{key} = {v} must be a power of two, such as {}", v.next_power_of_two()));
+                let near = v.clamp(1, 64).next_power_of_two();
+                return Err(format!("{key} = {v} must be a power of two, such as {near}"));
             }
         }
-        let banks = s.ranks * s.bank_groups * s.banks_per_group;
+        let banks = [s.ranks, s.bank_groups, s.banks_per_group].into_iter().fold(1, u32::saturating_mul);
         if banks > 64 {
             return Err(format!("ranks = {} makes {banks} banks per channel, more than the 64 supported", s.ranks));
         }

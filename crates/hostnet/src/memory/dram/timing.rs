@@ -47,6 +47,46 @@ pub struct TimingOverride {
     pub refi_ps: Option<u64>,
 }
 
+/// Clock periods that memory has, and what everything else in picoseconds stays within: a microsecond for what lies between two
+/// commands, a millisecond for a refresh and for the interval between two.
+const CLOCKS: std::ops::RangeInclusive<u64> = 100..=100_000;
+const BETWEEN_COMMANDS: u64 = 1_000_000;
+const REFRESH: u64 = 1_000_000_000;
+const BETWEEN_REFRESHES: u64 = 1_000_000_000;
+
+impl TimingOverride {
+    /// # Errors
+    /// One clause with key and value.
+    pub fn check(&self) -> Result<(), String> {
+        let any = 0..=BETWEEN_COMMANDS;
+        for (key, given, valid) in [
+            ("tck_ps", self.tck_ps, &CLOCKS),
+            ("cl_ps", self.cl_ps, &any),
+            ("cwl_ps", self.cwl_ps, &any),
+            ("rcd_ps", self.rcd_ps, &any),
+            ("rp_ps", self.rp_ps, &any),
+            ("ras_ps", self.ras_ps, &any),
+            ("ccd_l_ps", self.ccd_l_ps, &any),
+            ("rrd_s_ps", self.rrd_s_ps, &any),
+            ("rrd_l_ps", self.rrd_l_ps, &any),
+            ("faw_ps", self.faw_ps, &any),
+            ("rtp_ps", self.rtp_ps, &any),
+            ("wr_ps", self.wr_ps, &any),
+            ("wtr_s_ps", self.wtr_s_ps, &any),
+            ("wtr_l_ps", self.wtr_l_ps, &any),
+            ("rtw_ps", self.rtw_ps, &any),
+            ("cs_ps", self.cs_ps, &any),
+            ("rfc_ps", self.rfc_ps, &(0..=REFRESH)),
+            ("refi_ps", self.refi_ps, &(1..=BETWEEN_REFRESHES)),
+        ] {
+            if let Some(ps) = given.filter(|ps| !valid.contains(ps)) {
+                return Err(format!("timing.{key} = {ps} is not within {} to {}", valid.start(), valid.end()));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Where the next column command goes, seen from the last one.
 pub(super) const SAME_GROUP: usize = 0;
 pub(super) const SAME_RANK: usize = 1;
@@ -130,6 +170,14 @@ impl Timing {
         let all = singles.iter().chain(&t.col_to_pre).chain(t.col_to_col.iter().flatten().flatten());
         t.whole = all.into_iter().all(|v| v % tck == 0);
         t
+    }
+
+    /// The longest that a bank can need for an access, once no refresh is in the way.
+    pub(super) fn longest_access(&self) -> u64 {
+        let most = |all: &[u64]| all.iter().copied().max().unwrap_or(0);
+        let turn = self.col_to_col.iter().flatten().map(|gaps| most(gaps)).max().unwrap_or(0);
+        let opens = self.rc + self.faw.max(self.rrd_s).max(self.rrd_l) + self.rcd;
+        opens + turn + self.cl.max(self.cwl) + self.burst + most(&self.col_to_pre)
     }
 
     /// The next clock edge at or after `at`, if commands keep to clock edges.

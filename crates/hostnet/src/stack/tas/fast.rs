@@ -110,10 +110,7 @@ impl FastPath {
             p.compute(t.spec.costs.data);
             let flow = &mut t.flows[s.flow as usize];
             if s.at != flow.received {
-                t.broken = Some(format!(
-                    "flow {}: byte {} came where byte {} was next; retransmission is not built",
-                    s.flow, s.at, flow.received
-                ));
+                t.broken = Some(format!("flow {}: byte {} came where byte {} was next", s.flow, s.at, flow.received));
             }
             flow.received = s.at + s.bytes;
             for (line, lines) in t.received_at(s.flow, s.at, s.bytes) {
