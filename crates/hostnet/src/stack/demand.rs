@@ -1,0 +1,67 @@
+//! What a generator on the host has to send: the same load for CC-NIC and for the driver of a PCIe NIC.
+//!
+//! A burst is what is due when its core looks, up to the most of a burst: a generator never waits for a burst to fill. In a
+//! closed window as many go as have come back. At a rate each queue has its share of it.
+
+use crate::config::Scenario;
+use crate::kernel::{Stream, Time};
+use crate::traffic::arrival::Arrivals;
+
+/// The packets that a queue pair is offered: those of an arrival process, or a number that is always under way.
+#[derive(Clone)]
+pub enum Demand {
+    Closed { outstanding: u32 },
+    Open { arrivals: Arrivals, base: Option<Time>, next: Time, due: u32 },
+}
+
+impl Demand {
+    /// What `s` offers to `queue`, of so many `queues`, in packets of `bytes` bytes: each has its own window, or its share of
+    /// the rate.
+    pub fn of(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
+        use crate::config::scenario::Arrivals as Kind;
+        let t = &s.traffic;
+        let rate = t.rate.map_or(0.0, |r| r.packets(bytes as f64)) / queues as f64;
+        let arrivals = match t.arrivals {
+            Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
+            Kind::Fixed => Arrivals::fixed(rate),
+            _ => Arrivals::poisson(rate, Stream::new(s.seed, "ccnic arrivals", queue as u64)),
+        };
+        // Queue pairs take turns within a gap.
+        let next = Time((queue as f64 / queues as f64 / rate * 1e12) as u64);
+        Demand::Open { arrivals, base: None, next, due: 0 }
+    }
+
+    /// Packets that may be sent now, `under_way` having no answer yet.
+    pub fn due(&mut self, now: Time, under_way: u32) -> u32 {
+        match self {
+            Demand::Closed { outstanding } => outstanding.saturating_sub(under_way),
+            Demand::Open { arrivals, base, next, due } => {
+                if base.is_none() {
+                    let first = now + *next;
+                    *base = Some(first);
+                    *next = first + arrivals.next();
+                }
+                while *next <= now {
+                    *due += 1;
+                    *next = base.unwrap_or(now) + arrivals.next();
+                }
+                *due
+            }
+        }
+    }
+
+    /// `n` of those that were due have been sent.
+    pub fn sent(&mut self, n: u32) {
+        if let Demand::Open { due, .. } = self {
+            *due -= n;
+        }
+    }
+
+    /// When the next packet is due, if that is known.
+    pub fn next(&self) -> Option<Time> {
+        match self {
+            Demand::Closed { .. } => None,
+            Demand::Open { next, .. } => Some(*next),
+        }
+    }
+}
