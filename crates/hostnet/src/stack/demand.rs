@@ -65,3 +65,30 @@ impl Demand {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_lets_as_many_go_as_are_not_under_way() {
+        let mut d = Demand::Closed { outstanding: 8 };
+        assert_eq!([0, 5, 8, 9].map(|under_way| d.due(Time::ZERO, under_way)), [8, 3, 0, 0]);
+        d.sent(8);
+        assert_eq!((d.due(Time::ZERO, 7), d.next()), (1, None));
+    }
+
+    #[test]
+    fn at_a_rate_what_was_not_sent_stays_due_and_the_next_has_a_time() {
+        // One in a microsecond; the queue's turn is half a microsecond after its first look.
+        let us = |n: u64| Time::ns(1000 * n);
+        let mut d = Demand::Open { arrivals: Arrivals::fixed(1e6), base: None, next: Time::ns(500), due: 0 };
+        assert_eq!(d.due(us(7), 0), 0);
+        let ten = d.due(us(17), 0);
+        assert!((9..=10).contains(&ten), "{ten}");
+        d.sent(4);
+        assert_eq!(d.due(us(17), 1000), ten - 4, "what is under way does not count");
+        assert_eq!(d.due(us(20), 0), ten - 4 + 3);
+        assert!(d.next().is_some_and(|at| at > us(20) && at <= us(21)));
+    }
+}
