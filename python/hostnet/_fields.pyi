@@ -384,6 +384,9 @@ class EthernetPeripheralSpec(Section):
     """PCIe lanes."""
     link: str
     """Rate of the link."""
+    loopback: bool
+    """The far end of the wire returns each frame to the queue that it left from: it is back after twice
+    `propagation`. For an `app` of kind 'loopback'."""
     moderation: str
     """From a frame's completion in memory to an interrupt, unless many come."""
     moderation_frames: int
@@ -424,6 +427,9 @@ class EthernetSpec(Section):
     """PCIe lanes."""
     link: str
     """Rate of the link."""
+    loopback: bool
+    """The far end of the wire returns each frame to the queue that it left from: it is back after twice
+    `propagation`. For an `app` of kind 'loopback'."""
     moderation: str
     """From a frame's completion in memory to an interrupt, unless many come."""
     moderation_frames: int
@@ -713,9 +719,9 @@ class LoadGeneratorAppSpec(Section):
 
 
 class LoopbackAppSpec(Section):
-    """Sends packets through CC-NIC and reads what comes back."""
+    """Sends packets through CC-NIC, or through a PCIe NIC whose wire loops back, and reads what comes back."""
     bytes: str
-    """Size of a packet."""
+    """Size of a packet, all of which lies in memory. Behind a PCIe NIC a frame has its check sequence besides."""
     kind: Literal['loopback']
     touch: Literal['payload'] | Literal['header']
     """What of it the host writes and reads."""

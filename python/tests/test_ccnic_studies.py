@@ -106,9 +106,21 @@ def test_rates_of_links_are_those_of_their_standards_and_of_the_platforms():
 
 def test_both_pcie_nics_are_one_scenario_but_for_what_was_fitted():
     ours, other = (Scenario.load(ccnic.PCIE[n]).to_dict() for n in ("e810", "cx6"))
-    assert other.pop("peripheral") == [{"kind": "ethernet", "propagation": "49 ns", "rings": {"receive_packets": 20}}]
-    assert ours.pop("peripheral") == [{"kind": "ethernet"}]
+    fitted = {"propagation": "49 ns", "rings": {"receive_packets": 20}}
+    assert other.pop("peripheral") == [{"kind": "ethernet", "loopback": True, **fitted}]
+    assert ours.pop("peripheral") == [{"kind": "ethernet", "loopback": True}]
     assert {k for k in ours if ours[k] != other[k]} == {"name"}
+
+
+@pytest.mark.parametrize("load", ["min", "peak", "loaded"])
+def test_pcie_nics_and_cc_nic_have_the_same_generator_and_load(load):
+    def of(system: str) -> tuple[dict, dict, int]:
+        p = ccnic.point(False, "icx", system, ccnic.LARGE, load=load, mpps=10.0 if load == "loaded" else None)
+        s = Scenario.load(p.base).with_(p.changes).to_dict()
+        return s["tenant"][0]["app"], s["traffic"], s["tenant"][0]["cores"]
+
+    assert of("ccnic") == of("e810") == of("cx6")
+    assert of("e810")[0] == {"kind": "loopback", "bytes": "1500 B", "touch": "payload"}
 
 
 # --- Claims ---------------------------------------------------------------------------------------------------------

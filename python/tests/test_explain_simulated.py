@@ -86,7 +86,7 @@ def test_a_full_link_and_what_it_loses_are_told_where_no_credits_are_short():
 
 
 def test_a_host_that_hardly_moves_lines_has_no_regime_and_no_reasons():
-    ex = explain.of_result(api.run(Scenario.load("pcie-cx6").with_({"run.requests": 200, "run.warmup_requests": 50})))
+    ex = explain.of_result(api.run(Scenario.load("pcie-cx6").with_({"tenant.0.cores": 1, "run.requests": 200, "run.warmup_requests": 50})))
     assert ex.domains and ex.regime == "idle" and not ex.reasons()
     assert "worth speaking of" in ex.paragraph() and "mask" not in ex.paragraph()
 

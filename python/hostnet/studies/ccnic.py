@@ -1,8 +1,8 @@
 """The experiments of CC-NIC (ASPLOS'24) that loop packets back: throughput and latency, ablations, batches, counters.
 
 Latencies of lines, ping-pong, streams and the sensitivity to the link are in ``ccnic_links``. ``mpps`` are packets that came
-back, ``gbps`` their payload, ``rtt_ns`` the median round trip, for all interfaces alike. The PCIe NICs are measured from the
-wire: a frame comes in, is read whole and goes out, which are the steps of a loopback in another order.
+back, ``gbps`` their payload, ``rtt_ns`` the median round trip, for all interfaces alike. So is the generator:
+threads of the host, whose packets come back from a NIC's threads, or from the wire of a PCIe NIC.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SMALL, LARGE, HUGE = 64, 1500, 4096
 
 NOT_BUILT: dict[str, str] = {}
 
-# Packets under way at each queue pair for the peak, and in all with a PCIe NIC: beyond what rings and latency take.
-DEEP, DEEP_PCIE = 128, 8192
+# Packets under way at each queue pair for the peak: beyond what rings and latency take.
+DEEP = 128
 # Packets of each queue pair by size that warm up and that are measured: all small buffers are used once before.
 EACH = {SMALL: (1600, 600), LARGE: (400, 200), HUGE: (150, 80)}
 # Of all queues of a PCIe NIC together.
@@ -43,9 +43,6 @@ def packets(quick: bool, system: str, size: int, n: int) -> dict[str, Any]:
 
 def interface(system: str, platform: str, size: int, n: int, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes that make the base scenario this interface with `n` host cores."""
-    if system in PCIE:
-        # The check sequence stays in the NIC.
-        return {"tenant.0.cores": n, "traffic.packet": f"{size if size == SMALL else size + 4} B", **changes}
     out: dict[str, Any] = {} if platform == "icx" else {"platform": platform}
     out |= {"tenant.0.cores": n, "tenant.0.app": {"kind": "loopback", "bytes": f"{size} B", "touch": "payload"}}
     if system == "unopt":
@@ -64,7 +61,7 @@ def point(quick: bool, platform: str, system: str, size: int = SMALL, *, n: int 
     else:
         run = packets(quick, system, size, n)
         if load == "peak":
-            run["traffic.outstanding"] = DEEP_PCIE if system in PCIE else DEEP
+            run["traffic.outstanding"] = DEEP
         else:
             run |= {"traffic.arrivals": "fixed", "traffic.outstanding": None, "traffic.rate": f"{round(1e6 * (mpps or 0))} pps"}
     named = {"platform": platform, "system": system, "packet_bytes": size, "n": n, "load": load, "share": share,
@@ -291,8 +288,9 @@ def forwards(quick: bool) -> list[Point]:
     named = {"platform": "spr", "packet_bytes": LARGE, "n": FORWARDERS}
     out = [Point("ccnic-forward", {**named, "system": "ccnic", "nic_reads": reads}, {**count, "ccnic.nic_reads": reads})
            for reads in ("header", "payload")]
-    pcie = {**count, "tenant.0.cores": FORWARDERS, "tenant.0.app": {"kind": "l2fwd"}, "traffic.packet": f"{LARGE + 4} B",
-            "traffic.outstanding": FORWARDERS * FORWARDED}
+    # Frames come from outside here, with their check sequence, which stays in the NIC.
+    pcie = {**count, "tenant.0.cores": FORWARDERS, "tenant.0.app": {"kind": "l2fwd"}, "peripheral.0.loopback": False,
+            "traffic.packet": f"{LARGE + 4} B", "traffic.outstanding": FORWARDERS * FORWARDED, "traffic.spread": "turns"}
     return [*out, Point(PCIE["e810"], {**named, "platform": "icx", "system": "e810", "nic_reads": "payload"}, pcie)]
 
 

@@ -1,7 +1,10 @@
-//! Sends packets that it writes, and reads what comes back (CC-NIC, section 5.1). The threads of `stack/ccnic` do the work.
+//! Sends packets that it writes, and reads what comes back (CC-NIC, section 5.1). Under CC-NIC the threads of `stack/ccnic` do
+//! the work. Behind a PCIe NIC a poll-mode driver asks it for what it does to a packet.
 
-use super::{Application, Site, Work};
+use super::{lines, Answer, Application, Content, Origin, Site, Work};
+use crate::core::{Op, Program};
 use crate::kernel::units::Size;
+use crate::kernel::Stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +22,7 @@ pub enum Touched {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LoopbackSpec {
-    /// Size of a packet.
+    /// Size of a packet, all of which lies in memory. Behind a PCIe NIC a frame has its check sequence besides.
     pub bytes: Size,
     /// What of it the host writes and reads.
     #[serde(default)]
@@ -27,7 +30,11 @@ pub struct LoopbackSpec {
 }
 
 #[derive(Clone)]
-pub struct Loopback;
+pub struct Loopback {
+    content: Content,
+    /// Lines of a packet that the host writes and reads.
+    touched: u32,
+}
 
 impl Application for Loopback {
     type Spec = LoopbackSpec;
@@ -40,7 +47,26 @@ impl Application for Loopback {
         Err(format!("bytes = \"{}\" is not within 1 B to 32 KiB", s.bytes))
     }
 
-    fn build(_: &LoopbackSpec, _packet: u32, _site: Site) -> Result<Loopback, String> {
-        Ok(Loopback)
+    fn origin(_: &LoopbackSpec) -> Origin {
+        Origin::Loop
+    }
+    fn build(s: &LoopbackSpec, _packet: u32, _site: Site) -> Result<Loopback, String> {
+        let content = Content { lines: lines(s.bytes.0), wire_bytes: s.bytes.0 as u32, ..Content::default() };
+        Ok(Loopback { content, touched: if s.touch == Touched::Header { 1 } else { content.lines.into() } })
+    }
+    #[inline]
+    fn content(&mut self, _core: usize, _rng: &mut Stream) -> Content {
+        self.content
+    }
+    /// A received packet is read.
+    #[inline]
+    fn serve(&mut self, _core: usize, _c: &Content, rx: u64, _tx: u64, p: &mut Program) -> (Answer, u16) {
+        p.push(Op::Load { line: rx, lines: self.touched });
+        (Answer::Consumed, 0)
+    }
+    /// A packet to be sent is written.
+    #[inline]
+    fn make(&mut self, _core: usize, _c: &Content, tx: u64, p: &mut Program) {
+        p.push(Op::Store { line: tx, lines: self.touched });
     }
 }

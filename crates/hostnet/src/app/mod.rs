@@ -222,6 +222,8 @@ pub enum Origin {
     Always,
     /// Their own, as the traffic of a scenario asks for: they are the load generator.
     Due,
+    /// Their own, as the traffic of a scenario asks for, which come back to them: they are generator and sink.
+    Loop,
 }
 
 /// One tenant's application on all its cores. What is not told is that of an application that drops all packets unread.
@@ -555,7 +557,7 @@ apps! {
     mod pingpong => Pingpong(pingpong::PingPong),
     /// Streams from writers to readers in pairs.
     mod transfer => StreamTransfer(transfer::StreamTransfer),
-    /// Sends packets through CC-NIC and reads what comes back.
+    /// Sends packets through CC-NIC, or through a PCIe NIC whose wire loops back, and reads what comes back.
     mod loopback => Loopback(loopback::Loopback),
     /// Key-value server with objects of many sizes, which are sent from where they lie (CliqueMap).
     mod clique_map => CliqueMap(clique_map::CliqueMap),

@@ -260,7 +260,7 @@ fn pipeline(s: &Scenario, t: &TenantSpec, p: &PipelineSpec) -> Check {
     need(t.stack == Some(StackSpec::PollMode), || "its cores need stack = \"poll_mode\"".into())?;
     p.check(s.platform.poll_mode.as_ref().map_or(32, |c| c.burst))?;
     need(t.cores % 2 == 0, || format!("cores = {} are not pairs", t.cores))?;
-    need(t.app.origin() == Origin::Network, || "the application sends packets of its own".into())?;
+    need(t.origin() == Origin::Network, || "the application sends packets of its own".into())?;
     need(t.recycling == Recycling::RunToCompletion, || "beside it recycling is not built yet; leave it out".into())?;
     let keeps = matches!(s.placement.spent(), Spent::Keep) && s.placement.sweep_tx == SweepTx::None;
     need(keeps, || "beside it placement that sweeps or invalidates buffers is not built yet".into())
@@ -347,7 +347,7 @@ pub fn ways(t: &TenantSpec, of: u32) -> Result<u32, String> {
 
 /// Whether a tenant serves packets.
 pub fn serves(t: &TenantSpec) -> bool {
-    t.app.work() == Work::Packets
+    t.work() == Work::Packets
 }
 
 /// Whether a tenant's cores use a device's registers or memory themselves.
@@ -398,7 +398,7 @@ fn traffic(s: &Scenario) -> Check {
         need(!search, || "run.load searches for a rate of packets, and no tenant serves any; choose saturate".into())?;
         need(s.run.load == Load::None || s.run.time.0 > 0, || "run.time = \"0 ps\" must be positive".into())?;
     }
-    let own = s.tenants.iter().position(|t| t.app.origin() != Origin::Network);
+    let own = s.tenants.iter().position(|t| t.origin() != Origin::Network);
     if let Some(i) = own {
         need(s.tenants[i].stack == Some(StackSpec::PollMode), || {
             format!("tenant[{i}].app sends packets of its own, which needs stack = \"poll_mode\"")
@@ -407,7 +407,7 @@ fn traffic(s: &Scenario) -> Check {
             format!("tenant[{i}].recycling is of packets that come, and its app sends its own; leave it out")
         })?;
         let free = t.arrivals == Arrivals::None && matches!(s.run.load, Load::Fixed | Load::None);
-        need(free || s.tenants[i].app.origin() == Origin::Due, || {
+        need(free || matches!(s.tenants[i].origin(), Origin::Due | Origin::Loop), || {
             format!(
                 "tenant[{i}].app sends packets of its own: leave traffic.arrivals out, and give run.load = \"fixed\""
             )

@@ -26,7 +26,7 @@ pub(super) fn client(s: &Scenario) -> Check {
                 .into(),
         );
     };
-    need(s.tenants[site.tenant].app.origin() == Origin::Network, || {
+    need(s.tenants[site.tenant].origin() == Origin::Network, || {
         "client: the application of the scenario sends packets of its own, and answers none".into()
     })?;
     need(s.run.load == Load::Fixed, || {
@@ -79,7 +79,7 @@ pub(super) fn several_nodes(s: &Scenario) -> Check {
     let devices = |t: &TenantSpec| {
         let stack = t.stack.unwrap_or(StackSpec::QueuePair);
         let rings = matches!(stack, StackSpec::QueuePair | StackSpec::PollMode | StackSpec::Kernel);
-        !directed(t) && t.app.work() != Work::Own && rings
+        !directed(t) && t.work() != Work::Own && rings
     };
     let refused = [
         (!s.peripherals.is_empty() && !overlay, "[[peripheral]] without an overlay of CC-NIC".to_string()),

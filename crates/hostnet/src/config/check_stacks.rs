@@ -1,7 +1,7 @@
 //! What hands packets to tenants: drivers, the kernel, CC-NIC, and what each needs.
 
 use super::check::{need, past_caches, serves, word, Check};
-use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, StackSpec};
+use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, Spread, StackSpec, TenantSpec};
 use crate::app::{AppSpec, Work};
 use crate::placement::{Spent, SweepTx};
 use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind};
@@ -18,7 +18,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
         })?;
         let Some(stack) = t.stack else { continue };
         let key = || format!("tenant[{i}].stack");
-        match (stack, t.app.work()) {
+        match (stack, t.work()) {
             (StackSpec::QueuePair, Work::Packets) => {}
             (StackSpec::Ccnic, _) => {}
             (_, Work::Own) => return Err(format!("{}: the application receives no packets", key())),
@@ -32,6 +32,7 @@ pub(super) fn stacks(s: &Scenario) -> Check {
     }
     tas(s)?;
     ccnic(s)?;
+    looped(s)?;
     pairs(s)?;
     probe(s)?;
     flow_director(s)?;
@@ -102,10 +103,10 @@ fn tas(s: &Scenario) -> Check {
 
 /// CC-NIC is one tenant that runs loopback, and nothing else that moves packets.
 fn ccnic(s: &Scenario) -> Check {
-    let loopback = s.tenants.iter().position(|t| matches!(t.app, AppSpec::Loopback(_)));
+    let loopback = s.tenants.iter().position(|t| matches!(t.app, AppSpec::Loopback(_)) && !t.loops());
     let Some(i) = s.ccnic_tenant() else {
         if let Some(i) = loopback {
-            return Err(format!("tenant[{i}].app of kind \"loopback\" needs stack = \"ccnic\""));
+            return Err(format!("tenant[{i}].app of kind \"loopback\" needs stack = \"ccnic\" or \"poll_mode\""));
         }
         return need(s.ccnic.is_none(), || "ccnic needs a tenant with stack = \"ccnic\"".into());
     };
@@ -138,6 +139,58 @@ fn ccnic(s: &Scenario) -> Check {
     })?;
     c.check(s.tenants[i].cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
 }
+
+/// A NIC whose wire loops back and a generator on the host go together, and nothing else sends packets.
+fn looped(s: &Scenario) -> Check {
+    let nic = s.peripherals.iter().position(|p| p.ethernet().is_some_and(|e| e.loopback));
+    let tenant = s.tenants.iter().position(TenantSpec::loops);
+    let (i, t) = match (tenant, nic) {
+        (None, None) => return Ok(()),
+        (None, Some(i)) => {
+            return Err(format!(
+                "peripheral[{i}].loopback = true needs a tenant with stack = \"poll_mode\" and app of kind \"loopback\"; leave it out"
+            ))
+        }
+        (Some(i), None) => {
+            return Err(format!(
+                "tenant[{i}].app of kind \"loopback\" with stack = \"poll_mode\" needs loopback = true of the [[peripheral]], which \
+                 returns its frames"
+            ))
+        }
+        (Some(i), Some(_)) => (i, &s.traffic),
+    };
+    let key = format!("tenant[{i}].app of kind \"loopback\"");
+    need(matches!(t.arrivals, Arrivals::Closed | Arrivals::Fixed | Arrivals::Poisson), || {
+        format!(
+            "traffic.arrivals = \"{}\": {key} needs \"closed\", \"fixed\" or \"poisson\", as under CC-NIC",
+            word(t.arrivals)
+        )
+    })?;
+    for (key_of, given) in [
+        ("traffic.packet", t.packet.is_some()),
+        ("traffic.sizes", t.sizes.is_some()),
+        ("traffic.flows", t.flows.is_some()),
+        ("traffic.link", t.link.is_some()),
+        ("traffic.spread", t.spread != Spread::Random),
+        ("client", s.client.is_some()),
+    ] {
+        need(!given, || format!("{key_of} is for packets from outside, and {key} sends its own; leave it out"))?;
+    }
+    need(matches!(s.run.load, Load::Fixed | Load::None), || {
+        format!("run.load = \"{}\": {key} needs \"fixed\"", word(s.run.load))
+    })?;
+    let AppSpec::Loopback(app) = &s.tenants[i].app else { return Ok(()) };
+    need((LEAST..=DATA_ROOM).contains(&app.bytes.0), || {
+        format!(
+            "tenant[{i}].app.bytes = \"{}\" is not within {LEAST} B, the least frame less its check sequence, to the {DATA_ROOM} B of \
+             an mbuf",
+            app.bytes
+        )
+    })
+}
+
+/// Bytes in memory of the shortest Ethernet frame, whose check sequence stays in the NIC (IEEE 802.3, 3.2.7).
+const LEAST: u64 = 60;
 
 /// An overlay has a PCIe NIC at the NIC's node, a server of packets, and room for whole packets.
 fn overlay(s: &Scenario, tenant: usize, c: &CcnicSpec) -> Check {

@@ -97,7 +97,7 @@ fn takers(s: &Scenario) -> Check {
 
 /// Runs whose tenants serve packets last for a number of them, others for a time.
 fn duration(s: &Scenario) -> Check {
-    if s.run.load == Load::None || s.tenants.iter().any(|t| t.app.origin() != Origin::Network) {
+    if s.run.load == Load::None || s.tenants.iter().any(|t| t.origin() != Origin::Network) {
         return Ok(());
     }
     let own = s.ccnic_tenant().is_some() || s.paired_tenant().is_some() || s.tas_tenant().is_some();

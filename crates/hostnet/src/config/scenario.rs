@@ -4,7 +4,7 @@ pub use super::traffic::{
     Arrivals, Mix, PcapSpec, Protocol, SizeWeight, SizesSpec, SpikeSpec, Spread, Timing, TrafficSpec, WireSpec,
 };
 use crate::app::transfer::Written;
-use crate::app::{AppSpec, Work};
+use crate::app::{AppSpec, Origin, Work};
 use crate::core::CoreSpec;
 use crate::device::iio::IioSpec;
 use crate::device::nic::{EthernetSpec, NicSpec, RingsSpec};
@@ -163,6 +163,27 @@ impl TenantSpec {
         }
     }
 
+    /// Whose packets its cores send. Only a driver of a NIC asks what loops back: CC-NIC's threads have that of their own.
+    pub fn origin(&self) -> Origin {
+        match self.app.origin() {
+            Origin::Loop if self.stack != Some(StackSpec::PollMode) => Origin::Network,
+            origin => origin,
+        }
+    }
+
+    /// Whether its cores send packets to themselves, through a NIC that loops back.
+    pub fn loops(&self) -> bool {
+        self.origin() == Origin::Loop
+    }
+
+    /// Where its cores' work comes from: what loops back comes as packets.
+    pub fn work(&self) -> Work {
+        if self.loops() {
+            return Work::Packets;
+        }
+        self.app.work()
+    }
+
     /// Requests that its clients have without a reply, where the application says it.
     pub fn requests(&self) -> u32 {
         match &self.app {
@@ -174,7 +195,7 @@ impl TenantSpec {
     /// Whether its packets come through descriptor rings in memory.
     pub fn has_rings(&self) -> bool {
         matches!(
-            (self.stack, self.app.work()),
+            (self.stack, self.work()),
             (Some(StackSpec::PollMode | StackSpec::Kernel | StackSpec::Ccnic), Work::Packets)
                 | (Some(StackSpec::Kernel), Work::Kernel)
         )

@@ -9,7 +9,7 @@ use super::pairs;
 use super::storage::block_layer;
 use super::tas;
 use super::{Host, Rest, Seat, Source};
-use crate::app::{App, AppSpec, Site};
+use crate::app::{App, AppSpec, Origin, Site};
 use crate::config::check;
 use crate::config::scenario::{Driver, RingSite, StackSpec, Timing};
 use crate::config::Scenario;
@@ -26,6 +26,7 @@ use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::ccnic::SENT_LINES;
+use crate::stack::demand::Demand;
 use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
 use crate::stack::napi::{BufferMemory, Napi};
 use crate::stack::pmd::{self, Buffers, DriverMemory, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
@@ -35,6 +36,7 @@ use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -227,6 +229,8 @@ impl Host {
             tenant: t,
             dscp: s.tenants[t].dscp,
             spread: s.traffic.spread,
+            loops: s.tenants[t].loops(),
+            lost: VecDeque::new(),
             depth: 0,
             capture: capture.clone(),
             next: 0,
@@ -443,19 +447,24 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
         _ => None,
     });
     let nic = nic.expect("a driver has a NIC");
-    let (recycling, origin) = (s.tenants[site.tenant].recycling, s.tenants[site.tenant].app.origin());
+    let (recycling, origin) = (s.tenants[site.tenant].recycling, s.tenants[site.tenant].origin());
     let buffers = Buffers { recycling, spent: s.placement.spent(), sweep_tx: s.placement.sweep_tx };
     nic.sweep_tx = s.placement.sweep_tx;
+    let queues = memory.len();
+    let bytes = match &s.tenants[site.tenant].app {
+        AppSpec::Loopback(app) if origin == Origin::Loop => Some(app.bytes.0),
+        _ => None,
+    };
     let thread = |(queue, driven): (usize, &Driven)| match (&driven.thread, &site.driver) {
-        (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => Thread::PollMode(Box::new(PollMode::new(
-            sized(s, site.tenant, costs, &site.rings),
-            &site.rings,
-            queue,
-            *memory,
-            nic,
-            (buffers, origin),
-            &s.platform.core,
-        ))),
+        (ThreadMemory::PollMode(memory), Driver::PollMode(costs)) => {
+            let costs = sized(s, site.tenant, costs, &site.rings);
+            let how = (buffers, origin);
+            let driver = PollMode::new(costs, &site.rings, queue, *memory, nic, how, &s.platform.core);
+            Thread::PollMode(Box::new(match bytes {
+                Some(bytes) => driver.generating(Demand::of(s, queue, queues, bytes)),
+                None => driver,
+            }))
+        }
         (ThreadMemory::Socket(memory, user), Driver::Kernel(costs)) => {
             let costs = costs.clone();
             match TcpReceiver::of(s).filter(|_| !check::serves(&s.tenants[site.tenant])) {

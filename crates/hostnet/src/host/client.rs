@@ -131,13 +131,15 @@ impl Host {
     pub(super) fn came_off_wire(&mut self) -> bool {
         let Some(s) = self.source.as_mut().filter(|s| s.generator.has_wire()) else { return false };
         if let Some(p) = s.generator.take_off() {
-            self.reach(p);
+            if !self.reach(p) {
+                self.lost_in_loop(p.queue);
+            }
         }
         true
     }
 
     pub(super) fn on_client(&mut self, e: Event) {
-        if self.segment_back() {
+        if self.segment_back() || self.gives_up() {
             return;
         }
         let (cal, now) = (&mut self.machine.cal, self.machine.now);
@@ -228,13 +230,13 @@ impl Host {
     /// The window's packets: what was inside and came is what was served, was lost and is inside.
     pub(super) fn packet_table(&self) -> Option<Value> {
         self.source.as_ref()?;
-        let (nic, before) = (self.serving_nic(), self.window.packets);
+        let before = self.window.packets;
         let rows = [
             ("in the host at the start", before.1),
-            ("offered", nic.counts.offered - before.0),
+            ("offered", self.packets_offered() - before.0),
             ("served", self.tally.completed),
             ("lost", self.lost()),
-            ("in the host at the end", nic.unfinished()),
+            ("in the host at the end", self.inside()),
         ];
         let rows = rows.map(|(what, n)| vec![json!(what), json!(n)]).to_vec();
         Some(table(&[("what", ""), ("packets", "packets")], rows))

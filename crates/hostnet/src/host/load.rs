@@ -6,7 +6,7 @@ use super::measure::{statics, table, Outcome};
 use super::two_hosts::hosts;
 use super::Host;
 use crate::app::Origin;
-use crate::config::scenario::{Arrivals as Spec, Load, Timing};
+use crate::config::scenario::{Arrivals as Spec, Load, TenantSpec, Timing};
 use crate::config::{check, traffic, Scenario};
 use crate::kernel::units::{Bandwidth, OfferedRate};
 use crate::kernel::{Stream, Time};
@@ -136,7 +136,9 @@ struct Run<'a> {
 impl Run<'_> {
     fn fixed(&mut self) -> Result<Outcome, String> {
         let t = &self.spec.traffic;
-        if t.arrivals == Spec::Closed {
+        if self.spec.tenants.iter().any(TenantSpec::loops) {
+            // The host's cores offer it themselves.
+        } else if t.arrivals == Spec::Closed {
             self.world.members[0].offer_closed(t.outstanding, t.timeout.into());
         } else {
             let (arrivals, depth) = self.offered(None);
@@ -243,7 +245,7 @@ impl Run<'_> {
         if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].has_ccnic()) {
             return self.advance_time(t.into(), 0.0, to);
         }
-        if !self.spec.tenants.iter().any(|t| t.app.origin() == Origin::Always) {
+        if !self.spec.tenants.iter().any(|t| matches!(t.origin(), Origin::Always | Origin::Loop)) {
             self.world.members[0].warm_caches(&mut || (self.progress)(0.0))?;
         }
         if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].source.is_none()) {

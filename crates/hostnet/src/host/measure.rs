@@ -76,7 +76,7 @@ impl Host {
         self.window = Window::new();
         self.window.start = self.machine.now;
         self.window.nic = self.serving_nic().counts.clone();
-        self.window.packets = (self.serving_nic().counts.offered, self.serving_nic().unfinished());
+        self.window.packets = (self.packets_offered(), self.inside());
         self.machine.nic.restart_meters(self.machine.now);
         if let Some(s) = &mut self.source {
             s.generator.restart();
@@ -137,7 +137,7 @@ impl Host {
         let m = &self.machine.mem.stats;
         let nic = self.serving_nic();
         let n = &nic.counts;
-        let offered = n.offered - w.nic.offered;
+        let offered = self.packets_offered() - w.packets.0;
         let drops = self.lost();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         if self.source.is_some() {

@@ -9,6 +9,7 @@ mod directed;
 mod directed_device;
 mod directed_place;
 mod load;
+mod looped;
 mod measure;
 mod network;
 mod offer;
@@ -219,6 +220,7 @@ impl Host {
                 _ => None,
             },
             client: self.end.as_mut().and_then(|e| e.client.as_mut()),
+            generator: self.source.as_mut().map(|s| &mut s.generator),
             senders: self.network.as_mut().map(|n| &mut n.senders),
             tally: &mut self.tally,
         };
@@ -367,6 +369,9 @@ impl Host {
             return self.segment_left(id);
         }
         let Some(source) = &self.source else { return self.acknowledgement_left(id) };
+        if source.loops {
+            return self.turn_round(id);
+        }
         let tenant = source.tenant;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
@@ -465,7 +470,7 @@ impl Host {
         self.machine.nic.check()?;
         let nic = self.serving_nic();
         let in_sockets: u64 = self.socket_drops().map(Ledger::ever).sum();
-        let accepted = nic.counts.offered + nic.counts.originated - nic.drops.ever() - in_sockets;
+        let accepted = self.begun() - nic.drops.ever() - in_sockets - self.in_loop();
         if !self.counts_own_requests() && accepted != self.tally.completed_ever + nic.unfinished() {
             return Err(format!(
                 "packets are not conserved: {accepted} accepted, {} completed, {} in flight",

@@ -10,6 +10,7 @@ use crate::stack::Bursts;
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
 use crate::traffic::pcap::Capture;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 #[derive(Clone)]
@@ -26,6 +27,10 @@ pub(super) struct Source {
     /// Differentiated services code point of the packets.
     pub(super) dscp: u8,
     pub(super) spread: Spread,
+    /// The NIC's wire returns what the host's cores send, which are the generator.
+    pub(super) loops: bool,
+    /// Queues whose frames were lost on their way back, as long as their senders do not know.
+    pub(super) lost: VecDeque<u16>,
     /// Waiting packets that the generator maintains per core; 0 for open loop.
     pub(super) depth: u32,
     pub(super) capture: Option<Arc<Capture>>,

@@ -13,6 +13,7 @@
 //! Hardware notifies threads of packets, frames and lines that devices have moved. Warm-up steps the same threads without
 //! time. A thread is one file here and one line of the list below.
 
+pub mod demand;
 mod foresight;
 pub mod mempool;
 pub mod napi;
@@ -24,6 +25,7 @@ use crate::device::nic::Nic;
 use crate::kernel::{Events, Stream, Time};
 use crate::machine::Machine;
 use crate::traffic::dctcp::Senders;
+use crate::traffic::generator::Generator;
 use crate::traffic::software::Client;
 use crate::traffic::spikes::Spikes;
 use hdrhistogram::Histogram;
@@ -58,6 +60,8 @@ pub enum Awaited {
 pub enum Notice {
     /// A packet is in its receive queue, or a transmit buffer is free again.
     Queue,
+    /// A packet that it has sent will not come back.
+    Lost,
     /// A packet is due that begins with this thread.
     Begin,
     /// Descriptors of its transmit ring, which lies in memory, have been sent.
@@ -109,6 +113,8 @@ pub struct Ctx<'a> {
     pub spikes: Option<&'a mut Spikes>,
     /// What a load generator's cores are to send.
     pub client: Option<&'a mut Client>,
+    /// What tells of round trips, where packets come to the tenant.
+    pub generator: Option<&'a mut Generator>,
     /// The software ring between this core and another.
     pub pipe: Option<&'a mut pmd::Pipe>,
     /// Where acknowledgements go.

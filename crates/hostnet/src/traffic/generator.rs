@@ -283,6 +283,17 @@ impl Generator {
         arrives
     }
 
+    /// The last bit of `p` is put on a wire whose far end returns it; returns when that is back.
+    ///
+    /// # Panics
+    /// Without a wire.
+    pub fn turn_round(&mut self, p: Packet, now: Time) -> Time {
+        let w = self.wire.as_mut().expect("a wire");
+        w.on_it.push_back(p);
+        self.sent += 1;
+        now + w.there.flight * 2
+    }
+
     /// The packet that comes off the wire now, if there is one.
     pub fn take_off(&mut self) -> Option<Packet> {
         self.wire.as_mut()?.on_it.pop_front()

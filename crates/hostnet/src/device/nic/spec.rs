@@ -72,6 +72,10 @@ pub struct EthernetSpec {
     /// Flight time of a frame, MAC to MAC.
     #[serde(default = "defaults::propagation")]
     pub propagation: Span,
+    /// The far end of the wire returns each frame to the queue that it left from: it is back after twice `propagation`. For
+    /// an `app` of kind "loopback".
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub loopback: bool,
     /// From a frame's completion in memory to an interrupt, unless many come.
     #[serde(default = "moderation")]
     pub moderation: Span,

@@ -25,6 +25,7 @@ mod server;
 pub mod spec;
 mod wire;
 
+use super::demand::Demand;
 use super::foresight::{self, Foresight};
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
@@ -32,9 +33,8 @@ use crate::app::loopback::LoopbackSpec;
 use crate::config::Scenario;
 use crate::core::spec::Pipeline;
 use crate::core::{Op, Program};
-use crate::kernel::{Stream, Time};
+use crate::kernel::Time;
 use crate::memory::LINE;
-use crate::traffic::arrival::Arrivals;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
 use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
@@ -521,62 +521,6 @@ impl Software for Agent {
                 o.nic.common.restart();
                 o.restart_meters(now);
             }
-        }
-    }
-}
-
-/// The packets that a queue pair is offered: those of an arrival process, or a number that is always under way.
-#[derive(Clone)]
-enum Demand {
-    Closed { outstanding: u32 },
-    Open { arrivals: Arrivals, base: Option<Time>, next: Time, due: u32 },
-}
-
-impl Demand {
-    fn of(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
-        use crate::config::scenario::Arrivals as Kind;
-        let t = &s.traffic;
-        let rate = t.rate.map_or(0.0, |r| r.packets(bytes as f64)) / queues as f64;
-        let arrivals = match t.arrivals {
-            Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
-            Kind::Fixed => Arrivals::fixed(rate),
-            _ => Arrivals::poisson(rate, Stream::new(s.seed, "ccnic arrivals", queue as u64)),
-        };
-        // Queue pairs take turns within a gap.
-        let next = Time((queue as f64 / queues as f64 / rate * 1e12) as u64);
-        Demand::Open { arrivals, base: None, next, due: 0 }
-    }
-
-    /// Packets that may be sent now, `under_way` having no answer yet.
-    fn due(&mut self, now: Time, under_way: u32) -> u32 {
-        match self {
-            Demand::Closed { outstanding } => outstanding.saturating_sub(under_way),
-            Demand::Open { arrivals, base, next, due } => {
-                if base.is_none() {
-                    let first = now + *next;
-                    *base = Some(first);
-                    *next = first + arrivals.next();
-                }
-                while *next <= now {
-                    *due += 1;
-                    *next = base.unwrap_or(now) + arrivals.next();
-                }
-                *due
-            }
-        }
-    }
-
-    fn sent(&mut self, n: u32) {
-        if let Demand::Open { due, .. } = self {
-            *due -= n;
-        }
-    }
-
-    /// When the next packet is due, if that is known.
-    fn next(&self) -> Option<Time> {
-        match self {
-            Demand::Closed { .. } => None,
-            Demand::Open { next, .. } => Some(*next),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What programs of drivers do beside their accesses: descriptors handed over, packets ended.
 
+use super::looped;
 use crate::device::nic::{Nic, Packet};
 use crate::kernel::{NicAt, Side};
 use crate::machine::Machine;
@@ -7,7 +8,8 @@ use crate::memory::LINE;
 use crate::stack::{qp, Ctx};
 use std::collections::VecDeque;
 
-/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the number of descriptors or packets.
+/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the number of descriptors or
+/// packets, or a packet's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::stack) enum Effect {
     /// The receive ring's tail moves.
@@ -18,14 +20,19 @@ pub(in crate::stack) enum Effect {
     Done,
     /// Packets are in the software ring.
     Passed,
+    /// The time stamp of a packet is written, which has this record.
+    Stamp,
+    /// A packet that has come back, with this record, has been read.
+    Seen,
 }
 
 impl Effect {
     pub fn tag(self, n: u32) -> u32 {
-        n << 2 | self as u32
+        n << 3 | self as u32
     }
     pub fn of(tag: u32) -> (Effect, u32) {
-        ([Effect::Armed, Effect::Put, Effect::Done, Effect::Passed][(tag & 3) as usize], tag >> 2)
+        use Effect::{Armed, Done, Passed, Put, Seen, Stamp};
+        ([Armed, Put, Done, Passed, Stamp, Seen][(tag & 7) as usize], tag >> 3)
     }
 }
 
@@ -50,6 +57,8 @@ pub(in crate::stack) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u
                 nic.end_use(id);
             }
         }
+        (Effect::Stamp, id) => port(c.iio.as_deref_mut()).packet(id).key = c.now.0,
+        (Effect::Seen, id) => looped::seen(id, c),
         (effect, n) => {
             let side = if effect == Effect::Armed { Side::Receive } else { Side::Transmit };
             if let Some(iio) = c.iio.as_deref_mut() {
@@ -62,7 +71,7 @@ pub(in crate::stack) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u
 /// The same without time. Receive descriptors are the NIC's again as packets come.
 pub(in crate::stack) fn retire_at_once(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, m: &mut Machine) {
     match Effect::of(tag) {
-        (Effect::Armed | Effect::Passed, _) => {}
+        (Effect::Armed | Effect::Passed | Effect::Stamp | Effect::Seen, _) => {}
         (Effect::Put, _) => m.ring_transmit_at_once(queue),
         (Effect::Done, n) => {
             for id in consumed.drain(..n as usize) {

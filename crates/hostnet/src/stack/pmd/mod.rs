@@ -10,7 +10,8 @@
 //!
 //! Where work is a pipeline of two cores ([`pipe`]), the first does rx_burst and the second the rest.
 //!
-//! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), or those that a load generator is to send.
+//! Packets can begin here, too: as many as go (testpmd's txonly, which never receives), those that a load generator is to send, or
+//! those of a generator whose wire loops back ([`looped`]).
 
 use super::foresight::{self, Foresight};
 use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
@@ -26,6 +27,7 @@ use std::collections::VecDeque;
 
 mod effect;
 mod forward;
+mod looped;
 mod originate;
 pub mod pipe;
 mod spec;
@@ -123,6 +125,8 @@ pub struct PollMode {
     held: u32,
     buffers: Buffers,
     origin: Origin,
+    /// Its packets come back, if it has any: what is to be sent.
+    looped: Option<Box<looped::Looped>>,
     stage: Stage,
     /// Packets that have been received and are kept.
     stash: VecDeque<u32>,
@@ -187,6 +191,7 @@ impl PollMode {
             held: 0,
             buffers,
             origin,
+            looped: None,
             stage: Stage::Whole,
             stash: VecDeque::new(),
             copied: 0,
@@ -440,6 +445,7 @@ impl Software for PollMode {
         if self.state == State::Look {
             self.learn(c);
         }
+        let due = self.state == State::Look && self.is_due(c);
         match self.state {
             State::Poll if c.stopped => Step::Idle,
             State::Poll if self.origin == Origin::Always => {
@@ -452,10 +458,14 @@ impl Software for PollMode {
                 self.polled = c.now;
                 self.poll(c)
             }
-            State::Look if self.has_nothing(c) && !self.is_due(c) && self.backlog.is_empty() => {
+            State::Look if self.has_nothing(c) && !due && self.backlog.is_empty() => {
                 self.state = State::Poll;
                 self.idle_since = Some(self.polled);
-                Step::Wait { on: Awaited::Line(self.awaited(c)), instructions: self.costs.poll_instructions }
+                let (on, instructions) = (Awaited::Line(self.awaited(c)), self.costs.poll_instructions);
+                match self.looped.as_ref().and_then(|l| l.next()) {
+                    Some(until) => Step::WaitUntil { on, instructions, until },
+                    None => Step::Wait { on, instructions },
+                }
             }
             State::Look if self.stage == Stage::Receive => {
                 let pipe = c.pipe.as_ref().expect("a pipeline has a ring");
@@ -491,12 +501,15 @@ impl Software for PollMode {
                 if came && self.buffers.recycling == Recycling::Reallocate && self.keep(c) {
                     return Step::Run;
                 }
-                if came {
+                if came && self.looped.is_some() {
+                    self.read_back(c);
+                } else if came {
                     self.serve(c);
                 }
                 self.state = State::Poll;
                 let begun = if self.is_due(c) { self.originate(c) } else { 0 };
-                let gathered = self.costs.transmit_burst.is_none_or(|n| self.backlog.len() >= n as usize);
+                let fills = |n: u32| self.looped.is_some() || self.backlog.len() >= n as usize;
+                let gathered = self.costs.transmit_burst.is_none_or(fills);
                 if !self.backlog.is_empty() && (gathered || !came) {
                     self.transmit(c);
                 }
@@ -533,9 +546,12 @@ impl Software for PollMode {
 
     fn notify(&mut self, what: Notice, _: Time) -> Wakes {
         let stalled = matches!(self.state, State::Full | State::Blocked);
+        if let (Notice::Lost, Some(l)) = (what, &mut self.looped) {
+            l.lost();
+        }
         match what {
             Notice::AtOnce { .. } => self.at_once = true,
-            Notice::Queue | Notice::Begin if stalled => return Wakes::Not,
+            Notice::Queue | Notice::Begin | Notice::Lost if stalled => return Wakes::Not,
             Notice::Transmitted if self.state != State::Full => return Wakes::Not,
             _ => {}
         }

@@ -8,16 +8,20 @@ use crate::stack::Ctx;
 
 impl PollMode {
     /// Whether packets are to begin here now.
-    pub(super) fn is_due(&self, c: &Ctx) -> bool {
+    pub(super) fn is_due(&mut self, c: &Ctx) -> bool {
         match self.origin {
             Origin::Network => false,
             Origin::Always => true,
             Origin::Due => c.client.as_ref().is_some_and(|l| l.is_due(c.local)),
+            Origin::Loop => !c.stopped && self.looped.as_mut().is_some_and(|l| l.due(c.now) > 0),
         }
     }
 
     /// Up to a burst of packets begins here, each in a buffer of its own; returns how many.
     pub(super) fn originate(&mut self, c: &mut Ctx) -> u32 {
+        if self.looped.is_some() {
+            return self.send_due(c);
+        }
         let app = c.app.as_mut().expect("an application sends");
         let mut n = 0;
         while n < self.costs.burst {

@@ -524,6 +524,11 @@ impl Nic {
         self.adopt(p)
     }
 
+    /// Bytes of a frame that memory does not have.
+    pub fn check_sequence(&self) -> u32 {
+        self.ringed_ref().stripped()
+    }
+
     /// Transmit descriptors of `queue` that software sees to be sent, since the beginning.
     pub fn sent_descriptors(&self, queue: usize) -> u64 {
         self.ringed_ref().pairs[queue].transmit.seen

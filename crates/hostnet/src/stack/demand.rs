@@ -1,0 +1,94 @@
+//! What a generator on the host has to send: the same load for CC-NIC and for the driver of a PCIe NIC.
+//!
+//! A burst is what is due when its core looks, up to the most of a burst: a generator never waits for a burst to fill. In a
+//! closed window as many go as have come back. At a rate each queue has its share of it.
+
+use crate::config::Scenario;
+use crate::kernel::{Stream, Time};
+use crate::traffic::arrival::Arrivals;
+
+/// The packets that a queue pair is offered: those of an arrival process, or a number that is always under way.
+#[derive(Clone)]
+pub enum Demand {
+    Closed { outstanding: u32 },
+    Open { arrivals: Arrivals, base: Option<Time>, next: Time, due: u32 },
+}
+
+impl Demand {
+    /// What `s` offers to `queue`, of so many `queues`, in packets of `bytes` bytes: each has its own window, or its share of
+    /// the rate.
+    pub fn of(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
+        use crate::config::scenario::Arrivals as Kind;
+        let t = &s.traffic;
+        let rate = t.rate.map_or(0.0, |r| r.packets(bytes as f64)) / queues as f64;
+        let arrivals = match t.arrivals {
+            Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
+            Kind::Fixed => Arrivals::fixed(rate),
+            _ => Arrivals::poisson(rate, Stream::new(s.seed, "ccnic arrivals", queue as u64)),
+        };
+        // Queue pairs take turns within a gap.
+        let next = Time((queue as f64 / queues as f64 / rate * 1e12) as u64);
+        Demand::Open { arrivals, base: None, next, due: 0 }
+    }
+
+    /// Packets that may be sent now, `under_way` having no answer yet.
+    pub fn due(&mut self, now: Time, under_way: u32) -> u32 {
+        match self {
+            Demand::Closed { outstanding } => outstanding.saturating_sub(under_way),
+            Demand::Open { arrivals, base, next, due } => {
+                if base.is_none() {
+                    let first = now + *next;
+                    *base = Some(first);
+                    *next = first + arrivals.next();
+                }
+                while *next <= now {
+                    *due += 1;
+                    *next = base.unwrap_or(now) + arrivals.next();
+                }
+                *due
+            }
+        }
+    }
+
+    /// `n` of those that were due have been sent.
+    pub fn sent(&mut self, n: u32) {
+        if let Demand::Open { due, .. } = self {
+            *due -= n;
+        }
+    }
+
+    /// When the next packet is due, if that is known.
+    pub fn next(&self) -> Option<Time> {
+        match self {
+            Demand::Closed { .. } => None,
+            Demand::Open { next, .. } => Some(*next),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_lets_as_many_go_as_are_not_under_way() {
+        let mut d = Demand::Closed { outstanding: 8 };
+        assert_eq!([0, 5, 8, 9].map(|under_way| d.due(Time::ZERO, under_way)), [8, 3, 0, 0]);
+        d.sent(8);
+        assert_eq!((d.due(Time::ZERO, 7), d.next()), (1, None));
+    }
+
+    #[test]
+    fn at_a_rate_what_was_not_sent_stays_due_and_the_next_has_a_time() {
+        // One in a microsecond; the queue's turn is half a microsecond after its first look.
+        let us = |n: u64| Time::ns(1000 * n);
+        let mut d = Demand::Open { arrivals: Arrivals::fixed(1e6), base: None, next: Time::ns(500), due: 0 };
+        assert_eq!(d.due(us(7), 0), 0);
+        let ten = d.due(us(17), 0);
+        assert!((9..=10).contains(&ten), "{ten}");
+        d.sent(4);
+        assert_eq!(d.due(us(17), 1000), ten - 4, "what is under way does not count");
+        assert_eq!(d.due(us(20), 0), ten - 4 + 3);
+        assert!(d.next().is_some_and(|at| at > us(20) && at <= us(21)));
+    }
+}

@@ -1,0 +1,123 @@
+//! A generator on the cores whose wire loops back (CC-NIC, section 5.1): each sends packets that it writes and reads them when
+//! they come back to its queue.
+//!
+//! ```text
+//!   step: rx_burst --> read each, whole --> free all --> what is due: take buffers, stamp and write each --> tx_burst, one doorbell
+//! ```
+//!
+//! What is due is that of CC-NIC's host (`stack/demand.rs`). A round trip lasts from the stamp, which is the payload's first word, to
+//! when the payload has been read.
+
+use super::{port, Effect, PollMode};
+use crate::app::Content;
+use crate::core::Op;
+use crate::device::nic::Packet;
+use crate::kernel::Time;
+use crate::stack::demand::Demand;
+use crate::stack::{qp, Ctx};
+
+/// What a core has to send, and has under way.
+#[derive(Clone)]
+pub(super) struct Looped {
+    demand: Demand,
+    /// Packets sent that have not come back.
+    under_way: u32,
+}
+
+impl Looped {
+    /// Packets that may be sent now.
+    pub fn due(&mut self, now: Time) -> u32 {
+        self.demand.due(now, self.under_way)
+    }
+
+    /// When the next one is due, if that is known.
+    pub fn next(&self) -> Option<Time> {
+        self.demand.next()
+    }
+
+    /// A packet will not come back.
+    pub fn lost(&mut self) {
+        self.under_way -= 1;
+    }
+}
+
+impl PollMode {
+    /// The same, whose packets are those of `demand` and come back.
+    pub fn generating(mut self, demand: Demand) -> PollMode {
+        self.looped = Some(Box::new(Looped { demand, under_way: 0 }));
+        self
+    }
+
+    /// The packets of the burst are read, one after the other, and then their buffers are freed.
+    pub(super) fn read_back(&mut self, c: &mut Ctx) {
+        let app = c.app.as_mut().expect("an application reads");
+        let n = self.burst.len();
+        for i in 0..n {
+            let id = self.burst[i];
+            let p = *port(c.iio.as_deref_mut()).packet(id);
+            app.serve(c.local, &Content::of(&p), p.line, p.line, c.program);
+            if let Some(s) = &mut c.spikes {
+                let stall = s.draw();
+                if stall > Time::ZERO {
+                    c.program.push(Op::Stall(stall.0));
+                }
+            }
+            c.program.push(Op::Retire { tag: Effect::Seen.tag(id), stores: false });
+        }
+        for i in 0..n {
+            let p = *port(c.iio.as_deref_mut()).packet(self.burst[i]);
+            self.buffers.spent.relinquish(c.program, p.line, p.lines.into());
+            self.free(p.buffer, c.program);
+        }
+        if let Some(l) = &mut self.looped {
+            l.under_way -= n as u32;
+        }
+    }
+
+    /// What is due begins here, at most a `tx_burst`; returns how many.
+    pub(super) fn send_due(&mut self, c: &mut Ctx) -> u32 {
+        let most = self.costs.transmit_burst.unwrap_or(self.costs.burst);
+        let due = self.looped.as_mut().map_or(0, |l| l.due(c.now)).min(most);
+        let mut n = 0;
+        while n < due {
+            let Some(buffer) = self.pool.get(c.program) else { break };
+            let (metadata, tx) = (self.pool.metadata(buffer), self.pool.data(buffer));
+            c.program.compute(self.costs.allocate_instructions);
+            c.program.push(Op::Store { line: metadata, lines: self.costs.mbuf_lines });
+            let app = c.app.as_mut().expect("an application sends");
+            let content = app.content(c.local, c.rng);
+            let nic = port(c.iio.as_deref_mut());
+            let id = nic.originate(Packet {
+                flow: self.queue as u32,
+                queue: self.queue as u16,
+                wire_bytes: content.wire_bytes + nic.check_sequence(),
+                arrived: c.now,
+                tx_line: tx,
+                uses: 1,
+                ..Packet::default()
+            });
+            c.program.push(Op::Retire { tag: Effect::Stamp.tag(id), stores: false });
+            app.make(c.local, &content, tx, c.program);
+            self.backlog.push_back((id, buffer));
+            n += 1;
+        }
+        if let Some(l) = &mut self.looped {
+            l.under_way += n;
+            l.demand.sent(n);
+        }
+        n
+    }
+}
+
+/// Packet `id` has been read: its round trip ends.
+pub(super) fn seen(id: u32, c: &mut Ctx) {
+    let nic = port(c.iio.as_deref_mut());
+    let p = nic.packet(id);
+    p.arrived = Time(p.key);
+    let (trip, bytes) = (c.now.saturating_sub(p.arrived), p.wire_bytes);
+    qp::ended(nic, id, c.tenant, c.tally, c.now);
+    nic.end_use(id);
+    if let Some(g) = &mut c.generator {
+        g.came_back(trip, bytes);
+    }
+}
