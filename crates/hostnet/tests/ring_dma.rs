@@ -95,8 +95,7 @@ fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
 #[test]
 fn a_queue_s_read_requests_bound_its_frames_by_their_round_trip() {
     let open = "[peripheral.rings]\nreceive_packets = 64\ntransmit_packets = 64\none_engine = false\nqueue_turnaround = \"1000 ns\"";
-    let request =
-        ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.pcie]\nmax_read_request = \"512 B\"\n");
+    let request = ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.pcie]\nmax_read_request = \"512 B\"\n");
     let frame = 1024;
     let of = |requests| period("io", frame, 10.0, &format!("{open}\nqueue_requests = {requests}"), &[request]);
     let least = (lines(frame) * 5.0 + 15.0 + 1000.0) / 4.0;

@@ -16,7 +16,10 @@ use crate::kernel::{Event, Events, Time};
 /// What a device's read found, and what that cost beside the look-up.
 pub(super) enum Source {
     /// `modified`: the LLC answers, and has to write the line back some time.
-    Chip { snoop: Time, modified: bool },
+    Chip {
+        snoop: Time,
+        modified: bool,
+    },
     Dram,
 }
 
