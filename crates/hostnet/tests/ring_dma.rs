@@ -19,6 +19,10 @@ fn period(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)
     1e3 / get(&o, "throughput_mrps")
 }
 
+/// No I/O cache, so that its write-backs are no limit.
+const NO_CACHE: (&str, &str) =
+    ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nwrite_back_interval = \"0 ns\"\n");
+
 fn lines(frame: u32) -> f64 {
     f64::from(frame.div_ceil(64))
 }
@@ -40,10 +44,9 @@ fn one_packet_in_flight_takes_its_lines_and_one_round_trip() {
 /// between two packets it waits for one round trip and two steps at most.
 #[test]
 fn one_engine_for_both_ways_carries_a_packets_writes_and_reads_after_each_other() {
-    let without = [("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nwrite_back_interval = \"0 ns\"\n")];
     for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
         let (least, descriptors) = (lines(frame) * 6.0, 2.0 + 1.0 + 1.0 + 5.0 / 4.0);
-        let got = period("io", frame, rate, "", &without);
+        let got = period("io", frame, rate, "", &[NO_CACHE]);
         assert!(got > least && got < least + descriptors + 17.0, "{frame} B: {got:.2} ns, {least} for data alone");
     }
 }
@@ -83,9 +86,9 @@ fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
     let one = &format!("{one}\ntransmit_turnaround = \"150 ns\"");
     let frame = 512;
     let expected = (lines(frame) - 1.0) * 5.0 + 15.0 + 2.0 + 14.0 / 3.0 + 150.0;
-    let got = period("io", frame, 15.0, one, &[]);
+    let got = period("io", frame, 15.0, one, &[NO_CACHE]);
     assert!((expected..expected * 1.03).contains(&got), "{got:.2} ns a frame, {expected} at least");
-    let two = period("io", frame, 15.0, &format!("{one}\ntransmit_packets = 2"), &[]);
+    let two = period("io", frame, 15.0, &format!("{one}\ntransmit_packets = 2"), &[NO_CACHE]);
     assert!((two * 2.0 / got - 1.0).abs() < 0.05, "{two:.2} ns with two, {got:.2} with one");
 }
 
@@ -95,9 +98,10 @@ fn frames_that_are_read_one_at_a_time_wait_for_each_others_data() {
 #[test]
 fn a_queue_s_read_requests_bound_its_frames_by_their_round_trip() {
     let open = "[peripheral.rings]\nreceive_packets = 64\ntransmit_packets = 64\none_engine = false\nqueue_turnaround = \"1000 ns\"";
-    let request = ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.pcie]\nmax_read_request = \"512 B\"\n");
+    let request = (NO_CACHE.1, &format!("{}[platform.pcie]\nmax_read_request = \"512 B\"\n", NO_CACHE.1)[..]);
     let frame = 1024;
-    let of = |requests| period("io", frame, 10.0, &format!("{open}\nqueue_requests = {requests}"), &[request]);
+    let of =
+        |requests| period("io", frame, 10.0, &format!("{open}\nqueue_requests = {requests}"), &[NO_CACHE, request]);
     let least = (lines(frame) * 5.0 + 15.0 + 1000.0) / 4.0;
     let (three, six) = (of(3), of(6));
     assert!((least..least * 1.08).contains(&three), "{three:.1} ns a frame, {least:.1} at least");
