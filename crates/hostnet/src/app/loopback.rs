@@ -50,6 +50,7 @@ impl Application for Loopback {
     fn origin(_: &LoopbackSpec) -> Origin {
         Origin::Loop
     }
+
     fn build(s: &LoopbackSpec, _packet: u32, _site: Site) -> Result<Loopback, String> {
         let content = Content { lines: lines(s.bytes.0), wire_bytes: s.bytes.0 as u32, ..Content::default() };
         Ok(Loopback { content, touched: if s.touch == Touched::Header { 1 } else { content.lines.into() } })

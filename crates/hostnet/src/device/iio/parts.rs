@@ -175,6 +175,7 @@ impl Door {
             self.owed = self.most;
         }
     }
+
     /// When a line of a write that has an entry now leaves: the last of a train, whose others came and left before it. Each of
     /// those takes `interval`, the last one `last`.
     #[inline]
