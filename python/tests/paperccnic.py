@@ -91,7 +91,7 @@ def loop(row: dict[str, Any]) -> dict[str, float | None]:
     shared = row.get("pool") != "host"
     return {"throughput_mrps": rate, "rtt_median_us": rtt / 1e3, "nic_remote_reads_payload": payload,
             "nic_remote_reads_descriptor": descriptor, "nic_remote_reads_register": register,
-            "nic_remote_reads_tx": descriptor + register, "nic_remote_reads": payload + descriptor + register, "nic_remote_rfos": rfos,
+            "nic_signal_reads": descriptor + register, "nic_remote_reads": payload + descriptor + register, "nic_remote_rfos": rfos,
             "host_remote_rfos_payload": float(row.get("policy") == "retain" or row.get("alloc_order") == "sequential"), "host_remote_reads": 1.25, "host_remote_rfos": 0.25,
             "host_instructions_per_packet": 100.0, "pool_ops_per_packet": 0.1, "link_utilisation": 0.5,
             "host_blanks_per_packet": 0.0 if shared else 1.0, "host_tx_frees_per_packet": 0.0 if shared else 1.0,
@@ -101,7 +101,7 @@ def loop(row: dict[str, Any]) -> dict[str, float | None]:
 # Gb/s at 64 B between fences and at the most, and bytes at which half of the rest is reached.
 STORED = {"wc_mmio": (8.0, 80.0, 700.0), "wc_dram": (12.0, 90.0, 900.0), "wb_dram": (95.0, 95.0, 1.0)}
 TRIPS = {"doorbells_per_packet": 1.0, "tx_fetches_per_packet": 1.0, "tx_payload_reads_per_packet": 1.0,
-         "nic_remote_reads_tx": 1.0, "nic_remote_reads_payload": 1.0}
+         "nic_signal_reads": 1.0, "nic_remote_reads_payload": 1.0}
 
 
 def pcie(row: dict[str, Any]) -> dict[str, float]:
@@ -111,7 +111,7 @@ def pcie(row: dict[str, Any]) -> dict[str, float]:
         block = row["block_bytes"] - 64
         return {"t0_mops": (least + (most - least) * block / (block + half)) / 8e-3 / 64}
     if "stores" in row:
-        return {"mmio_store_ns": 5.0 if row["stores"] <= 24 else 30.0 + row["stores"]}
+        return {"mmio_burst_ns": 5.0 if row["stores"] <= 24 else 30.0 + row["stores"]}
     if "access" in row:
         return {"mmio_read_ns": 982.0 if row["load_bytes"] == 8 else 1026.0, "dma_read_min_ns": 1000.0}
     return TRIPS

@@ -206,6 +206,15 @@ fn registers_cost_reads_of_their_own() {
     assert!(get(&unoptimised, "rtt_median_us") > get(&inline, "rtt_median_us"));
 }
 
+/// Section 3.2: the NIC learns of a packet and its descriptor with one line where the signal is in the descriptor, and with two
+/// where a register tells. Lines that a prefetcher of the host takes between two packets are not on that way.
+#[test]
+fn a_signal_in_its_descriptor_takes_one_line_and_a_register_two() {
+    let signal = |form: &str| get(&loopback(64, 1, form), "nic_signal_reads");
+    near("in the descriptor", signal(""), 1.0, 0.01);
+    near("in a register", signal("signal = \"register\""), 2.0, 0.01);
+}
+
 /// 1500 bytes are 24 lines. A line that the NIC writes next, for the packet behind, while it has yet to ask for it to read
 /// it comes with a request for ownership.
 #[test]

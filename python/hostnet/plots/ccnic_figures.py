@@ -140,7 +140,7 @@ def _library(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure
 DRAWINGS: dict[str, Drawing] = {
     "real_library": _library,
     "ccnic_fig2": _stores("Fig. 2: stores with fences", "block_bytes", "write_gbps", "target", "bytes between fences", "Gb/s", log=True),
-    "ccnic_fig3": _stores("Fig. 3: 4 B stores to lines of their own", "stores", "store_ns", "system", "stores", "the last store (ns)"),
+    "ccnic_fig3": _stores("Fig. 3: 4 B stores to lines of their own", "stores", "store_ns", "system", "stores", "all stores of the burst (ns)"),
     "ccnic_fig9": _over("Fig. 9: streams between sockets", "pairs", "stream_gbps", "stores_as", "pairs of threads", "Gb/s"),
     "ccnic_fig11": _curves("Fig. 11: interfaces on Ice Lake"),
     "ccnic_fig12": _curves("Fig. 12: CC-NIC and PCIe NICs"),

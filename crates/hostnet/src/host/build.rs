@@ -157,7 +157,10 @@ impl Host {
                 apps.push(app);
             }
         }
-        let interface = ccnic::build(s, &mut map);
+        let mut interface = ccnic::build(s, &mut map);
+        if let Some(i) = &mut interface {
+            i.nic_cores.clone_from(&peers);
+        }
         let mut service = tas::build(s, &mut map, &groups);
         let paired = s.paired_tenant().and_then(|t| pairs::build(s, &mut map, &groups[t], &peers));
         let (pairs, registers) = paired.unwrap_or_default();

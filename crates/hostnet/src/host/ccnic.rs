@@ -72,6 +72,15 @@ pub fn thread(s: &Scenario, i: &Interface, local: usize, driven: &mut impl Itera
     }))
 }
 
+/// Which requests are counted: all, those that another node answered, or those of a NIC's core that ended while it worked on a
+/// packet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    All,
+    Remote,
+    Watched,
+}
+
 impl Host {
     pub(super) fn has_ccnic(&self) -> bool {
         self.ccnic.is_some()
@@ -110,8 +119,8 @@ impl Host {
         Ok(())
     }
 
-    /// Requests of the host's or the NIC's cores that left their L2, by object; or those that another node answered.
-    fn off_core(&self, host: bool, remote: bool) -> [OffCore; 6] {
+    /// Requests of the host's or the NIC's cores that left their L2, by object.
+    fn off_core(&self, host: bool, of: Counted) -> [OffCore; 6] {
         let mut sum = [OffCore::default(); 6];
         let (Some(i), Some(counts)) = (&self.ccnic, &self.machine.mem.off_core) else { return sum };
         let m = &i.memory;
@@ -119,7 +128,11 @@ impl Host {
             let lines = [m.tx_rings, m.rx_rings, m.tx_registers, m.rx_registers, m.pools, m.buffers];
             for (to, line) in sum.iter_mut().zip(lines) {
                 let region = self.machine.mem.map.id(line);
-                let n = if remote { counts.remote(c, region) } else { counts.of(c, region) };
+                let n = match of {
+                    Counted::All => counts.of(c, region),
+                    Counted::Remote => counts.remote(c, region),
+                    Counted::Watched => counts.watched(c, region),
+                };
                 *to = OffCore { reads: to.reads + n.reads, owns: to.owns + n.owns, streams: to.streams + n.streams };
             }
         }
@@ -147,17 +160,17 @@ impl Host {
         for (name, q) in quantiles {
             v.set(name, t.histogram.value_at_quantile(q) as f64 / 1e6);
         }
-        for (host, remote, reads, owns) in [
-            (true, false, "host_reads_per_packet", "host_rfos_per_packet"),
-            (false, false, "nic_reads_per_packet", "nic_rfos_per_packet"),
-            (true, true, "host_remote_reads", "host_remote_rfos"),
-            (false, true, "nic_remote_reads", "nic_remote_rfos"),
+        for (host, of, reads, owns) in [
+            (true, Counted::All, "host_reads_per_packet", "host_rfos_per_packet"),
+            (false, Counted::All, "nic_reads_per_packet", "nic_rfos_per_packet"),
+            (true, Counted::Remote, "host_remote_reads", "host_remote_rfos"),
+            (false, Counted::Remote, "nic_remote_reads", "nic_remote_rfos"),
         ] {
-            let n = self.off_core(host, remote);
+            let n = self.off_core(host, of);
             v.set(reads, per(n.iter().map(|o| o.reads).sum()));
             v.set(owns, per(n.iter().map(|o| o.owns).sum()));
         }
-        let (of_host, of_nic) = (self.off_core(true, true), self.off_core(false, true));
+        let (of_host, of_nic) = (self.off_core(true, Counted::Remote), self.off_core(false, Counted::Remote));
         let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
         v.set("payload_lines_crossed", per(crossed.iter().sum()));
         if !t.discovery.is_empty() {
@@ -166,6 +179,8 @@ impl Host {
         v.set("host_remote_rfos_payload", per(of_host[5].owns));
         v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
         v.set("nic_remote_reads_tx", per(of_nic[0].reads + of_nic[2].reads));
+        let at_work = self.off_core(false, Counted::Watched);
+        v.set("nic_signal_reads", per(at_work[0].reads + at_work[2].reads));
         v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
         v.set("nic_remote_reads_payload", per(of_nic[5].reads));
         let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);
@@ -191,7 +206,7 @@ impl Host {
         let packets = packets.max(1) as f64;
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
-            for ((object, n), r) in OBJECTS.iter().zip(self.off_core(host, false)).zip(self.off_core(host, true)) {
+            for ((object, n), r) in OBJECTS.iter().zip(self.off_core(host, Counted::All)).zip(self.off_core(host, Counted::Remote)) {
                 let per = |k: u64| json!(k as f64 / packets);
                 let row = [n.reads, n.owns, n.streams, r.reads, r.owns, r.streams].map(per);
                 rows.push([json!(side), json!(object)].into_iter().chain(row).collect());

@@ -207,6 +207,7 @@ impl Host {
             nic: &mut m.nic,
             iio: m.iio.as_mut(),
             ccnic: self.ccnic.as_deref_mut(),
+            off_core: m.mem.off_core.as_mut(),
             tas: self.tas.as_deref_mut(),
             registers: &mut self.registers,
             trips: &mut self.trips,

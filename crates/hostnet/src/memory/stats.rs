@@ -263,19 +263,30 @@ pub struct OffCores {
     counts: Vec<OffCore>,
     /// Of these, requests whose answer came from another node.
     remote: Vec<OffCore>,
+    /// Of those, the ones that ended while their core was watched.
+    watched: Vec<OffCore>,
+    watching: Vec<bool>,
 }
 
 impl OffCores {
     pub fn new(cores: usize, regions: usize) -> OffCores {
         let counts = vec![OffCore::default(); cores * regions];
-        OffCores { regions, remote: counts.clone(), counts }
+        OffCores { regions, remote: counts.clone(), watched: counts.clone(), watching: vec![false; cores], counts }
     }
     #[inline]
     pub(in crate::memory) fn note(&mut self, core: u32, region: u16, op: super::Op) {
         self.counts[core as usize * self.regions + usize::from(region)].note(op);
     }
     pub(in crate::memory) fn note_remote(&mut self, core: u32, region: u16, op: super::Op) {
-        self.remote[core as usize * self.regions + usize::from(region)].note(op);
+        let (core, at) = (core as usize, core as usize * self.regions + usize::from(region));
+        self.remote[at].note(op);
+        if self.watching[core] {
+            self.watched[at].note(op);
+        }
+    }
+    /// From now on `core` is watched, or is not.
+    pub fn watch(&mut self, core: usize, on: bool) {
+        self.watching[core] = on;
     }
     pub fn of(&self, core: usize, region: u16) -> OffCore {
         self.counts[core * self.regions + usize::from(region)]
@@ -283,8 +294,12 @@ impl OffCores {
     pub fn remote(&self, core: usize, region: u16) -> OffCore {
         self.remote[core * self.regions + usize::from(region)]
     }
+    pub fn watched(&self, core: usize, region: u16) -> OffCore {
+        self.watched[core * self.regions + usize::from(region)]
+    }
     pub(in crate::memory) fn restart(&mut self) {
         self.counts.fill(OffCore::default());
         self.remote.fill(OffCore::default());
+        self.watched.fill(OffCore::default());
     }
 }

@@ -24,6 +24,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::kernel::{Events, Stream, Time};
 use crate::machine::Machine;
+use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
 use crate::traffic::generator::Generator;
 use crate::traffic::software::Client;
@@ -102,6 +103,8 @@ pub struct Ctx<'a> {
     pub iio: Option<&'a mut Iio>,
     /// What the threads of CC-NIC share.
     pub ccnic: Option<&'a mut ccnic::Interface>,
+    /// Requests of cores that left their L2, where somebody counts them.
+    pub off_core: Option<&'a mut OffCores>,
     /// What the threads of TAS share.
     pub tas: Option<&'a mut tas::Service>,
     /// Values of the registers that pairs of threads share, and round trips between them in ps.

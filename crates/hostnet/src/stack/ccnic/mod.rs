@@ -40,7 +40,7 @@ pub use overlay::SENT_LINES;
 use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 pub use ports::Ports;
 use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Stores};
+use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Signalling, Stores};
 use std::collections::VecDeque;
 
 /// Where the parts lie: first lines.
@@ -115,6 +115,8 @@ pub struct Interface {
     objects: Vec<u64>,
     /// Of each queue pair: since when a transmit descriptor is visible that the NIC has not seen.
     visible: Vec<Option<Time>>,
+    /// The NIC's core of each.
+    pub nic_cores: Vec<u16>,
     large_lines: u64,
     small_lines: u64,
     pub trips: RoundTrips,
@@ -149,6 +151,7 @@ impl Interface {
             packets: vec![0; forwarded],
             objects: vec![0; forwarded],
             visible: vec![None; queues as usize],
+            nic_cores: Vec::new(),
             large_lines: s.large_buffer.0 / LINE,
             small_lines: s.small_buffer.0 / LINE,
             trips: RoundTrips::new(),
@@ -374,6 +377,12 @@ impl Common {
         let Some((ring, change)) = self.leaving.pop_front() else { return };
         let Some(i) = c.ccnic.as_mut() else { return };
         let pair = &mut i.pairs[self.queue];
+        let registers = self.spec.signal == Signalling::Register;
+        let published = matches!(change, Change::Tail(_)) || matches!(change, Change::Unit { .. }) && !registers;
+        if let (true, Some(counts), Some(nic)) = (published, c.off_core.as_deref_mut(), i.nic_cores.get(self.queue)) {
+            // The NIC works on a packet from its publication to that of its copy.
+            counts.watch((*nic).into(), ring == Ring::Tx);
+        }
         match ring {
             Ring::Tx => {
                 if matches!(change, Change::Unit { .. } | Change::Tail(_)) {
