@@ -72,8 +72,8 @@ pub fn thread(s: &Scenario, i: &Interface, local: usize, driven: &mut impl Itera
     }))
 }
 
-/// Which requests are counted: all, those that another node answered, or those of a NIC's core that ended while it worked on a
-/// packet.
+/// Which requests are counted: all, those that another node answered, or those of a NIC's core for lines of the packet that it
+/// works on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
     All,

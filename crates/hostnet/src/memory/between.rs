@@ -308,7 +308,7 @@ impl Memory {
                 _ => {}
             }
             if let Some(n) = &mut self.off_core {
-                n.note_remote(who, self.map.id(line), op);
+                n.note_remote(who, self.map.id(line), line, op);
             }
         }
         let Some(since) = trip.credit else { return };

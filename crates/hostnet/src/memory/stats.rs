@@ -263,30 +263,34 @@ pub struct OffCores {
     counts: Vec<OffCore>,
     /// Of these, requests whose answer came from another node.
     remote: Vec<OffCore>,
-    /// Of those, the ones that ended while their core was watched.
+    /// Of those, the ones that ended while their line was watched at their core.
     watched: Vec<OffCore>,
-    watching: Vec<bool>,
+    watching: Vec<Vec<u64>>,
 }
 
 impl OffCores {
     pub fn new(cores: usize, regions: usize) -> OffCores {
         let counts = vec![OffCore::default(); cores * regions];
-        OffCores { regions, remote: counts.clone(), watched: counts.clone(), watching: vec![false; cores], counts }
+        OffCores { regions, remote: counts.clone(), watched: counts.clone(), watching: vec![Vec::new(); cores], counts }
     }
     #[inline]
     pub(in crate::memory) fn note(&mut self, core: u32, region: u16, op: super::Op) {
         self.counts[core as usize * self.regions + usize::from(region)].note(op);
     }
-    pub(in crate::memory) fn note_remote(&mut self, core: u32, region: u16, op: super::Op) {
+    pub(in crate::memory) fn note_remote(&mut self, core: u32, region: u16, line: u64, op: super::Op) {
         let (core, at) = (core as usize, core as usize * self.regions + usize::from(region));
         self.remote[at].note(op);
-        if self.watching[core] {
+        if self.watching[core].contains(&line) {
             self.watched[at].note(op);
         }
     }
-    /// From now on `core` is watched, or is not.
-    pub fn watch(&mut self, core: usize, on: bool) {
-        self.watching[core] = on;
+    /// From now on `line` is watched at `core`.
+    pub fn watch(&mut self, core: usize, line: u64) {
+        self.watching[core].push(line);
+    }
+    /// From now on no line is.
+    pub fn watch_none(&mut self, core: usize) {
+        self.watching[core].clear();
     }
     pub fn of(&self, core: usize, region: u16) -> OffCore {
         self.counts[core * self.regions + usize::from(region)]

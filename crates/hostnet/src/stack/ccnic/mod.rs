@@ -40,7 +40,7 @@ pub use overlay::SENT_LINES;
 use pool::{fill_order, FreeRing, Keeps, Pools, Side, Touch};
 pub use ports::Ports;
 use rings::{Change, Publication, Shape, Words};
-use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Signalling, Stores};
+use spec::{CcnicSpec, FreeCheck, Mode, NicKind, PoolKind, Stores};
 use std::collections::VecDeque;
 
 /// Where the parts lie: first lines.
@@ -208,8 +208,8 @@ struct Common {
     spec: CcnicSpec,
     side: Side,
     bytes: u32,
-    /// Stores that are on their way, oldest first.
-    leaving: VecDeque<(Ring, Change)>,
+    /// Stores that are on their way, to a line each, oldest first.
+    leaving: VecDeque<(Ring, u64, Change)>,
     /// The last poll has been sent.
     polled: bool,
     /// Instructions that its core looks ahead; 0 when it stalls at each branch.
@@ -271,7 +271,7 @@ impl Common {
     /// A store to a ring's line.
     fn store(&mut self, ring: Ring, s: Publication, p: &mut Program) {
         p.push(Op::Release { line: s.line, tag: Effect::Visible.tag(self.tag) });
-        self.leaving.push_back((ring, s.change));
+        self.leaving.push_back((ring, s.line, s.change));
         if let Some(line) = s.own_ahead.filter(|l| *l != s.line) {
             p.push(Op::PrefetchOwn { line, lines: 1 });
         }
@@ -374,18 +374,20 @@ impl Common {
 
     /// The oldest store on its way is visible.
     fn visible(&mut self, c: &mut Ctx) {
-        let Some((ring, change)) = self.leaving.pop_front() else { return };
+        let Some((ring, line, change)) = self.leaving.pop_front() else { return };
         let Some(i) = c.ccnic.as_mut() else { return };
         let pair = &mut i.pairs[self.queue];
-        let registers = self.spec.signal == Signalling::Register;
-        let published = matches!(change, Change::Tail(_)) || matches!(change, Change::Unit { .. }) && !registers;
+        let published = matches!(change, Change::Unit { .. } | Change::Tail(_));
         if let (true, Some(counts), Some(nic)) = (published, c.off_core.as_deref_mut(), i.nic_cores.get(self.queue)) {
             // The NIC works on a packet from its publication to that of its copy.
-            counts.watch((*nic).into(), ring == Ring::Tx);
+            match ring {
+                Ring::Tx => counts.watch((*nic).into(), line),
+                Ring::Rx => counts.watch_none((*nic).into()),
+            }
         }
         match ring {
             Ring::Tx => {
-                if matches!(change, Change::Unit { .. } | Change::Tail(_)) {
+                if published {
                     i.visible[self.queue].get_or_insert(c.now);
                 }
                 pair.tx.apply(change);
