@@ -92,7 +92,7 @@ def loop(row: dict[str, Any]) -> dict[str, float | None]:
     return {"throughput_mrps": rate, "rtt_median_us": rtt / 1e3, "nic_remote_reads_payload": payload,
             "nic_remote_reads_descriptor": descriptor, "nic_remote_reads_register": register,
             "nic_signal_reads": descriptor + register, "nic_remote_reads": payload + descriptor + register, "nic_remote_rfos": rfos,
-            "host_remote_rfos_payload": float(row.get("policy") == "retain" or row.get("alloc_order") == "sequential"), "host_remote_reads": 1.25, "host_remote_rfos": 0.25,
+            "host_writes_retained": 1.0, "host_remote_rfos_payload": float(row.get("policy") == "retain" or row.get("alloc_order") == "sequential"), "host_remote_reads": 1.25, "host_remote_rfos": 0.25,
             "host_instructions_per_packet": 100.0, "pool_ops_per_packet": 0.1, "link_utilisation": 0.5,
             "host_blanks_per_packet": 0.0 if shared else 1.0, "host_tx_frees_per_packet": 0.0 if shared else 1.0,
             "doorbells_per_packet": 1 / (row.get("tx_batch") or 32) if system == "e810" else None}
@@ -143,7 +143,7 @@ def proposed(row: dict[str, Any]) -> dict[str, float]:
     if "queues" in row:
         return {"signal_discovery_ns": 100.0 + (5.0 * row["queues"] if row["signalling"] == "polling" else 0.0)}
     if row["system"] == "e810":
-        return {"throughput_mrps": 10.0, "p2m_gbs": 2 * 1500 * 10.0 / 1e3}
+        return {"throughput_mrps": 10.0, "frame_bytes_moved": 2 * 1500.0}
     return {"throughput_mrps": 10.0, "payload_lines_crossed": 2.0}
 
 

@@ -298,8 +298,13 @@ def crossed(row: Mapping[str, Any]) -> float | None:
     """Bytes of payload of a packet that crossed to or from the NIC: lines asked for over the link, or what a device moved."""
     if row.get("payload_lines_crossed") is not None:
         return 64 * row["payload_lines_crossed"]
-    rate = row.get("throughput_mrps")
-    return 1e3 * row["p2m_gbs"] / rate if rate and row.get("p2m_gbs") is not None else None
+    return row.get("frame_bytes_moved")
+
+
+def retained_rfos(row: Mapping[str, Any]) -> float | None:
+    """Remote requests of the host for ownership of payload, for each line that it writes to a buffer that the NIC had last."""
+    written = row.get("host_writes_retained")
+    return row["host_remote_rfos_payload"] / written if written else None
 
 
 # A device's agent in place of a thread.
@@ -333,7 +338,8 @@ REMOTE = ("host_remote_reads", "host_remote_rfos", "nic_remote_reads", "nic_remo
 
 STUDIES = [
     study("fig6", "Lines fetched for a signal", fig6, ("rtt_ns", *REMOTE)),
-    study("sec33-cachemgmt", "What becomes of a payload that the NIC has read", cache_management, ("mpps", *REMOTE)),
+    study("sec33-cachemgmt", "What becomes of a payload that the NIC has read", cache_management,
+          ("mpps", "retained_rfos", *REMOTE), derived={**DERIVED, "retained_rfos": retained_rfos}, derived_units={**UNITS, "retained_rfos": "1/line"}),
     study("fig10", "Who manages buffers", fig10, ("mpps", "host_instructions_per_packet", "pool_ops_per_packet")),
     study("fig11", "CC-NIC, the unoptimised interface, E810 and ConnectX-6 on Ice Lake", fig11, then=curve),
     study("intro-unopt", "CC-NIC and a PCIe NIC's interface on the same link", intro, then=loaded),
@@ -349,7 +355,7 @@ STUDIES = [
     study("fig18", "With and without the interconnect", fig18, (*CURVE, "host_cycles_per_packet"), then=loaded),
     study("fig20", "Hardware prefetchers", fig20, ("mpps",)),
     study("sec32-event", "Queue pairs of a NIC's thread that polls, and of one that hears", events, ("signal_discovery_ns", "rtt_ns")),
-    study("sec6-forward", "Payload that nobody touches", forwards, ("mpps", "crossed_bytes", "payload_lines_crossed", "p2m_gbs"),
+    study("sec6-forward", "Payload that nobody touches", forwards, ("mpps", "crossed_bytes", "payload_lines_crossed", "frame_bytes_moved"),
           derived={**DERIVED, "crossed_bytes": crossed}, derived_units={**UNITS, "crossed_bytes": "B"}),
     study("agent", "A NIC of threads, and one of a device's agents", agents, (*CURVE, *REMOTE)),
     study("versus", "CC-NIC beside PCIe with DMA, DDIO and IDIO", versus),

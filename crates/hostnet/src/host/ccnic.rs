@@ -148,6 +148,7 @@ impl Host {
         if packets > 0 && (t.packets > 0 || t.blanks > 0) {
             v.set("host_blanks_per_packet", per(t.blanks));
             v.set("host_tx_frees_per_packet", per(t.swept));
+            v.set("host_writes_retained", per(t.retained));
         }
         if t.packets == 0 {
             return;

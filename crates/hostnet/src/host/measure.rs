@@ -379,6 +379,7 @@ impl Host {
                 v.set("doorbells_per_packet", per(m.transmit_doorbells));
                 v.set("tx_fetches_per_packet", per(m.transmit_fetches));
                 v.set("tx_payload_reads_per_packet", per(m.frames_read));
+                v.set("frame_bytes_moved", per(m.frame_bytes));
             }
             v.set("dma_peak_gbs", m.peak_gbs());
             v.set("dma_busy", m.busy_until(now).0 as f64 / span);

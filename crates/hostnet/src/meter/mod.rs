@@ -65,6 +65,7 @@ metrics! {
     pool_ops_per_packet ["1/packet"] "Buffers that threads of CC-NIC moved from and to the pool";
     host_blanks_per_packet ["1/packet"] "Blank receive buffers that the host posted through CC-NIC";
     host_tx_frees_per_packet ["1/packet"] "Transmit buffers that the host freed after CC-NIC had sent them";
+    host_writes_retained ["lines/packet"] "Lines that the host wrote to buffers that CC-NIC's NIC had sent and nobody had used since";
     small_fallbacks ["buffers"] "Large buffers for packets that fit a small one, because no small one was left";
     tcp_rpcs_per_segment ["RPCs/segment"] "Replies in a segment that TAS sent, on average";
     service_mean_us ["us"] "Mean time a core spends on a request";
@@ -214,6 +215,7 @@ metrics! {
     doorbells_per_packet ["1/packet"] "Doorbells of transmit rings that came to a NIC whose rings lie in memory";
     tx_fetches_per_packet ["1/packet"] "Fetches of transmit descriptors by the NIC";
     tx_payload_reads_per_packet ["1/packet"] "Reads of frames' payload by the NIC";
+    frame_bytes_moved ["B/packet"] "Bytes of frames that a NIC whose rings lie in memory wrote to memory and read from it, without descriptors";
     dma_read_min_ns ["ns"] "Shortest read of memory by a device behind a port, from its request to the last data";
     dma_peak_gbs ["GB/s"] "Receive DMA of such a NIC in the busiest 100 ns";
     dma_busy ["fraction"] "Time that such a NIC's receive DMA had lines on their way to memory";

@@ -387,6 +387,7 @@ impl Host {
             p.push(Op::Retire { tag: Effect::Stamp.tag(*b), stores: false });
             let line = i.line(*b);
             self.common.write(line, lines, p);
+            i.trips.retained += u64::from(lines) * u64::from(std::mem::take(&mut i.sent[*b as usize]));
             p.compute(self.common.spec.costs.host_tx);
         }
         self.common.look(&self.tx.shape, &looked, p);

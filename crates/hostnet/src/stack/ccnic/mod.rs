@@ -88,6 +88,8 @@ pub struct RoundTrips {
     /// Blank receive buffers that the host posted, and transmit buffers that it freed after their transmission.
     pub blanks: u64,
     pub swept: u64,
+    /// Lines that the host wrote to buffers that the NIC had sent, and nobody used since.
+    pub retained: u64,
     /// From when a transmit descriptor is visible to when the NIC has seen it, in ps.
     pub discovery: Histogram<u64>,
 }
@@ -95,7 +97,7 @@ pub struct RoundTrips {
 impl RoundTrips {
     fn new() -> RoundTrips {
         let histogram = || Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
-        RoundTrips { histogram: histogram(), packets: 0, bytes: 0, blanks: 0, swept: 0, discovery: histogram() }
+        RoundTrips { histogram: histogram(), packets: 0, bytes: 0, blanks: 0, swept: 0, retained: 0, discovery: histogram() }
     }
 }
 
@@ -110,6 +112,8 @@ pub struct Interface {
     small: u32,
     /// The time stamp that each buffer's payload holds.
     stamps: Vec<Time>,
+    /// Whether the NIC's sending of it was each buffer's last use.
+    sent: Vec<bool>,
     /// Overlay mode: the record of the packet in each buffer, and the first line of the object that follows it.
     packets: Vec<u32>,
     objects: Vec<u64>,
@@ -148,6 +152,7 @@ impl Interface {
             pools: (0..all).map(pool).collect(),
             small,
             stamps: vec![Time::ZERO; (small + large) as usize],
+            sent: vec![false; (small + large) as usize],
             packets: vec![0; forwarded],
             objects: vec![0; forwarded],
             visible: vec![None; queues as usize],

@@ -191,6 +191,7 @@ impl Nic {
                 ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush as u8 }),
                 ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack as u8 }),
             }
+            (i.sent[from.buffer as usize - 1], i.sent[to as usize]) = (true, false);
             self.deliver_later(to, from.bytes);
             if from.flags & NO_RECYCLE == 0 {
                 self.common.free_one(i, from.buffer - 1, p);

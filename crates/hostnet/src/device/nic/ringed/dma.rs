@@ -68,6 +68,7 @@ impl Nic {
         (p.buffer, p.line) = pair.armed.pop_front().expect("a descriptor names a buffer");
         r.fifo.pop_front();
         r.receiving += 1;
+        r.meter.frame_bytes += u64::from(p.rx_bytes);
         let lines = u32::from(p.lines);
         r.open_write((Work::Packet(id), p.line, lines, p.rx_bytes), p.wire_bytes, now);
         p.began = now;
@@ -124,6 +125,7 @@ impl Nic {
             r.pairs[queue].requests += requests;
             r.reading += 1;
             r.meter.frames_read += 1;
+            r.meter.frame_bytes += u64::from(work.3);
             r.turn = if queue + 1 == of { 0 } else { queue + 1 };
             return r.open_read(work);
         }

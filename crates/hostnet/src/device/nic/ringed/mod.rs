@@ -116,6 +116,8 @@ pub struct RingMeter {
     pub transmit_doorbells: u64,
     pub transmit_fetches: u64,
     pub frames_read: u64,
+    /// Bytes of frames that were written to memory, or read from it.
+    pub frame_bytes: u64,
     /// Time with a packet or descriptors on their way to memory.
     pub busy: Time,
     since: Option<Time>,
