@@ -589,10 +589,10 @@ class IioSpec(Section):
     """From an entry's allocation to the arrival at the home agent."""
     write_back_buffer: int
     """Lines that may wait to be written back; requests wait for the oldest when there are more."""
-    write_back_interval: str | None
+    write_back_interval: str
     """How long a line takes the way to the home agent when a cache in front of it writes the line back. Such a
     cache keeps what devices write to caches, and what they read while the LLC had it modified; each of these lines
-    goes back once, behind requests. A request then takes `line_interval` without data. Absent: there is no such
+    goes back once, behind requests. A request then takes `line_interval` without data. Zero: there is no such
     cache."""
     write_buffer: int
     """Write buffer entries of each: credits of the P2M-Write domain."""

@@ -50,7 +50,7 @@ def _scenario(name: str, changes: list[str] | None):
     sc = Scenario.load(name)
     for text in changes or ():
         path, value = parse_assignment(text)
-        sc.set(path, parse_value(value))
+        sc.set(path, parse_value(value, path))
     return sc
 
 
@@ -128,7 +128,7 @@ def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", met
     for path, values in (parse_assignment(v) for v in vary):
         if path in grid:
             raise HostnetError(f"--vary {path} is given twice; list all its values in one, such as {path}=A,B,C.")
-        grid[path] = [parse_value(v) for v in split_values(values)]
+        grid[path] = [parse_value(v, path) for v in split_values(values)]
         if "" in grid[path]:
             raise HostnetError(f"--vary {path}={values}: a value is missing.")
     wanted = headlines.chosen(metrics) if metrics else None

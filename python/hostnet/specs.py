@@ -485,16 +485,20 @@ def _saved(name: str | os.PathLike[str], text: str) -> dict[str, Any]:
     return spec
 
 
-def parse_value(text: str) -> Any:
-    """The value in ``--set path=value``: a TOML value when it reads as one, else a plain string."""
+def parse_value(text: str, path: str = "") -> Any:
+    """The value in ``--set path=value``: a TOML value when it reads as one, else a plain string.
+
+    Raises HostnetError for what TOML could not hold; the sentence names ``path``.
+    """
+    named = f"{path} = {text}" if path else text
     try:
         value = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
     except RecursionError:
-        raise HostnetError(f"{text[:40]}...: is nested too deeply to be read.") from None
+        raise HostnetError(f"{named[:60]}...: is nested too deeply to be read.") from None
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise HostnetError(f"{text} is beyond what a whole number of TOML holds (64 bits).")
+        raise HostnetError(f"{named} is beyond what a whole number of TOML holds (64 bits).")
     return value
 
 

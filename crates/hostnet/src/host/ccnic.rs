@@ -207,7 +207,9 @@ impl Host {
         let packets = packets.max(1) as f64;
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
-            for ((object, n), r) in OBJECTS.iter().zip(self.off_core(host, Counted::All)).zip(self.off_core(host, Counted::Remote)) {
+            for ((object, n), r) in
+                OBJECTS.iter().zip(self.off_core(host, Counted::All)).zip(self.off_core(host, Counted::Remote))
+            {
                 let per = |k: u64| json!(k as f64 / packets);
                 let row = [n.reads, n.owns, n.streams, r.reads, r.owns, r.streams].map(per);
                 rows.push([json!(side), json!(object)].into_iter().chain(row).collect());

@@ -35,9 +35,9 @@ pub struct IioSpec {
     pub fetch_partial: bool,
     /// How long a line takes the way to the home agent when a cache in front of it writes the line back. Such a cache keeps what
     /// devices write to caches, and what they read while the LLC had it modified; each of these lines goes back once, behind
-    /// requests. A request then takes `line_interval` without data. Absent: there is no such cache.
+    /// requests. A request then takes `line_interval` without data. Zero: there is no such cache.
     #[serde(default)]
-    pub write_back_interval: Option<Span>,
+    pub write_back_interval: Span,
     /// Lines that may wait to be written back; requests wait for the oldest when there are more.
     #[serde(default = "one")]
     pub write_back_buffer: u32,
