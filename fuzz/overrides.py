@@ -1,9 +1,10 @@
 """Runs shipped scenarios with random changes, and prints those that crash or whose books do not balance.
 
     python fuzz/overrides.py --seconds 600
+    python fuzz/overrides.py --seconds 600 --extreme
 
 Each draw takes a scenario, often another platform, and changes up to four values: numbers, choices, switches. Scenarios that
-are refused are fine. What is printed can be run again with the command that it shows.
+are refused are fine. With ``--extreme`` numbers are at the ends of what their keys take. What is printed can be run again with the command that it shows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from hostnet import api
 
 #: Tables whose values are drawn; the rest says how long a run is, or what arrives.
 TABLES = ("platform", "placement", "peripheral", "ccnic", "rings")
+#: Numbers that a draw replaces a number with: by a factor, and of whole numbers others as well.
+NEAR, NEAR_WHOLE = (0.0, 0.5, 2.0), (0, 1)
+FAR, FAR_WHOLE = (0.0, 1e-9, 1e-3, 1e3, 1e9), (0, 1, 2, 2**16, 2**31, 2**32 - 1, 2**63 - 1)
 #: Words about values, not values.
 WORDS = ("name", "description", "provenance")
 
@@ -43,17 +47,18 @@ def leaves(at: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield at, value
 
 
-def other(draw: random.Random, sc: hostnet.Scenario, path: str, value: Any) -> Any:
+def other(draw: random.Random, sc: hostnet.Scenario, path: str, value: Any, extreme: bool) -> Any:
     """Another value of the same kind; of a choice one that the engine names as valid."""
+    factors, whole = (FAR, FAR_WHOLE) if extreme else (NEAR, NEAR_WHOLE)
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
-        return draw.choice([0, 1, value // 2, value + 1, 2 * value])
+        return draw.choice([*whole, value // 2, value + 1, 2 * value])
     if isinstance(value, float):
-        return draw.choice([0.0, value / 2, 2 * value])
+        return value * draw.choice(factors)
     number, _, unit = str(value).partition(" ")
     if unit and number.replace(".", "", 1).isdigit():
-        return f"{draw.choice([0, float(number) / 2, 2 * float(number)]):g} {unit}"
+        return f"{float(number) * draw.choice(factors):g} {unit}"
     try:
         sc.with_({path: "?"}).resolve()
     except hostnet.HostnetError as e:
@@ -62,7 +67,7 @@ def other(draw: random.Random, sc: hostnet.Scenario, path: str, value: Any) -> A
     return value
 
 
-def drawn(seed: int) -> tuple[str, dict[str, Any]]:
+def drawn(seed: int, extreme: bool) -> tuple[str, dict[str, Any]]:
     """A scenario and its changes."""
     draw = random.Random(seed)
     name = draw.choice(sorted(api.scenarios()))
@@ -73,15 +78,15 @@ def drawn(seed: int) -> tuple[str, dict[str, Any]]:
     spec = json.loads(sc.resolve())
     places = [p for table in TABLES for p in leaves(table, spec.get(table))]
     for path, value in draw.sample(places, draw.choice([1, 1, 2, 4])):
-        changes[path] = other(draw, sc, path, value)
+        changes[path] = other(draw, sc, path, value, extreme)
     return name, changes
 
 
-def attempt(seed: int, answer: Any) -> None:
+def attempt(seed: int, extreme: bool, answer: Any) -> None:
     """Runs one draw; sends what became of it, what was run, and why that is wrong."""
     command, became = "", "refused"
     try:
-        name, changes = drawn(seed)
+        name, changes = drawn(seed, extreme)
         sets = (f"--set {shlex.quote(f'{path}={json.dumps(v)}')}" for path, v in changes.items())
         command = f"hostnet run {name} {' '.join(sets)}"
         sc = hostnet.Scenario.load(name).with_(changes)
@@ -100,6 +105,7 @@ def main() -> int:
     args.add_argument("--seconds", type=float, default=60, help="how long to go on")
     args.add_argument("--each", type=float, default=10, help="seconds after which a run is given up")
     args.add_argument("--seed", type=int, default=1, help="the first draw")
+    args.add_argument("--extreme", action="store_true", help="numbers at the ends of what their keys take")
     given = args.parse_args()
     tally: Counter[str] = Counter()
     end = time.monotonic() + given.seconds
@@ -108,7 +114,7 @@ def main() -> int:
         seed = given.seed
         while time.monotonic() < end:
             here, there = multiprocessing.Pipe(duplex=False)
-            child = multiprocessing.get_context("fork").Process(target=attempt, args=(seed, there))
+            child = multiprocessing.get_context("fork").Process(target=attempt, args=(seed, given.extreme, there))
             child.start()
             there.close()
             try:
