@@ -188,7 +188,7 @@ DOCTORED = [
     ("fig20", "prefetch = 'host'", "mpps", 0.8, ["fig20.host-prefetch-gain", "fig20.best-is-host-only-ccnic"]),
     ("fig21a", "slowdown = 1.11 AND system = 'ccnic'", "rtt_ns", 1.2, ["fig21a.ccnic-latency-growth", "fig21a.keeps-advantage"]),
     ("fig21b", "system = 'unopt'", "gbps", 3.0, ["fig21b.always-above-unopt"]),
-    ("sec33_cachemgmt", "policy = 'retain'", "host_remote_rfos_payload", 0.5, ["cachemgmt.retained-buffer-costs-rfo"]),
+    ("sec33_cachemgmt", "policy = 'retain'", "retained_rfos", 0.5, ["cachemgmt.retained-buffer-costs-rfo"]),
     ("fig6", "signal = 'register'", "nic_signal_reads", 1.5, ["fig6.saves-line-transfer"]),
 ]
 

@@ -244,6 +244,20 @@ fn who_manages_buffers_does_so_once_a_packet() {
     near("without one", get(&driver("cache = 0"), "pool_ops_per_packet"), 4.0, 0.05);
 }
 
+/// Section 3.3: what the NIC has sent stays in its caches without recycling, and the host's next write to each line asks the
+/// other node for its ownership. Where buffers are recycled the host writes to what it had itself.
+#[test]
+fn a_write_to_a_buffer_that_the_nic_has_sent_asks_for_ownership_once_a_line() {
+    for bytes in [64, 1500] {
+        // With so many buffers, which no burst divides, the host gets some that the NIC has put back.
+        let bare = loopback(bytes, 128, "recycle = false\nbuffers = 1000");
+        let written = get(&bare, "host_writes_retained");
+        assert!(written > 0.1, "{written} lines a packet");
+        near("requests a line", get(&bare, "host_remote_rfos_payload") / written, 1.0, 0.1);
+    }
+    assert_eq!(get(&loopback(64, 128, ""), "host_writes_retained"), 0.0);
+}
+
 /// Of a pool that all pairs have in common each burst needs the line of the head twice, for the host's buffers and the NIC's.
 /// Each time it comes from another core, which takes about half a ping-pong, however many pairs there are. Pairs with pools
 /// of their own have nothing in common but a link that they do not fill.

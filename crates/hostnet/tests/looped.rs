@@ -86,6 +86,14 @@ fn a_large_packet_takes_longer_by_its_way_over_the_link_both_ways_at_least() {
 }
 
 #[test]
+fn a_frame_is_written_to_memory_once_and_read_once() {
+    for bytes in [64, 1500] {
+        let moved = get(&Setting { bytes, ..Setting::default() }.run(), "frame_bytes_moved");
+        assert!((moved / f64::from(2 * bytes) - 1.0).abs() < 0.01, "{moved} bytes of a frame of {bytes}");
+    }
+}
+
+#[test]
 fn a_burst_has_one_doorbell() {
     // More is due than a core can send, and the NIC is faster than the core, so that every burst is full and finds room.
     for n in [1, 4, 16] {
