@@ -66,8 +66,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 _GROUPS = (
     (CONSTANTS, r"(lfb|iio_\w+|cha_wait)_credits$|channels$|cores$|llc_mib$|l1l2_|mem_peak|t_trans|t_rcd|t_rp|\w+_unloaded_ns$"
                 r"|rx_footprint|ddio_capacity|total_rx_entries"),
-    (NIC, r"(host|nic)_(remote|reads|rfos|instructions|blanks|tx)|pool_ops|small_fallbacks"
-          r"|signal_discovery|payload_lines|doorbells_|tx_fetches_|tx_payload_|mmio_|client_|net_gbps|drop|loss_rate|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage|dma_|descriptors_"),
+    (NIC, r"(host|nic)_(remote|reads|rfos|instructions|blanks|tx|writes)|pool_ops|small_fallbacks"
+          r"|signal_discovery|payload_lines|doorbells_|tx_fetches_|tx_payload_|frame_bytes|mmio_|client_|net_gbps|drop|loss_rate|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage|dma_|descriptors_"),
     (DOMAINS, r"lfb|net_lfb|c2m_(read|write)_|cha_|rpq|wpq|iio_|link_"),
     (MEMORY, r"mem_|acc_|dram_|amat|llc_|t\d_llc|p2m_llc|prefetch|lines_|wr_switches|act_|pre_|row_|bank_|mlc_|hints"
              r"|remote_|speculative_|access_ns|in_ddio_ways|ways_allocated|batch_held"),

@@ -18,14 +18,15 @@ def tool():
     return module
 
 
-def test_a_draw_is_the_same_each_time_and_is_taken_or_refused_in_one_sentence(tool):
+@pytest.mark.parametrize("extreme", [False, True])
+def test_a_draw_is_the_same_each_time_and_is_taken_or_refused_in_one_sentence(tool, extreme):
     taken = 0
     for seed in range(1, 25):
         try:
-            name, changes = tool.drawn(seed)
+            name, changes = tool.drawn(seed, extreme)
         except HostnetError:
             continue  # the scenario does not run on that platform
-        assert (name, changes) == tool.drawn(seed)
+        assert (name, changes) == tool.drawn(seed, extreme)
         assert changes.pop("seed") == seed and changes
         try:
             Scenario.load(name).with_(changes).resolve()
@@ -39,6 +40,15 @@ def test_another_value_is_of_the_same_kind(tool):
     import random
 
     draw, kvs = random.Random(1), Scenario.load("kvs")
-    assert tool.other(draw, kvs, "placement.sweep_rx", True) is False
-    assert tool.other(draw, kvs, "platform.caches.l2.size", "1 MiB") in ("0 MiB", "0.5 MiB", "2 MiB")
-    assert tool.other(draw, kvs, "placement.policy", "ddio") in ("dma", "ddio", "ideal", "idio")
+    assert tool.other(draw, kvs, "placement.sweep_rx", True, False) is False
+    assert tool.other(draw, kvs, "platform.caches.l2.size", "1 MiB", False) in ("0 MiB", "0.5 MiB", "2 MiB")
+    assert tool.other(draw, kvs, "placement.policy", "ddio", False) in ("dma", "ddio", "ideal", "idio")
+
+
+def test_extreme_values_lie_at_the_ends_of_what_a_key_takes(tool):
+    import random
+
+    draw, kvs = random.Random(1), Scenario.load("kvs")
+    sizes = {tool.other(draw, kvs, "platform.caches.l2.size", "1 MiB", True) for _ in range(50)}
+    assert sizes == {"0 MiB", "1e-09 MiB", "0.001 MiB", "1000 MiB", "1e+09 MiB"}
+    assert 2**63 - 1 in {tool.other(draw, kvs, "placement.ways", 2, True) for _ in range(100)}

@@ -61,6 +61,12 @@ def test_command_line_values_read_as_toml_or_as_text(text, value):
     assert parse_value(text) == value
 
 
+@pytest.mark.parametrize("text", [str(2**63), str(-(2**63) - 1)])
+def test_a_whole_number_that_toml_cannot_hold_is_refused_with_its_key(text):
+    with pytest.raises(hn.HostnetError, match=f"^rings.rx_buffers = {text} is beyond"):
+        parse_value(text, "rings.rx_buffers")
+
+
 @pytest.mark.parametrize("text", ["placement.ways", "=4", " =4", ""])
 def test_an_assignment_needs_path_and_value(text):
     with pytest.raises(hn.HostnetError, match="path=value"):
