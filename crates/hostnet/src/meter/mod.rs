@@ -55,7 +55,7 @@ metrics! {
     host_remote_rfos_payload ["1/packet"] "Of host_remote_rfos, those for lines of payload";
     nic_remote_reads_descriptor ["1/packet"] "Of nic_remote_reads, those of descriptors' lines";
     nic_remote_reads_tx ["1/packet"] "Of nic_remote_reads, those of the transmit ring's descriptors and registers";
-    nic_signal_reads ["1/packet"] "Of nic_remote_reads_tx, those of a packet's own lines that ended after its publication";
+    nic_signal_reads ["1/packet"] "Of nic_remote_reads_tx, those of a packet's own lines that ended after its publication; of one packet under way";
     nic_remote_reads_register ["1/packet"] "Of nic_remote_reads, those of registers";
     nic_remote_reads_payload ["1/packet"] "Of nic_remote_reads, those of lines of payload";
     payload_lines_crossed ["1/packet"] "Lines of payload that either side's cores have asked the other node for through CC-NIC";

@@ -268,18 +268,10 @@ impl Iio {
 
     /// Lines have arrived, which need entries.
     #[inline]
-    fn want_write(
-        &mut self,
-        mem: &mut Memory,
-        cal: &mut Events,
-        placement: &mut Placement,
-        c: usize,
-        w: Want,
-        now: Time,
-    ) {
+    fn want_write(&mut self, mem: &mut Memory, cal: &mut Events, rule: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
         if ctl.writes.is_empty() && ctl.write.free() >= w.lines.into() {
-            self.enter_write(mem, cal, placement, c, w, now);
+            self.enter_write(mem, cal, rule, c, w, now);
         } else {
             ctl.writes.push_back(w);
         }
@@ -298,25 +290,17 @@ impl Iio {
 
     /// A line gets an entry and leaves for the home agent.
     #[inline]
-    fn enter_write(
-        &mut self,
-        mem: &mut Memory,
-        cal: &mut Events,
-        placement: &mut Placement,
-        c: usize,
-        w: Want,
-        now: Time,
-    ) {
+    fn enter_write(&mut self, mem: &mut Memory, cal: &mut Events, rule: &mut Placement, c: usize, w: Want, now: Time) {
         let ctl = &mut self.controllers[c];
         ctl.write.force_many(w.lines.into(), now);
         let data = Time((self.line_interval - self.line_header).0 * u64::from(w.bytes) / LINE);
         let at = ctl.door.leave_last(now, self.line_interval, self.line_header + data, w.lines) + self.to_cha;
-        let to = placement.write(&w.transfer());
+        let to = rule.write(&w.transfer());
         if to != Inbound::Dram {
             ctl.door.owe(w.lines.into());
         }
         if w.partial {
-            let from = placement.read(&w.transfer());
+            let from = rule.read(&w.transfer());
             let who = FETCH | self.fetch(w);
             let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, 1, who, now);
             // What comes is for the bytes behind the frame's end, which nobody uses.
@@ -354,7 +338,7 @@ impl Iio {
         &mut self,
         mem: &mut Memory,
         cal: &mut Events,
-        placement: &mut Placement,
+        rule: &mut Placement,
         c: usize,
         w: Want,
         now: Time,
@@ -362,7 +346,7 @@ impl Iio {
         let ctl = &mut self.controllers[c];
         ctl.read.force_many(w.lines.into(), now);
         let at = ctl.door.leave_first(now, self.line_interval, w.lines) + self.to_cha;
-        let from = placement.read(&w.transfer());
+        let from = rule.read(&w.transfer());
         let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
         let j = &mut self.jobs[w.who as usize];

@@ -384,10 +384,11 @@ impl Common {
         let pair = &mut i.pairs[self.queue];
         let published = matches!(change, Change::Unit { .. } | Change::Tail(_));
         if let (true, Some(counts), Some(nic)) = (published, c.off_core.as_deref_mut(), i.nic_cores.get(self.queue)) {
-            // The NIC works on a packet from its publication to that of its copy.
+            // The NIC works on a packet from its publication to that of its copy. What the host publishes to receive are blanks.
             match ring {
                 Ring::Tx => counts.watch((*nic).into(), line),
-                Ring::Rx => counts.watch_none((*nic).into()),
+                Ring::Rx if c.core == *nic => counts.watch_none((*nic).into()),
+                Ring::Rx => {}
             }
         }
         match ring {
