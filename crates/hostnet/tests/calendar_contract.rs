@@ -1,9 +1,7 @@
 //! A core runs ahead of the calendar through its private caches. What another agent does to a line before the core's own
 //! time must have reached the core when it looks: every offset between the two, in steps of one cycle.
 
-mod common;
-
-use common::{scenario, TWO_CORES};
+use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Pipeline};
 use hostnet::host::Host;
 use hostnet::kernel::{Clock, Time};

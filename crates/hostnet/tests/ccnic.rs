@@ -1,8 +1,6 @@
 //! CC-NIC as threads on cores: what crosses between nodes is counted from the protocol, rates from the instructions.
 
-mod common;
-
-use common::platforms;
+use crate::common::platforms;
 use hostnet::config::resolve;
 use hostnet::host::{run, Outcome};
 

@@ -1,8 +1,6 @@
 //! CC-NIC over a PCIe NIC of the other socket.
 
-mod common;
-
-use common::{get, refused, scenario, simulate};
+use crate::common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};
 use hostnet::kernel::Time;
 use hostnet::traffic::frame::rss_hash;

@@ -4,9 +4,7 @@
 //! under way, and at any time no copy that a core could read is older than the newest, no two cores have written the
 //! line, and what no cache has to write back is in DRAM (`Memory::coherent`).
 
-mod common;
-
-use common::{small, two_nodes, Rig};
+use crate::common::{small, two_nodes, Rig};
 use hostnet::kernel::{Event, Stream, Time};
 use hostnet::machine::Signal;
 use hostnet::memory::dram::DramSpec;

@@ -1,11 +1,7 @@
 //! Accesses whose address comes from another one's data, and the requests that they share.
 
-#[path = "common/bench.rs"]
-mod bench;
-mod common;
-
-use bench::{Bench, LLC_LINES};
-use common::close;
+use crate::common::bench::{Bench, LLC_LINES};
+use crate::common::close;
 use hostnet::core::Op;
 use hostnet::machine::Machine;
 

@@ -1,11 +1,7 @@
 //! What a core promises, measured through programs on the caches and DRAM of `platforms/sim24.toml`.
 
-#[path = "common/bench.rs"]
-mod bench;
-mod common;
-
-use bench::{Bench, LLC_LINES};
-use common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
+use crate::common::bench::{Bench, LLC_LINES};
+use crate::common::{close, execute, l2_prefetcher, scenario, small, two_nodes, Rig, ONE_CORE};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op, Pipeline, Retired};
 use hostnet::kernel::{Clock, Stream, Time};

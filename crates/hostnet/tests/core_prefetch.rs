@@ -1,8 +1,6 @@
 //! What the prefetchers of the L1 and the spatial one of the L2 bring, as the optimisation manual has it.
 
-mod common;
-
-use common::{execute, l2_prefetcher, scenario, ONE_CORE};
+use crate::common::{execute, l2_prefetcher, scenario, ONE_CORE};
 use hostnet::core::l1_prefetch::L1PrefetchSpec;
 use hostnet::core::prefetch::{CacheLevel, Pattern, PrefetchSpec};
 use hostnet::core::{CoreSpec, Cpu, Op};

@@ -1,9 +1,7 @@
 //! What every device behind a port promises, whatever it is: it moves lines that it promised, both ways at once, and every
 //! line and credit comes back.
 
-mod common;
-
-use common::{platforms, small, MHZ_3200};
+use crate::common::{platforms, small, MHZ_3200};
 use hostnet::config::resolve;
 use hostnet::device::endpoint::{Direction, Endpoint, Offer};
 use hostnet::device::iio::Iio;

@@ -1,9 +1,7 @@
 //! What the host network's domains promise: unloaded latencies are sums of hops, saturated rates are
 //! limits, and the time of every request on the four paths is accounted for to the picosecond.
 
-mod common;
-
-use common::platforms;
+use crate::common::platforms;
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::{run, Host, Outcome};
 use hostnet::kernel::Time;

@@ -1,9 +1,7 @@
 //! IDIO on the one engine: where lines are and go, hints, and invalidations. The
 //! identifiers are those of the specification's features.
 
-mod common;
-
-use common::{execute, scenario, small, IDIO_RUN};
+use crate::common::{execute, scenario, small, IDIO_RUN};
 use hostnet::core::hints::Hints;
 use hostnet::core::{Cpu, Op};
 use hostnet::kernel::Time;

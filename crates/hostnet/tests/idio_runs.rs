@@ -1,8 +1,6 @@
 //! IDIO in whole runs: modes, invalidation, classes, recycling, bursts, and a control plane of one's own.
 
-mod common;
-
-use common::{get, refusal, scenario, simulate, IDIO_RUN};
+use crate::common::{get, refusal, scenario, simulate, IDIO_RUN};
 use hostnet::host::Outcome;
 use hostnet::kernel::Time;
 

@@ -1,8 +1,6 @@
 //! A host that serves datagrams through the kernel's sockets, on the Ethernet NIC with descriptor rings in memory.
 
-mod common;
-
-use common::{get, refusal, scenario, simulate};
+use crate::common::{get, refusal, scenario, simulate};
 use hostnet::device::nic::Nic;
 use hostnet::host::{Host, Outcome};
 use hostnet::kernel::{Stream, Time};

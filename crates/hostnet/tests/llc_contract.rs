@@ -1,9 +1,7 @@
 //! What the choices of a last-level cache promise: registers for misses, inclusion, reads of devices that install, and
 //! the order at a controller's door.
 
-mod common;
-
-use common::{close, get, simulate, small, Rig, LLC_SETS};
+use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::units::Size;
 use hostnet::kernel::{Stream, Time};
 use hostnet::memory::dram::{DramSpec, Overflow};

@@ -1,9 +1,7 @@
 //! Cores that send packets through a PCIe NIC whose wire loops back, and read them (CC-NIC, section 5.1): what a round trip is made
 //! of, what a burst costs, how many are under way, and where every packet is.
 
-mod common;
-
-use common::{get, refused, simulate};
+use crate::common::{get, refused, simulate};
 use hostnet::host::Outcome;
 
 /// A NIC on eight lanes of the third generation, and a driver, as in `poll_mode.rs`.

@@ -1,9 +1,7 @@
 //! What the coherent memory system promises: placement of NIC writes, victims, snoops, sweeps, and the
 //! books of dirty lines.
 
-mod common;
-
-use common::{close, get, simulate, small, Rig, LLC_SETS};
+use crate::common::{close, get, simulate, small, Rig, LLC_SETS};
 use hostnet::kernel::{Event, Events, Stream, Time};
 use hostnet::memory::array::Replacement;
 use hostnet::memory::protocol::Held;

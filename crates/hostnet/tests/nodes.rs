@@ -1,8 +1,6 @@
 //! Two nodes: what each access costs, what each row of the protocol does, and what the links carry.
 
-mod common;
-
-use common::{close, small, two_nodes, Rig};
+use crate::common::{close, small, two_nodes, Rig, MHZ_3200};
 use hostnet::kernel::units::{Freq, Span};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::Signal;
@@ -49,7 +47,7 @@ fn edge(t: Time) -> Time {
 }
 
 fn hops(r: &Rig) -> Hops {
-    let c = Clock::from_hz(common::MHZ_3200);
+    let c = Clock::from_hz(MHZ_3200);
     let t = r.m.mem.dram.timing();
     let hit = Time(t.cl + t.burst) + Time::ns(20);
     let ps = |n| Time(n);
@@ -190,9 +188,9 @@ fn the_parts_of_a_read_of_the_other_node_s_memory_are_its_hops() {
 fn a_slower_uncore_of_the_other_node_slows_what_it_answers() {
     let mut n = two_nodes();
     let fast = latency(&n, 1, Some(2), From::Llc).1;
-    n.uncore_clock = vec![Freq(common::MHZ_3200), Freq(common::MHZ_3200 / 2)];
+    n.uncore_clock = vec![Freq(MHZ_3200), Freq(MHZ_3200 / 2)];
     let slow = latency(&n, 1, Some(2), From::Llc).1;
-    assert_eq!(slow - fast, Clock::from_hz(common::MHZ_3200 / 2).span(35) - Clock::from_hz(common::MHZ_3200).span(35));
+    assert_eq!(slow - fast, Clock::from_hz(MHZ_3200 / 2).span(35) - Clock::from_hz(MHZ_3200).span(35));
     let own = latency(&n, 0, Some(1), From::L2).1;
     assert_eq!(own, latency(&two_nodes(), 0, Some(1), From::L2).1);
 }
@@ -506,17 +504,21 @@ fn the_probe_s_latencies_are_sums_of_the_platform_s_hops() {
         ("remote_l2_rh", remote + ask),
         ("remote_l2_lh", remote + ask + 5.0),
     ];
-    let probe = |place: &str| common::simulate(&PROBE.replace("remote_l2_rh", place));
+    let probe = |place: &str| crate::common::simulate(&PROBE.replace("remote_l2_rh", place));
     for (place, expected) in cases {
         let o = probe(place);
-        let got = common::get(&o, "access_ns");
+        let got = crate::common::get(&o, "access_ns");
         assert!((got - expected).abs() < 1e-6, "{place}: {got} ns, not {expected}");
-        assert_eq!(common::get(&o, "speculative_reads"), f64::from(u8::from(place == "remote_l2_lh")), "{place}");
+        assert_eq!(
+            crate::common::get(&o, "speculative_reads"),
+            f64::from(u8::from(place == "remote_l2_lh")),
+            "{place}"
+        );
     }
     // DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4, and up to a clock until the first command.
     let dram = 31.8 + 48.0 * 0.625;
     for (place, hops) in [("local_dram", out + llc + noc), ("remote_dram", remote)] {
-        let got = common::get(&probe(place), "access_ns") - hops - dram;
+        let got = crate::common::get(&probe(place), "access_ns") - hops - dram;
         assert!((0.0..=0.626).contains(&got), "{place}: {got} ns more than the hops");
     }
 }
@@ -524,7 +526,7 @@ fn the_probe_s_latencies_are_sums_of_the_platform_s_hops() {
 #[test]
 fn what_is_not_built_for_two_nodes_is_refused_in_a_sentence() {
     let said = |text: &str| {
-        hostnet::config::resolve(text, "test.toml", &[common::platforms()]).map(drop).unwrap_err().to_string()
+        hostnet::config::resolve(text, "test.toml", &[crate::common::platforms()]).map(drop).unwrap_err().to_string()
     };
     let cases: [(&str, &str, &[&str]); 8] = [
         ("count = 2", "count = 3", &["platform.nodes.count = 3", "1 or 2"]),
@@ -563,10 +565,10 @@ fn tenants_of_two_nodes_run_beside_each_other() {
             "tenant = [\n { name = \"a\", cores = 2, app = { kind = \"xmem\", array = \"1 MiB\" } },\n { name = \"b\", node = 1, cores = 2, app = { kind = \"xmem\", array = \"1 MiB\" } },\n]",
         )
         .replace("run = { load = \"none\" }", "run = { load = \"saturate\", time = \"20 us\" }");
-    let o = common::simulate(&text);
+    let o = crate::common::simulate(&text);
     // Each has its data in its own node.
-    assert_eq!((common::get(&o, "link_utilisation"), common::get(&o, "remote_reads")), (0.0, 0.0));
-    assert!(common::get(&o, "c2m_read_lat_ns") > 0.0);
+    assert_eq!((crate::common::get(&o, "link_utilisation"), crate::common::get(&o, "remote_reads")), (0.0, 0.0));
+    assert!(crate::common::get(&o, "c2m_read_lat_ns") > 0.0);
 }
 
 /// What a device's write pushes out of the LLC may belong to the other node: the link takes it, and the device hears of its own.

@@ -1,8 +1,6 @@
 //! Write-combining buffers and uncached loads, by the rules of "CC-NIC" (ASPLOS 2024), section 2.2.
 
-mod common;
-
-use common::{close, execute, get, scenario, simulate, ONE_CORE};
+use crate::common::{close, execute, get, scenario, simulate, ONE_CORE};
 use hostnet::core::{Cpu, Mapped, Op, Retired};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::Machine;

@@ -1,8 +1,6 @@
 //! A poll-mode driver whose work two cores share: one receives, the other serves and sends.
 
-mod common;
-
-use common::{get, platforms, simulate};
+use crate::common::{get, platforms, simulate};
 use hostnet::config::resolve;
 
 struct Setting {

@@ -1,8 +1,6 @@
 //! A host that serves packets through the Ethernet NIC behind its port, with descriptor rings in memory and a poll-mode driver.
 
-mod common;
-
-use common::{get, refused, scenario, simulate};
+use crate::common::{get, refused, scenario, simulate};
 use hostnet::host::{Host, Outcome};
 use hostnet::kernel::{Stream, Time};
 use hostnet::traffic::frame::rss_hash;

@@ -1,8 +1,6 @@
 //! One request of a device for a line in each of the five places (IDIO, section II-A and Fig. 1), as the directed test runs it.
 
-mod common;
-
-use common::{get, platforms, scenario, simulate};
+use crate::common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;
 use hostnet::host::{self, Outcome};
 

@@ -1,8 +1,6 @@
 //! The protocol table: what every row must satisfy, and that the memory system does what the rows say.
 
-mod common;
-
-use common::{small, Rig};
+use crate::common::{small, Rig};
 use hostnet::kernel::Time;
 use hostnet::memory::protocol::{
     transition, Data, Dram, Habits, Held, Llc, Private, Request, Transition, HELD, REQUESTS,

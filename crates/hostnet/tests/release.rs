@@ -1,8 +1,6 @@
 //! Stores that become visible in order, and branches on loads, against what two cores see of each other.
 
-mod common;
-
-use common::{scenario, TWO_CORES};
+use crate::common::{scenario, TWO_CORES};
 use hostnet::core::{Cpu, Op, Retired};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::{Machine, Signal};

@@ -1,9 +1,7 @@
 //! What a line takes through caches on its way to the core (gem5's `response_latency`): each cache that it passes adds its
 //! own, and the one that has it none.
 
-mod common;
-
-use common::{execute, scenario, ONE_CORE};
+use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{Cpu, Op};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::Machine;

@@ -1,9 +1,7 @@
 //! The DMA of a NIC with descriptor rings, against closed forms from the sources of gem5 (docs/network.md) on the platform
 //! that has its settings.
 
-mod common;
-
-use common::{get, simulate};
+use crate::common::{get, simulate};
 
 /// Nanoseconds a packet at the highest rate that the NIC takes, when more is offered.
 fn period(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)]) -> f64 {

@@ -1,9 +1,7 @@
 //! What a RoCE NIC with priority flow control promises: line rate when the host keeps up; pauses, and no loss, when it
 //! does not.
 
-mod common;
-
-use common::{get, platforms, scenario, simulate};
+use crate::common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;
 use hostnet::host::Host;
 use hostnet::kernel::Time;

@@ -1,8 +1,6 @@
 //! What a user reads who wrote something that cannot work: one sentence with file, key and value.
 
-mod common;
-
-use common::platforms;
+use crate::common::platforms;
 use hostnet::config::{resolve, Scenario};
 use hostnet::host::run;
 use proptest::prelude::*;

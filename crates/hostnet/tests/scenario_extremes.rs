@@ -1,8 +1,6 @@
 //! Values at the ends of their types, and keys that are missing: what a user reads is one sentence, whatever it is.
 
-mod common;
-
-use common::{platforms, scenario};
+use crate::common::{platforms, scenario};
 use hostnet::config::resolve;
 
 fn shipped(name: &str) -> String {

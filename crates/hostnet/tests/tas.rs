@@ -1,8 +1,6 @@
 //! TCP as a service: an echo server whose TCP runs on cores of their own, behind a NIC and behind an overlay.
 
-mod common;
-
-use common::{get, refusal, refused, scenario, simulate};
+use crate::common::{get, refusal, refused, scenario, simulate};
 use hostnet::app::tcp_echo::{Calls, FastPathCosts};
 use hostnet::host::Host;
 use hostnet::kernel::Time;

@@ -1,9 +1,7 @@
 //! What TCP receivers promise: line rate where cores and memory keep up, the kernel's costs where they do not, windows
 //! that throttle the sender, marks that hold a queue, and no byte lost for good.
 
-mod common;
-
-use common::{get, platforms, scenario, simulate};
+use crate::common::{get, platforms, scenario, simulate};
 use hostnet::config::resolve;
 use hostnet::host::{Host, Outcome};
 use hostnet::kernel::Time;

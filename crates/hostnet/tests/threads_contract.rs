@@ -1,8 +1,6 @@
 //! What threads promise: polling that costs what it costs, wake-ups at whole polls, applications that are served.
 
-mod common;
-
-use common::{close, get, scenario, simulate};
+use crate::common::{close, get, scenario, simulate};
 use hostnet::host::{Host, Outcome};
 use hostnet::kernel::Time;
 use hostnet::traffic::arrival::Arrivals;

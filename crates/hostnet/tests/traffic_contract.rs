@@ -1,9 +1,7 @@
 //! What the load generator promises: rates, sizes and flows as asked, closed loops, round trips, the bandwidth test, and
 //! captures of what came back.
 
-mod common;
-
-use common::{close, get, scenario, simulate};
+use crate::common::{close, get, scenario, simulate};
 use hostnet::host::{run_and_capture, Outcome};
 use hostnet::traffic::frame;
 use hostnet::traffic::pcap::{Capture, Reading, Wanted};

@@ -1,8 +1,6 @@
 //! Two hosts joined by a link, the one software load generator of the other; and packets that begin on a core.
 
-mod common;
-
-use common::{get, platforms, refused, simulate};
+use crate::common::{get, platforms, refused, simulate};
 use hostnet::config::resolve;
 use hostnet::host::{hosts, Outcome};
 use std::sync::Arc;

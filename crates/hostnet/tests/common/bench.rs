@@ -1,5 +1,4 @@
 //! A core on the caches and DRAM of `platforms/sim24.toml`.
-#![allow(dead_code)]
 
 use crate::common::{execute, scenario, ONE_CORE};
 use hostnet::core::{CoreSpec, Cpu, Op, Retired};

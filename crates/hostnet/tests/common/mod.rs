@@ -1,5 +1,6 @@
 //! A small memory system to play with, and scenarios from text.
-#![allow(dead_code)]
+
+pub mod bench;
 
 use hostnet::config::{resolve, Scenario};
 use hostnet::core::prefetch::{Pattern, PrefetchSpec};

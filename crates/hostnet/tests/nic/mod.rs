@@ -1,8 +1,5 @@
 //! What a NIC promises software, whichever way it is attached.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod bench;
 
 use bench::{ethernet, Bench, Seen, ATTACHMENTS, LINES, QUEUES, SLOTS};
