@@ -1,14 +1,10 @@
 //! Holds the memory model against what Ramulator 2.1, DRAMsim3 and gem5 measured on the
 //! same traces and configurations (`validation/dram/dram.csv`).
 
-#[path = "../examples/dram_ladder/replay.rs"]
-#[allow(dead_code)]
-mod replay;
-
+use crate::hierarchy_reference::drive::replay::{self, profile, references, trace, Measured, Offer, Reference};
 use hostnet::kernel::Time;
 use hostnet::memory::dram::standards::Standard;
 use hostnet::memory::dram::{Controller, DramSpec, Request};
-use replay::{profile, references, trace, Measured, Offer, Reference};
 
 /// Relative tolerance of the bandwidth and of the mean read latency, and the row hits in
 /// fractions of the requests.

@@ -3,7 +3,7 @@
 
 #[path = "../examples/hierarchy_ladder/drive.rs"]
 #[allow(dead_code)]
-mod drive;
+pub mod drive;
 
 use drive::{run, Figures, Row};
 

@@ -13,7 +13,7 @@ use hostnet::memory::{Memory, Op, Probe, Txn, LINE};
 
 #[path = "../dram_ladder/replay.rs"]
 #[allow(dead_code)]
-mod replay;
+pub mod replay;
 
 /// A row of `validation/hierarchy/gem5_hierarchy.csv`.
 #[derive(Clone, Debug)]
