@@ -1,6 +1,6 @@
 //! Replies of two segments: a header in an mbuf, and an object that is sent from where it lies.
 
-use crate::common::{close, get, scenario, simulate};
+use crate::common::{close, get, platforms, scenario, simulate};
 use hostnet::config::resolve;
 use hostnet::host::Outcome;
 
@@ -58,7 +58,7 @@ fn both_segments_are_one_frame_on_the_wire() {
 fn replies_of_two_segments_need_the_driver_that_has_them() {
     let refused =
         text(1.0, "").replace("stack = \"poll_mode\"\n", "").replace("[[peripheral]]\nkind = \"ethernet\"\n", "");
-    let said = resolve(&refused, "kv.toml", &[crate::common::platforms()]).expect_err("refused").to_string();
+    let said = resolve(&refused, "kv.toml", &[platforms()]).expect_err("refused").to_string();
     assert!(said.contains("clique_map") && said.contains("poll_mode"), "{said}");
     let _ = scenario(&text(1.0, ""));
 }

@@ -1,7 +1,7 @@
 //! What a whole host promises: conservation, Little's law, determinism, mitigations, and the directed tests
 //! of Sweeper's Figs. 3 and 4 and sections II-B and V-B.
 
-use crate::common::{close, get, scenario, simulate, Rig};
+use crate::common::{close, get, scenario, simulate, small, Rig};
 use hostnet::device::nic::{Nic, Packet};
 use hostnet::host::{run, Outcome};
 use hostnet::kernel::Time;
@@ -220,7 +220,7 @@ fn dram_bandwidth_never_exceeds_the_channels_peak() {
 #[test]
 fn a_full_ring_drops_exactly_what_has_no_buffer() {
     let s = scenario(&Touch::default().text());
-    let mut r = Rig::new(&crate::common::small(), 0b1111);
+    let mut r = Rig::new(&small(), 0b1111);
     let mut nic = Nic::integrated(&s.platform.nic, 1);
     nic.attach_receive(0, r.rx, 16, 4);
     nic.attach_transmit(0, r.tx, 1, 4);
@@ -251,7 +251,7 @@ fn a_full_ring_drops_exactly_what_has_no_buffer() {
 #[test]
 fn rings_start_at_the_slots_they_are_told() {
     let s = scenario(&Touch::default().text());
-    let mut r = Rig::new(&crate::common::small(), 0b1111);
+    let mut r = Rig::new(&small(), 0b1111);
     let mut nic = Nic::integrated(&s.platform.nic, 1);
     nic.attach_receive(0, r.rx, 16, 4);
     nic.attach_transmit(0, r.tx, 8, 4);

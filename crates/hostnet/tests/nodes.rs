@@ -1,6 +1,6 @@
 //! Two nodes: what each access costs, what each row of the protocol does, and what the links carry.
 
-use crate::common::{close, small, two_nodes, Rig, MHZ_3200};
+use crate::common::{close, get, platforms, simulate, small, two_nodes, Rig, MHZ_3200};
 use hostnet::kernel::units::{Freq, Span};
 use hostnet::kernel::{Clock, Time};
 use hostnet::machine::Signal;
@@ -504,30 +504,25 @@ fn the_probe_s_latencies_are_sums_of_the_platform_s_hops() {
         ("remote_l2_rh", remote + ask),
         ("remote_l2_lh", remote + ask + 5.0),
     ];
-    let probe = |place: &str| crate::common::simulate(&PROBE.replace("remote_l2_rh", place));
+    let probe = |place: &str| simulate(&PROBE.replace("remote_l2_rh", place));
     for (place, expected) in cases {
         let o = probe(place);
-        let got = crate::common::get(&o, "access_ns");
+        let got = get(&o, "access_ns");
         assert!((got - expected).abs() < 1e-6, "{place}: {got} ns, not {expected}");
-        assert_eq!(
-            crate::common::get(&o, "speculative_reads"),
-            f64::from(u8::from(place == "remote_l2_lh")),
-            "{place}"
-        );
+        assert_eq!(get(&o, "speculative_reads"), f64::from(u8::from(place == "remote_l2_lh")), "{place}");
     }
     // DDR4-3200: tRCD and CL of 22 clocks of 0.625 ns, a burst of 4, and up to a clock until the first command.
     let dram = 31.8 + 48.0 * 0.625;
     for (place, hops) in [("local_dram", out + llc + noc), ("remote_dram", remote)] {
-        let got = crate::common::get(&probe(place), "access_ns") - hops - dram;
+        let got = get(&probe(place), "access_ns") - hops - dram;
         assert!((0.0..=0.626).contains(&got), "{place}: {got} ns more than the hops");
     }
 }
 
 #[test]
 fn what_is_not_built_for_two_nodes_is_refused_in_a_sentence() {
-    let said = |text: &str| {
-        hostnet::config::resolve(text, "test.toml", &[crate::common::platforms()]).map(drop).unwrap_err().to_string()
-    };
+    let said =
+        |text: &str| hostnet::config::resolve(text, "test.toml", &[platforms()]).map(drop).unwrap_err().to_string();
     let cases: [(&str, &str, &[&str]); 8] = [
         ("count = 2", "count = 3", &["platform.nodes.count = 3", "1 or 2"]),
         ("links = 3", "links = 0", &["platform.nodes.link.links = 0", "positive"]),
@@ -565,10 +560,10 @@ fn tenants_of_two_nodes_run_beside_each_other() {
             "tenant = [\n { name = \"a\", cores = 2, app = { kind = \"xmem\", array = \"1 MiB\" } },\n { name = \"b\", node = 1, cores = 2, app = { kind = \"xmem\", array = \"1 MiB\" } },\n]",
         )
         .replace("run = { load = \"none\" }", "run = { load = \"saturate\", time = \"20 us\" }");
-    let o = crate::common::simulate(&text);
+    let o = simulate(&text);
     // Each has its data in its own node.
-    assert_eq!((crate::common::get(&o, "link_utilisation"), crate::common::get(&o, "remote_reads")), (0.0, 0.0));
-    assert!(crate::common::get(&o, "c2m_read_lat_ns") > 0.0);
+    assert_eq!((get(&o, "link_utilisation"), get(&o, "remote_reads")), (0.0, 0.0));
+    assert!(get(&o, "c2m_read_lat_ns") > 0.0);
 }
 
 /// What a device's write pushes out of the LLC may belong to the other node: the link takes it, and the device hears of its own.

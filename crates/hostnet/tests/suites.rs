@@ -1,4 +1,4 @@
-//! All tests of this crate beyond the modules' own, as one program: fifty would link the engine fifty times.
+//! All tests of this crate beyond the modules' own. They are one program: one for each file would link the engine as often.
 //!
 //! `cargo test -p hostnet --test suites coherence::` runs the file `coherence.rs`.
 
@@ -45,3 +45,14 @@ mod tcp_contract;
 mod threads_contract;
 mod traffic_contract;
 mod two_hosts;
+
+#[test]
+fn every_file_beside_this_one_is_part_of_it() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let listed = include_str!("suites.rs");
+    for entry in std::fs::read_dir(here).expect("the tests' directory") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().and_then(|n| n.to_str()).expect("a name");
+        assert!(name == "suites" || listed.contains(&format!("\nmod {name};\n")), "{name} is not listed in suites.rs");
+    }
+}
