@@ -106,7 +106,7 @@ def test_rates_of_links_are_those_of_their_standards_and_of_the_platforms():
 
 def test_both_pcie_nics_are_one_scenario_but_for_what_was_fitted():
     ours, other = (Scenario.load(ccnic.PCIE[n]).to_dict() for n in ("e810", "cx6"))
-    fitted = {"propagation": "49 ns", "rings": {"receive_packets": 20}}
+    fitted = {"propagation": "22 ns", "rings": {"receive_packets": 20}}
     assert other.pop("peripheral") == [{"kind": "ethernet", "loopback": True, **fitted}]
     assert ours.pop("peripheral") == [{"kind": "ethernet", "loopback": True}]
     assert {k for k in ours if ours[k] != other[k]} == {"name"}

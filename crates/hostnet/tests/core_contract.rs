@@ -310,14 +310,14 @@ fn a_buffer_s_return_does_not_wait_for_stores_but_a_doorbell_does() {
     assert!(retire(false) < 2.0);
 }
 
-/// Times at which `ops`' stores to a device leave the core, in ns, and their tags; the device is `way` away.
+/// Times at which `ops`' doorbells of the NIC on the chip leave the core, in ns, and their tags; each keeps the next one for `way`.
 fn leave(way: Time, ops: impl FnOnce(u64) -> Vec<Op>) -> Vec<(f64, u32)> {
     let mut b = Bench::new(|_| {});
     b.m.cpus[0].reach_devices_in(way);
     let (ops, start) = (ops(b.base), b.now);
     let (_, retired) = b.run(&ops);
     let tag = |r: Retired| match r {
-        Retired::Mmio(tag) => tag,
+        Retired::Tag(tag) => tag,
         r => panic!("{r:?}"),
     };
     retired.into_iter().map(|(t, r)| ((t - start).as_ns(), tag(r))).collect()

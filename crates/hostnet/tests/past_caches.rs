@@ -2,10 +2,12 @@
 
 use crate::common::{close, execute, get, scenario, simulate, ONE_CORE};
 use hostnet::core::{Cpu, Mapped, Op, Retired};
+use hostnet::host::Host;
 use hostnet::kernel::{Clock, Time};
-use hostnet::machine::Machine;
+use hostnet::machine::{Machine, Signal};
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::Memory;
+use std::sync::Arc;
 
 /// sim24 runs at 3.2 GHz and dispatches 5 instructions a cycle, of computations 2.
 const CYCLE: f64 = 0.3125;
@@ -149,6 +151,39 @@ fn a_load_from_a_device_is_a_request_down_the_link_and_a_completion_up() {
         let link = on_link(24.0) + 150.0 + 150.0 + on_link(20.0 + f64::from(bytes));
         let expected = OUT + link + 150.0 + BACK;
         assert!((got - expected).abs() < 1.0, "{bytes} B: {got} ns, not {expected}");
+    }
+}
+
+/// A machine of `icx` with one core and an E810 that is told of nothing.
+fn behind_a_port() -> Machine {
+    let s = scenario(
+        "name = \"ring\"\nplatform = \"icx\"\nplacement = { policy = \"ddio\", ways = 2 }\n[override.nodes]\ncount = 1\n\
+         [[tenant]]\nname = \"core\"\ncores = 1\nstack = \"poll_mode\"\napp = { kind = \"testpmd\" }\n[[peripheral]]\n\
+         kind = \"ethernet\"\n[traffic]\narrivals = \"fixed\"\nrate = \"1 Mpps\"\n[run]\nload = \"fixed\"\n",
+    );
+    Host::new(Arc::new(s)).expect("it fits").machine
+}
+
+/// One uncached access is under way between a core and the root complex (section 2.2): the next doorbell leaves when the
+/// answer to the one before is back.
+#[test]
+fn doorbells_reach_the_link_of_a_port_a_round_trip_apart() {
+    let mut m = behind_a_port();
+    m.cpus[0].program.ops = (1..=3).map(|tag| Op::Mmio { tag }).collect();
+    let start = m.now;
+    m.start(0);
+    let mut came = Vec::new();
+    while let Some(s) = m.next_signal() {
+        match s {
+            Signal::Retired(core) => while m.retired(core.into()).is_some() {},
+            Signal::Doorbell(0, tag) => came.push((tag, (m.now - start).as_ns())),
+            _ => {}
+        }
+    }
+    assert_eq!(came.iter().map(|c| c.0).collect::<Vec<_>>(), [1, 2, 3]);
+    for (i, (_, at)) in came.iter().enumerate() {
+        let expected = OUT + i as f64 * (OUT + BACK);
+        assert!((at - expected).abs() < 1.0, "doorbell {i}: {at} ns, not {expected}");
     }
 }
 

@@ -149,6 +149,7 @@ impl Host {
         match s {
             Signal::CoreFree(c) => self.step(c.into()),
             Signal::Retired(c) => self.retire(c.into()),
+            Signal::Doorbell(c, tag) => self.with(c.into(), |thread, c| thread.retired(tag, c)),
             Signal::Delivered(c) => self.notify(c.into(), Notice::Queue),
             Signal::Interrupt(c) => self.interrupt(c.into()),
             Signal::Line(c) => self.notify(c.into(), Notice::Line),
@@ -323,10 +324,12 @@ impl Host {
 
     fn retire(&mut self, core: usize) {
         while let Some(r) = self.machine.retired(core) {
-            if let Retired::Tag(tag) | Retired::Mmio(tag) = r {
-                self.with(core, |thread, c| thread.retired(tag, c));
-                self.end_batch(core);
+            match r {
+                Retired::Tag(tag) => self.with(core, |thread, c| thread.retired(tag, c)),
+                Retired::Mmio(_) => {} // on its way
+                _ => continue,
             }
+            self.end_batch(core);
         }
         for pair in 0..self.pipes.len() {
             if self.pipes[pair].wakes() {

@@ -34,6 +34,8 @@ pub enum RingTask {
 /// How far an access of a core to a device has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceAccess {
+    /// A doorbell with this tag is at the IIO.
+    Doorbell { tag: u32 },
     /// A write-combining buffer is at the IIO.
     Store { buffer: u8, bytes: u8 },
     /// The IIO has taken it, and the core knows.

@@ -13,23 +13,46 @@ use crate::core::Retired;
 use crate::kernel::{DeviceAccess, Event, Time};
 
 impl Machine {
-    /// Something leaves `core` for a device now, if `r` is that.
+    /// Something leaves `core` for a device now, if `r` is that. Returns what is left to do for whoever runs on top: what rings
+    /// at the NIC on the chip is a tag.
     #[inline]
-    pub(super) fn leaves_for_device(&mut self, core: usize, r: Retired) {
+    pub(super) fn leaves_for_device(&mut self, core: usize, r: Retired) -> Retired {
         let access = match r {
+            Retired::Mmio(tag) if self.has_nic_on_port() => DeviceAccess::Doorbell { tag },
+            Retired::Mmio(tag) => return Retired::Tag(tag),
             Retired::Combined { buffer, bytes } => DeviceAccess::Store { buffer, bytes },
             Retired::Load { bytes } => DeviceAccess::Load { bytes },
-            _ => return,
+            _ => return r,
         };
-        let at = match (&self.iio, access) {
-            (Some(_), _) => return self.access(core, self.at_home(core) + self.mem.lat.to_iio, access),
-            (None, _) => self.now + self.nic.notify,
-        };
+        if self.iio.is_some() {
+            self.access(core, self.at_home(core) + self.mem.lat.to_iio, access);
+            return r;
+        }
         let end = match access {
             DeviceAccess::Store { buffer, .. } => DeviceAccess::Taken { buffer },
             _ => DeviceAccess::Loaded,
         };
-        self.access(core, at, end);
+        self.access(core, self.now + self.nic.notify, end);
+        r
+    }
+
+    fn has_nic_on_port(&mut self) -> bool {
+        self.iio.as_mut().is_some_and(|i| i.nic().is_some())
+    }
+
+    /// Back from the IIO to `core`.
+    fn way_back(&self, core: usize) -> Time {
+        self.mem.way_out(core) - self.mem.lat.l1 - self.mem.lat.l2
+    }
+
+    /// From `core` to the IIO and back, where the NIC is on a port: an uncached store keeps the next one for so long, as one is
+    /// under way between a core and the root complex (CC-NIC, section 2.2). The NIC on the chip takes messages that nobody answers.
+    pub(super) fn doorbell_round_trip(&mut self, core: usize) -> Time {
+        if self.has_nic_on_port() {
+            self.mem.way_out(core) + self.mem.lat.to_iio + self.way_back(core)
+        } else {
+            self.nic.notify
+        }
     }
 
     fn access(&mut self, core: usize, at: Time, access: DeviceAccess) {
@@ -40,7 +63,7 @@ impl Machine {
     #[inline(never)]
     pub(super) fn on_device_access(&mut self, core: u16, access: DeviceAccess) {
         let (now, c) = (self.now, usize::from(core));
-        let back = self.mem.way_out(c) - self.mem.lat.l1 - self.mem.lat.l2;
+        let back = self.way_back(c);
         let next = match (access, &mut self.iio) {
             (DeviceAccess::Store { buffer, bytes }, Some(iio)) => {
                 (iio.store(bytes.into(), now) + back, DeviceAccess::Taken { buffer })
@@ -55,6 +78,7 @@ impl Machine {
                 let end = self.cpus[c].on_loaded(&mut self.mem, &mut self.cal, now);
                 return self.ends(c, end);
             }
+            (DeviceAccess::Doorbell { .. }, _) => unreachable!("a doorbell is a signal"),
             (_, None) => unreachable!("nothing reaches an IIO that is not there"),
         };
         self.access(c, next.0, next.1);

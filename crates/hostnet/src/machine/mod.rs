@@ -20,7 +20,7 @@ use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::kernel::units::Span;
-use crate::kernel::{Event, Events, NicAt, Time};
+use crate::kernel::{DeviceAccess, Event, Events, NicAt, Time};
 use crate::memory::{Agent, Memory, Sweep};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
@@ -32,6 +32,8 @@ pub enum Signal {
     CoreFree(u16),
     /// Side effects of the core are due: take them with [`Machine::retired`].
     Retired(u16),
+    /// The core's doorbell with tag `1` is at the link of the NIC on a port.
+    Doorbell(u16, u32),
     /// A packet of the NIC on the chip is visible to the core.
     Delivered(u16),
     /// The core is interrupted: a thread that sleeps goes on.
@@ -70,7 +72,10 @@ pub struct Machine {
 impl Machine {
     pub fn new(mem: Memory, cpus: Vec<Cpu>, nic: Nic, iio: Option<Iio>, placement: Placement) -> Machine {
         let mut m = Machine { cal: Events::default(), now: Time::ZERO, mem, cpus, nic, iio, placement, bare: false };
-        m.cpus.iter_mut().for_each(|c| c.reach_devices_in(m.nic.notify));
+        for core in 0..m.cpus.len() {
+            let way = m.doorbell_round_trip(core);
+            m.cpus[core].reach_devices_in(way);
+        }
         m
     }
 
@@ -151,6 +156,7 @@ impl Machine {
                 let end = self.cpus[c as usize].on_due(&mut self.mem, &mut self.cal, now);
                 self.ends(c.into(), end);
             }
+            Event::Device(core, DeviceAccess::Doorbell { tag }) => return Some(Signal::Doorbell(core, tag)),
             Event::Device(core, access) => self.on_device_access(core, access),
             Event::Core(c) => return Some(Signal::CoreFree(c)),
             Event::Interrupt(c) => return Some(Signal::Interrupt(c)),
@@ -290,7 +296,8 @@ impl Machine {
         self.now + self.mem.way_out(core)
     }
 
-    /// The next side effect of `core` that is due now. Cache maintenance is on its way by then.
+    /// The next side effect of `core` that is due now. Cache maintenance is on its way by then, and so is a doorbell of a NIC on
+    /// a port; one of the NIC on the chip is a tag.
     #[inline]
     pub fn retired(&mut self, core: usize) -> Option<Retired> {
         let Some(r) = self.cpus[core].retired(&mut self.mem, &mut self.cal, self.now) else {
@@ -300,7 +307,7 @@ impl Machine {
             }
             return None;
         };
-        self.leaves_for_device(core, r);
+        let r = self.leaves_for_device(core, r);
         if let Retired::Maintain { line, lines, op } = r {
             let what = Sweep::from_u8(op);
             self.mem.stats.clsweeps += if what == Sweep::Sweep { lines.into() } else { 0 };

@@ -32,6 +32,8 @@ pub enum Seen {
     Free,
     /// Side effects of the core are due.
     Retired,
+    /// Its doorbell with this tag is at the port's link.
+    Doorbell(u32),
 }
 
 pub struct Bench {
@@ -157,6 +159,7 @@ impl Bench {
             }
             (Signal::CoreFree(_), _) => vec![Seen::Free],
             (Signal::Retired(_), _) => vec![Seen::Retired],
+            (Signal::Doorbell(_, tag), _) => vec![Seen::Doorbell(tag)],
             (Signal::Moved { .. }, _) => Vec::new(),
             other => panic!("{other:?} concerns no NIC"),
         })

@@ -5,6 +5,11 @@ use crate::kernel::Time;
 use crate::memory::{self, Memory, Txn};
 
 impl Cpu {
+    /// Nothing of this core is under way.
+    pub fn quiet(&self) -> bool {
+        self.live & !self.finished == 0 && !self.effects_wait() && !self.running
+    }
+
     /// Each line fill buffer belongs to a miss that is under way, or to a line that came and whose victim has not gone. Each
     /// register of the L2 belongs to a request beyond it.
     ///

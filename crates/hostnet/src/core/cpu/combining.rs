@@ -48,7 +48,7 @@ pub(super) enum Leaving {
 
 #[derive(Clone, Debug)]
 pub(super) struct DeviceAccesses {
-    /// From the core to the device: for so long an uncached store keeps the next one.
+    /// For so long an uncached store keeps the next one.
     pub way: Time,
     /// When the next uncached store may leave.
     pub free: Time,
@@ -96,6 +96,11 @@ impl DeviceAccesses {
 }
 
 impl Cpu {
+    /// An uncached store to a device keeps the next one for `way`.
+    pub fn reach_devices_in(&mut self, way: Time) {
+        self.devices.way = way;
+    }
+
     /// A combining store retires at `now`: false when no buffer takes it yet.
     pub(super) fn combine(
         &mut self,

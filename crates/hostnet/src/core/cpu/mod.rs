@@ -265,11 +265,6 @@ impl Cpu {
         self.t += u64::from(n) * self.per_instr;
     }
 
-    /// An uncached store to a device takes `way` to get there.
-    pub fn reach_devices_in(&mut self, way: Time) {
-        self.devices.way = way;
-    }
-
     /// What `n` instructions take that touch no memory beyond the L1.
     pub fn compute_time(&self, n: u64) -> Time {
         Time(n * self.per_compute / FRAC)
@@ -284,11 +279,6 @@ impl Cpu {
         }
         let polls = ((now - since).0 * FRAC).div_ceil(period);
         (since + Time((polls * period).div_ceil(FRAC)), polls)
-    }
-
-    /// Nothing of this core is under way.
-    pub fn quiet(&self) -> bool {
-        self.live & !self.finished == 0 && !self.effects_wait() && !self.running
     }
 
     /// Starts the ops in `program` at `now`; returns the time the last one dispatched, or None when
