@@ -1,7 +1,7 @@
 //! What the load generator promises: rates, sizes and flows as asked, closed loops, round trips, the bandwidth test, and
 //! captures of what came back.
 
-use crate::common::{close, get, scenario, simulate};
+use crate::common::{close, get, platforms, scenario, simulate};
 use hostnet::host::{run_and_capture, Outcome};
 use hostnet::traffic::frame;
 use hostnet::traffic::pcap::{Capture, Reading, Wanted};
@@ -368,6 +368,11 @@ fn a_capture_that_cannot_be_made_leaves_no_file() {
     assert!(refused(&Load::default(), &folder.0).contains("it is a directory"));
     let aborted = run_and_capture(&scenario(&Load::default().text()), &out, &mut |_| Err("aborted".into()));
     assert_eq!(aborted.expect_err("aborted"), "aborted");
+    for (name, to) in [("pcie-e810", "a generator on the host's cores"), ("tcp-echo-cx6", "clients over TCP")] {
+        let text = std::fs::read_to_string(platforms().join(format!("../scenarios/{name}.toml"))).unwrap();
+        let refused = run_and_capture(&scenario(&text), &out, &mut |_| Ok(())).expect_err("refused");
+        assert!(refused.contains(&format!("what comes back to {to} is not captured yet")), "{refused}");
+    }
     assert_eq!(folder.files(), [""; 0]);
 }
 

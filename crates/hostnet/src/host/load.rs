@@ -68,8 +68,13 @@ pub fn run_and_capture(spec: &Scenario, out: &Path, progress: Progress) -> Resul
     if Host::is_directed(spec) || !spec.tenants.iter().any(check::serves) {
         return Err(format!("{what} a tenant that serves packets"));
     }
-    if spec.client.is_some() {
-        return Err(format!("{what} the generator on the wire; what comes back to a [client] is not captured yet"));
+    let elsewhere = [
+        (spec.client.is_some(), "a [client]"),
+        (spec.tenants.iter().any(TenantSpec::loops), "a generator on the host's cores"),
+        (spec.tas_tenant().is_some(), "clients over TCP"),
+    ];
+    if let Some((_, to)) = elsewhere.into_iter().find(|e| e.0) {
+        return Err(format!("{what} the generator on the wire; what comes back to {to} is not captured yet"));
     }
     let file = Unfinished::beside(out)?;
     let mut returned = None;
