@@ -310,10 +310,10 @@ fn a_buffer_s_return_does_not_wait_for_stores_but_a_doorbell_does() {
     assert!(retire(false) < 2.0);
 }
 
-/// Times at which `ops`' doorbells of the NIC on the chip leave the core, in ns, and their tags; each keeps the next one for `way`.
-fn leave(way: Time, ops: impl FnOnce(u64) -> Vec<Op>) -> Vec<(f64, u32)> {
+/// Times at which `ops`' doorbells of the NIC on the chip leave the core, in ns, and their tags; they are at least `gap` apart.
+fn leave(gap: Time, ops: impl FnOnce(u64) -> Vec<Op>) -> Vec<(f64, u32)> {
     let mut b = Bench::new(|_| {});
-    b.m.cpus[0].reach_devices_in(way);
+    b.m.cpus[0].space_doorbells(gap);
     let (ops, start) = (ops(b.base), b.now);
     let (_, retired) = b.run(&ops);
     let tag = |r: Retired| match r {

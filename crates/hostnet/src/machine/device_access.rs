@@ -1,4 +1,4 @@
-//! Accesses of cores to devices, past the caches: write-combining buffers, and uncached loads.
+//! Accesses of cores to devices, past the caches: doorbells, write-combining buffers, and uncached loads.
 //!
 //! ```text
 //!   core -- L1, L2, crossbar --> home agent -- from_cha --> IIO -- link --> device     a store's buffer is free when the link has it
@@ -45,9 +45,9 @@ impl Machine {
         self.mem.way_out(core) - self.mem.lat.l1 - self.mem.lat.l2
     }
 
-    /// From `core` to the IIO and back, where the NIC is on a port: an uncached store keeps the next one for so long, as one is
+    /// From one doorbell of `core` to the next. Where the NIC is on a port it is a trip to the IIO and back, as one uncached store is
     /// under way between a core and the root complex (CC-NIC, section 2.2). The NIC on the chip takes messages that nobody answers.
-    pub(super) fn doorbell_round_trip(&mut self, core: usize) -> Time {
+    pub(super) fn doorbell_gap(&mut self, core: usize) -> Time {
         if self.has_nic_on_port() {
             self.mem.way_out(core) + self.mem.lat.to_iio + self.way_back(core)
         } else {

@@ -73,8 +73,8 @@ impl Machine {
     pub fn new(mem: Memory, cpus: Vec<Cpu>, nic: Nic, iio: Option<Iio>, placement: Placement) -> Machine {
         let mut m = Machine { cal: Events::default(), now: Time::ZERO, mem, cpus, nic, iio, placement, bare: false };
         for core in 0..m.cpus.len() {
-            let way = m.doorbell_round_trip(core);
-            m.cpus[core].reach_devices_in(way);
+            let gap = m.doorbell_gap(core);
+            m.cpus[core].space_doorbells(gap);
         }
         m
     }

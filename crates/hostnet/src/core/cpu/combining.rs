@@ -48,8 +48,8 @@ pub(super) enum Leaving {
 
 #[derive(Clone, Debug)]
 pub(super) struct DeviceAccesses {
-    /// For so long an uncached store keeps the next one.
-    pub way: Time,
+    /// From one doorbell to the next, at least.
+    pub doorbell_gap: Time,
     /// When the next uncached store may leave.
     pub free: Time,
     buffers: Vec<Buffer>,
@@ -66,7 +66,7 @@ pub(super) struct DeviceAccesses {
 impl DeviceAccesses {
     pub fn new(buffers: u32) -> DeviceAccesses {
         DeviceAccesses {
-            way: Time::ZERO,
+            doorbell_gap: Time::ZERO,
             free: Time::ZERO,
             buffers: vec![Buffer { line: 0, to: Mapped::Device, bytes: 0, state: Use::Free, age: 0 }; buffers as usize],
             opened: 0,
@@ -96,9 +96,9 @@ impl DeviceAccesses {
 }
 
 impl Cpu {
-    /// An uncached store to a device keeps the next one for `way`.
-    pub fn reach_devices_in(&mut self, way: Time) {
-        self.devices.way = way;
+    /// Doorbells leave at least `gap` apart.
+    pub fn space_doorbells(&mut self, gap: Time) {
+        self.devices.doorbell_gap = gap;
     }
 
     /// A combining store retires at `now`: false when no buffer takes it yet.

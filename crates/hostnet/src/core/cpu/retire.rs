@@ -248,7 +248,7 @@ impl Cpu {
                 Effect::Mmio(tag) => {
                     self.empty_all(mem, cal, now);
                     self.devices.leaving.push_back(Leaving::Doorbell(tag));
-                    self.devices.free = now + self.devices.way;
+                    self.devices.free = now + self.devices.doorbell_gap;
                 }
                 Effect::Load { bytes } => {
                     self.empty_all(mem, cal, now);
