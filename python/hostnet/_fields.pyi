@@ -216,6 +216,9 @@ class CoreSpec(Section):
     """Store queue entries; a 64-byte line store takes `stores_per_line`."""
     stores_per_line: int
     """Load (or store) instructions that move one 64-byte line."""
+    threads: int
+    """Hardware threads of each, 1 or 2. With two, a node has twice as many logical cores, numbered as Linux does:
+    those beyond its cores are the second threads of the first ones."""
     width: int
     """Instructions dispatched (and retired) a cycle."""
 

@@ -20,6 +20,7 @@ mod dram_reference;
 mod gather;
 mod hierarchy_reference;
 mod host_contract;
+mod hyperthreads;
 mod idio_contract;
 mod idio_runs;
 mod kernel_udp;

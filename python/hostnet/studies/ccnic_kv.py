@@ -1,9 +1,10 @@
 """A key-value store with CliqueMap's object sizes (CC-NIC, Fig. 19 and Table 2), over server threads.
 
 ``cx6`` is directly on the ConnectX-6. The others reach it through an overlay on the other socket: CC-NIC with all of that
-socket's threads, and with as many threads as the server has (``upi-1to1``); and the interface of a PCIe NIC over coherent
-memory with all of them (``unopt-overlay``), whose host alone manages buffers.
-Hyperthreads are not modelled, so that 16 threads of each socket are the most.
+socket's cores, and with as many threads as the server has (``upi-1to1``); and the interface of a PCIe NIC over coherent
+memory with all of its cores (``unopt-overlay``), whose host alone manages buffers.
+A socket has 16 cores of two hardware threads. Each server thread has a queue pair, and each queue pair a thread beside the NIC:
+beyond 16 server threads an overlay has second threads, too.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from . import Point
 from .ccnic import study
 
 DIRECT = "kv-cx6"
-THREADS = (1, 2, 4, 6, 8, 10, 12, 14, 16)
+THREADS = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32)
+CORES = 16
 # Objects below 100 B, by workload.
 SIZES = {"ads": 0.61, "geo": 0.13}
 # Requests that are under way for each thread, and of each thread that warm up and are measured.
 DEEP, WARM, EACH = 256, 4000, 4000
-# The scenario of each overlay, with as many threads as the NIC's socket has cores.
+# The scenario of each overlay.
 OVERLAYS = {"ccnic-overlay": "kv-overlay", "upi-1to1": "kv-overlay", "unopt-overlay": "kv-overlay-unoptimised"}
 
 
@@ -30,6 +32,8 @@ def point(quick: bool, system: str, sizes: str, n: int) -> Point:
                                "run.warmup_requests": WARM * n // part, "run.requests": EACH * n // part}
     if system == "upi-1to1":
         changes["ccnic.nic_threads"] = n
+    elif system in OVERLAYS:
+        changes["ccnic.nic_threads"] = max(n, CORES)
     return Point(OVERLAYS.get(system, DIRECT), {"system": system, "n": n}, changes)
 
 

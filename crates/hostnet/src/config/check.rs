@@ -1,6 +1,6 @@
 //! What types cannot say: values that contradict each other.
 
-use super::check_machines::{client, cores_of_nodes, several_nodes};
+use super::check_machines::{client, cores_of_nodes, second_threads, several_nodes};
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
 use super::check_unused::unused;
@@ -11,6 +11,7 @@ use crate::core::cpu::combining::MOST_BUFFERS;
 use crate::kernel::units::{OfferedRate, Size};
 use crate::memory::dram::Controller;
 use crate::memory::nodes::MOST_CORES;
+use crate::memory::siblings::THREADS;
 use crate::memory::{tag, Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, Spent, SweepTx, Transfer};
 use crate::stack::mempool::DATA_ROOM;
@@ -111,6 +112,9 @@ fn platform(s: &Scenario) -> Check {
     let all = u64::from(nodes.count) * u64::from(nodes.cores.unwrap_or(p.core.count));
     need(all <= MOST_CORES.into(), || {
         format!("platform.core.count = {} makes {all} cores; the snoop filter tracks {MOST_CORES}", p.core.count)
+    })?;
+    need((1..=THREADS).contains(&p.core.threads), || {
+        format!("platform.core.threads = {} is not 1 or 2", p.core.threads)
     })?;
     need(p.core.lfb <= 48, || format!("platform.core.lfb = {} is more than 48", p.core.lfb))?;
     if let Some(e) = &p.ethernet {
@@ -244,15 +248,23 @@ fn tenants(s: &Scenario) -> Check {
     if nodes.count > 1 {
         return cores_of_nodes(s, nodes.count, nodes.cores.unwrap_or(s.platform.core.count));
     }
+    let (each, threads) = (u64::from(s.platform.core.count), u64::from(s.platform.core.threads));
     let (storage, nic) = (s.storage_cores(), s.peers().map_or(0, |p| p.cores.into()));
-    need(cores + storage + nic <= s.platform.core.count.into(), || {
+    let asked = cores + storage + nic;
+    need(asked <= each * threads, || {
         let ssds = match (storage, nic) {
             (0, 0) => String::new(),
             (n, 0) => format!(" and SSDs for {n}"),
             (_, n) => format!(" and their peers for {n}"),
         };
-        format!("tenants ask for {cores} cores{ssds}; platform.core.count is {}", s.platform.core.count)
-    })
+        let of_two = if threads > 1 { format!(" of {threads} threads each") } else { String::new() };
+        format!("tenants ask for {cores} cores{ssds}; platform.core.count is {each}{of_two}")
+    })?;
+    if asked > each {
+        second_threads(s)
+    } else {
+        Ok(())
+    }
 }
 
 /// What two cores of a poll-mode driver can share.

@@ -2,7 +2,7 @@
 
 use super::check::{check, directed, need, Check};
 use super::scenario::{Arrivals, Load, PeripheralSpec, Scenario, StackSpec, TenantSpec};
-use crate::app::{Origin, Work};
+use crate::app::{AppSpec, Origin, Work};
 use crate::memory::spec::{DeviceRead, LlcRole};
 use crate::placement::Policy;
 
@@ -56,11 +56,44 @@ pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
         let nic = s.peers().filter(|p| p.node == node).map_or(0, |p| p.cores.into());
         let asked: u64 = of.map(|t| u64::from(t.cores)).sum::<u64>() + nic;
         let whose = if nic > 0 { " and their peers" } else { "" };
-        need(asked <= cores.into(), || {
-            format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}")
+        let threads = s.platform.core.threads;
+        need(asked <= u64::from(cores) * u64::from(threads), || {
+            let of_two = if threads > 1 { format!(" of {threads} threads each") } else { String::new() };
+            format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}{of_two}")
         })?;
+        if asked > cores.into() {
+            second_threads(s)?;
+        }
     }
     Ok(())
+}
+
+/// Who can run on second threads of cores: who waits for no line that the other thread of its core writes, and whose L2 is
+/// told of no lines.
+pub(super) fn second_threads(s: &Scenario) -> Check {
+    let not_yet = |what: &str| {
+        let all = u64::from(s.platform.core.count);
+        Err(format!(
+            "platform.core.threads: {what} on second threads is not built yet; ask for {all} cores of a node at most"
+        ))
+    };
+    for t in &s.tenants {
+        match (&t.app, t.stack) {
+            (AppSpec::TcpEcho(_), _) => return not_yet("tcp_echo"),
+            (AppSpec::Pingpong(_) | AppSpec::StreamTransfer(_), _) => return not_yet("an application of pairs"),
+            _ if t.work() == Work::Kernel => return not_yet("the kernel's stack"),
+            (_, Some(StackSpec::Kernel)) => return not_yet("the kernel's stack"),
+            _ if s.peers().is_some_and(|p| p.node == u32::from(t.node)) => return not_yet("a NIC of the same node"),
+            _ if t.pipeline.is_some() => return not_yet("a pipeline"),
+            _ if t.l2_size.is_some() => return not_yet("l2_size"),
+            _ => {}
+        }
+    }
+    match s.placement.hints() {
+        Some(_) => not_yet("placement with hints"),
+        None if s.storage_cores() > 0 => not_yet("the block layer"),
+        None => Ok(()),
+    }
 }
 
 /// What machines of several nodes cannot do yet.

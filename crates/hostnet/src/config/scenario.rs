@@ -123,7 +123,8 @@ pub enum WaysSpec {
 pub struct TenantSpec {
     /// For messages and tables.
     pub name: String,
-    /// Cores, taken in order from the platform's.
+    /// Logical cores, taken in order from the platform's. With `platform.core.threads = 2` those beyond a node's cores are second
+    /// hardware threads.
     pub cores: u32,
     /// The node whose cores these are, and whose memory its data is in.
     #[serde(default)]

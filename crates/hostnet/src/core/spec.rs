@@ -23,6 +23,10 @@ pub enum Pipeline {
 pub struct CoreSpec {
     /// Cores on the host.
     pub count: u32,
+    /// Hardware threads of each, 1 or 2. With two, a node has twice as many logical cores, numbered as Linux does: those
+    /// beyond its cores are the second threads of the first ones.
+    #[serde(default = "one")]
+    pub threads: u32,
     /// Clock.
     pub clock: Freq,
     /// Scheduling.
@@ -64,6 +68,29 @@ pub struct CoreSpec {
     /// Second-level TLB; addresses cost nothing to translate when absent. Redis servers use it.
     #[serde(default)]
     pub stlb: Option<TlbSpec>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl CoreSpec {
+    /// What one of two threads has while both run: half of the reorder buffer, the queues and the buffers for misses (Intel 64
+    /// and IA-32 Architectures Optimization Reference Manual, Hyper-Threading Technology, partitioned resources). Buffers
+    /// that the threads compete for on the processor are halved, too.
+    pub fn of_one_thread(&self) -> CoreSpec {
+        let half = |n: u32| (n / 2).max(1);
+        let mut of = self.clone();
+        of.rob = half(self.rob);
+        of.store_queue = half(self.store_queue).max(self.stores_per_line);
+        of.lfb = half(self.lfb);
+        of.l2_mshrs = self.l2_mshrs.map(half);
+        of.combining_buffers = self.combining_buffers.map(half);
+        if let Some(p) = &mut of.prefetch {
+            (p.credits, p.waiting, p.reserve) = (half(p.credits), p.waiting / 2, p.reserve / 2);
+        }
+        of
+    }
 }
 
 /// The TLB that a core asks last, of pages of 4 KiB.

@@ -3,6 +3,7 @@
 use super::background::Background;
 use super::ccnic;
 use super::client;
+use super::logical;
 use super::measure::Window;
 use super::network::{self, Network};
 use super::pairs;
@@ -23,7 +24,7 @@ use crate::kernel::{Clock, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, RegionId, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
-use crate::memory::{Memory, OffCores, LINE};
+use crate::memory::{Memory, OffCores, Siblings, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::ccnic::SENT_LINES;
 use crate::stack::demand::Demand;
@@ -199,16 +200,22 @@ impl Host {
         let (tenants, span) = (s.tenants.len(), map.span());
         let node_of = |t: u8| s.tenants.get(usize::from(t)).map_or(0, |t| t.node);
         map.settle_by_tenant(node_of);
-        let mut core_nodes: Vec<u8> = cores.iter().map(|c| node_of(c.0)).collect();
-        if let Some(last) = core_nodes.last_mut().filter(|_| probes) {
+        let mut thread_nodes: Vec<u8> = cores.iter().map(|c| node_of(c.0)).collect();
+        if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
             *last = s.nodes().count as u8 - 1;
         }
         if let Some(p) = s.peers() {
-            peers.iter().for_each(|c| core_nodes[usize::from(*c)] = p.node as u8);
+            peers.iter().for_each(|c| thread_nodes[usize::from(*c)] = p.node as u8);
         }
-        let mut mem =
-            Memory::with_nodes(&s.platform.caches, &s.platform.memory, &s.nodes(), clock, core_nodes, masks, map)
-                .map_err(|e| format!("platform.{e}"))?;
+        let nodes = s.nodes();
+        let core_of = logical::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
+        let siblings = Siblings::of(&core_of);
+        map.settle_on_cores(&core_of);
+        let mut core_nodes = vec![0; core_of.iter().max().map_or(0, |c| usize::from(*c) + 1)];
+        core_of.iter().zip(&thread_nodes).for_each(|(c, node)| core_nodes[usize::from(*c)] = *node);
+        let mut mem = Memory::with_nodes(&s.platform.caches, &s.platform.memory, &nodes, clock, core_nodes, masks, map)
+            .map_err(|e| format!("platform.{e}"))?;
+        mem.siblings = siblings;
         let placement = Placement::new(&s.placement);
         mem.off_core = interface.is_some().then(|| OffCores::new(cores.len(), mem.map.iter().count()));
         mem.ideal_network = placement.keeps_buffers_apart();
@@ -264,7 +271,12 @@ impl Host {
             Seat { tenant: *tenant, local: *local, rest: Rest::Asleep, rng, thread }
         });
         let seats = seats.collect();
-        let mut cpus: Vec<Cpu> = (0..cores.len()).map(|c| Cpu::new(c as u16, &s.platform.core)).collect();
+        let (whole, half) = (&s.platform.core, s.platform.core.of_one_thread());
+        let cpu = |(thread, core): (usize, &u16)| {
+            let has = if mem.sibling(thread as u16).is_some() { &half } else { whole };
+            Cpu::new(thread as u16, has).on_core(*core)
+        };
+        let mut cpus: Vec<Cpu> = core_of.iter().enumerate().map(cpu).collect();
         if let Some(i) = &hints {
             let reserve = s.platform.core.prefetch.as_ref().map_or(0, |p| p.reserve);
             cpus.iter_mut().for_each(|c| c.follow(Hints::new(i.hint_queue, i.hint_overflow), reserve));
@@ -281,7 +293,7 @@ impl Host {
         }
         for (c, (tenant, _)) in cores.iter().enumerate() {
             if let Some(size) = s.tenants.get(usize::from(*tenant)).and_then(|t| t.l2_size) {
-                mem.resize_l2(c, &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
+                mem.resize_l2(core_of[c].into(), &CacheSpec { size, ..s.platform.caches.l2.clone() })?;
             }
         }
         let mut host = Host {

@@ -99,10 +99,11 @@ impl Host {
         };
         let core = |c: usize| {
             let hints = self.machine.cpus[c].hints.as_ref().map(|h| h.counts).unwrap_or_default();
+            let counts = self.counts_of(c);
             let serves = self.source.as_ref().is_some_and(|s| s.cores.contains(&(c as u16)));
             CoreView {
-                mlc_wb: m.cores[c].mlc_wb,
-                mlc_invalidations: m.cores[c].mlc_invalidations,
+                mlc_wb: counts.mlc_wb,
+                mlc_invalidations: counts.mlc_invalidations,
                 hints: hints.came,
                 hints_dropped: hints.dropped,
                 distance: if serves { nic.unconsumed(self.queue(c as u16)) } else { 0 },

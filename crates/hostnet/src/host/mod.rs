@@ -9,6 +9,7 @@ mod directed;
 mod directed_device;
 mod directed_place;
 mod load;
+mod logical;
 mod looped;
 mod measure;
 mod network;
@@ -258,11 +259,12 @@ impl Host {
     fn wait(&mut self, core: usize, on: Awaited, instructions: u32, until: Time) {
         let now = self.machine.now;
         if let Awaited::Line(line) = on {
-            if !self.machine.mem.holds(core, line) {
+            let of = self.machine.core_of(core);
+            if !self.machine.mem.holds(of, line) {
                 // Taken away since the thread has read it: this poll finds what came.
                 return self.machine.cal.push(now, Event::Core(core as u16));
             }
-            self.machine.mem.watch(core as u16, line);
+            self.machine.mem.watch(core as u16, of, line);
         }
         self.cores[core].rest = Rest::Polling { on, since: now, instructions, counted: 0, until };
     }

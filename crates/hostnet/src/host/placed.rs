@@ -20,6 +20,17 @@ impl Host {
         (instructions > 0).then(|| span * cores / instructions as f64)
     }
 
+    /// What was counted at a thread's core; nothing at a second thread, as both have the same caches.
+    pub(super) fn counts_of(&self, thread: usize) -> CoreCounts {
+        let core = self.machine.core_of(thread);
+        let first = self.machine.cpus.iter().position(|c| usize::from(c.core()) == core);
+        if first == Some(thread) {
+            self.machine.mem.stats.cores[core]
+        } else {
+            CoreCounts::default()
+        }
+    }
+
     pub(super) fn placed(&self, v: &mut Values, us: f64) {
         let m = &self.machine.mem.stats;
         let sum = |f: fn(&CoreCounts) -> u64| m.cores.iter().map(f).sum::<u64>() as f64;
@@ -73,7 +84,7 @@ impl Host {
         ];
         let us = (self.machine.now - self.window.start).0.max(1) as f64 / 1e6;
         let row = |i: usize| {
-            let (c, cpu) = (&self.machine.mem.stats.cores[i], &self.machine.cpus[i]);
+            let (c, cpu) = (self.counts_of(i), &self.machine.cpus[i]);
             let tenant = self.spec.tenants.get(usize::from(self.cores[i].tenant)).map_or("kernel", |t| &t.name);
             let h = cpu.hints.as_ref().map(|h| h.counts).unwrap_or_default();
             vec![

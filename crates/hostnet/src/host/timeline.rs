@@ -94,6 +94,7 @@ impl Host {
 
     /// Packets of a batch have ended: which of their lines the core's caches have.
     pub(super) fn end_batch(&mut self, core: usize) {
+        let core = self.machine.core_of(core);
         let Some(lines) = &mut self.tally.batch else { return };
         for (line, n) in lines.drain(..) {
             let held = (line..line + u64::from(n)).filter(|l| self.machine.mem.holds(core, *l)).count();

@@ -223,10 +223,11 @@ impl Host {
             self.stores_of(c);
             let before = *owed;
             let m = &mut self.machine;
+            let core = m.core_of(c);
             for op in &m.cpus[c].program.ops {
                 let (Op::Store { line, lines } | Op::DependentStore { line, lines }) = *op else { continue };
                 for l in line..line + u64::from(lines) {
-                    *owed -= f64::from(u8::from(m.mem.spill_at_once(&mut m.cal, c, l)));
+                    *owed -= f64::from(u8::from(m.mem.spill_at_once(&mut m.cal, core, l)));
                 }
             }
             if *owed == before {

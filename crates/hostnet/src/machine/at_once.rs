@@ -9,11 +9,12 @@ use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
 
 impl Machine {
-    /// Executes the program in `core`'s buffer; `retired` gets its side effects in their turn.
-    pub fn execute_at_once(&mut self, core: u16, mut retired: impl FnMut(&mut Machine, u32)) {
-        let program = std::mem::take(&mut self.cpus[usize::from(core)].program);
-        self.each_at_once(core, &program, &mut retired);
-        self.cpus[usize::from(core)].program = program;
+    /// Executes the program in `thread`'s buffer; `retired` gets its side effects in their turn.
+    pub fn execute_at_once(&mut self, thread: u16, mut retired: impl FnMut(&mut Machine, u32)) {
+        let thread = usize::from(thread);
+        let program = std::mem::take(&mut self.cpus[thread].program);
+        self.each_at_once(self.cpus[thread].core(), &program, &mut retired);
+        self.cpus[thread].program = program;
     }
 
     fn each_at_once(&mut self, core: u16, program: &Program, retired: &mut impl FnMut(&mut Machine, u32)) {

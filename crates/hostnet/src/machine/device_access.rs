@@ -42,14 +42,14 @@ impl Machine {
 
     /// Back from the IIO to `core`.
     fn way_back(&self, core: usize) -> Time {
-        self.mem.way_out(core) - self.mem.lat.l1 - self.mem.lat.l2
+        self.mem.way_out(self.core_of(core)) - self.mem.lat.l1 - self.mem.lat.l2
     }
 
     /// From one doorbell of `core` to the next. Where the NIC is on a port it is a trip to the IIO and back, as one uncached store is
     /// under way between a core and the root complex (CC-NIC, section 2.2). The NIC on the chip takes messages that nobody answers.
     pub(super) fn doorbell_gap(&mut self, core: usize) -> Time {
         if self.has_nic_on_port() {
-            self.mem.way_out(core) + self.mem.lat.to_iio + self.way_back(core)
+            self.mem.way_out(self.core_of(core)) + self.mem.lat.to_iio + self.way_back(core)
         } else {
             self.nic.notify
         }

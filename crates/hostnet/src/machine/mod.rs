@@ -21,7 +21,7 @@ use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::kernel::units::Span;
 use crate::kernel::{DeviceAccess, Event, Events, NicAt, Time};
-use crate::memory::{Agent, Memory, Sweep};
+use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
 
@@ -231,9 +231,12 @@ impl Machine {
                 });
             }
             Agent::Core => {
-                let c = t.who as usize;
+                let c = usize::from(t.thread);
                 let end = self.cpus[c].on_fill(&mut self.mem, &mut self.cal, &t, now);
                 self.ends(c, end);
+                if self.mem.siblings.is_some() {
+                    self.tell_sibling(&t);
+                }
             }
         }
         None
@@ -286,14 +289,39 @@ impl Machine {
     /// Starts the program in `core`'s buffer now; [`Signal::CoreFree`] tells its end.
     #[inline]
     pub fn start(&mut self, core: usize) {
+        if self.mem.siblings.is_some() {
+            self.share_slots(core);
+        }
         let end = self.cpus[core].start(&mut self.mem, &mut self.cal, self.now);
         self.ends(core, end);
+    }
+
+    /// The core of a thread.
+    #[inline]
+    pub fn core_of(&self, thread: usize) -> usize {
+        self.cpus[thread].core().into()
     }
 
     /// When something that leaves `core` now reaches its node's home agent.
     #[inline]
     pub fn at_home(&self, core: usize) -> Time {
-        self.now + self.mem.way_out(core)
+        self.now + self.mem.way_out(self.core_of(core))
+    }
+
+    /// What the other thread of the core has waited for has come with `t`.
+    #[cold]
+    fn tell_sibling(&mut self, t: &Txn) {
+        while let Some((thread, record)) = self.mem.waits_for(t.thread, t.line) {
+            self.cpus[usize::from(thread)].sibling_has_it(&mut self.cal, record, self.now);
+        }
+    }
+
+    /// A program of `thread` begins beside what the other thread of its core does.
+    #[cold]
+    fn share_slots(&mut self, thread: usize) {
+        let Some(other) = self.mem.sibling(thread as u16) else { return };
+        let share = self.cpus[usize::from(other)].slots_taken();
+        self.cpus[thread].share_slots(share, self.now);
     }
 
     /// The next side effect of `core` that is due now. Cache maintenance is on its way by then, and so is a doorbell of a NIC on
@@ -316,9 +344,10 @@ impl Machine {
                 self.mem.consumed(line, lines.into());
             }
             let arrives = if what == Sweep::InvalidateOwn {
-                self.mem.invalidate_own(core, line, lines.into());
+                self.mem.invalidate_own(self.core_of(core), line, lines.into());
                 self.now
             } else {
+                let core = self.core_of(core);
                 self.mem.maintain(&mut self.cal, core, line, lines, op, self.now)
             };
             if what.drops_data() {

@@ -298,7 +298,7 @@ impl Memory {
     /// A transaction that may have crossed is answered: its credit comes back, and whoever waits for it leaves.
     #[cold]
     pub(super) fn trip_ends(&mut self, cal: &mut Events, id: u32, now: Time) {
-        let Txn { who, op, agent, line, .. } = self.txns[id as usize];
+        let Txn { who, thread, op, agent, line, .. } = self.txns[id as usize];
         let trip = *self.links().trip(id);
         if trip.crossed && agent == Agent::Core {
             let remote = &mut self.stats.remote[who as usize];
@@ -308,7 +308,7 @@ impl Memory {
                 _ => {}
             }
             if let Some(n) = &mut self.off_core {
-                n.note_remote(who, self.map.id(line), line, op);
+                n.note_remote(thread, self.map.id(line), line, op);
             }
         }
         let Some(since) = trip.credit else { return };

@@ -66,11 +66,11 @@ impl Memory {
         self.live_txns == 0 && self.channels.iter().all(|c| c.writes_waiting() == 0)
     }
 
-    /// The requests of a core that are under way.
-    pub fn requests_of(&self, core: u16) -> impl Iterator<Item = &Txn> {
+    /// The requests of a core's thread that are under way.
+    pub fn requests_of(&self, thread: u16) -> impl Iterator<Item = &Txn> {
         let mut live = vec![true; self.txns.len()];
         self.free_txns.iter().for_each(|id| live[*id as usize] = false);
-        let own = move |t: &&Txn| t.agent == Agent::Core && t.who == u32::from(core);
+        let own = move |t: &&Txn| t.agent == Agent::Core && t.thread == thread;
         self.txns.iter().zip(live).filter(|t| t.1).map(|t| t.0).filter(own)
     }
 }

@@ -319,25 +319,26 @@ impl Memory {
         taken
     }
 
-    /// Tells `core`, once, when another agent writes `line` or takes it away: `Event::Wake`.
-    pub fn watch(&mut self, core: u16, line: u64) {
-        self.watched.push((line, core));
+    /// Tells `thread`, which runs on `core`, once when an agent other than that core writes `line` or takes it away:
+    /// `Event::Wake`.
+    pub fn watch(&mut self, thread: u16, core: usize, line: u64) {
+        self.watched.push((line, thread, self.core_nodes[core]));
     }
 
-    /// `core` no longer waits for any line.
-    pub fn unwatch(&mut self, core: u16) {
-        self.watched.retain(|w| w.1 != core);
+    /// `thread` no longer waits for any line.
+    pub fn unwatch(&mut self, thread: u16) {
+        self.watched.retain(|w| w.1 != thread);
     }
 
     /// Whoever waits for `line` hears of it when the invalidation has reached its caches.
     #[inline]
     pub(super) fn tell_watchers(&mut self, cal: &mut Events, line: u64, now: Time) {
         if !self.watched.is_empty() {
-            let Memory { watched, nodes, core_nodes, lat, .. } = self;
-            watched.retain(|&(l, core)| {
+            let Memory { watched, nodes, lat, .. } = self;
+            watched.retain(|&(l, thread, node)| {
                 if l == line {
-                    let way = nodes[usize::from(core_nodes[usize::from(core)])].noc + lat.l2;
-                    cal.push(now + way, Event::Wake(core));
+                    let way = nodes[usize::from(node)].noc + lat.l2;
+                    cal.push(now + way, Event::Wake(thread));
                 }
                 l != line
             });

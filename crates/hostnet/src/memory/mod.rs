@@ -29,6 +29,7 @@ mod replacement;
 pub mod request;
 mod rx;
 pub mod shadow;
+pub mod siblings;
 pub mod spec;
 pub mod stats;
 pub mod tag;
@@ -40,6 +41,7 @@ pub use mshr::Mshrs;
 pub use node::{Node, Nodes};
 pub use private::Probe;
 pub use request::{Agent, Inbound, Op, Outbound, Txn};
+pub use siblings::Siblings;
 pub use stats::{OffCore, OffCores};
 pub use tag::Tag;
 
@@ -90,6 +92,7 @@ pub struct Latencies {
 #[derive(Clone, Copy)]
 struct Leaving {
     core: u32,
+    thread: u16,
     issued: Time,
     victim: Option<u64>,
     carried: bool,
@@ -165,11 +168,13 @@ pub struct Memory {
     read_by_devices: filter::LineSet,
     /// Requests of cores for lines that others use, too.
     lines: lines::Lines,
-    /// Lines that cores wait for.
-    watched: Vec<(u64, u16)>,
+    /// Lines that threads wait for: line, thread, and its node.
+    watched: Vec<(u64, u16, u8)>,
     pub shadow: Option<Box<shadow::Shadow>>,
     /// Requests that leave cores, where somebody counts them.
     pub off_core: Option<OffCores>,
+    /// Hardware threads that share a core, where some do.
+    pub siblings: Option<Box<Siblings>>,
 }
 
 fn build(c: &CacheSpec, what: &str) -> Result<Array, String> {
@@ -302,6 +307,7 @@ impl Memory {
             watched: Vec::new(),
             shadow: None,
             off_core: None,
+            siblings: None,
         })
     }
 
@@ -379,7 +385,10 @@ impl Memory {
     #[inline(always)]
     pub fn send_from_core(&mut self, cal: &mut Events, at: Time, t: Txn) {
         if let Some(n) = &mut self.off_core {
-            n.note(t.who, self.map.id(t.line), t.op);
+            n.note(t.thread, self.map.id(t.line), t.op);
+        }
+        if let Some(s) = &mut self.siblings {
+            s.leaves(&t);
         }
         self.send(cal, at, t);
     }
@@ -431,6 +440,9 @@ impl Memory {
         // Copied before it is written: see `txn`.
         let mut answer = self.txns[id as usize];
         answer.transient |= self.ends(cal, id, now);
+        if let Some(s) = self.siblings.as_mut().filter(|_| answer.agent == Agent::Core) {
+            s.ends(&answer);
+        }
         answer
     }
 

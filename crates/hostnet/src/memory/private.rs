@@ -233,8 +233,14 @@ impl Memory {
     /// keeps the line fill buffer until the home agent has admitted it.
     pub fn fill(&mut self, cal: &mut Events, core: usize, t: &Txn, write: bool, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.leaving =
-                Some(Leaving { core: core as u32, issued: t.issued, record: 0, victim: None, carried: false });
+            self.leaving = Some(Leaving {
+                core: core as u32,
+                thread: t.thread,
+                issued: t.issued,
+                record: 0,
+                victim: None,
+                carried: false,
+            });
         }
         self.fill_private(cal, core, t, write, now);
         self.has_left(cal, now)
@@ -243,7 +249,14 @@ impl Memory {
     /// The same for a prefetch, which fills the L2 only; its write-back carries `record`.
     pub fn fill_ahead(&mut self, cal: &mut Events, core: usize, t: &Txn, record: u8, now: Time) -> bool {
         if self.writebacks && !self.functional {
-            self.leaving = Some(Leaving { core: core as u32, issued: t.issued, record, victim: None, carried: false });
+            self.leaving = Some(Leaving {
+                core: core as u32,
+                thread: t.thread,
+                issued: t.issued,
+                record,
+                victim: None,
+                carried: false,
+            });
         }
         self.fill_l2_once(cal, core, t, now);
         self.has_left(cal, now)
@@ -314,6 +327,7 @@ impl Memory {
             dirty: out.is_some(),
             transient: l.carried || !v.dirty, // one at most holds the buffer
             at_mc: now,
+            thread: l.thread,
             ..Txn::new(Op::WriteBack, out.unwrap_or(v.line), l.core, l.issued)
         };
         let node = self.node_of_core(core);

@@ -112,6 +112,14 @@ impl AddressMap {
     pub fn set_home(&mut self, id: RegionId, node: u8) {
         self.regions[usize::from(id)].home = node;
     }
+    /// Regions of a thread are its core's: `cores` has the core of each.
+    pub fn settle_on_cores(&mut self, cores: &[u16]) {
+        for r in &mut self.regions {
+            if let Sharing::Core(c) = &mut r.sharing {
+                *c = cores.get(usize::from(*c)).copied().unwrap_or(*c);
+            }
+        }
+    }
     /// Regions that nobody has given a home lie in the node of their tenant.
     pub fn settle_by_tenant(&mut self, node: impl Fn(u8) -> u8) {
         for r in self.regions.iter_mut().filter(|r| r.home == ANYWHERE) {

@@ -72,6 +72,8 @@ pub struct Txn {
     pub agent: Agent,
     /// Core, packet of the NIC, or the IIO's business.
     pub who: u32,
+    /// Of a core: the hardware thread that asks, in the machine's order.
+    pub thread: u16,
     /// The core's record of the access. In the answer to a device's read: how many of its lines the LLC has modified.
     pub record: u8,
     /// The line comes with the duty to write it back.
@@ -101,7 +103,7 @@ pub struct Txn {
 }
 
 impl Txn {
-    /// A core's request for `line`, made at `at`. What only some requests have is set beside:
+    /// A core's request for `line`, made at `at` by the thread of its number. What only some requests have is set beside:
     /// `Txn { transient: true, ..Txn::new(..) }`.
     #[inline(always)]
     pub fn new(op: Op, line: u64, core: u32, at: Time) -> Txn {
@@ -110,6 +112,7 @@ impl Txn {
             op,
             agent: Agent::Core,
             who: core,
+            thread: core as u16,
             record: 0,
             dirty: false,
             copied: false,

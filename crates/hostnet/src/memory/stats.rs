@@ -274,11 +274,12 @@ impl OffCores {
         OffCores { regions, remote: counts.clone(), watched: counts.clone(), watching: vec![Vec::new(); cores], counts }
     }
     #[inline]
-    pub(in crate::memory) fn note(&mut self, core: u32, region: u16, op: super::Op) {
-        self.counts[core as usize * self.regions + usize::from(region)].note(op);
+    pub(in crate::memory) fn note(&mut self, thread: u16, region: u16, op: super::Op) {
+        self.counts[usize::from(thread) * self.regions + usize::from(region)].note(op);
     }
-    pub(in crate::memory) fn note_remote(&mut self, core: u32, region: u16, line: u64, op: super::Op) {
-        let (core, at) = (core as usize, core as usize * self.regions + usize::from(region));
+    pub(in crate::memory) fn note_remote(&mut self, thread: u16, region: u16, line: u64, op: super::Op) {
+        let core = usize::from(thread);
+        let at = core * self.regions + usize::from(region);
         self.remote[at].note(op);
         if self.watching[core].contains(&line) {
             self.watched[at].note(op);

@@ -283,7 +283,7 @@ impl Software for QueuePair {
                 m.transmit_at_once(id);
                 let p = *m.nic.packet(id);
                 if let (true, Spent::Invalidate { op, .. }) = (p.zero_copy, self.spent) {
-                    m.maintain_at_once(p.queue, p.line, p.lines.into(), op);
+                    m.maintain_at_once(m.core_of(p.queue.into()) as u16, p.line, p.lines.into(), op);
                 }
             }
             (Effect::FreeRx, id) => {

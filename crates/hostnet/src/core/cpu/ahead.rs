@@ -20,7 +20,7 @@ impl Cpu {
     pub(super) fn follow_hints(&mut self, mem: &mut Memory, cal: &mut Events, now: Time) {
         while let Some(line) = self.hints.as_ref().and_then(|h| h.first()) {
             let under_way = self.prefetcher.as_ref().is_some_and(|p| p.fetches(line)) || self.same_line(line).is_some();
-            let fetch = !under_way && mem.worth_fetching(self.id as usize, line);
+            let fetch = !under_way && mem.worth_fetching(self.core as usize, line);
             if fetch {
                 let (Some(p), Some(m)) = (&mut self.prefetcher, &mut self.mshrs) else { return };
                 if m.free() <= p.reserve {
@@ -28,7 +28,7 @@ impl Cpu {
                 }
                 let Some(record) = p.take(line, false, CacheLevel::L2, now) else { return };
                 m.take(now);
-                let t = Txn { record, ahead: true, ..Txn::new(memory::Op::Read, line, self.id.into(), now) };
+                let t = Txn { record, ahead: true, ..self.request(memory::Op::Read, line, now) };
                 send(mem, cal, now, t);
             }
             if let Some(h) = &mut self.hints {
@@ -107,9 +107,9 @@ impl Cpu {
     /// A prefetch of `line`, unless it is there or on its way; `own` when a request for ownership causes it.
     pub(super) fn fetch(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, own: bool, at: Time) {
         let Some(p) = &self.prefetcher else { return };
-        let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.id as usize);
+        let (network, own, into, core) = (p.network, own && p.ownership, p.into, self.core as usize);
         let there = into == CacheLevel::Llc && mem.in_llc_or_shared(core, line);
-        if there || !mem.worth_prefetching(core, line, network) || self.same_line(line).is_some() {
+        if there || !mem.worth_prefetching(core, line, network) || self.is_asked_for(mem, line) {
             return;
         }
         let Some(record) = self.prefetcher.as_mut().and_then(|p| p.take(line, own, into, at)) else { return };
@@ -117,7 +117,7 @@ impl Cpu {
             m.take(at);
         }
         let op = if own { memory::Op::Own } else { memory::Op::Read };
-        let t = Txn { record, ahead: true, ..Txn::new(op, line, self.id.into(), at) };
+        let t = Txn { record, ahead: true, ..self.request(op, line, at) };
         send(mem, cal, at, t);
     }
 
@@ -156,11 +156,11 @@ impl Cpu {
 
     /// A read that nothing waits for, of a line that neither the L1 has nor a request brings.
     fn fetch_to_l1(&mut self, mem: &mut Memory, cal: &mut Events, (line, site): (u64, u8), at: Time) {
-        let asks = self.live != u64::MAX && self.may_miss() && self.same_line(line).is_none();
-        if !asks || !mem.worth_loading(self.id as usize, line) || self.is_ahead(mem, line, false, at) {
+        let asks = self.live != u64::MAX && self.may_miss() && !self.is_asked_for(mem, line);
+        if !asks || !mem.worth_loading(self.core as usize, line) || self.is_ahead(mem, line, false, at) {
             return;
         }
-        if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
+        if mem.probe(cal, self.core as usize, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
                 self.recs[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);

@@ -50,5 +50,6 @@ impl Cpu {
         }
         self.amat = AccessTime::default();
         self.instructions = 0;
+        self.slots.restart(now);
     }
 }

@@ -139,7 +139,7 @@ impl Cpu {
         match to {
             Mapped::Device => self.devices.leaving.push_back(Leaving::Buffer { buffer, bytes }),
             Mapped::Memory => {
-                let t = Txn::new(memory::Op::Stream, line, self.id.into(), now);
+                let t = self.request(memory::Op::Stream, line, now);
                 send(mem, cal, now, Txn { record: RECORDS + buffer, ..t });
             }
         }

@@ -48,7 +48,7 @@ impl Cpu {
     /// Whether an access at `ready` would hit, and must wait for the calendar.
     #[inline]
     pub(super) fn is_ahead(&self, mem: &Memory, line: u64, write: bool, ready: Time) -> bool {
-        ready > self.due.horizon && mem.hit_may_change(self.id as usize, line, write)
+        ready > self.due.horizon && mem.hit_may_change(self.core as usize, line, write)
     }
 
     /// Record `r`, whose address is known at `ready`, is looked up then.
@@ -68,7 +68,7 @@ impl Cpu {
         lines: impl Iterator<Item = u64>,
         at: Time,
     ) {
-        let (core, late) = (self.id as usize, at > self.due.horizon);
+        let (core, late) = (self.core as usize, at > self.due.horizon);
         let Some(p) = &mut self.prefetcher else { return };
         for l in lines {
             if !late {

@@ -43,7 +43,7 @@ impl Cpu {
                 }
                 self.seq += u64::from(n);
                 self.instructions += u64::from(n);
-                self.t += u64::from(n) * self.per_compute;
+                self.t += u64::from(n) * self.slots.compute;
                 (0, 0, LOAD)
             }
             Op::Load { line, lines } => (line, lines, LOAD),
@@ -271,7 +271,7 @@ impl Cpu {
             self.enter(r, a);
             return true;
         }
-        let lat = match mem.probe(cal, self.id as usize, line, a.write, ready) {
+        let lat = match mem.probe(cal, self.core as usize, line, a.write, ready) {
             Probe::L1 => mem.lat.l1,
             Probe::L2 => {
                 let reaches = self.prefetcher.as_ref().is_some_and(|p| p.into == CacheLevel::L2);
@@ -291,7 +291,7 @@ impl Cpu {
                             self.wait = Wait::AnyRecord;
                             return false;
                         };
-                        let goes = self.want_credit(mem, cal, r, ready);
+                        let goes = !self.leaves_to_sibling(mem, r, line) && self.want_credit(mem, cal, r, ready);
                         (r, goes)
                     }
                 };
@@ -327,7 +327,7 @@ impl Cpu {
                 self.recs[r].seq = self.recs[r].seq.min(self.seq);
                 r
             }
-            None if mem.owns(self.id as usize, line) && !self.is_ahead(mem, line, true, ready) => {
+            None if mem.owns(self.core as usize, line) && !self.is_ahead(mem, line, true, ready) => {
                 self.note(mem.lat.l1);
                 self.dispatch(self.per_line);
                 return true;
@@ -340,7 +340,7 @@ impl Cpu {
                 self.recs[r].owns = true;
                 if self.is_ahead(mem, line, true, ready) {
                     self.look_up_later(cal, r, ready);
-                } else {
+                } else if !self.leaves_to_sibling(mem, r, line) {
                     self.want_credit(mem, cal, r, ready);
                 }
                 r
@@ -409,7 +409,7 @@ impl Cpu {
 
     /// Asks for ownership of `line`, unless it is there or on its way.
     pub(super) fn own_ahead(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
-        if !self.may_miss() || self.same_line(line).is_some() || mem.owns(self.id as usize, line) {
+        if !self.may_miss() || self.is_asked_for(mem, line) || mem.owns(self.core as usize, line) {
             return;
         }
         if let Some(r) = self.new_rec(line, false, false, at) {
@@ -441,10 +441,10 @@ impl Cpu {
     }
 
     fn prefetch_at(&mut self, mem: &mut Memory, cal: &mut Events, line: u64, at: Time) {
-        if !self.may_miss() || self.same_line(line).is_some() {
+        if !self.may_miss() || self.is_asked_for(mem, line) {
             return; // prefetches are hints
         }
-        if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
+        if mem.probe(cal, self.core as usize, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
                 self.issue(mem, cal, r, at);
             }
@@ -455,10 +455,10 @@ impl Cpu {
     fn fetch_hint(&mut self, mem: &mut Memory, cal: &mut Events, line: u64) {
         self.dispatch(1);
         let at = self.now();
-        if !self.may_miss() || self.same_line(line).is_some() || self.is_ahead(mem, line, false, at) {
+        if !self.may_miss() || self.is_asked_for(mem, line) || self.is_ahead(mem, line, false, at) {
             return;
         }
-        if mem.probe(cal, self.id as usize, line, false, at) == Probe::Miss {
+        if mem.probe(cal, self.core as usize, line, false, at) == Probe::Miss {
             if let Some(r) = self.new_rec(line, false, false, at) {
                 self.recs[r].seq = u64::MAX;
                 self.issue(mem, cal, r, at);

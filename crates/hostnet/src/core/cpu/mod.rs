@@ -11,6 +11,8 @@ mod due;
 mod execute;
 mod records;
 mod retire;
+mod sibling;
+mod slots;
 mod swept;
 
 pub use retire::Retired;
@@ -26,6 +28,7 @@ use crate::memory::{self, Memory, Probe, Txn};
 use combining::DeviceAccesses;
 use due::Due;
 use retire::Pending;
+use slots::Slots;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use swept::Swept;
@@ -119,7 +122,9 @@ pub struct AccessTime {
 
 #[derive(Clone)]
 pub struct Cpu {
+    /// Its number among the machine's threads, and that of its core.
     id: u16,
+    core: u16,
     clock: Clock,
     in_order: bool,
     rob_size: u64,
@@ -130,8 +135,7 @@ pub struct Cpu {
     targets: u32,
     /// What somebody holds this core's misses back for, beyond `retry`.
     held_back: Time,
-    per_instr: u64,
-    per_compute: u64,
+    slots: Slots,
     t: u64,
     seq: u64,
     pub program: Program,
@@ -176,6 +180,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
+    /// Thread `id` of the machine, alone on the core of that number.
     pub fn new(id: u16, s: &CoreSpec) -> Cpu {
         let clock = Clock::from_hz(s.clock.0);
         let rec = Rec {
@@ -194,6 +199,7 @@ impl Cpu {
         };
         Cpu {
             id,
+            core: id,
             clock,
             in_order: s.pipeline == Pipeline::InOrder,
             rob_size: s.rob.into(),
@@ -202,8 +208,7 @@ impl Cpu {
             retry: s.lfb_retry.into(),
             targets: s.lfb_targets.unwrap_or(u32::MAX),
             held_back: Time::ZERO,
-            per_instr: (clock.span(1_000_000).0 as u128 * u128::from(FRAC) / 1_000_000 / u128::from(s.width)) as u64,
-            per_compute: (clock.span(1_000_000).0 as f64 * FRAC as f64 / 1e6 / s.compute_ipc) as u64,
+            slots: Slots::new(clock, s),
             t: 0,
             seq: 0,
             program: Program::default(),
@@ -262,23 +267,7 @@ impl Cpu {
     fn dispatch(&mut self, n: u32) {
         self.seq += u64::from(n);
         self.instructions += u64::from(n);
-        self.t += u64::from(n) * self.per_instr;
-    }
-
-    /// What `n` instructions take that touch no memory beyond the L1.
-    pub fn compute_time(&self, n: u64) -> Time {
-        Time(n * self.per_compute / FRAC)
-    }
-
-    /// Polls of `n` instructions have begun one after the other since `since`, and found nothing. When does the first one
-    /// begin at `now` or later, and how many came before?
-    pub fn next_poll(&self, since: Time, now: Time, n: u32) -> (Time, u64) {
-        let period = u64::from(n) * self.per_compute;
-        if period == 0 {
-            return (now, 0);
-        }
-        let polls = ((now - since).0 * FRAC).div_ceil(period);
-        (since + Time((polls * period).div_ceil(FRAC)), polls)
+        self.t += u64::from(n) * self.slots.access;
     }
 
     /// Starts the ops in `program` at `now`; returns the time the last one dispatched, or None when
@@ -329,10 +318,10 @@ impl Cpu {
             let Some((r, since)) = waiter else {
                 let held = match into {
                     CacheLevel::L2 => {
-                        !t.transient && mem.fill_ahead(cal, self.id as usize, t, prefetch::WRITE_BACK, now)
+                        !t.transient && mem.fill_ahead(cal, self.core as usize, t, prefetch::WRITE_BACK, now)
                     }
                     CacheLevel::Llc => {
-                        mem.fill_llc_ahead(cal, self.id as usize, t, now);
+                        mem.fill_llc_ahead(cal, self.core as usize, t, now);
                         false
                     }
                 };
@@ -352,7 +341,7 @@ impl Cpu {
         let fills = t.op != memory::Op::Stream && !t.transient;
         // A store that joined a read of a line that others have must still ask for it.
         let owns = t.op != memory::Op::Read || !rec.write || !mem.is_shared(rec.line);
-        let held = fills && mem.fill(cal, self.id as usize, t, rec.write && owns, now);
+        let held = fills && mem.fill(cal, self.core as usize, t, rec.write && owns, now);
         if !held {
             self.lfb.give(now, t.issued);
         }
@@ -411,7 +400,7 @@ impl Cpu {
         while self.may_miss() {
             let Some(next) = self.no_credit.pop_front() else { break };
             let ready = self.recs[next].ready.max(now + self.retry + self.held_back);
-            if self.prefetcher.is_some() {
+            if self.prefetcher.is_some() || mem.siblings.is_some() {
                 self.reach(mem, cal, next, ready); // its line may have come meanwhile
             } else {
                 self.issue(mem, cal, next, ready);
@@ -488,9 +477,9 @@ impl Cpu {
         if self.is_ahead(mem, line, write, ready) {
             return self.look_up_later(cal, r, ready);
         }
-        let found = match owns && !mem.owns(self.id as usize, line) {
+        let found = match owns && !mem.owns(self.core as usize, line) {
             true => Probe::Miss,
-            false => mem.probe(cal, self.id as usize, line, write, ready),
+            false => mem.probe(cal, self.core as usize, line, write, ready),
         };
         let lat = match found {
             Probe::L1 => mem.lat.l1,
@@ -503,6 +492,9 @@ impl Cpu {
                     // Its line is on its way, and its own delay is over.
                     (self.recs[r].state, self.recs[r].delay) = (State::Address, 0);
                     self.recs[first].children |= 1 << r;
+                    return;
+                }
+                if self.leaves_to_sibling(mem, r, line) {
                     return;
                 }
                 let goes = self.want_credit(mem, cal, r, ready);
@@ -519,7 +511,8 @@ impl Cpu {
     fn reach_hint(&mut self, mem: &mut Memory, cal: &mut Events, r: u8, ready: Time) {
         let line = self.recs[r].line;
         let asks = self.same_line(line).is_none_or(|o| o == r) && !self.is_ahead(mem, line, false, ready);
-        if asks && mem.probe(cal, self.id as usize, line, false, ready) == Probe::Miss {
+        let asks = asks && !mem.sibling_fetches(self.id, line);
+        if asks && mem.probe(cal, self.core as usize, line, false, ready) == Probe::Miss {
             self.want_credit(mem, cal, r, ready);
         } else {
             self.complete(mem, cal, r, ready);
@@ -587,7 +580,7 @@ impl Cpu {
 
     #[inline(always)]
     fn txn(&self, r: u8, op: memory::Op, at: Time) -> Txn {
-        Txn { record: r, ..Txn::new(op, self.recs[r].line, self.id.into(), at) }
+        Txn { record: r, ..self.request(op, self.recs[r].line, at) }
     }
 }
 

@@ -151,7 +151,7 @@ impl Cpu {
             if self.may_release(i).is_none_or(|at| at > now) {
                 return self.ask_ahead(mem, cal, i, now);
             }
-            if turn == Turn::Asked || mem.probe(cal, self.id as usize, line, true, now) != Probe::Miss {
+            if turn == Turn::Asked || mem.probe(cal, self.core as usize, line, true, now) != Probe::Miss {
                 self.releases[i].turn = Turn::Done;
                 continue;
             }
@@ -159,7 +159,9 @@ impl Cpu {
                 Some(r) => r,
                 None => {
                     let Some(r) = self.new_rec(line, true, false, now) else { return };
-                    self.want_credit(mem, cal, r, now);
+                    if !self.leaves_to_sibling(mem, r, line) {
+                        self.want_credit(mem, cal, r, now);
+                    }
                     r
                 }
             };

@@ -1,0 +1,126 @@
+//! How long instructions take: alone, and beside the other thread of a core.
+//!
+//! Two threads share the slots of a cycle. One gets those that the other leaves, and half of them at least:
+//!
+//! ```text
+//!   other thread's share of the slots   0      0.3     0.5 and more
+//!   slots left                          all    0.7     half
+//! ```
+
+use super::{Cpu, FRAC};
+use crate::core::spec::CoreSpec;
+use crate::kernel::{Clock, Time};
+
+/// The time over which a thread's share of the slots is averaged: assumed, a few packets long.
+const WINDOW: Time = Time(1_000_000);
+
+/// What an instruction takes, in 1/16 ps, and what share of its core's slots this thread takes.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    /// In which a slot is free for each instruction: of line accesses, and of other code.
+    alone: (u64, u64),
+    /// The same as it is now.
+    pub access: u64,
+    pub compute: u64,
+    /// Where the present average began: when, and after how many instructions.
+    since: Time,
+    before: u64,
+    share: f64,
+}
+
+impl Slots {
+    pub fn new(clock: Clock, s: &CoreSpec) -> Slots {
+        let access = (clock.span(1_000_000).0 as u128 * u128::from(FRAC) / 1_000_000 / u128::from(s.width)) as u64;
+        let compute = (clock.span(1_000_000).0 as f64 * FRAC as f64 / 1e6 / s.compute_ipc) as u64;
+        Slots { alone: (access, compute), access, compute, since: Time::ZERO, before: 0, share: 0.0 }
+    }
+
+    /// The count of instructions begins anew.
+    pub fn restart(&mut self, now: Time) {
+        (self.since, self.before) = (now, 0);
+    }
+
+    fn average(&mut self, instructions: u64, now: Time) {
+        let span = now - self.since;
+        if span >= WINDOW {
+            let taken = (instructions - self.before) * self.alone.0;
+            self.share = (taken as f64 / (span.0 * FRAC) as f64).min(1.0);
+            (self.since, self.before) = (now, instructions);
+        }
+    }
+
+    /// The other thread takes `share` of the slots.
+    fn leave(&mut self, share: f64) {
+        let left = (1.0 - share).max(0.5);
+        self.access = (self.alone.0 as f64 / left) as u64;
+        self.compute = self.alone.1.max(self.access);
+    }
+}
+
+impl Cpu {
+    /// The share of its core's slots that this thread has taken of late.
+    pub fn slots_taken(&self) -> f64 {
+        self.slots.share
+    }
+
+    /// A program begins at `now` beside a thread that takes `share` of the slots.
+    pub fn share_slots(&mut self, share: f64, now: Time) {
+        self.slots.average(self.instructions, now);
+        self.slots.leave(share);
+    }
+
+    /// What `n` instructions take that touch no memory beyond the L1.
+    pub fn compute_time(&self, n: u64) -> Time {
+        Time(n * self.slots.compute / FRAC)
+    }
+
+    /// Polls of `n` instructions have begun one after the other since `since`, and found nothing. When does the first one
+    /// begin at `now` or later, and how many came before?
+    pub fn next_poll(&self, since: Time, now: Time, n: u32) -> (Time, u64) {
+        let period = u64::from(n) * self.slots.compute;
+        if period == 0 {
+            return (now, 0);
+        }
+        let polls = ((now - since).0 * FRAC).div_ceil(period);
+        (since + Time((polls * period).div_ceil(FRAC)), polls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::units::Freq;
+
+    fn spec() -> CoreSpec {
+        serde_json::from_value(serde_json::json!({
+            "count": 1, "clock": "2 GHz", "width": 4, "compute_ipc": 2.5, "rob": 224, "store_queue": 56, "lfb": 12,
+            "stores_per_line": 1
+        }))
+        .expect("a core")
+    }
+
+    /// At 2 GHz and four wide an instruction's slot is 125 ps, and one of other code, at 2.5 a cycle, takes 200 ps. Where 0.7 of
+    /// the slots are left that is 178 ps and 200; where half are, 250 ps for both, as with less than half.
+    #[test]
+    fn a_thread_gets_the_slots_that_the_other_one_leaves_and_half_at_least() {
+        let mut s = Slots::new(Clock::from_hz(Freq(2_000_000_000).0), &spec());
+        let mut of = |share| {
+            s.leave(share);
+            (s.access / FRAC, s.compute / FRAC)
+        };
+        assert_eq!(of(0.0), (125, 200));
+        assert_eq!(of(0.3), (178, 200));
+        assert_eq!(of(0.5), (250, 250));
+        assert_eq!(of(0.9), (250, 250));
+    }
+
+    /// 4,000 instructions of 125 ps fill half of 1 us.
+    #[test]
+    fn a_share_is_the_slots_of_the_instructions_over_the_time() {
+        let mut s = Slots::new(Clock::from_hz(Freq(2_000_000_000).0), &spec());
+        s.average(4000, Time(1_000_000));
+        assert!((s.share - 0.5).abs() < 1e-9, "{}", s.share);
+        s.average(4400, Time(1_500_000));
+        assert!((s.share - 0.5).abs() < 1e-9, "half a window changes nothing: {}", s.share);
+    }
+}

@@ -1,0 +1,35 @@
+//! Logical cores: hardware threads, and the cores that they are of.
+
+/// The core of each thread, where `nodes` has each thread's node and a node has `each` cores. Threads beyond these are the second
+/// ones of the first cores, as Linux numbers them. Cores are numbered by their first threads.
+pub(super) fn cores_of(nodes: &[u8], each: u32) -> Vec<u16> {
+    let mut on: Vec<Vec<u16>> = Vec::new();
+    let mut next = 0;
+    let core = |node: &u8| {
+        let node = usize::from(*node);
+        on.resize(on.len().max(node + 1), Vec::new());
+        let here = &mut on[node];
+        let core = match here.len().checked_sub(each as usize) {
+            Some(first) => here[first],
+            None => {
+                next += 1;
+                next - 1
+            }
+        };
+        here.push(core);
+        core
+    };
+    nodes.iter().map(core).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_beyond_a_node_s_cores_are_second_ones_of_its_first_cores() {
+        assert_eq!(cores_of(&[0, 0, 1, 1, 1], 2), [0, 1, 2, 3, 2]);
+        assert_eq!(cores_of(&[1, 1, 1, 1, 0], 2), [0, 1, 0, 1, 2]);
+        assert_eq!(cores_of(&[0, 0, 0], 3), [0, 1, 2]);
+    }
+}

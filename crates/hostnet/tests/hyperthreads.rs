@@ -1,0 +1,197 @@
+//! Two hardware threads of one core, against what they have in common: slots of a cycle, caches, and lines under way.
+
+use crate::common::{get, refused, scenario, simulate, ONE_CORE};
+use hostnet::core::{CoreSpec, Cpu, Op};
+use hostnet::kernel::{Clock, Time};
+use hostnet::machine::{Machine, Signal};
+use hostnet::memory::region::{AddressMap, Kind, Sharing};
+use hostnet::memory::stats::Class;
+use hostnet::memory::{Memory, Siblings};
+
+/// Threads on cores of sim24, and a region of all.
+struct Bench {
+    m: Machine,
+    line: u64,
+    core: CoreSpec,
+    /// Ends of each thread's programs.
+    ends: Vec<Vec<Time>>,
+}
+
+impl Bench {
+    /// `cores` has the core of each thread.
+    fn new(cores: &[u16], change: impl FnOnce(&mut CoreSpec)) -> Bench {
+        let s = scenario(ONE_CORE);
+        let mut core = s.platform.core;
+        change(&mut core);
+        let mut map = AddressMap::default();
+        let r = map.add(1 << 12, Kind::App, Sharing::Shared, 0);
+        let line = map.get(r).base;
+        let clock = Clock::from_hz(core.clock.0);
+        let (h, d) = (&s.platform.caches, &s.platform.memory);
+        let n = u32::from(*cores.iter().max().expect("a thread")) + 1;
+        let mut mem = Memory::new(h, d, clock, n, vec![(1 << 12) - 1], map).expect("a valid memory");
+        mem.siblings = Siblings::of(cores);
+        let half = core.of_one_thread();
+        let cpu = |(t, c): (usize, &u16)| {
+            let of = if mem.sibling(t as u16).is_some() { &half } else { &core };
+            Cpu::new(t as u16, of).on_core(*c)
+        };
+        let cpus = cores.iter().enumerate().map(cpu).collect();
+        let mut m = Machine::bare(mem, cpus);
+        m.now = Time::ns(1);
+        Bench { m, line, core, ends: vec![Vec::new(); cores.len()] }
+    }
+
+    /// Each thread runs its program, again and again as often as it says.
+    fn go(&mut self, programs: &[(&[Op], u32)]) {
+        let mut left: Vec<u32> = programs.iter().map(|p| p.1).collect();
+        for (t, (ops, _)) in programs.iter().enumerate() {
+            self.m.cpus[t].program.ops = ops.to_vec();
+            self.m.start(t);
+        }
+        while let Some(s) = self.m.next_signal() {
+            let Signal::CoreFree(t) = s else { continue };
+            let t = usize::from(t);
+            self.ends[t].push(self.m.now);
+            left[t] -= 1;
+            if left[t] > 0 {
+                self.m.start(t);
+            }
+        }
+    }
+
+    /// Nanoseconds of a program of thread `t`, averaged over the last half of its runs.
+    fn each(&self, t: usize) -> f64 {
+        let ends = &self.ends[t];
+        let half = ends.len() / 2;
+        (ends[ends.len() - 1] - ends[half - 1]).as_ns() / (ends.len() - half) as f64
+    }
+
+    fn reads(&self) -> u64 {
+        self.m.mem.stats.of(Class::CpuOtherRd)
+    }
+}
+
+const PROGRAM: [Op; 1] = [Op::Compute(1000)];
+
+/// Code that sustains the core's width takes every slot: two threads get half each, and a thread alone all.
+#[test]
+fn threads_that_each_fill_all_slots_take_twice_as_long() {
+    let all = |s: &mut CoreSpec| s.compute_ipc = f64::from(s.width);
+    let mut alone = Bench::new(&[0], all);
+    alone.go(&[(&PROGRAM, 200)]);
+    let clock = alone.core.clock.0 as f64 / 1e9;
+    let expected = 1000.0 / f64::from(alone.core.width) / clock;
+    assert!((alone.each(0) / expected - 1.0).abs() < 0.01, "{} ns, {expected} by the width", alone.each(0));
+    let mut both = Bench::new(&[0, 0], all);
+    both.go(&[(&PROGRAM, 200), (&PROGRAM, 200)]);
+    for t in 0..2 {
+        assert!((both.each(t) / expected - 2.0).abs() < 0.02, "thread {t}: {} ns, {expected} alone", both.each(t));
+    }
+}
+
+/// Code that sustains a quarter of the width leaves three quarters: neither thread is slower for the other. A thread on another
+/// core leaves all.
+#[test]
+fn threads_that_leave_each_other_slots_run_at_full_speed() {
+    let quarter = |s: &mut CoreSpec| s.compute_ipc = f64::from(s.width) / 4.0;
+    let mut alone = Bench::new(&[0], quarter);
+    alone.go(&[(&PROGRAM, 200)]);
+    for cores in [[0, 0], [0, 1]] {
+        let mut both = Bench::new(&cores, quarter);
+        both.go(&[(&PROGRAM, 200), (&PROGRAM, 200)]);
+        assert!((both.each(1) / alone.each(0) - 1.0).abs() < 0.01, "{cores:?}: {} ns", both.each(1));
+    }
+}
+
+/// Independent misses are as many at once as there are line fill buffers. Each of two threads has half of them, so that one
+/// takes twice as long for the same lines.
+#[test]
+fn a_thread_beside_another_has_half_the_line_fill_buffers() {
+    let lines = 2048;
+    let few = |s: &mut CoreSpec| (s.lfb, s.prefetch, s.rob) = (8, None, 512);
+    let time = |cores: &[u16]| {
+        let mut b = Bench::new(cores, few);
+        let load = [Op::Load { line: b.line, lines }, Op::Fence];
+        let mut programs: Vec<(&[Op], u32)> = vec![(&load, 1)];
+        programs.resize(cores.len(), (&[Op::Compute(1)], 1));
+        b.go(&programs);
+        b.ends[0][0].as_ns()
+    };
+    let (whole, half) = (time(&[0]), time(&[0, 0]));
+    assert!((half / whole - 2.0).abs() < 0.1, "{half} ns with half of them, {whole} with all");
+}
+
+/// Both threads miss on the same line: one request goes to memory, and both get the line when it comes.
+#[test]
+fn a_line_that_one_thread_has_asked_for_is_not_asked_for_again() {
+    let load = |b: &Bench| [Op::Anchor { line: b.line }, Op::Await];
+    let mut alone = Bench::new(&[0], |_| {});
+    let program = load(&alone);
+    alone.go(&[(&program, 1)]);
+    let mut both = Bench::new(&[0, 0], |_| {});
+    let program = load(&both);
+    both.go(&[(&program, 1), (&program, 1)]);
+    assert_eq!((alone.reads(), both.reads()), (1, 1));
+    let hit = both.m.mem.lat.l1;
+    assert_eq!(both.ends[0][0], alone.ends[0][0]);
+    assert!(both.ends[1][0] >= alone.ends[0][0] && both.ends[1][0] <= alone.ends[0][0] + hit);
+}
+
+/// What one thread has loaded is in the other one's L1.
+#[test]
+fn threads_of_a_core_have_its_caches_in_common() {
+    let mut b = Bench::new(&[0, 0], |_| {});
+    let load = [Op::Anchor { line: b.line }, Op::Await];
+    b.go(&[(&load, 1), (&[], 1)]);
+    let start = b.m.now;
+    b.m.cpus[1].program.ops = load.to_vec();
+    b.m.start(1);
+    b.m.settle();
+    assert!(b.m.mem.holds(0, b.line));
+    assert_eq!((b.reads(), b.m.cpus[1].now() - start), (1, b.m.mem.lat.l1));
+}
+
+/// One thread's store to a line that it has makes the other one wait for nothing: both have the same copy.
+#[test]
+fn a_line_that_one_thread_has_written_is_the_other_one_s_to_write() {
+    let mut b = Bench::new(&[0, 0], |_| {});
+    let store = [Op::Store { line: b.line, lines: 1 }, Op::Fence];
+    b.go(&[(&store, 1), (&[], 1)]);
+    let reads = b.reads();
+    b.go(&[(&[], 1), (&store, 1)]);
+    assert_eq!((reads, b.reads()), (1, 1));
+}
+
+const KV: &str = "name = \"kv\"\nplatform = \"icx\"\nplacement = { policy = \"ddio\", ways = 2 }\n[[tenant]]\nname = \"kv\"\nnode = \
+                  1\ncores = 24\nstack = \"ccnic\"\napp = { kind = \"clique_map\", objects = 10000, get_fraction = 0.95, zipf = \
+                  0.75, below_100 = 0.61 }\n[ccnic]\nmode = \"overlay\"\nnic_node = 0\nnic_threads = 24\n[[peripheral]]\nkind = \
+                  \"ethernet\"\n[traffic]\narrivals = \"closed\"\noutstanding = 768\nspread = \"flow\"\n[run]\nload = \
+                  \"fixed\"\nrequests = 6000\nwarmup_requests = 6000\n";
+
+/// 24 threads of 16 cores on both sockets: nothing is lost, and every packet is accounted for (`simulate` checks the books).
+#[test]
+fn a_key_value_store_on_second_threads_loses_nothing_and_gains_on_its_cores_alone() {
+    let rate = |n: &str| {
+        let o = simulate(&KV.replace("cores = 24", n).replace("nic_threads = 24", &n.replace("cores", "nic_threads")));
+        assert_eq!(get(&o, "drop_rate"), 0.0);
+        get(&o, "throughput_mrps")
+    };
+    let (sixteen, all) = (rate("cores = 16"), rate("cores = 32"));
+    assert!(all > sixteen && all < 2.0 * sixteen, "{all} on 32 threads, {sixteen} on 16 cores");
+    let o = simulate(KV);
+    assert_eq!(get(&o, "cores"), 24.0);
+}
+
+#[test]
+fn what_second_threads_cannot_run_yet_is_said() {
+    refused(
+        KV,
+        &[
+            ("cores = 24", "cores = 33", "tenants of node 1 ask for 33 cores; a node has 16 of 2 threads each"),
+            ("cores = 24", "cores = 24\nl2_size = \"640 KiB\"", "l2_size on second threads is not built yet"),
+            ("[[tenant]]", "override = { core = { threads = 3 } }\n[[tenant]]", "core.threads = 3 is not 1 or 2"),
+            ("[[tenant]]", "override = { core = { threads = 1 } }\n[[tenant]]", "ask for 24 cores; a node has 16"),
+        ],
+    );
+}
