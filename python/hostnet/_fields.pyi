@@ -588,6 +588,10 @@ class IioSpec(Section):
     """Read buffer entries of each: credits of the P2M-Read domain."""
     register_write: str
     """Way of a register write beside the link: bridges in front of it, and the register."""
+    shared_with_cores: bool
+    """Requests of cores pass the way to the home agent too, each `line_interval`. A modified line that their L2s
+    give to the LLC takes `write_back_interval`, as one of the cache in front does. It is the way of the NIC's
+    port."""
     to_cha: str
     """From an entry's allocation to the arrival at the home agent."""
     write_back_buffer: int

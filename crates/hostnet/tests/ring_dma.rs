@@ -1,10 +1,11 @@
 //! The DMA of a NIC with descriptor rings, against closed forms from the sources of gem5 (docs/network.md) on the platform
 //! that has its settings.
 
-use crate::common::{get, simulate};
+use crate::common::{arrivals, get, simulate};
+use hostnet::host::Outcome;
 
-/// Nanoseconds a packet at the highest rate that the NIC takes, when more is offered.
-fn period(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)]) -> f64 {
+/// A NIC that takes packets at the highest rate that it can, when more is offered.
+fn at_the_limit(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)]) -> Outcome {
     let text = format!(
         "name = \"dma\"\nplacement = {{ policy = \"ddio\", ways = 16 }}\n[platform]\nname = \"gem5\"\n[[tenant]]\nname = \
          \"t\"\ncores = 4\nstack = \"poll_mode\"\napp = {{ kind = \"testpmd\", mode = \"{mode}\" }}\n[[peripheral]]\nkind = \
@@ -14,12 +15,30 @@ fn period(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)
     );
     let o = simulate(&change.iter().fold(text, |t, (old, new)| t.replace(old, new)));
     assert!(get(&o, "drop_rate") > 0.0, "more is to be offered than the NIC takes");
-    1e3 / get(&o, "throughput_mrps")
+    o
+}
+
+/// Nanoseconds a packet of that.
+fn period(mode: &str, frame: u32, rate: f64, rings: &str, change: &[(&str, &str)]) -> f64 {
+    ns(&at_the_limit(mode, frame, rate, rings, change))
+}
+
+fn ns(o: &Outcome) -> f64 {
+    1e3 / get(o, "throughput_mrps")
+}
+
+/// Requests of cores to the L3 for each packet.
+fn requests_of_cores(o: &Outcome) -> f64 {
+    arrivals(o, "path c2m_read") / get(o, "throughput_mrps")
 }
 
 /// No I/O cache, so that its write-backs are no limit.
 const NO_CACHE: (&str, &str) =
     ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nwrite_back_interval = \"0 ns\"\n");
+
+/// Requests of cores take no crossbar.
+const WITHOUT_CORES: (&str, &str) =
+    ("name = \"gem5\"\n", "name = \"gem5\"\n[platform.iio]\nshared_with_cores = false\n");
 
 fn lines(frame: u32) -> f64 {
     f64::from(frame.div_ceil(64))
@@ -52,14 +71,36 @@ fn one_engine_for_both_ways_carries_a_packets_writes_and_reads_after_each_other(
 /// The crossbar of the L3 at 1 GHz carries 1 ns for each request of the I/O cache and 3 for each line that it writes back: a
 /// header, and 64 B at 32 B a cycle (mem/XBar.py). Written back is what the NIC has written, and what it has read and the L3 had
 /// modified: all of a packet both ways, but the line that the core has looked at and holds itself. Descriptors add a part of a
-/// line and a quarter of a line that are written, each with its write-back, and a request or two to read them.
+/// line and a quarter of a line that are written, each with its write-back, and a request or two to read them. Each line that the
+/// core asks the L3 for takes a request more.
 #[test]
 fn a_forwarded_packet_crosses_to_the_llc_twice_for_each_line_that_is_modified() {
     for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
         let n = lines(frame);
-        let (least, descriptors) = (2.0 * n + 3.0 * (2.0 * n - 1.0), 4.0 + 1.0 + 2.0);
-        let got = period("io", frame, rate, "", &[]);
-        assert!((least..least + descriptors + 2.0).contains(&got), "{frame} B: {got:.2} ns, {least} for data alone");
+        let (data, descriptors) = (2.0 * n + 3.0 * (2.0 * n - 1.0), 4.0 + 1.0 + 2.0);
+        let o = at_the_limit("io", frame, rate, "", &[]);
+        let (got, least) = (ns(&o), data + requests_of_cores(&o));
+        assert!((least..least + descriptors + 2.0).contains(&got), "{frame} B: {got:.2} ns, {least:.2} at least");
+    }
+}
+
+/// At the DMA's limit a packet takes 1 ns more for each request of its core. A core that waits finds more packets in a poll, and
+/// so rings and writes descriptors less often: each line that devices move more takes 1 ns, and 3 if it is written back.
+#[test]
+fn requests_of_cores_take_their_time_on_the_crossbar() {
+    for (frame, rate) in [(1024, 12.0), (1518, 9.0)] {
+        let with = at_the_limit("io", frame, rate, "", &[]);
+        let without = at_the_limit("io", frame, rate, "", &[WITHOUT_CORES]);
+        let requests = requests_of_cores(&with);
+        assert!((2.0..3.0).contains(&requests), "{requests:.2} lines of a packet and its descriptors");
+        let moved = |o| get(o, "dma_mtps") / get(o, "throughput_mrps");
+        let more = moved(&with) - moved(&without);
+        let (one, other) = (requests + more, requests + 4.0 * more);
+        let got = ns(&with) - ns(&without);
+        assert!(
+            (one.min(other) - 0.05..one.max(other) + 0.05).contains(&got),
+            "{frame} B: {got:.3} ns more, {requests:.3} requests, {more:.3} lines"
+        );
     }
 }
 

@@ -41,6 +41,7 @@ mod ring_dma;
 mod roce_contract;
 mod scenario_errors;
 mod scenario_extremes;
+mod shared_way;
 mod tas;
 mod tcp_contract;
 mod threads_contract;

@@ -67,11 +67,15 @@ pub struct Machine {
     pub placement: Placement,
     /// Without devices of its own, whoever runs on top gets the answers to what devices ask.
     bare: bool,
+    /// Requests of cores take the way of the IIO to the home agent.
+    shares_way: bool,
 }
 
 impl Machine {
     pub fn new(mem: Memory, cpus: Vec<Cpu>, nic: Nic, iio: Option<Iio>, placement: Placement) -> Machine {
-        let mut m = Machine { cal: Events::default(), now: Time::ZERO, mem, cpus, nic, iio, placement, bare: false };
+        let (cal, now) = (Events::default(), Time::ZERO);
+        let shares_way = iio.as_ref().is_some_and(Iio::is_shared_with_cores);
+        let mut m = Machine { cal, now, mem, cpus, nic, iio, placement, bare: false, shares_way };
         for core in 0..m.cpus.len() {
             let gap = m.doorbell_gap(core);
             m.cpus[core].space_doorbells(gap);
@@ -129,7 +133,11 @@ impl Machine {
     pub fn handle(&mut self, e: Event) -> Option<Signal> {
         let now = self.now;
         match e {
-            Event::Cha(id) => self.mem.on_cha(&mut self.cal, id, now),
+            Event::Cha(id) => {
+                if !self.shares_way || !self.waits_for_way(id) {
+                    self.mem.on_cha(&mut self.cal, id, now);
+                }
+            }
             Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
             Event::Fill(id) => return self.on_fill(id),
             Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
@@ -205,6 +213,12 @@ impl Machine {
             | Event::Background => return Some(Signal::Outside(e)),
         }
         None
+    }
+
+    /// Whether transaction `id`, which comes to the home agent, waits for the way that cores have in common with devices.
+    #[inline(never)]
+    fn waits_for_way(&mut self, id: u32) -> bool {
+        self.iio.as_mut().is_some_and(|iio| iio.holds_up(&mut self.mem, &mut self.cal, id, self.now))
     }
 
     /// A transaction is answered: its agent goes on.

@@ -153,6 +153,8 @@ pub struct Memory {
     /// The tags are more than a core of the host keeps close.
     spread: bool,
     leaving: Option<Leaving>,
+    /// Modified lines that L2s have given to the LLC, but for those without time.
+    pub written_back: u64,
     /// The device's transaction that the next eviction makes room for.
     evicts_for: Option<u32>,
     lives: rx::Lives,
@@ -267,6 +269,7 @@ impl Memory {
             writebacks: h.llc.writebacks == spec::WriteBacks::Admitted,
             spread,
             leaving: None,
+            written_back: 0,
             evicts_for: None,
             shared: filter::SharedFilter::default(),
             read_by_devices: filter::LineSet::default(),
@@ -418,6 +421,18 @@ impl Memory {
             self.paths.under_way[Path::of(op) as usize].force_many(n, issued);
         }
         self.marks[id as usize] = Marks::at(issued, at);
+        cal.push(at, Event::Cha(id));
+    }
+
+    /// Whether `Event::Cha` of `id` is the arrival of a core's request, and not its turn at a line.
+    #[inline]
+    pub fn comes_from_core(&self, id: u32) -> bool {
+        id != NOBODY && self.txns[id as usize].agent == Agent::Core && self.txns[id as usize].entry.is_none()
+    }
+
+    /// Request `id`, which has just come, arrives at `at` only.
+    pub fn arrives_at(&mut self, cal: &mut Events, at: Time, id: u32) {
+        self.marks[id as usize] = Marks::at(self.marks[id as usize].start, at);
         cal.push(at, Event::Cha(id));
     }
 

@@ -201,6 +201,7 @@ impl Memory {
             }
             if v.dirty || self.llc_takes(&v) {
                 self.count_write_back(core, v.line);
+                self.written_back += u64::from(v.dirty && !self.functional);
                 self.fill_llc(cal, core, v.line, v.dirty, now);
                 self.leave(cal, core, &v, now);
             }

@@ -247,6 +247,15 @@ pub fn get(o: &Outcome, metric: &str) -> f64 {
     o.values.get(metric).unwrap_or_else(|| panic!("{metric} is null"))
 }
 
+/// What comes into a domain in a microsecond.
+pub fn arrivals(o: &Outcome, domain: &str) -> f64 {
+    let table = &o.tables["domains"];
+    let names = table["columns"].as_array().expect("columns");
+    let at = names.iter().position(|c| c["name"] == "arrivals_per_us").expect("a column");
+    let row = table["rows"].as_array().expect("rows").iter().find(|r| r[0] == domain);
+    row.and_then(|r| r[at].as_f64()).unwrap_or_else(|| panic!("no domain {domain}"))
+}
+
 pub fn close(measured: f64, expected: f64, tolerance: f64) -> bool {
     (measured - expected).abs() <= tolerance * expected.abs()
 }

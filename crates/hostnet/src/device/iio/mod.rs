@@ -14,6 +14,7 @@
 
 mod meters;
 mod parts;
+mod shared;
 mod spec;
 
 pub use spec::IioSpec;
@@ -29,6 +30,7 @@ use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, Transfer};
 use parts::{Controller, Door, Hold, Job, Port, Tlp, Want};
+use shared::Shared;
 use std::collections::VecDeque;
 
 /// Bytes that a doorbell writes to a register.
@@ -42,6 +44,7 @@ const FETCH: u32 = 1 << 31;
 #[derive(Clone)]
 pub struct Iio {
     controllers: Vec<Controller>,
+    shared: Option<Shared>,
     to_cha: Time,
     line_interval: Time,
     line_header: Time,
@@ -87,6 +90,7 @@ impl Iio {
         };
         Iio {
             controllers: (0..s.count).map(controller).collect(),
+            shared: s.shared_with_cores.then(|| Shared::new(nic.unwrap_or(0) % s.count as usize)),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
             line_header: s.line_header.unwrap_or(s.line_interval).into(),

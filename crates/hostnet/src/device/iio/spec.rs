@@ -41,6 +41,10 @@ pub struct IioSpec {
     /// Lines that may wait to be written back; requests wait for the oldest when there are more.
     #[serde(default = "one")]
     pub write_back_buffer: u32,
+    /// Requests of cores pass the way to the home agent too, each `line_interval`. A modified line that their L2s give to the
+    /// LLC takes `write_back_interval`, as one of the cache in front does. It is the way of the NIC's port.
+    #[serde(default)]
+    pub shared_with_cores: bool,
     /// Way of a register write beside the link: bridges in front of it, and the register.
     #[serde(default)]
     pub register_write: Span,

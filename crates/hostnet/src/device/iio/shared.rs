@@ -1,0 +1,129 @@
+//! The way to the home agent where requests of cores take it, too: one crossbar in front of the LLC.
+//!
+//! ```text
+//!   devices --> entries --+
+//!                         +--> door --> home agent
+//!   cores --> L2s --------+
+//! ```
+
+use super::Iio;
+use crate::kernel::{Events, Time};
+use crate::memory::Memory;
+use std::collections::VecDeque;
+
+/// What cores do on the way of one controller.
+#[derive(Clone)]
+pub(super) struct Shared {
+    controller: usize,
+    /// Requests of cores that wait for the way, in the order in which they will have it.
+    waiting: VecDeque<u32>,
+    /// Modified lines of L2s that have taken the way, or are owed to it.
+    seen: u64,
+}
+
+impl Shared {
+    pub(super) fn new(controller: usize) -> Shared {
+        Shared { controller, waiting: VecDeque::new(), seen: 0 }
+    }
+}
+
+impl Iio {
+    /// Whether requests of cores take a controller's way to the home agent.
+    pub fn is_shared_with_cores(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// `Event::Cha`: transaction `id` is where the way begins, if a core has sent it. True when it waits for the way; then it is
+    /// back when that is its own.
+    ///
+    /// What L2s have written back since the last request goes behind this one, as far as there is room.
+    pub fn holds_up(&mut self, mem: &mut Memory, cal: &mut Events, id: u32, now: Time) -> bool {
+        let Some(shared) = &mut self.shared else { return false };
+        if shared.waiting.front() == Some(&id) {
+            shared.waiting.pop_front();
+            return false;
+        }
+        if !mem.comes_from_core(id) {
+            return false;
+        }
+        let door = &mut self.controllers[shared.controller].door;
+        door.owe((mem.written_back - shared.seen) as u32);
+        shared.seen = mem.written_back;
+        let at = door.leave_first(now, self.line_interval, 1);
+        if at > now {
+            shared.waiting.push_back(id);
+            mem.arrives_at(cal, at, id);
+        }
+        at > now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{IioSpec, PcieSpec};
+    use super::*;
+    use crate::config::scenario::Platform;
+    use crate::kernel::{Clock, Event};
+    use crate::memory::region::{AddressMap, Kind, Sharing};
+    use crate::memory::stats::Class;
+    use crate::memory::{Agent, Op, Txn};
+
+    /// A way on which a request takes 1 ns, a line that is written back 3, and four of these may wait.
+    fn parts() -> (Iio, Memory, Events) {
+        let p: Platform = toml::from_str(include_str!("../../../../../platforms/gem5.toml")).unwrap();
+        let (iio, pcie): (IioSpec, PcieSpec) = (p.iio.unwrap(), p.pcie.unwrap());
+        let iio = IioSpec { shared_with_cores: true, write_back_buffer: 4, ..iio };
+        let mut map = AddressMap::default();
+        map.add(64, Kind::App, Sharing::Core(0), 0);
+        let mem = Memory::new(&p.caches, &p.memory, Clock::from_hz(p.core.clock.0), 1, vec![1], map).unwrap();
+        (Iio::new(&iio, &pcie, Vec::new()), mem, Events::default())
+    }
+
+    /// When `n` requests that come at time zero have had the way, in order of their numbers.
+    fn passed(n: u64, before: impl FnOnce(&mut Iio, &mut Memory)) -> Vec<(u64, u32)> {
+        let (mut iio, mut mem, mut cal) = parts();
+        before(&mut iio, &mut mem);
+        (0..n).for_each(|line| mem.send(&mut cal, Time::ZERO, Txn::new(Op::Read, line, 0, Time::ZERO)));
+        let mut gone = Vec::new();
+        while let Some((at, e)) = cal.pop() {
+            let Event::Cha(id) = e else { panic!("{e:?}") };
+            if !iio.holds_up(&mut mem, &mut cal, id, at) {
+                gone.push((at.0 / 1000, id));
+            }
+        }
+        gone
+    }
+
+    #[test]
+    fn requests_of_cores_follow_each_other_and_each_waits_once() {
+        assert_eq!(passed(3, |_, _| {}), [(0, 0), (1, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn requests_of_cores_wait_for_lines_of_devices_and_these_for_them() {
+        let device = |iio: &mut Iio, at| iio.controllers[0].door.leave_first(at, Time::ns(1), 5);
+        let after = passed(2, |iio, _| assert_eq!(device(iio, Time::ZERO), Time::ZERO));
+        assert_eq!(after, [(5, 0), (6, 1)]);
+        let (mut iio, mut mem, mut cal) = parts();
+        for line in 0..2 {
+            mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, line, 0, Time::ZERO));
+            iio.holds_up(&mut mem, &mut cal, line as u32, Time::ZERO);
+        }
+        assert_eq!(device(&mut iio, Time::ZERO), Time::ns(2));
+    }
+
+    #[test]
+    fn what_an_l2_has_written_back_goes_behind_requests_while_there_is_room() {
+        assert_eq!(passed(2, |_, mem| mem.written_back = 4), [(0, 0), (1, 1)]);
+        assert_eq!(passed(2, |_, mem| mem.written_back = 6), [(6, 0), (7, 1)]);
+    }
+
+    #[test]
+    fn requests_of_devices_have_had_the_way_when_they_come() {
+        let (mut iio, mut mem, mut cal) = parts();
+        for _ in 0..2 {
+            mem.send(&mut cal, Time::ZERO, Txn::dma_read(Agent::Io, Class::NicTxRd, 0, 1, 0, Time::ZERO));
+        }
+        assert!((0..2).all(|id| !iio.holds_up(&mut mem, &mut cal, id, Time::ZERO)));
+    }
+}

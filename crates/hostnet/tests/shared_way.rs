@@ -1,0 +1,63 @@
+//! One way to the home agent for cores and devices: what passes it in the long run, and who waits for whom.
+
+use crate::common::{arrivals, get, simulate};
+use hostnet::host::Outcome;
+
+/// A way whose requests and write-backs take so many nanoseconds, `cores` cores that stream, and an SSD.
+fn measured(shared: bool, [request, write_back]: [u32; 2], cores: u32, reads: f64, more: &str) -> Outcome {
+    simulate(&format!(
+        "name = \"way\"\nplatform = \"cascadelake\"\nplacement = {{ policy = \"dma\" }}\n[override]\nbackground_read_gbs = \
+         0\n[override.iio]\nline_interval = \"{request} ns\"\nwrite_back_interval = \"{write_back} ns\"\nshared_with_cores = \
+         {shared}\n[[tenant]]\nname = \"t\"\ncores = {cores}\napp = {{ kind = \"stream\", buffer = \"64 MiB\", read_fraction = \
+         {reads} }}\n[[peripheral]]\nkind = \"ssd\"\n{more}\n[run]\nload = \"saturate\"\nwarmup_time = \"50 us\"\ntime = \"200 us\"\n"
+    ))
+}
+
+/// An SSD that does next to nothing, and four that write as fast as they can.
+const IDLE: &str = "op = \"p2m_write\"\nqueue_depth = 1\nblock = \"4 KiB\"\ncommand_latency = \"1 ms\"";
+const BUSY: &str = "op = \"p2m_write\"\ncount = 4\nqueue_depth = 8\nblock = \"1 MiB\"";
+
+fn near(got: f64, expected: f64, tolerance: f64, what: &str) {
+    assert!((got / expected - 1.0).abs() <= tolerance, "{what}: {got:.3}, {expected:.3} expected");
+}
+
+/// Of two cores and of six, whose misses would go faster: one request in 20 ns. By Little's law each of a core's 12 takes as long
+/// as all of them do on the way, less the 14.4 ns until a miss finds the buffer free (`core.lfb_retry`).
+#[test]
+fn cores_that_read_have_one_request_at_a_time_on_the_way() {
+    for cores in [2, 6] {
+        let o = measured(true, [20, 0], cores, 1.0, IDLE);
+        near(1e3 / arrivals(&o, "path c2m_read"), 20.0, 0.005, "ns a request");
+        near(get(&o, "c2m_read_lat_ns"), f64::from(cores * 12) * 20.0 - 14.4, 0.005, "ns of a read");
+        let off = measured(false, [20, 0], cores, 1.0, IDLE);
+        assert!(1e3 / arrivals(&off, "path c2m_read") < 10.0, "a way of their own is no limit");
+    }
+}
+
+/// Each line that is stored to is asked for once, and written back once by its L2. A line that is only read is not written back.
+#[test]
+fn a_line_that_cores_modify_takes_its_request_and_its_write_back() {
+    for (reads, takes) in [(1.0, 20.0), (0.5, 20.0 + 15.0)] {
+        let o = measured(true, [20, 15], 4, reads, IDLE);
+        near(1e3 / arrivals(&o, "path c2m_read"), takes, 0.01, "ns a line");
+    }
+}
+
+/// Who comes first goes first: requests of cores and lines of devices fill the way together, and neither alone.
+#[test]
+fn cores_and_devices_fill_the_way_together() {
+    let o = measured(true, [20, 0], 4, 1.0, BUSY);
+    let [cores, devices] = ["path c2m_read", "path p2m_write"].map(|p| arrivals(&o, p) * 20e-3);
+    near(cores + devices, 1.0, 0.01, "share of time");
+    assert!(cores > 0.2 && devices > 0.2, "{cores:.2} and {devices:.2}");
+}
+
+/// A core with one miss at a time beside devices that fill the way and have all 92 entries. A line has its entry while 92 others
+/// and one of the core's requests pass; 300 ns of that are not for the way (see `domains_contract.rs`). The core's request waits as
+/// long as the line would, and comes half a line's time before the next one on average.
+#[test]
+fn a_request_of_a_core_waits_for_the_lines_that_have_come_before_it() {
+    let one = format!("{BUSY}\n[override.core]\nlfb = 1");
+    let [on, off] = [true, false].map(|shared| get(&measured(shared, [20, 0], 1, 1.0, &one), "c2m_read_lat_ns"));
+    near(on - off, 93.0 * 20.0 - 300.0 + 10.0, 0.01, "ns of waiting");
+}
