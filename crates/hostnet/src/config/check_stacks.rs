@@ -4,7 +4,7 @@ use super::check::{need, past_caches, serves, word, Check};
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, Spread, StackSpec, TenantSpec};
 use crate::app::{AppSpec, Work};
 use crate::placement::{Spent, SweepTx};
-use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind};
+use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind, Wake};
 use crate::stack::mempool::DATA_ROOM;
 
 /// Who hands packets to each tenant, and whether that has what it needs.
@@ -130,14 +130,24 @@ fn ccnic(s: &Scenario) -> Check {
     let AppSpec::Loopback(app) = &s.tenants[i].app else {
         return Err(format!("{key} runs app of kind \"loopback\" only, or \"clique_map\" with ccnic.mode = \"overlay\"; others are not built yet"));
     };
-    need(c.nic_threads.is_none(), || {
-        "ccnic.nic_threads is for mode = \"overlay\"; in loopback each of the tenant's cores has a thread of the NIC"
-            .into()
-    })?;
+    if let Some(n) = c.nic_threads {
+        several_pairs(&c, n, s.tenants[i].cores).map_err(|e| format!("ccnic.nic_threads = {n} {e}"))?;
+    }
     need(!s.tenants.iter().any(serves) && s.peripherals.is_empty(), || {
         format!("{key} beside other packets or a [[peripheral]] needs ccnic.mode = \"overlay\"")
     })?;
     c.check(s.tenants[i].cores, app.bytes.0).map_err(|e| format!("ccnic.{e}"))
+}
+
+/// Threads of the NIC that serve several queue pairs each, in loopback.
+fn several_pairs(c: &CcnicSpec, threads: u32, cores: u32) -> Check {
+    need((1..=cores).contains(&threads), || {
+        format!("is not within 1 to the tenant's {cores} cores, each of which has a queue pair")
+    })?;
+    need(c.mode == Mode::Loopback, || "beside mode = \"forward\" is not built yet; leave it out".into())?;
+    need(threads == cores || c.wake == Wake::Polling && c.idle_queues == 0, || {
+        "beside wake = \"event\" or idle_queues is not built yet; leave them out".into()
+    })
 }
 
 /// A NIC whose wire loops back and a generator on the host go together, and nothing else sends packets.

@@ -159,7 +159,7 @@ impl Host {
             }
         }
         let mut interface = ccnic::build(s, &mut map);
-        if let Some(i) = &mut interface {
+        if let Some(i) = interface.as_mut().filter(|i| i.queues() <= peers.len()) {
             i.nic_cores.clone_from(&peers);
         }
         let mut service = tas::build(s, &mut map, &groups);

@@ -29,7 +29,8 @@ pub fn parts(s: &Scenario) -> Option<Parts<'_>> {
         AppSpec::Loopback(app) => Some(app),
         _ => None,
     };
-    Some(Parts { tenant, queues: s.peers()?.cores, app, spec: s.ccnic.clone().unwrap_or_default() })
+    let queues = s.peers()?.cores.max(s.tenants[tenant].receivers());
+    Some(Parts { tenant, queues, app, spec: s.ccnic.clone().unwrap_or_default() })
 }
 
 /// Objects by whose lines requests are counted, in the order of `Memory`'s regions.
@@ -64,7 +65,10 @@ pub fn thread(s: &Scenario, i: &Interface, local: usize, driven: &mut impl Itera
         (Some(queue), Some(app)) if forwards => Agent::wire(s, i, queue, app),
         (None, Some(app)) => Agent::host(s, i, local, app),
         (None, None) => Agent::server(s, i, local, own),
-        (Some(queue), Some(app)) => Agent::nic(s, i, queue, app),
+        (Some(first), Some(app)) => match s.peers().map_or(own, |p| p.cores as usize) {
+            threads if threads < own => Agent::bank(s, i, (first..own).step_by(threads), app),
+            _ => Agent::nic(s, i, first, app),
+        },
         (Some(queue), None) => match driven.next() {
             Some((Thread::PollMode(driver), data)) => Agent::overlay(s, i, queue, *driver, data),
             _ => unreachable!("an overlay has a poll-mode driver for each thread of the NIC"),
@@ -180,8 +184,10 @@ impl Host {
         v.set("host_remote_rfos_payload", per(of_host[5].owns));
         v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
         v.set("nic_remote_reads_tx", per(of_nic[0].reads + of_nic[2].reads));
-        let at_work = self.off_core(false, Counted::Watched);
-        v.set("nic_signal_reads", per(at_work[0].reads + at_work[2].reads));
+        if !i.nic_cores.is_empty() {
+            let at_work = self.off_core(false, Counted::Watched);
+            v.set("nic_signal_reads", per(at_work[0].reads + at_work[2].reads));
+        }
         v.set("nic_remote_reads_register", per(of_nic[2].reads + of_nic[3].reads));
         v.set("nic_remote_reads_payload", per(of_nic[5].reads));
         let (mut host, mut nic, mut pool, mut fallbacks) = (0, 0, 0, 0);

@@ -15,6 +15,7 @@
 //! the line and branches on it: its thread goes on when the data is there, and sees what had been stored by then. A thread that
 //! foresees the branch goes on at once, and what it does with the line waits for the data.
 
+mod bank;
 mod host;
 mod nic;
 mod overlay;
@@ -119,7 +120,7 @@ pub struct Interface {
     objects: Vec<u64>,
     /// Of each queue pair: since when a transmit descriptor is visible that the NIC has not seen.
     visible: Vec<Option<Time>>,
-    /// The NIC's core of each.
+    /// The NIC's core of each, where it serves no other one.
     pub nic_cores: Vec<u16>,
     large_lines: u64,
     small_lines: u64,
@@ -170,6 +171,11 @@ impl Interface {
             None => self.memory.buffers + u64::from(buffer) * self.small_lines,
             Some(n) => self.memory.buffers + small * self.small_lines + n * self.large_lines,
         }
+    }
+
+    /// Queue pairs.
+    pub fn queues(&self) -> usize {
+        self.pairs.len()
     }
 
     /// That of queue pair `queue`.
@@ -423,6 +429,7 @@ pub enum Agent {
     Server(server::Server),
     Overlay(Box<overlay::Overlay>),
     Wire(wire::Wire),
+    Bank(bank::Bank),
 }
 
 impl Agent {
@@ -453,6 +460,12 @@ impl Agent {
         Agent::Nic(nic::Nic::new(Common::of_nic(s, i, queue, app.bytes.0 as u32).foreseeing(), i))
     }
 
+    /// The NIC's thread of several queue pairs.
+    pub fn bank(s: &Scenario, i: &Interface, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> Agent {
+        let of = |q| nic::Nic::new(Common::of_nic(s, i, q, app.bytes.0 as u32).foreseeing(), i);
+        Agent::Bank(bank::Bank::new(queues.map(of).collect()))
+    }
+
     /// The NIC's thread of queue pair `queue` in forward mode.
     pub fn wire(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
         let demand = Demand::of(s, queue, i.pairs.len(), app.bytes.0);
@@ -468,6 +481,7 @@ impl Agent {
             Agent::Server(s) => s.commons().collect(),
             Agent::Overlay(o) => vec![&o.nic.common],
             Agent::Wire(w) => vec![&w.nic.common],
+            Agent::Bank(b) => b.commons().collect(),
         }
     }
 
@@ -499,6 +513,7 @@ impl Agent {
                 Agent::Server(s) => s.held(),
                 Agent::Overlay(o) => o.nic.held(),
                 Agent::Wire(w) => w.nic.held(),
+                Agent::Bank(b) => b.held(),
             }
     }
 }
@@ -515,6 +530,7 @@ impl Software for Agent {
             Agent::Server(s) => s.step(c),
             Agent::Overlay(o) => o.step(c),
             Agent::Wire(w) => w.step(c),
+            Agent::Bank(b) => b.step(c),
         }
     }
 
@@ -525,6 +541,7 @@ impl Software for Agent {
             Agent::Server(s) => s.retired(tag, c),
             Agent::Overlay(o) => o.retired(tag, c),
             Agent::Wire(w) => w.retired(tag, c),
+            Agent::Bank(b) => b.retired(tag, c),
         }
     }
 
@@ -534,6 +551,7 @@ impl Software for Agent {
             Agent::Nic(n) => n.common.restart(),
             Agent::Server(s) => s.commons_mut().for_each(Common::restart),
             Agent::Wire(w) => w.nic.common.restart(),
+            Agent::Bank(b) => b.restart(),
             Agent::Overlay(o) => {
                 o.nic.common.restart();
                 o.restart_meters(now);

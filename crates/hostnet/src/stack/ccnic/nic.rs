@@ -64,7 +64,7 @@ impl Nic {
                 self.poll(false, c);
                 return Step::Run;
             }
-            if self.pending.is_empty() && self.filled.is_empty() {
+            if !self.has_work() {
                 let line = self.tx.asks().unwrap_or(self.tx.line());
                 match self.common.spec.wake {
                     // What the message wakes is no program, and begins at once.
@@ -76,9 +76,9 @@ impl Nic {
                 }
             }
         }
-        if !self.pending.is_empty() || !self.filled.is_empty() {
+        if self.has_work() {
             self.deliver(c);
-            if !self.pending.is_empty() || !self.filled.is_empty() {
+            if self.has_work() {
                 // No buffer, or no room in the ring: the host will give some back.
                 c.program.compute(PAUSE);
             }
@@ -91,6 +91,11 @@ impl Nic {
         }
         self.poll(self.common.spec.wake == Wake::Polling, c);
         Step::Run
+    }
+
+    /// Whether packets wait that it has taken, or copies that are not published.
+    pub(super) fn has_work(&self) -> bool {
+        !self.pending.is_empty() || !self.filled.is_empty()
     }
 
     /// Polls the transmit ring, for a new burst when it is the `first` time.
@@ -162,7 +167,7 @@ impl Nic {
     }
 
     /// Copies what was taken, delivers the copies, frees buffers and gives lines back, as far as buffers and ring allow.
-    fn deliver(&mut self, c: &mut Ctx) {
+    pub(super) fn deliver(&mut self, c: &mut Ctx) {
         let Some(i) = c.ccnic.as_deref_mut() else { return };
         let p = &mut *c.program;
         if !self.filled.is_empty() {

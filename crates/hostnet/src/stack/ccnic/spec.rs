@@ -211,8 +211,9 @@ pub struct CcnicSpec {
     pub nic: NicKind,
     /// Requests that an agent has under way, at most. Absent: 64, which is assumed.
     pub nic_requests: Option<u32>,
-    /// Threads of the NIC in overlay mode, a queue pair each; the tenant's cores take turns at theirs. As many as the tenant has
-    /// cores when absent ("1-1").
+    /// Threads of the NIC; as many as the tenant has cores when absent ("1-1"). In overlay mode each has a queue pair, and the tenant's
+    /// cores take turns at theirs. In loopback each of the tenant's cores has a queue pair, and the NIC's threads poll theirs in
+    /// turn.
     pub nic_threads: Option<u32>,
     /// How the NIC learns that a transmit descriptor is there.
     pub wake: Wake,

@@ -1,0 +1,58 @@
+//! A thread of the NIC that serves several queue pairs: it polls them in turn, and takes a burst of each.
+
+use super::nic::Nic;
+use super::rings::GROUP;
+use super::{Common, Effect};
+use crate::stack::{Ctx, Step};
+
+#[derive(Clone)]
+pub struct Bank {
+    nics: Vec<Nic>,
+    /// The one whose ring is polled.
+    at: usize,
+}
+
+impl Bank {
+    /// `nics` has what the thread has of each queue pair.
+    pub(super) fn new(mut nics: Vec<Nic>) -> Bank {
+        for (k, nic) in nics.iter_mut().enumerate() {
+            nic.common.tag = k as u32;
+        }
+        Bank { nics, at: 0 }
+    }
+
+    pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
+        let nic = &mut self.nics[self.at];
+        if std::mem::take(&mut nic.common.polled) {
+            let more = nic.take(c);
+            if more && nic.pending.len() + GROUP <= (nic.common.spec.nic_batch as usize).max(GROUP) {
+                nic.poll(false, c);
+                return Step::Run;
+            }
+            if nic.has_work() {
+                nic.deliver(c);
+            }
+            self.at = (self.at + 1) % self.nics.len();
+        }
+        self.nics[self.at].poll(true, c);
+        Step::Run
+    }
+
+    /// A store of the queue pair with that number among its own is visible.
+    pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
+        let (_, k) = Effect::of(tag);
+        self.nics[k as usize].common.visible(c);
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.nics.iter().map(Nic::held).sum()
+    }
+
+    pub(super) fn commons(&self) -> impl Iterator<Item = &Common> {
+        self.nics.iter().map(|n| &n.common)
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.nics.iter_mut().for_each(|n| n.common.restart());
+    }
+}
