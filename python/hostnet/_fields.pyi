@@ -86,8 +86,9 @@ class CcnicSpec(Section):
     nic_requests: int | None
     """Requests that an agent has under way, at most. Absent: 64, which is assumed."""
     nic_threads: int | None
-    """Threads of the NIC in overlay mode, a queue pair each; the tenant's cores take turns at theirs. As many as
-    the tenant has cores when absent ('1-1')."""
+    """Threads of the NIC; as many as the tenant has cores when absent ('1-1'). In overlay mode each has a queue
+    pair, and the tenant's cores take turns at theirs. In loopback each of the tenant's cores has a queue pair, and
+    the NIC's threads poll theirs in turn."""
     nonsequential: bool
     """Successive allocations from the pool are never adjacent in memory."""
     own_ahead: int
@@ -1408,7 +1409,8 @@ class TenantSpec(Section):
     app: MicaAppSpec | L3FwdAppSpec | XmemAppSpec | StreamAppSpec | RedisAppSpec | GapbsAppSpec | TcpReceiveAppSpec | TouchdropAppSpec | L2FwdAppSpec | LlcAntagonistAppSpec | TestpmdAppSpec | LoadGeneratorAppSpec | TouchfwdAppSpec | RxptxAppSpec | MemcachedAppSpec | PingpongAppSpec | StreamTransferAppSpec | LoopbackAppSpec | CliqueMapAppSpec | BlockStoresAppSpec | TcpEchoAppSpec | DirectedRxAppSpec | DirectedTxAppSpec | PageReuseAppSpec | ProbeLatencyAppSpec | ProbeDeviceAppSpec | ProbePlaceAppSpec
     """What runs."""
     cores: int
-    """Cores, taken in order from the platform's."""
+    """Logical cores, taken in order from the platform's. With `platform.core.threads = 2` those beyond a node's
+    cores are second hardware threads."""
     dscp: int
     """Differentiated services code point of its packets, 0 to 63."""
     l2_size: str | None

@@ -147,6 +147,7 @@ DRAWINGS: dict[str, Drawing] = {
     "ccnic_fig13": _curves("Fig. 13: CC-NIC on Sapphire Rapids"),
     "ccnic_intro_unopt": _curves("The same link under two interfaces"),
     "ccnic_cores": _over("Host cores", "n", "gbps", "packet_bytes", "host cores", "payload (Gb/s)"),
+    "ccnic_nic_threads": _over("Threads of the NIC for 16 host cores", "nic_threads", "gbps", "packet_bytes", "threads of the NIC", "payload (Gb/s)"),
     "ccnic_fig16a": _over("Fig. 16a: bursts sent", "tx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
     "ccnic_fig16b": _over("Fig. 16b: bursts received", "rx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
     "ccnic_fig19_ads": _stores("Fig. 19: key-value store, Ads", "n", "kv_mops", "system", "server threads", "Mops"),

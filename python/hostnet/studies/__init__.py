@@ -48,7 +48,7 @@ COLUMN_ORDER = ("platform", "quadrant", "app", "packet_bytes", "interval_ns", "d
                 "app_ways", "request", "location", "mlc_dirty", "status", "app_class", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf",
                 "ways", "depth", "endpoints", "channels", "split_a", "split_b", "ring", "packets", "rate_gbps", "core_gbps",
                 "thr_mtps", "link", "place", "placed", "layout", "signal", "variant", "pool", "policy", "alloc_order", "made_of", "touch", "stores_as", "pairs",
-                "tx_batch", "rx_batch", "queues", "signalling", "nic_reads", "access", "load_bytes", "target", "block_bytes", "stores", "slowdown", "share", "uncore_ghz", "calls", "rate_mrps", "rate_basis", "load", "quick")
+                "tx_batch", "rx_batch", "nic_threads", "queues", "signalling", "nic_reads", "access", "load_bytes", "target", "block_bytes", "stores", "slowdown", "share", "uncore_ghz", "calls", "rate_mrps", "rate_basis", "load", "quick")
 
 
 @dataclass(frozen=True)

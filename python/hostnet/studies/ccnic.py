@@ -319,6 +319,16 @@ def agents(quick: bool) -> list[Point]:
             for plat in CORES for name, changes in AGENTS.items() for load in ("min", "peak")]
 
 
+# Threads of the NIC for the queue pairs of 16 host cores.
+SERVING = (1, 2, 4, 8, 16)
+
+
+def nic_threads(quick: bool) -> list[Point]:
+    """How many threads of the NIC the host's cores need, when one serves several queue pairs."""
+    return [point(quick, "icx", "ccnic", size, columns={"nic_threads": t}, changes={"ccnic.nic_threads": t})
+            for size in (SMALL, LARGE) for t in SERVING]
+
+
 # --- Beside what PCIe NICs can do (no paper has it) -----------------------------------------------------------------
 
 # Placement of received data behind the E810: none in caches, DDIO, and IDIO as its authors evaluate it.
@@ -360,5 +370,6 @@ STUDIES = [
     study("sec6-forward", "Payload that nobody touches", forwards, ("mpps", "crossed_bytes", "payload_lines_crossed", "frame_bytes_moved"),
           derived={**DERIVED, "crossed_bytes": crossed}, derived_units={**UNITS, "crossed_bytes": "B"}),
     study("agent", "A NIC of threads, and one of a device's agents", agents, (*CURVE, *REMOTE)),
+    study("nic-threads", "Threads of the NIC for 16 host cores", nic_threads, ("mpps", "gbps", "nic_instructions_per_packet")),
     study("versus", "CC-NIC beside PCIe with DMA, DDIO and IDIO", versus),
 ]
