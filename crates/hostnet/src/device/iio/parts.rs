@@ -153,6 +153,12 @@ impl Door {
         Door { free: Time::ZERO, write_back, most: write_back * u64::from(buffer), owed: Time::ZERO }
     }
 
+    /// The longest packet.
+    #[inline]
+    pub(super) fn packet(&self, interval: Time) -> Time {
+        interval.max(self.write_back)
+    }
+
     /// `lines` lines are modified and will be written back.
     #[inline]
     pub(super) fn owe(&mut self, lines: u32) {
@@ -183,6 +189,17 @@ impl Door {
         self.write_back(now);
         let at = now.max(self.free + interval * u64::from(lines - 1));
         self.free = at + last;
+        at
+    }
+
+    /// When a core's request leaves that comes now, where the cores before it have had the way until `cores`. It waits for these, and
+    /// for one packet of a device, which takes `packet` at most.
+    #[inline]
+    pub(super) fn let_in(&mut self, now: Time, cores: Time, interval: Time, packet: Time) -> Time {
+        self.write_back(now);
+        let at = now.max(cores);
+        let at = at.max(self.free.min(at + packet));
+        self.free = self.free.max(at) + interval;
         at
     }
 

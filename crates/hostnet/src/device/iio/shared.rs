@@ -5,6 +5,9 @@
 //!                         +--> door --> home agent
 //!   cores --> L2s --------+
 //! ```
+//!
+//! Ports of a crossbar take turns, with a packet each (gem5, mem/xbar.cc): a core's request waits for those of cores before it, and
+//! for one packet of the devices'.
 
 use super::Iio;
 use crate::kernel::{Events, Time};
@@ -15,6 +18,8 @@ use std::collections::VecDeque;
 #[derive(Clone)]
 pub(super) struct Shared {
     controller: usize,
+    /// Until when cores have had the way.
+    free: Time,
     /// Requests of cores that wait for the way, in the order in which they will have it.
     waiting: VecDeque<u32>,
     /// Modified lines of L2s that have taken the way, or are owed to it.
@@ -23,7 +28,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(controller: usize) -> Shared {
-        Shared { controller, waiting: VecDeque::new(), seen: 0 }
+        Shared { controller, free: Time::ZERO, waiting: VecDeque::new(), seen: 0 }
     }
 }
 
@@ -49,7 +54,8 @@ impl Iio {
         let door = &mut self.controllers[shared.controller].door;
         door.owe((mem.written_back - shared.seen) as u32);
         shared.seen = mem.written_back;
-        let at = door.leave_first(now, self.line_interval, 1);
+        let at = door.let_in(now, shared.free, self.line_interval, door.packet(self.line_interval));
+        shared.free = at + self.line_interval;
         if at > now {
             shared.waiting.push_back(id);
             mem.arrives_at(cal, at, id);
@@ -103,7 +109,11 @@ mod tests {
     fn requests_of_cores_wait_for_lines_of_devices_and_these_for_them() {
         let device = |iio: &mut Iio, at| iio.controllers[0].door.leave_first(at, Time::ns(1), 5);
         let after = passed(2, |iio, _| assert_eq!(device(iio, Time::ZERO), Time::ZERO));
-        assert_eq!(after, [(5, 0), (6, 1)]);
+        // One packet of 3 ns goes before each: the first of them has the way from 3 to 4.
+        assert_eq!(after, [(3, 0), (6, 1)]);
+        let short =
+            passed(2, |iio, _| assert_eq!(iio.controllers[0].door.leave_first(Time::ZERO, Time::ns(1), 2), Time::ZERO));
+        assert_eq!(short, [(2, 0), (3, 1)]);
         let (mut iio, mut mem, mut cal) = parts();
         for line in 0..2 {
             mem.send(&mut cal, Time::ZERO, Txn::new(Op::Own, line, 0, Time::ZERO));
@@ -115,7 +125,7 @@ mod tests {
     #[test]
     fn what_an_l2_has_written_back_goes_behind_requests_while_there_is_room() {
         assert_eq!(passed(2, |_, mem| mem.written_back = 4), [(0, 0), (1, 1)]);
-        assert_eq!(passed(2, |_, mem| mem.written_back = 6), [(6, 0), (7, 1)]);
+        assert_eq!(passed(2, |_, mem| mem.written_back = 5), [(3, 0), (4, 1)]);
     }
 
     #[test]
