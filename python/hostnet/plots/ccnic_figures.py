@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .gem5net import draw, panels, picked
+from .style import new_figure
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,12 +28,18 @@ def panels_of(rows: Sequence[Row]) -> list[tuple[str, int]]:
     return sorted(there, key=lambda p: (list(PLATFORMS).index(p[0]), p[1]))
 
 
+def side_by_side(width: float, height: float, n: int) -> tuple[Figure, Any]:
+    """A figure of `n` panels, one at least, each so wide; and all axes."""
+    fig = new_figure(width * max(n, 1), height)
+    return fig, fig.subplots(1, max(n, 1), squeeze=False)[0]
+
+
 def _curves(title: str) -> Drawing:
     """Median round trip over rate, from one packet under way to the peak: a panel for each platform and size."""
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [{**r, "rtt_us": r["rtt_ns"] / 1e3} for r in frame.to_dicts() if r.get("rtt_ns") is not None]
         shown = panels_of(rows)
-        fig, axes = panels(4.4 * max(len(shown), 2), 3.4, max(len(shown), 2))
+        fig, axes = side_by_side(4.4, 3.4, len(shown))
         for ax, (platform, size) in zip(axes, shown):
             here = picked(rows, platform=platform, packet_bytes=size)
             for system in (s for s in NAMES if picked(here, system=s)):
@@ -55,11 +62,11 @@ def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [r for r in frame.to_dicts() if r.get(x) is not None and r.get(y) is not None]
         plats = [p for p in PLATFORMS if picked(rows, platform=p)]
-        fig, axes = panels(4.4 * max(len(plats), 2), 3.2, max(len(plats), 2))
+        fig, axes = side_by_side(4.4, 3.2, len(plats))
         for ax, platform in zip(axes, plats):
             here = picked(rows, platform=platform)
             for value in dict.fromkeys(r.get(hue) for r in here):
-                draw(ax, [r for r in here if r.get(hue) == value], x, y, label=NAMES.get(str(value), str(value)))
+                draw(ax, [r for r in here if r.get(hue) == value], x, y, label=f"{value} B" if hue == "packet_bytes" else NAMES.get(str(value), str(value)))
             ax.set_title(PLATFORMS[platform])
             ax.set_xlabel(label)
             ax.set_ylim(bottom=0)
