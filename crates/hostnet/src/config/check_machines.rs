@@ -71,10 +71,10 @@ pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
 /// Who can run on second threads of cores: who waits for no line that the other thread of its core writes, and whose L2 is
 /// told of no lines.
 pub(super) fn second_threads(s: &Scenario) -> Check {
+    let each = s.nodes().cores.unwrap_or(s.platform.core.count);
     let not_yet = |what: &str| {
-        let all = u64::from(s.platform.core.count);
         Err(format!(
-            "platform.core.threads: {what} on second threads is not built yet; ask for {all} cores of a node at most"
+            "platform.core.threads: {what} on second threads is not built yet; give each thread a core, of which a node has {each}"
         ))
     };
     for t in &s.tenants {
