@@ -1,6 +1,6 @@
 //! What types cannot say: values that contradict each other.
 
-use super::check_machines::{client, cores_of_nodes, second_threads, several_nodes};
+use super::check_machines::{client, cores_of_nodes, second_threads, several_nodes, with_threads};
 use super::check_ranges::ranges;
 use super::check_stacks::{stacks, tcp};
 use super::check_unused::unused;
@@ -257,8 +257,7 @@ fn tenants(s: &Scenario) -> Check {
             (n, 0) => format!(" and SSDs for {n}"),
             (_, n) => format!(" and their peers for {n}"),
         };
-        let of_two = if threads > 1 { format!(" of {threads} threads each") } else { String::new() };
-        format!("tenants ask for {cores} cores{ssds}; platform.core.count is {each}{of_two}")
+        format!("tenants ask for {cores} cores{ssds}; platform.core.count is {each}{}", with_threads(s))
     })?;
     if asked > each {
         second_threads(s)

@@ -58,14 +58,21 @@ pub(super) fn cores_of_nodes(s: &Scenario, count: u32, cores: u32) -> Check {
         let whose = if nic > 0 { " and their peers" } else { "" };
         let threads = s.platform.core.threads;
         need(asked <= u64::from(cores) * u64::from(threads), || {
-            let of_two = if threads > 1 { format!(" of {threads} threads each") } else { String::new() };
-            format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}{of_two}")
+            format!("tenants{whose} of node {node} ask for {asked} cores; a node has {cores}{}", with_threads(s))
         })?;
         if asked > cores.into() {
             second_threads(s)?;
         }
     }
     Ok(())
+}
+
+/// What a sentence says behind a number of cores that have several hardware threads.
+pub(super) fn with_threads(s: &Scenario) -> String {
+    match s.platform.core.threads {
+        1 => String::new(),
+        n => format!(" of {n} threads each"),
+    }
 }
 
 /// Who can run on second threads of cores: who waits for no line that the other thread of its core writes, and whose L2 is
