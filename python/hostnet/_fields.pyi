@@ -1175,6 +1175,8 @@ class RingsSpec(Section):
     strip_fcs: bool
     """Frames lie in memory without their check sequence, which the NIC takes off and puts on. When false, a frame
     is data all through, as in a simulator whose frames have no check sequence."""
+    throttle: Literal['off'] | Literal['dynamic'] | Literal['dynamic_conservative']
+    """How the kernel's driver throttles a queue's interrupts."""
     transmit: int
     """Transmit descriptors of each queue, likewise."""
     transmit_buffer: str

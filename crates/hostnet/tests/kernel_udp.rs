@@ -101,6 +101,22 @@ fn many_completions_interrupt_at_once() {
     assert!((39.0..41.0).contains(&sooner), "{sooner}");
 }
 
+/// Interrupts a second, from the time that they cost: e1000's low latency has 20,000 at most, 49.92 us apart. One more interval goes
+/// by after a poll. Without throttling there are more.
+#[test]
+fn a_throttled_queue_interrupts_an_interval_apart() {
+    let interrupts = |throttle: &str| {
+        let nic = format!("moderation = \"1 us\"\nmoderation_frames = 1000\n[peripheral.rings]\n{throttle}");
+        let text = Setting { nic: nic.leak(), traffic: fixed(0.1), ..Setting::default() }.text();
+        let busy = |text: &str| get(&simulate(text), "cpu_utilisation");
+        let share = busy(&text) - busy(&text.replace("interrupt = 20000", "interrupt = 0"));
+        1e6 * share / (20000.0 / per_us(3.3))
+    };
+    let (free, throttled) = (interrupts(""), interrupts("throttle = \"dynamic_conservative\""));
+    assert!(free > 25_000.0, "{free} without throttling");
+    assert!((10_000.0..20_050.0).contains(&throttled), "{throttled}");
+}
+
 /// 16 requests are always under way: no sleep, and the core does one after the other. Interrupts cost nothing here.
 fn saturated(clock: &'static str) -> Outcome {
     let more = format!("[platform.core]\nclock = \"{clock}\"\n");

@@ -128,6 +128,12 @@ fn a_key_that_no_stack_or_application_of_the_scenario_takes_is_refused() {
             "\"ethernet\"\nmoderation = \"5 us\"",
             "peripheral[0].moderation = \"5 us\" is for the kernel",
         ),
+        (
+            pmd,
+            "\"ethernet\"",
+            "\"ethernet\"\nrings = { throttle = \"dynamic\" }",
+            "peripheral[0].rings.throttle is for the kernel",
+        ),
         (ccnic, "\"dma\"", "\"ddio\", sweep_rx = true", "placement.sweep_rx is for other stacks"),
         (ccnic, "outstanding = 1", "outstanding = 1\nflows = 4", "traffic.flows is for other stacks"),
         (ccnic, "outstanding = 1", "outstanding = 1\nrate = \"1 Mpps\"", "traffic.rate = \"1 Mrps\" is for"),

@@ -182,7 +182,7 @@ fn t16_the_window_behind_rings_counts_socket_buffers() {
 fn t17_the_nic_moderates_the_interrupts_of_rings() {
     let small = "[override.tcp]\nreceive_buffer = \"64 KiB\"\n";
     let rtt = |us: u32| {
-        let nic = format!("moderation = \"{us} us\"\nmoderation_frames = 1000");
+        let nic = format!("moderation = \"{us} us\"\nmoderation_frames = 1000\nrings = {{ throttle = \"off\" }}");
         get(&simulate(&behind_rings(&nic, small)), "tcp_rtt_us")
     };
     let longer = rtt(150) - rtt(10);

@@ -140,7 +140,11 @@ fn interrupts(s: &Scenario) -> Check {
     let Some(Driver::PollMode(_)) = s.ringed().map(|site| site.driver) else { return Ok(()) };
     let default: EthernetSpec = serde_json::from_str("{}").expect("each key of it has a default");
     let known = [s.platform.ethernet.as_ref().unwrap_or(&default), &default];
+    let throttle = |e: &EthernetSpec| e.rings.as_ref().map(|r| r.throttle).unwrap_or_default();
     for (i, nic) in s.peripherals.iter().enumerate().filter_map(|(i, p)| Some((i, p.ethernet()?))) {
+        need(known.iter().any(|k| throttle(k) == throttle(nic)), || {
+            format!("peripheral[{i}].rings.throttle is for the kernel, and a poll-mode driver does not use it; leave it out")
+        })?;
         type Value = fn(&EthernetSpec) -> String;
         let keys: [(&str, &str, Value); 10] = [
             ("descriptors", "rings.receive", |e| spelt(e.descriptors)),

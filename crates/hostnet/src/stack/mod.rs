@@ -15,6 +15,7 @@
 
 pub mod demand;
 mod foresight;
+mod itr;
 pub mod mempool;
 pub mod napi;
 

@@ -9,6 +9,7 @@
 //! A poll goes before what else the core has to do. One that has spent its budget leaves the rest to a kernel thread, which has
 //! half of the core while the application has work (ksoftirqd).
 
+use super::itr::{Found, Itr};
 use super::pmd::{port, Effect};
 use super::tcp::{TcpSpec, STRUCTURE};
 use super::udp::UdpSpec;
@@ -103,11 +104,15 @@ pub struct Napi {
     /// Receive descriptors taken; transmit descriptors written, and socket buffers in those that have not been freed.
     taken: u64,
     put: u64,
-    in_ring: VecDeque<u32>,
+    /// With the bytes of their frames.
+    in_ring: VecDeque<(u32, u32)>,
     polling: bool,
     full_poll: bool,
     /// The last poll spent its budget: time of polls and of the rest since the first that did.
     shared: Option<(Time, Time)>,
+    /// Throttling, where there is some; and what polls have found since the interrupt, received and sent.
+    itr: Option<Itr>,
+    found: [Found; 2],
     /// Interrupts since the restart.
     pub interrupts: u64,
 }
@@ -129,6 +134,8 @@ impl Napi {
             polling: false,
             full_poll: false,
             shared: None,
+            itr: Itr::new(rings.throttle),
+            found: Default::default(),
             interrupts: 0,
         };
         for _ in 0..receive.usable() {
@@ -136,7 +143,15 @@ impl Napi {
             nic.arm(queue, skb, n.frame(skb));
         }
         nic.start_armed(queue);
+        n.set_itr(nic);
         n
+    }
+
+    /// The NIC gets the time from one interrupt to the next.
+    fn set_itr(&self, nic: &mut Nic) {
+        if let Some(itr) = &self.itr {
+            nic.throttle(self.queue, itr.interval());
+        }
     }
 
     pub fn allocate(&mut self) -> u32 {
@@ -183,6 +198,7 @@ impl Napi {
         if !self.polling {
             self.polling = true;
             self.interrupts += 1;
+            self.found = Default::default();
             port(c.iio.as_deref_mut()).mask_interrupt(self.queue);
             c.program.compute(self.costs.tcp.interrupt);
         }
@@ -210,6 +226,7 @@ impl Napi {
         let (p, nic) = (&mut *c.program, port(c.iio.as_deref_mut()));
         let id = nic.take(self.queue).expect("it waits");
         let (buffer, data, lines) = (nic.packet(id).buffer, nic.packet(id).line, u64::from(nic.packet(id).lines));
+        self.found[0].add(nic.packet(id).rx_bytes);
         let head = lines.min(self.costs.head());
         // The descriptor says where the frame is, its header to whom it belongs.
         p.push(Op::Load { line: data, lines: head as u32 });
@@ -242,7 +259,8 @@ impl Napi {
             if i == clean || self.transmit.begins_line(i) {
                 c.program.push(Op::Load { line: self.transmit.line(i), lines: 1 });
             }
-            let skb = self.in_ring.pop_front().expect("it was written");
+            let (skb, bytes) = self.in_ring.pop_front().expect("it was written");
+            self.found[1].add(bytes);
             c.program.push(Op::Load { line: self.structure(skb), lines: 1 });
             c.program.compute(self.costs.udp.free);
             self.release(skb);
@@ -263,7 +281,7 @@ impl Napi {
         let nic = port(c.iio.as_deref_mut());
         nic.packet(id).tx_line = self.frame(skb);
         nic.put(self.queue, id);
-        self.in_ring.push_back(skb);
+        self.in_ring.push_back((skb, nic.packet(id).tx_bytes));
         c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         self.put += 1;
         c.program.push(Op::Mmio { tag: Effect::Put.tag(1) });
@@ -293,7 +311,11 @@ impl Napi {
         if nic.waiting(self.queue) == 0 && nic.sent_descriptors(self.queue) == self.clean() {
             self.polling = false;
             self.shared = None;
-            nic.unmask_interrupt(self.queue);
+            if let Some(itr) = &mut self.itr {
+                itr.ended(self.found);
+            }
+            self.set_itr(nic);
+            nic.unmask_interrupt(self.queue, c.now);
         }
     }
 

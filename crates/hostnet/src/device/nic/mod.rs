@@ -30,7 +30,7 @@ pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
-pub use rings::{Layout, RingMemory, RingsSpec, WriteBack};
+pub use rings::{Layout, RingMemory, RingsSpec, Throttle, WriteBack};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::flow::Credits;
@@ -371,8 +371,13 @@ impl Nic {
     }
 
     /// Software has found all that is there: the next completion asks for an interrupt.
-    pub fn unmask_interrupt(&mut self, queue: usize) {
-        self.queues[queue].moderation.unmask();
+    pub fn unmask_interrupt(&mut self, queue: usize, now: Time) {
+        self.queues[queue].moderation.unmask(now);
+    }
+
+    /// From one interrupt of `queue` to the next at least.
+    pub fn throttle(&mut self, queue: usize, interval: Time) {
+        self.queues[queue].moderation.throttle(interval);
     }
 
     /// First line of the next transmit buffer of the ring.

@@ -1,4 +1,4 @@
-//! When a queue of a NIC interrupts: not with every completion, and not while software polls.
+//! When a queue of a NIC interrupts: not with every completion, not while software polls, and not too soon after the last time.
 
 use crate::kernel::Time;
 
@@ -8,9 +8,13 @@ pub(super) struct Moderation {
     /// From the first completion to the interrupt, and completions that raise it at once.
     delay: Time,
     frames: u32,
+    /// From one interrupt to the next at least; zero is no limit.
+    interval: Time,
+    /// When the last one was due.
+    last: Option<Time>,
     /// Software polls, and wants none.
     masked: bool,
-    /// Completions since the last time that it stopped polling, and when their interrupt is due.
+    /// Completions since the last time that it began to poll or stopped, and when their interrupt is due.
     count: u32,
     due: Option<Time>,
 }
@@ -20,16 +24,20 @@ impl Moderation {
         Moderation { delay, frames, ..Moderation::default() }
     }
 
+    /// Sets the least time from one interrupt to the next.
+    pub fn throttle(&mut self, interval: Time) {
+        self.interval = interval;
+    }
+
     /// A completion is in memory. Returns when the interrupt is due if this is what asks for one.
     pub fn completed(&mut self, now: Time) -> Option<Time> {
-        if self.masked {
-            return None;
-        }
         self.count += 1;
-        if self.count > 1 && self.count != self.frames {
+        if self.masked || self.count > 1 && self.count != self.frames {
             return None;
         }
         let due = if self.count >= self.frames { now } else { now + self.delay };
+        let last = self.last.filter(|_| self.interval > Time::ZERO);
+        let due = last.map_or(due, |last| due.max(last + self.interval));
         self.due = Some(self.due.map_or(due, |t| t.min(due)));
         self.due
     }
@@ -42,11 +50,17 @@ impl Moderation {
     /// Software begins to poll.
     pub fn mask(&mut self) {
         self.masked = true;
+        self.count = 0;
+        self.last = self.due.or(self.last);
     }
 
-    /// It has found everything, and stops.
-    pub fn unmask(&mut self) {
-        *self = Moderation::new(self.delay, self.frames);
+    /// It has found everything, and stops. A NIC that throttles interrupts a whole interval later for what was completed
+    /// while it polled (gem5, dev/net/i8254xGBe.cc, chkInterrupt).
+    pub fn unmask(&mut self, now: Time) {
+        let again = self.interval > Time::ZERO && self.count > 0;
+        self.masked = false;
+        self.count = again.into();
+        self.due = again.then_some(now + self.interval);
     }
 }
 
@@ -64,7 +78,7 @@ mod tests {
         assert_eq!(m.due(), Some(at(4)));
         m.mask();
         assert_eq!(m.completed(at(6)), None);
-        m.unmask();
+        m.unmask(at(7));
         assert_eq!((m.due(), m.completed(at(20)), m.completed(at(21))), (None, Some(at(30)), None));
     }
 
@@ -73,5 +87,33 @@ mod tests {
         let mut m = Moderation::new(Time::us(10), 1);
         assert_eq!(m.completed(Time::us(3)), Some(Time::us(3)));
         assert_eq!(m.completed(Time::us(4)), None, "it has been asked for");
+    }
+
+    /// i8254xGBe.cc: postInterrupt waits until the interval since lastInterrupt is over.
+    #[test]
+    fn a_throttled_queue_waits_for_the_interval_since_its_last_interrupt() {
+        let at = Time::us;
+        let mut m = Moderation::new(at(8), 1000);
+        m.throttle(at(50));
+        assert_eq!(m.completed(at(100)), Some(at(108)), "the first has none before it");
+        m.mask();
+        m.unmask(at(120));
+        assert_eq!((m.due(), m.completed(at(130))), (None, Some(at(158))));
+        m.mask();
+        m.unmask(at(170));
+        assert_eq!(m.completed(at(300)), Some(at(308)), "the interval is over");
+    }
+
+    /// i8254xGBe.cc: a cause that is pending when the mask goes asks for an interrupt one interval later.
+    #[test]
+    fn what_is_completed_while_software_polls_interrupts_an_interval_after_that() {
+        let at = Time::us;
+        let mut m = Moderation::new(at(8), 1000);
+        m.throttle(at(50));
+        m.completed(at(100));
+        m.mask();
+        assert_eq!(m.completed(at(110)), None);
+        m.unmask(at(120));
+        assert_eq!((m.due(), m.completed(at(125))), (Some(at(170)), None));
     }
 }

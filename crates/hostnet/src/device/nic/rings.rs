@@ -56,6 +56,22 @@ pub struct RingsSpec {
     pub strip_fcs: bool,
     /// Bytes of frames between the transmit DMA and the wire.
     pub transmit_buffer: Size,
+    /// How the kernel's driver throttles a queue's interrupts.
+    pub throttle: Throttle,
+}
+
+/// Interrupt throttling: the least time from one interrupt to the next, which Linux's e1000 sets after each poll by what that has
+/// found (its parameter InterruptThrottleRate).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Throttle {
+    /// Not at all: `moderation` alone decides.
+    #[default]
+    Off,
+    /// 4,000 to 70,000 interrupts a second (1).
+    Dynamic,
+    /// 4,000 to 20,000 (3, the driver's default).
+    DynamicConservative,
 }
 
 impl Default for RingsSpec {
@@ -82,6 +98,7 @@ impl Default for RingsSpec {
             one_engine: false,
             strip_fcs: true,
             transmit_buffer: Size(128 << 10),
+            throttle: Throttle::Off,
         }
     }
 }

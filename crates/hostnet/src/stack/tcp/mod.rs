@@ -222,7 +222,7 @@ impl TcpReceiver {
         let polled = r.is_polling();
         let (opened, descriptors) = r.end(c.now);
         if polled && !r.is_polling() {
-            nic.unmask_interrupt(queue);
+            nic.unmask_interrupt(queue, c.now);
         }
         nic.replenish(queue, descriptors, c.now);
         if let Some(senders) = c.senders.as_deref_mut() {

@@ -1,0 +1,152 @@
+//! Interrupt throttling by the driver: how Linux's e1000 sets the NIC's ITR register after each poll
+//! (drivers/net/ethernet/intel/e1000/e1000_main.c and e1000_param.c).
+//!
+//! ```text
+//!   interrupt --> polls: packets and bytes of each way are counted
+//!       ^           |
+//!       |           v all found
+//!       +-- so long after the one before -- kind of traffic --> interrupts a second --> ITR
+//! ```
+
+use crate::device::nic::Throttle;
+use crate::kernel::Time;
+
+/// What polls have found since an interrupt, one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Found {
+    pub packets: u32,
+    pub bytes: u32,
+}
+
+impl Found {
+    pub fn add(&mut self, bytes: u32) {
+        self.packets = self.packets.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// Kinds of traffic: few small packets, more of them, and bulk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    LowestLatency,
+    LowLatency,
+    Bulk,
+}
+
+impl Kind {
+    /// The kind after an interrupt that found this.
+    fn next(self, f: Found) -> Kind {
+        let Found { packets, bytes } = f;
+        if packets == 0 {
+            return self;
+        }
+        let each = bytes / packets;
+        match self {
+            Kind::LowestLatency if each > 8000 => Kind::Bulk,
+            Kind::LowestLatency if packets < 5 && bytes > 512 => Kind::LowLatency,
+            Kind::LowLatency if bytes > 10_000 && (packets < 10 || each > 1200) => Kind::Bulk,
+            Kind::LowLatency if bytes > 10_000 && packets > 35 => Kind::LowestLatency,
+            Kind::LowLatency if bytes <= 10_000 && each > 2000 => Kind::Bulk,
+            Kind::LowLatency if packets <= 2 && bytes < 512 => Kind::LowestLatency,
+            Kind::Bulk if bytes > 25_000 && packets > 35 => Kind::LowLatency,
+            Kind::Bulk if bytes < 6000 => Kind::LowLatency,
+            same => same,
+        }
+    }
+
+    /// Interrupts a second.
+    fn rate(self) -> u32 {
+        match self {
+            Kind::LowestLatency => 70_000,
+            Kind::LowLatency => 20_000,
+            Kind::Bulk => 4000,
+        }
+    }
+}
+
+/// The driver's state of one queue.
+#[derive(Clone, Debug)]
+pub struct Itr {
+    least: Kind,
+    /// Received and sent.
+    kinds: [Kind; 2],
+    rate: u32,
+}
+
+impl Itr {
+    /// None where nothing is throttled.
+    pub fn new(t: Throttle) -> Option<Itr> {
+        let least = match t {
+            Throttle::Off => return None,
+            Throttle::Dynamic => Kind::LowestLatency,
+            Throttle::DynamicConservative => Kind::LowLatency,
+        };
+        Some(Itr { least, kinds: [Kind::LowestLatency; 2], rate: Kind::LowLatency.rate() })
+    }
+
+    /// From one interrupt to the next at least. The register counts 256 ns.
+    pub fn interval(&self) -> Time {
+        Time::ns(256 * (1_000_000_000 / (u64::from(self.rate) * 256)))
+    }
+
+    /// An interrupt's polls have ended, which have found this, received and sent. A rate goes up in steps.
+    pub fn ended(&mut self, found: [Found; 2]) {
+        for (kind, f) in self.kinds.iter_mut().zip(found) {
+            *kind = kind.next(f).max(self.least);
+        }
+        let rate = self.kinds[0].max(self.kinds[1]).rate();
+        self.rate = rate.min(if rate > self.rate { self.rate + rate / 4 } else { rate });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Interrupts a second after interrupts that received so many packets of so many bytes each.
+    fn rates(t: Throttle, of: &[(u32, u32)]) -> Vec<u32> {
+        let mut itr = Itr::new(t).expect("throttled");
+        let mut one = |&(packets, each): &(u32, u32)| {
+            itr.ended([Found { packets, bytes: packets * each }, Found::default()]);
+            itr.rate
+        };
+        of.iter().map(&mut one).collect()
+    }
+
+    /// Linux's kernel documentation: 4,000 for bulk, 20,000 for low latency, 70,000 for lowest latency, which the conservative mode
+    /// has not; rates rise by a quarter of the new one.
+    #[test]
+    fn bulk_traffic_lowers_the_rate_at_once_and_small_packets_raise_it_in_steps() {
+        let of = [(20, 1500), (60, 1500), (2, 100), (2, 100), (2, 100), (2, 100), (2, 100)];
+        assert_eq!(rates(Throttle::DynamicConservative, &of), [20_000, 4000, 9000, 14_000, 19_000, 20_000, 20_000]);
+    }
+
+    #[test]
+    fn the_first_interrupt_tells_lowest_latency_from_low() {
+        // Few packets of more than 512 bytes in all are low latency; a single small one is not.
+        assert_eq!(rates(Throttle::Dynamic, &[(4, 200)]), [20_000]);
+        assert_eq!(rates(Throttle::Dynamic, &[(1, 100); 4]), [37_500, 55_000, 70_000, 70_000]);
+        assert_eq!(rates(Throttle::DynamicConservative, &[(1, 100); 2]), [20_000, 20_000]);
+    }
+
+    #[test]
+    fn the_slower_way_decides() {
+        let mut itr = Itr::new(Throttle::DynamicConservative).expect("throttled");
+        let (small, large) = (Found { packets: 10, bytes: 1000 }, Found { packets: 12, bytes: 18_000 });
+        itr.ended([small, small]);
+        itr.ended([small, large]);
+        assert_eq!(itr.rate, 4000);
+        itr.ended([small, Found::default()]);
+        assert_eq!(itr.rate, 4000, "a way without packets stays what it was");
+    }
+
+    /// 10^9 / (20,000 x 256) = 195.3 and 10^9 / (4,000 x 256) = 976.6, of which the register has the whole units.
+    #[test]
+    fn the_register_has_whole_units_of_256_ns() {
+        let mut itr = Itr::new(Throttle::DynamicConservative).expect("throttled");
+        assert_eq!(itr.interval(), Time::ns(195 * 256));
+        itr.ended([Found::default(), Found::default()]);
+        itr.ended([Found { packets: 12, bytes: 18_000 }, Found::default()]);
+        assert_eq!(itr.interval(), Time::ns(976 * 256));
+    }
+}
