@@ -402,7 +402,7 @@ fn traffic(s: &Scenario) -> Check {
     }
     need(s.run.slo_multiple > 0.0, || format!("run.slo_multiple = {} must be positive", s.run.slo_multiple))?;
     need(s.run.search_tolerance > 0.0 && s.run.search_tolerance < 0.5, || {
-        format!("run.search_tolerance = {} is not within 0 to 0.5", s.run.search_tolerance)
+        format!("run.search_tolerance = {} is not above 0 and below 0.5", s.run.search_tolerance)
     })?;
     let search = matches!(s.run.load, Load::PeakSlo | Load::PeakNodrop | Load::PeakLoss);
     if serving == 0 {
@@ -439,14 +439,14 @@ fn traffic(s: &Scenario) -> Check {
         | Arrivals::LogNormal
         | Arrivals::Pareto
         | Arrivals::Burst => {
+            need(s.run.load != Load::Saturate, || {
+                "run.load = \"saturate\" needs traffic.arrivals = \"keep_depth\"".into()
+            })?;
             let free = search || s.run.load == Load::None || t.burst_period.is_some();
             need(free || t.rate.is_some(), || "traffic.rate is missing (such as \"10 Mrps\")".into())?;
             need(free || !t.rate.is_some_and(OfferedRate::is_zero), || "traffic.rate = 0 must be positive".into())?;
             need(t.arrivals != Arrivals::Burst || t.burst > 0, || {
                 "traffic.burst = 0 must be positive for bursts".into()
-            })?;
-            need(s.run.load != Load::Saturate, || {
-                "run.load = \"saturate\" needs traffic.arrivals = \"keep_depth\"".into()
             })?;
         }
         Arrivals::Closed => {

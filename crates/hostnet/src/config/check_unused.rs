@@ -37,6 +37,10 @@ pub(super) fn arrivals(t: &TrafficSpec) -> Check {
     let rate = t.rate.map(|r| ("rate", text(&r)));
     let timeout = (t.timeout != TrafficSpec::default().timeout).then(|| ("timeout", text(&t.timeout)));
     let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
+    let default = TrafficSpec::default();
+    let sizes = (t.sizes != default.sizes).then(|| ("sizes", spelt(&t.sizes)));
+    let protocol = (t.protocol != default.protocol).then(|| ("protocol", spelt(t.protocol)));
+    let made = t.arrivals != Arrivals::Pcap;
     let at_a_rate = !matches!(t.arrivals, Arrivals::Closed | Arrivals::KeepDepth | Arrivals::None);
     for (key, of, fits) in [
         (file, "\"pcap\"", t.arrivals == Arrivals::Pcap),
@@ -47,6 +51,9 @@ pub(super) fn arrivals(t: &TrafficSpec) -> Check {
         (given("outstanding", t.outstanding), "\"closed\"", t.arrivals == Arrivals::Closed),
         (timeout, "\"closed\"", t.arrivals == Arrivals::Closed),
         (rate, "\"poisson\", \"fixed\" and others that have one", at_a_rate),
+        (t.packet.map(|p| ("packet", text(&p))), "\"fixed\" and others whose packets are made", made),
+        (sizes, "\"fixed\" and others whose packets are made", made),
+        (protocol, "\"fixed\" and others whose packets are made", made),
     ] {
         let Some((key, value)) = key else { continue };
         need(fits, || {

@@ -3,6 +3,7 @@
 use super::check::{need, serves, word, Check};
 use super::check_unused::arrivals;
 use super::scenario::{Load, Scenario};
+use crate::app::testpmd::TestpmdMode;
 use crate::app::AppSpec;
 use crate::device::PeripheralSpec;
 use crate::kernel::units::{Bandwidth, OfferedRate, Size, Span};
@@ -12,12 +13,14 @@ use crate::traffic::generator::{BETWEEN_FRAMES, CHECKSUM};
 use crate::traffic::mac::Mac;
 use schemars::JsonSchema;
 use serde::{de, Deserialize, Deserializer, Serialize};
-use std::fmt;
+use std::fmt::{self, Display};
 
 /// Bytes of a time stamp in a frame.
 pub const STAMP: u64 = 8;
 /// Flows that the generator knows addresses of, at most.
 const MOST_FLOWS: u32 = 1 << 20;
+/// Hours of simulated time that a run may take: the calendar has 20.
+const MOST_HOURS: f64 = 16.0;
 
 /// How packets arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -352,6 +355,8 @@ pub fn check(s: &Scenario) -> Check {
     })?;
     one_process(t)?;
     flows(t)?;
+    shortest_queue(s)?;
+    replies(s)?;
     if let Some(l) = &t.link {
         need((1_000_000..=1_600_000_000_000).contains(&l.rate.0), || {
             format!("traffic.link.rate = \"{}\" is not within 1 Mbps to 1.6 Tbps", l.rate)
@@ -381,15 +386,38 @@ fn one_process(t: &TrafficSpec) -> Check {
             }
         };
         need(cv > 0.0 && cv <= most, || {
-            format!("traffic.cv = {cv} is not within 0 to {most:.3} for arrivals = \"{}\"", word(t.arrivals))
+            format!("traffic.cv = {cv} is not above 0 and up to {most:.3} for arrivals = \"{}\"", word(t.arrivals))
         })?;
     }
+    need(t.burst_gap.is_none_or(|g| g.0 > 0), || {
+        "traffic.burst_gap = \"0 ps\" must be positive; leave it out for packets back to back".into()
+    })?;
     let Some(period) = t.burst_period else { return Ok(()) };
     need(t.rate.is_none(), || "traffic.rate and traffic.burst_period are both given; keep one of them".into())?;
     let lasts = t.burst_gap.map_or(0, |g| g.0).saturating_mul(t.burst.into());
     need(period.0 > 0 && lasts <= period.0, || {
         format!("traffic.burst_period = \"{period}\" is shorter than a burst of {} packets", t.burst)
     })
+}
+
+/// A queue that is shortest when the packet is sent, which only a NIC on the chip tells.
+fn shortest_queue(s: &Scenario) -> Check {
+    let on_port = s.ringed().is_some() && s.peripherals.iter().any(|p| p.ethernet().is_some());
+    need(s.traffic.spread != Spread::ShortestQueue || !on_port, || {
+        "traffic.spread = \"shortest_queue\" is for a NIC on the chip; behind a wire nobody knows the queues: choose turns".into()
+    })
+}
+
+/// Clients of a closed loop wait for replies.
+fn replies(s: &Scenario) -> Check {
+    let silent = |app: &AppSpec| match app {
+        AppSpec::Touchdrop(_) => true,
+        AppSpec::Testpmd(t) => matches!(t.mode, TestpmdMode::Rxonly),
+        _ => false,
+    };
+    let closed = s.traffic.arrivals == Arrivals::Closed;
+    let Some(i) = s.tenants.iter().position(|t| closed && serves(t) && silent(&t.app)) else { return Ok(()) };
+    Err(format!("traffic.arrivals = \"closed\" waits for replies, and tenant[{i}].app sends none; choose \"fixed\""))
 }
 
 fn flows(t: &TrafficSpec) -> Check {
@@ -442,21 +470,47 @@ fn rates(s: &Scenario) -> Check {
         "run.load searches for a rate, which traffic.burst_period fixes; remove it".into()
     })?;
     need(!s.run.step.is_some_and(OfferedRate::is_zero), || "run.step = 0 must be positive".into())?;
-    need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not within 0 to 1", s.run.loss))?;
+    need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not above 0 and below 1", s.run.loss))?;
     // The objective must be some packets.
     need(!peak || s.run.requests as f64 * s.run.loss >= 10.0, || {
         let least = (10.0 / s.run.loss).ceil();
         format!("run.requests = {} cannot tell a loss of {}; give {least} or more", s.run.requests, s.run.loss)
     })?;
-    let wire = line_rate(s).filter(|_| sized && !captured && !peak);
-    if let (Some(r), Some((rate, beside))) = (t.rate, wire) {
-        let bytes = t.frame_sizes().1;
-        let most = rate.0 as f64 / (8.0 * (bytes + f64::from(beside)));
-        need(r.packets(bytes) <= most * (1.0 + 1e-9), || {
-            format!("traffic.rate = \"{r}\" is more than the link carries: {:.4} Mpps of {bytes:.0} bytes", most / 1e6)
+    let bytes = t.frame_sizes().1;
+    if let Some(r) = t.rate.filter(|r| s.run.load == Load::Fixed && !r.is_zero()) {
+        let hours = (s.run.requests + s.run.warmup_requests.unwrap_or(0)) as f64 / r.packets(bytes) / 3600.0;
+        need(hours <= MOST_HOURS, || {
+            format!(
+                "run.requests = {} at traffic.rate = \"{r}\" are {hours:.0} hours; {MOST_HOURS} are the most",
+                s.run.requests
+            )
         })?;
     }
-    Ok(())
+    if !sized || captured {
+        return Ok(());
+    }
+    let most = line_rate(s).map(|(rate, beside)| rate.0 as f64 / (8.0 * (bytes + f64::from(beside))));
+    let carries = |key: &str, value: &dyn Display, pps: f64| {
+        need(most.is_none_or(|most| pps <= most * (1.0 + 1e-9)), || {
+            let most = most.unwrap_or_default() / 1e6;
+            format!("{key} = \"{value}\" is more than the link carries: {most:.4} Mpps of {bytes:.0} bytes")
+        })
+    };
+    if let Some(r) = t.rate.filter(|_| !peak) {
+        carries("traffic.rate", &r, r.packets(bytes))?;
+    }
+    if let Some(r) = s.run.step {
+        carries("run.step", &r, r.packets(bytes))?;
+    }
+    if let Some(p) = t.burst_period {
+        carries("traffic.burst_period", &p, f64::from(t.burst) * 1e12 / p.0 as f64)?;
+    }
+    let (Some(rate), Some(gap)) = (t.rate, t.burst_gap) else { return Ok(()) };
+    need(rate.packets(bytes) * gap.0 as f64 <= 1e12 * (1.0 + 1e-9), || {
+        format!(
+            "traffic.burst_gap = \"{gap}\" lets fewer packets come than traffic.rate = \"{rate}\"; give a shorter gap"
+        )
+    })
 }
 
 /// Rate of the wire between generator and host, and the bytes of a frame on it beside itself; None without a wire.

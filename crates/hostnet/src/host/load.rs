@@ -9,7 +9,7 @@ use crate::app::Origin;
 use crate::config::scenario::{Arrivals as Spec, Load, TenantSpec, Timing};
 use crate::config::{check, traffic, Scenario};
 use crate::kernel::units::{Bandwidth, OfferedRate};
-use crate::kernel::{Stream, Time};
+use crate::kernel::{NicAt, Stream, Time};
 use crate::machine::World;
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
@@ -25,6 +25,8 @@ pub type Progress<'a> = &'a mut dyn FnMut(f64) -> Result<(), String>;
 
 /// Requests that a core finds waiting while the capacity is probed.
 const PROBE_DEPTH: u32 = 4;
+/// What packets that the probe has left get at most to leave.
+const CLEARED: Time = Time::us(2000);
 /// Share of a window's requests by which the backlog may grow. A rate a few percent beyond the capacity meets an
 /// objective of a hundred service times, or fills no deep ring, for as long as a window lasts, but is not sustained.
 const MOST_BACKLOG: f64 = 0.01;
@@ -146,11 +148,31 @@ impl Run<'_> {
         } else if t.arrivals == Spec::Closed {
             self.world.members[0].offer_closed(t.outstanding, t.timeout.into());
         } else {
+            self.replays()?;
             let (arrivals, depth) = self.offered(None);
             self.world.members[0].offer(arrivals, depth);
         }
         self.warm_up(0.5)?;
         self.measure(0.5, 1.0)
+    }
+
+    /// Whether a capture has a schedule, or gets one that the link carries.
+    fn replays(&self) -> Result<(), String> {
+        let t = &self.spec.traffic;
+        let Some(capture) = self.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref()) else {
+            return Ok(());
+        };
+        let Some(r) = t.rate else {
+            let at_once = capture.times().iter().all(|t| *t == Time::ZERO);
+            let why = "traffic.pcap.file has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\"";
+            return if at_once { Err(why.into()) } else { Ok(()) };
+        };
+        let (asked, most) = (self.packets(r), self.line_rate().unwrap_or(f64::INFINITY));
+        if asked <= most * (1.0 + 1e-9) {
+            return Ok(());
+        }
+        let (most, bytes) = (most / 1e6, capture.mean_size());
+        Err(format!("traffic.rate = \"{r}\" is more than the link carries: {most:.4} Mpps of {bytes:.0} bytes"))
     }
 
     /// Packets per second that a rate means, of the sizes that are offered.
@@ -336,6 +358,15 @@ impl Run<'_> {
         })
     }
 
+    /// What the probe has left in the host goes out, as far as it does: behind a wire it would be back before what a test offers has
+    /// come.
+    fn clear(&mut self) {
+        let host = &mut self.world.members[0];
+        host.offer(None, 0);
+        let most = host.machine.now + CLEARED;
+        self.world.run_until(|h| h.unfinished() == 0 || h.machine.now >= most);
+    }
+
     /// Packets per second that the wire between generator and host carries.
     fn line_rate(&self) -> Option<f64> {
         let (rate, beside) = traffic::line_rate(self.spec)?;
@@ -363,6 +394,10 @@ impl Run<'_> {
     /// Finds the highest rate that passes; every rate starts from a copy of the same warm state.
     fn peak(&mut self) -> Result<Outcome, String> {
         let bracket = self.bracket()?;
+        let behind_wire = self.world.members[0].source.as_ref().is_some_and(|s| s.at == NicAt::Port);
+        if self.spec.run.load == Load::PeakLoss && behind_wire {
+            self.clear();
+        }
         let warmed = self.world.clone();
         let mut at = 0;
         let found = search::peak(&bracket, |rate| -> Result<(bool, Outcome), String> {

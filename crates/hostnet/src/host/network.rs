@@ -102,7 +102,10 @@ impl Host {
 
     /// Payload that applications have, in bytes.
     pub(super) fn delivered_bytes(&self) -> u64 {
-        self.network.as_ref().map_or(0, |n| self.copied() * n.payload)
+        match &self.network {
+            Some(n) => self.copied() * n.payload,
+            None => self.tally.wire_bytes,
+        }
     }
 
     /// Caches without timing: the structures of all pages have been written when the pages were handed to the NIC.
