@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,14 @@ class Loss:
     def __str__(self) -> str:
         when = f"from {self.first_us:,.1f} to {self.last_us:,.1f} µs" if self.count > 1 else f"at {self.first_us:,.1f} µs"
         return f"lost {self.count:,} ({self.where}, {when}): {self.why}"
+
+
+def causes(found: Sequence[Loss]) -> dict[str, float]:
+    """Why packets were lost, each with its share of the lost ones; most first."""
+    counts: Counter[str] = Counter()
+    for loss in found:
+        counts[loss.why] += loss.count
+    return {why: count / counts.total() for why, count in counts.most_common()}
 
 
 def losses(data: Mapping[str, Any]) -> list[Loss]:

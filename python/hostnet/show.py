@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from . import capture, drops, headlines
+from . import capture, drops, headlines, search
 from .results import Result, metric_info
 from .tables import Column, console, show
 
@@ -47,6 +47,8 @@ def metrics(result: Result, every: bool = False) -> None:
     captures([result.data], out)
     for loss in drops.losses(result.data):
         out.print(str(loss), highlight=False, markup=False)
+    if failed := search.nothing_passed(result.data):
+        out.print(failed, highlight=False, markup=False)
     if every:
         return
     shown = {m for names in groups.values() for m in names}

@@ -6,8 +6,10 @@ import re
 import pytest
 
 from hostnet import HostnetError, explain
+from hostnet.drops import Loss, causes
 from hostnet.explain import counters
 from hostnet.explain.events import BY_NAME, EVENTS
+from hostnet.explain.explanation import Domain, Explanation
 
 LINES = 1e9 / 64  # lines per second in a GB/s
 DCLK, CHA, IRP, CORE = 1.4665e9, 2.4e9, 0.5e9, 3.3e9
@@ -247,3 +249,51 @@ def test_the_command_prints_tables_a_paragraph_and_a_picture(cli, recorded, tmp_
 def test_a_mistake_ends_with_exit_code_2_and_one_sentence(cli, args):
     done = cli("explain", *args)
     assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
+
+
+def facts(domains, **more):
+    """An explanation of hand-made domains: (name, traffic, credits, held, GB/s, unloaded ns)."""
+    made = [Domain(name, traffic, credits, held, rate, unloaded_ns=unloaded)
+            for name, traffic, credits, held, rate, unloaded in domains]
+    return Explanation("by hand", made, [], **{"facts": {}, **more})
+
+
+# 1 line at 1 GB/s is held for 64 ns.
+QUIET = [("line fill buffers", "c2m", 20, 2, 2.0, 64.0), ("IIO write buffer", "p2m", 20, 4, 8.0, 32.0)]
+
+
+def test_a_calm_host_names_the_domain_that_waits_most():
+    text = facts([QUIET[0], ("IIO write buffer", "p2m", 20, 8, 8.0, 16.0)]).paragraph()
+    assert "IIO write buffer waits most: 64.0 ns, 4.0 times the unloaded 16.0 ns" in text and "Neither cores" not in text
+
+
+@pytest.mark.parametrize("unloaded, says", [(32.0, "Neither cores nor devices wait"), (None, "Not every unloaded latency is known")])
+def test_nobody_is_said_not_to_wait_unless_the_unloaded_latencies_are_known(unloaded, says):
+    text = facts([QUIET[0], (*QUIET[1][:5], unloaded)]).paragraph()
+    assert says in text and ("Neither cores" in text) is (unloaded is not None)
+
+
+def test_lost_packets_are_told_with_their_share_and_causes():
+    one = facts(QUIET, facts={"lost_share": 0.25}, causes={"The core is slow (CoreDrop).": 1.0}).paragraph()
+    assert "25 % of the offered packets are lost. The core is slow (CoreDrop)." in one and "of them" not in one
+    two = facts(QUIET, facts={"lost_share": 0.25}, causes={"The core is slow.": 0.75, "DMA is slow.": 0.25}).paragraph()
+    assert "The core is slow: 75 % of them. DMA is slow: 25 % of them." in two
+    assert "lost" not in facts(QUIET, facts={"lost_share": 0.0}).paragraph()
+
+
+def test_shares_of_causes_add_the_places_where_packets_were_lost():
+    found = [Loss("NIC", "a", 1, 0.0, 1.0), Loss("socket", "b", 5, 0.0, 1.0), Loss("socket", "a", 2, 0.0, 1.0)]
+    assert causes(found) == {"b": 0.625, "a": 0.375} and causes([]) == {}
+
+
+@pytest.mark.parametrize("share, told", [(0.99, True), (0.9, False)])
+def test_cores_that_are_always_busy_are_named_as_the_limit(share, told):
+    assert ("The cores are busy 99 % of the time, so they are the limit." in facts(QUIET, facts={"cores_busy": share}).paragraph()) is told
+
+
+def test_an_idle_domain_binds_nobody():
+    # The idle one's bound, 20 x 64 / 640 ns, is below the other's.
+    ex = facts([QUIET[0], ("IIO write buffer", "p2m", 20, 0.5, 0.05, 640.0), ("IIO read buffer", "p2m", 20, 4, 8.0, 32.0)])
+    assert ex.of("p2m")[0].bound_gbs < ex.of("p2m")[1].bound_gbs
+    assert ex.binding("p2m").name == "IIO read buffer"
+    assert facts([("line fill buffers", "c2m", 20, 0.2, 1.0, 64.0)]).binding("c2m") is None

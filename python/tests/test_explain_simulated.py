@@ -5,6 +5,7 @@ import json
 import pytest
 
 from hostnet import Scenario, api, explain
+from hostnet.results import Result
 
 SHORT = {"run.time": "100 us", "run.warmup_time": "30 us"}
 
@@ -173,3 +174,16 @@ def test_the_command_writes_counters_that_it_can_read(cli, run, tmp_path):
     cli("explain", result, "--write-counters", counters, check=0)
     assert json.loads(cli("explain", "--counters", counters, "--json", check=0).stdout)["regime"] == "red"
     assert cli("explain", "--counters", counters, "--write-counters", "x.csv").returncode == 2
+
+
+@pytest.mark.parametrize("metrics, kind, share", [
+    ({"cpu_utilisation": 0.5, "cores_busy": 3.0, "cores": 4}, "testpmd", 0.5),
+    ({"cores_busy": 3.0, "cores": 4}, "mica", 0.75),
+    ({"net_busy": 1.5, "cores": 0}, "tcp_receive", 0.75),
+    ({"cores": 0}, "stream", None),
+])
+def test_the_cores_share_of_busy_time_is_the_metric_that_the_run_has(metrics, kind, share):
+    spec = {"tenant": [{"cores": 2, "app": {"kind": kind}}, {"cores": 8, "app": {"kind": "stream"}}]}
+    about = {"seed": 1, "version": "", **dict.fromkeys(("wall_s", "sim_us", "warmup_us", "measure_us"), 0.0)}
+    ex = explain.of_result(Result({"metrics": {"lfb_occ": 0.0, **metrics}, "spec": spec, "tables": {}, **about}))
+    assert ex.facts.get("cores_busy") == share

@@ -331,7 +331,7 @@ fn every_bad_value_is_named_with_its_file_and_key() {
         ("packet = \"1 KiB\"", "protocol = \"tcp\"", &["traffic.protocol", "\"tcp\"", "udp"]),
         ("packet = \"1 KiB\"", "stamp = 20", &["traffic.stamp = 20", "42 to 1012"]),
         ("packet = \"1 KiB\"", "cv = 1.0", &["traffic.cv", "\"log_normal\"", "\"poisson\" here"]),
-        ("arrivals = \"poisson\"", "arrivals = \"uniform\"\ncv = 0.6", &["traffic.cv = 0.6", "0 to 0.577"]),
+        ("arrivals = \"poisson\"", "arrivals = \"uniform\"\ncv = 0.6", &["traffic.cv = 0.6", "above 0 and up to 0.577"]),
         ("packet = \"1 KiB\"", "burst_gap = \"1 us\"", &["traffic.burst_gap", "\"burst\"", "\"poisson\" here"]),
         ("packet = \"1 KiB\"", "outstanding = 4", &["traffic.outstanding", "\"closed\"", "\"poisson\" here"]),
         ("arrivals = \"poisson\"\nrate = \"2 Mrps\"", "arrivals = \"closed\"", &["traffic.outstanding = 0 must be positive"]),
@@ -343,7 +343,7 @@ fn every_bad_value_is_named_with_its_file_and_key() {
             &["traffic.link.rate = \"1 bps\"", "1 Mbps to 1.6 Tbps"],
         ),
         ("load = \"fixed\"", "load = \"peak_slo\"\nstep = \"0 pps\"", &["run.step = 0 must be positive"]),
-        ("load = \"fixed\"", "load = \"peak_loss\"\nloss = 0.0", &["run.loss = 0 is not within 0 to 1"]),
+        ("load = \"fixed\"", "load = \"peak_loss\"\nloss = 0.0", &["run.loss = 0 is not above 0 and below 1"]),
         ("load = \"fixed\"", "load = \"peak_loss\"", &["run.requests = 400", "a loss of 0.01", "1000 or more"]),
         ("packet = \"1 KiB\"", "packet = \"1 B\"", &["traffic.packet = \"1 B\"", "64 bytes", "shortest Ethernet frame"]),
         ("packet = \"1 KiB\"", "packet = \"63 B\"", &["traffic.packet = \"63 B\"", "64 bytes"]),
@@ -457,6 +457,7 @@ fn overrides_of_the_platform_are_checked_like_the_platform() {
 fn captures_that_cannot_be_replayed_are_named() {
     let text = |file: &str| {
         GOOD.replace("arrivals = \"poisson\"", &format!("arrivals = \"pcap\"\npcap = {{ file = \"{file}\" }}"))
+            .replace("packet = \"1 KiB\"\n", "")
             .replace(
                 "app = { kind = \"mica\", item_size = \"1 KiB\", get_fraction = 0.05, pairs = 20000, buckets = 8000, log_size = \"2 MiB\", zipf = 0.99 }",
                 "app = { kind = \"memcached\" }",
@@ -490,6 +491,42 @@ fn captures_that_cannot_be_replayed_are_named() {
         assert!(e.contains("traffic.pcap.file") && e.contains(none) && e.contains("is not a file"), "{e}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// What a wire and a calendar carry, and what a stack can do: 100 Gb/s are 11.97 Mpps of 1024 bytes and 20 beside them.
+#[test]
+fn traffic_that_cannot_come_is_refused() {
+    let pmd = "name = \"p\"\nplatform = \"gem5\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"p\"\ncores = 1\nstack \
+               = \"poll_mode\"\napp = { kind = \"testpmd\" }\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\narrivals = \
+               \"fixed\"\nrate = \"1 Mpps\"\npacket = \"1024 B\"\n[run]\nload = \"fixed\"\n";
+    let fixed = "\"fixed\"\nrate = \"1 Mpps\"";
+    let burst = |more: &str| pmd.replace(fixed, &format!("\"burst\"\nburst = 32\n{more}"));
+    let run = |more: &str| pmd.replace("load = \"fixed\"", more);
+    for (text, says) in [
+        (burst("burst_gap = \"0 ns\"\nrate = \"1 Mpps\""), "traffic.burst_gap = \"0 ps\" must be positive"),
+        (burst("burst_gap = \"2 us\"\nrate = \"1 Mpps\""), "fewer packets come than traffic.rate = \"1 Mrps\""),
+        (burst("burst_period = \"1 us\""), "traffic.burst_period = \"1 us\" is more than the link carries: 11.97"),
+        (
+            run("load = \"peak_loss\"\nstep = \"12 Mpps\""),
+            "run.step = \"12 Mrps\" is more than the link carries: 11.97",
+        ),
+        (
+            pmd.replace("packet =", "spread = \"shortest_queue\"\npacket ="),
+            "\"shortest_queue\" is for a NIC on the chip",
+        ),
+        (
+            run("load = \"fixed\"\nrequests = 200000").replace("1 Mpps", "1 pps"),
+            "run.requests = 200000 at traffic.rate = \"1 pps\" are 56 hours; 16 are the most",
+        ),
+    ] {
+        let said = resolved(&text).expect_err(says);
+        one_sentence(&said);
+        assert!(said.contains(says), "{said}");
+    }
+    let silent = pmd.replace("\"testpmd\"", "\"testpmd\", mode = \"rxonly\"");
+    resolved(&silent).unwrap();
+    let said = resolved(&silent.replace("\"fixed\"\nrate = \"1 Mpps\"", "\"closed\"\noutstanding = 8")).unwrap_err();
+    assert!(said.contains("traffic.arrivals = \"closed\" waits for replies, and tenant[0].app sends none"), "{said}");
 }
 
 /// Values that somebody may write anywhere.

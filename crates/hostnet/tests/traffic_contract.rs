@@ -403,6 +403,20 @@ fn a_round_trip_over_an_ethernet_nic_has_its_link() {
     assert!(close(under_way, 16.0, 0.01), "{under_way}");
 }
 
+/// A link's flight of 200 us each way is longer than a try of 2,000 packets: what the probe has left must be gone by then.
+#[test]
+fn each_rate_of_a_bandwidth_test_is_offered() {
+    let text = "name = \"t\"\nplatform = \"gem5\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"t\"\ncores = 4\nstack = \
+                \"poll_mode\"\napp = { kind = \"testpmd\", mode = \"macswap\" }\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\n\
+                arrivals = \"fixed\"\npacket = \"64 B\"\nflows = 64\n[run]\nload = \"peak_loss\"\nstep = \"1 Gbps\"\nrequests = 2000\n";
+    let curve = rows(&simulate(text), "search");
+    for r in &curve {
+        let (rate, offered) = (r[0].as_f64().expect("a rate"), r[6].as_f64().expect("bits"));
+        assert!(close(offered, rate * 64.0 * 8.0 / 1e3, 0.03), "{r:?}");
+    }
+    assert!(curve.len() > 2);
+}
+
 /// 100 Gb/s carries 100e9 / (8 x 276) frames of 256 bytes; one core serves fewer.
 #[test]
 fn the_bandwidth_test_ends_below_the_link_s_rate_where_the_core_is_slower() {

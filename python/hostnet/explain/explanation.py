@@ -15,6 +15,10 @@ BACKGROUND_GBS = 0.5
 LINK_FULL = 0.97
 # Credits whose headroom is beyond this are as good as unused; the number would say nothing.
 AMPLE = 10.0
+# Credits used up to this share are idle: they bind nobody.
+IDLE = 0.05
+# Cores that are busy for more than this share of the time are the limit.
+CORES_BUSY = 0.95
 
 TERMS = {
     "switching": "turning the channel",
@@ -88,13 +92,21 @@ class Explanation:
     missing: list[str] = field(default_factory=list)  # parts that were not measured, in words
     path: list[tuple[str, str, float]] = field(default_factory=list)  # (path, segment, mean ns) of a simulated run
     losses: list[str] = field(default_factory=list)  # packets lost in a simulated run: how many, where, why
+    causes: dict[str, float] = field(default_factory=dict)  # why packets were lost, with the share of the lost ones
 
     def of(self, traffic: str) -> list[Domain]:
         return [d for d in self.domains if d.traffic == traffic]
 
     def binding(self, traffic: str) -> Domain | None:
-        """The domain whose credits allow the class least."""
-        return min((d for d in self.of(traffic) if d.bound_gbs is not None), key=lambda d: d.bound_gbs, default=None)
+        """The domain whose credits allow the class least, of those that are not idle."""
+        used = (d for d in self.of(traffic) if d.bound_gbs is not None and d.used > IDLE)
+        return min(used, key=lambda d: d.bound_gbs, default=None)
+
+    @property
+    def slowed(self) -> list[Domain]:
+        """Domains of cores and devices whose latency is above the unloaded one, the longest wait first."""
+        found = filter(_inflated, self.of("c2m") + self.of("p2m"))
+        return sorted(found, key=lambda d: d.unloaded_ns - d.little_ns)
 
     @property
     def regime(self) -> str:
@@ -109,7 +121,7 @@ class Explanation:
     def reasons(self) -> list[str]:
         """Why requests take longer than unloaded, weightiest first, each a clause with its number; none where they do not."""
         f, found = self.facts, []
-        if self.regime == "idle" or not any(map(_inflated, self.of("c2m") + self.of("p2m"))):
+        if self.regime == "idle" or not self.slowed:
             return found
         core = next((e for e in self.estimates if e.traffic.startswith("c2m")), None)
         terms = {name: ns for name, ns in core.terms.items() if name in TERMS} if core else {}
@@ -133,7 +145,7 @@ class Explanation:
 
     def paragraph(self) -> str:
         """The whole story in a few sentences."""
-        said = [_OPENING[self.regime]]
+        said = [self._waits() if self.regime == "calm" else _OPENING[self.regime]]
         for traffic, who in (("c2m", "Core"), ("p2m", "Device")):
             d = self.binding(traffic)
             if d is None:
@@ -154,6 +166,7 @@ class Explanation:
             if self.facts.get(key, 0) >= LINK_FULL:
                 said.append(f"The PCIe link {way} is {100 * self.facts[key]:.0f} % busy: it bounds the device, whatever credits "
                             "are left.")
+        said += self._busy_cores() + self._lost_packets()
         why = self.reasons()
         if why:
             said.append(f"Why: {'; '.join(why)}.")
@@ -166,13 +179,37 @@ class Explanation:
                         f"{e.error_pct:+.0f} % from what was measured.")
         return " ".join(said)
 
+    def _waits(self) -> str:
+        """Who waits longer than unloaded where neither the red nor the blue regime holds."""
+        if self.slowed:
+            d = self.slowed[0]
+            return (f"Neither the red nor the blue regime. The {d.name} waits most: {d.little_ns:.1f} ns, "
+                    f"{d.inflation:.1f} times the unloaded {d.unloaded_ns:.1f} ns.")
+        if all(any(d.inflation is not None for d in self.of(traffic)) for traffic in ("c2m", "p2m")):
+            return "Neither cores nor devices wait noticeably longer than unloaded."
+        return "Neither the red nor the blue regime. Not every unloaded latency is known, so waits cannot be judged."
+
+    def _busy_cores(self) -> list[str]:
+        share = self.facts.get("cores_busy", 0.0)
+        return [f"The cores are busy {100 * share:.0f} % of the time, so they are the limit."] if share > CORES_BUSY else []
+
+    def _lost_packets(self) -> list[str]:
+        share = self.facts.get("lost_share", 0.0)
+        if share <= 0:
+            return []
+        said = [f"{100 * share:.3g} % of the offered packets are lost."]
+        if len(self.causes) == 1:
+            return said + list(self.causes)
+        return said + [f"{why.rstrip('.')}: {100 * part:.3g} % of them." for why, part in self.causes.items()]
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
         return {
             "title": self.title, "regime": self.regime, "domains": [asdict(d) for d in self.domains],
             "bottleneck": {t: d.name for t in ("c2m", "p2m") if (d := self.binding(t))},
             "estimates": [asdict(e) for e in self.estimates], "facts": self.facts, "reasons": self.reasons(),
-            "missing": self.missing, "path": [list(p) for p in self.path], "losses": self.losses, "paragraph": self.paragraph(),
+            "missing": self.missing, "path": [list(p) for p in self.path], "losses": self.losses,
+            "causes": self.causes, "paragraph": self.paragraph(),
         }
 
 
@@ -180,7 +217,6 @@ _OPENING = {
     "red": "Red regime: the device's credits are exhausted, so both cores and devices lose throughput.",
     "blue": "Blue regime: core requests take longer than unloaded while the device has credits to spare, so cores lose "
             "throughput and devices do not.",
-    "calm": "Neither cores nor devices wait noticeably longer than unloaded.",
     "cores alone": "Only cores use the memory, so there is no contention with devices to judge.",
     "devices alone": "Only devices use the memory, so there is no contention with cores to judge.",
     "idle": "Neither cores nor devices move lines worth speaking of.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .. import drops
@@ -37,7 +38,9 @@ def explain(result: Result) -> Explanation:
     memory = (result.spec.get("platform") or {}).get("memory") or {}
     if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row by intent, the unloaded one's, too
         facts.pop("row_miss_ratio", None)
-    ex = Explanation(str(result.spec.get("name", "")), [], [], facts, losses=[str(loss) for loss in drops.losses(result.data)])
+    facts |= _of_packets(m, result.spec)
+    lost = drops.losses(result.data)
+    ex = Explanation(str(result.spec.get("name", "")), [], [], facts, losses=[str(loss) for loss in lost], causes=drops.causes(lost))
     core, device = classes_of(m)
     if core:
         _core(ex, m, core, cores_of(result.spec))
@@ -56,6 +59,19 @@ def explain(result: Result) -> Explanation:
         rows = result.table("paths").to_dicts()
         ex.path = [(r["path"], r["segment"], r["mean_ns"]) for r in rows if r["mean_ns"] is not None]
     return ex
+
+
+def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[str, float]:
+    """Shares of packets lost and of time that cores are busy with packets, as far as the run has them."""
+    facts = {"lost_share": m["drop_rate"] if m.get("drop_rate") is not None else m.get("packet_loss")}
+    receivers = sum(int(t.get("cores") or 0) for t in spec.get("tenant") or () if t["app"]["kind"] == "tcp_receive")
+    if m.get("cpu_utilisation") is not None:
+        facts["cores_busy"] = m["cpu_utilisation"]
+    elif m.get("cores_busy") is not None and m.get("cores"):
+        facts["cores_busy"] = m["cores_busy"] / m["cores"]
+    elif m.get("net_busy") is not None and receivers:
+        facts["cores_busy"] = m["net_busy"] / receivers
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 # Rows of a result's table of domains: what lies on each class's way between its sender and DRAM.

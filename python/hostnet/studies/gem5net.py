@@ -53,8 +53,11 @@ def waits(platform: str, interval_ns: float) -> str:
 
 
 def iperf(quick: bool, size: int) -> dict[str, Any]:
-    """A flow of IP packets of that size, as far as the MTU lets it (artifact: guest-scripts/iperf-*.sh, an MSS of 40 bytes less)."""
-    return {"peripheral.0.mtu": f"{min(size, 1500)} B", **({"run.time": "2 ms"} if quick else {})}
+    """A flow of IP packets of that size, as far as the MTU lets it (artifact: guest-scripts/iperf-*.sh, an MSS of 40 bytes less).
+
+    Its rate is counted in reads of 64 KiB, each of which is 0.13 % of 10 Gb/s in 40 ms.
+    """
+    return {"peripheral.0.mtu": f"{min(size, 1500)} B", "run.time": "2 ms" if quick else "40 ms"}
 
 
 # Both loops over a packet's bytes (artifact: test-pmd/touchfwd.c and rxonly.c) are one: load, add, two compares and two branches

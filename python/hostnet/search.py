@@ -1,0 +1,26 @@
+"""A search for the highest rate that passes, as its result records it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def nothing_passed(data: Mapping[str, Any]) -> str | None:
+    """What to say of a result (as `Result.data`) whose search found no rate that passes; nothing for another one."""
+    found = (data.get("tables") or {}).get("search") or {"columns": [], "rows": []}
+    names = [c["name"] for c in found["columns"]]
+    tried = [dict(zip(names, row, strict=True)) for row in found["rows"]]
+    if not tried or any(r["ok"] for r in tried):
+        return None
+    lowest = min(tried, key=lambda r: r["rate_mrps"])
+    stepped = ((data.get("spec") or {}).get("run") or {}).get("step") is not None
+    return (f"No rate that was tried passes: the lowest, {lowest['rate_mrps']:.4g} Mrps, {_outcome(lowest)}. "
+            f"{'A finer run.step' if stepped else 'Smaller requests'} may find one.")
+
+
+def _outcome(tried: Mapping[str, Any]) -> str:
+    """What a rate lost; its tail latency where it lost nothing."""
+    lost = tried.get("loss_rate")
+    lost = tried.get("drop_rate") if lost is None else lost
+    return f"lost {100 * lost:.3g} %" if lost else f"lost nothing, with a 99th percentile of {tried['p99_us']:.4g} us"
