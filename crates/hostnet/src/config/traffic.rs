@@ -3,7 +3,6 @@
 use super::check::{need, serves, word, Check};
 use super::check_unused::arrivals;
 use super::scenario::{Load, Scenario};
-use crate::app::testpmd::TestpmdMode;
 use crate::app::AppSpec;
 use crate::device::PeripheralSpec;
 use crate::kernel::units::{Bandwidth, OfferedRate, Size, Span};
@@ -356,7 +355,6 @@ pub fn check(s: &Scenario) -> Check {
     one_process(t)?;
     flows(t)?;
     shortest_queue(s)?;
-    replies(s)?;
     if let Some(l) = &t.link {
         need((1_000_000..=1_600_000_000_000).contains(&l.rate.0), || {
             format!("traffic.link.rate = \"{}\" is not within 1 Mbps to 1.6 Tbps", l.rate)
@@ -406,18 +404,6 @@ fn shortest_queue(s: &Scenario) -> Check {
     need(s.traffic.spread != Spread::ShortestQueue || !on_port, || {
         "traffic.spread = \"shortest_queue\" is for a NIC on the chip; behind a wire nobody knows the queues: choose turns".into()
     })
-}
-
-/// Clients of a closed loop wait for replies.
-fn replies(s: &Scenario) -> Check {
-    let silent = |app: &AppSpec| match app {
-        AppSpec::Touchdrop(_) => true,
-        AppSpec::Testpmd(t) => matches!(t.mode, TestpmdMode::Rxonly),
-        _ => false,
-    };
-    let closed = s.traffic.arrivals == Arrivals::Closed;
-    let Some(i) = s.tenants.iter().position(|t| closed && serves(t) && silent(&t.app)) else { return Ok(()) };
-    Err(format!("traffic.arrivals = \"closed\" waits for replies, and tenant[{i}].app sends none; choose \"fixed\""))
 }
 
 fn flows(t: &TrafficSpec) -> Check {
