@@ -493,38 +493,6 @@ fn captures_that_cannot_be_replayed_are_named() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// What a wire and a calendar carry, and what a stack can do: 100 Gb/s are 11.97 Mpps of 1024 bytes and 20 beside them.
-#[test]
-fn traffic_that_cannot_come_is_refused() {
-    let pmd = "name = \"p\"\nplatform = \"gem5\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"p\"\ncores = 1\nstack \
-               = \"poll_mode\"\napp = { kind = \"testpmd\" }\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\narrivals = \
-               \"fixed\"\nrate = \"1 Mpps\"\npacket = \"1024 B\"\n[run]\nload = \"fixed\"\n";
-    let fixed = "\"fixed\"\nrate = \"1 Mpps\"";
-    let burst = |more: &str| pmd.replace(fixed, &format!("\"burst\"\nburst = 32\n{more}"));
-    let run = |more: &str| pmd.replace("load = \"fixed\"", more);
-    for (text, says) in [
-        (burst("burst_gap = \"0 ns\"\nrate = \"1 Mpps\""), "traffic.burst_gap = \"0 ps\" must be positive"),
-        (burst("burst_gap = \"2 us\"\nrate = \"1 Mpps\""), "fewer packets come than traffic.rate = \"1 Mrps\""),
-        (burst("burst_period = \"1 us\""), "traffic.burst_period = \"1 us\" is more than the link carries: 11.97"),
-        (
-            run("load = \"peak_loss\"\nstep = \"12 Mpps\""),
-            "run.step = \"12 Mrps\" is more than the link carries: 11.97",
-        ),
-        (
-            pmd.replace("packet =", "spread = \"shortest_queue\"\npacket ="),
-            "\"shortest_queue\" is for a NIC on the chip",
-        ),
-        (
-            run("load = \"fixed\"\nrequests = 200000").replace("1 Mpps", "1 pps"),
-            "run.requests = 200000 at traffic.rate = \"1 pps\" are 56 hours; 16 are the most",
-        ),
-    ] {
-        let said = resolved(&text).expect_err(says);
-        one_sentence(&said);
-        assert!(said.contains(says), "{said}");
-    }
-}
-
 /// Values that somebody may write anywhere.
 const VALUES: &[&str] = &[
     "0",

@@ -1,7 +1,7 @@
 //! What the load generator promises: rates, sizes and flows as asked, closed loops, round trips, the bandwidth test, and
 //! captures of what came back.
 
-use crate::common::{close, get, platforms, scenario, simulate};
+use crate::common::{close, get, platforms, refusal, scenario, simulate};
 use hostnet::host::{run_and_capture, Outcome};
 use hostnet::traffic::frame;
 use hostnet::traffic::pcap::{Capture, Reading, Wanted};
@@ -401,6 +401,35 @@ fn a_round_trip_over_an_ethernet_nic_has_its_link() {
     let closed = behind_a_port(r#"arrivals = "closed", outstanding = 16"#, run);
     let under_way = get(&closed, "throughput_mrps") * get(&closed, "rtt_mean_us");
     assert!(close(under_way, 16.0, 0.01), "{under_way}");
+}
+
+/// What a wire and a calendar carry: 100 Gb/s are 11.97 Mpps of 1024 bytes and 20 beside them.
+#[test]
+fn traffic_that_cannot_come_is_refused() {
+    let pmd = "name = \"p\"\nplatform = \"gem5\"\nplacement = { policy = \"ddio\" }\n[[tenant]]\nname = \"p\"\ncores = 1\nstack \
+               = \"poll_mode\"\napp = { kind = \"testpmd\" }\n[[peripheral]]\nkind = \"ethernet\"\n[traffic]\narrivals = \
+               \"fixed\"\nrate = \"1 Mpps\"\npacket = \"1024 B\"\n[run]\nload = \"fixed\"\n";
+    scenario(pmd);
+    let fixed = "\"fixed\"\nrate = \"1 Mpps\"";
+    let burst = |more: &str| (fixed, format!("\"burst\"\nburst = 32\n{more}"));
+    let swap = |from, to: &str| (from, to.to_string());
+    for ((from, to), says) in [
+        (burst("burst_gap = \"0 ns\"\nrate = \"1 Mpps\""), "traffic.burst_gap = \"0 ps\" must be positive"),
+        (burst("burst_gap = \"2 us\"\nrate = \"1 Mpps\""), "fewer packets come than traffic.rate = \"1 Mrps\""),
+        (burst("burst_period = \"1 us\""), "traffic.burst_period = \"1 us\" is more than the link carries: 11.97"),
+        (
+            swap("load = \"fixed\"", "load = \"peak_loss\"\nstep = \"12 Mpps\""),
+            "run.step = \"12 Mrps\" is more than the link",
+        ),
+        (swap("packet =", "spread = \"shortest_queue\"\npacket ="), "\"shortest_queue\" is for a NIC on the chip"),
+        (
+            swap("load = \"fixed\"", "load = \"fixed\"\nrequests = 72000000000"),
+            "at traffic.rate = \"1 Mrps\" are 20 hours; 16",
+        ),
+    ] {
+        let said = refusal(pmd, from, &to);
+        assert!(said.contains(says), "{said}");
+    }
 }
 
 /// A link's flight of 200 us each way is longer than a try of 2,000 packets: what the probe has left must be gone by then.

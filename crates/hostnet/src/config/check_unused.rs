@@ -35,9 +35,9 @@ pub(super) fn arrivals(t: &TrafficSpec) -> Check {
     let text = |v: &dyn Display| format!("\"{v}\"");
     let file = t.pcap.as_ref().map(|p| ("pcap.file", text(&p.file)));
     let rate = t.rate.map(|r| ("rate", text(&r)));
-    let timeout = (t.timeout != TrafficSpec::default().timeout).then(|| ("timeout", text(&t.timeout)));
-    let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
     let default = TrafficSpec::default();
+    let timeout = (t.timeout != default.timeout).then(|| ("timeout", text(&t.timeout)));
+    let given = |key, n: u32| (n > 0).then(|| (key, n.to_string()));
     let sizes = (t.sizes != default.sizes).then(|| ("sizes", spelt(&t.sizes)));
     let protocol = (t.protocol != default.protocol).then(|| ("protocol", spelt(t.protocol)));
     let made = t.arrivals != Arrivals::Pcap;

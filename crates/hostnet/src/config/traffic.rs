@@ -475,27 +475,36 @@ fn rates(s: &Scenario) -> Check {
     if !sized || captured {
         return Ok(());
     }
-    let most = line_rate(s).map(|(rate, beside)| rate.0 as f64 / (8.0 * (bytes + f64::from(beside))));
-    let carries = |key: &str, value: &dyn Display, pps: f64| {
-        need(most.is_none_or(|most| pps <= most * (1.0 + 1e-9)), || {
-            let most = most.unwrap_or_default() / 1e6;
-            format!("{key} = \"{value}\" is more than the link carries: {most:.4} Mpps of {bytes:.0} bytes")
-        })
-    };
     if let Some(r) = t.rate.filter(|_| !peak) {
-        carries("traffic.rate", &r, r.packets(bytes))?;
+        carries(s, "traffic.rate", &r, r.packets(bytes), bytes)?;
     }
     if let Some(r) = s.run.step {
-        carries("run.step", &r, r.packets(bytes))?;
+        carries(s, "run.step", &r, r.packets(bytes), bytes)?;
     }
     if let Some(p) = t.burst_period {
-        carries("traffic.burst_period", &p, f64::from(t.burst) * 1e12 / p.0 as f64)?;
+        carries(s, "traffic.burst_period", &p, f64::from(t.burst) * 1e12 / p.0 as f64, bytes)?;
     }
     let (Some(rate), Some(gap)) = (t.rate, t.burst_gap) else { return Ok(()) };
     need(rate.packets(bytes) * gap.0 as f64 <= 1e12 * (1.0 + 1e-9), || {
         format!(
             "traffic.burst_gap = \"{gap}\" lets fewer packets come than traffic.rate = \"{rate}\"; give a shorter gap"
         )
+    })
+}
+
+/// Packets of `bytes` bytes a second that the wire between generator and host carries; None without a wire.
+pub fn most_packets(s: &Scenario, bytes: f64) -> Option<f64> {
+    line_rate(s).map(|(rate, beside)| rate.0 as f64 / (8.0 * (bytes + f64::from(beside))))
+}
+
+/// Whether that wire carries `pps` packets a second, which `key` asks for.
+///
+/// # Errors
+/// One clause with key and value when it does not.
+pub fn carries(s: &Scenario, key: &str, value: &dyn Display, pps: f64, bytes: f64) -> Check {
+    let most = most_packets(s, bytes).unwrap_or(f64::INFINITY);
+    need(pps <= most * (1.0 + 1e-9), || {
+        format!("{key} = \"{value}\" is more than the link carries: {:.4} Mpps of {bytes:.0} bytes", most / 1e6)
     })
 }
 

@@ -167,12 +167,7 @@ impl Run<'_> {
             let why = "traffic.pcap.file has no two packets at different times; give traffic.rate and pcap.timing = \"fixed\"";
             return if at_once { Err(why.into()) } else { Ok(()) };
         };
-        let (asked, most) = (self.packets(r), self.line_rate().unwrap_or(f64::INFINITY));
-        if asked <= most * (1.0 + 1e-9) {
-            return Ok(());
-        }
-        let (most, bytes) = (most / 1e6, capture.mean_size());
-        Err(format!("traffic.rate = \"{r}\" is more than the link carries: {most:.4} Mpps of {bytes:.0} bytes"))
+        traffic::carries(self.spec, "traffic.rate", &r, self.packets(r), capture.mean_size())
     }
 
     /// Packets per second that a rate means, of the sizes that are offered.
@@ -369,9 +364,7 @@ impl Run<'_> {
 
     /// Packets per second that the wire between generator and host carries.
     fn line_rate(&self) -> Option<f64> {
-        let (rate, beside) = traffic::line_rate(self.spec)?;
-        let bytes = 1.0 / self.packets(OfferedRate::Bits(Bandwidth(8)));
-        Some(rate.0 as f64 / (8.0 * (bytes + f64::from(beside))))
+        traffic::most_packets(self.spec, 1.0 / self.packets(OfferedRate::Bits(Bandwidth(8))))
     }
 
     /// Whether a rate passes. Packets by which the queues grow are as good as lost: a longer run would lose them, however

@@ -433,12 +433,6 @@ impl Host {
         self.run_until(|h| h.machine.now >= end);
     }
 
-    /// Packets that the NICs have accepted and whose service has not ended.
-    pub fn unfinished(&self) -> u64 {
-        let on_port = self.machine.iio.as_ref().and_then(Iio::look_at_nic).map_or(0, Nic::unfinished);
-        self.machine.nic.unfinished() + on_port
-    }
-
     /// Stops cores without packets and devices, and lets everything under way end.
     pub fn drain(&mut self) {
         self.stopped = true;

@@ -169,6 +169,12 @@ impl Host {
         })
     }
 
+    /// Packets that the NICs have accepted and whose service has not ended.
+    pub(super) fn unfinished(&self) -> u64 {
+        let on_port = self.machine.iio.as_ref().and_then(Iio::look_at_nic).map_or(0, Nic::unfinished);
+        self.machine.nic.unfinished() + on_port
+    }
+
     /// As `draw`, as it goes to the NIC.
     pub(super) fn draw_packet(&mut self, whose: Whose) -> Option<Packet> {
         let Drawn { core, flow, client, content } = self.draw(whose)?;
