@@ -98,7 +98,15 @@ pub struct RoundTrips {
 impl RoundTrips {
     fn new() -> RoundTrips {
         let histogram = || Histogram::new_with_bounds(1, 1 << 44, 3).expect("valid bounds");
-        RoundTrips { histogram: histogram(), packets: 0, bytes: 0, blanks: 0, swept: 0, retained: 0, discovery: histogram() }
+        RoundTrips {
+            histogram: histogram(),
+            packets: 0,
+            bytes: 0,
+            blanks: 0,
+            swept: 0,
+            retained: 0,
+            discovery: histogram(),
+        }
     }
 }
 
