@@ -1,10 +1,10 @@
 """hostnet: what happens to a packet, and to everybody else's memory traffic, between the wire and the core.
 
-    import hostnet as hn
-    result = hn.run("kvs")
-    sc = hn.Scenario.load("kvs").with_({"placement.ways": 4})
-    frame = hn.sweep(sc, {"placement.ways": [2, 4, 6, 12]}, jobs=2)
-    table = hn.study("sweeper", "fig5").frame
+import hostnet as hn
+result = hn.run("kvs")
+sc = hn.Scenario.load("kvs").with_({"placement.ways": 4})
+frame = hn.sweep(sc, {"placement.ways": [2, 4, 6, 12]}, jobs=2)
+table = hn.study("sweeper", "fig5").frame
 """
 
 from __future__ import annotations
@@ -19,15 +19,35 @@ if TYPE_CHECKING:
 
 # Imported on first use: `hostnet --help` and the worker processes start without the data-frame library.
 _HOME = {
-    "Scenario": "specs", "schema": "specs",
+    "Scenario": "specs",
+    "schema": "specs",
     "Result": "results",
-    "HostnetError": "errors", "NotBuiltYet": "errors", "RunFailed": "errors",
+    "HostnetError": "errors",
+    "NotBuiltYet": "errors",
+    "RunFailed": "errors",
     "SpecError": "errors",
-    "run": "api", "sweep": "api", "study": "api", "platform": "api", "platforms": "api",
+    "run": "api",
+    "sweep": "api",
+    "study": "api",
+    "platform": "api",
+    "platforms": "api",
     "scenarios": "api",
 }
-__all__ = ["HostnetError", "NotBuiltYet", "Result", "RunFailed", "Scenario", "SpecError",
-           "platform", "platforms", "run", "scenarios", "schema", "study", "sweep"]
+__all__ = [
+    "HostnetError",
+    "NotBuiltYet",
+    "Result",
+    "RunFailed",
+    "Scenario",
+    "SpecError",
+    "platform",
+    "platforms",
+    "run",
+    "scenarios",
+    "schema",
+    "study",
+    "sweep",
+]
 
 
 def __getattr__(name: str):

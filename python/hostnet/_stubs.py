@@ -65,8 +65,10 @@ def _type(node: Mapping[str, Any], defs: Mapping[str, Any], name: str = "") -> s
     if options:
         return " | ".join(dict.fromkeys(_variant(name, o) if "properties" in o else _type(o, defs) for o in options))
     kinds = node.get("type", "object")
-    return " | ".join(f"list[{_type(node.get('items', {}), defs)}]" if k == "array" else SCALARS.get(k, "Section")
-                      for k in ([kinds] if isinstance(kinds, str) else kinds))
+    return " | ".join(
+        f"list[{_type(node.get('items', {}), defs)}]" if k == "array" else SCALARS.get(k, "Section")
+        for k in ([kinds] if isinstance(kinds, str) else kinds)
+    )
 
 
 def main() -> None:

@@ -38,9 +38,16 @@ MOST_POINTS = 1_000_000
 MANY_POINTS = 1_000
 
 
-def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True,
-        pcap: str | os.PathLike[str] | None = None, lenient: bool = False,
-        control: Callable[[Any], None] | None = None, interval: str = "10 us") -> Result:
+def run(
+    scenario: AnyScenario,
+    *,
+    cache: Cache | None = None,
+    quiet: bool = True,
+    pcap: str | os.PathLike[str] | None = None,
+    lenient: bool = False,
+    control: Callable[[Any], None] | None = None,
+    interval: str = "10 us",
+) -> Result:
     """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.
 
     ``control`` is a control plane of your own: it is called every ``interval`` of simulated time with what that epoch saw,
@@ -64,15 +71,23 @@ def run(scenario: AnyScenario, *, cache: Cache | None = None, quiet: bool = True
     if pcap is not None:
         check_file(Path(pcap))
         Path(pcap).absolute().parent.mkdir(parents=True, exist_ok=True)
-    return run_many([scenario.resolve()], jobs=1, cache=cache, progress=Progress(quiet),
-                    label=scenario.to_dict().get("name", "run"), pcap=None if pcap is None else Path(pcap))[0]
+    return run_many(
+        [scenario.resolve()],
+        jobs=1,
+        cache=cache,
+        progress=Progress(quiet),
+        label=scenario.to_dict().get("name", "run"),
+        pcap=None if pcap is None else Path(pcap),
+    )[0]
 
 
 def leniently(scenario: Scenario) -> Scenario:
     """The scenario with a capture that is replayed up to its damage. Raises HostnetError for one that replays none."""
     if "pcap" not in scenario.traffic:
-        raise HostnetError(f"{scenario._file}: replays no capture, so --lenient (lenient=True) has nothing to do; "
-                           'give traffic.arrivals = "pcap" and traffic.pcap.file, or leave it out.')
+        raise HostnetError(
+            f"{scenario._file}: replays no capture, so --lenient (lenient=True) has nothing to do; "
+            'give traffic.arrivals = "pcap" and traffic.pcap.file, or leave it out.'
+        )
     return scenario.with_({"traffic.pcap.lenient": True})
 
 
@@ -93,17 +108,28 @@ def grid(vary: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
     lists = {path: values(path, given) for path, given in vary.items()}
     points = math.prod(map(len, lists.values()))
     if points > MOST_POINTS:
-        raise HostnetError(f"the sweep has {points:,} points, more than {MOST_POINTS:,}; give fewer values or sweep in parts.")
+        raise HostnetError(
+            f"the sweep has {points:,} points, more than {MOST_POINTS:,}; give fewer values or sweep in parts."
+        )
     return [dict(zip(lists, combination, strict=True)) for combination in itertools.product(*lists.values())]
 
 
-def sweep_results(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: Jobs = None,
-                  cache: Cache | None = None, quiet: bool = True) -> tuple[list[dict[str, Any]], list[Result]]:
+def sweep_results(
+    scenario: AnyScenario,
+    vary: Mapping[str, Iterable[Any]],
+    *,
+    jobs: Jobs = None,
+    cache: Cache | None = None,
+    quiet: bool = True,
+) -> tuple[list[dict[str, Any]], list[Result]]:
     """The points of a sweep and their results, in the same order."""
     scenario, points = Scenario.of(scenario), grid(vary)
     if len(points) > MANY_POINTS and not quiet:
-        print(f"hostnet: the sweep has {len(points):,} points; Ctrl-C stops it, and finished points are saved.", file=sys.stderr,
-              flush=True)
+        print(
+            f"hostnet: the sweep has {len(points):,} points; Ctrl-C stops it, and finished points are saved.",
+            file=sys.stderr,
+            flush=True,
+        )
     progress = Progress(quiet)
     specs = []
     with progress.stage("checking", {"points": 1.0}, unit="") as report:
@@ -115,6 +141,7 @@ def sweep_results(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, j
 
 def without_effect(points: list[dict[str, Any]], results: list[Result]) -> list[str]:
     """The swept paths of which no metric depends: points that differ in nothing else have the same ones."""
+
     def same(path: str) -> bool:
         others = [json.dumps({p: v for p, v in point.items() if p != path}, sort_keys=True) for point in points]
         first = dict(zip(reversed(others), reversed(results), strict=True))
@@ -124,8 +151,14 @@ def without_effect(points: list[dict[str, Any]], results: list[Result]) -> list[
     return [path for path, found in values.items() if len(found) > 1 and same(path)]
 
 
-def sweep(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: Jobs = None,
-          cache: Cache | None = None, quiet: bool = True) -> pl.DataFrame:
+def sweep(
+    scenario: AnyScenario,
+    vary: Mapping[str, Iterable[Any]],
+    *,
+    jobs: Jobs = None,
+    cache: Cache | None = None,
+    quiet: bool = True,
+) -> pl.DataFrame:
     """Simulate every combination of ``vary`` ({"placement.ways": [2, 4]}): one row per point.
 
     Values come from any iterable, NumPy arrays and generators included. Columns are the dotted paths, every metric and
@@ -136,8 +169,9 @@ def sweep(scenario: AnyScenario, vary: Mapping[str, Iterable[Any]], *, jobs: Job
     return tidy(results, points)
 
 
-def study(system: str, figure: str, *, quick: bool = False, jobs: Jobs = None,
-          cache: Cache | None = None, quiet: bool = True) -> StudyRun:
+def study(
+    system: str, figure: str, *, quick: bool = False, jobs: Jobs = None, cache: Cache | None = None, quiet: bool = True
+) -> StudyRun:
     """Run one figure of a published system; ``.frame`` of the answer is its tidy table."""
     from . import studies
 
@@ -149,8 +183,13 @@ def scenarios() -> dict[str, tuple[str, str]]:
     found = {}
     for file in sorted(SCENARIOS.glob("*.toml")):
         text = file.read_text(encoding="utf-8")
-        words = " ".join(line[1:].strip() for line in itertools.takewhile(lambda line: line.startswith("#"), text.splitlines()))
-        found[file.stem] = (tomllib.loads(text).get("platform", ""), re.split(r"(?<!\bFig)\.\s+(?=[A-Z])", words)[0].rstrip("."))
+        words = " ".join(
+            line[1:].strip() for line in itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+        )
+        found[file.stem] = (
+            tomllib.loads(text).get("platform", ""),
+            re.split(r"(?<!\bFig)\.\s+(?=[A-Z])", words)[0].rstrip("."),
+        )
     return found
 
 
@@ -165,7 +204,9 @@ def platform(name: str | os.PathLike[str]) -> dict[str, Any]:
     that comes with hostnet, or the path of a file of yours. Raises HostnetError for one that does not exist."""
     file = Path(name)
     if file.suffix == ".toml" and file.is_file():
-        found = copy.deepcopy(dict(platform_values(str(file.absolute()), str(file), (str(file.parent), str(PLATFORMS)))))
+        found = copy.deepcopy(
+            dict(platform_values(str(file.absolute()), str(file), (str(file.parent), str(PLATFORMS))))
+        )
     elif (known := platforms()).keys() & {str(name)}:
         found = copy.deepcopy(dict(platform_values(str(name), "scenario", (str(PLATFORMS),))))
     else:

@@ -53,13 +53,18 @@ def figures(frame: pl.DataFrame) -> dict[str, Figure]:
     if kind(frame) == "probe":
         return {"probe": draw.probe(frame)}
     drawings: dict[str, Callable[[pl.DataFrame], Figure]] = {
-        "loopback": draw.loopback, "fig16a": draw.batch, "fig16b": draw.batch}
+        "loopback": draw.loopback,
+        "fig16a": draw.batch,
+        "fig16b": draw.batch,
+    }
     wanted: dict[str, list[str]] = {}
     for experiment in frame["experiment"].unique(maintain_order=True):
         name = {"fig16a": "batch", "fig16b": "batch"}.get(experiment, experiment)
         wanted.setdefault(name, []).append(experiment)
-    return {name: drawings.get(of[0], draw.variants)(frame.filter(pl.col("experiment").is_in(of)))
-            for name, of in wanted.items()}
+    return {
+        name: drawings.get(of[0], draw.variants)(frame.filter(pl.col("experiment").is_in(of)))
+        for name, of in wanted.items()
+    }
 
 
 def plot(files: list[Path], out: Path) -> list[Path]:

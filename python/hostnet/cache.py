@@ -77,7 +77,7 @@ class Cache:
         except (OSError, ValueError):
             return None
         head = _ENTRY.match(text)
-        if head is None or not text.endswith("}") or _digest(key, body := text[head.end():-1]) != head[1]:
+        if head is None or not text.endswith("}") or _digest(key, body := text[head.end() : -1]) != head[1]:
             return None
         try:
             data = json.loads(body)

@@ -58,8 +58,12 @@ def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], C
     crosses to the owner, reads its L2, crosses back and crosses to the reader: l1 + l2 + llc + l2 + 4 noc. LLC and crossbar
     have the uncore's clock.
     """
-    samples = [r["value"] for f in files for r in bench.read(f).to_dicts()
-               if r.get("experiment") == "transfer" and r.get("unit") == "ns"]
+    samples = [
+        r["value"]
+        for f in files
+        for r in bench.read(f).to_dicts()
+        if r.get("experiment") == "transfer" and r.get("unit") == "ns"
+    ]
     if not samples:
         raise HostnetError(f"{files[0]}: has no rows of experiment transfer in ns; run `ccnic-bench probe`.")
     bad = next((v for v in samples if not (isinstance(v, float) and math.isfinite(v) and v > 0)), None)
@@ -73,12 +77,16 @@ def calibrate(files: list[Path], base: str = "sim24") -> tuple[dict[str, Any], C
     if noc < 0:
         raise HostnetError(
             f"{files[0]}: {ns:.1f} ns are less than the {lookups:.1f} ns that the cache look-ups of {base} take alone; "
-            "choose a --base whose caches are those of the machine measured.")
-    found = Calibration(base, len(samples), ns, max(samples) - min(samples), uncore_ghz, lookups, noc, caches["noc_cycles"])
+            "choose a --base whose caches are those of the machine measured."
+        )
+    found = Calibration(
+        base, len(samples), ns, max(samples) - min(samples), uncore_ghz, lookups, noc, caches["noc_cycles"]
+    )
     caches["noc_cycles"] = noc
     platform["provenance"]["caches.noc_cycles"] = (
         f"measured: ccnic-bench probe, median of {len(samples)}: {ns:.1f} ns for a load of a line modified in another "
-        f"core's L2, less {lookups:.1f} ns of look-ups, over four crossings")
+        f"core's L2, less {lookups:.1f} ns of look-ups, over four crossings"
+    )
     return platform, found
 
 
@@ -109,8 +117,10 @@ def write_platform(files: list[Path], base: str, out: Path) -> Calibration:
     platform, found = calibrate(files, base)
     platform["name"] = out.stem
     platform["description"] = f"{platform.get('description', base)}; core-to-core latency measured"
-    write_text(out, f"# Made by `hostnet calibrate` from {', '.join(f.name for f in files)} on {base}.\n"
-               + tomli_w.dumps(platform))
+    write_text(
+        out,
+        f"# Made by `hostnet calibrate` from {', '.join(f.name for f in files)} on {base}.\n" + tomli_w.dumps(platform),
+    )
     return found
 
 

@@ -59,9 +59,18 @@ def held(data: Mapping[str, Any]) -> Held | None:
     if not rows:
         return None
     file = ((data["spec"].get("traffic") or {}).get("pcap") or {}).get("file", "")
-    of = {kind: {what: n for k, what, n in rows if k == kind} for kind in ("file", "replayed", "reply", "skipped", "note")}
+    of = {
+        kind: {what: n for k, what, n in rows if k == kind} for kind in ("file", "replayed", "reply", "skipped", "note")
+    }
     total = {kind: sum(of[kind].values()) for kind in of}
-    return Held(os.path.normpath(file) if file else "", total["file"], total["replayed"], total["reply"], of["skipped"], of["note"])
+    return Held(
+        os.path.normpath(file) if file else "",
+        total["file"],
+        total["replayed"],
+        total["reply"],
+        of["skipped"],
+        of["note"],
+    )
 
 
 def distinct(results: Iterable[Mapping[str, Any]]) -> list[Held]:
@@ -74,9 +83,15 @@ def warn(results: Iterable[Mapping[str, Any]]) -> None:
     """Issue a CaptureWarning for each capture that is damaged, and for each of which much was skipped."""
     for h in distinct(results):
         if DAMAGED in h.notes:
-            warnings.warn(f"{h.file}: is truncated or damaged behind packet {h.notes[DAMAGED]:,}; what comes before is replayed.",
-                          CaptureWarning, stacklevel=3)
+            warnings.warn(
+                f"{h.file}: is truncated or damaged behind packet {h.notes[DAMAGED]:,}; what comes before is replayed.",
+                CaptureWarning,
+                stacklevel=3,
+            )
         if h.skipped_share > MOST_SKIPPED:
             why = _reasons({w: n for w, n in h.skipped.items() if w != CHOSEN})
-            warnings.warn(f"{h.file}: {100 * h.skipped_share:.0f} % of its {h.packets:,} packets are not replayed: {why}.",
-                          CaptureWarning, stacklevel=3)
+            warnings.warn(
+                f"{h.file}: {100 * h.skipped_share:.0f} % of its {h.packets:,} packets are not replayed: {why}.",
+                CaptureWarning,
+                stacklevel=3,
+            )

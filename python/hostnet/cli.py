@@ -12,19 +12,30 @@ import typer
 
 from .errors import HostnetError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-                  context_settings={"help_option_names": ["-h", "--help"]},
-                  help="Simulates what happens to a packet, and to everybody else's memory traffic, "
-                       "between the wire and the core.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Simulates what happens to a packet, and to everybody else's memory traffic, between the wire and the core.",
+)
 
 Given = Annotated[str, typer.Argument(help="A scenario's file, or a name that `hostnet scenarios` lists.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Worker processes; default one per core.")]
-Cluster = Annotated[str | None, typer.Option("--cluster", metavar="ADDRESS",
-                                             help="Workers of a Dask scheduler, such as tcp://node1:8786, in place of this machine's.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Workers of a Dask scheduler, such as tcp://node1:8786, in place of this machine's.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Directory for the results.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE",
-                                                  help="Change one value, such as placement.ways=4; repeatable.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change one value, such as placement.ways=4; repeatable."),
+]
 Lenient = Annotated[bool, typer.Option("--lenient", help="Replay a damaged capture as far as it can be read.")]
 Platform = Annotated[str | None, typer.Option("--platform", help="Another platform that the studies are made for.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer requests per point; the table says so.")]
@@ -39,8 +50,17 @@ def _say_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _root(version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_say_version,
-                                                help="Print the engine's version, the one in results, and exit.")] = False) -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            is_eager=True,
+            callback=_say_version,
+            help="Print the engine's version, the one in results, and exit.",
+        ),
+    ] = False,
+) -> None:
     pass
 
 
@@ -88,12 +108,19 @@ def _write_tables(folder: Path, name: str, frame, results) -> None:
 
 
 @app.command()
-def run(scenario: Given, changes: Set = None, out: Out = None,
-        every: Annotated[bool, typer.Option("--all", help="Every metric, not only those that lead.")] = False,
-        as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
-        pcap: Annotated[Path | None, typer.Option("--pcap", metavar="FILE",
-                                                  help="Capture the packets that came back to the load generator.")] = None,
-        lenient: Lenient = False, quiet: Quiet = False) -> None:
+def run(
+    scenario: Given,
+    changes: Set = None,
+    out: Out = None,
+    every: Annotated[bool, typer.Option("--all", help="Every metric, not only those that lead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="Capture the packets that came back to the load generator."),
+    ] = None,
+    lenient: Lenient = False,
+    quiet: Quiet = False,
+) -> None:
     """Simulate one scenario and print the figures that matter for it."""
     import json
 
@@ -111,12 +138,26 @@ def run(scenario: Given, changes: Set = None, out: Out = None,
 
 
 @app.command()
-def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", metavar="PATH=A,B,C",
-                                                                 help="Values to sweep; repeat for a grid.")],
-          metrics: Annotated[list[str] | None, typer.Option(
-              "--metrics", metavar="A,B,C", help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.")] = None,
-          changes: Set = None, out: Out = None, jobs: Jobs = None, cluster: Cluster = None, lenient: Lenient = False,
-          quiet: Quiet = False) -> None:
+def sweep(
+    scenario: Given,
+    vary: Annotated[
+        list[str], typer.Option("--vary", metavar="PATH=A,B,C", help="Values to sweep; repeat for a grid.")
+    ],
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics",
+            metavar="A,B,C",
+            help="Metrics to print, by name or pattern such as 'lat_*'; the files hold all.",
+        ),
+    ] = None,
+    changes: Set = None,
+    out: Out = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    lenient: Lenient = False,
+    quiet: Quiet = False,
+) -> None:
     """Simulate every combination of the given values and print one row per point."""
     from . import api, headlines, show
     from .results import tidy
@@ -144,11 +185,17 @@ def sweep(scenario: Given, vary: Annotated[list[str], typer.Option("--vary", met
 
 
 @app.command()
-def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")] = None,
-          figure: Annotated[str | None, typer.Argument(help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all.")] = None,
-          listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
-          platform: Platform = None, out: Out = None, jobs: Jobs = None, cluster: Cluster = None, quick: Quick = False,
-          quiet: Quiet = False) -> None:
+def study(
+    system: Annotated[str | None, typer.Argument(help="Such as sweeper.")] = None,
+    figure: Annotated[str | None, typer.Argument(help="Such as fig5, or several: fig1*, rdma-*, tcp-*, all.")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
+    platform: Platform = None,
+    out: Out = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    quick: Quick = False,
+    quiet: Quiet = False,
+) -> None:
     """Run a published figure: table (CSV, Parquet), plot and resolved specs."""
     from . import show, studies
     from .progress import Progress
@@ -166,21 +213,32 @@ def study(system: Annotated[str | None, typer.Argument(help="Such as sweeper.")]
             where = (out or Path("results")) / folder if several or out is None else out
             done = studies.run(s, quick=quick, jobs=workers, progress=Progress(quiet), out=where)
             show.rows(done.frame, list(done.columns[0]), s.metrics, title=s.title)
-            typer.echo(f"{s.system} {s.figure}: {len(done.points)} points, "
-                       f"{sum(r.cached for r in done.results)} from the cache; files in {where}/")
+            typer.echo(
+                f"{s.system} {s.figure}: {len(done.points)} points, "
+                f"{sum(r.cached for r in done.results)} from the cache; files in {where}/"
+            )
 
 
 @app.command()
-def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", help="Claims file; repeatable.")] = None,
-               only: Annotated[str | None, typer.Option("--only", metavar="GLOB", help="Claims to check.")] = None,
-               quick: Quick = False,
-               json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
-               md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
-               strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
-               first: Annotated[bool, typer.Option("--first", help="Keep this run as the first of its systems; never overwrites.")] = False,
-               platform: Annotated[list[str] | None, typer.Option(
-                   "--platform", help="Another platform that the studies are made for; with several, one column each.")] = None,
-               jobs: Jobs = None, cluster: Cluster = None) -> None:
+def scoreboard(
+    claims: Annotated[list[Path] | None, typer.Option("--claims", help="Claims file; repeatable.")] = None,
+    only: Annotated[str | None, typer.Option("--only", metavar="GLOB", help="Claims to check.")] = None,
+    quick: Quick = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write verdicts as JSON.")] = None,
+    md_file: Annotated[Path | None, typer.Option("--md", help="Write the board as Markdown.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 when a claim is off.")] = False,
+    first: Annotated[
+        bool, typer.Option("--first", help="Keep this run as the first of its systems; never overwrites.")
+    ] = False,
+    platform: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--platform", help="Another platform that the studies are made for; with several, one column each."
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+) -> None:
     """Check claims about the studies and print expected and measured side by side."""
     from .scoreboard import main as board
 
@@ -190,20 +248,36 @@ def scoreboard(claims: Annotated[list[Path] | None, typer.Option("--claims", hel
 
 
 @app.command()
-def explain(given: Annotated[str | None, typer.Argument(metavar="[RESULT]", help="A saved result (JSON) or a scenario.")] = None,
-            counters: Annotated[Path | None, typer.Option("--counters", metavar="FILE",
-                                                          help="Counters of a real machine: perf stat -x, or PCM CSV.")] = None,
-            template: Annotated[str | None, typer.Option("--template", metavar="perf|pcm",
-                                                         help="Print a script that records such counters.")] = None,
-            changes: Annotated[list[str] | None, typer.Option(
-                "--set", metavar="KEY=VALUE", help="A value of the scenario, or of the machine that was recorded, such as "
-                                                   "channels=6; repeatable.")] = None,
-            seconds: Annotated[float | None, typer.Option("--seconds", help="How long the counters were recorded.")] = None,
-            out: Out = None,
-            write_counters: Annotated[Path | None, typer.Option(
-                "--write-counters", metavar="FILE", help="Write the run's counters under the vendor's event names.")] = None,
-            as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
-            quiet: Quiet = False) -> None:
+def explain(
+    given: Annotated[
+        str | None, typer.Argument(metavar="[RESULT]", help="A saved result (JSON) or a scenario.")
+    ] = None,
+    counters: Annotated[
+        Path | None,
+        typer.Option("--counters", metavar="FILE", help="Counters of a real machine: perf stat -x, or PCM CSV."),
+    ] = None,
+    template: Annotated[
+        str | None, typer.Option("--template", metavar="perf|pcm", help="Print a script that records such counters.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A value of the scenario, or of the machine that was recorded, such as channels=6; repeatable.",
+        ),
+    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", help="How long the counters were recorded.")] = None,
+    out: Out = None,
+    write_counters: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-counters", metavar="FILE", help="Write the run's counters under the vendor's event names."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
     """Say which domain's credits hold the host back, in which regime it is, and why."""
     from .explain import main as explain_main
 
@@ -219,8 +293,11 @@ def scenarios() -> None:
 
 
 @app.command()
-def platforms(name: Annotated[str | None, typer.Argument(help="Show every value of one platform: a name, or a file of yours.")] = None,
-              ) -> None:
+def platforms(
+    name: Annotated[
+        str | None, typer.Argument(help="Show every value of one platform: a name, or a file of yours.")
+    ] = None,
+) -> None:
     """List the hardware descriptions, or every value of one with where it comes from."""
     from . import api, show
 
@@ -231,8 +308,11 @@ def platforms(name: Annotated[str | None, typer.Argument(help="Show every value 
 
 
 @app.command()
-def schema(key: Annotated[str | None, typer.Argument(help="A table or key to explain, such as traffic or tenant.app.mica.")] = None,
-           ) -> None:
+def schema(
+    key: Annotated[
+        str | None, typer.Argument(help="A table or key to explain, such as traffic or tenant.app.mica.")
+    ] = None,
+) -> None:
     """Print the JSON Schema of a scenario, or the keys of one of its tables with unit, default and meaning."""
     import json
 
@@ -246,8 +326,10 @@ def schema(key: Annotated[str | None, typer.Argument(help="A table or key to exp
 
 
 @app.command()
-def report(result_dir: Annotated[Path, typer.Argument(help="Directory that a run, sweep or study wrote.")],
-           out: Annotated[Path | None, typer.Option("--out", "-o", help="The HTML file.")] = None) -> None:
+def report(
+    result_dir: Annotated[Path, typer.Argument(help="Directory that a run, sweep or study wrote.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The HTML file.")] = None,
+) -> None:
     """Make a self-contained HTML report of a directory of results."""
     from .report import write_report
 
@@ -255,9 +337,10 @@ def report(result_dir: Annotated[Path, typer.Argument(help="Directory that a run
 
 
 @app.command()
-def bench(tables: Annotated[list[Path], typer.Argument(help="CSV files of ccnic-bench or compare.py.")],
-          out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the plots.")] = Path("results/ccnic"),
-          ) -> None:
+def bench(
+    tables: Annotated[list[Path], typer.Argument(help="CSV files of ccnic-bench or compare.py.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the plots.")] = Path("results/ccnic"),
+) -> None:
     """Plot what ccnic-bench measured on this machine."""
     from .bench import plot
 
@@ -266,22 +349,28 @@ def bench(tables: Annotated[list[Path], typer.Argument(help="CSV files of ccnic-
 
 
 @app.command()
-def calibrate(tables: Annotated[list[Path], typer.Argument(help="CSV files of `ccnic-bench probe`.")],
-              out: Annotated[Path, typer.Option("--out", "-o", help="The platform file to write.")],
-              base: Annotated[str, typer.Option("--base", help="Platform whose other values are kept.")] = "sim24",
-              ) -> None:
+def calibrate(
+    tables: Annotated[list[Path], typer.Argument(help="CSV files of `ccnic-bench probe`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The platform file to write.")],
+    base: Annotated[str, typer.Option("--base", help="Platform whose other values are kept.")] = "sim24",
+) -> None:
     """Write a platform whose core-to-core latency is the one that ccnic-bench measured."""
     from .calibrate import write_platform
 
     c = write_platform(tables, base, out)
-    typer.echo(f"{out}: caches.noc_cycles = {c.noc_cycles} ({c.base}: {c.was}); a load of a line modified in another "
-               f"core takes {c.modelled_ns:.1f} ns, measured {c.transfer_ns:.1f} ns "
-               f"(median of {c.samples}, spread {c.spread_ns:.1f} ns)")
+    typer.echo(
+        f"{out}: caches.noc_cycles = {c.noc_cycles} ({c.base}: {c.was}); a load of a line modified in another "
+        f"core takes {c.modelled_ns:.1f} ns, measured {c.transfer_ns:.1f} ns "
+        f"(median of {c.samples}, spread {c.spread_ns:.1f} ns)"
+    )
 
 
 @app.command()
-def demo(out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the report.")] = Path("results/demo"),
-         jobs: Jobs = None, quiet: Quiet = False) -> None:
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for the report.")] = Path("results/demo"),
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+) -> None:
     """Replay a memcached capture under DMA, DDIO and DDIO + Sweeper; print a table, write a report."""
     from .demo import main as demo_main
 

@@ -27,7 +27,9 @@ def connect(address: str) -> Iterator[Executor]:
     try:
         from distributed import Client
     except ImportError:
-        raise HostnetError(f"--cluster {address}: Dask is not installed; `pip install distributed` brings it.") from None
+        raise HostnetError(
+            f"--cluster {address}: Dask is not installed; `pip install distributed` brings it."
+        ) from None
     import logging
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one sentence
@@ -53,14 +55,17 @@ def execute(key: str, spec: str) -> dict[str, str]:
 
     try:
         if key_of(spec) != key:
-            raise HostnetError(f"a worker has another hostnet ({engine_id()}) or another capture; install the same on all machines.")
+            raise HostnetError(
+                f"a worker has another hostnet ({engine_id()}) or another capture; install the same on all machines."
+            )
         return {"result": _core.run(spec, None, None)}
     except BaseException as e:
         return failure(e)
 
 
-def run_on(executor: Executor, order: Sequence[str], todo: dict[str, str], cache: Cache,
-           report: Callable[[str, float], None]) -> None:
+def run_on(
+    executor: Executor, order: Sequence[str], todo: dict[str, str], cache: Cache, report: Callable[[str, float], None]
+) -> None:
     """Run the points ``todo`` (key to resolved spec) in this order, and store each result. Raises SpecError, HostnetError or
     RunFailed for the first that fails, after calling the others off."""
     futures = {executor.submit(execute, key, todo[key]): key for key in order}
@@ -75,9 +80,14 @@ def run_on(executor: Executor, order: Sequence[str], todo: dict[str, str], cache
             report(futures[future], 1.0)
     except HostnetError:
         raise
-    except (CancelledError, Exception) as e:  # each library has its own for a worker that is gone, or that has no hostnet
-        raise RunFailed(f"a worker of the cluster failed ({type(e).__name__}: {_reason(e)}); {saved} of {len(order)} points are "
-                        "saved and the same command resumes.") from e
+    except (
+        CancelledError,
+        Exception,
+    ) as e:  # each library has its own for a worker that is gone, or that has no hostnet
+        raise RunFailed(
+            f"a worker of the cluster failed ({type(e).__name__}: {_reason(e)}); {saved} of {len(order)} points are "
+            "saved and the same command resumes."
+        ) from e
     finally:
         for future in futures:
             future.cancel()

@@ -19,7 +19,9 @@ class Loss:
     last_us: float
 
     def __str__(self) -> str:
-        when = f"from {self.first_us:,.1f} to {self.last_us:,.1f} µs" if self.count > 1 else f"at {self.first_us:,.1f} µs"
+        when = (
+            f"from {self.first_us:,.1f} to {self.last_us:,.1f} µs" if self.count > 1 else f"at {self.first_us:,.1f} µs"
+        )
         return f"lost {self.count:,} ({self.where}, {when}): {self.why}"
 
 

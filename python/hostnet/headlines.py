@@ -26,8 +26,14 @@ LEADING: dict[str, dict[str, tuple[str, ...]]] = {
     "ccnic": {
         SPEED: ("achieved_mpps", "achieved_gbps", "rtt_min_ns", "rtt_median_us", "rtt_p99_us"),
         MEMORY: ("mem_bw_gbs", "mem_utilisation", "dram_lat_avg_ns"),
-        NIC: ("host_remote_reads", "host_remote_rfos", "nic_remote_reads", "nic_remote_rfos", "host_instructions_per_packet",
-              "pool_ops_per_packet"),
+        NIC: (
+            "host_remote_reads",
+            "host_remote_rfos",
+            "nic_remote_reads",
+            "nic_remote_rfos",
+            "host_instructions_per_packet",
+            "pool_ops_per_packet",
+        ),
         DOMAINS: ("link_utilisation", "lfb_occ"),
     },
     "tcp": {
@@ -43,41 +49,89 @@ LEADING: dict[str, dict[str, tuple[str, ...]]] = {
         DOMAINS: ("lfb_occ", "iio_write_occ", "iio_read_occ", "wpq_full_frac"),
     },
     "directed": {
-        "directed test": ("dram_reads_per_block", "dram_writes_per_block", "first_read_cycles", "evct_dirty_fraction",
-                          "copies_left", "llc_dirty_blocks", "tx_writes_per_block", "sweep_delay_ns",
-                          "stale_blocks_readable", "clsweeps", "sweep_messages", "unloaded_dram_ns", "access_ns",
-                          "mmio_read_ns", "mmio_store_ns", "mmio_burst_ns", "mlc_copies_after", "in_ddio_ways_after",
-                          "llc_allocations", "ways_allocated"),
+        "directed test": (
+            "dram_reads_per_block",
+            "dram_writes_per_block",
+            "first_read_cycles",
+            "evct_dirty_fraction",
+            "copies_left",
+            "llc_dirty_blocks",
+            "tx_writes_per_block",
+            "sweep_delay_ns",
+            "stale_blocks_readable",
+            "clsweeps",
+            "sweep_messages",
+            "unloaded_dram_ns",
+            "access_ns",
+            "mmio_read_ns",
+            "mmio_store_ns",
+            "mmio_burst_ns",
+            "mlc_copies_after",
+            "in_ddio_ways_after",
+            "llc_allocations",
+            "ways_allocated",
+        ),
     },
-    "sizes": {"sizes": ("rx_footprint_mib", "rx_footprint_per_llc", "ddio_capacity_mib", "total_rx_entries", "llc_mib")},
+    "sizes": {
+        "sizes": ("rx_footprint_mib", "rx_footprint_per_llc", "ddio_capacity_mib", "total_rx_entries", "llc_mib")
+    },
 }
 
 #: What a sweep prints of each point.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "packets": ("throughput_mrps", "lat_p50_us", "lat_p99_us", "drop_rate", "mem_bw_gbs", "acc_total"),
-    "ccnic": ("achieved_mpps", "rtt_median_us", "host_remote_reads", "nic_remote_reads", "host_remote_rfos", "link_utilisation"),
+    "ccnic": (
+        "achieved_mpps",
+        "rtt_median_us",
+        "host_remote_reads",
+        "nic_remote_reads",
+        "host_remote_rfos",
+        "link_utilisation",
+    ),
     "tcp": ("net_gbs", "c2m_gbs", "packet_loss", "tcp_rtt_us", "mem_bw_gbs", "iio_write_occ"),
-    "host": ("c2m_gbs", "p2m_gbs", "t0_mops", "c2m_read_lat_ns", "mem_bw_gbs", "lfb_occ", "iio_write_occ", "wpq_full_frac"),
+    "host": (
+        "c2m_gbs",
+        "p2m_gbs",
+        "t0_mops",
+        "c2m_read_lat_ns",
+        "mem_bw_gbs",
+        "lfb_occ",
+        "iio_write_occ",
+        "wpq_full_frac",
+    ),
     "directed": LEADING["directed"]["directed test"],
     "sizes": LEADING["sizes"]["sizes"],
 }
 
 # The first pattern that a name begins with decides; what nothing matches is about the simulation itself.
 _GROUPS = (
-    (CONSTANTS, r"(lfb|iio_\w+|cha_wait)_credits$|channels$|cores$|llc_mib$|l1l2_|mem_peak|t_trans|t_rcd|t_rp|\w+_unloaded_ns$"
-                r"|rx_footprint|ddio_capacity|total_rx_entries"),
-    (NIC, r"(host|nic)_(remote|reads|rfos|instructions|blanks|tx|writes)|pool_ops|small_fallbacks"
-          r"|signal_discovery|payload_lines|doorbells_|tx_fetches_|tx_payload_|frame_bytes|mmio_|client_|net_gbps|drop|loss_rate|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage|dma_|descriptors_"),
+    (
+        CONSTANTS,
+        r"(lfb|iio_\w+|cha_wait)_credits$|channels$|cores$|llc_mib$|l1l2_|mem_peak|t_trans|t_rcd|t_rp|\w+_unloaded_ns$"
+        r"|rx_footprint|ddio_capacity|total_rx_entries",
+    ),
+    (
+        NIC,
+        r"(host|nic)_(remote|reads|rfos|instructions|blanks|tx|writes)|pool_ops|small_fallbacks"
+        r"|signal_discovery|payload_lines|doorbells_|tx_fetches_|tx_payload_|frame_bytes|mmio_|client_|net_gbps|drop|loss_rate|rx_evct|llc_rx|clsweep|sweep_|pcie|pfc|nic_|packet|acc_nic|storage|dma_|descriptors_",
+    ),
     (DOMAINS, r"lfb|net_lfb|c2m_(read|write)_|cha_|rpq|wpq|iio_|link_"),
-    (MEMORY, r"mem_|acc_|dram_|amat|llc_|t\d_llc|p2m_llc|prefetch|lines_|wr_switches|act_|pre_|row_|bank_|mlc_|hints"
-             r"|remote_|speculative_|access_ns|in_ddio_ways|ways_allocated|batch_held"),
-    (SPEED, r"pingpong|stream_gbps|throughput|offered|achieved|lat_|rtt_|service|cores_busy|cpu_util|burst_|t\d_cpi"
-            r"|t\d_mops|c2m_gbs|p2m_|net_|tcp_|dctcp|host_level|predicted"),
+    (
+        MEMORY,
+        r"mem_|acc_|dram_|amat|llc_|t\d_llc|p2m_llc|prefetch|lines_|wr_switches|act_|pre_|row_|bank_|mlc_|hints"
+        r"|remote_|speculative_|access_ns|in_ddio_ways|ways_allocated|batch_held",
+    ),
+    (
+        SPEED,
+        r"pingpong|stream_gbps|throughput|offered|achieved|lat_|rtt_|service|cores_busy|cpu_util|burst_|t\d_cpi"
+        r"|t\d_mops|c2m_gbs|p2m_|net_|tcp_|dctcp|host_level|predicted",
+    ),
 )
 
 
 def kind_of(metrics: Metrics) -> str:
     """What a result is about, by the metrics that have values."""
+
     def has(name: str) -> bool:
         return metrics.get(name) is not None
 
@@ -99,9 +153,25 @@ def group_of(metric: str) -> str:
 
 def leading(metrics: Metrics) -> dict[str, list[str]]:
     """The metrics that a run shows first, by group. Figures of what does not take part are left out."""
-    idle = {m for m in ("c2m_gbs", "t0_mops", "p2m_gbs", "pcie_up_util", "pcie_down_util", "pfc_pause_fraction",
-                        "iio_write_occ", "iio_read_occ", "iio_write_lat_ns", "iio_read_lat_ns") if not metrics.get(m)}
-    if kind_of(metrics) == "packets" and not metrics.get("pcie_up_util"):  # a NIC on the chip: the wire adds nothing that a scenario has not said
+    idle = {
+        m
+        for m in (
+            "c2m_gbs",
+            "t0_mops",
+            "p2m_gbs",
+            "pcie_up_util",
+            "pcie_down_util",
+            "pfc_pause_fraction",
+            "iio_write_occ",
+            "iio_read_occ",
+            "iio_write_lat_ns",
+            "iio_read_lat_ns",
+        )
+        if not metrics.get(m)
+    }
+    if kind_of(metrics) == "packets" and not metrics.get(
+        "pcie_up_util"
+    ):  # a NIC on the chip: the wire adds nothing that a scenario has not said
         idle |= {"rtt_median_us"}
     if metrics.get("c2m_gbs"):  # the same cores' work, in another unit
         idle |= {"t0_mops", "t1_mops"}
@@ -112,7 +182,9 @@ def leading(metrics: Metrics) -> dict[str, list[str]]:
 
 def every(metrics: Metrics) -> dict[str, list[str]]:
     """Every metric that has a value, by group; constants and what is about the simulation come last."""
-    groups: dict[str, list[str]] = {g: [] for g in (*LEADING[kind_of(metrics)], SPEED, MEMORY, NIC, DOMAINS, CONSTANTS, OTHERS)}
+    groups: dict[str, list[str]] = {
+        g: [] for g in (*LEADING[kind_of(metrics)], SPEED, MEMORY, NIC, DOMAINS, CONSTANTS, OTHERS)
+    }
     directed = LEADING["directed"]["directed test"]
     for m in metric_info():
         if metrics.get(m) is not None:

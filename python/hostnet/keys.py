@@ -45,7 +45,12 @@ def _open(node: Node) -> Node:
 def _choices(node: Node) -> Iterator[Node]:
     """The alternatives of a node, with those of alternatives that have some; itself where there are none."""
     node = _open(node)
-    found = [o for union in ("oneOf", "anyOf") for o in node.get(union, ()) if isinstance(o, Mapping) and o.get("type") != "null"]
+    found = [
+        o
+        for union in ("oneOf", "anyOf")
+        for o in node.get(union, ())
+        if isinstance(o, Mapping) and o.get("type") != "null"
+    ]
     if not found:
         yield node
     for o in found:
@@ -65,7 +70,10 @@ def _below(node: Node) -> dict[str, Node]:
             names.update(o["properties"])
         elif "const" in o:
             names[str(o["const"])] = {**o, "const": None}
-    if len(names) == 1 and (only := next(iter(names.values()))).get("properties", {}).get("kind", {}).get("const") in names:
+    if (
+        len(names) == 1
+        and (only := next(iter(names.values()))).get("properties", {}).get("kind", {}).get("const") in names
+    ):
         return {k: v for k, v in only["properties"].items() if k != "kind"}
     return names
 
@@ -74,7 +82,11 @@ def _about(node: Node) -> list[str]:
     opened = _open(node)
     default = opened.get("default")
     shown = "" if default is None or isinstance(default, (Mapping, list)) else str(default)
-    return [_takes(node), shown.lower() if isinstance(default, bool) else shown, " ".join(opened.get("description", "").split())]
+    return [
+        _takes(node),
+        shown.lower() if isinstance(default, bool) else shown,
+        " ".join(opened.get("description", "").split()),
+    ]
 
 
 def _takes(node: Node) -> str:
@@ -94,6 +106,12 @@ def _takes(node: Node) -> str:
         elif o.get("examples"):
             found.update({f'"{e}"': None for e in o["examples"]})
         else:
-            words = {"integer": "whole number", "boolean": "true, false", "array": "list", "string": "text", "object": "table"}
+            words = {
+                "integer": "whole number",
+                "boolean": "true, false",
+                "array": "list",
+                "string": "text",
+                "object": "table",
+            }
             found[words.get(str(kind), str(kind or ""))] = None
     return ", ".join(found)

@@ -82,6 +82,7 @@ def hardware_of(metrics: Mapping[str, float | None]) -> dict[str, float]:
 
 def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | None]:
     """The core and the device traffic class of a run: `c2m-read` or `c2m-readwrite`, `p2m-read` or `p2m-write`."""
+
     def gbs(name: str) -> float:
         return metrics.get(name) or 0.0
 
@@ -91,7 +92,9 @@ def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | N
         core = "c2m-readwrite" if gbs("mem_c2m_write_gbs") > 0.1 * gbs("mem_c2m_read_gbs") else "c2m-read"
     if gbs("p2m_gbs") > NOISE_GBS:
         # With DDIO, writes reach DRAM as evictions: what enters the IIO's buffers decides.
-        device = "p2m-write" if (metrics.get("iio_write_occ") or 0.0) >= (metrics.get("iio_read_occ") or 0.0) else "p2m-read"
+        device = (
+            "p2m-write" if (metrics.get("iio_write_occ") or 0.0) >= (metrics.get("iio_read_occ") or 0.0) else "p2m-read"
+        )
     return core, device
 
 

@@ -121,7 +121,9 @@ def files_of(folder: Path, pattern: str) -> list[Path]:
     if owned is None:
         return found
     if not owned.get("complete"):
-        raise HostnetError(f"{folder}: the command `hostnet {owned.get('command')}` was stopped while it wrote; run it again.")
+        raise HostnetError(
+            f"{folder}: the command `hostnet {owned.get('command')}` was stopped while it wrote; run it again."
+        )
     return [f for f in found if f.name in owned["files"]]
 
 
@@ -158,10 +160,14 @@ def _claim(out: Path, command: str) -> list[str]:
     if owned is None:
         stray = sorted(p.name for p in out.iterdir() if not p.is_dir() and not p.name.startswith("."))
         if stray:
-            raise HostnetError(f"{out}: holds files that no hostnet command wrote, such as {stray[0]}; remove them or name another directory.")
+            raise HostnetError(
+                f"{out}: holds files that no hostnet command wrote, such as {stray[0]}; remove them or name another directory."
+            )
         return []
     if owned.get("command") != command:
-        raise HostnetError(f"{out}: holds what `hostnet {owned.get('command')}` wrote; remove it or name another directory.")
+        raise HostnetError(
+            f"{out}: holds what `hostnet {owned.get('command')}` wrote; remove it or name another directory."
+        )
     return owned["files"]
 
 
@@ -211,7 +217,9 @@ def _locked(folder: Path) -> Iterator[None]:
                 raise
             os.close(held)  # the holder before has removed this file: take the next one
     except BlockingIOError:
-        raise HostnetError(f"{folder}: another hostnet process is writing there; wait for it or name another directory.") from None
+        raise HostnetError(
+            f"{folder}: another hostnet process is writing there; wait for it or name another directory."
+        ) from None
     except OSError as e:
         raise _refusal(folder, e) from None
     try:

@@ -17,7 +17,9 @@ class Progress:
         self.visible = not quiet and sys.stderr.isatty()
 
     @contextmanager
-    def stage(self, label: str, costs: Mapping[str, float], unit: str = "points") -> Iterator[Callable[[str, float], None]]:
+    def stage(
+        self, label: str, costs: Mapping[str, float], unit: str = "points"
+    ) -> Iterator[Callable[[str, float], None]]:
         """Yields ``report(key, fraction)``, to be called from any thread. The bar counts what is done in ``unit``."""
         if not self.visible:
             yield lambda key, fraction: None
@@ -26,9 +28,17 @@ class Progress:
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
-        bar = Bar(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-                  *([TextColumn(f"{{task.fields[done]}}/{{task.fields[points]}} {unit}")] if unit else []), TimeElapsedColumn(),
-                  TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+        bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            *([TextColumn(f"{{task.fields[done]}}/{{task.fields[points]}} {unit}")] if unit else []),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
         task = bar.add_task(label, total=sum(costs.values()), done=0, points=len(costs))
         fractions = dict.fromkeys(costs, 0.0)
         began, shown = time.monotonic(), False
@@ -36,8 +46,11 @@ class Progress:
         def report(key: str, fraction: float) -> None:
             nonlocal shown
             fractions[key] = max(fractions[key], min(fraction, 1.0))
-            bar.update(task, completed=sum(costs[k] * f for k, f in fractions.items()),
-                       done=sum(f >= 1.0 for f in fractions.values()))
+            bar.update(
+                task,
+                completed=sum(costs[k] * f for k, f in fractions.items()),
+                done=sum(f >= 1.0 for f in fractions.values()),
+            )
             if not shown and time.monotonic() - began > PATIENCE_S:
                 shown = True
                 bar.start()

@@ -55,8 +55,10 @@ def write_report(
 def _load(folder: Path) -> list[dict[str, Any]]:
     """The results that the directory's command wrote; of a directory that no command made, all that are there."""
     if not folder.is_dir():
-        raise HostnetError(f"{folder}: {'is not a directory' if folder.exists() else 'does not exist'}; give the directory "
-                           "that a run, sweep, study or demo wrote.")
+        raise HostnetError(
+            f"{folder}: {'is not a directory' if folder.exists() else 'does not exist'}; give the directory "
+            "that a run, sweep, study or demo wrote."
+        )
     results = []
     for file in files_of(folder, "*.json"):
         try:
@@ -133,8 +135,10 @@ def _results(results: Sequence[Mapping[str, Any]]) -> str:
     )
     far = [(r, n) for r, n in zip(results, names, strict=False) if _has_wire(r["spec"])]
     parts.append(
-        _section("Round trips at the load generator",
-                 _cdf([r for r, _ in far], [n for _, n in far], "rtt", "round trip [µs]", log=True))
+        _section(
+            "Round trips at the load generator",
+            _cdf([r for r, _ in far], [n for _, n in far], "rtt", "round trip [µs]", log=True),
+        )
     )
     parts.append(
         _section("DRAM access latency", _cdf(results, names, "dram_latency_cdf", "DRAM access latency [ns]", log=False))
@@ -183,9 +187,17 @@ def _left_out(there: int, shown: int, where: str) -> str:
 
 def _comparison(results: Sequence[Mapping[str, Any]], names: Sequence[str], metrics: Sequence[str]) -> str:
     if len(results) > MOST_COLUMNS:
-        head = ["result", *(_metric(m) + (f" <small>[{escape(_unit(m))}]</small>" if _unit(m) else "") for m in metrics)]
-        return _table(head, [[escape(n), *(_number(r["metrics"].get(m)) for m in metrics)]
-                             for n, r in zip(names, results, strict=False)])
+        head = [
+            "result",
+            *(_metric(m) + (f" <small>[{escape(_unit(m))}]</small>" if _unit(m) else "") for m in metrics),
+        ]
+        return _table(
+            head,
+            [
+                [escape(n), *(_number(r["metrics"].get(m)) for m in metrics)]
+                for n, r in zip(names, results, strict=False)
+            ],
+        )
     rows = []
     for m in metrics:
         first, *others = (r["metrics"].get(m) for r in results)
@@ -214,8 +226,10 @@ def _bars(results: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     panels = {m: v for m, v in panels.items() if any(v)}
     if not panels:
         return ""
-    drawn = _figure(horizontal_bars(names[:MOST_BARS], panels),
-                    f"Bars: {', '.join(axis_label(m) for m in panels)} of " + ", ".join(names[:MOST_BARS]))
+    drawn = _figure(
+        horizontal_bars(names[:MOST_BARS], panels),
+        f"Bars: {', '.join(axis_label(m) for m in panels)} of " + ", ".join(names[:MOST_BARS]),
+    )
     return drawn + _left_out(len(results), MOST_BARS, "the comparison above lists all")
 
 
@@ -289,7 +303,9 @@ def _columns(result: Mapping[str, Any], table: str) -> dict[str, list[Any]]:
 
 
 def _tables(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: str) -> str:
-    there = [(n, t) for n, r in zip(names, results, strict=False) if (t := (r.get("tables") or {}).get(table)) and t["rows"]]
+    there = [
+        (n, t) for n, r in zip(names, results, strict=False) if (t := (r.get("tables") or {}).get(table)) and t["rows"]
+    ]
     out = ""
     for n, found in there[:MOST_DETAILS]:
         head = [
@@ -297,8 +313,10 @@ def _tables(results: Sequence[Mapping[str, Any]], names: Sequence[str], table: s
             for c in found["columns"]
         ]
         credits = [c["name"] == "credits" for c in found["columns"]]
-        rows = [["unlimited" if limit and v == UNLIMITED else _number(v) for v, limit in zip(row, credits)]
-                for row in found["rows"]]
+        rows = [
+            ["unlimited" if limit and v == UNLIMITED else _number(v) for v, limit in zip(row, credits)]
+            for row in found["rows"]
+        ]
         out += _details(f"{n}: {len(rows)} rows", _table(head, rows), opened=len(results) == 1)
     return out + _left_out(len(there), MOST_DETAILS, "the files beside this report hold them all")
 
@@ -378,8 +396,21 @@ def _study(folder: Path) -> tuple[str, str]:
 
 
 # What the report takes of `study.json`.
-_ABOUT = ("system", "figure", "title", "table", "metrics", "units", "points", "cached", "wall_s", "engine", "host", "quick",
-          "written")
+_ABOUT = (
+    "system",
+    "figure",
+    "title",
+    "table",
+    "metrics",
+    "units",
+    "points",
+    "cached",
+    "wall_s",
+    "engine",
+    "host",
+    "quick",
+    "written",
+)
 
 
 def _objects(file: Path, keys: Sequence[str], *, whole: bool = False) -> list[dict[str, Any]]:

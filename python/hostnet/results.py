@@ -53,8 +53,12 @@ def fault(data: Any) -> str | None:
 
 def _is_table(table: Any) -> bool:
     columns, rows = (table.get("columns"), table.get("rows")) if isinstance(table, dict) else (None, None)
-    return (isinstance(columns, list) and all(isinstance(c, dict) and isinstance(c.get("name"), str) for c in columns)
-            and isinstance(rows, list) and all(isinstance(r, list) and len(r) == len(columns) for r in rows))
+    return (
+        isinstance(columns, list)
+        and all(isinstance(c, dict) and isinstance(c.get("name"), str) for c in columns)
+        and isinstance(rows, list)
+        and all(isinstance(r, list) and len(r) == len(columns) for r in rows)
+    )
 
 
 def read_result(path: str | Path) -> dict[str, Any]:

@@ -57,8 +57,14 @@ class _Worker:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH")))))
         # A session of its own: Ctrl-C reaches the parent alone, which then stops its workers.
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "hostnet._worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, encoding="utf-8", env=env, start_new_session=True)
+            [sys.executable, "-m", "hostnet._worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env=env,
+            start_new_session=True,
+        )
 
     def run(self, task: dict[str, str], on_progress: Callable[[float], None]) -> None:
         """Run one point to its end. Raises RunFailed when the engine or the process dies, SpecError on refusal."""
@@ -86,9 +92,16 @@ class _Worker:
         self.process.stdout.close()
 
 
-def run_many(specs: Sequence[str], *, jobs: Jobs = None, cache: Cache | None = None,
-             progress: Progress | None = None, label: str = "points",
-             cost: Callable[[dict[str, Any]], float] = estimated_cost, pcap: Path | None = None) -> list[Result]:
+def run_many(
+    specs: Sequence[str],
+    *,
+    jobs: Jobs = None,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+    label: str = "points",
+    cost: Callable[[dict[str, Any]], float] = estimated_cost,
+    pcap: Path | None = None,
+) -> list[Result]:
     """Run resolved specs and return their results in the order given, whatever ``jobs`` is: a number of worker processes on
     this machine, one per core by default, or an executor whose workers may be on others.
 
@@ -114,8 +127,10 @@ def run_many(specs: Sequence[str], *, jobs: Jobs = None, cache: Cache | None = N
                 _drain(order, todo, min(jobs or default_jobs(), len(todo)), cache, report, pcap)
         found.update((k, _just_stored(cache, k)) for k in todo)
     # The spec is the one asked for: an entry of another checkout names its own copy of a capture.
-    results = [Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
-               for k, s in zip(keys, specs, strict=True)]
+    results = [
+        Result({**found[k], "spec": json.loads(s)}, key=k, cached=k not in todo)
+        for k, s in zip(keys, specs, strict=True)
+    ]
     capture.warn(r.data for r in results)
     return results
 
@@ -123,12 +138,20 @@ def run_many(specs: Sequence[str], *, jobs: Jobs = None, cache: Cache | None = N
 def _just_stored(cache: Cache, key: str) -> dict[str, Any]:
     data = cache.get(key)
     if data is None:
-        raise RunFailed(f"{cache.path(key)}: cannot be read back; something else changes {cache.root}, or its disk fails.")
+        raise RunFailed(
+            f"{cache.path(key)}: cannot be read back; something else changes {cache.root}, or its disk fails."
+        )
     return data
 
 
-def _drain(order: Sequence[str], todo: dict[str, str], jobs: int, cache: Cache,
-           report: Callable[[str, float], None], pcap: Path | None = None) -> None:
+def _drain(
+    order: Sequence[str],
+    todo: dict[str, str],
+    jobs: int,
+    cache: Cache,
+    report: Callable[[str, float], None],
+    pcap: Path | None = None,
+) -> None:
     queue, lock = deque(order), threading.Lock()
     workers: list[_Worker] = []
     failures: list[BaseException] = []

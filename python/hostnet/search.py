@@ -15,8 +15,10 @@ def nothing_passed(data: Mapping[str, Any]) -> str | None:
         return None
     lowest = min(tried, key=lambda r: r["rate_mrps"])
     stepped = ((data.get("spec") or {}).get("run") or {}).get("step") is not None
-    return (f"No rate that was tried passes: the lowest, {lowest['rate_mrps']:.4g} Mrps, {_outcome(lowest)}. "
-            f"{'A finer run.step' if stepped else 'Smaller requests'} may find one.")
+    return (
+        f"No rate that was tried passes: the lowest, {lowest['rate_mrps']:.4g} Mrps, {_outcome(lowest)}. "
+        f"{'A finer run.step' if stepped else 'Smaller requests'} may find one."
+    )
 
 
 def _outcome(tried: Mapping[str, Any]) -> str:

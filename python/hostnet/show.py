@@ -36,7 +36,12 @@ def metrics(result: Result, every: bool = False) -> None:
     """What leads for this scenario by group, then the constants in a line; with ``every``, all that has a value."""
     values = result.metrics
     groups = headlines.every(values) if every else headlines.leading(values)
-    columns = [Column("metric", key=True, text=True), Column("value"), Column("unit", text=True), Column("meaning", text=True)]
+    columns = [
+        Column("metric", key=True, text=True),
+        Column("value"),
+        Column("unit", text=True),
+        Column("meaning", text=True),
+    ]
     info, out = metric_info(), console()
     out.print(Text(str(result.spec.get("name", "")), style="bold"))
     rows = []
@@ -54,8 +59,12 @@ def metrics(result: Result, every: bool = False) -> None:
     shown = {m for names in groups.values() for m in names}
     constants = [m for m in info if values.get(m) and headlines.group_of(m) == headlines.CONSTANTS and m not in shown]
     if constants:
-        out.print("constants: " + ", ".join(f"{m} {number(values[m])}" for m in constants), highlight=False, markup=False,
-                  style="dim")
+        out.print(
+            "constants: " + ", ".join(f"{m} {number(values[m])}" for m in constants),
+            highlight=False,
+            markup=False,
+            style="dim",
+        )
     left = sum(v is not None for v in values.values()) - len(shown) - len(constants)
     if left > 0:
         out.print(f"{left} more metrics: --all", highlight=False, markup=False, style="dim")
@@ -80,12 +89,20 @@ def rows(frame: pl.DataFrame, swept: Sequence[str], wanted: Sequence[str], title
 
 def studies(known: Sequence[Study]) -> None:
     """Every study with its title and number of points."""
-    columns = [Column("system", key=True, text=True), Column("figure", key=True, text=True),
-               Column("what it shows", text=True), Column("points")]
+    columns = [
+        Column("system", key=True, text=True),
+        Column("figure", key=True, text=True),
+        Column("what it shows", text=True),
+        Column("points"),
+    ]
     show(columns, [[s.system, s.figure, s.title, str(len(s.points(False))) + ("+" if s.then else "")] for s in known])
     if any(s.then for s in known):
-        console().print("+: further points follow from what the first ones give. --quick measures fewer requests of each.", style="dim",
-                        highlight=False, markup=False)
+        console().print(
+            "+: further points follow from what the first ones give. --quick measures fewer requests of each.",
+            style="dim",
+            highlight=False,
+            markup=False,
+        )
 
 
 def scenario_list(known: Mapping[str, tuple[str, str]]) -> None:
@@ -96,7 +113,10 @@ def scenario_list(known: Mapping[str, tuple[str, str]]) -> None:
 
 def platform_list(known: Mapping[str, str]) -> None:
     """The platforms with their descriptions."""
-    show([Column("platform", key=True, text=True), Column("description", text=True)], [list(item) for item in known.items()])
+    show(
+        [Column("platform", key=True, text=True), Column("description", text=True)],
+        [list(item) for item in known.items()],
+    )
 
 
 def platform(name: str, spec: Mapping[str, Any]) -> None:
@@ -112,8 +132,12 @@ def keys(path: str) -> None:
     """The keys of a table of a scenario, or the choices of one key."""
     from .keys import rows
 
-    columns = [Column("key", key=True, text=True), Column("takes", text=True), Column("default", text=True),
-               Column("meaning", text=True)]
+    columns = [
+        Column("key", key=True, text=True),
+        Column("takes", text=True),
+        Column("default", text=True),
+        Column("meaning", text=True),
+    ]
     cells = rows(path)
     used = [i for i in range(len(columns)) if i == 0 or any(row[i] for row in cells)]
     show([columns[i] for i in used], [[row[i] for i in used] for row in cells], path)

@@ -48,7 +48,10 @@ def schema() -> dict[str, Any]:
     full["properties"]["platform"] = {"type": "string", "description": "Name or path of a platform file."}
     full["required"] = [key for key in full["required"] if key != "override"]
     parts: dict[str, Any] = {}
-    full["properties"]["override"] = {**_partly(whole, defs, parts), "description": "Values that replace the platform's."}
+    full["properties"]["override"] = {
+        **_partly(whole, defs, parts),
+        "description": "Values that replace the platform's.",
+    }
     defs.update(parts)
     return full
 
@@ -79,9 +82,15 @@ def section_schema(node: Mapping[str, Any] | None, data: Mapping[str, Any]) -> M
             return node
         else:
             # An option that takes anything is `True`, and has no keys.
-            options = [o for union in ("oneOf", "anyOf") for o in node.get(union, ())
-                       if isinstance(o, Mapping) and o.get("type") != "null"]
-            chosen = [o for o in options if o.get("properties", {}).get("kind", {}).get("const") == data.get("kind", "")]
+            options = [
+                o
+                for union in ("oneOf", "anyOf")
+                for o in node.get(union, ())
+                if isinstance(o, Mapping) and o.get("type") != "null"
+            ]
+            chosen = [
+                o for o in options if o.get("properties", {}).get("kind", {}).get("const") == data.get("kind", "")
+            ]
             if not chosen and len(options) > 1:
                 return {"properties": {k: v for o in reversed(options) for k, v in o.get("properties", {}).items()}}
             node = next(iter(chosen or options), None)
@@ -129,8 +138,15 @@ class Section:
     removes a key.
     """
 
-    def __init__(self, data: dict[str, Any], node: Mapping[str, Any], path: str, file: str,
-                 attach: Callable[[], None] | None = None, under: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        data: dict[str, Any],
+        node: Mapping[str, Any],
+        path: str,
+        file: str,
+        attach: Callable[[], None] | None = None,
+        under: Mapping[str, Any] | None = None,
+    ):
         self.__dict__.update(_data=data, _schema=node, _path=path, _file=file, _attach=attach, _under=under or {})
 
     @property
@@ -158,10 +174,18 @@ class Section:
 
     def _get(self, key: str) -> Any:
         if key in self._data:
-            return _view(self._data[key], self._child_node(key), self._where(key), self._file, self._written, self._beneath(key))
+            return _view(
+                self._data[key], self._child_node(key), self._where(key), self._file, self._written, self._beneath(key)
+            )
         self._check(key)
         node = self._child_node(key)
-        fresh: Any = {} if section_schema(node, {}) or node.get("type") == "object" else [] if node.get("type") == "array" else None
+        fresh: Any = (
+            {}
+            if section_schema(node, {}) or node.get("type") == "object"
+            else []
+            if node.get("type") == "array"
+            else None
+        )
         if fresh is None or isinstance(self._under.get(key), list):
             return copy.deepcopy(self._under.get(key, node.get("default")))
 
@@ -235,7 +259,11 @@ class Sections(MutableSequence):
         return value
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        values = [self._checked(v, i) for i, v in enumerate(value)] if isinstance(index, slice) else self._checked(value, index)
+        values = (
+            [self._checked(v, i) for i, v in enumerate(value)]
+            if isinstance(index, slice)
+            else self._checked(value, index)
+        )
         self._data[index] = values
         self._attach()
 
@@ -256,8 +284,14 @@ class Sections(MutableSequence):
         return repr(self._data)
 
 
-def _view(value: Any, node: Mapping[str, Any], path: str, file: str, attach: Callable[[], None],
-          under: Mapping[str, Any] | None = None) -> Any:
+def _view(
+    value: Any,
+    node: Mapping[str, Any],
+    path: str,
+    file: str,
+    attach: Callable[[], None],
+    under: Mapping[str, Any] | None = None,
+) -> Any:
     """A value of a scenario, its tables and lists as objects that write into it."""
     if isinstance(value, dict):
         return Section(value, node, path, file, attach, under)
@@ -312,8 +346,13 @@ def platform_values(name: str, file: str, dirs: tuple[str, ...]) -> Mapping[str,
 
 @lru_cache(maxsize=64)
 def _platform_values(name: str, file: str, dirs: tuple[str, ...], _stamps: tuple[int, ...]) -> Mapping[str, Any]:
-    bare = {"name": "platform", "platform": name, "placement": {"policy": "dma"}, "run": {"load": "none"},
-            "tenant": [{"name": "t", "cores": 1, "app": {"kind": "directed_rx", "blocks": 1, "evict": "none"}}]}
+    bare = {
+        "name": "platform",
+        "platform": name,
+        "placement": {"policy": "dma"},
+        "run": {"load": "none"},
+        "tenant": [{"name": "t", "cores": 1, "app": {"kind": "directed_rx", "blocks": 1, "evict": "none"}}],
+    }
     return json.loads(_core.resolve(tomli_w.dumps(bare), file, list(dirs)))["platform"]
 
 
@@ -331,7 +370,9 @@ class Scenario(Fields):
     :meth:`with_` makes a changed copy. Keys are checked when they are set, values by :meth:`resolve`.
     """
 
-    def __init__(self, tables: Mapping[str, Any] | str | os.PathLike[str] | None = None, *, file: str | Path | None = None):
+    def __init__(
+        self, tables: Mapping[str, Any] | str | os.PathLike[str] | None = None, *, file: str | Path | None = None
+    ):
         if isinstance(tables, (str, os.PathLike)):
             file = scenario_file(tables)
             tables = _read(tables, file)
@@ -411,8 +452,10 @@ class Scenario(Fields):
 
     def _entry(self, at: Sections, part: str, here: str, path: str) -> Any:
         if not part.isdigit() or int(part) >= len(at):
-            raise SpecError(f"{self._file}: {path} cannot be set because {here} does not exist; the list has "
-                            f"{len(at)} {'entry' if len(at) == 1 else 'entries'}, counted from 0.")
+            raise SpecError(
+                f"{self._file}: {path} cannot be set because {here} does not exist; the list has "
+                f"{len(at)} {'entry' if len(at) == 1 else 'entries'}, counted from 0."
+            )
         return at[int(part)]
 
     def with_(self, changes: Mapping[str, Any] | None = None, **sections: Any) -> Scenario:
@@ -445,7 +488,9 @@ class Scenario(Fields):
         Raises SpecError with one sentence naming file, key, value and the nearest valid choice.
         """
         try:
-            text = json.dumps(self._data, allow_nan=False) if self._file.endswith(".json") else tomli_w.dumps(self._data)
+            text = (
+                json.dumps(self._data, allow_nan=False) if self._file.endswith(".json") else tomli_w.dumps(self._data)
+            )
         except ValueError:
             raise SpecError(f"{self._file}: a value is not a finite number.") from None
         except TypeError as e:
@@ -476,8 +521,10 @@ def _saved(name: str | os.PathLike[str], text: str) -> dict[str, Any]:
         found = json.loads(text)
     except ValueError as e:
         if len(lines) > 1 and all(line.lstrip().startswith('{"key"') for line in lines):
-            raise SpecError(f"{name}: holds {len(lines):,} points, one a line; give one of them in a file of its own, such as "
-                            f"`sed -n 1p {name} > point.json`.") from None
+            raise SpecError(
+                f"{name}: holds {len(lines):,} points, one a line; give one of them in a file of its own, such as "
+                f"`sed -n 1p {name} > point.json`."
+            ) from None
         raise SpecError(f"{name}: not a JSON file ({e}).") from None
     spec = found.get("spec", found) if isinstance(found, dict) else None
     if not isinstance(spec, dict):

@@ -37,8 +37,9 @@ def console(beyond: int = ENDLESS) -> Console:
     return out if out.is_terminal else Console(width=beyond)
 
 
-def show(columns: Sequence[Column], rows: Sequence[Sequence[str]], title: str | None = None,
-         to: Console | None = None) -> None:
+def show(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], title: str | None = None, to: Console | None = None
+) -> None:
     """Print a table with all its cells, as one table or as several."""
     out = to or console()
     if title:
@@ -87,9 +88,17 @@ def _turned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tuple[l
     keys = [i for i, c in enumerate(columns) if c.key]
     names = [" ".join(row[i] for i in keys if row[i]) for row in rows]
     values = [i for i, c in enumerate(columns) if not c.key]
-    head = [Column(" ".join(columns[i].heading for i in keys), text=True, key=True), *(Column(name, room=16) for name in names)]
-    body = [[f"{columns[i].heading} [{columns[i].unit}]" if columns[i].unit else columns[i].heading, *(row[i] for row in rows)]
-            for i in values]
+    head = [
+        Column(" ".join(columns[i].heading for i in keys), text=True, key=True),
+        *(Column(name, room=16) for name in names),
+    ]
+    body = [
+        [
+            f"{columns[i].heading} [{columns[i].unit}]" if columns[i].unit else columns[i].heading,
+            *(row[i] for row in rows),
+        ]
+        for i in values
+    ]
     return head, body
 
 
@@ -101,7 +110,9 @@ def _build(columns: Sequence[Column], rows: Sequence[Sequence[str]], folded: boo
         if unit:
             heading.append("\n" + "\n".join(unit), style="dim")
         # Numbers are never broken; text is, between words where it can be.
-        table.add_column(heading, justify="left" if c.text else "right", no_wrap=not foldable, overflow="fold", min_width=width)
+        table.add_column(
+            heading, justify="left" if c.text else "right", no_wrap=not foldable, overflow="fold", min_width=width
+        )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

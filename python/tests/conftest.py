@@ -58,8 +58,15 @@ def cli(tmp_path):
     here.mkdir()
 
     def call(*args, check=None, **kw):
-        done = subprocess.run([sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
-                              cwd=here, env=dict(os.environ), capture_output=True, text=True, timeout=300, **kw)
+        done = subprocess.run(
+            [sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
+            cwd=here,
+            env=dict(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            **kw,
+        )
         if check is not None:
             assert done.returncode == check, done.stderr
         return done

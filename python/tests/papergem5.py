@@ -67,8 +67,14 @@ def measured(study: Study, c: dict[str, Any]) -> dict[str, Any]:
     """What the invented machine measures at a point with these columns."""
     app, size, fixed = c["app"], c.get("packet_bytes"), c["load"] == "fixed"
     if study.figure == "fig20":
-        return {"wall_s": 17.0 if c["mode"] == "two hosts" else 10.0, "sim_events": 2e6 if c["mode"] == "two hosts" else 1e6}
-    found: dict[str, Any] = {"ddio_capacity_mib": 0.25 if c.get("llc_mib") == 1 else 4.0, "lfb_occ": 2.0 if c.get("rob") == 32 else 6.0}
+        return {
+            "wall_s": 17.0 if c["mode"] == "two hosts" else 10.0,
+            "sim_events": 2e6 if c["mode"] == "two hosts" else 1e6,
+        }
+    found: dict[str, Any] = {
+        "ddio_capacity_mib": 0.25 if c.get("llc_mib") == 1 else 4.0,
+        "lfb_occ": 2.0 if c.get("rob") == 32 else 6.0,
+    }
     if not fixed:
         of_requests = app in KRPS
         value = peak(c)
@@ -80,19 +86,37 @@ def measured(study: Study, c: dict[str, Any]) -> dict[str, Any]:
     gbps = rate * 8 * (size or 100) / 1e3
     core = CORE_SHARE.get(app, (0.9,) * 3)[{64: 0, 256: 1, 1518: 2}.get(size, 0)]
     found |= {
-        "offered_mrps": rate, "offered_gbps": gbps, "achieved_gbps": None if app == "touchdrop" else 0.95 * gbps * (1 + 1e-3 * (c.get("repeat") or 0)),
-        "drop_rate": 0.05, "drop_core_share": core, "drop_dma_share": 1 - core, "drop_tx_share": 0.0,
-        "dma_busy": 0.99, "cpu_utilisation": 0.6, "rtt_mean_us": 200.5 if c["platform"] == "altra" else 420.0,
+        "offered_mrps": rate,
+        "offered_gbps": gbps,
+        "achieved_gbps": None if app == "touchdrop" else 0.95 * gbps * (1 + 1e-3 * (c.get("repeat") or 0)),
+        "drop_rate": 0.05,
+        "drop_core_share": core,
+        "drop_dma_share": 1 - core,
+        "drop_tx_share": 0.0,
+        "dma_busy": 0.99,
+        "cpu_utilisation": 0.6,
+        "rtt_mean_us": 200.5 if c["platform"] == "altra" else 420.0,
     }
     if study.figure == "fig13":
         over = c["interval_ns"] >= ONSET_NS[size]
-        found |= {"drop_rate": 0.1 if over else 0.0, "llc_miss_ratio": 0.5 if over else 0.1, "drop_core_share": 1.0, "drop_dma_share": 0.0}
+        found |= {
+            "drop_rate": 0.1 if over else 0.0,
+            "llc_miss_ratio": 0.5 if over else 0.1,
+            "drop_core_share": 1.0,
+            "drop_dma_share": 0.0,
+        }
     if study.figure == "fig19":
         clock, kernel = c["clock_ghz"], app == "mc-kernel"
-        found |= {"rtt_mean_us": 405 + 100 * kernel + (200 if clock < 3 and "0.95" in c["rate_basis"] else 0), "drop_rate": 0.3 - 0.07 * clock}
+        found |= {
+            "rtt_mean_us": 405 + 100 * kernel + (200 if clock < 3 and "0.95" in c["rate_basis"] else 0),
+            "drop_rate": 0.3 - 0.07 * clock,
+        }
     if study.figure == "s3_writeback":
         lump = c["write_back"] == "all_used"
-        found |= {"descriptors_per_write_back": 64.0 if lump else 1.2 * int(c["write_back"]), "dma_peak_gbs": 30.0 if lump else 15.0}
+        found |= {
+            "descriptors_per_write_back": 64.0 if lump else 1.2 * int(c["write_back"]),
+            "dma_peak_gbs": 30.0 if lump else 15.0,
+        }
     return found
 
 
@@ -120,7 +144,12 @@ def tables(built: bool = True) -> dict[str, pl.DataFrame]:
             continue
         for r in done:
             if "not_built" not in r and study.figure != "fig20":
-                r |= {"msb_gbps": msb_gbps(r), "krps": krps(r), "client_gbps": client_gbps(r), "seen_gbps": seen_gbps(r)}
+                r |= {
+                    "msb_gbps": msb_gbps(r),
+                    "krps": krps(r),
+                    "client_gbps": client_gbps(r),
+                    "seen_gbps": seen_gbps(r),
+                }
         out[study.table] = pl.DataFrame(done, infer_schema_length=None)
         for side in study.side_tables:
             losses = [{"platform": p, "where": "NIC: receive buffer", "count": 7.0} for p in ("gem5", "altra")]

@@ -17,8 +17,24 @@ from hostnet.studies import idio
 
 FIGURES = [s.figure for s in studies.all_studies() if s.system == "idio"]
 # What the engine gives for bursts and placement, beside what it gives every run.
-METRICS = ("batch_held", "burst_start_us", "mlc_wb", "mlc_wb_mtps", "llc_wb", "llc_wb_unread", "llc_wb_victim", "descriptors_per_write_back", "mlc_wb_consumed", "mlc_invalidations",
-           "burst_us", "hints", "hints_dropped", "hints_fetched", "t0_cpi", "t1_cpi")
+METRICS = (
+    "batch_held",
+    "burst_start_us",
+    "mlc_wb",
+    "mlc_wb_mtps",
+    "llc_wb",
+    "llc_wb_unread",
+    "llc_wb_victim",
+    "descriptors_per_write_back",
+    "mlc_wb_consumed",
+    "mlc_invalidations",
+    "burst_us",
+    "hints",
+    "hints_dropped",
+    "hints_fetched",
+    "t0_cpi",
+    "t1_cpi",
+)
 
 # By burst rate: what DDIO takes, and each system's share of it.
 DDIO = {
@@ -31,8 +47,15 @@ DDIO = {
     "lat_p50_us": {100: 520.0, 25: 330.0, 10: 8.0},
 }
 SHARE = {
-    "idio": {"mlc_wb": {100: 0.261, 25: 0.163, 10: 0.4}, "llc_wb": 0.3, "lines_read": 0.6, "lines_written": 0.15,
-             "burst_us": {100: 0.815, 25: 0.78, 10: 1.0}, "lat_p99_us": {100: 0.921, 25: 0.695, 10: 0.9}, "lat_p50_us": 0.8},
+    "idio": {
+        "mlc_wb": {100: 0.261, 25: 0.163, 10: 0.4},
+        "llc_wb": 0.3,
+        "lines_read": 0.6,
+        "lines_written": 0.15,
+        "burst_us": {100: 0.815, 25: 0.78, 10: 1.0},
+        "lat_p99_us": {100: 0.921, 25: 0.695, 10: 0.9},
+        "lat_p50_us": 0.8,
+    },
     "static": {"mlc_wb": {100: 0.35, 25: 0.163, 10: 0.4}, "burst_us": {100: 0.83, 25: 0.78, 10: 1.0}},
     "inval": {"mlc_wb": {100: 0.4, 25: 0.3, 10: 0.4}, "llc_wb": 0.5, "burst_us": {100: 0.9, 25: 0.85, 10: 1.0}},
     "pref": {"mlc_wb": 1.05, "burst_us": {100: 0.92, 25: 0.95, 10: 1.0}},
@@ -65,20 +88,41 @@ def burst(row: dict[str, Any]) -> dict[str, float]:
     if row.get("status") == "llc":
         out["hints"] = float(row["packets"])
     if row["app"] == "l2fwd-drop":
-        out |= {"hints": float(row["packets"]), "hints_fetched": 0.97 * row["packets"], "lines_written": 15 / 16 * lines}
+        out |= {
+            "hints": float(row["packets"]),
+            "hints_fetched": 0.97 * row["packets"],
+            "lines_written": 15 / 16 * lines,
+        }
     elif row["app"] == "l2fwd":
         out["mlc_wb"] = 2_500.0 if system == "ddio" else 2_000.0
     if row.get("thr_mtps"):
         out["mlc_wb"] += (row["thr_mtps"] - 50) * {100: 40, 25: 10, 10: 0}[rate]
         out["burst_us"] += (row["thr_mtps"] - 50) * 0.1
-    return out | {"descriptors_per_write_back": 1.0, "mlc_wb_consumed": 0.9 * out["mlc_wb"], "llc_wb_unread": 0.4 * out["llc_wb"], "llc_wb_victim": 0.6 * out["llc_wb"], "drops": 0.0, "drop_rate": 0.0,
-                  "burst_start_us": 1.9, "throughput_mrps": 1.9, "cores_busy": 2.0, "ddio_capacity_mib": CAPACITY / 16_384, "acc_cpu_rx_rd": 1.0}
+    return out | {
+        "descriptors_per_write_back": 1.0,
+        "mlc_wb_consumed": 0.9 * out["mlc_wb"],
+        "llc_wb_unread": 0.4 * out["llc_wb"],
+        "llc_wb_victim": 0.6 * out["llc_wb"],
+        "drops": 0.0,
+        "drop_rate": 0.0,
+        "burst_start_us": 1.9,
+        "throughput_mrps": 1.9,
+        "cores_busy": 2.0,
+        "ddio_capacity_mib": CAPACITY / 16_384,
+        "acc_cpu_rx_rd": 1.0,
+    }
 
 
 # Server, ring -> MLC write-backs and invalidations over received bytes; DRAM writes at (low, med, high).
 SERVER = {64: (0.05, 0.6), 1024: (1.52, 0.1), 2048: (1.6, 0.02)}
-SERVER_DRAM = {("all", 64): (0, 0, 0.01), ("all", 1024): (0.02, 0.05, 0.08), ("all", 2048): (0.3, 0.4, 0.5),
-               ("1", 64): (0, 0, 0.02), ("1", 1024): (0.3, 0.6, 0.984), ("1", 2048): (0.6, 0.8, 1.2)}
+SERVER_DRAM = {
+    ("all", 64): (0, 0, 0.01),
+    ("all", 1024): (0.02, 0.05, 0.08),
+    ("all", 2048): (0.3, 0.4, 0.5),
+    ("1", 64): (0, 0, 0.02),
+    ("1", 1024): (0.3, 0.6, 0.984),
+    ("1", 2048): (0.6, 0.8, 1.2),
+}
 
 
 def server(row: dict[str, Any]) -> dict[str, float]:
@@ -87,8 +131,14 @@ def server(row: dict[str, Any]) -> dict[str, float]:
         return {"mlc_wb": lines * 1.52 / (1 + (690 / row["ring"]) ** 12)}
     wb, inval = SERVER[row["ring"]]
     written = SERVER_DRAM[row["app_ways"], row["ring"]][("low", "med", "high").index(row["level"])]
-    return {"mlc_wb": wb * lines, "mlc_wb_mtps": wb * idio.LEVELS[row["level"]] / 0.512, "mlc_invalidations": inval * lines,
-            "lines_written": written * lines, "lines_read": written * lines, "ddio_capacity_mib": 4.0}
+    return {
+        "mlc_wb": wb * lines,
+        "mlc_wb_mtps": wb * idio.LEVELS[row["level"]] / 0.512,
+        "mlc_invalidations": inval * lines,
+        "lines_written": written * lines,
+        "lines_read": written * lines,
+        "ddio_capacity_mib": 4.0,
+    }
 
 
 def steady(row: dict[str, Any]) -> dict[str, float]:
@@ -97,25 +147,45 @@ def steady(row: dict[str, Any]) -> dict[str, float]:
     traffic = {"dma": 40.0, "ddio": 0.0}.get(system, 0.0) if row["case"] == "low load" else 30_000.0
     share = 0.3 if system == "idio" else 1.0
     wb = row["packets"] / 4 if row["case"] == "short ring" else 60_000.0 * share
-    return {"mlc_wb": wb, "mlc_wb_consumed": 0.9 * wb, "llc_wb": 0.0 if row["case"] == "short ring" else 0.1 * wb, "lines_read": traffic * share, "lines_written": traffic, "drops": 1e4 * lost,
-            "batch_held": 1.0, "drop_rate": lost, "acc_cpu_rx_rd": 0.0, "throughput_mrps": 1.5, "cores_busy": 1.58}
+    return {
+        "mlc_wb": wb,
+        "mlc_wb_consumed": 0.9 * wb,
+        "llc_wb": 0.0 if row["case"] == "short ring" else 0.1 * wb,
+        "lines_read": traffic * share,
+        "lines_written": traffic,
+        "drops": 1e4 * lost,
+        "batch_held": 1.0,
+        "drop_rate": lost,
+        "acc_cpu_rx_rd": 0.0,
+        "throughput_mrps": 1.5,
+        "cores_busy": 1.58,
+    }
 
 
 def policies(row: dict[str, Any]) -> dict[str, float]:
     best = {"kvs": 6.0, "l3fwd": 20.0, "touchdrop": 16.0, "l2fwd": 24.0}[row["app"]]
     order = ("ddio", "sweeper", "idio", "idio-tx").index(row["system"])
     load = row["share"] or 1.0
-    return {"throughput_mrps": best * min(load, 1 + 0.04 * order), "lat_p99_us": 5 / (1.12 - 0.9 * load) * (1 - 0.15 * order),
-            "mem_bw_gbs": best * load * (3 - 0.6 * order), "acc_total": 28 - 7 * order + 4 * load,
-            "t1_cpi": 1.5 + 0.9 * load * (1 - 0.22 * order)}
+    return {
+        "throughput_mrps": best * min(load, 1 + 0.04 * order),
+        "lat_p99_us": 5 / (1.12 - 0.9 * load) * (1 - 0.15 * order),
+        "mem_bw_gbs": best * load * (3 - 0.6 * order),
+        "acc_total": 28 - 7 * order + 4 * load,
+        "t1_cpi": 1.5 + 0.9 * load * (1 - 0.22 * order),
+    }
 
 
 def probe(row: dict[str, Any]) -> dict[str, float]:
     write, place = row["request"] == "write", row["location"]
     cached = place in ("P3", "P4")
-    return {"mlc_copies_after": 0.0, "mlc_wb": float(not write and bool(row["mlc_dirty"])), "ways_allocated": 2.0 * write,
-            "llc_allocations": float(write and place in ("P1", "P5")), "lines_read": float(not write and not cached),
-            "in_ddio_ways_after": float(place == "P4" or write and place in ("P1", "P5"))}
+    return {
+        "mlc_copies_after": 0.0,
+        "mlc_wb": float(not write and bool(row["mlc_dirty"])),
+        "ways_allocated": 2.0 * write,
+        "llc_allocations": float(write and place in ("P1", "P5")),
+        "lines_read": float(not write and not cached),
+        "in_ddio_ways_after": float(place == "P4" or write and place in ("P1", "P5")),
+    }
 
 
 def measured(figure: str, row: dict[str, Any]) -> dict[str, float]:
@@ -140,8 +210,19 @@ def timeline(row: dict[str, Any], metrics: dict[str, float]) -> Iterator[dict[st
         whole = 24.0 * row["n"] * row["ring"]
         for i in range(100):
             wb = 6.0 * (1 + 0.05 * (-1) ** i) * (0.3 if row["system"] == "idio" else 1.0)
-            yield {"t_us": 10.0 * (i + 1), "mlc_wb": wb, "llc_wb": 0.1 * wb, "dma_requests": 30.0, "packets": 1.0,
-                   "waiting": 3.0, "rx_mlc": 0.9 * whole, "rx_mlc_spent": 0.9 * whole, "rx_ddio": 0.08 * whole, "rx_llc": 0.02 * whole, "rx_spent": 0.95 * whole}
+            yield {
+                "t_us": 10.0 * (i + 1),
+                "mlc_wb": wb,
+                "llc_wb": 0.1 * wb,
+                "dma_requests": 30.0,
+                "packets": 1.0,
+                "waiting": 3.0,
+                "rx_mlc": 0.9 * whole,
+                "rx_mlc_spent": 0.9 * whole,
+                "rx_ddio": 0.08 * whole,
+                "rx_llc": 0.02 * whole,
+                "rx_spent": 0.95 * whole,
+            }
         return
     step = 1.0 if row.get("case") == "zoom" else 10.0
     bursts = 3 if row.get("case") == "overview" else 1
@@ -154,12 +235,17 @@ def timeline(row: dict[str, Any], metrics: dict[str, float]) -> Iterator[dict[st
         working = t < done
         left = packets * (min(1.0, t / came) - min(1.0, t / done))
         yield {
-            "t_us": (i + 1) * step, "dma_requests": lines / bursts / came if t < came else 0.0,
-            "mlc_wb": working * max(metrics["mlc_wb"] / done, static), "packets": working * packets / done, "waiting": max(left, 0.0),
+            "t_us": (i + 1) * step,
+            "dma_requests": lines / bursts / came if t < came else 0.0,
+            "mlc_wb": working * max(metrics["mlc_wb"] / done, static),
+            "packets": working * packets / done,
+            "waiting": max(left, 0.0),
             "llc_wb": metrics["llc_wb"] / (done - late) if late <= t < done else 0.0,
             "llc_wb_pushed": 0.9 * metrics["llc_wb"] / (done - late) if came <= t < done else 0.0,
             "rx_mlc": 0.0 if not working else 9_000.0 if row["system"] == "idio" else 1_500.0,
-            "rx_mlc_headers": 1_000.0 if working else 0.0, "rx_ddio": CAPACITY * (1 if working else 0), "rx_llc": 0.5 * CAPACITY if row["system"] == "ddio" else 0.0,
+            "rx_mlc_headers": 1_000.0 if working else 0.0,
+            "rx_ddio": CAPACITY * (1 if working else 0),
+            "rx_llc": 0.5 * CAPACITY if row["system"] == "ddio" else 0.0,
         }
 
 
@@ -170,7 +256,9 @@ def tables() -> dict[str, pl.DataFrame]:
     for study in (studies.get("idio", f) for f in FIGURES):
         points = study.points(False)
         if study.then:
-            points = points + study.then([{**p.columns, **measured(study.figure, dict(p.columns))} for p in points], False)
+            points = points + study.then(
+                [{**p.columns, **measured(study.figure, dict(p.columns))} for p in points], False
+            )
         columns = [c for c in studies.COLUMN_ORDER if any(c in p.columns for p in points)]
         swept = [{c: p.columns.get(c) for c in columns} for p in points]
         numbers = [measured(study.figure, row) for row in swept]
@@ -178,20 +266,30 @@ def tables() -> dict[str, pl.DataFrame]:
             for name, formula in study.derived.items():
                 row[name] = formula({**dict.fromkeys(names), **row, **found})
         if study.across:
-            for row, more in zip(swept, study.across([{**r, **n} for r, n in zip(swept, numbers, strict=True)]), strict=True):
+            for row, more in zip(
+                swept, study.across([{**r, **n} for r, n in zip(swept, numbers, strict=True)]), strict=True
+            ):
                 row.update(more)
         rows = [{**row, **dict.fromkeys(names), **found} for row, found in zip(swept, numbers, strict=True)]
         out[study.table] = pl.DataFrame(rows, infer_schema_length=None)
         if "timeline" in study.side_tables:
-            times = [{**row, **sample} for p, row, found in zip(points, swept, numbers, strict=True)
-                     if p.changes.get("run.timeline") for sample in timeline(row, found)]
+            times = [
+                {**row, **sample}
+                for p, row, found in zip(points, swept, numbers, strict=True)
+                if p.changes.get("run.timeline")
+                for sample in timeline(row, found)
+            ]
             out[f"{study.table}_timeline"] = pl.DataFrame(times, infer_schema_length=None)
         if "places" in study.side_tables:
             taken = [{**row, "request": "read", "place": "MLC", "lines": row["packets"]} for row in swept]
             out[f"{study.table}_places"] = pl.DataFrame(taken, infer_schema_length=None)
         if "cores" in study.side_tables:
             shares = ((0, "touchdrop", 0.5), (1, "touchdrop", 0.5), (2, "antagonist", 2.0))
-            each = [{**row, "core": core, "tenant": tenant, "mlc_wb": share * found["mlc_wb"]}
-                    for row, found in zip(swept, numbers, strict=True) if "mlc_wb" in found for core, tenant, share in shares]
+            each = [
+                {**row, "core": core, "tenant": tenant, "mlc_wb": share * found["mlc_wb"]}
+                for row, found in zip(swept, numbers, strict=True)
+                if "mlc_wb" in found
+                for core, tenant, share in shares
+            ]
             out[f"{study.table}_cores"] = pl.DataFrame(each, infer_schema_length=None)
     return out

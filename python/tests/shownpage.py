@@ -43,6 +43,7 @@ def near(shown: str, value: float) -> bool:
 
 def prints(output: str, line: str) -> bool:
     """Whether the words of `line` follow each other somewhere in `output`, its numbers within 3 %."""
+
     def same(shown: str, word: str) -> bool:
         value = number(word)
         return shown == word or (value is not None and near(shown, value))

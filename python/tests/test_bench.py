@@ -44,7 +44,11 @@ def test_llc_and_crossbar_are_counted_in_the_uncore_s_clock(probe):
     """icx: L1 5 and L2 9 twice at 3.1 GHz are 7.42 ns, the LLC's 20 at 2.4 GHz 8.33; 64.25 ns are 38.55 cycles a crossing."""
     platform, found = calibrate.calibrate([probe], "icx")
     caches = platform["caches"]
-    assert (caches["l1d"]["latency_cycles"], caches["l2"]["latency_cycles"], caches["llc"]["latency_cycles"]) == (5, 9, 20)
+    assert (caches["l1d"]["latency_cycles"], caches["l2"]["latency_cycles"], caches["llc"]["latency_cycles"]) == (
+        5,
+        9,
+        20,
+    )
     assert found.noc_cycles == 39
     assert found.modelled_ns == pytest.approx(23 / 3.1 + (20 + 4 * 39) / 2.4)
 
@@ -74,12 +78,15 @@ def test_a_measurement_below_the_look_ups_names_the_way_out(tmp_path):
         calibrate.calibrate([path])
 
 
-@pytest.mark.parametrize("text, says", [
-    ("a,b\n1,2\n", "not a table of ccnic-bench"),
-    (PROBE.splitlines()[0] + "\n", "no measurements"),
-    (PROBE.replace("transfer", "other"), "run `ccnic-bench probe`"),
-    (PROBE.replace("80.0", "-1"), "not a time above 0"),
-])
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("a,b\n1,2\n", "not a table of ccnic-bench"),
+        (PROBE.splitlines()[0] + "\n", "no measurements"),
+        (PROBE.replace("transfer", "other"), "run `ccnic-bench probe`"),
+        (PROBE.replace("80.0", "-1"), "not a time above 0"),
+    ],
+)
 def test_a_wrong_table_is_one_sentence(cli, tmp_path, text, says):
     path = tmp_path / "t.csv"
     path.write_text(text, encoding="utf-8")
@@ -124,7 +131,10 @@ def test_the_study_beside_the_library_has_the_medians_of_the_documented_tables()
 
     data = Path(__file__).parents[2] / "docs" / "ccnic" / "data" / "emerald-rapids"
     probe = bench.read(data / "probe.csv").filter(pl.col("unit") == "ns")
-    expected = {(e, v, 1): {"ns": x} for e, v, x in probe.group_by("experiment", "variant").agg(pl.col("value").median()).iter_rows()}
+    expected = {
+        (e, v, 1): {"ns": x}
+        for e, v, x in probe.group_by("experiment", "variant").agg(pl.col("value").median()).iter_rows()
+    }
     loops = bench.read(data / "loopback.csv").filter((pl.col("size_bytes") == 64) & (pl.col("place") == "near"))
     medians = loops.group_by("variant", "window").agg(pl.col("lat_p50_ns", "mpps").median())
     expected |= {("loopback", v, w): {"ns": ns, "mpps": mpps} for v, w, ns, mpps in medians.iter_rows()}
@@ -139,8 +149,10 @@ def test_the_machine_beside_the_library_has_the_measured_transfer():
     from hostnet.studies import real_library
 
     assert real_library.machine()["override.caches.noc_cycles"] == 39
-    rows = [{"case": "pingpong", "variant": "one_line", "packets": 1, "pingpong_ns": 249.2},
-            {"case": "loopback", "variant": "ccnic", "packets": 8, "rtt_median_us": 0.8113, "achieved_mpps": 4.2954}]
+    rows = [
+        {"case": "pingpong", "variant": "one_line", "packets": 1, "pingpong_ns": 249.2},
+        {"case": "loopback", "variant": "ccnic", "packets": 8, "rtt_median_us": 0.8113, "achieved_mpps": 4.2954},
+    ]
     first, second = real_library.beside(rows)
     assert first["ns_ratio"] == pytest.approx(2.0) and first["mpps_ratio"] is None
     assert second["ns_ratio"] == pytest.approx(1.0) and second["mpps_ratio"] == pytest.approx(0.5)

@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-x86_linux = pytest.mark.skipif(os.uname().sysname != "Linux" or os.uname().machine != "x86_64", reason="x86-64 Linux only")
+x86_linux = pytest.mark.skipif(
+    os.uname().sysname != "Linux" or os.uname().machine != "x86_64", reason="x86-64 Linux only"
+)
 
 
 def make(*words: str, **more: str) -> subprocess.CompletedProcess[str]:

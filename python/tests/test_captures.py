@@ -17,14 +17,23 @@ REQUESTS, REQUEST_BYTES = 6000, 745572
 APPS = {
     "l3fwd": {"kind": "l3fwd", "rules": 1024},
     "touchdrop": {"kind": "touchdrop"},
-    "mica": {"kind": "mica", "item_size": "256 B", "get_fraction": 0.5, "pairs": 20000, "buckets": 8192, "log_size": "16 MiB",
-             "zipf": 0.99},
+    "mica": {
+        "kind": "mica",
+        "item_size": "256 B",
+        "get_fraction": 0.5,
+        "pairs": 20000,
+        "buckets": 8192,
+        "log_size": "16 MiB",
+        "zipf": 0.99,
+    },
 }
 
 
 def ip(payload, protocol=17, fragment=0):
     """An Ethernet frame around an IPv4 packet (RFC 791)."""
-    header = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 1, fragment, 64, protocol, 0, b"\x0a\0\0\2", b"\x0a\0\0\1")
+    header = struct.pack(
+        ">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 1, fragment, 64, protocol, 0, b"\x0a\0\0\2", b"\x0a\0\0\1"
+    )
     return b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + header + payload
 
 
@@ -57,13 +66,17 @@ def write(path, frames):
 
 
 def scenario(app, file, **pcap):
-    return hn.Scenario({
-        "name": "own", "platform": "sim24", "placement": {"policy": "ddio", "ways": 2},
-        "rings": {"rx_buffers": 64, "buffer_size": "2 KiB"},
-        "tenant": [{"name": "t", "cores": 4, "app": app}],
-        "traffic": {"arrivals": "pcap", "rate": "2 Mrps", "pcap": {"file": str(file), **pcap}},
-        "run": {"load": "fixed", "requests": 12000, "warmup_requests": 6000},
-    })
+    return hn.Scenario(
+        {
+            "name": "own",
+            "platform": "sim24",
+            "placement": {"policy": "ddio", "ways": 2},
+            "rings": {"rx_buffers": 64, "buffer_size": "2 KiB"},
+            "tenant": [{"name": "t", "cores": 4, "app": app}],
+            "traffic": {"arrivals": "pcap", "rate": "2 Mrps", "pcap": {"file": str(file), **pcap}},
+            "run": {"load": "fixed", "requests": 12000, "warmup_requests": 6000},
+        }
+    )
 
 
 @pytest.mark.parametrize("app", APPS)
@@ -96,28 +109,43 @@ def test_the_times_are_those_of_the_capture(tmp_path):
 
 def test_a_flow_goes_to_one_core(tmp_path):
     one = hn.run(scenario(APPS["touchdrop"], write(tmp_path / "one.pcap", [GET] * 50)))
-    many = hn.run(scenario(APPS["touchdrop"], write(tmp_path / "many.pcap", [request(b"get k\r\n", p) for p in range(5000, 5200)])))
+    many = hn.run(
+        scenario(
+            APPS["touchdrop"], write(tmp_path / "many.pcap", [request(b"get k\r\n", p) for p in range(5000, 5200)])
+        )
+    )
     assert 0 < one["cores_busy"] <= 1.0
     assert one["lat_p99_us"] >= many["lat_p99_us"], "one core serves all of it"
 
 
 def test_frames_that_a_buffer_does_not_hold_are_one_sentence(tmp_path):
     file = write(tmp_path / "big.pcap", [udp(b"x" * 3000), udp(b"x")])
-    with pytest.raises(hn.SpecError, match=r'rings.buffer_size = "2 KiB" does not hold the capture\'s largest message of 3042 bytes'):
+    with pytest.raises(
+        hn.SpecError, match=r'rings.buffer_size = "2 KiB" does not hold the capture\'s largest message of 3042 bytes'
+    ):
         hn.run(scenario(APPS["l3fwd"], file))
 
 
-@pytest.mark.parametrize("frames, pcap, says", [
-    ([tcp(80)] * 3, {"port": 53}, "holds no packet to UDP or TCP port 53 among its 3 packets"),
-    ([b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\6" + b"a" * 28] * 3, {}, "holds no IP packet that can be replayed among its 3 packets"),
-])
+@pytest.mark.parametrize(
+    "frames, pcap, says",
+    [
+        ([tcp(80)] * 3, {"port": 53}, "holds no packet to UDP or TCP port 53 among its 3 packets"),
+        (
+            [b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\6" + b"a" * 28] * 3,
+            {},
+            "holds no IP packet that can be replayed among its 3 packets",
+        ),
+    ],
+)
 def test_a_capture_without_what_is_wanted_is_one_sentence(tmp_path, frames, pcap, says):
     with pytest.raises(hn.SpecError, match=says):
         hn.run(scenario(APPS["l3fwd"], write(tmp_path / "x.pcap", frames), **pcap))
 
 
 def memcached(tmp_path, frames):
-    return scenario({"kind": "memcached"}, write(tmp_path / "own.pcap", frames)).with_({"run.requests": 500, "run.warmup_requests": 100})
+    return scenario({"kind": "memcached"}, write(tmp_path / "own.pcap", frames)).with_(
+        {"run.requests": 500, "run.warmup_requests": 100}
+    )
 
 
 MIXED = [GET] * 20 + [CUT] * 4 + [FRAGMENT] * 3 + [tcp()] * 2 + [BINARY] + [udp(b"q", 53)] * 5
@@ -127,15 +155,22 @@ def test_what_was_skipped_is_counted_by_reason(tmp_path):
     with pytest.warns(CaptureWarning):
         h = held(hn.run(memcached(tmp_path, MIXED)).data)
     assert (h.packets, h.replayed, h.replies) == (35, 20, 0)
-    assert h.skipped == {"cut short by the snap length": 4, "fragments of IP datagrams": 3, "TCP": 2, "to another port": 5,
-                         "not memcached's text protocol": 1}
+    assert h.skipped == {
+        "cut short by the snap length": 4,
+        "fragments of IP datagrams": 3,
+        "TCP": 2,
+        "to another port": 5,
+        "not memcached's text protocol": 1,
+    }
 
 
 def test_much_that_is_skipped_is_a_warning_with_the_reasons(cli, tmp_path):
     file = tmp_path / "own.toml"
     file.write_text(memcached(tmp_path, MIXED).to_toml())
     done = cli("run", file, "--out", tmp_path / "out", check=0)
-    assert done.stderr.startswith(f"hostnet: warning: {tmp_path}/own.pcap: 29 % of its 35 packets are not replayed: 4 cut")
+    assert done.stderr.startswith(
+        f"hostnet: warning: {tmp_path}/own.pcap: 29 % of its 35 packets are not replayed: 4 cut"
+    )
     assert done.stderr.count("\n") == 1
     line = "20 of 35 packets replayed, skipped 15 (5 to another port; 4 cut short by the snap length; 3 fragments of IP datagrams; 2 TCP; 1 not"
     assert line in " ".join(done.stdout.split())
@@ -164,8 +199,20 @@ def test_idio_takes_a_capture_in_place_of_its_bursts(cli, tmp_path):
     """docs/idio.md: a table in braces drops what it had. The timeline says what DRAM moves, as docs/cli.md has it for a CSV."""
     frames = [udp(b"x" * 1400, source=5000 + i % 4) for i in range(64)]
     write(cli.cwd / "mine.pcap", frames)
-    out = cli("run", "idio", "--set", 'traffic={arrivals="pcap",pcap={file="mine.pcap"}}', "--set", "run.requests=48", "--set",
-              "run.warmup_requests=16", "--set", "run.timeline=1 us", "--json", check=0).stdout
+    out = cli(
+        "run",
+        "idio",
+        "--set",
+        'traffic={arrivals="pcap",pcap={file="mine.pcap"}}',
+        "--set",
+        "run.requests=48",
+        "--set",
+        "run.warmup_requests=16",
+        "--set",
+        "run.timeline=1 us",
+        "--json",
+        check=0,
+    ).stdout
     data = json.loads(out)
     assert data["spec"]["traffic"]["arrivals"] == "pcap" and data["metrics"]["drops"] == 0
     table = hn.Result(data).table("timeline")

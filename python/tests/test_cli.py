@@ -29,8 +29,20 @@ def test_run_prints_metrics_and_json(cli, tiny_file):
 
 def test_a_sweep_says_which_key_changes_nothing(cli, tiny_file):
     """The tenant's code point is for policies that look at it, and a search's objective for searches."""
-    done = cli("sweep", tiny_file, "--vary", "tenant.0.dscp=0,8", "--vary", "seed=1,2", "--set", "run.load=fixed", "--set",
-               "traffic.rate=2 Mrps", "-q", check=0)
+    done = cli(
+        "sweep",
+        tiny_file,
+        "--vary",
+        "tenant.0.dscp=0,8",
+        "--vary",
+        "seed=1,2",
+        "--set",
+        "run.load=fixed",
+        "--set",
+        "traffic.rate=2 Mrps",
+        "-q",
+        check=0,
+    )
     assert done.stderr == "hostnet: note: no metric depends on tenant.0.dscp here.\n"
 
 
@@ -45,37 +57,40 @@ def test_sweep_writes_tidy_tables(cli, tiny_file, tmp_path):
     assert not [p for p in out.iterdir() if p.name.startswith(".")]
 
 
-@pytest.mark.parametrize("args, says", [
-    (["run", "nope.toml"], "nope.toml"),
-    (["run"], "scenario"),
-    (["run", "TINY", "--set", "placement.ways=99"], "ways"),
-    (["run", "TINY", "--set", "placement.wayz=2"], "wayz"),
-    (["run", "TINY", "--set", "placement.ways"], "path=value"),
-    (["run", "TINY", "--set", "traffic.rate=26 parsecs"], "rate"),
-    (["run", "TINY", "--set", "platform=nowhere"], "nowhere"),
-    (["run", "TINY", "--sett", "a=b"], "--sett"),
-    (["sweep", "TINY", "--vary", "placement.ways=2,99"], "ways"),
-    (["sweep", "TINY", "--vary", "placement.ways=2", "--jobs", "0"], "jobs"),
-    (["sweep", "TINY", "--vary", "seed=1,2", "--vary", "seed=3"], "--vary seed is given twice"),
-    (["sweep", "TINY", "--vary", "seed=1,,2"], "--vary seed=1,,2: a value is missing"),
-    (["run", "TINY", "--set", "seed=99999999999999999999"], "99999999999999999999"),
-    (["run", "TINY", "--set", "tenant.3.cores=1"], "the list has 1 entry"),
-    (["run", "quadrant1", "--set", "platform=sim24"], "lacks"),
-    (["run", "quadrant1", "--set", "run.load=peak_slo"], "run.load searches for a rate"),
-    (["run", "demo-ddio", "--set", "traffic.pcap.file=nowhere.pcap"], "nowhere.pcap"),
-    (["explain", "quadrant1", "--seconds", "3"], "--seconds 3"),
-    (["explain", "quadrant1", "--write-counters", "/proc/hostnet/c.csv"], "/proc/hostnet"),
-    (["explain", "quadrant1", "--write-counters", "."], "name a file"),
-    (["explain", "--template", "perf", "--write-counters", "c.csv"], "--write-counters needs a simulated run"),
-    (["explain", "--counters", "c.csv", "--seconds", "0"], "--seconds 0"),
-    (["explain", "TINY", "--out", "/proc/hostnet"], "/proc/hostnet"),
-    (["run", "."], "is a directory; give a scenario's file"),
-    (["run", "kvz"], "no such scenario file; did you mean 'kvs'?"),
-    (["run", "elsewhere/x.toml"], "`hostnet scenarios` lists those that come with hostnet."),
-    (["study", "sweeper", "fig99"], "fig99"),
-    (["study", "swee", "fig1"], "swee"),
-    (["platforms", "nowhere"], "nowhere"),
-])
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (["run", "nope.toml"], "nope.toml"),
+        (["run"], "scenario"),
+        (["run", "TINY", "--set", "placement.ways=99"], "ways"),
+        (["run", "TINY", "--set", "placement.wayz=2"], "wayz"),
+        (["run", "TINY", "--set", "placement.ways"], "path=value"),
+        (["run", "TINY", "--set", "traffic.rate=26 parsecs"], "rate"),
+        (["run", "TINY", "--set", "platform=nowhere"], "nowhere"),
+        (["run", "TINY", "--sett", "a=b"], "--sett"),
+        (["sweep", "TINY", "--vary", "placement.ways=2,99"], "ways"),
+        (["sweep", "TINY", "--vary", "placement.ways=2", "--jobs", "0"], "jobs"),
+        (["sweep", "TINY", "--vary", "seed=1,2", "--vary", "seed=3"], "--vary seed is given twice"),
+        (["sweep", "TINY", "--vary", "seed=1,,2"], "--vary seed=1,,2: a value is missing"),
+        (["run", "TINY", "--set", "seed=99999999999999999999"], "99999999999999999999"),
+        (["run", "TINY", "--set", "tenant.3.cores=1"], "the list has 1 entry"),
+        (["run", "quadrant1", "--set", "platform=sim24"], "lacks"),
+        (["run", "quadrant1", "--set", "run.load=peak_slo"], "run.load searches for a rate"),
+        (["run", "demo-ddio", "--set", "traffic.pcap.file=nowhere.pcap"], "nowhere.pcap"),
+        (["explain", "quadrant1", "--seconds", "3"], "--seconds 3"),
+        (["explain", "quadrant1", "--write-counters", "/proc/hostnet/c.csv"], "/proc/hostnet"),
+        (["explain", "quadrant1", "--write-counters", "."], "name a file"),
+        (["explain", "--template", "perf", "--write-counters", "c.csv"], "--write-counters needs a simulated run"),
+        (["explain", "--counters", "c.csv", "--seconds", "0"], "--seconds 0"),
+        (["explain", "TINY", "--out", "/proc/hostnet"], "/proc/hostnet"),
+        (["run", "."], "is a directory; give a scenario's file"),
+        (["run", "kvz"], "no such scenario file; did you mean 'kvs'?"),
+        (["run", "elsewhere/x.toml"], "`hostnet scenarios` lists those that come with hostnet."),
+        (["study", "sweeper", "fig99"], "fig99"),
+        (["study", "swee", "fig1"], "swee"),
+        (["platforms", "nowhere"], "nowhere"),
+    ],
+)
 def test_a_mistake_is_one_sentence_and_leaves_nothing(cli, tiny_file, tmp_path, args, says):
     out = tmp_path / "results-of-mistake"
     args = [str(tiny_file) if a == "TINY" else a for a in args]
@@ -127,9 +142,22 @@ def test_a_report_of_what_is_no_number_is_one_sentence(cli, tiny_file, tmp_path)
 def test_a_huge_sweep_says_something_at_once(tiny_file, tmp_path):
     """It resolves its points for a while before the first runs."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "from hostnet.cli import main; main()", "sweep", str(tiny_file), "--vary",
-         "seed=" + ",".join(map(str, range(1000))), "--vary", "rings.rx_buffers=" + ",".join(["64"] * 100)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        [
+            sys.executable,
+            "-c",
+            "from hostnet.cli import main; main()",
+            "sweep",
+            str(tiny_file),
+            "--vary",
+            "seed=" + ",".join(map(str, range(1000))),
+            "--vary",
+            "rings.rx_buffers=" + ",".join(["64"] * 100),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
     began = time.monotonic()
     try:
         assert select.select([process.stderr], [], [], 20)[0], "nothing was said"
@@ -175,8 +203,13 @@ def test_ctrl_c_is_one_sentence_and_leaves_no_output(tiny_file, tmp_path):
     """The first Ctrl-C ends a long sweep: exit code 130, no files, no workers left behind."""
     out = tmp_path / "out"
     args = ["sweep", tiny_file, "--set", "run.requests=500000000", "--vary", "seed=1,2,3", "--out", out, "--jobs", 2]
-    process = subprocess.Popen([sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     deadline = time.monotonic() + 20
     while len(workers := children.read_text().split()) < 2 and time.monotonic() < deadline:

@@ -94,11 +94,14 @@ def _dies(key, spec):
 def test_a_lost_worker_is_one_sentence_and_finished_points_stay(tiny):
     hn.sweep(tiny, {"seed": [1]})
     with processes(1) as pool:
+
         class Dying(Counting):
             def submit(self, fn, /, *args, **kwargs):
                 return pool.submit(_dies, *args)
 
-        with pytest.raises(hn.RunFailed, match=r"a worker of the cluster failed \(BrokenProcessPool.*0 of 1 points are saved") as e:
+        with pytest.raises(
+            hn.RunFailed, match=r"a worker of the cluster failed \(BrokenProcessPool.*0 of 1 points are saved"
+        ) as e:
             hn.sweep(tiny, {"seed": [1, 2]}, jobs=Dying())
     assert "\n" not in str(e.value)
     assert Cache().get(key_of(tiny.with_(seed=1).resolve())) is not None
@@ -109,16 +112,30 @@ def dask(workers):
     """A scheduler and workers on this machine; its address."""
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50) as c:
+    with LocalCluster(
+        n_workers=workers, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
+    ) as c:
         yield c.scheduler_address
 
 
 def cli(*args, cwd=None):
-    return subprocess.run([sys.executable, "-c", "from hostnet.cli import main; main()", *args], capture_output=True, text=True, cwd=cwd)
+    return subprocess.run(
+        [sys.executable, "-c", "from hostnet.cli import main; main()", *args], capture_output=True, text=True, cwd=cwd
+    )
 
 
 def test_the_command_line_uses_the_workers_of_a_dask_scheduler(tiny, tmp_path):
-    vary = ["sweep", "quadrant1", "--set", "run.time=20 us", "--set", "run.warmup_time=0 us", "--vary", "seed=1,2,3", "-q"]
+    vary = [
+        "sweep",
+        "quadrant1",
+        "--set",
+        "run.time=20 us",
+        "--set",
+        "run.warmup_time=0 us",
+        "--vary",
+        "seed=1,2,3",
+        "-q",
+    ]
     with dask(2) as address:
         there = cli(*vary, "--cluster", address, "--out", str(tmp_path / "there"), cwd=tmp_path)
     here = cli(*vary, "--out", str(tmp_path / "here"), cwd=tmp_path)
@@ -127,12 +144,18 @@ def test_the_command_line_uses_the_workers_of_a_dask_scheduler(tiny, tmp_path):
     assert (tmp_path / "there/sweep.csv").read_bytes() == (tmp_path / "here/sweep.csv").read_bytes()
 
 
-@pytest.mark.parametrize(("args", "says"), [
-    (("--cluster", "tcp://127.0.0.1:9"), "--cluster tcp://127.0.0.1:9: no Dask scheduler answers there"),
-    (("--cluster", "nonsense://x:1"), "--cluster nonsense://x:1: is no address of a Dask scheduler; give its address, such as"),
-    (("--cluster", "node1"), "--cluster node1: is no address"),
-    (("--cluster", "tcp://127.0.0.1:9", "--jobs", "2"), "give one of them"),
-])
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--cluster", "tcp://127.0.0.1:9"), "--cluster tcp://127.0.0.1:9: no Dask scheduler answers there"),
+        (
+            ("--cluster", "nonsense://x:1"),
+            "--cluster nonsense://x:1: is no address of a Dask scheduler; give its address, such as",
+        ),
+        (("--cluster", "node1"), "--cluster node1: is no address"),
+        (("--cluster", "tcp://127.0.0.1:9", "--jobs", "2"), "give one of them"),
+    ],
+)
 def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path, monkeypatch, args, says):
     monkeypatch.setattr(cluster, "PATIENCE_S", 1)
     from typer.testing import CliRunner

@@ -22,7 +22,9 @@ AT_ROOT = {
 
 #: Words in a sentence, at most. A generated page is not prose.
 LONGEST = 30
-EXEMPT = {f"docs/first-{what}.md" for what in ("ccnic", "gem5net", "idio", "real-ddio", "sweeper")} | {"docs/scoreboard.md"}
+EXEMPT = {f"docs/first-{what}.md" for what in ("ccnic", "gem5net", "idio", "real-ddio", "sweeper")} | {
+    "docs/scoreboard.md"
+}
 
 
 def tracked() -> list[str]:
@@ -52,7 +54,11 @@ def slug(heading: str) -> str:
 
 def anchors(text: str) -> set[str]:
     tokens = parsed(text)
-    return {slug("".join(c.content for c in after.children)) for t, after in zip(tokens, tokens[1:]) if t.type == "heading_open"}
+    return {
+        slug("".join(c.content for c in after.children))
+        for t, after in zip(tokens, tokens[1:])
+        if t.type == "heading_open"
+    }
 
 
 def links(text: str) -> list[str]:
@@ -146,13 +152,17 @@ def test_every_source_that_a_page_names_by_its_path_exists():
         for page in pages()
         for path in re.findall(r"`((?:\w+/)+(?!NAME)\w+\.rs)`", (ROOT / page).read_text(encoding="utf-8"))
     }
-    missing = [f"{page}: {path}" for page, path in sorted(named) if not any((h / path).exists() for h in [ROOT, *homes])]
+    missing = [
+        f"{page}: {path}" for page, path in sorted(named) if not any((h / path).exists() for h in [ROOT, *homes])
+    ]
     assert len(named) > 20 and not missing, missing
 
 
 def test_every_page_of_the_documentation_is_in_its_index():
     index = {link.partition("#")[0] for link in links((ROOT / "docs/README.md").read_text(encoding="utf-8"))}
-    assert {name.removeprefix("docs/") for name in pages() if re.fullmatch(r"docs/[^/]+\.md", name)} - index == {"README.md"}
+    assert {name.removeprefix("docs/") for name in pages() if re.fullmatch(r"docs/[^/]+\.md", name)} - index == {
+        "README.md"
+    }
 
 
 @pytest.mark.parametrize("page", [p for p in pages() if p not in EXEMPT])
@@ -187,7 +197,9 @@ def test_figures_on_the_fidelity_pages_are_the_scoreboard_s():
     for page in FIDELITY:
         old = page.read_text(encoding="utf-8")
         new = refreshed(old, claims)
-        stale += [f"{page.name}: {line}" for was, line in zip(old.splitlines(), new.splitlines(), strict=True) if was != line]
+        stale += [
+            f"{page.name}: {line}" for was, line in zip(old.splitlines(), new.splitlines(), strict=True) if was != line
+        ]
     assert stale == [], "python -m hostnet.scoreboard.pages docs/scoreboard.md docs/fidelity*.md"
 
 
@@ -201,7 +213,9 @@ def test_no_reason_is_given_for_a_claim_that_holds():
     verdicts = {c.name: c.verdict for c in board((ROOT / "docs/scoreboard.md").read_text(encoding="utf-8"))}
     excused = []
     for page in FIDELITY:
-        for name, why in re.findall(r"^\| `([\w.-]+)` \|.*\| ([^|]*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        for name, why in re.findall(
+            r"^\| `([\w.-]+)` \|.*\| ([^|]*) \|$", page.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             if verdicts.get(name) == "reproduced" and why and not re.search("input|definition", why):
                 excused.append(name)
     assert excused == []
@@ -221,7 +235,9 @@ def contradicted(text: str, holds: dict[str, bool]) -> list[tuple[str, set[str]]
 
 
 def test_conclusions_agree_with_the_verdicts_of_their_claims():
-    holds = {c.name: c.verdict == "reproduced" for c in board((ROOT / "docs/scoreboard.md").read_text(encoding="utf-8"))}
+    holds = {
+        c.name: c.verdict == "reproduced" for c in board((ROOT / "docs/scoreboard.md").read_text(encoding="utf-8"))
+    }
     texts = {page.name: page.read_text(encoding="utf-8") for page in FIDELITY}
     assert {name: bad for name, text in texts.items() if (bad := contradicted(text, holds))} == {}
     assert sum(bool(conclusions(text)) for text in texts.values()) >= 5
@@ -280,4 +296,7 @@ def test_a_claim_that_the_board_does_not_have_is_an_error():
 
 
 def test_claims_off_or_disputed_that_no_table_names_are_found():
-    assert unexplained(board(BOARD), ["`fig2.four` in prose", "| claim | here |\n|---|---|\n| `fig1.three` | |"]) == ["fig2.four", "fig2.seven"]
+    assert unexplained(board(BOARD), ["`fig2.four` in prose", "| claim | here |\n|---|---|\n| `fig1.three` | |"]) == [
+        "fig2.four",
+        "fig2.seven",
+    ]

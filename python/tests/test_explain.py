@@ -18,32 +18,52 @@ DCLK, CHA, IRP, CORE = 1.4665e9, 2.4e9, 0.5e9, 3.3e9
 def quadrant3(**changes: float) -> dict[str, float]:
     """Events per second of a host in the red regime: full LFBs of 5 cores, 92 IIO credits held for 640 ns."""
     rates = {
-        "lfb_occupancy": 60 * CORE, "l1_miss": 16 * LINES,  # 60 lines at 16 GB/s: 240 ns
-        "rpq_occupancy": 2 * 14 * DCLK, "rpq_ge42": 0.0, "wpq_ge34": 2 * 0.75 * DCLK,
+        "lfb_occupancy": 60 * CORE,
+        "l1_miss": 16 * LINES,  # 60 lines at 16 GB/s: 240 ns
+        "rpq_occupancy": 2 * 14 * DCLK,
+        "rpq_ge42": 0.0,
+        "wpq_ge34": 2 * 0.75 * DCLK,
         "wmm_to_rmm": 0.4 * LINES,
-        "cas_read": 16 * LINES, "cas_write": 24 * LINES,
-        "act_read": 4 * LINES, "act_bypass": 0.8 * LINES, "act_write": 2.4 * LINES, "pre_conflict": 6 * LINES,
-        "drd_occupancy": 45 * CHA, "drd_inserts": 16 * LINES,  # 180 ns
-        "wbmtoi_occupancy": 60 * CHA, "wbmtoi_inserts": 15.2 * LINES,
-        "iowr_occupancy": 60 * CHA, "iowr_inserts": 9.2 * LINES,
-        "itom_occupancy": 0.0, "itom_inserts": 0.0, "rdcur_occupancy": 0.0, "rdcur_inserts": 0.0,
-        "irp_occupancy": 92 * IRP, "irp_inserts": 9.2 * LINES,  # 92 lines at 9.2 GB/s: 640 ns
+        "cas_read": 16 * LINES,
+        "cas_write": 24 * LINES,
+        "act_read": 4 * LINES,
+        "act_bypass": 0.8 * LINES,
+        "act_write": 2.4 * LINES,
+        "pre_conflict": 6 * LINES,
+        "drd_occupancy": 45 * CHA,
+        "drd_inserts": 16 * LINES,  # 180 ns
+        "wbmtoi_occupancy": 60 * CHA,
+        "wbmtoi_inserts": 15.2 * LINES,
+        "iowr_occupancy": 60 * CHA,
+        "iowr_inserts": 9.2 * LINES,
+        "itom_occupancy": 0.0,
+        "itom_inserts": 0.0,
+        "rdcur_occupancy": 0.0,
+        "rdcur_inserts": 0.0,
+        "irp_occupancy": 92 * IRP,
+        "irp_inserts": 9.2 * LINES,  # 92 lines at 9.2 GB/s: 640 ns
     }
     return {**rates, **changes}
 
 
 def perf(rates: dict[str, float], seconds: float = 10.0, separator: str = ",") -> str:
     rows = ["# started on Sat Nov 21 12:00:00 2026", ""]
-    rows.append(separator.join([f"{seconds * 1e9:.0f}", "ns", "duration_time", f"{seconds * 1e9:.0f}", "100.00", "", ""]))
-    rows += [separator.join([f"{r * seconds:.0f}", "", name, f"{seconds * 1e9:.0f}", "25.00", "", ""])
-             for name, r in rates.items()]
+    rows.append(
+        separator.join([f"{seconds * 1e9:.0f}", "ns", "duration_time", f"{seconds * 1e9:.0f}", "100.00", "", ""])
+    )
+    rows += [
+        separator.join([f"{r * seconds:.0f}", "", name, f"{seconds * 1e9:.0f}", "25.00", "", ""])
+        for name, r in rates.items()
+    ]
     return "\n".join(rows) + "\n"
 
 
 def pcm(rates: dict[str, float], units: int = 6, seconds: int = 3) -> str:
     return "".join(
         f"2026-11-21,12:00:0{s}.000,{name},1000,2100000000,{','.join([f'{r / units:.3f}'] * units)}\n"
-        for s in range(seconds) for name, r in rates.items())
+        for s in range(seconds)
+        for name, r in rates.items()
+    )
 
 
 @pytest.fixture
@@ -52,6 +72,7 @@ def recorded(tmp_path):
         path = tmp_path / name
         path.write_text(text)
         return path
+
     return write
 
 
@@ -113,8 +134,16 @@ def test_exhausted_device_credits_are_the_red_regime(recorded):
 
 def test_spare_device_credits_and_slow_cores_are_the_blue_regime(recorded):
     # Section 5.1: 14 GB/s need 69 credits at 315 ns; cores read at 117 ns instead of 71.
-    rates = quadrant3(irp_occupancy=68.9 * IRP, irp_inserts=14 * LINES, iowr_inserts=14 * LINES, wpq_ge34=0.0,
-                      wbmtoi_inserts=0.0, wbmtoi_occupancy=0.0, lfb_occupancy=36 * CORE, l1_miss=36 * LINES * 64 / 117)
+    rates = quadrant3(
+        irp_occupancy=68.9 * IRP,
+        irp_inserts=14 * LINES,
+        iowr_inserts=14 * LINES,
+        wpq_ge34=0.0,
+        wbmtoi_inserts=0.0,
+        wbmtoi_occupancy=0.0,
+        lfb_occupancy=36 * CORE,
+        l1_miss=36 * LINES * 64 / 117,
+    )
     ex = explain.of_counters(recorded(perf(rates)))
     assert ex.regime == "blue"
     assert by_name(ex.domains, "IIO write buffer").little_ns == pytest.approx(315, abs=0.1)
@@ -123,8 +152,13 @@ def test_spare_device_credits_and_slow_cores_are_the_blue_regime(recorded):
 
 
 def test_unhurried_cores_beside_a_device_are_calm(recorded):
-    rates = quadrant3(irp_occupancy=66 * IRP, irp_inserts=14 * LINES, lfb_occupancy=10 * CORE,
-                      l1_miss=10 * LINES * 64 / 72, wbmtoi_inserts=0.0)
+    rates = quadrant3(
+        irp_occupancy=66 * IRP,
+        irp_inserts=14 * LINES,
+        lfb_occupancy=10 * CORE,
+        l1_miss=10 * LINES * 64 / 72,
+        wbmtoi_inserts=0.0,
+    )
     assert explain.of_counters(recorded(perf(rates))).regime == "calm"
 
 
@@ -152,8 +186,12 @@ def test_separators_intervals_sockets_and_official_names_are_read(recorded):
     rates = {"cas_read": 1e9, "cas_write": 2e9}
     assert counters.read(recorded(perf(rates, separator=";"))).rates == pytest.approx(rates)
     # -I 1000 --per-socket: seconds, socket, units, count, unit, event; no duration_time.
-    rows = [f"{t}.0001,S{s},1,{r / 2:.0f},,{e},1000000000,100.00,," for t in (1, 2) for s in (0, 1)
-            for e, r in (("UNC_M_CAS_COUNT.RD", 1e9), ("unc_m_cas_count.wr", 2e9))]
+    rows = [
+        f"{t}.0001,S{s},1,{r / 2:.0f},,{e},1000000000,100.00,,"
+        for t in (1, 2)
+        for s in (0, 1)
+        for e, r in (("UNC_M_CAS_COUNT.RD", 1e9), ("unc_m_cas_count.wr", 2e9))
+    ]
     assert counters.read(recorded("\n".join(rows))).rates == pytest.approx(rates, rel=1e-3)
 
 
@@ -168,19 +206,22 @@ def without(*names: str) -> dict[str, float]:
     return {n: r for n, r in quadrant3().items() if n not in names}
 
 
-@pytest.mark.parametrize("text, says", [
-    ("", "holds none of the events"),
-    ("1000,,cycles,1,100,,\n", "holds none of the events"),
-    ("1000,,rpq_ocupancy,1,100,,\n", "did you mean 'rpq_occupancy'?"),
-    (perf({"wpq_ge34": 7.0}).replace("70,,", "<not counted>,,"), "line 4: `wpq_ge34` was not counted"),
-    (perf(quadrant3()) + "<not supported>,,cas_read,0,100.00,,\n", "line 28: `cas_read` was not supported"),
-    (perf(quadrant3()) + "nan,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'nan' where a count is expected"),
-    (perf(quadrant3()) + "many,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'many' where a count is expected"),
-    (perf(without("rpq_occupancy")), "the event `rpq_occupancy` (read pending queue entries"),
-    (perf(without("cas_write")), "record it as `uncore_imc/event=0x4,umask=0xc,name=cas_write/`"),
-    ("2026-11-21,12:00:00.000,cas_read,1000,2100000000\n", "line 1: `cas_read` has no counts"),
-    ("2026-11-21,12:00:00.000,cas_read,0,2100000000,1\n", "recorded for 0 milliseconds"),
-])
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("", "holds none of the events"),
+        ("1000,,cycles,1,100,,\n", "holds none of the events"),
+        ("1000,,rpq_ocupancy,1,100,,\n", "did you mean 'rpq_occupancy'?"),
+        (perf({"wpq_ge34": 7.0}).replace("70,,", "<not counted>,,"), "line 4: `wpq_ge34` was not counted"),
+        (perf(quadrant3()) + "<not supported>,,cas_read,0,100.00,,\n", "line 28: `cas_read` was not supported"),
+        (perf(quadrant3()) + "nan,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'nan' where a count is expected"),
+        (perf(quadrant3()) + "many,,cas_read,0,100.00,,\n", "line 28: `cas_read` has 'many' where a count is expected"),
+        (perf(without("rpq_occupancy")), "the event `rpq_occupancy` (read pending queue entries"),
+        (perf(without("cas_write")), "record it as `uncore_imc/event=0x4,umask=0xc,name=cas_write/`"),
+        ("2026-11-21,12:00:00.000,cas_read,1000,2100000000\n", "line 1: `cas_read` has no counts"),
+        ("2026-11-21,12:00:00.000,cas_read,0,2100000000,1\n", "recorded for 0 milliseconds"),
+    ],
+)
 def test_a_bad_recording_is_one_sentence(recorded, text, says):
     file = recorded(text)
     with pytest.raises(HostnetError) as raised:
@@ -188,10 +229,15 @@ def test_a_bad_recording_is_one_sentence(recorded, text, says):
     assert says in str(raised.value) and str(raised.value).startswith(str(file)) and "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("change, says", [
-    ("chanels=2", "did you mean 'channels'?"), ("channels", "expected KEY=VALUE"), ("channels=0", "not a positive number"),
-    ("channels=two", "'two' is not a positive number"),
-])
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ("chanels=2", "did you mean 'channels'?"),
+        ("channels", "expected KEY=VALUE"),
+        ("channels=0", "not a positive number"),
+        ("channels=two", "'two' is not a positive number"),
+    ],
+)
 def test_a_bad_machine_is_one_sentence(recorded, change, says):
     with pytest.raises(HostnetError, match=re.escape(says)):
         explain.of_counters(recorded(perf(quadrant3())), (change,))
@@ -205,8 +251,10 @@ def test_parts_that_were_not_recorded_are_named_and_the_rest_is_explained(record
 
 # Event, umask and second filter register as the specification lists them.
 ENCODINGS = {
-    "drd_occupancy": ("0x36", "0x21", 0x40433), "wbmtoi_occupancy": ("0x36", "0x31", 0x48833),
-    "iowr_inserts": ("0x35", "0x34", 0x43033), "itom_occupancy": ("0x36", "0x34", 0x49033),
+    "drd_occupancy": ("0x36", "0x21", 0x40433),
+    "wbmtoi_occupancy": ("0x36", "0x31", 0x48833),
+    "iowr_inserts": ("0x35", "0x34", 0x43033),
+    "itom_occupancy": ("0x36", "0x34", 0x49033),
     "rdcur_inserts": ("0x35", "0x24", 0x43C33),
 }
 
@@ -237,15 +285,27 @@ def test_the_command_prints_tables_a_paragraph_and_a_picture(cli, recorded, tmp_
     file = recorded(perf(quadrant3()))
     out = cli("explain", "--counters", file, "--out", tmp_path / "ex", check=0).stdout
     assert "IIO write buffer" in out and "binds, exhausted" in out and "regime: red" in out
-    assert {p.name for p in (tmp_path / "ex").iterdir()} == {"explain.png", "explain.svg", "explain.json", "hostnet.json"}
+    assert {p.name for p in (tmp_path / "ex").iterdir()} == {
+        "explain.png",
+        "explain.svg",
+        "explain.json",
+        "hostnet.json",
+    }
     data = json.loads(cli("explain", "--counters", file, "--json", check=0).stdout)
     assert data["regime"] == "red" and data["bottleneck"] == {"c2m": "line fill buffers", "p2m": "IIO write buffer"}
 
 
-@pytest.mark.parametrize("args", [
-    [], ["--counters", "nowhere.csv"], ["--counters", "x.csv", "--template", "perf"], ["--template", "vtune"],
-    ["nowhere"], ["--counters", "x.csv", "--set", "a=1"],
-])
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["--counters", "nowhere.csv"],
+        ["--counters", "x.csv", "--template", "perf"],
+        ["--template", "vtune"],
+        ["nowhere"],
+        ["--counters", "x.csv", "--set", "a=1"],
+    ],
+)
 def test_a_mistake_ends_with_exit_code_2_and_one_sentence(cli, args):
     done = cli("explain", *args)
     assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
@@ -253,8 +313,10 @@ def test_a_mistake_ends_with_exit_code_2_and_one_sentence(cli, args):
 
 def facts(domains, **more):
     """An explanation of hand-made domains: (name, traffic, credits, held, GB/s, unloaded ns)."""
-    made = [Domain(name, traffic, credits, held, rate, unloaded_ns=unloaded)
-            for name, traffic, credits, held, rate, unloaded in domains]
+    made = [
+        Domain(name, traffic, credits, held, rate, unloaded_ns=unloaded)
+        for name, traffic, credits, held, rate, unloaded in domains
+    ]
     return Explanation("by hand", made, [], **{"facts": {}, **more})
 
 
@@ -264,10 +326,14 @@ QUIET = [("line fill buffers", "c2m", 20, 2, 2.0, 64.0), ("IIO write buffer", "p
 
 def test_a_calm_host_names_the_domain_that_waits_most():
     text = facts([QUIET[0], ("IIO write buffer", "p2m", 20, 8, 8.0, 16.0)]).paragraph()
-    assert "IIO write buffer waits most: 64.0 ns, 4.0 times the unloaded 16.0 ns" in text and "Neither cores" not in text
+    assert (
+        "IIO write buffer waits most: 64.0 ns, 4.0 times the unloaded 16.0 ns" in text and "Neither cores" not in text
+    )
 
 
-@pytest.mark.parametrize("unloaded, says", [(32.0, "Neither cores nor devices wait"), (None, "Not every unloaded latency is known")])
+@pytest.mark.parametrize(
+    "unloaded, says", [(32.0, "Neither cores nor devices wait"), (None, "Not every unloaded latency is known")]
+)
 def test_nobody_is_said_not_to_wait_unless_the_unloaded_latencies_are_known(unloaded, says):
     text = facts([QUIET[0], (*QUIET[1][:5], unloaded)]).paragraph()
     assert says in text and ("Neither cores" in text) is (unloaded is not None)
@@ -288,12 +354,17 @@ def test_shares_of_causes_add_the_places_where_packets_were_lost():
 
 @pytest.mark.parametrize("share, told", [(0.99, True), (0.9, False)])
 def test_cores_that_are_always_busy_are_named_as_the_limit(share, told):
-    assert ("The cores are busy 99 % of the time, so they are the limit." in facts(QUIET, facts={"cores_busy": share}).paragraph()) is told
+    assert (
+        "The cores are busy 99 % of the time, so they are the limit."
+        in facts(QUIET, facts={"cores_busy": share}).paragraph()
+    ) is told
 
 
 def test_an_idle_domain_binds_nobody():
     # The idle one's bound, 20 x 64 / 640 ns, is below the other's.
-    ex = facts([QUIET[0], ("IIO write buffer", "p2m", 20, 0.5, 0.05, 640.0), ("IIO read buffer", "p2m", 20, 4, 8.0, 32.0)])
+    ex = facts(
+        [QUIET[0], ("IIO write buffer", "p2m", 20, 0.5, 0.05, 640.0), ("IIO read buffer", "p2m", 20, 4, 8.0, 32.0)]
+    )
     assert ex.of("p2m")[0].bound_gbs < ex.of("p2m")[1].bound_gbs
     assert ex.binding("p2m").name == "IIO read buffer"
     assert facts([("line fill buffers", "c2m", 20, 0.2, 1.0, 64.0)]).binding("c2m") is None

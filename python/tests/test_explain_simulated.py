@@ -75,26 +75,35 @@ def test_cores_alone_are_not_judged(run):
 
 
 def test_a_full_link_and_what_it_loses_are_told_where_no_credits_are_short():
-    over = Scenario({
-        "name": "over", "platform": "skylake", "placement": {"policy": "ddio", "ways": 2},
-        "tenant": [{"name": "f", "cores": 2, "stack": "poll_mode", "app": {"kind": "testpmd", "mode": "macswap"}}],
-        "peripheral": [{"kind": "ethernet"}],
-        "traffic": {"arrivals": "poisson", "rate": "80 Gbps", "sizes": "imix", "flows": 64},
-        "run": {"load": "fixed", "requests": 20_000, "warmup_requests": 20_000}})
+    over = Scenario(
+        {
+            "name": "over",
+            "platform": "skylake",
+            "placement": {"policy": "ddio", "ways": 2},
+            "tenant": [{"name": "f", "cores": 2, "stack": "poll_mode", "app": {"kind": "testpmd", "mode": "macswap"}}],
+            "peripheral": [{"kind": "ethernet"}],
+            "traffic": {"arrivals": "poisson", "rate": "80 Gbps", "sizes": "imix", "flows": 64},
+            "run": {"load": "fixed", "requests": 20_000, "warmup_requests": 20_000},
+        }
+    )
     ex = explain.of_result(api.run(over))
     assert "The PCIe link into the host is 100 % busy: it bounds the device" in ex.paragraph()
     assert ex.losses and "receive DMA is slower than the wire" in ex.losses[0] and ex.as_dict()["losses"] == ex.losses
 
 
 def test_a_host_that_hardly_moves_lines_has_no_regime_and_no_reasons():
-    ex = explain.of_result(api.run(Scenario.load("pcie-cx6").with_({"tenant.0.cores": 1, "run.requests": 200, "run.warmup_requests": 50})))
+    ex = explain.of_result(
+        api.run(Scenario.load("pcie-cx6").with_({"tenant.0.cores": 1, "run.requests": 200, "run.warmup_requests": 50}))
+    )
     assert ex.domains and ex.regime == "idle" and not ex.reasons()
     assert "worth speaking of" in ex.paragraph() and "mask" not in ex.paragraph()
 
 
 def test_rows_that_a_closed_page_policy_opens_are_no_reason_and_queues_of_the_controller_are(tiny):
     # Eight cores on one channel.
-    busy = tiny.with_({"override.memory.channels": 1, "tenant.0.cores": 8, "traffic.rate": "12 Mrps", "run.requests": 4000})
+    busy = tiny.with_(
+        {"override.memory.channels": 1, "tenant.0.cores": 8, "traffic.rate": "12 Mrps", "run.requests": 4000}
+    )
     ex = explain.of_result(api.run(busy))
     assert ex.facts["dram_read_ns"] > ex.facts["unloaded_read_ns"] and "row_miss_ratio" not in ex.facts
     (why,) = (r for r in ex.reasons() if "in the memory controller" in r)
@@ -176,12 +185,15 @@ def test_the_command_writes_counters_that_it_can_read(cli, run, tmp_path):
     assert cli("explain", "--counters", counters, "--write-counters", "x.csv").returncode == 2
 
 
-@pytest.mark.parametrize("metrics, kind, share", [
-    ({"cpu_utilisation": 0.5, "cores_busy": 3.0, "cores": 4}, "testpmd", 0.5),
-    ({"cores_busy": 3.0, "cores": 4}, "mica", 0.75),
-    ({"net_busy": 1.5, "cores": 0}, "tcp_receive", 0.75),
-    ({"cores": 0}, "stream", None),
-])
+@pytest.mark.parametrize(
+    "metrics, kind, share",
+    [
+        ({"cpu_utilisation": 0.5, "cores_busy": 3.0, "cores": 4}, "testpmd", 0.5),
+        ({"cores_busy": 3.0, "cores": 4}, "mica", 0.75),
+        ({"net_busy": 1.5, "cores": 0}, "tcp_receive", 0.75),
+        ({"cores": 0}, "stream", None),
+    ],
+)
 def test_the_cores_share_of_busy_time_is_the_metric_that_the_run_has(metrics, kind, share):
     spec = {"tenant": [{"cores": 2, "app": {"kind": kind}}, {"cores": 8, "app": {"kind": "stream"}}]}
     about = {"seed": 1, "version": "", **dict.fromkeys(("wall_s", "sim_us", "warmup_us", "measure_us"), 0.0)}

@@ -77,15 +77,20 @@ def built(copy):
     return run
 
 
-@pytest.mark.parametrize("section, kinds", [
-    ("A placement policy", ["placement"]),
-    ("An application", ["app"]),
-    ("A thread", ["stack", "app"]),  # and an application that chooses it
-    ("A device", ["device"]),
-])
+@pytest.mark.parametrize(
+    "section, kinds",
+    [
+        ("A placement policy", ["placement"]),
+        ("An application", ["app"]),
+        ("A thread", ["stack", "app"]),  # and an application that chooses it
+        ("A device", ["device"]),
+    ],
+)
 def test_a_walk_through_is_one_new_file_and_one_line_of_its_list(section, kinds):
     assert [Path(name).parent for name, _ in files(section)] == [Path("crates/hostnet/src", kind) for kind in kinds]
-    assert [Path(name) for name, _, _ in lines(section)] == [Path("crates/hostnet/src", kind, "mod.rs") for kind in kinds]
+    assert [Path(name) for name, _, _ in lines(section)] == [
+        Path("crates/hostnet/src", kind, "mod.rs") for kind in kinds
+    ]
     assert all(len(line.splitlines()) == 1 for _, _, line in lines(section))
 
 

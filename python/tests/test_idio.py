@@ -19,8 +19,24 @@ from hostnet.specs import Scenario
 from hostnet.studies import idio, idio_policies
 
 CLAIMS = Path(__file__).resolve().parents[2] / "claims" / "idio.toml"
-EXPERIMENTS = {"fig1", "fig2", "fig3", "fig4", "fig5", "mech", "burstdef", "fig9", "fig10", "fig10corun", "fig11", "directdram",
-               "fig12", "fig13", "fig14", "summary"}
+EXPERIMENTS = {
+    "fig1",
+    "fig2",
+    "fig3",
+    "fig4",
+    "fig5",
+    "mech",
+    "burstdef",
+    "fig9",
+    "fig10",
+    "fig10corun",
+    "fig11",
+    "directdram",
+    "fig12",
+    "fig13",
+    "fig14",
+    "summary",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +51,24 @@ def board(tables):
 
 # --- Studies --------------------------------------------------------------------------------------------------------
 
+
 def test_every_experiment_of_the_paper_has_a_study_and_there_is_one_of_our_own():
     assert Counter(paperidio.FIGURES) == Counter(EXPERIMENTS | {"policies"})
     assert {c.figure for c in load(CLAIMS)} == EXPERIMENTS
 
 
 # Five systems or two; three rates; solo, beside the antagonist, or the antagonist alone; in a period and in its burst alone.
-POINTS = {"fig9": 5 * 2, "fig10": 5 * 3, "fig10corun": 2 * 2 * 3 + 1, "fig11": 2 * 2, "fig12": 2 * 2 * 3, "fig14": 3 * (1 + 5),
-          "fig4": 2 * 3 * 3 + 11, "fig1": 2 * (2 * 2 + 3), "summary": 12 + 4}
+POINTS = {
+    "fig9": 5 * 2,
+    "fig10": 5 * 3,
+    "fig10corun": 2 * 2 * 3 + 1,
+    "fig11": 2 * 2,
+    "fig12": 2 * 2 * 3,
+    "fig14": 3 * (1 + 5),
+    "fig4": 2 * 3 * 3 + 11,
+    "fig1": 2 * (2 * 2 + 3),
+    "summary": 12 + 4,
+}
 
 
 @pytest.mark.parametrize("figure, points", POINTS.items())
@@ -105,15 +131,20 @@ def test_the_antagonist_alone_is_the_one_beside_the_functions():
 def test_single_requests_ask_for_a_line_in_each_place():
     asked = {(p.changes["tenant.0.app"]["request"], p.changes["tenant.0.app"]["place"]) for p in idio.fig1(False)}
     assert asked == {(r, place) for r in ("write", "read") for place in ("mlc", "both", "llc", "ddio", "dram")}
-    kept = {p.columns["location"] for p in idio.fig1(False) if p.changes.get("override.caches.llc.read_hit") == "retain"}
+    kept = {
+        p.columns["location"] for p in idio.fig1(False) if p.changes.get("override.caches.llc.read_hit") == "retain"
+    }
     assert kept == {"P2"}
 
 
 # --- Claims ---------------------------------------------------------------------------------------------------------
 
+
 def test_every_claim_that_has_a_query_holds_on_the_invented_machine(board):
     assert len(board) == 117
-    assert {i for i, r in board.items() if r.verdict == "not built yet"} == {i for i, r in board.items() if not r.claim.eval}
+    assert {i for i, r in board.items() if r.verdict == "not built yet"} == {
+        i for i, r in board.items() if not r.claim.eval
+    }
     others = {i: (r.verdict, r.reason) for i, r in board.items() if r.verdict not in ("reproduced", "not built yet")}
     assert set(others) == {"abs.p99_38"} and others["abs.p99_38"][0] == "disputed", others
 
@@ -147,7 +178,13 @@ DOCTORED = [
     ("fig3", "true", "batch_held", 0.9, ["fig3.batch_in_mlc"]),
     ("fig5_timeline", "true", "llc_wb_pushed", 0.5, ["fig5.exec_llc_cause"]),
     ("fig9", "system = 'ddio'", "burst_start_us", 0.5, ["fig9.exec_start"]),
-    ("fig4", "ring = 64", "mlc_wb_per_rx", 40.0, ["fig4.ring64_wb_low", "fig4.ring64_order", "fig4.wb_grows_with_ring"]),
+    (
+        "fig4",
+        "ring = 64",
+        "mlc_wb_per_rx",
+        40.0,
+        ["fig4.ring64_wb_low", "fig4.ring64_order", "fig4.wb_grows_with_ring"],
+    ),
     ("fig4", "level = 'high'", "mlc_wb_per_rx", 0.7, ["fig4.ring1024_high"]),
     ("fig4", "level = 'low'", "mlc_wb_per_rx", 0.3, ["fig4.ring1024_low", "fig4.wb_all_rates_above_knee"]),
     ("fig4", "level = 'high'", "mlc_wb_mtps", 0.5, ["fig4.wb_linear_med_high"]),
@@ -163,8 +200,13 @@ DOCTORED = [
     ("mech", "status = 'llc'", "hints", 0.9, ["mech.header_to_mlc"]),
     ("mech", "status = 'mlc'", "hints", 0.9, ["mech.status_mlc"]),
     ("fig9_timeline", "system = 'idio'", "llc_wb", 3.0, ["fig9.idio_llc_wb_100"]),
-    ("fig9", "system = 'idio'", "burst_us", 1.3, ["fig9.idio_faster_100", "fig9.idio_faster_25", "fig9.synergy_time",
-                                                 "fig9.static_eq_idio_25"]),
+    (
+        "fig9",
+        "system = 'idio'",
+        "burst_us",
+        1.3,
+        ["fig9.idio_faster_100", "fig9.idio_faster_25", "fig9.synergy_time", "fig9.static_eq_idio_25"],
+    ),
     ("fig9", "system = 'inval'", "mlc_wb", 5.0, ["fig9.inval_mlc_100", "fig9.inval_vs_pref_wb"]),
     ("fig9", "system = 'inval'", "llc_wb", 2.0, ["fig9.inval_llc_25"]),
     ("fig9", "system = 'pref'", "burst_us", 1.2, ["fig9.pref_time_100"]),
@@ -174,8 +216,19 @@ DOCTORED = [
     ("fig10", "system = 'idio'", "llc_wb", 3.0, ["fig10.llc_wb_100", "fig10.llc_wb_10"]),
     ("fig10", "system = 'idio'", "lines_written", 3.0, ["fig10.dram_wr_100", "fig10.dram_wr_10"]),
     ("fig10", "system = 'idio'", "lines_read", 2.0, ["fig10.dram_rd_100"]),
-    ("fig10", "system = 'idio'", "burst_us", 1.1, ["fig10.exe_25", "fig10.exe_10_flat", "fig10.pref_no_room_10",
-                                                  "fig9.static_eq_idio_10", "fig10corun.gain_smaller"]),
+    (
+        "fig10",
+        "system = 'idio'",
+        "burst_us",
+        1.1,
+        [
+            "fig10.exe_25",
+            "fig10.exe_10_flat",
+            "fig10.pref_no_room_10",
+            "fig9.static_eq_idio_10",
+            "fig10corun.gain_smaller",
+        ],
+    ),
     ("fig10", "rate_gbps = 100 AND system = 'idio'", "mlc_wb", 0.1, ["fig10.best_rate_mlc"]),
     ("fig10", "rate_gbps = 25", "hints", 0.1, ["fig10.pref_disabled_early_100"]),
     ("fig10", "system = 'inval'", "mlc_wb", 2.0, ["fig10.inval_helps_10"]),
@@ -190,11 +243,27 @@ DOCTORED = [
     ("fig11_timeline", "system = 'idio'", "rx_mlc", 0.1, ["fig11.idio_uses_mlc"]),
     ("directdram", "true", "dram_wr_per_rx", 0.5, ["directdram.dram_wr_eq_rx"]),
     ("mech", "status = 'llc'", "hints_fetched", 0.5, ["directdram.header_mlc"]),
-    ("fig12", "system = 'idio' AND scenario = 'solo'", "lat_p99_us", 0.75, ["fig12.p99_solo_100", "fig12.p99_solo_25",
-                                                                           "fig12.isolation_25", "fig12.tail_gain_without_exe_gain"]),
-    ("fig12", "system = 'idio' AND scenario = 'corun' AND rate_gbps = 10", "lat_p99_us", 0.5, ["fig12.p99_corun_10",
-                                                                                              "fig12.rate_order_corun"]),
-    ("fig12", "system = 'idio' AND scenario = 'corun' AND rate_gbps = 100", "lat_p99_us", 0.9, ["fig12.no_isolation_100"]),
+    (
+        "fig12",
+        "system = 'idio' AND scenario = 'solo'",
+        "lat_p99_us",
+        0.75,
+        ["fig12.p99_solo_100", "fig12.p99_solo_25", "fig12.isolation_25", "fig12.tail_gain_without_exe_gain"],
+    ),
+    (
+        "fig12",
+        "system = 'idio' AND scenario = 'corun' AND rate_gbps = 10",
+        "lat_p99_us",
+        0.5,
+        ["fig12.p99_corun_10", "fig12.rate_order_corun"],
+    ),
+    (
+        "fig12",
+        "system = 'idio' AND scenario = 'corun' AND rate_gbps = 100",
+        "lat_p99_us",
+        0.9,
+        ["fig12.no_isolation_100"],
+    ),
     ("fig13_timeline", "t_us > 500", "mlc_wb", 3.0, ["fig13.ddio_mlc_steady"]),
     ("fig13_timeline", "true", "llc_wb", 100.0, ["fig13.llc_less_than_burst"]),
     ("fig13", "system = 'idio'", "mlc_wb", 2.0, ["fig13.idio_mlc"]),
@@ -209,12 +278,15 @@ DOCTORED = [
 ]
 
 
-@pytest.mark.parametrize("table, rows, column, factor, ids", DOCTORED, ids=[f"{d[0]}-{d[2]}-{d[4][0]}" for d in DOCTORED])
+@pytest.mark.parametrize(
+    "table, rows, column, factor, ids", DOCTORED, ids=[f"{d[0]}-{d[2]}-{d[4][0]}" for d in DOCTORED]
+)
 def test_a_doctored_table_turns_its_claims_off(board, tables, table, rows, column, factor, ids):
     name = f"idio_{table}"
     whose = column.split()[0]
     doctored = pl.SQLContext({"t": tables[name]}, eager=True).execute(
-        f"SELECT * REPLACE (CASE WHEN {rows} THEN ({column}) * {factor} ELSE {whose} END AS {whose}) FROM t")
+        f"SELECT * REPLACE (CASE WHEN {rows} THEN ({column}) * {factor} ELSE {whose} END AS {whose}) FROM t"
+    )
     chosen = [c for c in load(CLAIMS) if c.id.removeprefix("idio.c.") in ids]
     assert len(chosen) == len(ids)
     for after in evaluate(chosen, paperworld.Source({**tables, name: doctored})):
@@ -225,9 +297,12 @@ def test_a_doctored_table_turns_its_claims_off(board, tables, table, rows, colum
 def test_packets_lost_or_a_longer_dma_phase_take_bandwidth_away(tables):
     """What is sustained is what arrived over the DMA phase; losses set in at the first rate that has them."""
     zoom = tables["idio_fig5_timeline"]
-    longer = zoom.with_columns(pl.when(pl.col("t_us").is_between(115, 300)).then(400.0).otherwise(pl.col("dma_requests"))
-                               .alias("dma_requests"))
-    lossless = tables["idio_fig13"].with_columns(pl.when(pl.col("core_gbps") < 15).then(0.0).otherwise(pl.col("drops")).alias("drops"))
+    longer = zoom.with_columns(
+        pl.when(pl.col("t_us").is_between(115, 300)).then(400.0).otherwise(pl.col("dma_requests")).alias("dma_requests")
+    )
+    lossless = tables["idio_fig13"].with_columns(
+        pl.when(pl.col("core_gbps") < 15).then(0.0).otherwise(pl.col("drops")).alias("drops")
+    )
     chosen = [c for c in load(CLAIMS) if c.id in ("idio.c.abs.sustain_100g", "idio.c.fig13.drop_onset")]
     changed = {**tables, "idio_fig5_timeline": longer, "idio_fig13": lossless}
     assert [r.verdict for r in evaluate(chosen, paperworld.Source(changed))] == ["off", "off"]
@@ -244,11 +319,16 @@ def test_missing_points_are_never_passes(tables, table):
 
 # --- Plots ----------------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("figure", paperidio.FIGURES)
 def test_every_study_is_drawn_with_titles_and_labels(figure, tables):
     name = f"idio_{figure}"
-    found = plots.figure_of(name, tables[name], {t: f for t, f in tables.items() if t.startswith(f"{name}_")},
-                            metrics=studies.get("idio", figure).metrics)
+    found = plots.figure_of(
+        name,
+        tables[name],
+        {t: f for t, f in tables.items() if t.startswith(f"{name}_")},
+        metrics=studies.get("idio", figure).metrics,
+    )
     assert any(ax.get_title(loc="left") for ax in found.axes) or found.get_suptitle()
     if number := re.fullmatch(r"fig(\d+)\w*", figure):
         title = found.get_suptitle()

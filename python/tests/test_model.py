@@ -4,8 +4,15 @@ import pytest
 
 from hostnet import SpecError, model
 
-COUNTERS = {"rpq_occupancy": 5.0, "switches": 10.0, "lines_read": 1000.0, "lines_written": 400.0, "act_read": 300.0,
-            "act_write": 100.0, "pre_conflict": 200.0}
+COUNTERS = {
+    "rpq_occupancy": 5.0,
+    "switches": 10.0,
+    "lines_read": 1000.0,
+    "lines_written": 400.0,
+    "act_read": 300.0,
+    "act_write": 100.0,
+    "pre_conflict": 200.0,
+}
 
 
 def test_pcie_bandwidth_is_the_reference_rows():
@@ -25,17 +32,23 @@ def test_the_formula_takes_hardware_credits_and_options():
     assert f["dominant"] == "read head-of-line blocking"
 
 
-@pytest.mark.parametrize("call, says", [
-    (lambda: model.pcie_bandwidth(64, lanes=3), "lanes = 3 is not a power of two"),
-    (lambda: model.pcie_bandwidth(64, mpss=256), "unknown field `mpss`"),
-    (lambda: model.pcie_bandwidth(0), "bytes = 0"),
-    (lambda: model.formula("c2m", COUNTERS), "class: unknown variant `c2m`"),
-    (lambda: model.formula("c2m-read", {**COUNTERS, "switches": -1.0}), "switches = -1 is not a count"),
-    (lambda: model.formula("c2m-read", {"switches": 1.0}), "counters: missing field"),
-    (lambda: model.formula("p2m-read", COUNTERS), "p2m_read_ns"),
-    (lambda: model.formula("c2m-read", COUNTERS, adjust_rpq=True), "rpq_full and waiting_reads"),
-    (lambda: model.domains([{"name": "a", "credits": 0, "occupancy": 1, "rate_gbs": 1}]), "a: a domain needs credits"),
-])
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (lambda: model.pcie_bandwidth(64, lanes=3), "lanes = 3 is not a power of two"),
+        (lambda: model.pcie_bandwidth(64, mpss=256), "unknown field `mpss`"),
+        (lambda: model.pcie_bandwidth(0), "bytes = 0"),
+        (lambda: model.formula("c2m", COUNTERS), "class: unknown variant `c2m`"),
+        (lambda: model.formula("c2m-read", {**COUNTERS, "switches": -1.0}), "switches = -1 is not a count"),
+        (lambda: model.formula("c2m-read", {"switches": 1.0}), "counters: missing field"),
+        (lambda: model.formula("p2m-read", COUNTERS), "p2m_read_ns"),
+        (lambda: model.formula("c2m-read", COUNTERS, adjust_rpq=True), "rpq_full and waiting_reads"),
+        (
+            lambda: model.domains([{"name": "a", "credits": 0, "occupancy": 1, "rate_gbs": 1}]),
+            "a: a domain needs credits",
+        ),
+    ],
+)
 def test_a_mistake_is_one_sentence(call, says):
     with pytest.raises(SpecError) as raised:
         call()
@@ -43,8 +56,15 @@ def test_a_mistake_is_one_sentence(call, says):
 
 
 def test_metrics_become_counters_and_missing_classes_count_as_none():
-    metrics = {"rpq_occ": 3.0, "cha_c2m_write_occ": 10.0, "cha_p2m_write_occ": None, "lines_read": 7.0, "channels": 4.0,
-               "t_trans_ns": 2.5, "c2m_read_unloaded_ns": 80.0}
+    metrics = {
+        "rpq_occ": 3.0,
+        "cha_c2m_write_occ": 10.0,
+        "cha_p2m_write_occ": None,
+        "lines_read": 7.0,
+        "channels": 4.0,
+        "t_trans_ns": 2.5,
+        "c2m_read_unloaded_ns": 80.0,
+    }
     assert model.counters_of(metrics)["waiting_writes"] == 10.0
     assert model.counters_of(metrics)["act_read"] == 0.0
     hw = model.hardware_of(metrics)

@@ -56,12 +56,15 @@ def test_points_that_follow_the_first_ones_are_on_the_same_platform():
     assert {p.changes["platform"] for p in later} == {ARTIFACT}
 
 
-@pytest.mark.parametrize("system, platform, sentence", [
-    ("sweeper", "sim24-artefact", "studies of sweeper do not run there; did you mean 'sim24-artifact'"),
-    ("idio", ARTIFACT, "studies of idio do not run there; did you mean 'idio-gem5-artifact'?"),
-    ("ccnic", ARTIFACT, "studies of ccnic do not run there, nor on any but their own"),
-    ("gem5net", "altra", "studies of gem5net do not run there, nor on any but their own"),
-])
+@pytest.mark.parametrize(
+    "system, platform, sentence",
+    [
+        ("sweeper", "sim24-artefact", "studies of sweeper do not run there; did you mean 'sim24-artifact'"),
+        ("idio", ARTIFACT, "studies of idio do not run there; did you mean 'idio-gem5-artifact'?"),
+        ("ccnic", ARTIFACT, "studies of ccnic do not run there, nor on any but their own"),
+        ("gem5net", "altra", "studies of gem5net do not run there, nor on any but their own"),
+    ],
+)
 def test_a_platform_that_studies_are_not_made_for_is_refused(system, platform, sentence, cli):
     done = cli("scoreboard", "--only", f"{system}.*", "--platform", platform, check=2)
     assert sentence in done.stderr and len(done.stderr.strip().splitlines()) == 1
@@ -69,7 +72,9 @@ def test_a_platform_that_studies_are_not_made_for_is_refused(system, platform, s
 
 def test_a_board_of_two_platforms_has_a_column_for_each(tmp_path):
     path = claims_file(tmp_path, GOOD, GOOD | {"id": "t.two", "expected": 20.0, "role": "input"})
-    sources = {name: paperworld.Source({"mine_fig1": pl.DataFrame({"value": [v]})}) for name, v in (("a", 10.0), ("b", 12.0))}
+    sources = {
+        name: paperworld.Source({"mine_fig1": pl.DataFrame({"value": [v]})}) for name, v in (("a", 10.0), ("b", 12.0))
+    }
     page, table = tmp_path / "b.md", tmp_path / "b.json"
     options = {"files": [path], "sources": sources, "console": Console(quiet=True)}
     assert scoreboard.main(platforms=["a", "b"], markdown_file=page, json_file=table, **options) == 0
@@ -78,7 +83,10 @@ def test_a_board_of_two_platforms_has_a_column_for_each(tmp_path):
     assert "| all | 1 of 1 | 0 of 1 |" in text
     assert "| 10x ± 10 % | 10x | 12x, **off** |" in text
     assert "`t.two` [input] | 20x ± 10 % | 10x, **off** | 12x, **off** |" in text
-    assert {n: [r["measured"] for r in rows] for n, rows in json.loads(table.read_text()).items()} == {"a": [10.0, 10.0], "b": [12.0, 12.0]}
+    assert {n: [r["measured"] for r in rows] for n, rows in json.loads(table.read_text()).items()} == {
+        "a": [10.0, 10.0],
+        "b": [12.0, 12.0],
+    }
 
 
 def test_no_first_run_is_kept_of_another_platform(tmp_path):

@@ -69,15 +69,33 @@ def test_a_file_that_came_later_is_neither_reported_nor_removed(cli, tiny_file, 
 def test_two_processes_do_not_share_a_directory(cli, tiny_file, tmp_path):
     out = tmp_path / "out"
     slow = subprocess.Popen(
-        [sys.executable, "-c", "from hostnet.cli import main; main()", "sweep", str(tiny_file), "--set",
-         "run.requests=500000000", "--vary", "seed=1,2", "--jobs", "1", "--out", str(out)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        [
+            sys.executable,
+            "-c",
+            "from hostnet.cli import main; main()",
+            "sweep",
+            str(tiny_file),
+            "--set",
+            "run.requests=500000000",
+            "--vary",
+            "seed=1,2",
+            "--jobs",
+            "1",
+            "--out",
+            str(out),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
     try:
         deadline = time.monotonic() + 30
         while not list(out.glob(".part-*")) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert "another hostnet process is writing there" in one_sentence(
-            cli("sweep", tiny_file, "--vary", "seed=3", "--out", out))
+            cli("sweep", tiny_file, "--vary", "seed=3", "--out", out)
+        )
     finally:
         slow.send_signal(signal.SIGINT)
         slow.communicate(timeout=30)
@@ -111,7 +129,10 @@ def test_a_directory_stopped_half_way_says_so_and_is_completed(tmp_path):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"files": 3}', '{"command": "run", "files": ["../x"]}'])
 def test_a_damaged_list_of_files_is_one_sentence(tmp_path, text):
     (tmp_path / "hostnet.json").write_text(text)
-    with pytest.raises(hn.HostnetError, match=r"hostnet\.json: is not as hostnet wrote it"), output.directory(tmp_path, "run"):
+    with (
+        pytest.raises(hn.HostnetError, match=r"hostnet\.json: is not as hostnet wrote it"),
+        output.directory(tmp_path, "run"),
+    ):
         pass
 
 
@@ -142,8 +163,17 @@ def limited(size):
 def test_writing_that_fails_is_one_sentence(cli, tiny_file, tmp_path, size, at):
     if at == "out":
         cli("run", tiny_file, check=0)  # into the cache
-    said = one_sentence(cli("run", tiny_file, "--out", tmp_path / "out", "--set", "name='x'" if at == "cache" else "name='tiny'",
-                            preexec_fn=limited(size if at == "cache" else 3_000)))
+    said = one_sentence(
+        cli(
+            "run",
+            tiny_file,
+            "--out",
+            tmp_path / "out",
+            "--set",
+            "name='x'" if at == "cache" else "name='tiny'",
+            preexec_fn=limited(size if at == "cache" else 3_000),
+        )
+    )
     assert f"{at}: cannot be written (File too large)" in said
     assert not (tmp_path / "out").exists()
 
@@ -158,8 +188,14 @@ def test_an_unwritable_cache_is_known_before_anything_runs(cli, tiny_file, monke
 def test_a_full_standard_output_is_one_sentence(cli, tiny_file):
     for args in (["schema"], ["run", tiny_file], ["run", tiny_file, "--json"]):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
-                                  cwd=cli.cwd, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            done = subprocess.run(
+                [sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
+                cwd=cli.cwd,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=120,
+            )
         assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
         assert done.stderr.startswith("hostnet: standard output: cannot be written (No space left on device)")
 
@@ -171,8 +207,15 @@ def test_an_encoding_without_a_sign_shows_another(cli, tiny_file, monkeypatch):
         assert "lost " in cli(command, tiny_file, *lost, check=0).stdout
 
 
-@pytest.mark.parametrize("command, redirected", [("run tiny.toml --all", "| head -1"), ("schema", "| head -1"),
-                                                 ("run tiny.toml", ">&-"), ("run tiny.toml -q", ">&- 2>&-")])
+@pytest.mark.parametrize(
+    "command, redirected",
+    [
+        ("run tiny.toml --all", "| head -1"),
+        ("schema", "| head -1"),
+        ("run tiny.toml", ">&-"),
+        ("run tiny.toml -q", ">&- 2>&-"),
+    ],
+)
 def test_output_that_nobody_reads_is_no_mistake(cli, tiny_file, command, redirected):
     cli("run", tiny_file, check=0)  # into the cache
     line = f"set -o pipefail; {sys.executable} -c 'from hostnet.cli import main; main()' {command} {redirected}"
@@ -180,10 +223,19 @@ def test_output_that_nobody_reads_is_no_mistake(cli, tiny_file, command, redirec
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("args", [["run", "TINY", "--out", "x" * 300], ["run", "y" * 300], ["report", "z" * 300],
-                                  ["explain", "TINY", "--write-counters", "x" * 300], ["explain", "y" * 300 + ".json"],
-                                  ["scoreboard", "--claims", "c" * 300], ["scoreboard", "--md", "m" * 300],
-                                  ["run", "TINY", "--set", "platform=" + "p" * 300]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["run", "TINY", "--out", "x" * 300],
+        ["run", "y" * 300],
+        ["report", "z" * 300],
+        ["explain", "TINY", "--write-counters", "x" * 300],
+        ["explain", "y" * 300 + ".json"],
+        ["scoreboard", "--claims", "c" * 300],
+        ["scoreboard", "--md", "m" * 300],
+        ["run", "TINY", "--set", "platform=" + "p" * 300],
+    ],
+)
 def test_a_name_longer_than_a_file_system_takes_is_one_sentence(cli, tiny_file, args):
     said = one_sentence(cli(*(str(tiny_file) if a == "TINY" else a for a in args)))
     assert len(said) < 700

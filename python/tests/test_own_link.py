@@ -23,7 +23,9 @@ def shown(heading):
 def printed(text):
     """The rows of a table of numbers that a command prints, without their units."""
     lines = (re.sub(r"(?<=\d) ns", "", line).split() for line in text.splitlines())
-    return [[float(cell) for cell in line] for line in lines if line and all(re.fullmatch(r"[\d.]+", cell) for cell in line)]
+    return [
+        [float(cell) for cell in line] for line in lines if line and all(re.fullmatch(r"[\d.]+", cell) for cell in line)
+    ]
 
 
 def test_every_command_runs_and_gives_the_figures_shown(cli):
@@ -32,7 +34,9 @@ def test_every_command_runs_and_gives_the_figures_shown(cli):
     assert len(commands) == 4
     *compared, latencies = (printed(cli(*shlex.split(line)[1:], check=0).stdout) for line in commands)
 
-    for (alone, peak), row in zip(compared, shown("| interface | one packet alone, us | at the peak, Mpps | its link is busy |"), strict=True):
+    for (alone, peak), row in zip(
+        compared, shown("| interface | one packet alone, us | at the peak, Mpps | its link is busy |"), strict=True
+    ):
         assert row == pytest.approx([alone[1], peak[2], peak[3]], rel=0.03, abs=0.006)
     rows = shown("| one way, ns | a round trip, us | Mpps with one packet under way at each queue pair |")
     assert [pytest.approx(row, rel=0.03) for row in rows] == latencies and len(rows) == 4

@@ -37,9 +37,12 @@ def test_every_value_has_a_source_and_no_source_is_left_over(path):
 
 SHORT = {"run.load": "fixed", "traffic.rate": "100 krps", "run.requests": 200, "run.warmup_requests": 100}
 BENCHMARKS = {
-    **{kind: ("testpmd", SHORT | {"tenant.0.app": {"kind": kind, **more}})
-       for kind, more in {"testpmd": {}, "touchfwd": {}, "touchdrop": {}, "rxptx": {"interval": "10 ns"}}.items()},
-    "memcached-dpdk": ("memcached-dpdk", SHORT), "memcached-kernel": ("memcached-kernel", SHORT),
+    **{
+        kind: ("testpmd", SHORT | {"tenant.0.app": {"kind": kind, **more}})
+        for kind, more in {"testpmd": {}, "touchfwd": {}, "touchdrop": {}, "rxptx": {"interval": "10 ns"}}.items()
+    },
+    "memcached-dpdk": ("memcached-dpdk", SHORT),
+    "memcached-kernel": ("memcached-kernel", SHORT),
     "iperf": ("iperf", {"run.warmup_time": "1 ms", "run.time": "500 us"}),
 }
 
@@ -51,7 +54,9 @@ def test_the_benchmarks_run_on_every_platform_or_are_refused_with_what_it_lacks(
     nodes = (platform.get("nodes") or {}).get("count", 1)
     for name, (base, changes) in BENCHMARKS.items():
         needs = ("tcp", "udp") if name in ("memcached-kernel", "iperf") else ("poll_mode",)
-        lacks = [f"platform.{t}" for t in needs if not platform.get(t)] + (["override.nodes.count = 1"] if nodes > 1 else [])
+        lacks = [f"platform.{t}" for t in needs if not platform.get(t)] + (
+            ["override.nodes.count = 1"] if nodes > 1 else []
+        )
         scenario = hn.Scenario.load(base).with_(changes | {"platform": path.stem})
         if not lacks:
             out = hn.run(scenario)
@@ -77,7 +82,9 @@ def test_a_platform_of_ones_own_is_shown_with_its_own_sources_and_those_of_its_b
     assert (ours["memory"]["channels"], ours["memory"]["rpq"], ours["name"]) == (4, 40, "mine")
     assert ours["provenance"]["memory.channels"] == "datasheet: the board's"
     # What is changed without a word is not what the base's source says.
-    assert ours["provenance"]["memory.rpq"].startswith("no source: ") and "mine.toml" in ours["provenance"]["memory.rpq"]
+    assert (
+        ours["provenance"]["memory.rpq"].startswith("no source: ") and "mine.toml" in ours["provenance"]["memory.rpq"]
+    )
     assert ours["provenance"]["memory.wpq"] == base["provenance"]["memory.wpq"]
     assert ours["description"] == "skylake, with other values" != base["description"]
     shown = cli("platforms", tmp_path / "mine.toml", check=0).stdout
@@ -96,8 +103,19 @@ def test_an_edited_platform_is_read_anew(tmp_path):
 @pytest.mark.parametrize("name", ["mine", "mine.toml", "./mine.toml"])
 def test_a_platform_in_the_current_directory_serves_a_scenario_that_comes_with_hostnet(cli, name):
     (cli.cwd / "mine.toml").write_text(OWN)
-    short = ["--set", "placement.ways=2", "--set", "run.load=fixed", "--set", "traffic.rate=1 Gbps", "--set", "run.requests=100",
-             "--set", "run.warmup_requests=50", "--json"]
+    short = [
+        "--set",
+        "placement.ways=2",
+        "--set",
+        "run.load=fixed",
+        "--set",
+        "traffic.rate=1 Gbps",
+        "--set",
+        "run.requests=100",
+        "--set",
+        "run.warmup_requests=50",
+        "--json",
+    ]
     data = json.loads(cli("run", "testpmd", "--set", f"platform={name}", *short, check=0).stdout)
     assert data["spec"]["platform"]["memory"]["channels"] == 4
 
@@ -108,10 +126,13 @@ def test_a_platform_that_does_not_exist_is_one_sentence(cli):
         assert said.count("\n") == 1 and hint in said
 
 
-@pytest.mark.parametrize(("source", "said"), [
-    ('"memory.chanels" = "datasheet: x"', 'unknown key "memory.chanels"; did you mean "memory.channels"'),
-    ('"memory.channels" = "datashet: x"', 'did you mean "datasheet"'),
-])
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ('"memory.chanels" = "datasheet: x"', 'unknown key "memory.chanels"; did you mean "memory.channels"'),
+        ('"memory.channels" = "datashet: x"', 'did you mean "datasheet"'),
+    ],
+)
 def test_a_misspelt_source_is_one_sentence_with_the_file(source, said, cli):
     (cli.cwd / "mine.toml").write_text(f'name = "mine"\nbase = "skylake"\n[provenance]\n{source}\n')
     for command in (["platforms", "mine.toml"], ["run", "testpmd", "--set", "platform=mine"]):
@@ -122,6 +143,11 @@ def test_a_misspelt_source_is_one_sentence_with_the_file(source, said, cli):
 @pytest.mark.parametrize("path", [p for p in PLATFORMS if "\nbase = " not in p.read_text()], ids=lambda p: p.stem)
 def test_what_hostnet_says_of_a_platform_it_takes(path, tmp_path):
     """Every key with its source, the engine's defaults among them, is a valid table again."""
-    (tmp_path / "mine.toml").write_text(f'name = "mine"\nbase = "{path.stem}"\n[provenance]\n' + "".join(
-        f"{json.dumps(key)} = {json.dumps(source)}\n" for key, source in hn.platform(path.stem)["provenance"].items()))
+    (tmp_path / "mine.toml").write_text(
+        f'name = "mine"\nbase = "{path.stem}"\n[provenance]\n'
+        + "".join(
+            f"{json.dumps(key)} = {json.dumps(source)}\n"
+            for key, source in hn.platform(path.stem)["provenance"].items()
+        )
+    )
     assert hn.platform(tmp_path / "mine.toml")["provenance"] == hn.platform(path.stem)["provenance"]

@@ -59,7 +59,9 @@ def test_crosses_are_the_papers_numbers_beside_the_measured_ones():
     upper_crosses = [v for k, v in numbers.items() if re.fullmatch(r"q3-[cp]2m-n\d", k)]
     lower_crosses = [v for k, v in numbers.items() if re.fullmatch(r"bw-q3-n\d", k)]
     assert upper_crosses and sorted(drawn["paper"]) == sorted(upper_crosses)
-    assert lower_crosses and sorted(next(x for x in lower.lines if x.get_label() == "paper").get_ydata()) == sorted(lower_crosses)
+    assert lower_crosses and sorted(next(x for x in lower.lines if x.get_label() == "paper").get_ydata()) == sorted(
+        lower_crosses
+    )
 
 
 def test_equal_tables_make_equal_files(tmp_path):
@@ -157,7 +159,14 @@ def test_an_unknown_study_gets_bars_of_its_metrics():
 
 
 def test_bars_are_told_apart_by_columns_that_few_studies_have():
-    frame = pl.DataFrame({"app": ["a", "a", "b", "b"], "clock_ghz": [1.0, 2.5, 1.0, 2.5], "quick": [True] * 4, "krps": [1e4, 2e4, 3e4, 4e4]})
+    frame = pl.DataFrame(
+        {
+            "app": ["a", "a", "b", "b"],
+            "clock_ghz": [1.0, 2.5, 1.0, 2.5],
+            "quick": [True] * 4,
+            "krps": [1e4, 2e4, 3e4, 4e4],
+        }
+    )
     figure = plots.figure_of("some_study", frame)
     labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert labels == ["app a, clock_ghz 1", "app a, clock_ghz 2.5", "app b, clock_ghz 1", "app b, clock_ghz 2.5"]

@@ -10,8 +10,12 @@ import hostnet as hn
 from hostnet.specs import parse_value, tomllib
 
 KEYS = st.text("abcdefghijklmnopqrstuvwxyz_0123456789", min_size=1, max_size=8).filter(lambda k: not k.isdigit())
-PLAIN = (st.booleans() | st.integers(-2**63, 2**63 - 1) | st.floats(allow_nan=False)
-         | st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+PLAIN = (
+    st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+)
 VALUES = st.recursive(PLAIN, lambda v: st.lists(v, max_size=3) | st.dictionaries(KEYS, v, max_size=3), max_leaves=8)
 
 

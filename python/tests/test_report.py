@@ -98,10 +98,22 @@ def test_every_row_of_a_table_has_a_cell_for_every_column(demo):
         assert len(widths) == 1, table[:200]
 
 
-@pytest.mark.parametrize("value, base, says", [
-    (20.0, 20.0, ""), (19.9999, 20.0, ""), (20.0001, 20.0, ""), (19.98, 20.0, "-0.1 %"), (30.0, 20.0, "+50.0 %"),
-    (37.81, 78138.0, "÷2.07e+03"), (2e5, 20.0, "×1e+04"), (0.0, 20.0, ""), (None, 20.0, ""), (1.0, 0.0, ""), (-2.0, 1.0, ""),
-])
+@pytest.mark.parametrize(
+    "value, base, says",
+    [
+        (20.0, 20.0, ""),
+        (19.9999, 20.0, ""),
+        (20.0001, 20.0, ""),
+        (19.98, 20.0, "-0.1 %"),
+        (30.0, 20.0, "+50.0 %"),
+        (37.81, 78138.0, "÷2.07e+03"),
+        (2e5, 20.0, "×1e+04"),
+        (0.0, 20.0, ""),
+        (None, 20.0, ""),
+        (1.0, 0.0, ""),
+        (-2.0, 1.0, ""),
+    ],
+)
 def test_a_change_says_nothing_where_nothing_changed(value, base, says):
     assert _change(value, base) == says
 
@@ -121,8 +133,10 @@ def sweep_of(n):
 
 def test_a_report_of_many_results_says_how_many_each_part_leaves_out(tmp_path):
     page = write_report(sweep_of(120), tmp_path / "r.html").read_text(encoding="utf-8")
-    said = {key: re.findall(r"(\d+) of (\d+) results are shown here", part)
-            for key, part in re.findall(r'<section id="([^"]+)">(.*?)</section>', page, re.S)}
+    said = {
+        key: re.findall(r"(\d+) of (\d+) results are shown here", part)
+        for key, part in re.findall(r'<section id="([^"]+)">(.*?)</section>', page, re.S)
+    }
     assert said["comparison"] == [] and page.count("rx buffers 183</th>") >= 2, "the tables list all"
     assert said["throughput-and-bandwidth"] == [("40", "120")]
     assert said["request-latency"] == said["dram-access-latency"] == said["over-time"] == [("8", "120")]
@@ -147,8 +161,14 @@ def test_a_report_leads_with_what_matters_for_its_scenario(tmp_path):
     r["metrics"] = {"c2m_gbs": 14.8, "p2m_gbs": 7.3, "mem_bw_gbs": 37.9, "lfb_occ": 11.0, "iio_write_occ": 92.0}
     page = write_report([r], tmp_path / "r.html").read_text(encoding="utf-8")
     comparison = re.search(r'<section id="comparison">(.*?)</section>', page, re.S)[1]
-    assert [row[0] for row in Outline(comparison).cells] == ["metric", "c2m_gbs", "p2m_gbs", "mem_bw_gbs", "lfb_occ",
-                                                             "iio_write_occ"]
+    assert [row[0] for row in Outline(comparison).cells] == [
+        "metric",
+        "c2m_gbs",
+        "p2m_gbs",
+        "mem_bw_gbs",
+        "lfb_occ",
+        "iio_write_occ",
+    ]
 
 
 def test_a_domain_without_a_limit_says_so(tmp_path):

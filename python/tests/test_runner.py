@@ -53,15 +53,19 @@ def test_a_truncated_entry_is_computed_again(tiny):
     assert not again.cached and again.metrics == first.metrics
 
 
-@pytest.mark.parametrize("damage", [
-    lambda t: t.replace('"throughput_mrps":', '"throughput_mrps":9'),
-    lambda t: t.replace('"result": {', '"result": {"metrics": 3, '),
-    lambda t: t[:-1],
-    lambda t: json.dumps(json.loads(t)["result"]),
-    lambda t: '{"metrics": {}, "spec": {}}',
-    lambda t: "[" * 5000,
-    lambda t: "",
-], ids=["a number", "a key", "an end", "no digest", "a shape", "nested", "empty"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda t: t.replace('"throughput_mrps":', '"throughput_mrps":9'),
+        lambda t: t.replace('"result": {', '"result": {"metrics": 3, '),
+        lambda t: t[:-1],
+        lambda t: json.dumps(json.loads(t)["result"]),
+        lambda t: '{"metrics": {}, "spec": {}}',
+        lambda t: "[" * 5000,
+        lambda t: "",
+    ],
+    ids=["a number", "a key", "an end", "no digest", "a shape", "nested", "empty"],
+)
 def test_a_damaged_entry_is_computed_again(tiny, damage):
     first = hn.run(tiny)
     entry = Cache().path(first.key)
@@ -174,9 +178,13 @@ def test_an_interrupt_stops_the_workers(tiny):
 
 
 def test_a_worker_ends_with_its_parent_though_its_input_stays_open():
-    start = ("import subprocess, sys, time; w = subprocess.Popen([sys.executable, '-m', 'hostnet._worker']); "
-             "print(w.pid, flush=True); time.sleep(60)")
-    with subprocess.Popen([sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+    start = (
+        "import subprocess, sys, time; w = subprocess.Popen([sys.executable, '-m', 'hostnet._worker']); "
+        "print(w.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
         worker = int(parent.stdout.readline())
         time.sleep(2)  # the worker is up
         os.kill(worker, 0)

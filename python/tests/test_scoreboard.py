@@ -121,13 +121,16 @@ def test_off_says_by_how_much_and_where(tmp_path):
     assert found.measured == 12.5
 
 
-@pytest.mark.parametrize("values, slack, shown", [
-    ([3.0, 2.0, 1.0], 0.0, "a 3 > b 2 > c 1"),
-    ([100.0, 102.0, 50.0], 0.03, "a 100 ≈ b 102 > c 50"),
-    ([100.0, 100.0, 50.0], 0.03, "a 100 ≈ b 100 > c 50"),
-    ([100.0, 110.0, 50.0], 0.03, "a 100 < b 110 > c 50"),
-    ([2.0, 2.0, 1.0], 0.0, "a 2 = b 2 > c 1"),
-])
+@pytest.mark.parametrize(
+    "values, slack, shown",
+    [
+        ([3.0, 2.0, 1.0], 0.0, "a 3 > b 2 > c 1"),
+        ([100.0, 102.0, 50.0], 0.03, "a 100 ≈ b 102 > c 50"),
+        ([100.0, 100.0, 50.0], 0.03, "a 100 ≈ b 100 > c 50"),
+        ([100.0, 110.0, 50.0], 0.03, "a 100 < b 110 > c 50"),
+        ([2.0, 2.0, 1.0], 0.0, "a 2 = b 2 > c 1"),
+    ],
+)
 def test_a_chain_is_printed_with_the_signs_that_are_true(tmp_path, values, slack, shown):
     rows = {"name": ["a", "b", "c"], "value": values}
     assert verdict(tmp_path, rows, kind="order", expected=["a", "b", "c"], tolerance=slack).shown == shown
@@ -427,7 +430,7 @@ def test_outputs_exit_codes_and_shapes(tmp_path):
     assert as_objects(results)[0] == {
         "id": "t.one",
         "experiment": "mine.e.fig1",
-    "role": "outcome",
+        "role": "outcome",
         "weight": "detail",
         "verdict": "reproduced",
         "expected": 10.0,

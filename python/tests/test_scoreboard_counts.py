@@ -42,20 +42,36 @@ def test_only_outcomes_count(tmp_path):
     assert [r.verdict for r in results] == ["reproduced", "off", "reproduced", "reproduced", "off"]
     rows = {weight: (counts, share) for weight, counts, share in summary(results)}
     assert rows["all"] == ([1, 1, 0, 0, 0], "50 %") and rows["headline"] == ([1, 0, 0, 0, 0], "100 %")
-    assert systems(results, {})[0] == ("mine", "1 of 2, 50 %", "no first run was kept", "1 of 1", "no first run was kept", "1", "2")
+    assert systems(results, {})[0] == (
+        "mine",
+        "1 of 2, 50 %",
+        "no first run was kept",
+        "1 of 1",
+        "no first run was kept",
+        "1",
+        "2",
+    )
 
 
 def test_inputs_and_definitions_are_listed_apart(tmp_path):
     path, source = roled(tmp_path)
-    counted, apart = scoreboard.as_markdown(evaluate(load(path), source), "1.0").split("## mine: inputs and definitions")
+    counted, apart = scoreboard.as_markdown(evaluate(load(path), source), "1.0").split(
+        "## mine: inputs and definitions"
+    )
     assert "`t.two`" in counted and "`t.in`" not in counted and "`t.def`" not in counted
-    assert [line.split(" | ")[1] for line in apart.splitlines() if "`t." in line] == ["input", "definition", "definition"]
+    assert [line.split(" | ")[1] for line in apart.splitlines() if "`t." in line] == [
+        "input",
+        "definition",
+        "definition",
+    ]
     assert "The constant." in apart
 
 
 def test_what_is_not_built_does_not_hold(tmp_path):
     later = GOOD | {"id": "t.later", "experiment": "mine.e.fig9", "eval": "SELECT value FROM mine_fig9"}
-    results = evaluate(load(claims_file(tmp_path, GOOD, later)), paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})}))
+    results = evaluate(
+        load(claims_file(tmp_path, GOOD, later)), paperworld.Source({"mine_fig1": pl.DataFrame({"value": [10.0]})})
+    )
     assert [r.verdict for r in results] == ["reproduced", "not built yet"]
     assert summary(results)[-1] == ("all", [1, 0, 0, 1, 0], "50 %")
 
@@ -84,10 +100,13 @@ def test_the_first_run_is_kept_and_never_written_again(tmp_path):
     assert kept.read_bytes() == before
 
 
-@pytest.mark.parametrize("options, sentence", [
-    ({"quick": True}, "a quick run is not a system's first run"),
-    ({"only": "t.two"}, "these are 1 of 5 claims of mine; choose all with --only 'mine.*'"),
-])
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"quick": True}, "a quick run is not a system's first run"),
+        ({"only": "t.two"}, "these are 1 of 5 claims of mine; choose all with --only 'mine.*'"),
+    ],
+)
 def test_a_part_of_a_run_is_no_first_run(tmp_path, options, sentence):
     path, source = roled(tmp_path)
     with pytest.raises(HostnetError, match=re.escape(sentence)):
@@ -107,7 +126,9 @@ def test_a_board_without_a_first_run_says_so(tmp_path):
         scoreboard.main([path], first=True, source=source)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"claims": []}', '{"engine": "1", "claims": [{"id": "t", "verdict": "fine", "shown": ""}]}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"claims": []}', '{"engine": "1", "claims": [{"id": "t", "verdict": "fine", "shown": ""}]}']
+)
 def test_a_damaged_first_run_is_one_sentence(tmp_path, text):
     path, source = roled(tmp_path)
     (tmp_path / "first").mkdir()
@@ -130,11 +151,20 @@ def test_what_follows_from_the_configuration_says_from_what():
 # ---- limits ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("query, says", [
-    ("SELECT sum(a.range * b.range) AS value FROM range(10_000_000) a, range(10_000_000) b, mine_fig1", "more than 1 s"),
-    ("SELECT len(list(range || repeat('x', 1000))) AS value FROM range(100_000_000), mine_fig1", "more than 1GB of memory"),
-    ("SELECT range AS value FROM range(200_000), mine_fig1", "more than 100,000 rows"),
-])
+@pytest.mark.parametrize(
+    "query, says",
+    [
+        (
+            "SELECT sum(a.range * b.range) AS value FROM range(10_000_000) a, range(10_000_000) b, mine_fig1",
+            "more than 1 s",
+        ),
+        (
+            "SELECT len(list(range || repeat('x', 1000))) AS value FROM range(100_000_000), mine_fig1",
+            "more than 1GB of memory",
+        ),
+        ("SELECT range AS value FROM range(200_000), mine_fig1", "more than 100,000 rows"),
+    ],
+)
 def test_a_query_without_end_is_an_error_and_spares_the_others(tmp_path, monkeypatch, query, says):
     monkeypatch.setattr(sys.modules["hostnet.scoreboard.evaluate"], "QUERY_SECONDS", 1.0 if "1 s" in says else 60.0)
     path = claims_file(tmp_path, GOOD | {"id": "t.endless", "eval": query}, GOOD)
@@ -151,7 +181,9 @@ def test_the_board_is_whole_at_any_width(tmp_path, width):
 
     found = [verdict(tmp_path, {"value": [8.0]}), verdict(tmp_path, {"value": [10.0]})]
     later = GOOD | {"experiment": "later.e.fig9", "eval": "SELECT value FROM later_fig9"}
-    found += evaluate(load(claims_file(tmp_path, later)), paperworld.Source({"mine_fig1": pl.DataFrame({"value": [1.0]})}))
+    found += evaluate(
+        load(claims_file(tmp_path, later)), paperworld.Source({"mine_fig1": pl.DataFrame({"value": [1.0]})})
+    )
     console = Console(width=width, color_system=None)
     with console.capture() as caught:
         to_terminal(found, console)
@@ -162,6 +194,8 @@ def test_the_board_is_whole_at_any_width(tmp_path, width):
 
 
 def test_the_board_in_a_pipe_has_lines_of_a_readable_length(cli, tmp_path):
-    later = claims_file(tmp_path, GOOD | {"experiment": "sweeper.e.fig3", "eval": "SELECT copies_left AS value FROM sweeper_fig3"})
+    later = claims_file(
+        tmp_path, GOOD | {"experiment": "sweeper.e.fig3", "eval": "SELECT copies_left AS value FROM sweeper_fig3"}
+    )
     out = cli("scoreboard", "--claims", later, check=0).stdout
     assert GOOD["id"] in out and max(map(len, out.splitlines())) <= 240

@@ -26,7 +26,12 @@ else:
 
 CLAIMS = Path(__file__).resolve().parents[2] / "claims" / "gem5net.toml"
 # Of another simulator, and properties that no run measures.
-UNMEASURED = {"s2_kernelbw.firesim_1g", "s2_kernelbw.order_sims", "s4_loadgen.no_client_queue", "s4_loadgen.latency_not_perturbing"}
+UNMEASURED = {
+    "s2_kernelbw.firesim_1g",
+    "s2_kernelbw.order_sims",
+    "s4_loadgen.no_client_queue",
+    "s4_loadgen.latency_not_perturbing",
+}
 
 
 class Source(paperworld.Source):
@@ -64,7 +69,9 @@ def test_claims_that_need_a_model_to_come_do_not_hold_and_are_no_errors():
     assert {r.verdict for r in board.values()} == {"reproduced", "disputed", "not built yet"}
     missing = {i for i, r in board.items() if r.verdict == "not built yet"}
     assert missing == ({"fig20.speedup_70pct", "fig20.drive_node_cost"} | UNMEASURED) - {
-        "s2_kernelbw.firesim_1g", "s2_kernelbw.order_sims"}
+        "s2_kernelbw.firesim_1g",
+        "s2_kernelbw.order_sims",
+    }
     assert "it needs a model" in board["fig20.speedup_70pct"].reason
     _, counts, share = summary(list(board.values()))[-1]
     assert counts[3] >= 2 and share != "100 %"
@@ -75,10 +82,28 @@ DOCTORED = [
     ("fig5", "app = 'testpmd'", "drop_core_share", 0.0, ["fig5.testpmd_shift"]),
     ("fig5", "app = 'testpmd'", "drop_dma_share", 0.4, ["fig5.testpmd_1518_dma"]),
     ("fig5", "app = 'testpmd'", "dma_busy", 0.5, ["fig5.testpmd_1518_bottleneck"]),
-    ("fig5", "app = 'touchdrop' AND packet_bytes = 1518", "drop_core_share", 0.9, ["fig5.touchdrop_1518", "fig5.touchdrop_up"]),
-    ("fig6", "platform = 'gem5' AND dca = 'on'", "msb_gbps", 0.5, ["fig6.gem5_1518_56g", "fig6.gem5_higher_to_512", "fig6.dca_off_left"]),
+    (
+        "fig5",
+        "app = 'touchdrop' AND packet_bytes = 1518",
+        "drop_core_share",
+        0.9,
+        ["fig5.touchdrop_1518", "fig5.touchdrop_up"],
+    ),
+    (
+        "fig6",
+        "platform = 'gem5' AND dca = 'on'",
+        "msb_gbps",
+        0.5,
+        ["fig6.gem5_1518_56g", "fig6.gem5_higher_to_512", "fig6.dca_off_left"],
+    ),
     ("fig7", "platform = 'gem5' AND packet_bytes = 64", "msb_gbps", 10.0, ["fig7.correlation"]),
-    ("fig9", "app = 'rxptx-1us' AND packet_bytes = 64", "msb_gbps", 4.0, ["fig9.gem5_64", "fig9.altra_64", "fig9.loss_fades_with_size"]),
+    (
+        "fig9",
+        "app = 'rxptx-1us' AND packet_bytes = 64",
+        "msb_gbps",
+        4.0,
+        ["fig9.gem5_64", "fig9.altra_64", "fig9.loss_fades_with_size"],
+    ),
     ("fig10", "l1_kib = 16", "msb_gbps", 0.9, ["fig10.testpmd_flat", "fig10.rxptx10ns_flat", "fig10.rxptx1us_flat"]),
     ("fig10", "l1_kib = 512", "krps", 0.95, ["fig10.mcdpdk_sensitive"]),
     ("fig11", "l2_kib = 256", "msb_gbps", 1.3, ["fig11.testpmd_256k", "fig11.rxptx10_256k"]),
@@ -116,7 +141,9 @@ def test_missing_points_are_never_passes():
         tables = papergem5.tables()
         tables[name] = frame.clear()
         chosen = [c for c in load(CLAIMS) if c.eval and name in tables_of(con, c) and not name.endswith("_drops")]
-        assert all(r.verdict in ("error", "off") for r in evaluate(chosen, Source(tables)) if r.verdict != "disputed"), name
+        assert all(
+            r.verdict in ("error", "off") for r in evaluate(chosen, Source(tables)) if r.verdict != "disputed"
+        ), name
 
 
 def test_every_experiment_has_a_study_and_every_study_a_claim():
@@ -145,7 +172,10 @@ def test_direct_cache_access_has_the_whole_llc_but_for_fig_13():
     """The release limits no packet to ways (dev/net/i8254xGBe.cc: legacy descriptors carry no tag); section VII-C has 4 of 16."""
     platform = tomllib.loads((CLAIMS.parents[1] / "platforms" / "gem5.toml").read_text(encoding="utf-8"))
     assert platform["caches"]["llc"] | {"ways": 16, "replacement": "random"} == platform["caches"]["llc"]
-    own = {base: Scenario.load(base).to_dict()["placement"] for base in (gem5net.BASE, gem5net.IPERF, *gem5net.SERVERS.values())}
+    own = {
+        base: Scenario.load(base).to_dict()["placement"]
+        for base in (gem5net.BASE, gem5net.IPERF, *gem5net.SERVERS.values())
+    }
     ways = {}
     for study in (s for s in studies.all_studies() if s.system == "gem5net"):
         for p in all_points(study):
@@ -158,7 +188,9 @@ def test_direct_cache_access_has_the_whole_llc_but_for_fig_13():
 
 def test_figures_share_their_points():
     def specs(figure: str) -> set[str]:
-        return {json.dumps(p.changes, sort_keys=True) for p in studies.get("gem5net", figure).points(False) if not p.needs}
+        return {
+            json.dumps(p.changes, sort_keys=True) for p in studies.get("gem5net", figure).points(False) if not p.needs
+        }
 
     assert specs("fig14") > {k for k in specs("fig6") if "altra" not in k}
     assert specs("fig8") & specs("fig9") and specs("s3_dca") & specs("fig14")
@@ -191,8 +223,13 @@ def test_a_point_that_needs_a_model_is_a_row_without_metrics(monkeypatch):
         metrics, seed, version, sim_us, warmup_us, measure_us, key = {"drop_rate": 0.25}, 1, "0", 1.0, 1.0, 1.0, "k"  # noqa: RUF012
 
     monkeypatch.setattr(studies, "_run_points", lambda points, *_: [Done() for _ in points])
-    study = studies.Study("gem5net", "x", "", lambda quick: [
-        studies.Point("a", {"app": "one"}, {}), studies.Point("a", {"app": "two"}, {}, needs="a model")], ("drop_rate",))
+    study = studies.Study(
+        "gem5net",
+        "x",
+        "",
+        lambda quick: [studies.Point("a", {"app": "one"}, {}), studies.Point("a", {"app": "two"}, {}, needs="a model")],
+        ("drop_rate",),
+    )
     done = studies.run(study)
     assert done.frame.select("app", "drop_rate", "not_built").rows() == [("one", 0.25, None), ("two", None, "a model")]
     alone = studies.Study("gem5net", "y", "", lambda quick: [studies.Point("a", {}, {}, needs="a model")], ())

@@ -29,10 +29,13 @@ def fingerprint(name: str) -> str:
     return hashlib.sha256(json.dumps(stated, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
-@pytest.mark.parametrize("name, number, expected", [
-    ("sweeper.toml", 97, "5ce6f603ebf6a0fd"),
-    ("hostnetwork.toml", 247, "d4f91a598e1eba11"),
-])
+@pytest.mark.parametrize(
+    "name, number, expected",
+    [
+        ("sweeper.toml", 97, "5ce6f603ebf6a0fd"),
+        ("hostnetwork.toml", 247, "d4f91a598e1eba11"),
+    ],
+)
 def test_claims_state_the_specification_unchanged(name, number, expected):
     # Fingerprints of the specification itself: whoever changes an expectation changes what is claimed.
     assert len(load(CLAIMS / name)) == number
@@ -41,13 +44,17 @@ def test_claims_state_the_specification_unchanged(name, number, expected):
 
 @pytest.fixture(scope="module")
 def board() -> dict[str, Result]:
-    return {r.claim.id.removeprefix("hostnetwork.c."): r
-            for r in evaluate(load(HOST), paperworld.Source(paperhost.tables()))}
+    return {
+        r.claim.id.removeprefix("hostnetwork.c."): r
+        for r in evaluate(load(HOST), paperworld.Source(paperhost.tables()))
+    }
 
 
 def test_every_claim_is_decided_as_the_invented_machine_was_made(board):
     others = {i: (r.verdict, r.reason) for i, r in board.items() if r.verdict not in ("reproduced", "not built yet")}
-    assert set(others) == {"fig12e.q3-p2m-rhol", "fig27.6.5pct"} and {v for v, _ in others.values()} == {"disputed"}, others
+    assert set(others) == {"fig12e.q3-p2m-rhol", "fig27.6.5pct"} and {v for v, _ in others.values()} == {"disputed"}, (
+        others
+    )
     assert Counter(r.verdict for r in board.values()) == {"reproduced": 245, "disputed": 2}
 
 
@@ -61,7 +68,9 @@ def test_a_claim_without_query_is_not_built_and_belongs_to_a_figure_that_says_so
 
 def test_the_invented_machine_has_every_study_and_every_study_has_a_claim(board):
     # Studies beyond the paper have nothing to be judged by.
-    tables = {s.table for s in studies.all_studies() if s.system == "hostnetwork" and not s.figure.startswith("future-")}
+    tables = {
+        s.table for s in studies.all_studies() if s.system == "hostnetwork" and not s.figure.startswith("future-")
+    }
     tables = tables - {"hostnetwork_fig23"} | {"hostnetwork_fig23_trace"}  # a study whose claim is about its trace
     assert tables == set(paperhost.tables())
     con = connect()
@@ -109,7 +118,13 @@ DOCTORED = [
     ("fig12", "quadrant = 3", "p2m_write_hol_ns", 0.5, ["fig12e.q3-p2m-whol"]),
     ("fig12", "quadrant = 3", "c2m_admission_ns", 3.0, ["fig12d.q3-c2m-whol"]),
     ("fig13", "run = 'colo'", "cha_p2m_read_occ", 3.0, ["fig13.p2m-spare", "fig13.inflight-n1"]),
-    ("fig1", "app = 'redis-read'", "degr_c2m", 0.85, ["abs.c2m-1.2-2x", "sec1.within-host", "fig1a.redis-range", "fig1a.redis-n7"]),
+    (
+        "fig1",
+        "app = 'redis-read'",
+        "degr_c2m",
+        0.85,
+        ["abs.c2m-1.2-2x", "sec1.within-host", "fig1a.redis-range", "fig1a.redis-n7"],
+    ),
     ("fig1", "n = 8", "degr_c2m", 0.6, ["fig1b.gapbs-trend", "fig1d.gapbs-unsaturated"]),
     ("fig1", "app = 'gapbs-pr'", "degr_c2m", 0.7, ["fig1b.gapbs-range", "fig1.gapbs-gt-redis", "fig1b.gapbs-n12"]),
     ("fig1", "true", "degr_p2m", 1.04, ["fig1a.fio-unaffected"]),
@@ -118,15 +133,26 @@ DOCTORED = [
     ("fig1", "true", "p2m_gbs", 1.2, ["fig1.p2m-iso-write"]),
     ("fig1", "app = 'redis-read'", "t0_llc_miss_ratio", 0.9, ["fig1.miss-100", "fig1.redis-miss-95"]),
     ("fig1", "run = 'iso-p2m'", "p2m_llc_miss_ratio", 0.9, ["fig1.miss-100"]),
-    ("fig2", "ddio = 'on'", "degr_c2m", 0.85, ["fig2.cl-c2m-degrades", "fig2a.ddio-worse-redis", "fig2a.redis-on-n1",
-                                               "fig2b.gapbs-on-n3"]),
+    (
+        "fig2",
+        "ddio = 'on'",
+        "degr_c2m",
+        0.85,
+        ["fig2.cl-c2m-degrades", "fig2a.ddio-worse-redis", "fig2a.redis-on-n1", "fig2b.gapbs-on-n3"],
+    ),
     ("fig2", "ddio = 'off'", "degr_c2m", 1.15, ["fig2a.redis-off-n1", "fig2b.gapbs-off-n6"]),
     ("fig2", "ddio = 'on'", "mem_p2m_write_gbs", 1.1, ["fig2.ddio-bw-same"]),
     ("fig2", "n = 4", "degr_c2m", 0.7, ["fig2b.gapbs-trend"]),
     ("prefetch", "prefetch = 'on'", "t0_mops", 1.1, ["sec2-1.prefetch-redis-iso", "sec2-1.prefetch-redis-colo"]),
     ("fig3_knobs", "quadrant = 2 AND ddio = 'on'", "degr_p2m", 1.2, ["knobs.regimes-same"]),
     ("fig3_knobs", "prefetch = 'on'", "c2m_gbs", 0.7, ["knobs.prefetch-up"]),
-    ("fig15", "true", "degr_c2m", 0.8, ["fig15.c2m-degrades", "fig15.redis-w-gt-r", "fig15.redisw-on-n1", "fig15.bc-on-n6"]),
+    (
+        "fig15",
+        "true",
+        "degr_c2m",
+        0.8,
+        ["fig15.c2m-degrades", "fig15.redis-w-gt-r", "fig15.redisw-on-n1", "fig15.bc-on-n6"],
+    ),
     ("fig15", "true", "mem_c2m_read_gbs", 3.0, ["fig15.redisw-mix", "fig15.bc-mix"]),
     ("fig16", "true", "degr_c2m", 1.25, ["fig16.c2m-degrades", "fig16.redis-n1", "fig16.pr-n6"]),
     ("fig16", "true", "degr_p2m", 1.04, ["fig16.p2m-unaffected"]),
@@ -162,7 +188,8 @@ def test_a_doctored_table_turns_its_claims_off(board, figure, rows, column, fact
     name = f"hostnetwork_{figure}"
     tables = paperhost.tables()
     tables[name] = pl.SQLContext({"t": tables[name]}, eager=True).execute(
-        f"SELECT * REPLACE (CASE WHEN {rows} THEN {column} * {factor} ELSE {column} END AS {column}) FROM t")
+        f"SELECT * REPLACE (CASE WHEN {rows} THEN {column} * {factor} ELSE {column} END AS {column}) FROM t"
+    )
     chosen = [c for c in load(HOST) if c.id.removeprefix("hostnetwork.c.") in ids]
     assert len(chosen) == len(ids)
     for after in evaluate(chosen, paperworld.Source(tables)):
@@ -179,8 +206,17 @@ def test_missing_points_are_errors_never_passes(table):
     assert {r.verdict for r in evaluate(chosen, paperworld.Source(tables))} == {"error"}
 
 
-GOOD = {"id": "t.one", "text": "It holds.", "experiment": "mine.e.fig1", "role": "outcome", "kind": "range",
-        "expected": [1.0, 2.0], "tolerance": 0.1, "unit": "", "eval": "SELECT * FROM mine_fig1"}
+GOOD = {
+    "id": "t.one",
+    "text": "It holds.",
+    "experiment": "mine.e.fig1",
+    "role": "outcome",
+    "kind": "range",
+    "expected": [1.0, 2.0],
+    "tolerance": 0.1,
+    "unit": "",
+    "eval": "SELECT * FROM mine_fig1",
+}
 
 CASES = [
     # metric, kind, expected, tolerance, rows, verdict

@@ -26,11 +26,22 @@ def test_a_rate_that_loses_nothing_is_told_with_its_tail():
     assert "lost nothing, with a 99th percentile of 9.5 us" in nothing_passed(searched((2.0, 9.5, 0.0, False, 0.0)))
 
 
-@pytest.mark.parametrize("data", [searched((4.0, 9.0, 0.6, False, 0.6), (2.0, 9.0, 0.0, True, 0.0)), searched(), {"tables": {}}, {}])
+@pytest.mark.parametrize(
+    "data", [searched((4.0, 9.0, 0.6, False, 0.6), (2.0, 9.0, 0.0, True, 0.0)), searched(), {"tables": {}}, {}]
+)
 def test_nothing_is_said_where_a_rate_passed_or_none_was_searched(data):
     assert nothing_passed(data) is None
 
 
 def test_the_run_command_says_it_and_succeeds(cli):
-    args = ["run", "testpmd", "--set", "traffic.packet=64 B", "--set", "run.step=40 Gbps", "--set", "run.requests=2_000"]
+    args = [
+        "run",
+        "testpmd",
+        "--set",
+        "traffic.packet=64 B",
+        "--set",
+        "run.step=40 Gbps",
+        "--set",
+        "run.requests=2_000",
+    ]
     assert "No rate that was tried passes: the lowest, " in cli(*args, check=0).stdout

@@ -42,21 +42,33 @@ def test_completion_offers_the_keys_of_the_schema(tiny):
     assert "ways" in tiny.placement.help()
 
 
-@pytest.mark.parametrize("path, why", [
-    ("tenant.3.cores", "1 entry"),
-    ("tenant.kvs.cores", "1 entry"),
-    ("seed.x", "not a table"),
-    ("placement.ways.x", "not a table"),
-])
+@pytest.mark.parametrize(
+    "path, why",
+    [
+        ("tenant.3.cores", "1 entry"),
+        ("tenant.kvs.cores", "1 entry"),
+        ("seed.x", "not a table"),
+        ("placement.ways.x", "not a table"),
+    ],
+)
 def test_a_path_that_leads_nowhere_is_refused(tiny, path, why):
     with pytest.raises(hn.SpecError, match=why) as e:
         tiny.with_({path: 1})
     assert "tiny.toml" in str(e.value) and path in str(e.value)
 
 
-@pytest.mark.parametrize("text, value", [
-    ("4", 4), ("0.5", 0.5), ("true", True), ("nic", "nic"), ("26 Mrps", "26 Mrps"), ('"4"', "4"), ("[1, 2]", [1, 2]),
-])
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("4", 4),
+        ("0.5", 0.5),
+        ("true", True),
+        ("nic", "nic"),
+        ("26 Mrps", "26 Mrps"),
+        ('"4"', "4"),
+        ("[1, 2]", [1, 2]),
+    ],
+)
 def test_command_line_values_read_as_toml_or_as_text(text, value):
     assert parse_value(text) == value
 
@@ -77,7 +89,10 @@ def test_values_of_a_sweep_are_split_outside_of_brackets_and_quotes():
     assert split_values("2, 4") == ["2", "4"] and split_values("2,,4") == ["2", "", "4"]
     mixes = '[{ size = "64 B", weight = 1 }, { size = "1 KiB", weight = 2 }],imix,"a, b"'
     assert [parse_value(v) for v in split_values(mixes)] == [
-        [{"size": "64 B", "weight": 1}, {"size": "1 KiB", "weight": 2}], "imix", "a, b"]
+        [{"size": "64 B", "weight": 1}, {"size": "1 KiB", "weight": 2}],
+        "imix",
+        "a, b",
+    ]
 
 
 def test_resolving_is_deterministic_and_complete(tiny):
@@ -98,17 +113,27 @@ def test_a_saved_point_is_the_same_scenario_in_python_and_on_the_command_line(ti
     import json
 
     spec = json.loads(tiny.resolve())
-    for name, content in (("spec", spec), ("point", {"key": "0", "point": {"n": 1}, "spec": spec}), ("result", {"metrics": {}, "spec": spec})):
+    for name, content in (
+        ("spec", spec),
+        ("point", {"key": "0", "point": {"n": 1}, "spec": spec}),
+        ("result", {"metrics": {}, "spec": spec}),
+    ):
         file = tmp_path / f"{name}.json"
         file.write_text(json.dumps(content) + "\n")
         assert json.loads(hn.Scenario(file).resolve()) == spec
         changed = hn.Scenario(file).with_({"platform.memory.channels": 8, "placement.ways": 5})
-        assert json.loads(changed.resolve()) == json.loads(tiny.with_({"platform.memory.channels": 8, "placement.ways": 5}).resolve())
+        assert json.loads(changed.resolve()) == json.loads(
+            tiny.with_({"platform.memory.channels": 8, "placement.ways": 5}).resolve()
+        )
         said = json.loads(cli("run", file, "--json", check=0).stdout)
         assert said["spec"] == spec and said["metrics"] == hn.run(tiny).metrics
     points = tmp_path / "specs.json"
     points.write_text(2 * (json.dumps({"key": "0", "point": {}, "spec": spec}) + "\n"))
-    for file, sentence in [(points, "holds 2 points, one a line"), (tmp_path / "list.json", "is not a scenario"), (tmp_path / "bad.json", "not a JSON file")]:
+    for file, sentence in [
+        (points, "holds 2 points, one a line"),
+        (tmp_path / "list.json", "is not a scenario"),
+        (tmp_path / "bad.json", "not a JSON file"),
+    ]:
         if file != points:
             file.write_text("[1]" if file.stem == "list" else "{")
         assert sentence in cli("run", file, check=2).stderr
@@ -131,17 +156,20 @@ def test_a_capture_is_read_leniently_only_where_one_is_replayed(tiny, cli):
     assert "replays no capture" in said and len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize("changes, key", [
-    ({"placement.ways": 13}, "ways"),
-    ({"placement.ways": 0}, "ways"),
-    ({"placement.wayz": 2}, "wayz"),
-    ({"traffic.rate": "26 parsecs"}, "rate"),
-    ({"traffic.packet": "0 B"}, "packet"),
-    ({"rings.rx_buffers": -1}, "rx_buffers"),
-    ({"tenant.0.cores": 99}, "cores"),
-    ({"platform": "sim2"}, "platform"),
-    ({"run.load": "peek_slo"}, "load"),
-])
+@pytest.mark.parametrize(
+    "changes, key",
+    [
+        ({"placement.ways": 13}, "ways"),
+        ({"placement.ways": 0}, "ways"),
+        ({"placement.wayz": 2}, "wayz"),
+        ({"traffic.rate": "26 parsecs"}, "rate"),
+        ({"traffic.packet": "0 B"}, "packet"),
+        ({"rings.rx_buffers": -1}, "rx_buffers"),
+        ({"tenant.0.cores": 99}, "cores"),
+        ({"platform": "sim2"}, "platform"),
+        ({"run.load": "peek_slo"}, "load"),
+    ],
+)
 def test_a_wrong_value_names_file_and_key_in_one_sentence(tiny, changes, key):
     with pytest.raises(hn.SpecError) as e:
         tiny.with_(changes).resolve()
@@ -223,15 +251,19 @@ def test_a_platforms_value_is_set_as_people_write_it(tiny):
 
 def test_a_file_may_give_its_platform_values_in_every_form_people_write(tiny_file):
     text = tiny_file.read_text()
-    for form in ('platform = "sim24"\noverride = { memory = { channels = 8 } }',
-                 'platform = { name = "sim24", memory = { channels = 8 } }'):
+    for form in (
+        'platform = "sim24"\noverride = { memory = { channels = 8 } }',
+        'platform = { name = "sim24", memory = { channels = 8 } }',
+    ):
         tiny_file.write_text(text.replace('platform = "sim24"', form))
         sc = hn.Scenario(tiny_file)
         assert channels_of(sc) == 8 == sc.platform.memory.channels
         sc.platform.memory.channels = 2
         assert channels_of(sc) == 2
     tiny_file.write_text(text.replace('platform = "sim24"', 'platform = "sim24"\nplatform.memory.channels = 8'))
-    with pytest.raises(hn.SpecError, match=r"not a TOML file.*values of a platform that is named go under \[override\]"):
+    with pytest.raises(
+        hn.SpecError, match=r"not a TOML file.*values of a platform that is named go under \[override\]"
+    ):
         hn.Scenario(tiny_file)
 
 
@@ -245,22 +277,27 @@ def test_the_schema_that_is_printed_has_the_override_of_every_platform_value(cli
     part = defs[memory["$ref"].rsplit("/", 1)[-1]]
     assert "channels" in part["properties"] and "required" not in part
     whole = {n: d for n, d in defs.items() if "properties" in d and f"{n}InOverride" in defs}
-    assert whole and all(defs[f"{n}InOverride"]["properties"].keys() == d["properties"].keys() for n, d in whole.items())
+    assert whole and all(
+        defs[f"{n}InOverride"]["properties"].keys() == d["properties"].keys() for n, d in whole.items()
+    )
 
 
-@pytest.mark.parametrize("change", [
-    lambda sc: sc.set("placement.wayz", 4),
-    lambda sc: sc.with_({"placement.wayz": 4}),
-    lambda sc: sc.with_(placement={"wayz": 4}),
-    lambda sc: setattr(sc, "placement", {"policy": "ddio", "wayz": 4}),
-    lambda sc: setattr(sc.placement, "wayz", 4),
-    lambda sc: sc.with_(placemnt={"ways": 4}),
-    lambda sc: setattr(sc, "placemnt", {}),
-    lambda sc: sc.tenant.append({"name": "x", "core": 2}),
-    lambda sc: setattr(sc.tenant[0], "core", 2),
-    lambda sc: setattr(sc.tenant[0], "app", {"kind": "mica", "item_sise": 3}),
-    lambda sc: sc.set("tenant.0.app", {"knid": "mica"}),
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda sc: sc.set("placement.wayz", 4),
+        lambda sc: sc.with_({"placement.wayz": 4}),
+        lambda sc: sc.with_(placement={"wayz": 4}),
+        lambda sc: setattr(sc, "placement", {"policy": "ddio", "wayz": 4}),
+        lambda sc: setattr(sc.placement, "wayz", 4),
+        lambda sc: sc.with_(placemnt={"ways": 4}),
+        lambda sc: setattr(sc, "placemnt", {}),
+        lambda sc: sc.tenant.append({"name": "x", "core": 2}),
+        lambda sc: setattr(sc.tenant[0], "core", 2),
+        lambda sc: setattr(sc.tenant[0], "app", {"kind": "mica", "item_sise": 3}),
+        lambda sc: sc.set("tenant.0.app", {"knid": "mica"}),
+    ],
+)
 def test_a_misspelt_key_raises_when_it_is_set(tiny, change):
     before = tiny.to_dict()
     with pytest.raises(hn.SpecError, match=r"tiny\.toml.*has no key"):
@@ -292,6 +329,7 @@ def test_every_section_of_every_shipped_scenario_refuses_a_key_it_does_not_have(
 
 # ---- what stands for a scenario, and for its values --------------------------------------------------------------------
 
+
 def test_names_paths_and_tables_stand_for_scenarios(tiny, tiny_file):
     one = hn.run(tiny).metrics
     for given in (tiny_file, str(tiny_file), tiny.to_dict()):
@@ -307,7 +345,14 @@ def test_arrays_ranges_and_generators_are_swept(tiny):
     import polars as pl
 
     expected = [2, 4]
-    for given in (np.array([2, 4]), range(2, 5, 2), (w for w in (2, 4)), pl.Series([2, 4]), {2: 0, 4: 0}.keys(), np.int64([2, 4])):
+    for given in (
+        np.array([2, 4]),
+        range(2, 5, 2),
+        (w for w in (2, 4)),
+        pl.Series([2, 4]),
+        {2: 0, 4: 0}.keys(),
+        np.int64([2, 4]),
+    ):
         assert hn.sweep(tiny, {"placement.ways": given})["placement.ways"].to_list() == expected
     assert tiny.with_({"placement.ways": np.int64(6)}).resolve() == tiny.with_({"placement.ways": 6}).resolve()
     fractions = hn.sweep(tiny, {"tenant.0.app.get_fraction": np.linspace(0.25, 0.75, 2)})
@@ -342,13 +387,17 @@ def test_all_errors_have_one_base(tiny):
 
     assert all(issubclass(e, hn.HostnetError) for e in (hn.SpecError, hn.NotBuiltYet, hn.RunFailed, ClaimError))
     assert issubclass(hn.SpecError, ValueError)
-    for wrong in (lambda: _core.resolve("a = ", "x.toml", []), lambda: tiny.with_(seed=-1).resolve(),
-                  lambda: _core.run(tiny.resolve().replace('"policy":"ddio"', '"policy":"x"'))):
+    for wrong in (
+        lambda: _core.resolve("a = ", "x.toml", []),
+        lambda: tiny.with_(seed=-1).resolve(),
+        lambda: _core.run(tiny.resolve().replace('"policy":"ddio"', '"policy":"x"')),
+    ):
         with pytest.raises(hn.HostnetError):
             wrong()
 
 
 # ---- platforms ---------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("name", sorted(hn.platforms()))
 def test_every_value_of_a_platform_says_where_it_comes_from(name):
@@ -375,9 +424,16 @@ def test_a_key_that_takes_a_word_or_a_table_is_set_with_either():
         assert json.loads(s.resolve())["peripheral"][0]["rings"]["write_back"] == value
 
 
-@pytest.mark.parametrize("path, hint", [("run.seed", "'seed' is a key of its own: seed."), ("run.rate", "[traffic] has it."),
-                                        ("run.placement", "'placement' is a table of its own: [placement]."),
-                                        ("traffic.requests", "[run] has it."), ("run.lod", "did you mean 'load'?")])
+@pytest.mark.parametrize(
+    "path, hint",
+    [
+        ("run.seed", "'seed' is a key of its own: seed."),
+        ("run.rate", "[traffic] has it."),
+        ("run.placement", "'placement' is a table of its own: [placement]."),
+        ("traffic.requests", "[run] has it."),
+        ("run.lod", "did you mean 'load'?"),
+    ],
+)
 def test_a_key_of_another_table_is_told_where_it_stands(tiny, path, hint):
     with pytest.raises(hn.SpecError, match=re.escape(f"has no key {path.partition('.')[2]!r}; {hint}")):
         tiny.set(path, 1)
@@ -388,7 +444,10 @@ def test_every_scenario_that_comes_with_hostnet_is_listed_with_its_platform_and_
     assert listed.keys() == {f.stem for f in SCENARIOS.glob("*.toml")}
     for platform, sentence in listed.values():
         assert platform in hn.platforms() and 20 < len(sentence) < 250 and not sentence.endswith(("Fig", "Fig.", "."))
-    assert listed["kvs"] == ("sim24", "MICA on 24 cores, 95 % SETs of 1 KiB items: the key-value store of Sweeper (MICRO'22)")
+    assert listed["kvs"] == (
+        "sim24",
+        "MICA on 24 cores, 95 % SETs of 1 KiB items: the key-value store of Sweeper (MICRO'22)",
+    )
     assert all(name in cli("scenarios", check=0).stdout for name in listed)
 
 
@@ -398,9 +457,15 @@ def said(path):
 
 def test_a_table_of_the_schema_is_told_by_key_with_what_it_takes():
     placement = said("placement")
-    assert placement["policy"][:2] == ["dma, ddio, ideal, idio", ""] and placement["sweep_rx"][:2] == ["true, false", "false"]
-    assert placement["ways"] == ["whole number, all", "2",
-                                 "LLC ways that NIC writes may allocate into, counted from way 0; \"all\" of the platform's."]
+    assert placement["policy"][:2] == ["dma, ddio, ideal, idio", ""] and placement["sweep_rx"][:2] == [
+        "true, false",
+        "false",
+    ]
+    assert placement["ways"] == [
+        "whole number, all",
+        "2",
+        'LLC ways that NIC writes may allocate into, counted from way 0; "all" of the platform\'s.',
+    ]
     assert said("placement.ways") == {"ways": placement["ways"]}
     assert said("traffic")["rate"][0] == '"26 Mrps", "10 Gbps"'
     assert said("placement.policy")["dma"] == ["", "", "To DRAM."]
@@ -412,9 +477,16 @@ def test_kinds_are_told_and_the_keys_of_one():
     assert said("platform.memory") == said("override.memory") and "channels" in said("platform.memory")
 
 
-@pytest.mark.parametrize("path, hint", [("placment", "did you mean 'placement'?"), ("placement.wayz", "did you mean 'ways'?"),
-                                        ("placement.ways.low", "a single value"), ("", "choose one of"),
-                                        ("tenant.app.mika", "did you mean 'mica'?")])
+@pytest.mark.parametrize(
+    "path, hint",
+    [
+        ("placment", "did you mean 'placement'?"),
+        ("placement.wayz", "did you mean 'ways'?"),
+        ("placement.ways.low", "a single value"),
+        ("", "choose one of"),
+        ("tenant.app.mika", "did you mean 'mica'?"),
+    ],
+)
 def test_a_key_that_the_schema_does_not_have_is_one_sentence(path, hint):
     with pytest.raises(HostnetError, match=re.escape(hint)):
         keys.rows(path)

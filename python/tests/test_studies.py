@@ -15,23 +15,41 @@ from hostnet.studies import gem5net, hostnetwork, sweeper
 
 # Points per experiment, counted from the `variables` of the specification's experiments.
 EXPECTED = {
-    "fig1": 3 * (1 + 3 + 1),              # buffers x (dma, ddio at 2 / 4 / 6 ways, ideal)
-    "fig2": 3 * (1 + 3 + 1),              # depths x (dma, ddio at 2 / 6 / 12 ways, ideal)
-    "fig5": 6 * (4 + 4 + 1),              # clusters x (ddio and sweeper at 4 way counts, ideal)
-    "fig6-left": 4,                       # ways {2, 12} x sweeping
-    "fig7": 2 * (3 + 3 + 1),              # depths x (ddio and sweeper at 3 way counts, ideal)
-    "fig8": 3 * 2 * (2 + 2 + 1),          # channels x clusters x (ddio and sweeper at 2 way counts, ideal)
-    "fig9a": 5 * 2,                       # splits x sweeping; the published runs have five of the paper's six
+    "fig1": 3 * (1 + 3 + 1),  # buffers x (dma, ddio at 2 / 4 / 6 ways, ideal)
+    "fig2": 3 * (1 + 3 + 1),  # depths x (dma, ddio at 2 / 6 / 12 ways, ideal)
+    "fig5": 6 * (4 + 4 + 1),  # clusters x (ddio and sweeper at 4 way counts, ideal)
+    "fig6-left": 4,  # ways {2, 12} x sweeping
+    "fig7": 2 * (3 + 3 + 1),  # depths x (ddio and sweeper at 3 way counts, ideal)
+    "fig8": 3 * 2 * (2 + 2 + 1),  # channels x clusters x (ddio and sweeper at 2 way counts, ideal)
+    "fig9a": 5 * 2,  # splits x sweeping; the published runs have five of the paper's six
     "fig9b": 6 * 2,
-    "fig10a": 5 * 2,                      # depths x sweeping
-    "sec2b": 2 * 3,                       # injection x eviction point
-    "sec5b": 3,                           # guards
+    "fig10a": 5 * 2,  # depths x sweeping
+    "sec2b": 2 * 3,  # injection x eviction point
+    "sec5b": 3,  # guards
 }
 
 
 def test_every_experiment_of_the_paper_and_the_authors_runs_have_a_study():
-    figures = ("sizing", "sec2b", "fig1", "fig2", "fig3", "fig4", "sec5b", "fig5", "fig6-left", "fig6-right", "fig7",
-               "fig8", "fig9a", "fig9b", "fig10a", "fig10b", "sec6f-cited", "artifact")
+    figures = (
+        "sizing",
+        "sec2b",
+        "fig1",
+        "fig2",
+        "fig3",
+        "fig4",
+        "sec5b",
+        "fig5",
+        "fig6-left",
+        "fig6-right",
+        "fig7",
+        "fig8",
+        "fig9a",
+        "fig9b",
+        "fig10a",
+        "fig10b",
+        "sec6f-cited",
+        "artifact",
+    )
     assert Counter(s.figure for s in studies.all_studies() if s.system == "sweeper") == Counter(figures)
 
 
@@ -43,22 +61,50 @@ def test_a_study_has_every_point_its_experiment_sweeps(figure, points):
 # Cores 1 to 6, each alone and together, and the device alone, in each quadrant.
 QUADRANT = 6 * 2 + 1
 HOST = {
-    "peakbw-cl": 1, "peakbw-il": 1, "fig3": 4 * QUADRANT, "fig6a": 6, "fig6b": 6, "fig6cd": 6, "credits": 4 * QUADRANT, "fig7": QUADRANT,
-    "fig8": QUADRANT + 1, "sec5-method": 4 * 6 * 3, "fig11": 4 * QUADRANT, "fig12": 4 * QUADRANT, "fig13": QUADRANT,
+    "peakbw-cl": 1,
+    "peakbw-il": 1,
+    "fig3": 4 * QUADRANT,
+    "fig6a": 6,
+    "fig6b": 6,
+    "fig6cd": 6,
+    "credits": 4 * QUADRANT,
+    "fig7": QUADRANT,
+    "fig8": QUADRANT + 1,
+    "sec5-method": 4 * 6 * 3,
+    "fig11": 4 * QUADRANT,
+    "fig12": 4 * QUADRANT,
+    "fig13": QUADRANT,
     "fig14": QUADRANT + 1,
     # device alone; cores alone once, and beside it with each DDIO setting
-    "fig1": 1 + (14 + 8) * 2, "prefetch": 2 * (1 + (14 + 8) * 2),
+    "fig1": 1 + (14 + 8) * 2,
+    "prefetch": 2 * (1 + (14 + 8) * 2),
     **{f"fig{i}": 2 + (3 + 6) * (1 + 2) for i in (2, 15, 16, 17)},
     "fig3-knobs": 2 * 4 * (2 + 6 * (1 + 2)),
-    **{f: 4 * QUADRANT for f in ("fig18", "fig27", "fig28")}, **{f"fig{i}": QUADRANT + (i > 21) for i in (20, 21, 22, 24)}, "fig23": 3,
-    **{f: 1 + 2 * 4 * 2 for f in ("fig19", "fig29", "fig30")}, "fig25": 1 + 4 * 2, "fig26": 1 + 4 * 2 + 1,
+    **{f: 4 * QUADRANT for f in ("fig18", "fig27", "fig28")},
+    **{f"fig{i}": QUADRANT + (i > 21) for i in (20, 21, 22, 24)},
+    "fig23": 3,
+    **{f: 1 + 2 * 4 * 2 for f in ("fig19", "fig29", "fig30")},
+    "fig25": 1 + 4 * 2,
+    "fig26": 1 + 4 * 2 + 1,
 }
-HOST_EXPERIMENTS = {"peakbw-cl", "peakbw-il", "prefetch", "fig3-knobs", "fig6a", "fig6b", "fig6cd", "credits",
-                    "sec5-method", *(f"fig{i}" for i in (1, 2, 3, 7, 8, *range(11, 31)))}
+HOST_EXPERIMENTS = {
+    "peakbw-cl",
+    "peakbw-il",
+    "prefetch",
+    "fig3-knobs",
+    "fig6a",
+    "fig6b",
+    "fig6cd",
+    "credits",
+    "sec5-method",
+    *(f"fig{i}" for i in (1, 2, 3, 7, 8, *range(11, 31))),
+}
 
 
 def test_every_experiment_of_the_host_network_has_a_study_or_says_what_it_lacks():
-    built = [s.figure for s in studies.all_studies() if s.system == "hostnetwork" and not s.figure.startswith("future-")]
+    built = [
+        s.figure for s in studies.all_studies() if s.system == "hostnetwork" and not s.figure.startswith("future-")
+    ]
     assert Counter([*built, *hostnetwork.NOT_BUILT]) == Counter(HOST_EXPERIMENTS)
     assert len(HOST_EXPERIMENTS) == 34
     for figure in hostnetwork.NOT_BUILT:
@@ -73,10 +119,14 @@ def test_a_host_network_study_has_every_point_its_experiment_sweeps(figure, poin
 
 def test_degradation_is_isolated_over_colocated_at_equal_cores():
     rows = [{"run": "iso-c2m", "c2m": "read", "p2m": None, "n": n, "c2m_gbs": 9.0 * n, "p2m_gbs": None} for n in (1, 2)]
-    rows += [{"run": "iso-p2m", "c2m": None, "p2m": p, "n": 0, "c2m_gbs": None, "p2m_gbs": g}
-             for p, g in (("write", 14.0), ("read", 13.0))]
-    rows += [{"run": "colo", "c2m": "read", "p2m": "write", "n": 2, "c2m_gbs": 12.0, "p2m_gbs": 7.0},
-             {"run": "colo", "c2m": "read", "p2m": "read", "n": 1, "c2m_gbs": 6.0, "p2m_gbs": 13.0}]
+    rows += [
+        {"run": "iso-p2m", "c2m": None, "p2m": p, "n": 0, "c2m_gbs": None, "p2m_gbs": g}
+        for p, g in (("write", 14.0), ("read", 13.0))
+    ]
+    rows += [
+        {"run": "colo", "c2m": "read", "p2m": "write", "n": 2, "c2m_gbs": 12.0, "p2m_gbs": 7.0},
+        {"run": "colo", "c2m": "read", "p2m": "read", "n": 1, "c2m_gbs": 6.0, "p2m_gbs": 13.0},
+    ]
     found = hostnetwork.degradations(rows)
     assert found[-2] == {"degr_c2m": 1.5, "degr_p2m": 2.0, "regime": "red"}
     assert found[-1] == {"degr_c2m": 1.5, "degr_p2m": 1.0, "regime": "blue"}
@@ -84,8 +134,18 @@ def test_degradation_is_isolated_over_colocated_at_equal_cores():
 
 
 def test_formula_columns_take_all_cores_buffers_and_the_papers_admission():
-    row = {"n": 2, "c2m_gbs": 16.0, "mem_c2m_read_gbs": 16.0, "mem_c2m_write_gbs": 0.0, "lfb_occ": 10.0, "lfb_lat_ns": 80.0,
-           "cha_dram_read_c2m_ns": 70.0, "channels": 2.0, "rpq_occ": 4.0, "lines_read": 100.0}
+    row = {
+        "n": 2,
+        "c2m_gbs": 16.0,
+        "mem_c2m_read_gbs": 16.0,
+        "mem_c2m_write_gbs": 0.0,
+        "lfb_occ": 10.0,
+        "lfb_lat_ns": 80.0,
+        "cha_dram_read_c2m_ns": 70.0,
+        "channels": 2.0,
+        "rpq_occ": 4.0,
+        "lines_read": 100.0,
+    }
     found = hostnetwork.analyse(row, "c2m")
     # 71 unloaded and three reads ahead at 2.73; 20 lines in flight.
     assert found["c2m_formula_ns"] == pytest.approx(71 + 3 * 2.73)
@@ -97,16 +157,23 @@ def test_formula_columns_take_all_cores_buffers_and_the_papers_admission():
 
 def all_points(study, quick):
     points = study.points(quick)
-    rows = [{**p.columns, "throughput_mrps": 10.0 + i / 100, "offered_mrps": 0.5 + i / 100, "access_ns": 100.0 + i} for i, p in enumerate(points) if not p.needs]
+    rows = [
+        {**p.columns, "throughput_mrps": 10.0 + i / 100, "offered_mrps": 0.5 + i / 100, "access_ns": 100.0 + i}
+        for i, p in enumerate(points)
+        if not p.needs
+    ]
     return points + (study.then(rows, quick) if study.then else [])
 
 
-@pytest.mark.parametrize(("pattern", "figures"), [
-    ("rdma-*", ["fig18", "fig20", "fig21", "fig22", "fig23", "fig24", "fig27", "fig28"]),
-    ("tcp-*", ["fig19", "fig25", "fig26", "fig29", "fig30"]),
-    ("fig6*", ["fig6a", "fig6b", "fig6cd"]),
-    ("tcp-fig19", ["fig19"]),
-])
+@pytest.mark.parametrize(
+    ("pattern", "figures"),
+    [
+        ("rdma-*", ["fig18", "fig20", "fig21", "fig22", "fig23", "fig24", "fig27", "fig28"]),
+        ("tcp-*", ["fig19", "fig25", "fig26", "fig29", "fig30"]),
+        ("fig6*", ["fig6a", "fig6b", "fig6cd"]),
+        ("tcp-fig19", ["fig19"]),
+    ],
+)
 def test_several_figures_go_by_one_name(pattern, figures):
     assert [s.figure for s in studies.matching("hostnetwork", pattern)] == figures
 
@@ -153,7 +220,9 @@ def test_a_study_writes_the_same_bytes_with_one_and_two_workers(figure, tmp_path
     written = []
     for jobs in (1, 2):
         out = tmp_path / f"out{jobs}"
-        studies.run(studies.get("sweeper", figure), quick=True, jobs=jobs, cache=Cache(tmp_path / f"cache{jobs}"), out=out)
+        studies.run(
+            studies.get("sweeper", figure), quick=True, jobs=jobs, cache=Cache(tmp_path / f"cache{jobs}"), out=out
+        )
         written.append({f.name: f.read_bytes() for f in out.iterdir() if f.name != "study.json"})
     assert written[0] == written[1]
     stem = f"sweeper_{figure.replace('-', '_')}"
@@ -169,10 +238,20 @@ def test_packets_per_pause_is_ring_over_loss():
 def test_settings_of_the_ddio_measurements_are_all_there():
     points = studies.get("real", "ddio").points(False)
     assert Counter(p.columns["case"] for p in points) == {
-        "ways": 10, "cores and ways": 12, "cores": 10, "descriptors": 24, "rate": 20, "uncore clock": 7, "processing time": 17}
+        "ways": 10,
+        "cores and ways": 12,
+        "cores": 10,
+        "descriptors": 24,
+        "rate": 20,
+        "uncore clock": 7,
+        "processing time": 17,
+    }
     # 8.16 Mpps of 1500-byte frames fill 100 Gb/s (their tables); 11.94 Mpps of 256 bytes is what their generator sends.
-    rates = {p.columns["packet_bytes"]: int(p.changes["traffic.rate"].removesuffix(" pps")) / 1e6 for p in points
-             if p.columns["case"] == "descriptors"}
+    rates = {
+        p.columns["packet_bytes"]: int(p.changes["traffic.rate"].removesuffix(" pps")) / 1e6
+        for p in points
+        if p.columns["case"] == "descriptors"
+    }
     assert rates[1500] == pytest.approx(8.16, rel=0.005) and rates[256] == pytest.approx(11.94, rel=0.005)
     slowest = min(int(p.changes["traffic.rate"].removesuffix(" pps")) for p in points if p.columns["case"] == "rate")
     assert slowest / 1e6 == pytest.approx(0.80, rel=0.01)
@@ -189,9 +268,17 @@ def test_received_bits_are_the_wire_s_and_hits_are_what_did_not_miss():
 def test_cores_share_descriptors_in_the_two_experiments_whose_scripts_divide_them():
     from hostnet.studies import real
 
-    each = {p.columns["case"]: (p.columns["ring"], p.changes["peripheral.0.rings.receive"])
-            for p in real.ddio(False) if p.columns["n"] == 2}
-    assert each == {"cores and ways": (4096, 2048), "processing time": (4096, 2048), "rate": (4096, 4096), "cores": (256, 256)}
+    each = {
+        p.columns["case"]: (p.columns["ring"], p.changes["peripheral.0.rings.receive"])
+        for p in real.ddio(False)
+        if p.columns["n"] == 2
+    }
+    assert each == {
+        "cores and ways": (4096, 2048),
+        "processing time": (4096, 2048),
+        "rate": (4096, 4096),
+        "cores": (256, 256),
+    }
 
 
 def test_every_measured_setting_of_ddio_is_a_point_and_a_quick_study_has_no_others():
@@ -206,12 +293,22 @@ def test_the_page_of_ddio_counts_what_is_near_and_finds_the_knees(tmp_path):
     from hostnet.studies import real
 
     def rows(hits: float = 0.0, share: float = 1.0) -> list[dict]:
-        return [{**dict(zip(real.SETTINGS, s, strict=True)), "ring": int(s[2]), "write_hit_pct": m["write_hit_pct"] + hits,
-                 "received_gbps": m["received_gbps"] * share} for s, m in real.measured().items()]
+        return [
+            {
+                **dict(zip(real.SETTINGS, s, strict=True)),
+                "ring": int(s[2]),
+                "write_hit_pct": m["write_hit_pct"] + hits,
+                "received_gbps": m["received_gbps"] * share,
+            }
+            for s, m in real.measured().items()
+        ]
 
     exact = real.page(rows())
     # Three rates and two shares of hits are inputs, to which the platform is fitted.
-    assert "| ways | 8 | 8 of 8 near | 7 of 7 near |" in exact and "| descriptors | 13 | 13 of 13 near | 12 of 12 near |" in exact
+    assert (
+        "| ways | 8 | 8 of 8 near | 7 of 7 near |" in exact
+        and "| descriptors | 13 | 13 of 13 near | 12 of 12 near |" in exact
+    )
     assert exact.count("(input)") == 5
     assert "| cores | 5 | 4 of 4 near | 5 of 5 near |" in exact and "| rate | 8 | 7 of 7 near | 8 of 8 near |" in exact
     # Their tables: 5 ways are the first with 95 % at 1024 B; at 1500 B 512 descriptors are the last.
@@ -223,7 +320,9 @@ def test_the_page_of_ddio_counts_what_is_near_and_finds_the_knees(tmp_path):
     out = tmp_path / "page.md"
     out.write_text("Earlier.\n\n" + real.CAUSES + "\nBecause.\n", encoding="utf-8")
     table = tmp_path / "t.csv"
-    table.write_text("\n".join(",".join(map(str, r)) for r in ([*rows()[0]], *(r.values() for r in rows()))), encoding="utf-8")
+    table.write_text(
+        "\n".join(",".join(map(str, r)) for r in ([*rows()[0]], *(r.values() for r in rows()))), encoding="utf-8"
+    )
     real.main(str(table), str(out))
     assert out.read_text(encoding="utf-8").count("Because.") == 1 and "Earlier." not in out.read_text(encoding="utf-8")
 
@@ -238,7 +337,9 @@ def test_a_study_of_wall_times_takes_the_shortest_run_of_each_point(monkeypatch)
 
     monkeypatch.setattr(studies, "run_many", runs)
     points = [studies.Point("testpmd", {"core": core}, {"seed": seed}) for seed, core in enumerate(("a", "b"))]
-    study = studies.Study("gem5net", "mine", "Mine", lambda quick: points, (), derived={"wall_s": gem5net.wall_s}, wall_runs=3)
+    study = studies.Study(
+        "gem5net", "mine", "Mine", lambda quick: points, (), derived={"wall_s": gem5net.wall_s}, wall_runs=3
+    )
     assert studies.run(study).frame["wall_s"].to_list() == [2.0, 5.0]
     names = [[spec.pop("name") for spec in run] for run in asked]
     assert len({name for run in names for name in run[:1]}) == 3 and asked[0] == asked[1] == asked[2]
@@ -250,8 +351,11 @@ def test_the_ratio_of_wall_times_is_of_a_study_that_takes_the_shortest_of_three(
 
 def test_the_real_server_s_client_steps_by_a_per_cent_of_its_link():
     """1 Gb/s carries 1.488 Mpps of 64 B, and the simulated generator keeps to the authors' script."""
-    steps = {p.columns["platform"]: p.changes["run.step"] for p in studies.get("gem5net", "fig9").points(False)
-             if p.columns["app"] == "rxptx-1us" and p.columns["packet_bytes"] == 64}
+    steps = {
+        p.columns["platform"]: p.changes["run.step"]
+        for p in studies.get("gem5net", "fig9").points(False)
+        if p.columns["app"] == "rxptx-1us" and p.columns["packet_bytes"] == 64
+    }
     assert steps == {"gem5": "2150786 pps", "altra": "1488095 pps"}
 
 

@@ -24,8 +24,14 @@ def at_a_terminal(width, *args, cwd):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | {"TERM": "xterm-256color"}
-    process = subprocess.Popen([sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
-                               stdout=theirs, stderr=subprocess.DEVNULL, stdin=theirs, cwd=cwd, env=env)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from hostnet.cli import main; main()", *map(str, args)],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        stdin=theirs,
+        cwd=cwd,
+        env=env,
+    )
     os.close(theirs)
     seen = b""
     while True:
@@ -50,10 +56,17 @@ def numbers(text):
     return set(re.findall(r"(?<![\w.])[+-]?\d[\d,]*\.?\d*(?:e[+-]?\d+)?(?![\w.])", text))
 
 
-@pytest.mark.parametrize("args", [
-    ["explain", "quadrant3"], ["run", "quadrant3", "--all"], ["study", "sweeper", "sizing"],
-    ["sweep", "TINY", "--vary", "placement.ways=2,4", "--vary", "tenant.0.app.get_fraction=0.05,0.5"], ["platforms", "sim24"],
-], ids=lambda a: " ".join(a[:2]))
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["explain", "quadrant3"],
+        ["run", "quadrant3", "--all"],
+        ["study", "sweeper", "sizing"],
+        ["sweep", "TINY", "--vary", "placement.ways=2,4", "--vary", "tenant.0.app.get_fraction=0.05,0.5"],
+        ["platforms", "sim24"],
+    ],
+    ids=lambda a: " ".join(a[:2]),
+)
 def test_no_number_is_lost_at_any_width(cli, tiny_file, args):
     args = [str(tiny_file) if a == "TINY" else a for a in args]
     cli(*args, check=0)
@@ -84,8 +97,11 @@ def printed(columns, rows, width):
 @pytest.mark.parametrize("rows", [1, MOST_TURNED, 40])
 @pytest.mark.parametrize("columns", [2, 8, 30])
 def test_cells_are_whole_whatever_the_shape(width, rows, columns):
-    head = [Column("system", text=True, key=True), Column("ways", key=True),
-            *(Column(f"some_metric_of_number_{i}_gbs", "GB/s") for i in range(columns))]
+    head = [
+        Column("system", text=True, key=True),
+        Column("ways", key=True),
+        *(Column(f"some_metric_of_number_{i}_gbs", "GB/s") for i in range(columns)),
+    ]
     cells = [["ddio + sweeper", str(r), *(f"{1000 * r + i}.25" for i in range(columns))] for r in range(rows)]
     text = printed(head, cells, width)
     assert {f"{1000 * r + i}.25" for r in range(rows) for i in range(columns)} <= set(text.split())
@@ -112,6 +128,7 @@ def test_headings_fold_at_their_words_before_a_table_is_parted():
 
 # ---- what leads -----------------------------------------------------------------------------------------------------
 
+
 def test_a_run_leads_with_groups_of_about_a_dozen_figures(cli, tiny_file):
     out = cli("run", tiny_file, check=0).stdout
     groups = re.findall(r"^  (\w[\w ,]*):\s*$", out, re.M)
@@ -125,10 +142,13 @@ def test_a_run_leads_with_groups_of_about_a_dozen_figures(cli, tiny_file):
     assert len([m for m in metric_info() if re.search(rf"^ +{m} ", every, re.M)]) >= len(shown) + int(left)
 
 
-@pytest.mark.parametrize("scenario, leads, lacks", [
-    ("quadrant3", {"c2m_gbs", "p2m_gbs", "iio_write_occ"}, {"throughput_mrps", "drops", "t0_mops"}),
-    ("directed-rx", {"dram_reads_per_block", "first_read_cycles"}, {"mem_bw_gbs"}),
-])
+@pytest.mark.parametrize(
+    "scenario, leads, lacks",
+    [
+        ("quadrant3", {"c2m_gbs", "p2m_gbs", "iio_write_occ"}, {"throughput_mrps", "drops", "t0_mops"}),
+        ("directed-rx", {"dram_reads_per_block", "first_read_cycles"}, {"mem_bw_gbs"}),
+    ],
+)
 def test_what_leads_depends_on_the_scenario(cli, scenario, leads, lacks):
     out = cli("run", scenario, check=0).stdout
     assert all(re.search(rf"^ +{m} ", out, re.M) for m in leads)
@@ -153,7 +173,8 @@ def test_every_metric_has_a_group_and_every_leading_name_exists():
     assert {m for kind in headlines.LEADING.values() for names in kind.values() for m in names} <= known
     assert {m for names in headlines.COLUMNS.values() for m in names} <= known
     assert {m for m in known if headlines.group_of(m) == headlines.OTHERS} <= {
-        m for m in known if m.startswith("sim_")} | set(headlines.COLUMNS["directed"])
+        m for m in known if m.startswith("sim_")
+    } | set(headlines.COLUMNS["directed"])
 
 
 def test_names_of_metrics_carry_their_units():

@@ -93,10 +93,16 @@ def test_what_came_back_is_written_even_when_the_result_is_known(cli, tmp_path):
     assert (cli.cwd / "again.pcap").read_bytes() == out.read_bytes()
 
 
-@pytest.mark.parametrize("changes, says", [
-    ({"run.load": "peak_loss"}, 'run.load = "fixed"'),
-    ({"tenant.0.app": {"kind": "xmem", "array": "1 MiB"}, "traffic": None, "run": {"load": "fixed"}}, "tenant that serves packets"),
-])
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        ({"run.load": "peak_loss"}, 'run.load = "fixed"'),
+        (
+            {"tenant.0.app": {"kind": "xmem", "array": "1 MiB"}, "traffic": None, "run": {"load": "fixed"}},
+            "tenant that serves packets",
+        ),
+    ],
+)
 def test_a_capture_that_cannot_be_made_is_a_sentence_and_no_file(cli, tmp_path, changes, says):
     _, file = scenario(tmp_path, **changes)
     done = cli("run", file, "--pcap", "out.pcap", check=2)
@@ -105,7 +111,9 @@ def test_a_capture_that_cannot_be_made_is_a_sentence_and_no_file(cli, tmp_path, 
 
 
 def test_lost_packets_are_told_with_place_cause_and_time(cli, tmp_path):
-    own, file = scenario(tmp_path, "touchdrop", **{"traffic.rate": "200 Mpps", "traffic.sizes": None, "traffic.packet": "64 B"})
+    own, file = scenario(
+        tmp_path, "touchdrop", **{"traffic.rate": "200 Mpps", "traffic.sizes": None, "traffic.packet": "64 B"}
+    )
     result = hn.run(own)
     (loss,) = losses(result.data)
     assert loss.count == result["drops"] > 100

@@ -29,10 +29,17 @@ def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp
         for name, cell in zip(("lat_p50_us", "mem_bw_gbs", "acc_total"), cells[2:], strict=True):
             assert near(cell, row[name]), (row["placement.ways"], name)
 
-    assert "regime: red" in said[2] and "69 of 72 credits" in said[2] and "297 ns each" in said[2] and "811 ns each" in said[2]
+    assert (
+        "regime: red" in said[2]
+        and "69 of 72 credits" in said[2]
+        and "297 ns each" in said[2]
+        and "811 ns each" in said[2]
+    )
 
     lines = [line.split() for line in said[3].splitlines() if line.split()[1:2] == ["Gbps"]]
-    for row, cells in zip(lines, PAGE.table("| offered | carried, Gb/s | median, us | 99th percentile, us | lost |"), strict=True):
+    for row, cells in zip(
+        lines, PAGE.table("| offered | carried, Gb/s | median, us | 99th percentile, us | lost |"), strict=True
+    ):
         assert f"{row[0]} Gbps" == cells[0]
         assert all(near(cell, float(value)) for value, cell in zip(row[2:], cells[1:], strict=True)), row
 

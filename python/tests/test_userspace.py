@@ -30,7 +30,10 @@ def as_tcpdump_and_tshark(path: Path) -> str:
     while at < len(data):
         seconds, ns, kept, length = struct.unpack_from("<IIII", data, at)
         frame = data[at + 16 : at + 16 + kept]
-        ends = [(".".join(map(str, frame[26 + 4 * i : 30 + 4 * i])), *struct.unpack_from(">H", frame, 34 + 2 * i)) for i in (0, 1)]
+        ends = [
+            (".".join(map(str, frame[26 + 4 * i : 30 + 4 * i])), *struct.unpack_from(">H", frame, 34 + 2 * i))
+            for i in (0, 1)
+        ]
         (udp,) = struct.unpack_from(">H", frame, 38)
         (source, target) = (f"{address}.{port}" for address, port in ends)
         said.append(f"00:00:{seconds:02}.{ns // 1000:06} IP {source} > {target}: UDP, length {udp - 8}")
@@ -65,15 +68,25 @@ def test_every_command_of_the_page_runs_and_prints_what_is_shown(ran):
 
     tried = hn.run(hn.Scenario.load("testpmd").with_({"run.requests": 20_000})).table("search").sort("offered_gbps")
     columns = ("offered_gbps", "achieved_gbps", "loss_rate", "rtt_mean_us")
-    compare(PAGE.table("| offered, Gb/s | carried, Gb/s | lost, or queued up | round trip, us |"), tried.select(columns).rows())
+    compare(
+        PAGE.table("| offered, Gb/s | carried, Gb/s | lost, or queued up | round trip, us |"),
+        tried.select(columns).rows(),
+    )
 
     *_, kernel, two_hosts = (outputs for outputs, lines in ran if not lines)
-    rows = [[m.get(name) for name in ("throughput_mrps", "lat_p50_us", "lat_p99_us", "cpu_utilisation")] for m in map(metrics, kernel)]
+    rows = [
+        [m.get(name) for name in ("throughput_mrps", "lat_p50_us", "lat_p99_us", "cpu_utilisation")]
+        for m in map(metrics, kernel)
+    ]
     rows[0][0] = metrics(kernel[0])["net_gbs"]
-    compare([r[1:] for r in PAGE.table("| | carried | median in the host, us | 99th percentile, us | core busy |")], rows)
+    compare(
+        [r[1:] for r in PAGE.table("| | carried | median in the host, us | 99th percentile, us | core busy |")], rows
+    )
 
     columns = ("offered_mrps", "client_utilisation", "client_late", "cpu_utilisation")
-    shown = PAGE.table("| client's cores | offered, Mpps | `client_utilisation` | `client_late` | core of the server busy |")
+    shown = PAGE.table(
+        "| client's cores | offered, Mpps | `client_utilisation` | `client_late` | core of the server busy |"
+    )
     compare([r[1:] for r in shown], [[m[name] for name in columns] for m in map(metrics, two_hosts)])
 
 
@@ -95,4 +108,8 @@ def test_the_sweeps_of_the_page_give_its_table():
 def test_the_comparison_sees_a_figure_that_is_off():
     output = "    drop_rate               0.1026   fraction\nlost 7,010 (NIC: receive buffer, from 1,448.8 to 9,218.0 µs): The core"
     assert prints(output, "drop_rate 0.103") and prints(output, "lost 7,010 (NIC:")
-    assert not prints(output, "drop_rate 0.113") and not prints(output, "lost 7,310 (NIC:") and not prints(output, "lost 7,010 (client:")
+    assert (
+        not prints(output, "drop_rate 0.113")
+        and not prints(output, "lost 7,310 (NIC:")
+        and not prints(output, "lost 7,010 (client:")
+    )

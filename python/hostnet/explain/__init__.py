@@ -28,8 +28,17 @@ def of_result(result: object) -> Explanation:
     return simulated.explain(result)
 
 
-def main(given: str | None, counters: Path | None, template: str | None, changes: list[str] | None,
-         seconds: float | None, out: Path | None, as_json: bool, quiet: bool, write_counters: Path | None = None) -> None:
+def main(
+    given: str | None,
+    counters: Path | None,
+    template: str | None,
+    changes: list[str] | None,
+    seconds: float | None,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    write_counters: Path | None = None,
+) -> None:
     """The command: prints the explanation of a result, a scenario or a recording, or a recording script."""
     import typer
 

@@ -31,7 +31,9 @@ class Recording:
         for name in names:
             if name not in self.rates:
                 e = BY_NAME[name]
-                raise HostnetError(f"{self.file}: the event `{name}` ({e.meaning}) is missing; record it as `{e.perf}`.")
+                raise HostnetError(
+                    f"{self.file}: the event `{name}` ({e.meaning}) is missing; record it as `{e.perf}`."
+                )
         return sum(self.rates[name] for name in names)
 
 
@@ -94,12 +96,15 @@ def _perf(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) -
         found = next(filter(None, strangers), None)
         near = nearest(found, list(BY_NAME)) if found else ""
         hint = f"; {near}" if near.startswith("did you mean") else ""  # all events would be no hint
-        raise HostnetError(f"{file}: holds none of the events that are needed{f' (found `{found}`{hint})' if found else ''}; "
-                           "`hostnet explain --template perf` records them.")
+        raise HostnetError(
+            f"{file}: holds none of the events that are needed{f' (found `{found}`{hint})' if found else ''}; "
+            "`hostnet explain --template perf` records them."
+        )
     span = seconds or duration_ns / 1e9 or last_stamp
     if not span:
-        raise HostnetError(f"{file}: says nothing about how long it was recorded; add the event duration_time "
-                           "or give --seconds.")
+        raise HostnetError(
+            f"{file}: says nothing about how long it was recorded; add the event duration_time or give --seconds."
+        )
     return Recording(file, {name: total / span for name, total in totals.items()})
 
 
@@ -116,8 +121,9 @@ def _pcm(file: str, rows: list[tuple[int, list[str]]]) -> Recording:
         total[0] += sum(counts)
         total[1] += ms / 1e3
     if not totals:
-        raise HostnetError(f"{file}: holds none of the events that are needed; `hostnet explain --template pcm` "
-                           "records them.")
+        raise HostnetError(
+            f"{file}: holds none of the events that are needed; `hostnet explain --template pcm` records them."
+        )
     for name, (_, span) in totals.items():
         if not span:
             raise HostnetError(f"{file}: `{name}` was recorded for 0 milliseconds.")

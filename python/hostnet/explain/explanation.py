@@ -129,16 +129,25 @@ class Explanation:
             if ns >= max(1.0, 0.1 * sum(terms.values())):
                 found.append(f"{TERMS[name]} adds {ns:.0f} ns to core reads")
         if core is None and f.get("dram_read_ns", 0) > f.get("unloaded_read_ns", float("inf")):
-            found.append(f"a read takes {f['dram_read_ns']:.0f} ns in the memory controller and DRAM alone, and a core's unloaded "
-                         f"one {f['unloaded_read_ns']:.0f} ns in all")
+            found.append(
+                f"a read takes {f['dram_read_ns']:.0f} ns in the memory controller and DRAM alone, and a core's unloaded "
+                f"one {f['unloaded_read_ns']:.0f} ns in all"
+            )
         if f.get("row_miss_ratio", 0) > 0.05:
             found.append(f"{100 * f['row_miss_ratio']:.0f} % of the lines read open a row")
         if f.get("bank_dev_15_frac", 0) > 0.25:
-            found.append(f"banks are loaded unevenly (1.5 times the mean in {100 * f['bank_dev_15_frac']:.0f} % of samples)")
+            found.append(
+                f"banks are loaded unevenly (1.5 times the mean in {100 * f['bank_dev_15_frac']:.0f} % of samples)"
+            )
         if f.get("wpq_full", 0) > 0.05:
-            found.append(f"the write queues are full {100 * f['wpq_full']:.0f} % of the time, so writes wait at the CHA")
-        waits = [f"{who} {f[key]:.0f} ns" for key, who in (("admission_c2m_ns", "cores"), ("admission_p2m_ns", "devices"))
-                 if f.get(key, 0) > 10]
+            found.append(
+                f"the write queues are full {100 * f['wpq_full']:.0f} % of the time, so writes wait at the CHA"
+            )
+        waits = [
+            f"{who} {f[key]:.0f} ns"
+            for key, who in (("admission_c2m_ns", "cores"), ("admission_p2m_ns", "devices"))
+            if f.get(key, 0) > 10
+        ]
         if waits:
             found.append(f"the CHA's buffers are full: a request waits for admission ({', '.join(waits)})")
         return found
@@ -150,8 +159,10 @@ class Explanation:
             d = self.binding(traffic)
             if d is None:
                 continue
-            state = (f"{who} traffic holds {d.held:.0f} of {d.credits:.0f} credits of its {d.name} for {d.little_ns:.0f} ns "
-                     f"each and moves {d.rate_gbs:.1f} GB/s")
+            state = (
+                f"{who} traffic holds {d.held:.0f} of {d.credits:.0f} credits of its {d.name} for {d.little_ns:.0f} ns "
+                f"each and moves {d.rate_gbs:.1f} GB/s"
+            )
             if d.unloaded_ns:
                 state += f" (unloaded {d.unloaded_ns:.0f} ns)"
             if d.exhausted:
@@ -164,34 +175,46 @@ class Explanation:
             said.append(state + ".")
         for key, way in (("pcie_up_util", "into the host"), ("pcie_down_util", "out of the host")):
             if self.facts.get(key, 0) >= LINK_FULL:
-                said.append(f"The PCIe link {way} is {100 * self.facts[key]:.0f} % busy: it bounds the device, whatever credits "
-                            "are left.")
+                said.append(
+                    f"The PCIe link {way} is {100 * self.facts[key]:.0f} % busy: it bounds the device, whatever credits "
+                    "are left."
+                )
         said += self._busy_cores() + self._lost_packets()
         why = self.reasons()
         if why:
             said.append(f"Why: {'; '.join(why)}.")
         if "predicted_c2m_gbs" in self.facts and "c2m_gbs" in self.facts:
             off = 100 * (self.facts["predicted_c2m_gbs"] / self.facts["c2m_gbs"] - 1)
-            said.append(f"From platform and traffic alone, the closed form expects {self.facts['predicted_c2m_gbs']:.1f} GB/s "
-                        f"for the cores, {off:+.0f} % from what came out.")
+            said.append(
+                f"From platform and traffic alone, the closed form expects {self.facts['predicted_c2m_gbs']:.1f} GB/s "
+                f"for the cores, {off:+.0f} % from what came out."
+            )
         for e in self.estimates:
-            said.append(f"The formula puts {e.traffic} at {e.latency_ns:.0f} ns and {e.estimate_gbs:.1f} GB/s, "
-                        f"{e.error_pct:+.0f} % from what was measured.")
+            said.append(
+                f"The formula puts {e.traffic} at {e.latency_ns:.0f} ns and {e.estimate_gbs:.1f} GB/s, "
+                f"{e.error_pct:+.0f} % from what was measured."
+            )
         return " ".join(said)
 
     def _waits(self) -> str:
         """Who waits longer than unloaded where neither the red nor the blue regime holds."""
         if self.slowed:
             d = self.slowed[0]
-            return (f"Neither the red nor the blue regime. The {d.name} waits most: {d.little_ns:.1f} ns, "
-                    f"{d.inflation:.1f} times the unloaded {d.unloaded_ns:.1f} ns.")
+            return (
+                f"Neither the red nor the blue regime. The {d.name} waits most: {d.little_ns:.1f} ns, "
+                f"{d.inflation:.1f} times the unloaded {d.unloaded_ns:.1f} ns."
+            )
         if all(any(d.inflation is not None for d in self.of(traffic)) for traffic in ("c2m", "p2m")):
             return "Neither cores nor devices wait noticeably longer than unloaded."
         return "Neither the red nor the blue regime. Not every unloaded latency is known, so waits cannot be judged."
 
     def _busy_cores(self) -> list[str]:
         share = self.facts.get("cores_busy", 0.0)
-        return [f"The cores are busy {100 * share:.0f} % of the time, so they are the limit."] if share > CORES_BUSY else []
+        return (
+            [f"The cores are busy {100 * share:.0f} % of the time, so they are the limit."]
+            if share > CORES_BUSY
+            else []
+        )
 
     def _lost_packets(self) -> list[str]:
         share = self.facts.get("lost_share", 0.0)
@@ -205,18 +228,25 @@ class Explanation:
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
         return {
-            "title": self.title, "regime": self.regime, "domains": [asdict(d) for d in self.domains],
+            "title": self.title,
+            "regime": self.regime,
+            "domains": [asdict(d) for d in self.domains],
             "bottleneck": {t: d.name for t in ("c2m", "p2m") if (d := self.binding(t))},
-            "estimates": [asdict(e) for e in self.estimates], "facts": self.facts, "reasons": self.reasons(),
-            "missing": self.missing, "path": [list(p) for p in self.path], "losses": self.losses,
-            "causes": self.causes, "paragraph": self.paragraph(),
+            "estimates": [asdict(e) for e in self.estimates],
+            "facts": self.facts,
+            "reasons": self.reasons(),
+            "missing": self.missing,
+            "path": [list(p) for p in self.path],
+            "losses": self.losses,
+            "causes": self.causes,
+            "paragraph": self.paragraph(),
         }
 
 
 _OPENING = {
     "red": "Red regime: the device's credits are exhausted, so both cores and devices lose throughput.",
     "blue": "Blue regime: core requests take longer than unloaded while the device has credits to spare, so cores lose "
-            "throughput and devices do not.",
+    "throughput and devices do not.",
     "cores alone": "Only cores use the memory, so there is no contention with devices to judge.",
     "devices alone": "Only devices use the memory, so there is no contention with cores to judge.",
     "idle": "Neither cores nor devices move lines worth speaking of.",
@@ -227,11 +257,19 @@ def _inflated(d: Domain) -> bool:
     return d.inflation is not None and d.inflation > 1 + UNAFFECTED
 
 
-def estimate(traffic: str, counters: dict[str, float], hw: dict[str, float], held: float, measured_gbs: float,
-             measured_ns: float | None, admission_ns: float = 0.0) -> Estimate:
+def estimate(
+    traffic: str,
+    counters: dict[str, float],
+    hw: dict[str, float],
+    held: float,
+    measured_gbs: float,
+    measured_ns: float | None,
+    admission_ns: float = 0.0,
+) -> Estimate:
     """The formula of ``traffic`` against what was measured, with the credits that were in use."""
     from ..model import formula
 
-    f = formula(traffic, counters, hardware=hw, credits=held, measured_gbs=measured_gbs,
-                cha_admission_ns=max(admission_ns, 0.0))
+    f = formula(
+        traffic, counters, hardware=hw, credits=held, measured_gbs=measured_gbs, cha_admission_ns=max(admission_ns, 0.0)
+    )
     return Estimate(traffic, f["terms"], f["latency_ns"], measured_ns, f["estimate_gbs"], measured_gbs, f["error_pct"])

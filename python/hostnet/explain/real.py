@@ -17,8 +17,12 @@ def explain(r: Recording, m: dict[str, float]) -> Explanation:
     acts = [n for n in ("act_read", "act_bypass") if n in r or n == "act_read"]
     counters = {
         "rpq_occupancy": r.rate("rpq_occupancy") / dclk / channels,
-        "switches": r.rate("wmm_to_rmm"), "lines_read": r.rate("cas_read"), "lines_written": r.rate("cas_write"),
-        "act_read": r.rate(*acts), "act_write": r.rate("act_write"), "pre_conflict": r.rate("pre_conflict"),
+        "switches": r.rate("wmm_to_rmm"),
+        "lines_read": r.rate("cas_read"),
+        "lines_written": r.rate("cas_write"),
+        "act_read": r.rate(*acts),
+        "act_write": r.rate("act_write"),
+        "pre_conflict": r.rate("pre_conflict"),
     }
     if "wpq_ge34" in r:
         counters["wpq_full"] = min(r.rate("wpq_ge34") / dclk / channels, 1.0)
@@ -31,8 +35,12 @@ def explain(r: Recording, m: dict[str, float]) -> Explanation:
 
 def _facts(c: dict[str, float], m: dict[str, float]) -> dict[str, float]:
     lines = c["lines_read"] + c["lines_written"]
-    facts = {"mem_read_gbs": c["lines_read"] * LINE, "mem_write_gbs": c["lines_written"] * LINE,
-             "mem_utilisation": lines * m["t_trans_ns"] * 1e-9 / m["channels"], "rpq_occupancy": c["rpq_occupancy"]}
+    facts = {
+        "mem_read_gbs": c["lines_read"] * LINE,
+        "mem_write_gbs": c["lines_written"] * LINE,
+        "mem_utilisation": lines * m["t_trans_ns"] * 1e-9 / m["channels"],
+        "rpq_occupancy": c["rpq_occupancy"],
+    }
     if c["lines_read"]:
         facts["row_miss_ratio"] = c["act_read"] / c["lines_read"]
     if "wpq_full" in c:
@@ -40,7 +48,9 @@ def _facts(c: dict[str, float], m: dict[str, float]) -> dict[str, float]:
     return facts
 
 
-def _traffic(ex: Explanation, r: Recording, occupancy: str, inserts: str, ghz: float, what: str) -> tuple[float, float] | None:
+def _traffic(
+    ex: Explanation, r: Recording, occupancy: str, inserts: str, ghz: float, what: str
+) -> tuple[float, float] | None:
     """Entries in use and GB/s of a class of traffic; None when it was not recorded, which is noted, or is background."""
     if not (occupancy in r and inserts in r):
         ex.missing.append(f"{what} (events {occupancy} and {inserts})")
@@ -65,8 +75,15 @@ def _cores(ex: Explanation, r: Recording, m: dict[str, float], counters: dict[st
     traffic = "c2m-readwrite" if writes else "c2m-read"
     unloaded = m["c2m_read_ns"] + (m["c2m_write_ns"] if writes else 0.0)
     cores = max(ceil(held / m["lfb_credits"]), 1)
-    lfb = Domain("line fill buffers", "c2m", cores * m["lfb_credits"], held, gbs, unloaded_ns=unloaded,
-                 note=f"of {cores} busy core{'s' if cores > 1 else ''}")
+    lfb = Domain(
+        "line fill buffers",
+        "c2m",
+        cores * m["lfb_credits"],
+        held,
+        gbs,
+        unloaded_ns=unloaded,
+        note=f"of {cores} busy core{'s' if cores > 1 else ''}",
+    )
     ex.domains.append(lfb)
     # Section 6.2: what of the LFB latency is neither the CHA's nor the memory's is admission.
     cha = _latency_ns(r, "drd", m["cha_ghz"])
@@ -110,5 +127,14 @@ def _reads(ex: Explanation, r: Recording, m: dict[str, float]) -> None:
     if (found := _traffic(ex, r, "rdcur_occupancy", "rdcur_inserts", m["cha_ghz"], "device reads")) is None:
         return
     held, gbs = found
-    ex.domains.append(Domain("IIO read buffer", "p2m", m["iio_read_credits"], held, gbs,
-                             unloaded_ns=m.get("p2m_read_ns"), note="as seen at the CHA; a lower bound"))
+    ex.domains.append(
+        Domain(
+            "IIO read buffer",
+            "p2m",
+            m["iio_read_credits"],
+            held,
+            gbs,
+            unloaded_ns=m.get("p2m_read_ns"),
+            note="as seen at the CHA; a lower bound",
+        )
+    )

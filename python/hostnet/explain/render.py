@@ -39,26 +39,63 @@ Grid = tuple[list[Column], list[list[str]]]
 
 
 def _domains(ex: Explanation) -> Grid:
-    columns = [Column("domain", text=True, key=True), Column("traffic", text=True), Column("state", text=True), Column("credits"),
-               Column("held"), Column("spare"), Column("rate", "GB/s"), Column("latency (Little)", "ns"), Column("latency (direct)", "ns"),
-               Column("unloaded", "ns"), Column("bound, credits x 64 / latency", "GB/s")]
+    columns = [
+        Column("domain", text=True, key=True),
+        Column("traffic", text=True),
+        Column("state", text=True),
+        Column("credits"),
+        Column("held"),
+        Column("spare"),
+        Column("rate", "GB/s"),
+        Column("latency (Little)", "ns"),
+        Column("latency (direct)", "ns"),
+        Column("unloaded", "ns"),
+        Column("bound, credits x 64 / latency", "GB/s"),
+    ]
     rows = []
     for d in ex.domains:
         mark = "exhausted" if d.exhausted else ""
         if d.traffic != "shared" and d is ex.binding(d.traffic):
             mark = f"binds, {mark}" if mark else "binds"
         spare = None if d.credits is None else max(d.credits - d.held, 0.0)
-        rows.append([f"{d.name} {d.note}".strip(), d.traffic, mark, "" if d.credits is None else f"{d.credits:.0f}",
-                     _number(d.held), _number(spare), _number(d.rate_gbs), _number(d.little_ns),
-                     _number(d.direct_ns), _number(d.unloaded_ns), _number(d.bound_gbs)])
+        rows.append(
+            [
+                f"{d.name} {d.note}".strip(),
+                d.traffic,
+                mark,
+                "" if d.credits is None else f"{d.credits:.0f}",
+                _number(d.held),
+                _number(spare),
+                _number(d.rate_gbs),
+                _number(d.little_ns),
+                _number(d.direct_ns),
+                _number(d.unloaded_ns),
+                _number(d.bound_gbs),
+            ]
+        )
     return columns, rows
 
 
 def _terms(ex: Explanation) -> Grid:
-    columns = [Column("traffic", text=True, key=True), *map(Column, _NOISE.values()), Column("sum"), Column("measured"),
-               Column("estimate", "GB/s"), Column("error", "%")]
-    rows = [[e.traffic, *(_number(e.terms[t]) for t in _NOISE), _number(e.latency_ns), _number(e.measured_ns),
-             _number(e.estimate_gbs), f"{e.error_pct:+.1f}"] for e in ex.estimates]
+    columns = [
+        Column("traffic", text=True, key=True),
+        *map(Column, _NOISE.values()),
+        Column("sum"),
+        Column("measured"),
+        Column("estimate", "GB/s"),
+        Column("error", "%"),
+    ]
+    rows = [
+        [
+            e.traffic,
+            *(_number(e.terms[t]) for t in _NOISE),
+            _number(e.latency_ns),
+            _number(e.measured_ns),
+            _number(e.estimate_gbs),
+            f"{e.error_pct:+.1f}",
+        ]
+        for e in ex.estimates
+    ]
     return columns, rows
 
 
@@ -73,8 +110,14 @@ def _path(ex: Explanation) -> Grid:
     return columns, rows
 
 
-_COLOURS = {"constant": "#C9C9C9", "switching": "#8C8C8C", "write_hol": "#B5400A", "read_hol": "#0072B2",
-            "top_of_queue": "#E69F00", "cha_admission": "#009E73"}
+_COLOURS = {
+    "constant": "#C9C9C9",
+    "switching": "#8C8C8C",
+    "write_hol": "#B5400A",
+    "read_hol": "#0072B2",
+    "top_of_queue": "#E69F00",
+    "cha_admission": "#009E73",
+}
 
 
 def picture(ex: Explanation, stem: Path) -> list[Path]:
@@ -84,11 +127,21 @@ def picture(ex: Explanation, stem: Path) -> list[Path]:
         left, right = fig.subplots(1, 2)
         bounded = [d for d in ex.domains if d.used is not None]
         names = [f"{d.name}\n({d.rate_gbs:.1f} GB/s)" for d in bounded]
-        left.barh(range(len(names)), [100 * d.used for d in bounded], 0.6,
-                  color=["#C00000" if d.exhausted else "#3A93CE" for d in bounded])
+        left.barh(
+            range(len(names)),
+            [100 * d.used for d in bounded],
+            0.6,
+            color=["#C00000" if d.exhausted else "#3A93CE" for d in bounded],
+        )
         for i, d in enumerate(bounded):
-            left.annotate(f"{d.held:.0f} of {d.credits:.0f}, {d.little_ns:.0f} ns", (2, i), va="center", fontsize=8,
-                          color="white" if d.used > 0.35 else "black", zorder=5)
+            left.annotate(
+                f"{d.held:.0f} of {d.credits:.0f}, {d.little_ns:.0f} ns",
+                (2, i),
+                va="center",
+                fontsize=8,
+                color="white" if d.used > 0.35 else "black",
+                zorder=5,
+            )
         left.set_yticks(range(len(names)), names)
         left.invert_yaxis()
         left.set(xlabel="credits in use [%]", xlim=(0, 105), title="Domains")

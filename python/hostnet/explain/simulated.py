@@ -17,15 +17,26 @@ _BUFFERS = (
     ("IIO read buffer", "p2m", "iio_read", "p2m_read_unloaded_ns"),
 )
 _FACTS = {
-    "mem_read_gbs": "mem_read_gbs", "mem_write_gbs": "mem_write_gbs", "mem_utilisation": "mem_utilisation",
-    "rpq_occupancy": "rpq_occ", "wpq_full": "wpq_full_frac", "row_miss_ratio": "row_miss_ratio",
-    "bank_dev_15_frac": "bank_dev_15_frac", "waiting_writes": "cha_wait_writes",
-    "admission_c2m_ns": "cha_adm_c2m_ns", "admission_p2m_ns": "cha_adm_p2m_ns",
-    "c2m_gbs": "c2m_gbs", "p2m_gbs": "p2m_gbs",
-    "predicted_c2m_gbs": "predicted_c2m_gbs", "predicted_p2m_gbs": "predicted_p2m_gbs",
-    "dram_read_ns": "dram_lat_avg_ns", "unloaded_read_ns": "c2m_read_unloaded_ns",
-    "pcie_up_util": "pcie_up_util", "pcie_down_util": "pcie_down_util",
-    "cha_dram_read_ns": "cha_dram_read_c2m_ns", "cha_mc_write_p2m_ns": "cha_mc_write_p2m_ns",
+    "mem_read_gbs": "mem_read_gbs",
+    "mem_write_gbs": "mem_write_gbs",
+    "mem_utilisation": "mem_utilisation",
+    "rpq_occupancy": "rpq_occ",
+    "wpq_full": "wpq_full_frac",
+    "row_miss_ratio": "row_miss_ratio",
+    "bank_dev_15_frac": "bank_dev_15_frac",
+    "waiting_writes": "cha_wait_writes",
+    "admission_c2m_ns": "cha_adm_c2m_ns",
+    "admission_p2m_ns": "cha_adm_p2m_ns",
+    "c2m_gbs": "c2m_gbs",
+    "p2m_gbs": "p2m_gbs",
+    "predicted_c2m_gbs": "predicted_c2m_gbs",
+    "predicted_p2m_gbs": "predicted_p2m_gbs",
+    "dram_read_ns": "dram_lat_avg_ns",
+    "unloaded_read_ns": "c2m_read_unloaded_ns",
+    "pcie_up_util": "pcie_up_util",
+    "pcie_down_util": "pcie_down_util",
+    "cha_dram_read_ns": "cha_dram_read_c2m_ns",
+    "cha_mc_write_p2m_ns": "cha_mc_write_p2m_ns",
 }
 
 
@@ -33,14 +44,18 @@ def explain(result: Result) -> Explanation:
     """Explain a run. Raises HostnetError when it carries none of the host network's metrics."""
     m = result.metrics
     if m.get("lfb_occ") is None and m.get("iio_write_occ") is None and m.get("iio_read_occ") is None:
-        raise HostnetError("this result carries no domain metrics; run its scenario again with this version of hostnet.")
+        raise HostnetError(
+            "this result carries no domain metrics; run its scenario again with this version of hostnet."
+        )
     facts = {name: m[metric] for name, metric in _FACTS.items() if m.get(metric) is not None}
     memory = (result.spec.get("platform") or {}).get("memory") or {}
     if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row by intent, the unloaded one's, too
         facts.pop("row_miss_ratio", None)
     facts |= _of_packets(m, result.spec)
     lost = drops.losses(result.data)
-    ex = Explanation(str(result.spec.get("name", "")), [], [], facts, losses=[str(loss) for loss in lost], causes=drops.causes(lost))
+    ex = Explanation(
+        str(result.spec.get("name", "")), [], [], facts, losses=[str(loss) for loss in lost], causes=drops.causes(lost)
+    )
     core, device = classes_of(m)
     if core:
         _core(ex, m, core, cores_of(result.spec))
@@ -48,8 +63,17 @@ def explain(result: Result) -> Explanation:
         if device and (m.get(f"{prefix}_occ") or 0.0) > 0:
             held, lat = m[f"{prefix}_occ"], m.get(f"{prefix}_little_ns")
             if lat:
-                ex.domains.append(Domain(name, traffic, m[f"{prefix}_credits"], held, held * 64 / lat,
-                                         direct_ns=m.get(f"{prefix}_lat_ns"), unloaded_ns=m.get(unloaded)))
+                ex.domains.append(
+                    Domain(
+                        name,
+                        traffic,
+                        m[f"{prefix}_credits"],
+                        held,
+                        held * 64 / lat,
+                        direct_ns=m.get(f"{prefix}_lat_ns"),
+                        unloaded_ns=m.get(unloaded),
+                    )
+                )
     if device:
         _device(ex, m, device)
     if "domains" in result.tables:
@@ -92,8 +116,17 @@ def _inside(ex: Explanation, rows: list[dict[str, Any]], m: dict[str, float | No
         if row["domain"] in _WAY and row["arrivals_per_us"] and row["occupancy_avg"]:
             name, traffic, unloaded = _WAY[row["domain"]]
             credits = None if row["credits"] >= _UNBOUNDED else row["credits"]
-            ex.domains.append(Domain(name, traffic, credits, row["occupancy_avg"], row["arrivals_per_us"] * 64e-3,
-                                     direct_ns=row["latency_ns"], unloaded_ns=m.get(unloaded) if unloaded else None))
+            ex.domains.append(
+                Domain(
+                    name,
+                    traffic,
+                    credits,
+                    row["occupancy_avg"],
+                    row["arrivals_per_us"] * 64e-3,
+                    direct_ns=row["latency_ns"],
+                    unloaded_ns=m.get(unloaded) if unloaded else None,
+                )
+            )
 
 
 def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any]) -> None:
@@ -102,8 +135,16 @@ def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any]) -
     channels = m.get("channels")
     for name, queue, gbs in (("read queues", "rpq", "mem_read_gbs"), ("write queues", "wpq", "mem_write_gbs")):
         if channels and memory.get(queue) and (m.get(f"{queue}_occ") or 0) > 0 and (m.get(gbs) or 0) > 0:
-            ex.domains.append(Domain(name, "shared", memory[queue] * channels, m[f"{queue}_occ"] * channels, m[gbs],
-                                     note=f"of {channels:.0f} channels"))
+            ex.domains.append(
+                Domain(
+                    name,
+                    "shared",
+                    memory[queue] * channels,
+                    m[f"{queue}_occ"] * channels,
+                    m[gbs],
+                    note=f"of {channels:.0f} channels",
+                )
+            )
 
 
 def cores_of(spec: dict[str, Any]) -> int:
@@ -118,8 +159,18 @@ def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int)
     held = m["lfb_occ"] * cores
     unloaded = m.get("c2m_read_unloaded_ns")
     rate = held * 64 / m["lfb_little_ns"]
-    ex.domains.append(Domain("line fill buffers", "c2m", m["lfb_credits"] * cores, held, rate,
-                             direct_ns=m.get("lfb_lat_ns"), unloaded_ns=unloaded, note=f"of {cores} cores"))
+    ex.domains.append(
+        Domain(
+            "line fill buffers",
+            "c2m",
+            m["lfb_credits"] * cores,
+            held,
+            rate,
+            direct_ns=m.get("lfb_lat_ns"),
+            unloaded_ns=unloaded,
+            note=f"of {cores} cores",
+        )
+    )
     from_memory = (m.get("mem_c2m_read_gbs") or 0.0) / rate
     if from_memory < 0.8:
         ex.missing.append(f"the formula: only {100 * from_memory:.0f} % of the cores' lines come from memory")

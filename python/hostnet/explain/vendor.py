@@ -12,8 +12,14 @@ from .machine import machine
 from .simulated import cores_of
 
 # Event -> metric that counts it, and -> metric whose mean occupancy the event accumulates over the clock named.
-_COUNTS = {"wmm_to_rmm": "wr_switches", "act_read": "act_read", "act_write": "act_write", "pre_conflict": "pre_conflict",
-           "cas_read": "lines_read", "cas_write": "lines_written"}
+_COUNTS = {
+    "wmm_to_rmm": "wr_switches",
+    "act_read": "act_read",
+    "act_write": "act_write",
+    "pre_conflict": "pre_conflict",
+    "cas_read": "lines_read",
+    "cas_write": "lines_written",
+}
 _PER_CHANNEL = {"rpq_occupancy": "rpq_occ", "rpq_ge42": "rpq_full_frac", "wpq_ge34": "wpq_full_frac"}
 _CHA = {"drd": "c2m_read", "wbmtoi": "c2m_write", "iowr": "p2m_write", "rdcur": "p2m_read"}
 
@@ -22,7 +28,9 @@ def events(result: Result) -> dict[str, float]:
     """Counts of every event over the run's window. Raises HostnetError for a run without the host network's metrics."""
     m, clocks, seconds = result.metrics, machine(), result.measure_us / 1e6
     if m.get("rpq_occ") is None or not seconds:
-        raise HostnetError("this result carries no counters of the uncore; run its scenario again with this version of hostnet.")
+        raise HostnetError(
+            "this result carries no counters of the uncore; run its scenario again with this version of hostnet."
+        )
     rows = {r["domain"]: r for r in result.table("domains").to_dicts()}
     cycles = {k.removesuffix("_ghz"): v * 1e9 * seconds for k, v in clocks.items() if k.endswith("_ghz")}
     out = {e.name: 0.0 for e in EVENTS}
@@ -44,6 +52,9 @@ def events(result: Result) -> dict[str, float]:
 def perf_csv(result: Result) -> str:
     """The counts as `perf stat -x,` writes them."""
     ns = round(result.measure_us * 1e3)
-    lines = [f"# simulated by hostnet {result.version}: {result.spec.get('name', '')}", f"{ns},ns,duration_time,{ns},100.00,,"]
+    lines = [
+        f"# simulated by hostnet {result.version}: {result.spec.get('name', '')}",
+        f"{ns},ns,duration_time,{ns},100.00,,",
+    ]
     lines += [f"{round(count)},,{BY_NAME[name].name},{ns},100.00,," for name, count in events(result).items()]
     return "\n".join(lines) + "\n"

@@ -10,7 +10,17 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from . import ccnic_figures, gem5net, hostnetwork, hostnetwork_apps, hostnetwork_future, hostnetwork_net, idio, real, sweeper
+from . import (
+    ccnic_figures,
+    gem5net,
+    hostnetwork,
+    hostnetwork_apps,
+    hostnetwork_future,
+    hostnetwork_net,
+    idio,
+    real,
+    sweeper,
+)
 from .general import horizontal_bars, horizontal_stack, lines, metric_bars, plot_sweep
 from .style import CLASS_COLOURS, axis_label, save, style
 
@@ -33,9 +43,17 @@ __all__ = [
 ]
 
 
-_DRAWINGS = (sweeper.DRAWINGS | hostnetwork.DRAWINGS | hostnetwork_apps.DRAWINGS | hostnetwork_net.DRAWINGS
-             | hostnetwork_future.DRAWINGS | idio.DRAWINGS | gem5net.DRAWINGS | ccnic_figures.DRAWINGS
-             | real.DRAWINGS)
+_DRAWINGS = (
+    sweeper.DRAWINGS
+    | hostnetwork.DRAWINGS
+    | hostnetwork_apps.DRAWINGS
+    | hostnetwork_net.DRAWINGS
+    | hostnetwork_future.DRAWINGS
+    | idio.DRAWINGS
+    | gem5net.DRAWINGS
+    | ccnic_figures.DRAWINGS
+    | real.DRAWINGS
+)
 
 
 def plot_study(
@@ -59,11 +77,7 @@ def figure_of(
 ) -> Figure:
     """The figure of a study table, not yet written to a file."""
     with style():
-        fig = (
-            _DRAWINGS[name](frame, tables or {})
-            if name in _DRAWINGS
-            else metric_bars(name, frame, metrics)
-        )
+        fig = _DRAWINGS[name](frame, tables or {}) if name in _DRAWINGS else metric_bars(name, frame, metrics)
         _compare(fig, name, frame, tables or {})
         return fig
 

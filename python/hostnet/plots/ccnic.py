@@ -44,8 +44,9 @@ def _medians(frame: pl.DataFrame, keys: list[str], values: list[str]) -> pl.Data
 
 
 def _bars(ax: Axes, names: list[str], values: list[float], label: str) -> None:
-    ax.bar_label(ax.barh(range(len(names)), values, 0.7, color=_COLOUR), [f"{v:.4g}" for v in values],
-                 padding=3, fontsize=8)
+    ax.bar_label(
+        ax.barh(range(len(names)), values, 0.7, color=_COLOUR), [f"{v:.4g}" for v in values], padding=3, fontsize=8
+    )
     ax.set_xlabel(label)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
@@ -69,8 +70,11 @@ def compare(frame: pl.DataFrame) -> Figure:
             m = _medians(part, ["mode", "contender", "window"], ["mpps", "lat_min_ns", "lat_p50_ns"])
             wide = m.filter(pl.col("window") == m["window"].max()).sort("mode", "mpps", descending=[True, True])
             one = wide.select("mode", "contender").join(
-                m.filter(pl.col("window") == m["window"].min()), on=["mode", "contender"], how="left",
-                maintain_order="left")
+                m.filter(pl.col("window") == m["window"].min()),
+                on=["mode", "contender"],
+                how="left",
+                maintain_order="left",
+            )
             names = [f"{c}, {mode}" for mode, c in wide.select("mode", "contender").rows()]
             _bars(axes[0], names, wide["mpps"].to_list(), f"rate, {m['window'].max()} in flight [Mpps]")
             for ax, column, what in ((axes[1], "lat_p50_ns", "median"), (axes[2], "lat_min_ns", "minimum")):
@@ -106,7 +110,8 @@ def batch(frame: pl.DataFrame) -> Figure:
     with style():
         fig = new_figure(8.0, 3.4)
         for ax, (experiment, column, name) in zip(
-                fig.subplots(1, 2, sharey=True), (("fig16a", "tx_batch", "TX"), ("fig16b", "rx_batch", "RX"))):
+            fig.subplots(1, 2, sharey=True), (("fig16a", "tx_batch", "TX"), ("fig16b", "rx_batch", "RX"))
+        ):
             for i, (label, one) in enumerate(_variants(frame.filter(pl.col("experiment") == experiment))):
                 line = _medians(one, [column], ["mpps"]).sort(column)
                 ax.plot(line[column], line["mpps"], label=label, **line_style(i))
@@ -133,12 +138,17 @@ def variants(frame: pl.DataFrame) -> Figure:
             m = _medians(part, [*keys, "window"], ["mpps", "lat_p50_ns"])
             wide, narrow = (m.filter(pl.col("window") == w) for w in (m["window"].max(), m["window"].min()))
             for ax, part_of, column, label in (
-                    (axes[0], wide, "mpps", f"rate, {m['window'].max()} in flight [Mpps]"),
-                    (axes[1], narrow, "lat_p50_ns", f"median round trip, {m['window'].min()} in flight [ns]")):
-                names = [", ".join(f"{v} B" if isinstance(v, int) else str(v).replace("_", " ") for v in row)
-                         for row in part_of.select(keys).rows()]
+                (axes[0], wide, "mpps", f"rate, {m['window'].max()} in flight [Mpps]"),
+                (axes[1], narrow, "lat_p50_ns", f"median round trip, {m['window'].min()} in flight [ns]"),
+            ):
+                names = [
+                    ", ".join(f"{v} B" if isinstance(v, int) else str(v).replace("_", " ") for v in row)
+                    for row in part_of.select(keys).rows()
+                ]
                 _bars(ax, names, part_of[column].to_list(), label)
-            axes[0].set_title(" ".join([*frame["experiment"].unique(maintain_order=True), f"({place})" if place else ""]))
+            axes[0].set_title(
+                " ".join([*frame["experiment"].unique(maintain_order=True), f"({place})" if place else ""])
+            )
         return fig
 
 
@@ -148,11 +158,15 @@ def probe(frame: pl.DataFrame) -> Figure:
 
     with style():
         units = frame["unit"].unique(maintain_order=True).to_list()
-        fig = new_figure(4.8 * len(units), 0.9 + 0.32 * len(frame.select("experiment", "variant", "size_bytes").unique()))
+        fig = new_figure(
+            4.8 * len(units), 0.9 + 0.32 * len(frame.select("experiment", "variant", "size_bytes").unique())
+        )
         for ax, unit in zip(fig.subplots(1, len(units), squeeze=False)[0], units):
             m = _medians(frame.filter(pl.col("unit") == unit), ["experiment", "variant", "size_bytes"], ["value"])
-            names = [f"{e}, {v.replace('_', ' ')}" + (f", {s >> 10} KiB" if s >= 1024 else "")
-                     for e, v, s in m.select("experiment", "variant", "size_bytes").rows()]
+            names = [
+                f"{e}, {v.replace('_', ' ')}" + (f", {s >> 10} KiB" if s >= 1024 else "")
+                for e, v, s in m.select("experiment", "variant", "size_bytes").rows()
+            ]
             _bars(ax, names, m["value"].to_list(), f"{'time' if unit == 'ns' else 'rate'} [{unit}]")
             ax.set_title({"ns": "latency", "Gb/s": "streaming"}.get(unit, unit))
         return fig

@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-NAMES = {"ccnic": "CC-NIC", "unopt": "unoptimised over UPI", "e810": "E810", "cx6": "ConnectX-6",
-         "ccnic-overlay": "CC-NIC overlay", "upi-1to1": "CC-NIC overlay, 1-1", "unopt-overlay": "unoptimised overlay"}
+NAMES = {
+    "ccnic": "CC-NIC",
+    "unopt": "unoptimised over UPI",
+    "e810": "E810",
+    "cx6": "ConnectX-6",
+    "ccnic-overlay": "CC-NIC overlay",
+    "upi-1to1": "CC-NIC overlay, 1-1",
+    "unopt-overlay": "unoptimised overlay",
+}
 COLOURS = {"ccnic": "#0072B2", "unopt": "#E69F00", "e810": "#8C8C8C", "cx6": "#B5400A"}
 TARGETS = {"wc_mmio": "E810, write-combining", "wc_dram": "memory, write-combining", "wb_dram": "memory, write-back"}
 PLATFORMS = {"icx": "Ice Lake", "spr": "Sapphire Rapids"}
@@ -36,6 +43,7 @@ def side_by_side(width: float, height: float, n: int) -> tuple[Figure, Any]:
 
 def _curves(title: str) -> Drawing:
     """Median round trip over rate, from one packet under way to the peak: a panel for each platform and size."""
+
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [{**r, "rtt_us": r["rtt_ns"] / 1e3} for r in frame.to_dicts() if r.get("rtt_ns") is not None]
         shown = panels_of(rows)
@@ -59,6 +67,7 @@ def _curves(title: str) -> Drawing:
 
 def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool = False) -> Drawing:
     """A line for each value of `hue`, a panel for each platform."""
+
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [r for r in frame.to_dicts() if r.get(x) is not None and r.get(y) is not None]
         plats = [p for p in PLATFORMS if picked(rows, platform=p)]
@@ -66,7 +75,13 @@ def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool
         for ax, platform in zip(axes, plats):
             here = picked(rows, platform=platform)
             for value in dict.fromkeys(r.get(hue) for r in here):
-                draw(ax, [r for r in here if r.get(hue) == value], x, y, label=f"{value} B" if hue == "packet_bytes" else NAMES.get(str(value), str(value)))
+                draw(
+                    ax,
+                    [r for r in here if r.get(hue) == value],
+                    x,
+                    y,
+                    label=f"{value} B" if hue == "packet_bytes" else NAMES.get(str(value), str(value)),
+                )
             ax.set_title(PLATFORMS[platform])
             ax.set_xlabel(label)
             ax.set_ylim(bottom=0)
@@ -82,6 +97,7 @@ def _over(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool
 
 def _servers(title: str, x: str, y: str, label: str, axis: str) -> Drawing:
     """A line for each system and variant, one panel."""
+
     def figure(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         named = [{**r, "line": f"{NAMES.get(r['system'], r['system'])}, {r['variant']}"} for r in frame.to_dicts()]
         return _stores(title, x, y, "line", label, axis)(type(frame)(named), tables)
@@ -91,6 +107,7 @@ def _servers(title: str, x: str, y: str, label: str, axis: str) -> Drawing:
 
 def _stores(title: str, x: str, y: str, hue: str, label: str, axis: str, log: bool = False) -> Drawing:
     """A line for each value of `hue`, one panel."""
+
     def figure(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = [r for r in frame.to_dicts() if r.get(y) is not None]
         fig, ax = panels(5.0, 3.2)
@@ -133,7 +150,15 @@ def _library(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure
         for variant, name in (("ccnic", "CC-NIC"), ("unopt", "unoptimised")):
             here = picked(rows, case="loopback", variant=variant)
             draw(ax, here, "packets", column, color=COLOURS[variant], label=f"{name}, simulated")
-            draw(ax, here, "packets", f"measured_{column}", color=COLOURS[variant], label=f"{name}, measured", linestyle="--")
+            draw(
+                ax,
+                here,
+                "packets",
+                f"measured_{column}",
+                color=COLOURS[variant],
+                label=f"{name}, measured",
+                linestyle="--",
+            )
         ax.set_xscale("log", base=2)
         ax.set_xlabel("packets under way")
         ax.set_ylabel(label)
@@ -146,17 +171,37 @@ def _library(frame: pl.DataFrame, _tables: Mapping[str, pl.DataFrame]) -> Figure
 
 DRAWINGS: dict[str, Drawing] = {
     "real_library": _library,
-    "ccnic_fig2": _stores("Fig. 2: stores with fences", "block_bytes", "write_gbps", "target", "bytes between fences", "Gb/s", log=True),
-    "ccnic_fig3": _stores("Fig. 3: 4 B stores to lines of their own", "stores", "store_ns", "system", "stores", "all stores of the burst (ns)"),
-    "ccnic_fig9": _over("Fig. 9: streams between sockets", "pairs", "stream_gbps", "stores_as", "pairs of threads", "Gb/s"),
+    "ccnic_fig2": _stores(
+        "Fig. 2: stores with fences", "block_bytes", "write_gbps", "target", "bytes between fences", "Gb/s", log=True
+    ),
+    "ccnic_fig3": _stores(
+        "Fig. 3: 4 B stores to lines of their own",
+        "stores",
+        "store_ns",
+        "system",
+        "stores",
+        "all stores of the burst (ns)",
+    ),
+    "ccnic_fig9": _over(
+        "Fig. 9: streams between sockets", "pairs", "stream_gbps", "stores_as", "pairs of threads", "Gb/s"
+    ),
     "ccnic_fig11": _curves("Fig. 11: interfaces on Ice Lake"),
     "ccnic_fig12": _curves("Fig. 12: CC-NIC and PCIe NICs"),
     "ccnic_fig13": _curves("Fig. 13: CC-NIC on Sapphire Rapids"),
     "ccnic_intro_unopt": _curves("The same link under two interfaces"),
     "ccnic_cores": _over("Host cores", "n", "gbps", "packet_bytes", "host cores", "payload (Gb/s)"),
-    "ccnic_nic_threads": _over("Threads of the NIC for 16 host cores", "nic_threads", "gbps", "packet_bytes", "threads of the NIC", "payload (Gb/s)"),
+    "ccnic_nic_threads": _over(
+        "Threads of the NIC for 16 host cores",
+        "nic_threads",
+        "gbps",
+        "packet_bytes",
+        "threads of the NIC",
+        "payload (Gb/s)",
+    ),
     "ccnic_fig16a": _over("Fig. 16a: bursts sent", "tx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
-    "ccnic_fig16b": _over("Fig. 16b: bursts received", "rx_batch", "mpps", "system", "packets a burst", "Mpps", log=True),
+    "ccnic_fig16b": _over(
+        "Fig. 16b: bursts received", "rx_batch", "mpps", "system", "packets a burst", "Mpps", log=True
+    ),
     "ccnic_fig19_ads": _stores("Fig. 19: key-value store, Ads", "n", "kv_mops", "system", "server threads", "Mops"),
     "ccnic_fig19_geo": _stores("Fig. 19: key-value store, Geo", "n", "kv_mops", "system", "server threads", "Mops"),
     "ccnic_tab2_tcp": _servers("Table 2: TCP echo", "n", "tcp_mops", "threads of TAS's fast path", "Mops"),

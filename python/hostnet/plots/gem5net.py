@@ -12,10 +12,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAMES = {"testpmd": "TestPMD", "touchfwd": "TouchFwd", "touchdrop": "TouchDrop", "rxptx-10ns": "RXpTX, 10 ns",
-         "rxptx-1us": "RXpTX, 1 us", "iperf": "iperf", "mc-dpdk": "MemcachedDPDK", "mc-kernel": "MemcachedKernel"}
+NAMES = {
+    "testpmd": "TestPMD",
+    "touchfwd": "TouchFwd",
+    "touchdrop": "TouchDrop",
+    "rxptx-10ns": "RXpTX, 10 ns",
+    "rxptx-1us": "RXpTX, 1 us",
+    "iperf": "iperf",
+    "mc-dpdk": "MemcachedDPDK",
+    "mc-kernel": "MemcachedKernel",
+}
 SIZES = {64: "#8C8C8C", 128: "#56B4E9", 256: "#0072B2", 512: "#009E73", 1024: "#E69F00", 1518: "#B5400A"}
-CAUSES = (("drop_dma_share", "DmaDrop", "#0072B2"), ("drop_core_share", "CoreDrop", "#E69F00"), ("drop_tx_share", "TxDrop", "#8C8C8C"))
+CAUSES = (
+    ("drop_dma_share", "DmaDrop", "#0072B2"),
+    ("drop_core_share", "CoreDrop", "#E69F00"),
+    ("drop_tx_share", "TxDrop", "#8C8C8C"),
+)
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, "pl.DataFrame"]
@@ -48,15 +60,19 @@ def draw(ax: Axes, rows: Sequence[Row], x: str, y: str, **style: Any) -> None:
 
 def _causes(frame: pl.DataFrame, _tables: Tables) -> Figure:
     """Fig. 5: drops by cause beyond each knee."""
-    rows = sorted((r for r in frame.to_dicts() if r.get("rate_basis") == "knee" and r.get("drop_core_share") is not None),
-                  key=lambda r: (list(NAMES).index(r["app"]), r["packet_bytes"] or 0))
+    rows = sorted(
+        (r for r in frame.to_dicts() if r.get("rate_basis") == "knee" and r.get("drop_core_share") is not None),
+        key=lambda r: (list(NAMES).index(r["app"]), r["packet_bytes"] or 0),
+    )
     fig, ax = panels(9, 3.4)
     base = [0.0] * len(rows)
     for column, label, colour in CAUSES:
         heights = [100 * (r[column] or 0.0) for r in rows]
         ax.bar(range(len(rows)), heights, 0.7, bottom=base, color=colour, label=label)
         base = [b + h for b, h in zip(base, heights)]
-    ax.set_xticks(range(len(rows)), [f"{NAMES[r['app']]}\n{r['packet_bytes'] or ''}" for r in rows], rotation=60, fontsize=7)
+    ax.set_xticks(
+        range(len(rows)), [f"{NAMES[r['app']]}\n{r['packet_bytes'] or ''}" for r in rows], rotation=60, fontsize=7
+    )
     ax.set_ylabel("drops by cause (%)")
     ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     fig.suptitle("Fig. 5: drops by cause beyond the knee")
@@ -69,8 +85,14 @@ def _curves(title: str, app: str) -> Drawing:
         fig, axes = panels(9, 3.2, 2)
         for ax, (platform, name) in zip(axes, (("gem5", "gem5"), ("altra", "Altra"))):
             for size, colour in SIZES.items():
-                draw(ax, [{**r, "drops": 100 * r["drop_rate"]} for r in picked(rows, platform=platform, packet_bytes=size)],
-                     "offered_gbps", "drops", color=colour, label=f"{size} B")
+                draw(
+                    ax,
+                    [{**r, "drops": 100 * r["drop_rate"]} for r in picked(rows, platform=platform, packet_bytes=size)],
+                    "offered_gbps",
+                    "drops",
+                    color=colour,
+                    label=f"{size} B",
+                )
             ax.axhline(1.0, color="#777777", linewidth=0.8, linestyle=":")
             ax.set_title(name)
             ax.set_xlabel("offered (Gb/s)")
@@ -84,13 +106,21 @@ def _curves(title: str, app: str) -> Drawing:
 
 def _over(title: str, knob: str, label: str) -> Drawing:
     """Bandwidth and requests over a knob: a panel for each application."""
+
     def figure(frame: pl.DataFrame, _tables: Tables) -> Figure:
         rows = picked(frame.to_dicts(), load="peak_loss")
         shown = [(a, "msb_gbps") for a in apps_of(rows, "msb_gbps")] + [(a, "krps") for a in apps_of(rows, "krps")]
         fig, axes = panels(2.4 * max(len(shown), 2), 3.0, max(len(shown), 2))
         for ax, (app, value) in zip(axes, shown):
             for size, colour in SIZES.items() if value == "msb_gbps" else [(None, "#0072B2")]:
-                draw(ax, picked(rows, app=app, packet_bytes=size), knob, value, color=colour, label=f"{size} B" if size else None)
+                draw(
+                    ax,
+                    picked(rows, app=app, packet_bytes=size),
+                    knob,
+                    value,
+                    color=colour,
+                    label=f"{size} B" if size else None,
+                )
             ax.set_title(NAMES[app])
             ax.set_xlabel(label)
             ax.set_ylim(bottom=0)
@@ -106,6 +136,7 @@ def _over(title: str, knob: str, label: str) -> Drawing:
 
 def _gain(title: str, knob: str, best: str, other: str) -> Drawing:
     """What a choice gains over the other one."""
+
     def figure(frame: pl.DataFrame, _tables: Tables) -> Figure:
         rows = picked(frame.to_dicts(), load="peak_loss")
         fig, ax = panels(9, 3.2)
@@ -149,7 +180,11 @@ def _servers(frame: pl.DataFrame, _tables: Tables) -> Figure:
     fig, ax = panels(5, 3.2)
     rows = picked(frame.to_dicts(), load="fixed")
     for app, colour, paper in (("mc-dpdk", "#0072B2", 709), ("mc-kernel", "#E69F00", 218)):
-        curve = [{"x": 1e3 * r["offered_mrps"], "y": 100 * r["drop_rate"]} for r in picked(rows, app=app) if r.get("drop_rate") is not None]
+        curve = [
+            {"x": 1e3 * r["offered_mrps"], "y": 100 * r["drop_rate"]}
+            for r in picked(rows, app=app)
+            if r.get("drop_rate") is not None
+        ]
         draw(ax, curve, "x", "y", color=colour, label=NAMES[app])
         ax.axvline(paper, color=colour, linestyle=":", linewidth=1.0)
     ax.set_xlabel("offered (kRPS)")

@@ -29,8 +29,12 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-_TITLES = {1: "1: C2M-Read, P2M-Write", 2: "2: C2M-Read, P2M-Read", 3: "3: C2M-ReadWrite, P2M-Write",
-           4: "4: C2M-ReadWrite, P2M-Read"}
+_TITLES = {
+    1: "1: C2M-Read, P2M-Write",
+    2: "2: C2M-Read, P2M-Read",
+    3: "3: C2M-ReadWrite, P2M-Write",
+    4: "4: C2M-ReadWrite, P2M-Read",
+}
 
 
 def quadrants(title: str, figure: str) -> Callable[..., Figure]:
@@ -51,6 +55,7 @@ def quadrants(title: str, figure: str) -> Callable[..., Figure]:
 
 def _latencies(title: str, curves: Sequence[tuple[str, str, str, str]]) -> Callable[..., Figure]:
     """Lines over cores; a curve is (column, label, colour, pattern of the paper's points)."""
+
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         fig = new_figure(7.6, 4.4)
         ax = fig.subplots()
@@ -81,9 +86,15 @@ def causes(title: str, quadrant: int, panels: Sequence[Panel]) -> Callable[..., 
     return root_causes(title, panels, [{"run": run, "quadrant": quadrant} for run in ("colo", "iso-c2m", "iso-p2m")])
 
 
-def root_causes(title: str, panels: Sequence[Panel], runs: Sequence[Mapping[str, Any]], other: str = "P2M",
-                xlabel: str = "C2M cores") -> Callable[..., Figure]:
+def root_causes(
+    title: str,
+    panels: Sequence[Panel],
+    runs: Sequence[Mapping[str, Any]],
+    other: str = "P2M",
+    xlabel: str = "C2M cores",
+) -> Callable[..., Figure]:
     """Panels over cores; `runs` says which rows are of both together, of cores alone and of the `other` traffic alone."""
+
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         columns = min(len(panels), 4)
         lines = -(-len(panels) // columns)
@@ -92,7 +103,7 @@ def root_causes(title: str, panels: Sequence[Panel], runs: Sequence[Mapping[str,
         rows = [rows_of(frame, **match) for match in runs]
         for ax, panel in zip(axes, panels):
             cause(ax, panel, rows, other, xlabel)
-        for ax in axes[len(panels):]:
+        for ax in axes[len(panels) :]:
             ax.set_visible(False)
         return finished(fig, title, axes[: len(panels)])
 
@@ -103,12 +114,19 @@ def errors(title: str, figure: str) -> Callable[..., Figure]:
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         fig = new_figure(14.4, 3.8)
         axes = fig.subplots(1, 4, sharey=True)
-        bars = (("c2m_err_pct", "C2M", C2M), ("c2m_err_adm_pct", "C2M with CHA admission", "#A6D5F2"),
-                ("p2m_err_pct", "P2M", P2M), ("p2m_err_adm_pct", "P2M with CHA admission", "#F7D08A"))
+        bars = (
+            ("c2m_err_pct", "C2M", C2M),
+            ("c2m_err_adm_pct", "C2M with CHA admission", "#A6D5F2"),
+            ("p2m_err_pct", "P2M", P2M),
+            ("p2m_err_adm_pct", "P2M with CHA admission", "#F7D08A"),
+        )
         for q, ax in zip(_TITLES, axes):
             rows = rows_of(frame, run="colo", quadrant=q)
-            shown = [(c if q != 4 or c != "c2m_err_pct" else "c2m_err_adj_pct", label, colour) for c, label, colour in bars
-                     if any(r.get(c) is not None for r in rows)]
+            shown = [
+                (c if q != 4 or c != "c2m_err_pct" else "c2m_err_adj_pct", label, colour)
+                for c, label, colour in bars
+                if any(r.get(c) is not None for r in rows)
+            ]
             error_bars(ax, rows, shown, 0.2)
             cross(ax, paper(rf"{figure}\.q{q}p?-n(\d)"))
             ax.set_title(_TITLES[q] + (" (adjusted)" if q == 4 else ""))
@@ -128,8 +146,15 @@ def components(title: str) -> Callable[..., Figure]:
             rows = rows_of(frame, run="colo", quadrant=q)
             # The paper draws admission in quadrant 3 only, and quadrant 4 with the adjusted occupancy.
             adjusted = {"write_hol_ns": "adj_write_hol_ns", "read_hol_ns": "adj_read_hol_ns"} if q == 4 else {}
-            stack(ax, rows, [(f"{side}_{adjusted.get(t, t)}", label, colour) for t, label, colour in TERMS
-                              if q == 3 or t != "admission_ns"])
+            stack(
+                ax,
+                rows,
+                [
+                    (f"{side}_{adjusted.get(t, t)}", label, colour)
+                    for t, label, colour in TERMS
+                    if q == 3 or t != "admission_ns"
+                ],
+            )
             ax.set_title(panel)
             over_cores(ax)
         axes[0].set_ylabel("latency beyond unloaded [ns]")
@@ -140,14 +165,23 @@ def components(title: str) -> Callable[..., Figure]:
 
 def _credits(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     fig = new_figure(12.0, 3.8)
-    panels = (("lfb_occ", "lfb_credits", "LFB entries in use per core", (1, 2, 3, 4)),
-              ("iio_write_occ", "iio_write_credits", "IIO write credits in use", (1, 3)),
-              ("iio_read_occ", "iio_read_credits", "IIO read credits in use", (2, 4)))
+    panels = (
+        ("lfb_occ", "lfb_credits", "LFB entries in use per core", (1, 2, 3, 4)),
+        ("iio_write_occ", "iio_write_credits", "IIO write credits in use", (1, 3)),
+        ("iio_read_occ", "iio_read_credits", "IIO read credits in use", (2, 4)),
+    )
     axes = fig.subplots(1, 3)
     for ax, (column, limit, title, quadrants) in zip(axes, panels):
         for q, colour, marker in zip((1, 2, 3, 4), (C2M, "#009E73", "#B5400A", "#2B2B2B"), "osD^"):
             if q in quadrants:
-                line(ax, rows_of(frame, run="colo", quadrant=q), column, color=colour, marker=marker, label=f"quadrant {q}")
+                line(
+                    ax,
+                    rows_of(frame, run="colo", quadrant=q),
+                    column,
+                    color=colour,
+                    marker=marker,
+                    label=f"quadrant {q}",
+                )
         credits = next((r[limit] for r in frame.to_dicts() if r.get(limit)), None)
         if credits:
             ax.axhline(credits, color=PAPER, linestyle=":", linewidth=1.2, label="credits")
@@ -177,11 +211,21 @@ def _variation(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figur
     return fig
 
 
-WRITES = ((_LFB, r"{f}a\.lat-n(\d)"), (_RPQ, r"{f}b\.rpq-with(?:out)?-n(\d)"), (_ROWS, r"{f}c\.with(?:out)?-n(\d)"),
-           (_BANKS, r"{f}d\.none-n(\d)"), (_IIO, r"{f}d?\.p2m-lat-n(\d)"), (_WPQ, r"{f}[ef]?\.wpq-n([2-6])"),
-           (_CREDITS, r"{f}[fg]?\.(?:iio-)?n(\d)"))
-READS = ((_LFB, r"{f}\.lat-n(\d)"), (_RPQ, r"{f}\.rpq-n(\d)"), (_ROWS, r"{f}\.rowmiss-n(\d)"),
-          (_INFLIGHT, r"{f}\.inflight-n(\d)"))
+WRITES = (
+    (_LFB, r"{f}a\.lat-n(\d)"),
+    (_RPQ, r"{f}b\.rpq-with(?:out)?-n(\d)"),
+    (_ROWS, r"{f}c\.with(?:out)?-n(\d)"),
+    (_BANKS, r"{f}d\.none-n(\d)"),
+    (_IIO, r"{f}d?\.p2m-lat-n(\d)"),
+    (_WPQ, r"{f}[ef]?\.wpq-n([2-6])"),
+    (_CREDITS, r"{f}[fg]?\.(?:iio-)?n(\d)"),
+)
+READS = (
+    (_LFB, r"{f}\.lat-n(\d)"),
+    (_RPQ, r"{f}\.rpq-n(\d)"),
+    (_ROWS, r"{f}\.rowmiss-n(\d)"),
+    (_INFLIGHT, r"{f}\.inflight-n(\d)"),
+)
 
 
 def of(figure: str, panels: Sequence[Panel]) -> list[Panel]:
@@ -190,16 +234,28 @@ def of(figure: str, panels: Sequence[Panel]) -> list[Panel]:
 
 DRAWINGS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "hostnetwork_fig3": quadrants("Fig. 3: degradation and memory bandwidth by quadrant", "fig3"),
-    "hostnetwork_fig6a": _latencies("Fig. 6a: C2M-Read alone", (
-        ("lfb_lat_ns", "LFB latency", C2M, r"fig6a\.lfb-n(\d)"),
-        ("cha_dram_read_c2m_ns", "CHA to DRAM, read", "#009E73", r"fig6a\.cha-n(\d)"))),
-    "hostnetwork_fig6b": _latencies("Fig. 6b: C2M-ReadWrite alone", (
-        ("lfb_lat_ns", "LFB latency", C2M, r"fig6b\.lfb-n(\d)"),
-        ("cha_dram_read_c2m_ns", "CHA to DRAM, read", "#009E73", r"fig6b\.cha-n(\d)"),
-        ("cha_mc_write_c2m_ns", "CHA to MC, write", "#B5400A", r"fig6b\.chamc-n(\d)"))),
-    "hostnetwork_fig6cd": _latencies("Fig. 6c: one P2M write of 4 KB at a time beside C2M-ReadWrite", (
-        ("iio_write_lat_ns", "IIO latency", P2M, r"fig6c\.iio-n(\d)"),
-        ("cha_mc_write_p2m_ns", "CHA to MC, write", "#B5400A", r"fig6c\.chamc-n(\d)"))),
+    "hostnetwork_fig6a": _latencies(
+        "Fig. 6a: C2M-Read alone",
+        (
+            ("lfb_lat_ns", "LFB latency", C2M, r"fig6a\.lfb-n(\d)"),
+            ("cha_dram_read_c2m_ns", "CHA to DRAM, read", "#009E73", r"fig6a\.cha-n(\d)"),
+        ),
+    ),
+    "hostnetwork_fig6b": _latencies(
+        "Fig. 6b: C2M-ReadWrite alone",
+        (
+            ("lfb_lat_ns", "LFB latency", C2M, r"fig6b\.lfb-n(\d)"),
+            ("cha_dram_read_c2m_ns", "CHA to DRAM, read", "#009E73", r"fig6b\.cha-n(\d)"),
+            ("cha_mc_write_c2m_ns", "CHA to MC, write", "#B5400A", r"fig6b\.chamc-n(\d)"),
+        ),
+    ),
+    "hostnetwork_fig6cd": _latencies(
+        "Fig. 6c: one P2M write of 4 KB at a time beside C2M-ReadWrite",
+        (
+            ("iio_write_lat_ns", "IIO latency", P2M, r"fig6c\.iio-n(\d)"),
+            ("cha_mc_write_p2m_ns", "CHA to MC, write", "#B5400A", r"fig6c\.chamc-n(\d)"),
+        ),
+    ),
     "hostnetwork_credits": _credits,
     "hostnetwork_fig7": causes("Fig. 7: quadrant 1", 1, of("fig7", WRITES)),
     "hostnetwork_fig8": causes("Fig. 8: quadrant 3", 3, of("fig8", WRITES)),

@@ -17,6 +17,7 @@ _NAMES = {"redis-read": "Redis-Read", "redis-write": "Redis-Write", "gapbs-pr": 
 
 def _beside(title: str) -> Callable[..., Figure]:
     """Degradation of cores and device by cores, DDIO on and off, above the memory bandwidth of both together."""
+
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         apps = [a for a in _NAMES if a in set(frame["app"])]
         settings = [d for d in ("on", "off") if d in set(frame.filter(frame["run"] == "colo")["ddio"])]
@@ -42,7 +43,10 @@ def _prefetch(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure
     for app, ax in zip(apps, axes):
         for run, label, colour in (("iso-c2m", "alone", ALONE), ("colo", "beside storage", C2M)):
             off = {r["n"]: r["t0_mops"] for r in rows_of(frame, run=run, app=app, prefetch="off")}
-            rows = [{"n": r["n"], "gain": r["t0_mops"] / off[r["n"]]} for r in rows_of(frame, run=run, app=app, prefetch="on")]
+            rows = [
+                {"n": r["n"], "gain": r["t0_mops"] / off[r["n"]]}
+                for r in rows_of(frame, run=run, app=app, prefetch="on")
+            ]
             line(ax, rows, "gain", color=colour, marker="o", label=label)
         ax.axhspan(0.95, 1.05, color="#DDEBDD", zorder=0)
         ax.set_title(_NAMES[app])
@@ -63,8 +67,9 @@ def _knobs(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
                 line(upper, rows, "degr_p2m", color=P2M, marker=marker, linestyle=dash, label=f"P2M, {knobs}")
                 line(lower, rows, "c2m_gbs", color=C2M, marker=marker, linestyle=dash)
         upper.set_title(f"quadrant {q}")
-    return degradations(fig, "Four quadrants with DDIO and the prefetcher on and off", *grid,
-                        below="C2M throughput, colocated [GB/s]")
+    return degradations(
+        fig, "Four quadrants with DDIO and the prefetcher on and off", *grid, below="C2M throughput, colocated [GB/s]"
+    )
 
 
 DRAWINGS: dict[str, Callable[..., Figure]] = {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def _cases(title: str) -> Callable[..., Figure]:
     """A column per case: degradations above, throughputs below; quadrants by line style."""
+
     def draw(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         cases = frame["case"].unique(maintain_order=True).to_list()
         quadrants = sorted(frame["quadrant"].unique().to_list())
@@ -37,6 +38,8 @@ def _cases(title: str) -> Callable[..., Figure]:
 DRAWINGS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "hostnetwork_future_memory": _cases("Cores beside a device on DDR4, DDR5 and HBM"),
     "hostnetwork_future_iios": _cases("Cores beside devices at one and at two IIOs"),
-    "hostnetwork_future_hostcc": _cases("DCTCP beside cores that read and write: losses alone, and what hostCC does about them"),
+    "hostnetwork_future_hostcc": _cases(
+        "DCTCP beside cores that read and write: losses alone, and what hostCC does about them"
+    ),
     "hostnetwork_future_isolation": _cases("Quadrant 3: order of writes at the home agent"),
 }

@@ -52,8 +52,12 @@ def _trace(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
 _XLABEL = "cores of the memory app"
 _KINDS = {"read": "C2M-Read", "readwrite": "C2M-ReadWrite"}
 _SHORT = {"read": "r", "readwrite": "rw"}
-_TRAFFIC = (("mem_app_read_gbs", "memory app read", "#0072B2"), ("mem_c2m_write_gbs", "memory app write", "#A6D5F2"),
-            ("mem_net_read_gbs", "network app copy", NET), ("mem_p2m_write_gbs", "P2M write", "#B5400A"))
+_TRAFFIC = (
+    ("mem_app_read_gbs", "memory app read", "#0072B2"),
+    ("mem_c2m_write_gbs", "memory app write", "#A6D5F2"),
+    ("mem_net_read_gbs", "network app copy", NET),
+    ("mem_p2m_write_gbs", "P2M write", "#B5400A"),
+)
 
 
 def _fig19(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
@@ -84,7 +88,11 @@ def _fig29(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
         rows = rows_of(frame, run="colo", c2m=c2m)
         # The paper draws admission at the CHA beside cores that store only (Fig. 30).
         err = "err_adm_pct" if c2m == "readwrite" else "err_pct"
-        bars = ((f"c2m_{err}", "memory app", C2M), (f"net_{err}", "network app, copy", NET), (f"p2m_{err}", "network app, P2M", P2M))
+        bars = (
+            (f"c2m_{err}", "memory app", C2M),
+            (f"net_{err}", "network app, copy", NET),
+            (f"p2m_{err}", "network app, P2M", P2M),
+        )
         error_bars(ax, rows, bars, 0.25)
         ax.set_title(f"{_KINDS[c2m]} and DCTCP")
         over_cores(ax, _XLABEL)
@@ -95,7 +103,11 @@ def _fig29(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
 def _fig30(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     fig = new_figure(12.6, 3.8)
     axes = fig.subplots(1, 4)
-    panels = [(c2m, side, f"{name}: {what}") for c2m, name in _KINDS.items() for side, what in (("c2m", "cores"), ("p2m", "P2M"))]
+    panels = [
+        (c2m, side, f"{name}: {what}")
+        for c2m, name in _KINDS.items()
+        for side, what in (("c2m", "cores"), ("p2m", "P2M"))
+    ]
     for ax, (c2m, side, title) in zip(axes, panels):
         terms = [(f"{side}_{t}", label, colour) for t, label, colour in TERMS if t != "admission_ns"]
         stack(ax, rows_of(frame, run="colo", c2m=c2m), terms)

@@ -12,11 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 C2M, P2M, ALONE, PAPER, NET = "#0072B2", "#E07B12", "#8C8C8C", "#C00000", "#009E73"
-BANDWIDTH = (("mem_c2m_read_gbs", "C2M read", "#0072B2"), ("mem_c2m_write_gbs", "C2M write", "#A6D5F2"),
-             ("mem_p2m_read_gbs", "P2M read", "#E69F00"), ("mem_p2m_write_gbs", "P2M write", "#B5400A"))
-TERMS = (("switching_ns", "switching", "#8C8C8C"), ("write_hol_ns", "write head-of-line", "#B5400A"),
-         ("read_hol_ns", "read head-of-line", "#0072B2"), ("top_of_queue_ns", "top of queue", "#E69F00"),
-         ("admission_ns", "CHA admission", "#009E73"))
+BANDWIDTH = (
+    ("mem_c2m_read_gbs", "C2M read", "#0072B2"),
+    ("mem_c2m_write_gbs", "C2M write", "#A6D5F2"),
+    ("mem_p2m_read_gbs", "P2M read", "#E69F00"),
+    ("mem_p2m_write_gbs", "P2M write", "#B5400A"),
+)
+TERMS = (
+    ("switching_ns", "switching", "#8C8C8C"),
+    ("write_hol_ns", "write head-of-line", "#B5400A"),
+    ("read_hol_ns", "read head-of-line", "#0072B2"),
+    ("top_of_queue_ns", "top of queue", "#E69F00"),
+    ("admission_ns", "CHA admission", "#009E73"),
+)
 
 Row = Mapping[str, Any]
 
@@ -43,8 +51,16 @@ def line(ax: Axes, rows: Sequence[Row], column: str, scale: float = 1.0, **style
 
 def cross(ax: Axes, points: Sequence[tuple[int, float]]) -> None:
     if points:
-        ax.plot(*zip(*points), linestyle="", marker="x", color=PAPER, markersize=6, markeredgewidth=1.6, label="paper",
-                zorder=5)
+        ax.plot(
+            *zip(*points),
+            linestyle="",
+            marker="x",
+            color=PAPER,
+            markersize=6,
+            markeredgewidth=1.6,
+            label="paper",
+            zorder=5,
+        )
 
 
 def stack(ax: Axes, rows: Sequence[Row], parts: Sequence[tuple[str, str, str]]) -> None:
@@ -119,8 +135,14 @@ def finished(fig: Figure, title: str | None, axes: Sequence[Axes]) -> Figure:
     return fig
 
 
-def degradations(fig: Figure, title: str, top: Sequence[Axes], bottom: Sequence[Axes],
-                 below: str = "memory bandwidth [GB/s]", xlabel: str = "C2M cores") -> Figure:
+def degradations(
+    fig: Figure,
+    title: str,
+    top: Sequence[Axes],
+    bottom: Sequence[Axes],
+    below: str = "memory bandwidth [GB/s]",
+    xlabel: str = "C2M cores",
+) -> Figure:
     """Finishes degradations above something else, a column per case."""
     for upper, lower in zip(top, bottom):
         level(upper, 1.0)

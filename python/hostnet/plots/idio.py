@@ -12,15 +12,40 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAMES = {"dma": "DMA", "ddio": "DDIO", "inval": "Invalidate", "pref": "Prefetch", "static": "Static", "idio": "IDIO",
-         "sweeper": "DDIO + Sweeper", "idio-tx": "IDIO + Sweeper TX"}
-COLOURS = {"dma": "#9A9A9A", "ddio": "#3A93CE", "inval": "#F7C66B", "pref": "#CC79A7", "static": "#8C8C8C", "idio": "#009E73",
-           "sweeper": "#E07B12", "idio-tx": "#00563F"}
+NAMES = {
+    "dma": "DMA",
+    "ddio": "DDIO",
+    "inval": "Invalidate",
+    "pref": "Prefetch",
+    "static": "Static",
+    "idio": "IDIO",
+    "sweeper": "DDIO + Sweeper",
+    "idio-tx": "IDIO + Sweeper TX",
+}
+COLOURS = {
+    "dma": "#9A9A9A",
+    "ddio": "#3A93CE",
+    "inval": "#F7C66B",
+    "pref": "#CC79A7",
+    "static": "#8C8C8C",
+    "idio": "#009E73",
+    "sweeper": "#E07B12",
+    "idio-tx": "#00563F",
+}
 MLC, LLC, DMA = "#0072B2", "#B5400A", "#C9C9C9"
-BARS = (("mlc_wb_rel", "MLC write-backs"), ("llc_wb_rel", "LLC write-backs"), ("dram_rd_rel", "DRAM reads"),
-        ("dram_wr_rel", "DRAM writes"), ("burst_rel", "burst time"))
-PLACES = (("rx_mlc", "MLC", "#0072B2"), ("rx_ddio", "LLC, DDIO ways", "#E69F00"), ("rx_llc", "LLC, other ways", "#F7EC8A"),
-          ("elsewhere", "DRAM alone", "#3B3B3B"))
+BARS = (
+    ("mlc_wb_rel", "MLC write-backs"),
+    ("llc_wb_rel", "LLC write-backs"),
+    ("dram_rd_rel", "DRAM reads"),
+    ("dram_wr_rel", "DRAM writes"),
+    ("burst_rel", "burst time"),
+)
+PLACES = (
+    ("rx_mlc", "MLC", "#0072B2"),
+    ("rx_ddio", "LLC, DDIO ways", "#E69F00"),
+    ("rx_llc", "LLC, other ways", "#F7EC8A"),
+    ("elsewhere", "DRAM alone", "#3B3B3B"),
+)
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, "pl.DataFrame"]
@@ -37,6 +62,7 @@ def present(rows: Sequence[Row], column: str, order: Sequence[Any]) -> list[Any]
 
 
 # --- Over time ------------------------------------------------------------------------------------------------------
+
 
 def phases(line: Sequence[Row], burst_us: float | None) -> tuple[float, float, float] | None:
     """Start of a burst's DMA phase, its end, and the end of the execution phase.
@@ -56,8 +82,10 @@ def mark_phases(ax: Axes, marks: tuple[float, float, float], zero: float) -> Non
     """Two bars at the top of `ax`: what the NIC does, and what the core does."""
     start, dma, done = (m - zero for m in marks)
     above = ax.get_xaxis_transform()
-    for y, end, label, colour, beside in ((0.97, dma, "DMA", "#777777", {"xytext": (4, 0), "va": "center"}),
-                                          (0.90, done, "execution", "#333333", {"xytext": (0, -3), "va": "top", "ha": "right"})):
+    for y, end, label, colour, beside in (
+        (0.97, dma, "DMA", "#777777", {"xytext": (4, 0), "va": "center"}),
+        (0.90, done, "execution", "#333333", {"xytext": (0, -3), "va": "top", "ha": "right"}),
+    ):
         ax.plot([start, end], [y, y], transform=above, color=colour, linewidth=3.0, solid_capstyle="butt")
         ax.annotate(label, (end, y), xycoords=above, textcoords="offset points", fontsize=7, color=colour, **beside)
     ax.axvline(done, ymax=0.9, color="#333333", linestyle=":", linewidth=1.0)
@@ -71,8 +99,15 @@ def over_time(ax: Axes, line: Sequence[Row], zero: float, scale: float = 1.0, dm
     if not dma:
         return None
     right = ax.twinx()
-    right.fill_between(t, [r["dma_requests"] for r in line], step="pre", color=DMA, alpha=0.6, linewidth=0,
-                       label="DMA requests (right)")
+    right.fill_between(
+        t,
+        [r["dma_requests"] for r in line],
+        step="pre",
+        color=DMA,
+        alpha=0.6,
+        linewidth=0,
+        label="DMA requests (right)",
+    )
     right.grid(visible=False)
     right.set_ylim(bottom=0)
     ax.set_zorder(right.get_zorder() + 1)
@@ -113,6 +148,7 @@ def _grid(name: str, title: str, systems: Sequence[str]) -> Callable[[pl.DataFra
         for ax in axes[-1]:
             ax.set_xlabel("time in the burst [µs]")
         return finished(fig, title, [axes[0][0], *fig.axes])
+
     return draw
 
 
@@ -122,7 +158,9 @@ HEADROOM = 1.3
 
 def from_zero(axes: Sequence[Axes], room: float = 1.06) -> None:
     """One scale for all `axes`, from zero to `room` times the largest value drawn."""
-    values = [y for ax in axes for drawn in ax.lines if drawn.get_transform() == ax.transData for y in drawn.get_ydata()]
+    values = [
+        y for ax in axes for drawn in ax.lines if drawn.get_transform() == ax.transData for y in drawn.get_ydata()
+    ]
     top = max(values, default=0.0)
     for ax in axes:
         ax.set_ylim(0, room * top if top > 0 else 1.0)
@@ -166,7 +204,13 @@ def _fig13(frame: pl.DataFrame, tables: Tables) -> Figure:
         ax.set(title=f"{NAMES[system]}, 10 Gbps each", xlabel="time [ms]", ylabel="write-backs [MTPS]")
     from_zero(left)
     onset = sorted(picked(rows, case="onset"), key=lambda r: r["core_gbps"])
-    right.plot([r["core_gbps"] for r in onset], [100 * (r["drop_rate"] or 0) for r in onset], color=LLC, marker="o", markersize=4)
+    right.plot(
+        [r["core_gbps"] for r in onset],
+        [100 * (r["drop_rate"] or 0) for r in onset],
+        color=LLC,
+        marker="o",
+        markersize=4,
+    )
     mark(right, "idio.c.fig13.drop_onset")
     right.set(title="DDIO by rate", xlabel="rate of a core [Gbps]", ylabel="packets dropped [%]")
     return finished(fig, "Fig. 13: TouchDrop at a constant rate", left)
@@ -193,8 +237,12 @@ def _fig3(frame: pl.DataFrame, tables: Tables) -> Figure:
             whole = r["n"] * r["ring"] * -(-r["packet_bytes"] // 64)
             r["elsewhere"] = max(whole - r["rx_mlc"] - r["rx_ddio"] - r["rx_llc"], 0)
         t = [r["t_us"] - line[0]["t_us"] for r in line]
-        ax.stackplot(t, *([r[place] for r in line] for place, _, _ in PLACES), labels=[p[1] for p in PLACES],
-                     colors=[p[2] for p in PLACES])
+        ax.stackplot(
+            t,
+            *([r[place] for r in line] for place, _, _ in PLACES),
+            labels=[p[1] for p in PLACES],
+            colors=[p[2] for p in PLACES],
+        )
         ax.set(title="TouchDrop" if app == "touchdrop" else "L2Fwd", xlabel="time [µs]")
         ax.margins(x=0)
     axes[0].set_ylabel("lines of receive buffers")
@@ -203,17 +251,22 @@ def _fig3(frame: pl.DataFrame, tables: Tables) -> Figure:
 
 # --- Bars -----------------------------------------------------------------------------------------------------------
 
+
 def clusters(ax: Axes, groups: Sequence[str], bars: Mapping[str, tuple[str, Sequence[float | None]]]) -> None:
     """Bars side by side in each group: bar label -> its colour and a value per group. A missing value leaves a gap."""
     width = 0.8 / max(len(bars), 1)
     for i, (label, (colour, values)) in enumerate(bars.items()):
         x = [g + (i - (len(bars) - 1) / 2) * width for g, v in enumerate(values) if v is not None]
-        ax.bar(x, [v for v in values if v is not None], width, color=colour, label=label, edgecolor="white", linewidth=0.4)
+        ax.bar(
+            x, [v for v in values if v is not None], width, color=colour, label=label, edgecolor="white", linewidth=0.4
+        )
     ax.set_xticks(range(len(groups)), groups)
     ax.grid(axis="x", visible=False)
 
 
-def _relative(title: str, systems: Sequence[str], scenario: str, more: Sequence[tuple[str, str]] = ()) -> Callable[..., Figure]:
+def _relative(
+    title: str, systems: Sequence[str], scenario: str, more: Sequence[tuple[str, str]] = ()
+) -> Callable[..., Figure]:
     def draw(frame: pl.DataFrame, tables: Tables) -> Figure:
         rows = picked(frame.to_dicts(), scenario=scenario)
         if scenario == "corun":
@@ -225,25 +278,44 @@ def _relative(title: str, systems: Sequence[str], scenario: str, more: Sequence[
         axes = fig.subplots(len(rates), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for ax, rate in zip(axes, rates, strict=True):
             at = {r["system"]: r for r in picked(rows, rate_gbps=rate)}
-            clusters(ax, [label for _, label in columns],
-                     {NAMES[s]: (COLOURS[s], [at[s][c] for c, _ in columns]) for s in systems if s in at})
+            clusters(
+                ax,
+                [label for _, label in columns],
+                {NAMES[s]: (COLOURS[s], [at[s][c] for c, _ in columns]) for s in systems if s in at},
+            )
             ax.axhline(1.0, color="#333333", linewidth=0.8)
             ax.set(title=f"{rate:g} Gbps", ylabel="over DDIO")
         return finished(fig, title, axes[:1])
+
     return draw
 
 
 def _fig12(frame: pl.DataFrame, tables: Tables) -> Figure:
     rows = frame.to_dicts()
     rates = sorted({r["rate_gbps"] for r in rows}, reverse=True)
-    bars = (("solo", "ddio", "#BBDDF1"), ("solo", "idio", "#7FCFB6"), ("corun", "ddio", "#3A93CE"), ("corun", "idio", "#009E73"))
+    bars = (
+        ("solo", "ddio", "#BBDDF1"),
+        ("solo", "idio", "#7FCFB6"),
+        ("corun", "ddio", "#3A93CE"),
+        ("corun", "idio", "#009E73"),
+    )
     fig = new_figure(9.0, 3.4)
-    for ax, (column, label) in zip(fig.subplots(1, 2), (("lat_p50_us", "median"), ("lat_p99_us", "99th percentile")), strict=True):
+    for ax, (column, label) in zip(
+        fig.subplots(1, 2), (("lat_p50_us", "median"), ("lat_p99_us", "99th percentile")), strict=True
+    ):
         base = {rate: picked(rows, scenario="solo", system="ddio", rate_gbps=rate)[0][column] for rate in rates}
         at = {(r["scenario"], r["system"], r["rate_gbps"]): r[column] for r in rows}
-        clusters(ax, [f"{rate:g} Gbps" for rate in rates], {
-            f"{NAMES[s]} {'alone' if sc == 'solo' else 'beside the antagonist'}":
-                (colour, [over(at.get((sc, s, rate)), base[rate]) for rate in rates]) for sc, s, colour in bars})
+        clusters(
+            ax,
+            [f"{rate:g} Gbps" for rate in rates],
+            {
+                f"{NAMES[s]} {'alone' if sc == 'solo' else 'beside the antagonist'}": (
+                    colour,
+                    [over(at.get((sc, s, rate)), base[rate]) for rate in rates],
+                )
+                for sc, s, colour in bars
+            },
+        )
         ax.axhline(1.0, color="#333333", linewidth=0.8)
         ax.set(title=f"latency, {label}", ylabel="over DDIO alone")
     return finished(fig, "Fig. 12: latency of TouchDrop", fig.axes)
@@ -284,13 +356,20 @@ def _fig4(frame: pl.DataFrame, tables: Tables) -> Figure:
     rings = sorted({r["ring"] for r in loads})
     fig = new_figure(11.6, 6.2)
     (wb, inval, knee), (dram_all, dram_one, dram_read) = fig.subplots(2, 3)
-    panels = ((wb, "mlc_wb_per_rx", "all", "MLC write-backs"), (inval, "mlc_inval_per_rx", "all", "MLC invalidations"),
-              (dram_all, "dram_wr_per_rx", "all", "DRAM writes, all ways"), (dram_one, "dram_wr_per_rx", "1", "DRAM writes, one way"),
-              (dram_read, "dram_rd_per_rx", "1", "DRAM reads, one way"))
+    panels = (
+        (wb, "mlc_wb_per_rx", "all", "MLC write-backs"),
+        (inval, "mlc_inval_per_rx", "all", "MLC invalidations"),
+        (dram_all, "dram_wr_per_rx", "all", "DRAM writes, all ways"),
+        (dram_one, "dram_wr_per_rx", "1", "DRAM writes, one way"),
+        (dram_read, "dram_rd_per_rx", "1", "DRAM reads, one way"),
+    )
     for ax, column, ways, title in panels:
         at = {(r["ring"], r["level"]): r[column] for r in picked(loads, app_ways=ways)}
-        clusters(ax, [str(n) for n in rings], {
-            LEVELS[level]: (SHADES[level], [at.get((n, level)) for n in rings]) for level in LEVELS})
+        clusters(
+            ax,
+            [str(n) for n in rings],
+            {LEVELS[level]: (SHADES[level], [at.get((n, level)) for n in rings]) for level in LEVELS},
+        )
         ax.set(title=title, xlabel="ring", ylabel="bytes over received bytes")
     line = sorted(picked(rows, case="rings"), key=lambda r: r["ring"])
     knee.plot([r["ring"] for r in line], [r["mlc_wb_per_rx"] for r in line], color=MLC, marker="o", markersize=4)
@@ -303,8 +382,12 @@ def _fig4(frame: pl.DataFrame, tables: Tables) -> Figure:
 # --- Policies side by side ------------------------------------------------------------------------------------------
 
 APPS = {"kvs": "KVS", "l3fwd": "L3fwd", "touchdrop": "TouchDrop", "l2fwd": "L2Fwd"}
-MEASURES = (("throughput_mrps", "throughput [Mrps]"), ("lat_p99_us", "p99 latency [µs]"), ("acc_total", "DRAM lines per packet"),
-            ("t1_cpi", "co-runner's CPI"))
+MEASURES = (
+    ("throughput_mrps", "throughput [Mrps]"),
+    ("lat_p99_us", "p99 latency [µs]"),
+    ("acc_total", "DRAM lines per packet"),
+    ("t1_cpi", "co-runner's CPI"),
+)
 
 
 def _policies(frame: pl.DataFrame, tables: Tables) -> Figure:
@@ -315,18 +398,27 @@ def _policies(frame: pl.DataFrame, tables: Tables) -> Figure:
     for i, (column, label) in enumerate(MEASURES):
         for ax, app in zip(axes[i], apps, strict=True):
             for system, marker in zip(systems, "osD^", strict=False):
-                points = sorted((100 * r["share"], r[column]) for r in picked(rows, app=app, system=system)
-                                if r[column] is not None)
+                points = sorted(
+                    (100 * r["share"], r[column]) for r in picked(rows, app=app, system=system) if r[column] is not None
+                )
                 if points:
-                    ax.plot(*zip(*points, strict=True), color=COLOURS[system], marker=marker, markersize=4.5, linewidth=1.4,
-                            label=NAMES[system])
+                    ax.plot(
+                        *zip(*points, strict=True),
+                        color=COLOURS[system],
+                        marker=marker,
+                        markersize=4.5,
+                        linewidth=1.4,
+                        label=NAMES[system],
+                    )
             if column == "lat_p99_us":
                 ax.set_yscale("log")
                 low, high = ax.get_ylim()
                 ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
                 # Powers of ten, and two and five times these where there are few.
                 wide = high / low > 30
-                ax.yaxis.set_minor_formatter(lambda v, _, wide=wide: f"{v:g}" if not wide and f"{v:.0e}"[0] in "25" else "")
+                ax.yaxis.set_minor_formatter(
+                    lambda v, _, wide=wide: f"{v:g}" if not wide and f"{v:.0e}"[0] in "25" else ""
+                )
             else:
                 from_zero([ax])
         axes[i][0].set_ylabel(label)
@@ -356,8 +448,9 @@ DRAWINGS: dict[str, Callable[[Any, Any], Any]] = {
     "idio_fig5": _fig5,
     "idio_fig9": _grid("idio_fig9", "Fig. 9: TouchDrop, a burst over time", _EVALUATED),
     "idio_fig10": _relative("Fig. 10: a burst's transactions and time, two functions alone", _EVALUATED, "solo"),
-    "idio_fig10corun": _relative("Fig. 10: the same beside the antagonist", ("ddio", "idio"), "corun",
-                                 (("cpi_rel", "antagonist's CPI"),)),
+    "idio_fig10corun": _relative(
+        "Fig. 10: the same beside the antagonist", ("ddio", "idio"), "corun", (("cpi_rel", "antagonist's CPI"),)
+    ),
     "idio_fig11": _grid("idio_fig11", "Fig. 11: L2Fwd, a burst over time", ("ddio", "idio")),
     "idio_fig12": _fig12,
     "idio_fig13": _fig13,

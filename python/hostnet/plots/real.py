@@ -35,8 +35,16 @@ def _named(by: str, value: int) -> str:
 def _panel(ax: Axes, part: pl.DataFrame, x: str, by: str, metric: str) -> None:
     for colour, ((key,), curve) in zip(_COLOURS, part.partition_by(by, as_dict=True, maintain_order=True).items()):
         curve = curve.sort(x)
-        ax.plot(curve[x], curve[metric], "-_", color=colour, linewidth=1.5, markersize=9, markeredgewidth=1.5,
-                label=_named(by, key))
+        ax.plot(
+            curve[x],
+            curve[metric],
+            "-_",
+            color=colour,
+            linewidth=1.5,
+            markersize=9,
+            markeredgewidth=1.5,
+            label=_named(by, key),
+        )
         ax.plot(curve[x], curve[f"their_{metric}"], "o", color=colour, markersize=4, label="_")
     ax.set_ylim(0, 105)
     if x == "ring":
@@ -56,7 +64,9 @@ def _ddio(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
             _panel(ax, part, x, by, metric)
         column[0].set_title(case)
         column[-1].set_xlabel(label)
-        column[-1].legend(loc=(0.45, 0.3) if case == "descriptors" else "lower right" if case in ("rate", "cores") else "lower left")
+        column[-1].legend(
+            loc=(0.45, 0.3) if case == "descriptors" else "lower right" if case in ("rate", "cores") else "lower left"
+        )
     for ax, (_, label) in zip(axes[:, 0], _METRICS):
         ax.set_ylabel(label)
     fig.suptitle("A Xeon Gold 6140 with a ConnectX-5: lines are ours, points are measured")

@@ -95,7 +95,9 @@ def main(
     firsts_at = {c.system: first_run.path_of(file, c.system) for file, c in loaded if c.system in chosen}
     if platforms and first:
         raise HostnetError("--first: the first run of a board is on the studies' own platform; leave out --platform.")
-    boards: dict[str | None, StudySource] = dict(sources or {name: BuiltStudies(jobs, quick, name, chosen) for name in platforms})
+    boards: dict[str | None, StudySource] = dict(
+        sources or {name: BuiltStudies(jobs, quick, name, chosen) for name in platforms}
+    )
     if not boards:
         boards = {None: source or BuiltStudies(jobs, quick)}
     if first:
@@ -140,7 +142,9 @@ class BuiltStudies:
     Those of `systems` run on `platform` where one is named. Raises HostnetError where they do not.
     """
 
-    def __init__(self, jobs: Jobs = None, quick: bool = False, platform: str | None = None, systems: Iterable[str] = ()):
+    def __init__(
+        self, jobs: Jobs = None, quick: bool = False, platform: str | None = None, systems: Iterable[str] = ()
+    ):
         from ..studies import all_studies, on
 
         self._jobs, self._quick = jobs, quick

@@ -27,7 +27,9 @@ def rows(boards: Boards) -> Iterable[tuple[str, list[list[Result]]]]:
 
 def as_json(boards: Boards) -> str:
     """Verdicts of each platform."""
-    return json.dumps({name: as_objects(results) for name, results in boards.items()}, indent=1, ensure_ascii=False) + "\n"
+    return (
+        json.dumps({name: as_objects(results) for name, results in boards.items()}, indent=1, ensure_ascii=False) + "\n"
+    )
 
 
 def as_markdown(boards: Boards, version: str) -> str:

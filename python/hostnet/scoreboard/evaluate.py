@@ -191,7 +191,9 @@ def _result(
     except duckdb.InterruptException:
         return Result(claim, "error", reason=str(claim.error("eval", f"the query takes more than {QUERY_SECONDS:g} s")))
     except duckdb.OutOfMemoryException:
-        return Result(claim, "error", reason=str(claim.error("eval", f"the query takes more than {QUERY_MEMORY} of memory")))
+        return Result(
+            claim, "error", reason=str(claim.error("eval", f"the query takes more than {QUERY_MEMORY} of memory"))
+        )
     except duckdb.Error as e:
         reason = claim.error("eval", f"DuckDB: {str(e).splitlines()[0]}")
         return Result(claim, "error", reason=str(reason))

@@ -67,7 +67,9 @@ def check(paths: Mapping[str, Path], claims: Sequence[Claim], every: Sequence[Cl
     for system, path in paths.items():
         chosen = sum(c.system == system for c in claims)
         if chosen < (whole := sum(c.system == system for c in every)):
-            raise HostnetError(f"--first: these are {chosen} of {whole} claims of {system}; choose all with --only '{system}.*'.")
+            raise HostnetError(
+                f"--first: these are {chosen} of {whole} claims of {system}; choose all with --only '{system}.*'."
+            )
         if path.exists():
             raise HostnetError(f"--first: {path} is there already; a first run is never written again.")
 

@@ -122,7 +122,11 @@ def _number(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
     signed = (worst[0] - claim.expected) / abs(claim.expected)
     reason = ""
     if off:
-        by = f"{'+' if signed > 0 else ''}{percent(signed)}" if abs(signed) < 10 else f"{show(abs(signed))} times the claim"
+        by = (
+            f"{'+' if signed > 0 else ''}{percent(signed)}"
+            if abs(signed) < 10
+            else f"{show(abs(signed))} times the claim"
+        )
         reason = f"off by {by}{_at(worst[1])}, tolerance {percent(claim.tolerance)}"
     shown = show(worst[0])
     if len(points) > 1:
@@ -200,7 +204,9 @@ def _order(claim: Claim, groups: list[_Group]) -> Judgement:
         chain = {name: values[name] for name in claim.expected}
         # (how far the pair misses, its two names) of the pair that misses most. Pairs that are no neighbours are
         # compared, too: along a chain slack does not add up.
-        shortfall, large, small = max((_shortfall(chain[a], chain[b]), a, b) for a, b in combinations(claim.expected, 2))
+        shortfall, large, small = max(
+            (_shortfall(chain[a], chain[b]), a, b) for a, b in combinations(claim.expected, 2)
+        )
         # Strict: with no slack, equal values do not show that one is larger.
         good = shortfall < claim.tolerance
         failed += not good
@@ -224,7 +230,15 @@ def _chain(chain: dict[str, float], slack: float) -> str:
     names = list(chain)
     text = f"{names[0]} {show(chain[names[0]])}"
     for a, b in zip(names, names[1:], strict=False):
-        sign = ">" if chain[a] > chain[b] else "≈" if _shortfall(chain[a], chain[b]) < slack else "<" if chain[a] < chain[b] else "="
+        sign = (
+            ">"
+            if chain[a] > chain[b]
+            else "≈"
+            if _shortfall(chain[a], chain[b]) < slack
+            else "<"
+            if chain[a] < chain[b]
+            else "="
+        )
         text += f" {sign} {b} {show(chain[b])}"
     return text
 

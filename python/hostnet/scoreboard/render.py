@@ -24,7 +24,9 @@ def expected_text(claim: Claim) -> str:
     unit = _unit(claim)
     if claim.interval:
         low, high = claim.expected
-        return f"{'all in ' if claim.every else ''}{show(low)} to {show(high)}{unit}" + (f" ± {percent(claim.tolerance)}" if claim.tolerance else "")
+        return f"{'all in ' if claim.every else ''}{show(low)} to {show(high)}{unit}" + (
+            f" ± {percent(claim.tolerance)}" if claim.tolerance else ""
+        )
     if claim.kind == "zero":
         return f"0{unit}" + (f" (at most {show(claim.tolerance)})" if claim.tolerance else "")
     slack = f" (slack {percent(claim.tolerance)})" if claim.tolerance else ""
@@ -78,7 +80,10 @@ def systems(results: Sequence[Result], firsts: Mapping[str, First]) -> list[tupl
         if first is None or not first.kept:
             then = ("no first run was kept",) * 2
         else:
-            seen = [[first.verdicts[r.claim.id][0] for r in group if r.claim.id in first.verdicts] for group in (outcomes, heads)]
+            seen = [
+                [first.verdicts[r.claim.id][0] for r in group if r.claim.id in first.verdicts]
+                for group in (outcomes, heads)
+            ]
             then = (", ".join(held(seen[0])), held(seen[1])[0])
         now = (", ".join(held([r.verdict for r in outcomes])), held([r.verdict for r in heads])[0])
         roles = Counter(r.claim.role for r in own)
@@ -125,10 +130,17 @@ def as_markdown(results: Sequence[Result], version: str, firsts: Mapping[str, Fi
         "|---|" + "---:|" * (len(VERDICTS) + 1),
     ]
     lines += [f"| {weight} | {' | '.join(map(str, counts))} | {share} |" for weight, counts, share in summary(results)]
-    lines += ["", "| by system | hold now | at first sight | headline now | headline at first sight | inputs | definitions |",
-              "|---|---:|---:|---:|---:|---:|---:|"]
+    lines += [
+        "",
+        "| by system | hold now | at first sight | headline now | headline at first sight | inputs | definitions |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
     lines += [f"| {' | '.join(row)} |" for row in systems(results, firsts)]
-    lines += [f"\nAt first sight: {system} has no first run. {first.missing}" for system, first in firsts.items() if not first.kept]
+    lines += [
+        f"\nAt first sight: {system} has no first run. {first.missing}"
+        for system, first in firsts.items()
+        if not first.kept
+    ]
     for heading, members in grouped([r for r in results if r.claim.counts]):
         lines += ["", f"## {heading}", "", *_table(members, "weight", firsts.get(members[0].claim.system))]
     for system, members in by_system([r for r in results if not r.claim.counts]):
@@ -147,7 +159,15 @@ def by_system(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
 
 def _table(members: Sequence[Result], kind: str, first: First | None) -> list[str]:
     """Rows of a table; the second column is the claim's `weight` or `role`."""
-    head = ["verdict", kind, "claim", "expected", "measured", *(["at first sight"] if first and first.kept else []), "note"]
+    head = [
+        "verdict",
+        kind,
+        "claim",
+        "expected",
+        "measured",
+        *(["at first sight"] if first and first.kept else []),
+        "note",
+    ]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for r in members:
         claim = f"{r.claim.text} `{r.claim.id}`" + (f" ({r.claim.where})" if r.claim.where else "")

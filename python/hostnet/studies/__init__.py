@@ -43,12 +43,88 @@ _MODULES = {
 }
 
 # Swept columns come first in every table, in this order.
-COLUMN_ORDER = ("platform", "quadrant", "app", "packet_bytes", "interval_ns", "dca", "clock_ghz", "core", "rob", "l1_kib", "l2_kib",
-                "llc_mib", "write_back", "run", "ddio", "prefetch", "c2m", "p2m", "n", "repeat", "case", "scenario", "level",
-                "app_ways", "request", "location", "mlc_dirty", "status", "app_class", "system", "injection", "agent", "eviction", "guard", "mode", "item_bytes", "buf",
-                "ways", "depth", "endpoints", "channels", "split_a", "split_b", "ring", "packets", "rate_gbps", "core_gbps",
-                "thr_mtps", "link", "place", "placed", "layout", "signal", "variant", "pool", "policy", "alloc_order", "made_of", "touch", "stores_as", "pairs",
-                "tx_batch", "rx_batch", "nic_threads", "queues", "signalling", "nic_reads", "access", "load_bytes", "target", "block_bytes", "stores", "slowdown", "share", "uncore_ghz", "calls", "rate_mrps", "rate_basis", "load", "quick")
+COLUMN_ORDER = (
+    "platform",
+    "quadrant",
+    "app",
+    "packet_bytes",
+    "interval_ns",
+    "dca",
+    "clock_ghz",
+    "core",
+    "rob",
+    "l1_kib",
+    "l2_kib",
+    "llc_mib",
+    "write_back",
+    "run",
+    "ddio",
+    "prefetch",
+    "c2m",
+    "p2m",
+    "n",
+    "repeat",
+    "case",
+    "scenario",
+    "level",
+    "app_ways",
+    "request",
+    "location",
+    "mlc_dirty",
+    "status",
+    "app_class",
+    "system",
+    "injection",
+    "agent",
+    "eviction",
+    "guard",
+    "mode",
+    "item_bytes",
+    "buf",
+    "ways",
+    "depth",
+    "endpoints",
+    "channels",
+    "split_a",
+    "split_b",
+    "ring",
+    "packets",
+    "rate_gbps",
+    "core_gbps",
+    "thr_mtps",
+    "link",
+    "place",
+    "placed",
+    "layout",
+    "signal",
+    "variant",
+    "pool",
+    "policy",
+    "alloc_order",
+    "made_of",
+    "touch",
+    "stores_as",
+    "pairs",
+    "tx_batch",
+    "rx_batch",
+    "nic_threads",
+    "queues",
+    "signalling",
+    "nic_reads",
+    "access",
+    "load_bytes",
+    "target",
+    "block_bytes",
+    "stores",
+    "slowdown",
+    "share",
+    "uncore_ghz",
+    "calls",
+    "rate_mrps",
+    "rate_basis",
+    "load",
+    "quick",
+)
 
 
 @dataclass(frozen=True)
@@ -143,7 +219,9 @@ class StudyRun:
         if not self.missing:
             return frame
         known = set(self._swept())
-        rows = [{**{n: p.columns.get(n) for n in known}, "quick": self.quick, "not_built": p.needs} for p in self.missing]
+        rows = [
+            {**{n: p.columns.get(n) for n in known}, "quick": self.quick, "not_built": p.needs} for p in self.missing
+        ]
         return pl.concat([frame, pl.DataFrame(rows, infer_schema_length=None)], how="diagonal_relaxed")
 
     def side_frames(self) -> dict[str, pl.DataFrame]:
@@ -177,13 +255,21 @@ class StudyRun:
         """What the files do not say themselves: units, title, where and how long it ran."""
         swept_units = {"item_bytes": "B", "packet_bytes": "B", "rate_mrps": "Mrps", **self.study.derived_units}
         return {
-            "system": self.study.system, "figure": self.study.figure, "title": self.study.title,
-            "table": self.study.table, "quick": self.quick, "metrics": list(self.study.metrics),
-            "units": {**{n: swept_units.get(n, "") for n in self.columns[0]},
-                      **{n: m["unit"] for n, m in metric_info().items()}},
-            "points": len(self.points), "cached": sum(r.cached for r in self.results),
+            "system": self.study.system,
+            "figure": self.study.figure,
+            "title": self.study.title,
+            "table": self.study.table,
+            "quick": self.quick,
+            "metrics": list(self.study.metrics),
+            "units": {
+                **{n: swept_units.get(n, "") for n in self.columns[0]},
+                **{n: m["unit"] for n, m in metric_info().items()},
+            },
+            "points": len(self.points),
+            "cached": sum(r.cached for r in self.results),
             "wall_s": round(sum({r.key: r.wall_s for r in self.results}.values()), 3),
-            "engine": self.results[0].version, "host": f"{host.machine()} {host.system()}",
+            "engine": self.results[0].version,
+            "host": f"{host.machine()} {host.system()}",
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
 
@@ -212,7 +298,9 @@ def get(system: str, figure: str) -> Study:
     if figure in (missing := not_built(system)):
         raise NotBuiltYet(f"{system} {figure} is not built yet: it needs {missing[figure]}.")
     if figure not in figures:
-        raise HostnetError(f"{system} has no study {figure!r}; {nearest(figure, list(dict.fromkeys(s.figure for s in figures.values())))}")
+        raise HostnetError(
+            f"{system} has no study {figure!r}; {nearest(figure, list(dict.fromkeys(s.figure for s in figures.values())))}"
+        )
     return figures[figure]
 
 
@@ -231,12 +319,24 @@ def on(study: Study, name: str) -> Study:
         known = f"; {nearest(name, list(places))}" if places else ", nor on any but their own"
         raise HostnetError(f"--platform {name}: studies of {study.system} do not run there{known}")
     move, then = places[name], study.then
-    return replace(study, platform=name, points=lambda quick: [move(p) for p in study.points(quick)],
-                   then=None if then is None else lambda rows, quick: [move(p) for p in then(rows, quick)])
+    return replace(
+        study,
+        platform=name,
+        points=lambda quick: [move(p) for p in study.points(quick)],
+        then=None if then is None else lambda rows, quick: [move(p) for p in then(rows, quick)],
+    )
 
 
-def run(study: Study, *, quick: bool = False, jobs: Jobs = None, cache: Cache | None = None,
-        progress: Progress | None = None, out: Path | None = None, plot: bool = True) -> StudyRun:
+def run(
+    study: Study,
+    *,
+    quick: bool = False,
+    jobs: Jobs = None,
+    cache: Cache | None = None,
+    progress: Progress | None = None,
+    out: Path | None = None,
+    plot: bool = True,
+) -> StudyRun:
     """Run a study, and make ``out`` its directory when given (which is checked before any point runs)."""
     with nullcontext() if out is None else directory(out, study.command) as folder:
         points, missing = _built(study.points(quick))
@@ -255,15 +355,23 @@ def run(study: Study, *, quick: bool = False, jobs: Jobs = None, cache: Cache | 
     return done
 
 
-def _least_wall(points: Sequence[Point], results: list[Result], study: Study, jobs: int | None, cache: Cache | None,
-                progress: Progress | None) -> list[Result]:
+def _least_wall(
+    points: Sequence[Point],
+    results: list[Result],
+    study: Study,
+    jobs: int | None,
+    cache: Cache | None,
+    progress: Progress | None,
+) -> list[Result]:
     """The results, each with the least wall time of ``study.wall_runs`` runs. Further runs have names of their own, which is all
     that the cache tells them by."""
     for i in range(2, study.wall_runs + 1):
         renamed = [replace(p, changes={**p.changes, "name": f"{p.base}, run {i}"}) for p in points]
         again = _run_points(renamed, study, jobs, cache, progress)
-        results = [Result({**r.data, "wall_s": min(r.wall_s, a.wall_s)}, key=r.key, cached=r.cached)
-                   for r, a in zip(results, again, strict=True)]
+        results = [
+            Result({**r.data, "wall_s": min(r.wall_s, a.wall_s)}, key=r.key, cached=r.cached)
+            for r, a in zip(results, again, strict=True)
+        ]
     return results
 
 
@@ -273,8 +381,9 @@ def _built(points: Iterable[Point]) -> tuple[list[Point], list[Point]]:
     return [p for p in points if not p.needs], [p for p in points if p.needs]
 
 
-def _run_points(points: Iterable[Point], study: Study, jobs: Jobs, cache: Cache | None,
-                progress: Progress | None) -> list[Result]:
+def _run_points(
+    points: Iterable[Point], study: Study, jobs: Jobs, cache: Cache | None, progress: Progress | None
+) -> list[Result]:
     bases: dict[str, Scenario] = {}
     specs = []
     for p in points:

@@ -51,27 +51,56 @@ def interface(system: str, platform: str, size: int, n: int, changes: Mapping[st
     return out | dict(changes)
 
 
-def point(quick: bool, platform: str, system: str, size: int = SMALL, *, n: int | None = None, load: str = "peak",
-          share: float | None = None, mpps: float | None = None, columns: Mapping[str, Any] | None = None,
-          changes: Mapping[str, Any] | None = None, needs: str = "") -> Point:
+def point(
+    quick: bool,
+    platform: str,
+    system: str,
+    size: int = SMALL,
+    *,
+    n: int | None = None,
+    load: str = "peak",
+    share: float | None = None,
+    mpps: float | None = None,
+    columns: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    needs: str = "",
+) -> Point:
     """One run: one packet under way (`min`), the peak, or `mpps` that are a share of it (`loaded`)."""
     n = (1 if load == "min" else CORES[platform]) if n is None else n
     if load == "min":
         count = QUICK_ALONE if quick else ALONE
-        run: dict[str, Any] = {"traffic.outstanding": 1, "run.requests": count,
-                               "run.warmup_requests": ROUND_PCIE if system in PCIE else ROUND}
+        run: dict[str, Any] = {
+            "traffic.outstanding": 1,
+            "run.requests": count,
+            "run.warmup_requests": ROUND_PCIE if system in PCIE else ROUND,
+        }
     else:
         run = packets(quick, system, size, n)
         if load == "peak":
             run["traffic.outstanding"] = DEEP
         else:
-            run |= {"traffic.arrivals": "fixed", "traffic.outstanding": None, "traffic.rate": f"{round(1e6 * (mpps or 0))} pps"}
-    named = {"platform": platform, "system": system, "packet_bytes": size, "n": n, "load": load, "share": share,
-             "rate_mrps": None if mpps is None else round(mpps, 6), **(columns or {})}
-    return Point(PCIE.get(system, LOOPBACK), named, {**interface(system, platform, size, n, changes or {}), **run}, needs)
+            run |= {
+                "traffic.arrivals": "fixed",
+                "traffic.outstanding": None,
+                "traffic.rate": f"{round(1e6 * (mpps or 0))} pps",
+            }
+    named = {
+        "platform": platform,
+        "system": system,
+        "packet_bytes": size,
+        "n": n,
+        "load": load,
+        "share": share,
+        "rate_mrps": None if mpps is None else round(mpps, 6),
+        **(columns or {}),
+    }
+    return Point(
+        PCIE.get(system, LOOPBACK), named, {**interface(system, platform, size, n, changes or {}), **run}, needs
+    )
 
 
 # --- Columns --------------------------------------------------------------------------------------------------------
+
 
 def mpps(row: Mapping[str, Any]) -> float | None:
     """Packets that came back, a microsecond."""
@@ -98,11 +127,20 @@ def host_cycles(row: Mapping[str, Any]) -> float | None:
 
 
 DERIVED = {"mpps": mpps, "gbps": gbps, "rtt_ns": rtt_ns, "host_cycles_per_packet": host_cycles}
-UNITS = {"packet_bytes": "B", "mpps": "Mpps", "gbps": "Gb/s", "rtt_ns": "ns", "host_cycles_per_packet": "cycles", "rate_mrps": "Mpps"}
+UNITS = {
+    "packet_bytes": "B",
+    "mpps": "Mpps",
+    "gbps": "Gb/s",
+    "rtt_ns": "ns",
+    "host_cycles_per_packet": "cycles",
+    "rate_mrps": "Mpps",
+}
 CURVE = ("mpps", "gbps", "rtt_ns")
 
 
-def study(figure: str, title: str, points: Callable[[bool], list[Point]], metrics: tuple[str, ...] = CURVE, **more: Any) -> Study:
+def study(
+    figure: str, title: str, points: Callable[[bool], list[Point]], metrics: tuple[str, ...] = CURVE, **more: Any
+) -> Study:
     """A study with the columns that all tables of this system have."""
     more.setdefault("derived", DERIVED)
     more.setdefault("derived_units", UNITS)
@@ -116,8 +154,21 @@ def at_shares(rows: Rows, quick: bool, shares: tuple[float, ...]) -> list[Point]
     for r in rows:
         if r.get("load") == "peak" and r.get("throughput_mrps"):
             labels = {k: r[k] for k in kept if k in r}
-            out += [point(quick, r["platform"], r["system"], r["packet_bytes"], n=r["n"], load="loaded", share=s,
-                          mpps=s * r["throughput_mrps"], columns=labels, changes=features(labels)) for s in shares]
+            out += [
+                point(
+                    quick,
+                    r["platform"],
+                    r["system"],
+                    r["packet_bytes"],
+                    n=r["n"],
+                    load="loaded",
+                    share=s,
+                    mpps=s * r["throughput_mrps"],
+                    columns=labels,
+                    changes=features(labels),
+                )
+                for s in shares
+            ]
     return out
 
 
@@ -131,8 +182,14 @@ def curve(rows: Rows, quick: bool) -> list[Point]:
 
 # --- Throughput and latency (Figs. 11 to 13) ------------------------------------------------------------------------
 
+
 def ends(quick: bool, platform: str, systems: tuple[str, ...], sizes: tuple[int, ...]) -> list[Point]:
-    return [point(quick, platform, system, size, load=load) for system in systems for size in sizes for load in ("min", "peak")]
+    return [
+        point(quick, platform, system, size, load=load)
+        for system in systems
+        for size in sizes
+        for load in ("min", "peak")
+    ]
 
 
 def fig11(quick: bool) -> list[Point]:
@@ -158,8 +215,12 @@ HEADER = {"tenant.0.app": {"kind": "loopback", "bytes": f"{HUGE} B", "touch": "h
 
 def cores(quick: bool) -> list[Point]:
     """Packets of 64 B and 4 KiB over host cores; and one core that looks at headers alone."""
-    out = [point(quick, plat, "ccnic", size, n=n, columns={"touch": "payload"})
-           for plat, counts in SWEPT.items() for size in (SMALL, HUGE) for n in counts]
+    out = [
+        point(quick, plat, "ccnic", size, n=n, columns={"touch": "payload"})
+        for plat, counts in SWEPT.items()
+        for size in (SMALL, HUGE)
+        for n in counts
+    ]
     return out + [point(quick, plat, "ccnic", HUGE, n=1, columns={"touch": "header"}, changes=HEADER) for plat in SWEPT]
 
 
@@ -184,7 +245,9 @@ def features(labels: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def switched(quick: bool, platform: str, load: str, system: str = "ccnic", n: int | None = None, **labels: Any) -> Point:
+def switched(
+    quick: bool, platform: str, load: str, system: str = "ccnic", n: int | None = None, **labels: Any
+) -> Point:
     return point(quick, platform, system, load=load, n=n, columns=labels, changes=features(labels))
 
 
@@ -205,9 +268,12 @@ def fig15(quick: bool) -> list[Point]:
     return [switched(quick, "spr", load, variant=v) for v in STEPS for load in ("min", "peak")]
 
 
-POLICIES = {"recycle": {}, "retain": {"ccnic.recycle": False},
-            "clflushopt": {"ccnic.recycle": False, "ccnic.release": "clflushopt"},
-            "clwb": {"ccnic.recycle": False, "ccnic.release": "clwb"}}
+POLICIES = {
+    "recycle": {},
+    "retain": {"ccnic.recycle": False},
+    "clflushopt": {"ccnic.recycle": False, "ccnic.release": "clflushopt"},
+    "clwb": {"ccnic.recycle": False, "ccnic.release": "clwb"},
+}
 
 
 # The order in which the pool is filled, with the NIC's prefetchers on.
@@ -217,9 +283,22 @@ ORDERS = {"nonsequential": {}, "sequential": {"ccnic.nonsequential": False}}
 def cache_management(quick: bool) -> list[Point]:
     """What the NIC does with a payload that it has read, and whether the host gets that buffer back at once; and what the NIC's
     prefetchers take from the host, by the order in which the pool is filled."""
-    out = [point(quick, plat, "ccnic", columns={"policy": name}, changes=changes) for plat in CORES for name, changes in POLICIES.items()]
-    return out + [point(quick, plat, "ccnic", columns={"policy": "nic_prefetch", "alloc_order": order},
-                        changes={"ccnic.nic_prefetch": True, **changes}) for plat in CORES for order, changes in ORDERS.items()]
+    out = [
+        point(quick, plat, "ccnic", columns={"policy": name}, changes=changes)
+        for plat in CORES
+        for name, changes in POLICIES.items()
+    ]
+    return out + [
+        point(
+            quick,
+            plat,
+            "ccnic",
+            columns={"policy": "nic_prefetch", "alloc_order": order},
+            changes={"ccnic.nic_prefetch": True, **changes},
+        )
+        for plat in CORES
+        for order, changes in ORDERS.items()
+    ]
 
 
 # Blank buffers are posted before sizes are known.
@@ -228,8 +307,11 @@ HOST_POOL = {"ccnic.pool": "host", "ccnic.small_buffers": False}
 
 def fig10(quick: bool) -> list[Point]:
     """Who manages buffers."""
-    return [point(quick, plat, "ccnic", columns={"pool": pool}, changes={} if pool == "shared" else HOST_POOL)
-            for plat in CORES for pool in ("shared", "host")]
+    return [
+        point(quick, plat, "ccnic", columns={"pool": pool}, changes={} if pool == "shared" else HOST_POOL)
+        for plat in CORES
+        for pool in ("shared", "host")
+    ]
 
 
 # --- Batches (Fig. 16) ----------------------------------------------------------------------------------------------
@@ -239,35 +321,58 @@ BATCHES = (1, 2, 4, 8, 16, 32)
 
 def batches(side: str) -> Callable[[bool], list[Point]]:
     def points(quick: bool) -> list[Point]:
-        out = [point(quick, "icx", "ccnic", columns={side: b}, changes={} if b == 32 else {f"ccnic.{side}": b}) for b in BATCHES]
+        out = [
+            point(quick, "icx", "ccnic", columns={side: b}, changes={} if b == 32 else {f"ccnic.{side}": b})
+            for b in BATCHES
+        ]
         driver = {"tx_batch": "override.poll_mode.transmit_burst", "rx_batch": "override.poll_mode.burst"}
         alike = dict.fromkeys(driver.values(), 32)
-        return out + [point(quick, "icx", "e810", columns={side: b}, changes={**alike, driver[side]: b}) for b in BATCHES]
+        return out + [
+            point(quick, "icx", "e810", columns={side: b}, changes={**alike, driver[side]: b}) for b in BATCHES
+        ]
 
     return points
 
 
 # --- Remote accesses, the interconnect, prefetchers (Figs. 17, 18, 20) ----------------------------------------------
 
+
 def fig17(quick: bool) -> list[Point]:
     """Bursts of eight in full lines, and one packet under way."""
     batched = {"ccnic.tx_batch": 8, "ccnic.rx_batch": 8}
-    return [p for system in COHERENT for p in (
-        point(quick, "spr", system, columns={"mode": "batched"}, changes=batched),
-        point(quick, "spr", system, load="min", columns={"mode": "singleton"}))]
+    return [
+        p
+        for system in COHERENT
+        for p in (
+            point(quick, "spr", system, columns={"mode": "batched"}, changes=batched),
+            point(quick, "spr", system, load="min", columns={"mode": "singleton"}),
+        )
+    ]
 
 
 def fig18(quick: bool) -> list[Point]:
-    return [switched(quick, "spr", load, n=1, placed=place) for place in ("same-socket", "cross-upi") for load in ("min", "peak")]
+    return [
+        switched(quick, "spr", load, n=1, placed=place)
+        for place in ("same-socket", "cross-upi")
+        for load in ("min", "peak")
+    ]
 
 
 # The platform's prefetchers of the L1 and the L2, by socket. Elsewhere the host's runs and the NIC's does not, as in the paper.
-PREFETCH = {"off": {"ccnic.host_prefetch": False}, "host": {}, "nic": {"ccnic.host_prefetch": False, "ccnic.nic_prefetch": True},
-            "both": {"ccnic.nic_prefetch": True}}
+PREFETCH = {
+    "off": {"ccnic.host_prefetch": False},
+    "host": {},
+    "nic": {"ccnic.host_prefetch": False, "ccnic.nic_prefetch": True},
+    "both": {"ccnic.nic_prefetch": True},
+}
 
 
 def fig20(quick: bool) -> list[Point]:
-    return [point(quick, "spr", system, columns={"prefetch": p}, changes=changes) for system in COHERENT for p, changes in PREFETCH.items()]
+    return [
+        point(quick, "spr", system, columns={"prefetch": p}, changes=changes)
+        for system in COHERENT
+        for p, changes in PREFETCH.items()
+    ]
 
 
 # --- What the paper only proposes (sections 3.2 and 6) ----------------------------------------------------------------
@@ -279,8 +384,18 @@ FORWARDERS, FORWARDED = 8, 8
 
 def events(quick: bool) -> list[Point]:
     """One thread of the NIC and one active queue pair among many, with one packet under way."""
-    return [point(quick, "spr", "ccnic", load="min", columns={"queues": n, "signalling": wake},
-                  changes={"ccnic.idle_queues": n - 1, "ccnic.wake": wake}) for wake in WAKES for n in QUEUES]
+    return [
+        point(
+            quick,
+            "spr",
+            "ccnic",
+            load="min",
+            columns={"queues": n, "signalling": wake},
+            changes={"ccnic.idle_queues": n - 1, "ccnic.wake": wake},
+        )
+        for wake in WAKES
+        for n in QUEUES
+    ]
 
 
 def forwards(quick: bool) -> list[Point]:
@@ -288,11 +403,20 @@ def forwards(quick: bool) -> list[Point]:
     it anew, and behind an E810."""
     count = {"run.requests": 1000 if quick else 8000, "run.warmup_requests": 1000 if quick else 8000}
     named = {"platform": "spr", "packet_bytes": LARGE, "n": FORWARDERS}
-    out = [Point("ccnic-forward", {**named, "system": "ccnic", "nic_reads": reads}, {**count, "ccnic.nic_reads": reads})
-           for reads in ("header", "payload")]
+    out = [
+        Point("ccnic-forward", {**named, "system": "ccnic", "nic_reads": reads}, {**count, "ccnic.nic_reads": reads})
+        for reads in ("header", "payload")
+    ]
     # Frames come from outside here, with their check sequence, which stays in the NIC.
-    pcie = {**count, "tenant.0.cores": FORWARDERS, "tenant.0.app": {"kind": "l2fwd"}, "peripheral.0.loopback": False,
-            "traffic.packet": f"{LARGE + 4} B", "traffic.outstanding": FORWARDERS * FORWARDED, "traffic.spread": "turns"}
+    pcie = {
+        **count,
+        "tenant.0.cores": FORWARDERS,
+        "tenant.0.app": {"kind": "l2fwd"},
+        "peripheral.0.loopback": False,
+        "traffic.packet": f"{LARGE + 4} B",
+        "traffic.outstanding": FORWARDERS * FORWARDED,
+        "traffic.spread": "turns",
+    }
     return [*out, Point(PCIE["e810"], {**named, "platform": "icx", "system": "e810", "nic_reads": "payload"}, pcie)]
 
 
@@ -315,8 +439,12 @@ AGENTS = {"thread": {}, "agent": {"ccnic.nic": "agent", "ccnic.wake": "event"}}
 
 def agents(quick: bool) -> list[Point]:
     """A NIC of threads beside one of a device's agents, which make the same requests without instructions."""
-    return [point(quick, plat, "ccnic", load=load, columns={"made_of": name}, changes=changes)
-            for plat in CORES for name, changes in AGENTS.items() for load in ("min", "peak")]
+    return [
+        point(quick, plat, "ccnic", load=load, columns={"made_of": name}, changes=changes)
+        for plat in CORES
+        for name, changes in AGENTS.items()
+        for load in ("min", "peak")
+    ]
 
 
 # Threads of the NIC for the queue pairs of 16 host cores.
@@ -325,14 +453,21 @@ SERVING = (1, 2, 4, 8, 16)
 
 def nic_threads(quick: bool) -> list[Point]:
     """How many threads of the NIC the host's cores need, when one serves several queue pairs."""
-    return [point(quick, "icx", "ccnic", size, columns={"nic_threads": t}, changes={"ccnic.nic_threads": t})
-            for size in (SMALL, LARGE) for t in SERVING]
+    return [
+        point(quick, "icx", "ccnic", size, columns={"nic_threads": t}, changes={"ccnic.nic_threads": t})
+        for size in (SMALL, LARGE)
+        for t in SERVING
+    ]
 
 
 # --- Beside what PCIe NICs can do (no paper has it) -----------------------------------------------------------------
 
 # Placement of received data behind the E810: none in caches, DDIO, and IDIO as its authors evaluate it.
-PLACED = {"dma": {"policy": "dma"}, "ddio": {"policy": "ddio", "ways": 2}, "idio": {"policy": "idio", "mode": "dynamic", "ways": 2}}
+PLACED = {
+    "dma": {"policy": "dma"},
+    "ddio": {"policy": "ddio", "ways": 2},
+    "idio": {"policy": "idio", "mode": "dynamic", "ways": 2},
+}
 
 
 def versus(quick: bool) -> list[Point]:
@@ -341,8 +476,10 @@ def versus(quick: bool) -> list[Point]:
     for size in (SMALL, LARGE):
         for load in ("min", "peak"):
             out.append(point(quick, "icx", "ccnic", size, load=load, columns={"policy": "ccnic"}))
-            out += [point(quick, "icx", "e810", size, load=load, columns={"policy": name}, changes={"placement": table})
-                    for name, table in PLACED.items()]
+            out += [
+                point(quick, "icx", "e810", size, load=load, columns={"policy": name}, changes={"placement": table})
+                for name, table in PLACED.items()
+            ]
     return out
 
 
@@ -350,8 +487,14 @@ REMOTE = ("host_remote_reads", "host_remote_rfos", "nic_remote_reads", "nic_remo
 
 STUDIES = [
     study("fig6", "Lines fetched for a signal", fig6, ("rtt_ns", *REMOTE)),
-    study("sec33-cachemgmt", "What becomes of a payload that the NIC has read", cache_management,
-          ("mpps", "retained_rfos", *REMOTE), derived={**DERIVED, "retained_rfos": retained_rfos}, derived_units={**UNITS, "retained_rfos": "1/line"}),
+    study(
+        "sec33-cachemgmt",
+        "What becomes of a payload that the NIC has read",
+        cache_management,
+        ("mpps", "retained_rfos", *REMOTE),
+        derived={**DERIVED, "retained_rfos": retained_rfos},
+        derived_units={**UNITS, "retained_rfos": "1/line"},
+    ),
     study("fig10", "Who manages buffers", fig10, ("mpps", "host_instructions_per_packet", "pool_ops_per_packet")),
     study("fig11", "CC-NIC, the unoptimised interface, E810 and ConnectX-6 on Ice Lake", fig11, then=curve),
     study("intro-unopt", "CC-NIC and a PCIe NIC's interface on the same link", intro, then=loaded),
@@ -366,10 +509,26 @@ STUDIES = [
     study("fig17", "Remote accesses of a packet", fig17, REMOTE),
     study("fig18", "With and without the interconnect", fig18, (*CURVE, "host_cycles_per_packet"), then=loaded),
     study("fig20", "Hardware prefetchers", fig20, ("mpps",)),
-    study("sec32-event", "Queue pairs of a NIC's thread that polls, and of one that hears", events, ("signal_discovery_ns", "rtt_ns")),
-    study("sec6-forward", "Payload that nobody touches", forwards, ("mpps", "crossed_bytes", "payload_lines_crossed", "frame_bytes_moved"),
-          derived={**DERIVED, "crossed_bytes": crossed}, derived_units={**UNITS, "crossed_bytes": "B"}),
+    study(
+        "sec32-event",
+        "Queue pairs of a NIC's thread that polls, and of one that hears",
+        events,
+        ("signal_discovery_ns", "rtt_ns"),
+    ),
+    study(
+        "sec6-forward",
+        "Payload that nobody touches",
+        forwards,
+        ("mpps", "crossed_bytes", "payload_lines_crossed", "frame_bytes_moved"),
+        derived={**DERIVED, "crossed_bytes": crossed},
+        derived_units={**UNITS, "crossed_bytes": "B"},
+    ),
     study("agent", "A NIC of threads, and one of a device's agents", agents, (*CURVE, *REMOTE)),
-    study("nic-threads", "Threads of the NIC for 16 host cores", nic_threads, ("mpps", "gbps", "nic_instructions_per_packet")),
+    study(
+        "nic-threads",
+        "Threads of the NIC for 16 host cores",
+        nic_threads,
+        ("mpps", "gbps", "nic_instructions_per_packet"),
+    ),
     study("versus", "CC-NIC beside PCIe with DMA, DDIO and IDIO", versus),
 ]

@@ -28,8 +28,13 @@ OVERLAYS = {"ccnic-overlay": "kv-overlay", "upi-1to1": "kv-overlay", "unopt-over
 
 def point(quick: bool, system: str, sizes: str, n: int) -> Point:
     part = 4 if quick else 1
-    changes: dict[str, Any] = {"tenant.0.cores": n, "tenant.0.app.below_100": SIZES[sizes], "traffic.outstanding": DEEP * n,
-                               "run.warmup_requests": WARM * n // part, "run.requests": EACH * n // part}
+    changes: dict[str, Any] = {
+        "tenant.0.cores": n,
+        "tenant.0.app.below_100": SIZES[sizes],
+        "traffic.outstanding": DEEP * n,
+        "run.warmup_requests": WARM * n // part,
+        "run.requests": EACH * n // part,
+    }
     if system == "upi-1to1":
         changes["ccnic.nic_threads"] = n
     elif system in OVERLAYS:
@@ -47,7 +52,13 @@ def kv_mops(row: dict[str, Any]) -> float | None:
 
 
 STUDIES = [
-    study(f"fig19-{name}", f"Key-value store with the sizes of {name.capitalize()}, over server threads", fig19(name),
-          ("kv_mops", "service_mean_us", "tx_payload_reads_per_packet"), derived={"kv_mops": kv_mops}, derived_units={"kv_mops": "Mops"})
+    study(
+        f"fig19-{name}",
+        f"Key-value store with the sizes of {name.capitalize()}, over server threads",
+        fig19(name),
+        ("kv_mops", "service_mean_us", "tx_payload_reads_per_packet"),
+        derived={"kv_mops": kv_mops},
+        derived_units={"kv_mops": "Mops"},
+    )
     for name in SIZES
 ]

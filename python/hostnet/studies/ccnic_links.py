@@ -49,8 +49,17 @@ def tab1(quick: bool) -> list[Point]:
 
 # --- Latency of a line, ping-pong, streams (Figs. 7 to 9) -----------------------------------------------------------
 
-PLACES = ("local_l1", "local_l2", "local_llc", "local_dram", "other_l2", "remote_llc", "remote_dram", "remote_l2_rh",
-          "remote_l2_lh")
+PLACES = (
+    "local_l1",
+    "local_l2",
+    "local_llc",
+    "local_dram",
+    "other_l2",
+    "remote_llc",
+    "remote_dram",
+    "remote_l2_rh",
+    "remote_l2_lh",
+)
 
 
 # A line is looked for alone, as programs that measure latency switch prefetchers off.
@@ -59,8 +68,11 @@ ALONE = {"override.core.prefetch.enabled": False, "override.core.l1_prefetch.ena
 
 def probe(platform: str, place: str, changes: Mapping[str, Any] | None = None, **columns: Any) -> Point:
     """One load of a line in a known place."""
-    return Point(PROBE, {"platform": platform, "place": place, **columns},
-                 {**on(platform), "tenant.0.app.place": place, **ALONE, **(changes or {})})
+    return Point(
+        PROBE,
+        {"platform": platform, "place": place, **columns},
+        {**on(platform), "tenant.0.app.place": place, **ALONE, **(changes or {})},
+    )
 
 
 def fig7(quick: bool) -> list[Point]:
@@ -71,22 +83,43 @@ LAYOUTS = ("S0", "S1", "Rd", "Wr", "S0C", "S1C")
 
 
 def fig8(quick: bool) -> list[Point]:
-    return [Point(PINGPONG, {"platform": plat, "layout": layout}, {**on(plat), "tenant.0.app.layout": layout})
-            for plat in CORES for layout in LAYOUTS]
+    return [
+        Point(PINGPONG, {"platform": plat, "layout": layout}, {**on(plat), "tenant.0.app.layout": layout})
+        for plat in CORES
+        for layout in LAYOUTS
+    ]
 
 
 PAIRS = {"icx": (4, 16), "spr": (14, 56)}
 # The paper tells the reader of each MiB. In a window of a simulation a pair moves less than that: of each 128 KiB, in a buffer
 # of 512 KiB that L2 holds as it holds the MiB. Reads alone want a buffer beyond all caches, and settle at once.
-STREAMS = {"cached": {"tenant.0.app.chunk": "128 KiB", "tenant.0.app.buffer": "512 KiB", "run.warmup_time": "300 us", "run.time": "150 us"},
-           "none": {"tenant.0.app.buffer": "64 MiB", "run.warmup_time": "30 us", "run.time": "30 us"}}
+STREAMS = {
+    "cached": {
+        "tenant.0.app.chunk": "128 KiB",
+        "tenant.0.app.buffer": "512 KiB",
+        "run.warmup_time": "300 us",
+        "run.time": "150 us",
+    },
+    "none": {"tenant.0.app.buffer": "64 MiB", "run.warmup_time": "30 us", "run.time": "30 us"},
+}
 STREAMS["nontemporal"] = STREAMS["cached"]
 
 
-def stream(platform: str, stores_as: str, pairs: int, changes: Mapping[str, Any] | None = None, **columns: Any) -> Point:
+def stream(
+    platform: str, stores_as: str, pairs: int, changes: Mapping[str, Any] | None = None, **columns: Any
+) -> Point:
     """Writers and readers in pairs; `none` only reads memory of the other socket, as mlc does."""
-    return Point(STREAM, {"platform": platform, "stores_as": stores_as, "pairs": pairs, **columns},
-                 {**on(platform), "tenant.0.cores": pairs, "tenant.0.app.stores": stores_as, **STREAMS[stores_as], **(changes or {})})
+    return Point(
+        STREAM,
+        {"platform": platform, "stores_as": stores_as, "pairs": pairs, **columns},
+        {
+            **on(platform),
+            "tenant.0.cores": pairs,
+            "tenant.0.app.stores": stores_as,
+            **STREAMS[stores_as],
+            **(changes or {}),
+        },
+    )
 
 
 def fig9(quick: bool) -> list[Point]:
@@ -103,12 +136,17 @@ UNCORES = (2.5, 2.0, 1.5, 1.0)
 
 def uncore(ghz: float) -> dict[str, Any]:
     """The NIC's socket at another uncore clock."""
-    return {} if ghz == UNCORE_GHZ else {"override.nodes.uncore_clock": [f"{UNCORE_GHZ} GHz", f"{round(1000 * ghz)} MHz"]}
+    return (
+        {} if ghz == UNCORE_GHZ else {"override.nodes.uncore_clock": [f"{UNCORE_GHZ} GHz", f"{round(1000 * ghz)} MHz"]}
+    )
 
 
 def fig21a(quick: bool) -> list[Point]:
     """Latency of the other socket's memory at two clocks; the clocks for wanted latencies follow from it."""
-    return [probe("spr", "remote_dram", uncore(f), uncore_ghz=f, slowdown=1.0 if f == UNCORE_GHZ else None) for f in PROBED_GHZ]
+    return [
+        probe("spr", "remote_dram", uncore(f), uncore_ghz=f, slowdown=1.0 if f == UNCORE_GHZ else None)
+        for f in PROBED_GHZ
+    ]
 
 
 def clock_for(rows: Rows, slowdown: float) -> float:
@@ -125,14 +163,20 @@ def slowed(rows: Rows, quick: bool) -> list[Point]:
         ghz = clock_for(rows, s)
         if s != 1.0:
             out.append(probe("spr", "remote_dram", uncore(ghz), uncore_ghz=ghz, slowdown=s))
-        out += [point(quick, "spr", system, load="min", columns={"uncore_ghz": ghz, "slowdown": s}, changes=uncore(ghz))
-                for system in COHERENT]
+        out += [
+            point(quick, "spr", system, load="min", columns={"uncore_ghz": ghz, "slowdown": s}, changes=uncore(ghz))
+            for system in COHERENT
+        ]
     return out
 
 
 def fig21b(quick: bool) -> list[Point]:
     """1500 B at the peak, and what lines that are only read get of the link."""
-    out = [point(quick, "spr", system, LARGE, columns={"uncore_ghz": f}, changes=uncore(f)) for f in UNCORES for system in COHERENT]
+    out = [
+        point(quick, "spr", system, LARGE, columns={"uncore_ghz": f}, changes=uncore(f))
+        for f in UNCORES
+        for system in COHERENT
+    ]
     return out + [stream("spr", "none", CORES["spr"], uncore(f), uncore_ghz=f) for f in UNCORES]
 
 
@@ -140,15 +184,31 @@ def fig21b(quick: bool) -> list[Point]:
 
 # One-way latency so that memory behind the link takes 285 ns, half as much again as over UPI (section 5.9).
 CXL_LATENCY = "80.3 ns"
-CXL = {"upi": {}, "upi-slow": {"latency": CXL_LATENCY}, "cxl2-x16": {"links": 1, "rate": "63 GB/s", "latency": CXL_LATENCY},
-       "cxl3-x16": {"links": 1, "rate": "121 GB/s", "latency": CXL_LATENCY}}
+CXL = {
+    "upi": {},
+    "upi-slow": {"latency": CXL_LATENCY},
+    "cxl2-x16": {"links": 1, "rate": "63 GB/s", "latency": CXL_LATENCY},
+    "cxl3-x16": {"links": 1, "rate": "121 GB/s", "latency": CXL_LATENCY},
+}
 
 
 def cxl(quick: bool) -> list[Point]:
     """CC-NIC and the unoptimised interface on a link of CXL's latency and bandwidth."""
-    return [point(quick, "spr", system, size, load=load, columns={"link": name},
-                  changes={f"override.nodes.link.{k}": v for k, v in table.items()})
-            for name, table in CXL.items() for system in COHERENT for size in (SMALL, LARGE) for load in ("min", "peak")]
+    return [
+        point(
+            quick,
+            "spr",
+            system,
+            size,
+            load=load,
+            columns={"link": name},
+            changes={f"override.nodes.link.{k}": v for k, v in table.items()},
+        )
+        for name, table in CXL.items()
+        for system in COHERENT
+        for size in (SMALL, LARGE)
+        for load in ("min", "peak")
+    ]
 
 
 # --- Beside real links ----------------------------------------------------------------------------------------------
@@ -156,7 +216,11 @@ def cxl(quick: bool) -> list[Point]:
 # Reads of the other socket's memory: idle latency, most GB/s, and (share of the most, latency over idle) under load.
 # Mess, Platinum 8480+ over UPI, reads alone. Intel MLC, Platinum 8360Y: the two ends alone.
 MEASURED = {
-    "spr": {"idle_ns": 194.3, "most_gbs": 126.4, "curve": ((0.0, 1.0), (0.33, 1.054), (0.636, 1.118), (0.903, 1.24), (0.953, 1.793))},
+    "spr": {
+        "idle_ns": 194.3,
+        "most_gbs": 126.4,
+        "curve": ((0.0, 1.0), (0.33, 1.054), (0.636, 1.118), (0.903, 1.24), (0.953, 1.793)),
+    },
     "icx": {"idle_ns": 142.7, "most_gbs": 55.7, "curve": ()},
 }
 READERS = {"icx": (1, 2, 4, 6, 8, 12, 16), "spr": (1, 4, 8, 16, 24, 32, 56)}
@@ -177,14 +241,21 @@ def interpolated(curve: tuple[tuple[float, float], ...], x: float) -> float | No
 
 def beside_measured(rows: Rows) -> list[dict[str, float | None]]:
     """Each row as a share of its platform's most, with what the real machine's latency was at that share."""
-    most = {plat: max((r["stream_gbps"] or 0.0 for r in rows if r["platform"] == plat), default=0.0) for plat in MEASURED}
+    most = {
+        plat: max((r["stream_gbps"] or 0.0 for r in rows if r["platform"] == plat), default=0.0) for plat in MEASURED
+    }
     out: list[dict[str, float | None]] = []
     for r in rows:
         real, top = MEASURED[r["platform"]], most[r["platform"]]
         share = r["stream_gbps"] / top if top and r.get("stream_gbps") is not None else None
         over = None if share is None else interpolated(real["curve"], share)
-        out.append({"of_most": share, "measured_gbps": 8 * real["most_gbs"],
-                    "measured_ns": None if over is None else over * real["idle_ns"]})
+        out.append(
+            {
+                "of_most": share,
+                "measured_gbps": 8 * real["most_gbs"],
+                "measured_ns": None if over is None else over * real["idle_ns"],
+            }
+        )
     return out
 
 
@@ -192,13 +263,27 @@ def beside_measured(rows: Rows) -> list[dict[str, float | None]]:
 LATENCY = {"access_ns": lambda row: row.get("c2m_read_lat_ns")}
 
 STUDIES: list[Study] = [
-    study("tab1", "Rates of links", tab1, ("link_raw_gbs",), derived={"link_raw_gbs": raw_gbs}, derived_units={"link_raw_gbs": "GB/s"}),
+    study(
+        "tab1",
+        "Rates of links",
+        tab1,
+        ("link_raw_gbs",),
+        derived={"link_raw_gbs": raw_gbs},
+        derived_units={"link_raw_gbs": "GB/s"},
+    ),
     study("fig7", "Latency of a line by place and state", fig7, ("access_ns", "speculative_reads"), derived={}),
     study("fig8", "Ping-pong over two registers, by layout", fig8, ("pingpong_ns", "remote_requests"), derived={}),
     study("fig9", "Streams between sockets", fig9, ("stream_gbps",), derived={}),
     study("fig21a", "Latency and the uncore clock of the NIC's socket", fig21a, ("rtt_ns", "access_ns"), then=slowed),
     study("fig21b", "Throughput and the uncore clock of the NIC's socket", fig21b, ("gbps", "stream_gbps")),
     study("cxl", "A link of CXL's latency and bandwidth", cxl, ("mpps", "gbps", "rtt_ns", *REMOTE)),
-    study("links", "Remote reads beside real machines", links, ("stream_gbps", "access_ns"), derived=LATENCY, across=beside_measured,
-          derived_units={"of_most": "fraction", "measured_gbps": "Gb/s", "measured_ns": "ns"}),
+    study(
+        "links",
+        "Remote reads beside real machines",
+        links,
+        ("stream_gbps", "access_ns"),
+        derived=LATENCY,
+        across=beside_measured,
+        derived_units={"of_most": "fraction", "measured_gbps": "Gb/s", "measured_ns": "ns"},
+    ),
 ]

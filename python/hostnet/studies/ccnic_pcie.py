@@ -35,8 +35,13 @@ LINE = 64
 
 def fig2(quick: bool) -> list[Point]:
     """One core stores blocks of so many bytes, with a fence after each."""
-    return [Point(STORES, {"target": t, "block_bytes": b}, {"tenant.0.app.target": NAMES[t], "tenant.0.app.block": f"{b} B"})
-            for t in TARGETS for b in BLOCKS]
+    return [
+        Point(
+            STORES, {"target": t, "block_bytes": b}, {"tenant.0.app.target": NAMES[t], "tenant.0.app.block": f"{b} B"}
+        )
+        for t in TARGETS
+        for b in BLOCKS
+    ]
 
 
 def write_gbps(row: Mapping[str, Any]) -> float | None:
@@ -49,12 +54,19 @@ MOST_STORES = 64
 
 def fig3(quick: bool) -> list[Point]:
     """N stores of 4 B, each to a line of its own, timed together; all buffers are empty before the first."""
-    return [Point(PROBE, {"system": nic, "stores": n}, {"tenant.0.app.access": "store", "tenant.0.app.bytes": 4,
-                                                        "tenant.0.app.stores": n, **changes})
-            for nic, changes in NICS.items() for n in range(1, MOST_STORES + 1)]
+    return [
+        Point(
+            PROBE,
+            {"system": nic, "stores": n},
+            {"tenant.0.app.access": "store", "tenant.0.app.bytes": 4, "tenant.0.app.stores": n, **changes},
+        )
+        for nic, changes in NICS.items()
+        for n in range(1, MOST_STORES + 1)
+    ]
 
 
 # --- One transmission (Fig. 4) --------------------------------------------------------------------------------------
+
 
 def fig4(quick: bool) -> list[Point]:
     """One packet of 64 B, with an E810 and with CC-NIC. The window holds one transmission."""
@@ -74,12 +86,36 @@ def tx_serial_trips(row: Mapping[str, Any]) -> float | None:
 
 
 STUDIES = [
-    study("pcie-latency", "A core's loads from a NIC, and the NIC's reads of memory", pcie_latency, ("mmio_read_ns", "dma_read_min_ns"),
-          derived={}, derived_units={"load_bytes": "B"}),
-    study("fig2", "Stores to a NIC and to memory, by the bytes between two fences", fig2, ("write_gbps",),
-          derived={"write_gbps": write_gbps}, derived_units={"block_bytes": "B", "write_gbps": "Gb/s"}),
-    study("fig3", "Combining stores to a NIC, each to a line of its own", fig3, ("store_ns", "mmio_store_ns"),
-          derived={"store_ns": lambda row: row.get("mmio_burst_ns")}, derived_units={"store_ns": "ns"}),
-    study("fig4", "Trips over the link for one transmission", fig4, ("tx_serial_trips", *PCIE_TRIPS, *COHERENT_TRIPS),
-          derived={"tx_serial_trips": tx_serial_trips}, derived_units={"tx_serial_trips": "trips"}),
+    study(
+        "pcie-latency",
+        "A core's loads from a NIC, and the NIC's reads of memory",
+        pcie_latency,
+        ("mmio_read_ns", "dma_read_min_ns"),
+        derived={},
+        derived_units={"load_bytes": "B"},
+    ),
+    study(
+        "fig2",
+        "Stores to a NIC and to memory, by the bytes between two fences",
+        fig2,
+        ("write_gbps",),
+        derived={"write_gbps": write_gbps},
+        derived_units={"block_bytes": "B", "write_gbps": "Gb/s"},
+    ),
+    study(
+        "fig3",
+        "Combining stores to a NIC, each to a line of its own",
+        fig3,
+        ("store_ns", "mmio_store_ns"),
+        derived={"store_ns": lambda row: row.get("mmio_burst_ns")},
+        derived_units={"store_ns": "ns"},
+    ),
+    study(
+        "fig4",
+        "Trips over the link for one transmission",
+        fig4,
+        ("tx_serial_trips", *PCIE_TRIPS, *COHERENT_TRIPS),
+        derived={"tx_serial_trips": tx_serial_trips},
+        derived_units={"tx_serial_trips": "trips"},
+    ),
 ]

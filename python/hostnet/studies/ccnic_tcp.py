@@ -22,15 +22,34 @@ WARM, MEASURED = 30_000, 40_000
 def tab2_tcp(quick: bool) -> list[Point]:
     """Threads of the fast path, until the server's thread or the NIC is the limit."""
     part = 4 if quick else 1
-    return [Point(BASES[system], {"system": system, "variant": calls, "n": n},
-                  {"tenant.0.cores": n + 1, "tenant.0.app.calls": calls, "run.warmup_requests": WARM // part,
-                   "run.requests": MEASURED // part})
-            for system in BASES for calls in CALLS for n in THREADS]
+    return [
+        Point(
+            BASES[system],
+            {"system": system, "variant": calls, "n": n},
+            {
+                "tenant.0.cores": n + 1,
+                "tenant.0.app.calls": calls,
+                "run.warmup_requests": WARM // part,
+                "run.requests": MEASURED // part,
+            },
+        )
+        for system in BASES
+        for calls in CALLS
+        for n in THREADS
+    ]
 
 
 def tcp_mops(row: dict[str, Any]) -> float | None:
     return row.get("throughput_mrps")
 
 
-STUDIES = [study("tab2-tcp", "TCP echo server, over threads of TAS's fast path", tab2_tcp,
-                 ("tcp_mops", "tcp_rpcs_per_segment", "rtt_mean_us"), derived={"tcp_mops": tcp_mops}, derived_units={"tcp_mops": "Mops"})]
+STUDIES = [
+    study(
+        "tab2-tcp",
+        "TCP echo server, over threads of TAS's fast path",
+        tab2_tcp,
+        ("tcp_mops", "tcp_rpcs_per_segment", "rtt_mean_us"),
+        derived={"tcp_mops": tcp_mops},
+        derived_units={"tcp_mops": "Mops"},
+    )
+]

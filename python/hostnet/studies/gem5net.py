@@ -79,9 +79,19 @@ def application(app: str, platform: str, interval_ns: float) -> dict[str, Any]:
     return {"kind": app, "mode": "macswap"} if app == "testpmd" else {"kind": app}
 
 
-def machine(platform: str = "gem5", *, dca: str | None = None, clock_ghz: float = 3.0, core: str = "out-of-order",
-            rob: int = 128, l1_kib: int = 64, l2_kib: int = 1024, llc_mib: int = 16, channels: int | None = None,
-            write_back: int | str = 1) -> dict[str, Any]:
+def machine(
+    platform: str = "gem5",
+    *,
+    dca: str | None = None,
+    clock_ghz: float = 3.0,
+    core: str = "out-of-order",
+    rob: int = 128,
+    l1_kib: int = 64,
+    l2_kib: int = 1024,
+    llc_mib: int = 16,
+    channels: int | None = None,
+    write_back: int | str = 1,
+) -> dict[str, Any]:
     """The changes that make the base scenario this machine; what is as on the platform is left alone, so that equal machines
     are one simulation."""
     out: dict[str, Any] = {} if platform == "gem5" else {"platform": platform}
@@ -92,8 +102,12 @@ def machine(platform: str = "gem5", *, dca: str | None = None, clock_ghz: float 
         out |= {"override.core.clock": f"{clock_ghz} GHz", "override.caches.llc.latency_cycles": round(12 / clock_ghz)}
     if core == "in-order":
         out |= IN_ORDER
-    for name, value, usual in (("core.rob", rob, 128), ("caches.l1d.size", l1_kib, 64), ("caches.l2.size", l2_kib, 1024),
-                               ("caches.llc.size", llc_mib * 1024, 16 * 1024)):
+    for name, value, usual in (
+        ("core.rob", rob, 128),
+        ("caches.l1d.size", l1_kib, 64),
+        ("caches.l2.size", l2_kib, 1024),
+        ("caches.llc.size", llc_mib * 1024, 16 * 1024),
+    ):
         if value != usual:
             out[f"override.{name}"] = f"{value} KiB" if name.endswith("size") else value
     if channels is not None:
@@ -105,14 +119,32 @@ def machine(platform: str = "gem5", *, dca: str | None = None, clock_ghz: float 
     return out
 
 
-def point(quick: bool, app: str, size: int | None = None, *, platform: str = "gem5", interval_ns: float | None = None,
-          pps: float | None = None, requests: int | None = None, columns: Mapping[str, Any] | None = None,
-          changes: Mapping[str, Any] | None = None, **knobs: Any) -> Point:
+def point(
+    quick: bool,
+    app: str,
+    size: int | None = None,
+    *,
+    platform: str = "gem5",
+    interval_ns: float | None = None,
+    pps: float | None = None,
+    requests: int | None = None,
+    columns: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    **knobs: Any,
+) -> Point:
     """One run: a bandwidth test, or a fixed rate of `pps`. ``knobs`` are those of `machine`, and columns too."""
     dca = knobs.get("dca") or ("on" if platform == "gem5" else "off")
     interval_ns = RXPTX.get(app, interval_ns)
-    named = {"platform": platform, "app": app, "packet_bytes": size, "interval_ns": interval_ns, **knobs, "dca": dca,
-             "load": "fixed" if pps else "peak_loss", **(columns or {})}
+    named = {
+        "platform": platform,
+        "app": app,
+        "packet_bytes": size,
+        "interval_ns": interval_ns,
+        **knobs,
+        "dca": dca,
+        "load": "fixed" if pps else "peak_loss",
+        **(columns or {}),
+    }
     if "write_back" in knobs:
         named["write_back"] = str(knobs["write_back"])
     if pps:
@@ -123,15 +155,20 @@ def point(quick: bool, app: str, size: int | None = None, *, platform: str = "ge
     served: dict[str, Any] = {}
     if app not in SERVERS:
         size = size or SIZES[0]
-        served = {"name": app, "tenant.0.name": app, "tenant.0.app": application(app, platform, interval_ns or 0),
-                  "traffic.packet": f"{size} B", "run.step": f"{step_pps(platform, size)} pps"}
+        served = {
+            "name": app,
+            "tenant.0.name": app,
+            "tenant.0.app": application(app, platform, interval_ns or 0),
+            "traffic.packet": f"{size} B",
+            "run.step": f"{step_pps(platform, size)} pps",
+        }
     if pps:
         run |= {"run.load": "fixed", "run.step": None, "traffic.rate": f"{round(pps)} pps"}
-    return Point(SERVERS.get(app, BASE), named,
-                 {**served, **machine(platform, **knobs), **run, **(changes or {})})
+    return Point(SERVERS.get(app, BASE), named, {**served, **machine(platform, **knobs), **run, **(changes or {})})
 
 
 # --- Rates that follow from bandwidth tests -------------------------------------------------------------------------
+
 
 def peak_of(rows: Rows, **wanted: Any) -> float:
     """Packets a second of the bandwidth test whose row has the wanted columns."""
@@ -171,6 +208,7 @@ def at_knee(rows: Rows, quick: bool, app: str, size: int | None, like: str = "",
 
 # --- Columns --------------------------------------------------------------------------------------------------------
 
+
 def msb_gbps(row: Mapping[str, Any]) -> float | None:
     """Maximum sustainable bandwidth in frame bits; None for other runs and for applications that count requests."""
     if row.get("load") != "peak_loss" or str(row["app"]).startswith("mc-"):
@@ -199,9 +237,20 @@ def seen_gbps(row: Mapping[str, Any]) -> float | None:
 
 
 Points = Callable[[bool], list[Point]]
-UNITS = {"packet_bytes": "B", "interval_ns": "ns", "clock_ghz": "GHz", "rate_mrps": "Mpps", "l1_kib": "KiB", "l2_kib": "KiB",
-         "llc_mib": "MiB", "msb_gbps": "Gb/s", "krps": "kRPS", "client_gbps": "Gb/s", "seen_gbps": "Gb/s",
-         "wall_s": "s"}
+UNITS = {
+    "packet_bytes": "B",
+    "interval_ns": "ns",
+    "clock_ghz": "GHz",
+    "rate_mrps": "Mpps",
+    "l1_kib": "KiB",
+    "l2_kib": "KiB",
+    "llc_mib": "MiB",
+    "msb_gbps": "Gb/s",
+    "krps": "kRPS",
+    "client_gbps": "Gb/s",
+    "seen_gbps": "Gb/s",
+    "wall_s": "s",
+}
 RATES = ("msb_gbps", "offered_gbps", "achieved_gbps", "drop_rate")
 CAUSES = ("drop_dma_share", "drop_core_share", "drop_tx_share")
 
@@ -214,10 +263,18 @@ def wall_s(row: Mapping[str, Any]) -> float:
     return float(row["wall_s"])
 
 
-def study(figure: str, title: str, points: Points, metrics: tuple[str, ...], formulas: Mapping[str, Any] | None = None,
-          **more: Any) -> Study:
+def study(
+    figure: str,
+    title: str,
+    points: Points,
+    metrics: tuple[str, ...],
+    formulas: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Study:
     """A study with the columns that all tables of this system have."""
-    return Study("gem5net", figure, title, points, metrics, derived=DERIVED | (formulas or {}), derived_units=UNITS, **more)
+    return Study(
+        "gem5net", figure, title, points, metrics, derived=DERIVED | (formulas or {}), derived_units=UNITS, **more
+    )
 
 
 # --- Drops by cause (Fig. 5) ----------------------------------------------------------------------------------------
@@ -252,18 +309,34 @@ def on_both(quick: bool, *apps: str) -> list[Point]:
 
 def curve(app: str) -> Callable[[Rows, bool], list[Point]]:
     """Drop rates around the knee on both platforms."""
+
     def points(rows: Rows, quick: bool) -> list[Point]:
         out = []
         for platform in MACHINES:
             for size in SIZES:
-                peak = peak_of(rows, app=app, platform=platform, packet_bytes=size, dca="on" if platform == "gem5" else "off",
-                               clock_ghz=None)
+                peak = peak_of(
+                    rows,
+                    app=app,
+                    platform=platform,
+                    packet_bytes=size,
+                    dca="on" if platform == "gem5" else "off",
+                    clock_ghz=None,
+                )
                 for share in OFFERED[-1:] if quick else OFFERED:
                     rate = share * peak
                     if 8 * (size + 20) * rate > LINK:
                         continue  # more than the link carries
-                    out.append(point(quick, app, size, platform=platform, pps=rate, requests=overload(peak, rate, size),
-                                     columns={"rate_basis": f"{share} x peak"}))
+                    out.append(
+                        point(
+                            quick,
+                            app,
+                            size,
+                            platform=platform,
+                            pps=rate,
+                            requests=overload(peak, rate, size),
+                            columns={"rate_basis": f"{share} x peak"},
+                        )
+                    )
         return out
 
     return points
@@ -299,8 +372,16 @@ def fig18_curve(rows: Rows, quick: bool) -> list[Point]:
     out = []
     for app in SERVERS:
         peak = peak_of(rows, app=app)
-        out += [point(quick, app, pps=share * peak, requests=overload(peak, share * peak, None),
-                      columns={"rate_basis": f"{share} x peak"}) for share in (LOADS[-2:] if quick else LOADS)]
+        out += [
+            point(
+                quick,
+                app,
+                pps=share * peak,
+                requests=overload(peak, share * peak, None),
+                columns={"rate_basis": f"{share} x peak"},
+            )
+            for share in (LOADS[-2:] if quick else LOADS)
+        ]
     return out
 
 
@@ -316,8 +397,16 @@ def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
         for share, peak in ((0.3, min(peaks.values())), (0.95, peaks[app])):
             for clock in CLOCKS:
                 own = peak_of(rows, app=app, clock_ghz=clock)
-                out.append(point(quick, app, pps=share * peak, requests=overload(own, share * peak, None), clock_ghz=clock,
-                                 columns={"rate_basis": f"{share} x peak at 3 GHz"}))
+                out.append(
+                    point(
+                        quick,
+                        app,
+                        pps=share * peak,
+                        requests=overload(own, share * peak, None),
+                        clock_ghz=clock,
+                        columns={"rate_basis": f"{share} x peak at 3 GHz"},
+                    )
+                )
     return out
 
 
@@ -329,11 +418,23 @@ CLIENT = {"cores": 1, "app": {"kind": "load_generator"}}
 
 def fig20(quick: bool) -> list[Point]:
     """The same requests, from the generator and from software on a second host."""
-    return [point(quick, app, pps=BOTH_RPS, core=core, columns={"mode": mode}, changes={"client": CLIENT} if mode == "two hosts" else {})
-            for app in SERVERS for mode in ("generator", "two hosts") for core in ("out-of-order", "in-order")]
+    return [
+        point(
+            quick,
+            app,
+            pps=BOTH_RPS,
+            core=core,
+            columns={"mode": mode},
+            changes={"client": CLIENT} if mode == "two hosts" else {},
+        )
+        for app in SERVERS
+        for mode in ("generator", "two hosts")
+        for core in ("out-of-order", "in-order")
+    ]
 
 
 # --- Method ---------------------------------------------------------------------------------------------------------
+
 
 def stacks(quick: bool) -> list[Point]:
     """Userspace and kernel stacks at every packet size, and without direct cache access."""
@@ -353,8 +454,18 @@ def write_backs(quick: bool) -> list[Point]:
 
 def write_backs_at_one_rate(rows: Rows, quick: bool) -> list[Point]:
     """Every rule at the same rate, a tenth below the knee of the platform's own."""
-    return [point(quick, "testpmd", size, pps=0.9 * peak_of(rows, packet_bytes=size), write_back=rule,
-                  columns={"rate_basis": "0.9 x peak"}) for size in (64, 1518) for rule in WRITE_BACKS]
+    return [
+        point(
+            quick,
+            "testpmd",
+            size,
+            pps=0.9 * peak_of(rows, packet_bytes=size),
+            write_back=rule,
+            columns={"rate_basis": "0.9 x peak"},
+        )
+        for size in (64, 1518)
+        for rule in WRITE_BACKS
+    ]
 
 
 def without_dca(quick: bool) -> list[Point]:
@@ -381,27 +492,69 @@ def method(quick: bool) -> list[Point]:
 
 def samples(rows: Rows, quick: bool) -> list[Point]:
     peak = peak_of(rows, packet_bytes=1518)
-    return [point(quick, "testpmd", 1518, platform="altra", pps=0.9 * peak, columns={"repeat": seed, "rate_basis": "0.9 x peak"},
-                  changes={"seed": seed}) for seed in SEEDS]
+    return [
+        point(
+            quick,
+            "testpmd",
+            1518,
+            platform="altra",
+            pps=0.9 * peak,
+            columns={"repeat": seed, "rate_basis": "0.9 x peak"},
+            changes={"seed": seed},
+        )
+        for seed in SEEDS
+    ]
 
 
 STUDIES = [
     study("abs_speedup", "Userspace against kernel stack", stacks, RATES),
     study("s2_kernelbw", "Bandwidth of the kernel stack", kernel_bandwidth, RATES),
-    study("s3_writeback", "When descriptors are written back", write_backs,
-          ("descriptors_per_write_back", "dma_peak_gbs", *RATES), then=write_backs_at_one_rate),
+    study(
+        "s3_writeback",
+        "When descriptors are written back",
+        write_backs,
+        ("descriptors_per_write_back", "dma_peak_gbs", *RATES),
+        then=write_backs_at_one_rate,
+    ),
     study("s3_dca", "No direct cache access, against the real server", without_dca, RATES),
-    study("s4_loadgen", "The load generator", generator, ("offered_mrps", *RATES, "rtt_mean_us"), side_tables=("drops",)),
+    study(
+        "s4_loadgen", "The load generator", generator, ("offered_mrps", *RATES, "rtt_mean_us"), side_tables=("drops",)
+    ),
     study("s6_method", "Spread over seeds, and an unloaded echo", method, (*RATES, "rtt_mean_us"), then=samples),
-    study("fig5", "Drops by cause beyond the knee", fig5, (*CAUSES, "drop_rate", "dma_busy", "cpu_utilisation"), then=fig5_knees),
-    study("fig6", "TestPMD: drop rate over bandwidth", fig6, (*RATES, "client_gbps"), then=curve("testpmd"),
-          side_tables=("drops",)),
+    study(
+        "fig5",
+        "Drops by cause beyond the knee",
+        fig5,
+        (*CAUSES, "drop_rate", "dma_busy", "cpu_utilisation"),
+        then=fig5_knees,
+    ),
+    study(
+        "fig6",
+        "TestPMD: drop rate over bandwidth",
+        fig6,
+        (*RATES, "client_gbps"),
+        then=curve("testpmd"),
+        side_tables=("drops",),
+    ),
     study("fig7", "TouchFwd: drop rate over bandwidth", fig7, RATES, then=curve("touchfwd")),
     study("fig8", "RXpTX, 10 ns: drop rate over bandwidth", fig8, RATES, then=curve("rxptx-10ns")),
     study("fig9", "RXpTX, 1 us: drop rate over bandwidth", fig9, RATES, then=curve("rxptx-1us")),
-    study("fig18", "Memcached: drop rate over requests", fig18, ("krps", "offered_mrps", "drop_rate"), then=fig18_curve),
-    study("fig19", "Memcached: latency and drops over the clock", fig19,
-          ("krps", "rtt_mean_us", "rtt_p99_us", "drop_rate"), then=fig19_loads),
-    study("fig20", "What the generator saves against a second host", fig20, ("sim_events",), {"wall_s": wall_s},
-          wall_runs=3),
+    study(
+        "fig18", "Memcached: drop rate over requests", fig18, ("krps", "offered_mrps", "drop_rate"), then=fig18_curve
+    ),
+    study(
+        "fig19",
+        "Memcached: latency and drops over the clock",
+        fig19,
+        ("krps", "rtt_mean_us", "rtt_p99_us", "drop_rate"),
+        then=fig19_loads,
+    ),
+    study(
+        "fig20",
+        "What the generator saves against a second host",
+        fig20,
+        ("sim_events",),
+        {"wall_s": wall_s},
+        wall_runs=3,
+    ),
 ]

@@ -28,7 +28,9 @@ CHANNELS = (1, 2, 4, 8, 16)
 ROB = (32, 64, 128, 256, 512)
 
 
-def sweep(quick: bool, knob: str, values: Iterable[Any], apps: tuple[str, ...] = FORWARDERS, **fixed: Any) -> list[Point]:
+def sweep(
+    quick: bool, knob: str, values: Iterable[Any], apps: tuple[str, ...] = FORWARDERS, **fixed: Any
+) -> list[Point]:
     """Applications and packet sizes over the values of a knob of `machine`; iperf and both servers with them."""
     out = []
     for value in values:
@@ -93,8 +95,17 @@ def fig13_at_one_rate(rows: Rows, quick: bool) -> list[Point]:
     out = []
     for size in LEAK_SIZES:
         rate = JUST_UNDER * peak_of(rows, packet_bytes=size)
-        out += [leak_point(quick, size, ns, pps=rate, requests=overload(0.9 * rate, rate, size),
-                           columns={"rate_basis": "just under the peak at 10 ns"}) for ns in PROCESSING_NS]
+        out += [
+            leak_point(
+                quick,
+                size,
+                ns,
+                pps=rate,
+                requests=overload(0.9 * rate, rate, size),
+                columns={"rate_basis": "just under the peak at 10 ns"},
+            )
+            for ns in PROCESSING_NS
+        ]
     return out
 
 
@@ -106,11 +117,22 @@ STUDIES = [
     _sweep("fig10", "Bandwidth over the L1's size", fig10),
     _sweep("fig11", "Bandwidth over the L2's size", fig11),
     _sweep("fig12", "Bandwidth over the LLC's size", fig12),
-    study("fig13", "Processing time, drops and LLC misses with a small LLC", fig13, ("drop_rate", "llc_miss_ratio"),
-          then=fig13_at_one_rate),
+    study(
+        "fig13",
+        "Processing time, drops and LLC misses with a small LLC",
+        fig13,
+        ("drop_rate", "llc_miss_ratio"),
+        then=fig13_at_one_rate,
+    ),
     _sweep("fig14", "Bandwidth with and without direct cache access", fig14),
     _sweep("fig15", "Bandwidth over the core's clock", fig15),
     _sweep("fig16", "Bandwidth of out-of-order and in-order cores", fig16),
-    _sweep("fig17_ch", "Bandwidth over memory channels, no direct cache access", fig17_channels, "dram_row_hit_ratio", "mem_utilisation"),
+    _sweep(
+        "fig17_ch",
+        "Bandwidth over memory channels, no direct cache access",
+        fig17_channels,
+        "dram_row_hit_ratio",
+        "mem_utilisation",
+    ),
     _sweep("fig17_rob", "Bandwidth over the reorder buffer", fig17_rob, "lfb_occ"),
 ]

@@ -29,8 +29,17 @@ def streaming(n: int, c2m: str, tenant: int = 0) -> dict[str, Any]:
     return {f"tenant.{tenant}.cores": n, f"tenant.{tenant}.app.read_fraction": 1.0 if c2m == "read" else 0.5}
 
 
-def point(quick: bool, run: str, c2m: str | None, p2m: str | None, n: int, *, columns: Mapping[str, Any] | None = None,
-          changes: Mapping[str, Any] | None = None, beside: str = BASE) -> Point:
+def point(
+    quick: bool,
+    run: str,
+    c2m: str | None,
+    p2m: str | None,
+    n: int,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    beside: str = BASE,
+) -> Point:
     """One run; equal arguments give equal specs, so figures and quadrants share results.
 
     `beside` is the scenario of the device; cores alone are the same simulations beside any.
@@ -38,12 +47,21 @@ def point(quick: bool, run: str, c2m: str | None, p2m: str | None, n: int, *, co
     cores = {"tenant": None} if c2m is None else streaming(n, c2m)
     device = {"peripheral": None} if p2m is None else {"peripheral.0.op": f"p2m_{p2m}"}
     window = {"run.time": QUICK_TIME if quick else TIME}
-    return Point(BASE if p2m is None else beside, {"run": run, "c2m": c2m, "p2m": p2m, "n": n, **(columns or {})},
-                 {"name": "hostnetwork", **cores, **device, **window, **(changes or {})})
+    return Point(
+        BASE if p2m is None else beside,
+        {"run": run, "c2m": c2m, "p2m": p2m, "n": n, **(columns or {})},
+        {"name": "hostnetwork", **cores, **device, **window, **(changes or {})},
+    )
 
 
-def colocation(quick: bool, quadrant: int, cores: tuple[int, ...] = CORES, *, columns: Mapping[str, Any] | None = None,
-               **about: Any) -> list[Point]:
+def colocation(
+    quick: bool,
+    quadrant: int,
+    cores: tuple[int, ...] = CORES,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    **about: Any,
+) -> list[Point]:
     """A quadrant's cores and device, each alone and both together."""
     c2m, p2m = QUADRANTS[quadrant]
     about["columns"] = {"quadrant": quadrant, **(columns or {})}
@@ -60,11 +78,15 @@ def all_quadrants(beside: str = BASE) -> Points:
 
 # --- Columns that follow from a row, or from comparing rows ----------------------------------------------------------
 
-def degradations(rows: Rows, cores: Sequence[str] = ("c2m", "n"), device: Sequence[str] = ("p2m",)) -> list[dict[str, Any]]:
+
+def degradations(
+    rows: Rows, cores: Sequence[str] = ("c2m", "n"), device: Sequence[str] = ("p2m",)
+) -> list[dict[str, Any]]:
     """Isolated over colocated throughput of cores and device, and the regime they make (sections 2.1 and 2.2).
 
     A row is compared with the isolated run that equals it in the columns `cores`, and in `device`.
     """
+
     def key(r: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
         return tuple(r.get(name) for name in names)
 
@@ -104,7 +126,11 @@ def held(row: Mapping[str, Any], traffic: str) -> float | None:
 
 def admission_ns(row: Mapping[str, Any], traffic: str) -> float | None:
     """Delay outside the formula as section 6.2 measures it, from latencies of neighbouring nodes."""
-    parts = ("lfb_lat_ns", "cha_dram_read_c2m_ns") if traffic.startswith("c2m") else ("iio_write_lat_ns", "cha_mc_write_p2m_ns")
+    parts = (
+        ("lfb_lat_ns", "cha_dram_read_c2m_ns")
+        if traffic.startswith("c2m")
+        else ("iio_write_lat_ns", "cha_mc_write_p2m_ns")
+    )
     whole, inner = (row.get(p) for p in parts)
     if whole is None or inner is None or traffic == "p2m-read":
         return None
@@ -142,22 +168,41 @@ def analyse(row: Mapping[str, Any], side: str, lone: Mapping[str, Any] | None = 
     plain = formula(traffic, counters, **about)
     full = formula(traffic, counters, cha_admission_ns=max((admission or 0.0) - way, 0.0), **about)
     adjusted = plain if traffic == "p2m-write" else formula(traffic, counters, adjust_rpq=True, **about)
-    values = [plain["latency_ns"], plain["estimate_gbs"], plain["error_pct"], full["error_pct"], adjusted["error_pct"],
-              *(plain["terms"][t] for t in TERMS), admission, *(adjusted["terms"][t] for t in ("write_hol", "read_hol"))]
+    values = [
+        plain["latency_ns"],
+        plain["estimate_gbs"],
+        plain["error_pct"],
+        full["error_pct"],
+        adjusted["error_pct"],
+        *(plain["terms"][t] for t in TERMS),
+        admission,
+        *(adjusted["terms"][t] for t in ("write_hol", "read_hol")),
+    ]
     return dict(zip(names, values, strict=True))
 
 
 # `err` is the formula's throughput error; `err_adm` with admission at the CHA added; `err_adj` with the read queue's
 # occupancy corrected for reads that wait at the CHA, as the authors' code does in quadrant 4.
-COLUMNS = ("formula_ns", "estimate_gbs", "err_pct", "err_adm_pct", "err_adj_pct",
-           *(f"{t}_ns" for t in TERMS), "admission_ns", "adj_write_hol_ns", "adj_read_hol_ns")
+COLUMNS = (
+    "formula_ns",
+    "estimate_gbs",
+    "err_pct",
+    "err_adm_pct",
+    "err_adj_pct",
+    *(f"{t}_ns" for t in TERMS),
+    "admission_ns",
+    "adj_write_hol_ns",
+    "adj_read_hol_ns",
+)
 
 
 def compared(rows: Rows) -> list[dict[str, Any]]:
     """Every column that a study adds to the metrics."""
     lone = lone_read(rows)
-    return [{**degraded, **analyse(r, "c2m", lone), **analyse(r, "p2m"), **predicted(r)}
-            for r, degraded in zip(rows, degradations(rows))]
+    return [
+        {**degraded, **analyse(r, "c2m", lone), **analyse(r, "p2m"), **predicted(r)}
+        for r, degraded in zip(rows, degradations(rows))
+    ]
 
 
 def predicted(row: Mapping[str, Any]) -> dict[str, float | None]:
@@ -175,9 +220,15 @@ def units() -> dict[str, str]:
 
 # --- Studies --------------------------------------------------------------------------------------------------------
 
+
 def fig6cd(quick: bool) -> list[Point]:
     """One 4 KB read at a time from one device, beside cores that read and write."""
-    probe = {"peripheral.0.count": 1, "peripheral.0.queue_depth": 1, "peripheral.0.block": "4 KiB", "peripheral.0.cores": 1}
+    probe = {
+        "peripheral.0.count": 1,
+        "peripheral.0.queue_depth": 1,
+        "peripheral.0.block": "4 KiB",
+        "peripheral.0.cores": 1,
+    }
     return [point(quick, "colo", "readwrite", "write", n, changes=probe) for n in CORES]
 
 
@@ -190,8 +241,12 @@ REPEATS = 3
 
 def repeats(quick: bool) -> list[Point]:
     """Quadrants with other seeds: what a run-to-run variation is in a simulation."""
-    return [point(quick, "colo", *QUADRANTS[q], n, columns={"quadrant": q, "repeat": i}, changes={"seed": i})
-            for q in QUADRANTS for n in CORES for i in range(1, REPEATS + 1)]
+    return [
+        point(quick, "colo", *QUADRANTS[q], n, columns={"quadrant": q, "repeat": i}, changes={"seed": i})
+        for q in QUADRANTS
+        for n in CORES
+        for i in range(1, REPEATS + 1)
+    ]
 
 
 def alone(c2m: str) -> Points:
@@ -209,33 +264,69 @@ def quadrant(q: int, beside: str = BASE) -> Points:
 
 
 BANDWIDTH = ("mem_bw_gbs", "mem_c2m_read_gbs", "mem_c2m_write_gbs", "mem_p2m_read_gbs", "mem_p2m_write_gbs")
-WRITE_ROOT = ("lfb_lat_ns", "rpq_occ", "row_miss_ratio", "bank_dev_15_frac", "iio_write_lat_ns", "wpq_full_frac",
-              "iio_write_occ")
+WRITE_ROOT = (
+    "lfb_lat_ns",
+    "rpq_occ",
+    "row_miss_ratio",
+    "bank_dev_15_frac",
+    "iio_write_lat_ns",
+    "wpq_full_frac",
+    "iio_write_occ",
+)
 READ_ROOT = ("lfb_lat_ns", "rpq_occ", "row_miss_ratio", "cha_p2m_read_occ")
 
 
 DEGRADATION = ("degr_c2m", "degr_p2m", "regime", "c2m_gbs", "p2m_gbs", *BANDWIDTH)
-ERRORS = ("c2m_err_pct", "c2m_err_adm_pct", "c2m_err_adj_pct", "p2m_err_pct", "p2m_err_adm_pct", "c2m_predicted_err_pct",
-          "p2m_predicted_err_pct")
+ERRORS = (
+    "c2m_err_pct",
+    "c2m_err_adm_pct",
+    "c2m_err_adj_pct",
+    "p2m_err_pct",
+    "p2m_err_adm_pct",
+    "c2m_predicted_err_pct",
+    "p2m_predicted_err_pct",
+)
 COMPONENTS = tuple(f"{side}_{part}_ns" for side in ("c2m", "p2m") for part in (*TERMS, "admission"))
 
 
 def study(figure: str, title: str, points: Points, metrics: tuple[str, ...], **more: Any) -> Study:
-    return Study("hostnetwork", figure, title, points, metrics, **{"derived_units": units(), "across": compared, **more})
+    return Study(
+        "hostnetwork", figure, title, points, metrics, **{"derived_units": units(), "across": compared, **more}
+    )
 
 
 STUDIES = [
-    study("peakbw-cl", "Sequential reads of all cores, Cascade Lake", peak_bandwidth("cascadelake", 8),
-          ("mem_bw_gbs", "mem_peak_gbs")),
-    study("peakbw-il", "Sequential reads of all cores, Ice Lake", peak_bandwidth("icelake", 32),
-          ("mem_bw_gbs", "mem_peak_gbs")),
+    study(
+        "peakbw-cl",
+        "Sequential reads of all cores, Cascade Lake",
+        peak_bandwidth("cascadelake", 8),
+        ("mem_bw_gbs", "mem_peak_gbs"),
+    ),
+    study(
+        "peakbw-il",
+        "Sequential reads of all cores, Ice Lake",
+        peak_bandwidth("icelake", 32),
+        ("mem_bw_gbs", "mem_peak_gbs"),
+    ),
     study("fig3", "Four quadrants: degradation and memory bandwidth", all_quadrants(), DEGRADATION),
-    study("fig6a", "Latency of cores that read, alone", alone("read"), ("lfb_lat_ns", "cha_dram_read_c2m_ns", "lfb_occ")),
-    study("fig6b", "Latency of cores that read and write, alone", alone("readwrite"),
-          ("lfb_lat_ns", "cha_dram_read_c2m_ns", "cha_mc_write_c2m_ns", "lfb_occ")),
-    study("fig6cd", "One small device write at a time beside cores", fig6cd, ("iio_write_lat_ns", "cha_mc_write_p2m_ns")),
-    study("credits", "Most credits ever in use", all_quadrants(),
-          ("lfb_occ", "lfb_peak", "iio_write_occ", "iio_write_peak", "cha_p2m_read_occ")),
+    study(
+        "fig6a", "Latency of cores that read, alone", alone("read"), ("lfb_lat_ns", "cha_dram_read_c2m_ns", "lfb_occ")
+    ),
+    study(
+        "fig6b",
+        "Latency of cores that read and write, alone",
+        alone("readwrite"),
+        ("lfb_lat_ns", "cha_dram_read_c2m_ns", "cha_mc_write_c2m_ns", "lfb_occ"),
+    ),
+    study(
+        "fig6cd", "One small device write at a time beside cores", fig6cd, ("iio_write_lat_ns", "cha_mc_write_p2m_ns")
+    ),
+    study(
+        "credits",
+        "Most credits ever in use",
+        all_quadrants(),
+        ("lfb_occ", "lfb_peak", "iio_write_occ", "iio_write_peak", "cha_p2m_read_occ"),
+    ),
     study("fig7", "Quadrant 1: root causes", quadrant(1), WRITE_ROOT),
     study("fig8", "Quadrant 3: root causes", quadrant(3), WRITE_ROOT),
     study("sec5-method", "Variation from run to run", repeats, ("c2m_gbs", "p2m_gbs", "lfb_lat_ns", "rpq_occ")),

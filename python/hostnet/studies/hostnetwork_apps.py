@@ -44,14 +44,20 @@ def knobs(ddio: str, prefetch: str) -> dict[str, Any]:
 def point(quick: bool, platform: str, run: str, app: str | None, p2m: str, n: int, ddio: str, prefetch: str) -> Point:
     """One run; equal arguments give equal specs, so figures share results."""
     tables, *windows = APPS[app or "redis-read"]
-    changes: dict[str, Any] = {"name": "hostnetwork", "platform": platform, "run.time": windows[quick], **knobs(ddio, prefetch)}
+    changes: dict[str, Any] = {
+        "name": "hostnetwork",
+        "platform": platform,
+        "run.time": windows[quick],
+        **knobs(ddio, prefetch),
+    }
     changes |= {"tenant.0.cores": n, "tenant.0.app": tables} if app else {"tenant": None}
     changes |= {"peripheral": None} if run == "iso-c2m" else {**STORAGE[platform], "peripheral.0.op": f"p2m_{p2m}"}
     return Point(BASE, {"app": app, "run": run, "p2m": p2m, "n": n, "ddio": ddio, "prefetch": prefetch}, changes)
 
 
-def colocation(quick: bool, platform: str, apps: Iterable[str], p2m: str, ddio: Iterable[str],
-               prefetch: Iterable[str]) -> list[Point]:
+def colocation(
+    quick: bool, platform: str, apps: Iterable[str], p2m: str, ddio: Iterable[str], prefetch: Iterable[str]
+) -> list[Point]:
     """Applications and storage, each alone and together. Alone, applications do not feel DDIO."""
     ddio, out = tuple(ddio), []
     for pf in prefetch:
@@ -70,10 +76,12 @@ def compared(rows: Rows) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for r in rows:
         together = r["run"] == "colo"
-        out.append({
-            "degr_c2m": cores[r["app"], r["n"], r["prefetch"]] / r["t0_mops"] if together else None,
-            "degr_p2m": device[r["ddio"], r["prefetch"]] / r["p2m_gbs"] if together else None,
-        })
+        out.append(
+            {
+                "degr_c2m": cores[r["app"], r["n"], r["prefetch"]] / r["t0_mops"] if together else None,
+                "degr_p2m": device[r["ddio"], r["prefetch"]] / r["p2m_gbs"] if together else None,
+            }
+        )
     return out
 
 
@@ -83,13 +91,28 @@ READ, WRITE = ("redis-read", "gapbs-pr"), ("redis-write", "gapbs-bc")
 BOTH = ("on", "off")
 
 
-def _study(figure: str, title: str, platform: str, apps: tuple[str, ...], p2m: str, ddio: tuple[str, ...],
-           prefetch: tuple[str, ...]) -> Study:
-    return Study("hostnetwork", figure, title, lambda quick: colocation(quick, platform, apps, p2m, ddio, prefetch), METRICS,
-                 derived_units=UNITS, across=compared)
+def _study(
+    figure: str,
+    title: str,
+    platform: str,
+    apps: tuple[str, ...],
+    p2m: str,
+    ddio: tuple[str, ...],
+    prefetch: tuple[str, ...],
+) -> Study:
+    return Study(
+        "hostnetwork",
+        figure,
+        title,
+        lambda quick: colocation(quick, platform, apps, p2m, ddio, prefetch),
+        METRICS,
+        derived_units=UNITS,
+        across=compared,
+    )
 
 
 # --- Knobs on the quadrants -----------------------------------------------------------------------------------------
+
 
 def knob_points(quick: bool) -> list[Point]:
     """The quadrants of Fig. 3 with each setting of both knobs. Its windows are shorter: 200 points, none for a root cause."""
@@ -97,9 +120,15 @@ def knob_points(quick: bool) -> list[Point]:
 
     def at(q: int, run: str, n: int, ddio: str, prefetch: str) -> Point:
         c2m, p2m = quadrants.QUADRANTS[q]
-        return quadrants.point(quick, run, None if run == "iso-p2m" else c2m, None if run == "iso-c2m" else p2m, n,
-                               columns={"quadrant": q, "ddio": ddio, "prefetch": prefetch},
-                               changes={**window, **knobs(ddio, prefetch)})
+        return quadrants.point(
+            quick,
+            run,
+            None if run == "iso-p2m" else c2m,
+            None if run == "iso-c2m" else p2m,
+            n,
+            columns={"quadrant": q, "ddio": ddio, "prefetch": prefetch},
+            changes={**window, **knobs(ddio, prefetch)},
+        )
 
     out = []
     for q, prefetch in product(quadrants.QUADRANTS, BOTH):
@@ -117,11 +146,20 @@ def knobs_compared(rows: Rows) -> list[dict[str, Any]]:
 
 STUDIES = [
     _study("fig1", "Redis and PageRank beside storage reads, Ice Lake", "icelake", READ, "write", ("on",), ("on",)),
-    _study("fig2", "Redis and PageRank beside storage reads, Cascade Lake", "cascadelake", READ, "write", BOTH, ("off",)),
+    _study(
+        "fig2", "Redis and PageRank beside storage reads, Cascade Lake", "cascadelake", READ, "write", BOTH, ("off",)
+    ),
     _study("prefetch", "Prefetchers on and off, Ice Lake", "icelake", READ, "write", ("on",), BOTH),
     _study("fig15", "Redis-Write and betweenness beside storage reads", "cascadelake", WRITE, "write", BOTH, ("off",)),
     _study("fig16", "Redis and PageRank beside storage writes", "cascadelake", READ, "read", BOTH, ("off",)),
     _study("fig17", "Redis-Write and betweenness beside storage writes", "cascadelake", WRITE, "read", BOTH, ("off",)),
-    Study("hostnetwork", "fig3-knobs", "Four quadrants with prefetcher and DDIO on and off", knob_points,
-          quadrants.DEGRADATION, derived_units=UNITS, across=knobs_compared),
+    Study(
+        "hostnetwork",
+        "fig3-knobs",
+        "Four quadrants with prefetcher and DDIO on and off",
+        knob_points,
+        quadrants.DEGRADATION,
+        derived_units=UNITS,
+        across=knobs_compared,
+    ),
 ]

@@ -39,7 +39,10 @@ ROCE, DCTCP = "roce-quadrant3", "dctcp-receiver"
 def trace(quick: bool) -> list[Point]:
     """50 us at a time, in steps of 1 us, as the paper's polling core saw them."""
     window = {"run.time": "50 us", "run.trace": "1 us"}
-    return [point(quick, "colo", "readwrite", "write", n, columns={"quadrant": 3}, changes=window, beside=ROCE) for n in (4, 5, 6)]
+    return [
+        point(quick, "colo", "readwrite", "write", n, columns={"quadrant": 3}, changes=window, beside=ROCE)
+        for n in (4, 5, 6)
+    ]
 
 
 # --- DCTCP ----------------------------------------------------------------------------------------------------------
@@ -50,8 +53,15 @@ NET_CORES = 4
 TCP_TIME, TCP_QUICK_TIME = "4 ms", "1 ms"
 
 
-def tcp_point(quick: bool, run: str, c2m: str | None, n: int, *, columns: Mapping[str, Any] | None = None,
-              changes: Mapping[str, Any] | None = None) -> Point:
+def tcp_point(
+    quick: bool,
+    run: str,
+    c2m: str | None,
+    n: int,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> Point:
     """One run of the memory application on `n` cores, of the network application (`iso-net`), or of both."""
     if run == "iso-c2m":
         return point(quick, run, c2m, None, n, columns=columns, changes=changes)
@@ -59,12 +69,16 @@ def tcp_point(quick: bool, run: str, c2m: str | None, n: int, *, columns: Mappin
     if c2m is not None:
         memory = {"tenant.0.cores": NET_CORES, **streaming(n, c2m, tenant=1)}
     window = {"run.time": TCP_QUICK_TIME if quick else TCP_TIME}
-    return Point(DCTCP, {"run": run, "c2m": c2m, "p2m": "write", "n": n, **(columns or {})},
-                 {"name": "hostnetwork", **memory, **window, **(changes or {})})
+    return Point(
+        DCTCP,
+        {"run": run, "c2m": c2m, "p2m": "write", "n": n, **(columns or {})},
+        {"name": "hostnetwork", **memory, **window, **(changes or {})},
+    )
 
 
 def beside_tcp(*kinds: str) -> Points:
     """The network application alone and beside each kind of cores, and these cores alone."""
+
     def points(quick: bool) -> list[Point]:
         out = [tcp_point(quick, "iso-net", None, 0)]
         for c2m in kinds:
@@ -114,8 +128,15 @@ def compared_tcp(rows: Rows) -> list[dict[str, Any]]:
 
 
 def tcp_units() -> dict[str, str]:
-    return {**units(), "degr_mem": "x", "degr_net": "x", "net_formula_ns": "ns", "net_estimate_gbs": "GB/s",
-            "net_err_pct": "%", "net_err_adm_pct": "%"}
+    return {
+        **units(),
+        "degr_mem": "x",
+        "degr_net": "x",
+        "net_formula_ns": "ns",
+        "net_estimate_gbs": "GB/s",
+        "net_err_pct": "%",
+        "net_err_adm_pct": "%",
+    }
 
 
 # --- Studies --------------------------------------------------------------------------------------------------------
@@ -132,21 +153,38 @@ def _rdma(figure: str, title: str, points: Points, metrics: tuple[str, ...], **m
 
 
 STUDIES = [
-    _rdma("fig18", "RDMA, four quadrants: degradation and memory bandwidth", all_quadrants(ROCE),
-          (*DEGRADATION, "pfc_pause_fraction")),
+    _rdma(
+        "fig18",
+        "RDMA, four quadrants: degradation and memory bandwidth",
+        all_quadrants(ROCE),
+        (*DEGRADATION, "pfc_pause_fraction"),
+    ),
     _rdma("fig20", "RDMA quadrant 1: root causes", quadrant(1, ROCE), WRITE_ROOT),
     _rdma("fig21", "RDMA quadrant 2: root causes", quadrant(2, ROCE), READ_ROOT),
     _rdma("fig22", "RDMA quadrant 3: root causes", quadrant(3, ROCE), (*WRITE_ROOT, *PAUSES)),
-    _rdma("fig23", "RDMA quadrant 3: IIO occupancy over 50 us", trace, ("iio_write_occ", "iio_write_credits", *PAUSES),
-          side_tables=("trace",)),
+    _rdma(
+        "fig23",
+        "RDMA quadrant 3: IIO occupancy over 50 us",
+        trace,
+        ("iio_write_occ", "iio_write_credits", *PAUSES),
+        side_tables=("trace",),
+    ),
     _rdma("fig24", "RDMA quadrant 4: root causes", quadrant(4, ROCE), READ_ROOT),
     _rdma("fig27", "RDMA: error of the formula's throughput", all_quadrants(ROCE), ERRORS),
     _rdma("fig28", "RDMA: the formula's components", all_quadrants(ROCE), COMPONENTS),
-    _tcp("fig19", "DCTCP: degradation and memory bandwidth", beside_tcp("read", "readwrite"),
-         ("degr_mem", "degr_net", "c2m_gbs", "net_gbs", "net_copy_share", "packet_loss", *BANDWIDTH, "mem_net_read_gbs")),
+    _tcp(
+        "fig19",
+        "DCTCP: degradation and memory bandwidth",
+        beside_tcp("read", "readwrite"),
+        ("degr_mem", "degr_net", "c2m_gbs", "net_gbs", "net_copy_share", "packet_loss", *BANDWIDTH, "mem_net_read_gbs"),
+    ),
     _tcp("fig25", "DCTCP beside C2M-Read: root causes", beside_tcp("read"), (*WRITE_ROOT, "packet_loss")),
     _tcp("fig26", "DCTCP beside C2M-ReadWrite: root causes", beside_tcp("readwrite"), (*WRITE_ROOT, "packet_loss")),
-    _tcp("fig29", "DCTCP: error of the formula's throughput", beside_tcp("read", "readwrite"),
-         ("c2m_err_pct", "net_err_pct", "p2m_err_pct", "c2m_err_adm_pct", "net_err_adm_pct", "p2m_err_adm_pct")),
+    _tcp(
+        "fig29",
+        "DCTCP: error of the formula's throughput",
+        beside_tcp("read", "readwrite"),
+        ("c2m_err_pct", "net_err_pct", "p2m_err_pct", "c2m_err_adm_pct", "net_err_adm_pct", "p2m_err_adm_pct"),
+    ),
     _tcp("fig30", "DCTCP: the formula's components", beside_tcp("read", "readwrite"), COMPONENTS),
 ]

@@ -51,7 +51,9 @@ def bursts(quick: bool, gbps: float, frame: int, measured: int = 1, inside: bool
     burst = FUNCTIONS * RING
     warm = (QUICK_WARM_BURSTS if quick else WARM_BURSTS) * burst
     return {
-        "traffic.arrivals": "burst", "traffic.burst": burst, "traffic.burst_period": "10 ms",
+        "traffic.arrivals": "burst",
+        "traffic.burst": burst,
+        "traffic.burst_period": "10 ms",
         "traffic.burst_gap": f"{round(1e12 * 8 * frame / (FUNCTIONS * gbps * G))} ps",
         "run.requests": burst - 2 * MARGIN if inside else measured * burst,
         "run.warmup_requests": warm + MARGIN if inside else warm,
@@ -61,33 +63,72 @@ def bursts(quick: bool, gbps: float, frame: int, measured: int = 1, inside: bool
 def steady(packets: int, warm: int, gbps: float, n: int, frame: int, unit: int) -> dict[str, Any]:
     """Traffic at a constant rate of `gbps` for each of `n` functions, `unit` bits to the G."""
     return {
-        "traffic.arrivals": "fixed", "traffic.rate": f"{max(round(n * gbps * unit / (8 * frame)), 1)} pps",
-        "traffic.burst": None, "traffic.burst_period": None, "traffic.burst_gap": None,
-        "run.requests": packets, "run.warmup_requests": warm,
+        "traffic.arrivals": "fixed",
+        "traffic.rate": f"{max(round(n * gbps * unit / (8 * frame)), 1)} pps",
+        "traffic.burst": None,
+        "traffic.burst_period": None,
+        "traffic.burst_gap": None,
+        "run.requests": packets,
+        "run.warmup_requests": warm,
     }
 
 
-def touchdrop(quick: bool, system: str, gbps: float, *, scenario: str = "solo", threshold: int | None = None,
-              timeline: str = "10 us", measured: int = 1, inside: bool = False) -> Point:
+def touchdrop(
+    quick: bool,
+    system: str,
+    gbps: float,
+    *,
+    scenario: str = "solo",
+    threshold: int | None = None,
+    timeline: str = "10 us",
+    measured: int = 1,
+    inside: bool = False,
+) -> Point:
     """A burst that two TouchDrop functions process; equal arguments give equal specs, so figures share results."""
     changes = {**placement(system), **bursts(quick, gbps, FRAME, measured, inside), "run.timeline": timeline}
     if threshold is not None:
         changes["placement.idio"] = {"mlc_threshold": f"{threshold} Mps"}
-    return Point(TOUCHDROP if scenario == "solo" else CORUN, {
-        "app": "touchdrop", "system": system, "scenario": scenario, "rate_gbps": float(gbps), "ring": RING, "n": FUNCTIONS,
-        "packet_bytes": FRAME, "packets": changes["run.requests"], "thr_mtps": threshold,
-    }, changes)
+    return Point(
+        TOUCHDROP if scenario == "solo" else CORUN,
+        {
+            "app": "touchdrop",
+            "system": system,
+            "scenario": scenario,
+            "rate_gbps": float(gbps),
+            "ring": RING,
+            "n": FUNCTIONS,
+            "packet_bytes": FRAME,
+            "packets": changes["run.requests"],
+            "thr_mtps": threshold,
+        },
+        changes,
+    )
 
 
 def l2fwd(quick: bool, system: str, gbps: float, *, drop: bool = False) -> Point:
     """A burst that two forwarders send on from the receive buffers, or `drop` after a look at the header."""
     changes = {**placement(system), **bursts(quick, gbps, 1024), "run.timeline": "10 us"}
     if drop:
-        changes |= {"tenant.0.app.payload": "drop", "tenant.0.dscp": CLASS1_DSCP, "placement.idio": {"class1_dscp": [CLASS1_DSCP]}}
-    return Point(L2FWD, {
-        "app": "l2fwd-drop" if drop else "l2fwd", "system": system, "scenario": "solo", "rate_gbps": float(gbps), "ring": RING,
-        "n": FUNCTIONS, "packet_bytes": 1024, "packets": FUNCTIONS * RING, "thr_mtps": None,
-    }, changes)
+        changes |= {
+            "tenant.0.app.payload": "drop",
+            "tenant.0.dscp": CLASS1_DSCP,
+            "placement.idio": {"class1_dscp": [CLASS1_DSCP]},
+        }
+    return Point(
+        L2FWD,
+        {
+            "app": "l2fwd-drop" if drop else "l2fwd",
+            "system": system,
+            "scenario": "solo",
+            "rate_gbps": float(gbps),
+            "ring": RING,
+            "n": FUNCTIONS,
+            "packet_bytes": 1024,
+            "packets": FUNCTIONS * RING,
+            "thr_mtps": None,
+        },
+        changes,
+    )
 
 
 # CS1, the class that RFC 3662 gives to traffic of lower effort; the paper leaves the mapping open.
@@ -104,14 +145,22 @@ def fig1(quick: bool) -> list[Point]:
 
     A line is in both where the LLC keeps what an MLC reads.
     """
+
     def point(request: str, name: str, dirty: bool | None) -> Point:
         app = {"kind": "probe_place", "request": request, "place": PLACES[name], "dirty": bool(dirty)}
         keeps = {"override.caches.llc.read_hit": "retain"} if name == "P2" else {}
-        return Point("probe-place", {"request": request, "location": name, "mlc_dirty": dirty, "system": "ddio"},
-                     {"tenant.0.app": app, **keeps})
+        return Point(
+            "probe-place",
+            {"request": request, "location": name, "mlc_dirty": dirty, "system": "ddio"},
+            {"tenant.0.app": app, **keeps},
+        )
 
-    return [point(request, name, dirty) for request in ("write", "read") for name in PLACES
-            for dirty in ((False, True) if name in ("P1", "P2") else (None,))]
+    return [
+        point(request, name, dirty)
+        for request in ("write", "read")
+        for name in PLACES
+        for dirty in ((False, True) if name in ("P1", "P2") else (None,))
+    ]
 
 
 def fig2(quick: bool) -> list[Point]:
@@ -122,7 +171,8 @@ def fig2(quick: bool) -> list[Point]:
 def fig3(quick: bool) -> list[Point]:
     """Where ring buffers are under a steady load below saturation; and, with a short ring, classic DMA beside DDIO."""
     return [
-        ring_point("residency", "touchdrop", "ddio", 256, 5.0), ring_point("residency", "l2fwd", "ddio", 256, 5.0),
+        ring_point("residency", "touchdrop", "ddio", 256, 5.0),
+        ring_point("residency", "l2fwd", "ddio", 256, 5.0),
         *(ring_point("low load", "touchdrop", system, 64, 0.1) for system in ("dma", "ddio")),
     ]
 
@@ -131,10 +181,26 @@ def ring_point(case: str, app: str, system: str, entries: int, gbps: float) -> P
     """Four rounds of a ring at a constant rate, after four that warm up."""
     base, frame = (TOUCHDROP, FRAME) if app == "touchdrop" else (L2FWD, 1024)
     packets = 4 * FUNCTIONS * entries
-    return Point(base, {
-        "case": case, "app": app, "system": system, "scenario": "solo", "ring": entries, "n": FUNCTIONS,
-        "core_gbps": gbps, "packet_bytes": frame, "packets": packets,
-    }, {**placement(system), **ring(entries), **steady(packets, packets, gbps, FUNCTIONS, frame, G), "run.timeline": "10 us"})
+    return Point(
+        base,
+        {
+            "case": case,
+            "app": app,
+            "system": system,
+            "scenario": "solo",
+            "ring": entries,
+            "n": FUNCTIONS,
+            "core_gbps": gbps,
+            "packet_bytes": frame,
+            "packets": packets,
+        },
+        {
+            **placement(system),
+            **ring(entries),
+            **steady(packets, packets, gbps, FUNCTIONS, frame, G),
+            "run.timeline": "10 us",
+        },
+    )
 
 
 # Loads of all ten functions together; the paper does not say whether they are each function's.
@@ -145,21 +211,40 @@ KNEE_RINGS = (64, 256, 448, 512, 576, 640, 704, 768, 832, 896, 1024)
 ONE_WAY = "2"
 
 
-def server(quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER_FUNCTIONS, case: str = "loads") -> Point:
+def server(
+    quick: bool, level: str, entries: int, app_ways: str, n: int = SERVER_FUNCTIONS, case: str = "loads"
+) -> Point:
     """Ten TouchDrop functions, or `n` with their share of the load, on the Skylake-like server."""
     rounds = 2 if quick else 3
     packets = rounds * n * entries
-    changes = {**ring(entries), **steady(packets, 2 * n * entries, LEVELS[level] / SERVER_FUNCTIONS, n, FRAME, SECOND),
-               "tenant.0.cores": n, "tenant.0.llc_ways": ONE_WAY if app_ways == "1" else None,
-               "run.timeline": "100 us" if level == "high" else None}
-    return Point(SERVER, {
-        "case": case, "app": "touchdrop", "system": "ddio", "ring": entries, "level": level, "app_ways": app_ways, "n": n,
-        "packet_bytes": FRAME, "packets": packets,
-    }, changes)
+    changes = {
+        **ring(entries),
+        **steady(packets, 2 * n * entries, LEVELS[level] / SERVER_FUNCTIONS, n, FRAME, SECOND),
+        "tenant.0.cores": n,
+        "tenant.0.llc_ways": ONE_WAY if app_ways == "1" else None,
+        "run.timeline": "100 us" if level == "high" else None,
+    }
+    return Point(
+        SERVER,
+        {
+            "case": case,
+            "app": "touchdrop",
+            "system": "ddio",
+            "ring": entries,
+            "level": level,
+            "app_ways": app_ways,
+            "n": n,
+            "packet_bytes": FRAME,
+            "packets": packets,
+        },
+        changes,
+    )
 
 
 def fig4(quick: bool) -> list[Point]:
-    loads = [server(quick, level, entries, ways) for ways in ("all", "1") for entries in (64, 1024, 2048) for level in LEVELS]
+    loads = [
+        server(quick, level, entries, ways) for ways in ("all", "1") for entries in (64, 1024, 2048) for level in LEVELS
+    ]
     return loads + [server(quick, "med", entries, "all", 1, "rings") for entries in KNEE_RINGS]
 
 
@@ -178,6 +263,7 @@ NEVER = {"burst_threshold": "100 Tbps", "sticky": True}
 
 def mech(quick: bool) -> list[Point]:
     """What becomes of header and payload by class and status, and an invalidation where every cache has room."""
+
     def point(status: str, drop: bool) -> Point:
         system = "static" if status == "mlc" else "idio"
         p = l2fwd(quick, system, 25, drop=True) if drop else touchdrop(quick, system, 25)
@@ -186,8 +272,10 @@ def mech(quick: bool) -> list[Point]:
             changes["placement.idio"] = {**changes.get("placement.idio", {}), **NEVER}
         return Point(p.base, {**p.columns, "case": "steering", "status": status, "app_class": int(drop)}, changes)
 
-    return [*(point(status, drop) for drop in (False, True) for status in ("llc", "mlc")),
-            ring_point("short ring", "touchdrop", "inval", 64, 0.1)]
+    return [
+        *(point(status, drop) for drop in (False, True) for status in ("llc", "mlc")),
+        ring_point("short ring", "touchdrop", "inval", 64, 0.1),
+    ]
 
 
 def burstdef(quick: bool) -> list[Point]:
@@ -195,6 +283,7 @@ def burstdef(quick: bool) -> list[Point]:
 
 
 # --- Section VII ----------------------------------------------------------------------------------------------------
+
 
 def fig9(quick: bool) -> list[Point]:
     return [touchdrop(quick, system, rate) for rate in (100, 25) for system in EVALUATED]
@@ -206,15 +295,28 @@ def fig10(quick: bool) -> list[Point]:
 
 
 # As in the scenario of both.
-ANTAGONIST = {"name": "antagonist", "cores": 1, "l2_size": "256 KiB", "llc_ways": "2-11", "app": {"kind": "llc_antagonist", "buffer": "2 MiB"}}
+ANTAGONIST = {
+    "name": "antagonist",
+    "cores": 1,
+    "l2_size": "256 KiB",
+    "llc_ways": "2-11",
+    "app": {"kind": "llc_antagonist", "buffer": "2 MiB"},
+}
 
 
 def alone(quick: bool) -> Point:
     """The antagonist without network traffic."""
-    return Point(CORUN, {"app": "llc_antagonist", "system": "ddio", "scenario": "alone", "n": 1}, {
-        **placement("ddio"), "tenant": [ANTAGONIST], "peripheral": None, "traffic": {"arrivals": "none"},
-        "run": {"load": "saturate", "time": "1 ms" if quick else "3 ms"},
-    })
+    return Point(
+        CORUN,
+        {"app": "llc_antagonist", "system": "ddio", "scenario": "alone", "n": 1},
+        {
+            **placement("ddio"),
+            "tenant": [ANTAGONIST],
+            "peripheral": None,
+            "traffic": {"arrivals": "none"},
+            "run": {"load": "saturate", "time": "1 ms" if quick else "3 ms"},
+        },
+    )
 
 
 def fig10corun(quick: bool) -> list[Point]:
@@ -222,6 +324,7 @@ def fig10corun(quick: bool) -> list[Point]:
 
     The antagonist works through the pause between bursts, too.
     """
+
     def point(case: str, system: str, rate: int) -> Point:
         p = touchdrop(quick, system, rate, scenario="corun", inside=case == "burst")
         return Point(p.base, {**p.columns, "case": case}, p.changes)
@@ -240,17 +343,36 @@ def directdram(quick: bool) -> list[Point]:
 
 
 def fig12(quick: bool) -> list[Point]:
-    return [touchdrop(quick, system, rate, scenario=scenario)
-            for scenario in ("solo", "corun") for rate in RATES for system in ("ddio", "idio")]
+    return [
+        touchdrop(quick, system, rate, scenario=scenario)
+        for scenario in ("solo", "corun")
+        for rate in RATES
+        for system in ("ddio", "idio")
+    ]
 
 
 def at_constant_rate(quick: bool, system: str, gbps: float, case: str) -> Point:
     rounds = 2 if quick else 4
     packets = rounds * FUNCTIONS * RING
-    return Point(TOUCHDROP, {
-        "case": case, "app": "touchdrop", "system": system, "scenario": "solo", "core_gbps": gbps, "ring": RING, "n": FUNCTIONS,
-        "packet_bytes": FRAME, "packets": packets,
-    }, {**placement(system), **steady(packets, 2 * FUNCTIONS * RING, gbps, FUNCTIONS, FRAME, G), "run.timeline": "10 us"})
+    return Point(
+        TOUCHDROP,
+        {
+            "case": case,
+            "app": "touchdrop",
+            "system": system,
+            "scenario": "solo",
+            "core_gbps": gbps,
+            "ring": RING,
+            "n": FUNCTIONS,
+            "packet_bytes": FRAME,
+            "packets": packets,
+        },
+        {
+            **placement(system),
+            **steady(packets, 2 * FUNCTIONS * RING, gbps, FUNCTIONS, FRAME, G),
+            "run.timeline": "10 us",
+        },
+    )
 
 
 # Long enough that an overload of half a step fills a ring: 1024 / (0.25 / 12) packets are 48 rings.
@@ -264,8 +386,11 @@ def onset(quick: bool) -> list[Point]:
     for gbps in rates:
         p = at_constant_rate(quick, "ddio", gbps, "onset")
         packets = (QUICK_ONSET_ROUNDS if quick else ONSET_ROUNDS) * FUNCTIONS * RING
-        points.append(Point(p.base, {**p.columns, "packets": packets},
-                            {**p.changes, "run.requests": packets, "run.timeline": None}))
+        points.append(
+            Point(
+                p.base, {**p.columns, "packets": packets}, {**p.changes, "run.requests": packets, "run.timeline": None}
+            )
+        )
     return points
 
 
@@ -306,6 +431,7 @@ PLATFORMS = {"idio-gem5": lambda point: point, ARTIFACT: on_artifact}
 
 # --- Columns that follow from a row ---------------------------------------------------------------------------------
 
+
 def lines_of(row: Mapping[str, Any]) -> float | None:
     """Lines of all packets measured."""
     if not row.get("packets"):
@@ -335,15 +461,34 @@ DERIVED = {
     "dram_rd_per_rx": lambda r: per_rx(r, "lines_read"),
     "burst_ms": burst_ms,
 }
-UNITS = {"rx_lines": "lines", "mlc_wb_per_rx": "x", "mlc_inval_per_rx": "x", "dram_wr_per_rx": "x", "dram_rd_per_rx": "x",
-         "burst_ms": "ms", "rate_gbps": "2^30 bit/s", "core_gbps": "2^30 bit/s", "thr_mtps": "MTPS", "packets": "packets"}
+UNITS = {
+    "rx_lines": "lines",
+    "mlc_wb_per_rx": "x",
+    "mlc_inval_per_rx": "x",
+    "dram_wr_per_rx": "x",
+    "dram_rd_per_rx": "x",
+    "burst_ms": "ms",
+    "rate_gbps": "2^30 bit/s",
+    "core_gbps": "2^30 bit/s",
+    "thr_mtps": "MTPS",
+    "packets": "packets",
+}
 
-SAVINGS = {"mlc_wb": "mlc_wb_rel", "llc_wb": "llc_wb_rel", "lines_read": "dram_rd_rel", "lines_written": "dram_wr_rel",
-           "burst_us": "burst_rel", "t1_cpi": "cpi_rel", "lat_p50_us": "p50_rel", "lat_p99_us": "p99_rel"}
+SAVINGS = {
+    "mlc_wb": "mlc_wb_rel",
+    "llc_wb": "llc_wb_rel",
+    "lines_read": "dram_rd_rel",
+    "lines_written": "dram_wr_rel",
+    "burst_us": "burst_rel",
+    "t1_cpi": "cpi_rel",
+    "lat_p50_us": "p50_rel",
+    "lat_p99_us": "p99_rel",
+}
 
 
 def over_ddio(rows: Rows) -> list[dict[str, Any]]:
     """Each row over DDIO's at the same application, rate and scenario: the bars of Fig. 10, 12 and 14."""
+
     def key(r: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(r.get(c) for c in ("case", "app", "scenario", "rate_gbps", "core_gbps", "ring"))
 
@@ -351,7 +496,9 @@ def over_ddio(rows: Rows) -> list[dict[str, Any]]:
     out = []
     for r in rows:
         ddio = base.get(key(r), {})
-        out.append({name: r[m] / ddio[m] if r.get(m) is not None and ddio.get(m) else None for m, name in SAVINGS.items()})
+        out.append(
+            {name: r[m] / ddio[m] if r.get(m) is not None and ddio.get(m) else None for m, name in SAVINGS.items()}
+        )
     return out
 
 
@@ -360,28 +507,74 @@ BARS = ("mlc_wb_rel", "llc_wb_rel", "dram_rd_rel", "dram_wr_rel", "burst_rel")
 
 
 def _study(figure: str, title: str, points: Any, metrics: tuple[str, ...], **more: Any) -> Study:
-    return Study("idio", figure, title, points, metrics, **{
-        "derived": DERIVED, "derived_units": {**UNITS, **dict.fromkeys(SAVINGS.values(), "x")}, "across": over_ddio, **more})
+    return Study(
+        "idio",
+        figure,
+        title,
+        points,
+        metrics,
+        **{
+            "derived": DERIVED,
+            "derived_units": {**UNITS, **dict.fromkeys(SAVINGS.values(), "x")},
+            "across": over_ddio,
+            **more,
+        },
+    )
 
 
 STUDIES = [
-    _study("fig1", "Transitions of a device's requests, by place", fig1, ("mlc_copies_after", "in_ddio_ways_after", "llc_allocations", "ways_allocated", "mlc_wb", "lines_read")),
+    _study(
+        "fig1",
+        "Transitions of a device's requests, by place",
+        fig1,
+        ("mlc_copies_after", "in_ddio_ways_after", "llc_allocations", "ways_allocated", "mlc_wb", "lines_read"),
+    ),
     _study("fig2", "Received data in caches under DDIO", fig2, COUNTS, side_tables=("timeline",)),
-    _study("fig3", "Where ring buffers are", fig3, ("mlc_wb", "lines_read", "lines_written", "batch_held"), side_tables=("timeline",)),
-    _study("fig4", "MLC write-backs and DRAM traffic on a server, by ring and load", fig4,
-           ("mlc_wb_per_rx", "mlc_inval_per_rx", "dram_wr_per_rx", "dram_rd_per_rx"), side_tables=("timeline",)),
-    _study("fig5", "Write-backs over time, bursts every 10 ms", fig5, (*COUNTS, "llc_wb_unread", "llc_wb_victim"),
-           side_tables=("timeline",)),
-    _study("mech", "What the controller does with header and payload", mech, ("hints", "hints_dropped", "hints_fetched", "lines_written")),
+    _study(
+        "fig3",
+        "Where ring buffers are",
+        fig3,
+        ("mlc_wb", "lines_read", "lines_written", "batch_held"),
+        side_tables=("timeline",),
+    ),
+    _study(
+        "fig4",
+        "MLC write-backs and DRAM traffic on a server, by ring and load",
+        fig4,
+        ("mlc_wb_per_rx", "mlc_inval_per_rx", "dram_wr_per_rx", "dram_rd_per_rx"),
+        side_tables=("timeline",),
+    ),
+    _study(
+        "fig5",
+        "Write-backs over time, bursts every 10 ms",
+        fig5,
+        (*COUNTS, "llc_wb_unread", "llc_wb_victim"),
+        side_tables=("timeline",),
+    ),
+    _study(
+        "mech",
+        "What the controller does with header and payload",
+        mech,
+        ("hints", "hints_dropped", "hints_fetched", "lines_written"),
+    ),
     _study("burstdef", "Bursts: length, packets, drops", burstdef, ("burst_ms", "drops", "burst_us")),
-    _study("fig9", "A burst over time under five policies", fig9, (*COUNTS, "burst_start_us"), side_tables=("timeline",)),
+    _study(
+        "fig9", "A burst over time under five policies", fig9, (*COUNTS, "burst_start_us"), side_tables=("timeline",)
+    ),
     _study("fig10", "A burst's transactions and time over DDIO's", fig10, (*COUNTS, *BARS), side_tables=("timeline",)),
-    _study("fig10corun", "The same beside an antagonist", fig10corun, (*COUNTS, *BARS, "t1_cpi", "cpi_rel"),
-           side_tables=("cores",)),
+    _study(
+        "fig10corun",
+        "The same beside an antagonist",
+        fig10corun,
+        (*COUNTS, *BARS, "t1_cpi", "cpi_rel"),
+        side_tables=("cores",),
+    ),
     _study("fig11", "Forwarders: a burst over time", fig11, COUNTS, side_tables=("timeline", "places")),
     _study("directdram", "Payload that goes to DRAM", directdram, ("lines_written", "dram_wr_per_rx", "llc_wb")),
     _study("fig12", "Latency of a burst's packets", fig12, ("lat_p50_us", "lat_p99_us", "p50_rel", "p99_rel")),
-    _study("fig13", "Constant rate", fig13, ("mlc_wb", "llc_wb", "mlc_wb_mtps", "drop_rate"), side_tables=("timeline",)),
+    _study(
+        "fig13", "Constant rate", fig13, ("mlc_wb", "llc_wb", "mlc_wb_mtps", "drop_rate"), side_tables=("timeline",)
+    ),
     _study("fig14", "Thresholds of the MLC's pressure", fig14, (*COUNTS, *BARS)),
     _study("summary", "Largest gains over all points", summary, (*BARS, "p99_rel")),
 ]

@@ -20,8 +20,16 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "idio-tx": {"policy": "idio", "mode": "dynamic", "ways": 2, "sweep_tx": "nic"},
 }
 APPS: dict[str, dict[str, Any]] = {
-    "kvs": {"kind": "mica", "item_size": "1 KiB", "get_fraction": 0.05, "pairs": 800_000, "buckets": 400_000,
-            "log_size": "256 MiB", "zipf": 0.99, "update": "in_place"},
+    "kvs": {
+        "kind": "mica",
+        "item_size": "1 KiB",
+        "get_fraction": 0.05,
+        "pairs": 800_000,
+        "buckets": 400_000,
+        "log_size": "256 MiB",
+        "zipf": 0.99,
+        "update": "in_place",
+    },
     "l3fwd": {"kind": "l3fwd", "rules": 16_384},
     "touchdrop": {"kind": "touchdrop"},
     "l2fwd": {"kind": "l2fwd"},
@@ -47,12 +55,22 @@ def capacities(quick: bool) -> list[Point]:
 def at_shares(rows: Rows, quick: bool) -> list[Point]:
     """Every policy at the same rates: shares of the application's capacity under DDIO."""
     peak = {r["app"]: float(r["throughput_mrps"]) for r in rows}
-    return [point(quick, app, system, share, round(share * peak[app], 4))
-            for app in APPS for share in LOADS for system in SYSTEMS]
+    return [
+        point(quick, app, system, share, round(share * peak[app], 4))
+        for app in APPS
+        for share in LOADS
+        for system in SYSTEMS
+    ]
 
 
 STUDIES = [
-    Study("idio", "policies", "Four policies side by side", capacities,
-          ("throughput_mrps", "lat_p99_us", "mem_bw_gbs", "acc_total", "t1_cpi"), then=at_shares,
-          derived_units={"share": "of DDIO's capacity", "rate_mrps": "Mrps"}),
+    Study(
+        "idio",
+        "policies",
+        "Four policies side by side",
+        capacities,
+        ("throughput_mrps", "lat_p99_us", "mem_bw_gbs", "acc_total", "t1_cpi"),
+        then=at_shares,
+        derived_units={"share": "of DDIO's capacity", "rate_mrps": "Mrps"},
+    ),
 ]

@@ -41,8 +41,15 @@ COMPARED = {"write_hit_pct": "write hits, %", "received_gbps": "received, Gb/s"}
 # The heading of the page's part that is written by hand.
 CAUSES = "## Where they differ, and why\n"
 # What settings are called in tables, with their units.
-NAMES = {"packet_bytes": "frames, B", "ring": "descriptors", "ways": "ways", "n": "cores", "rate_gbps": "offered, Gb/s",
-         "uncore_ghz": "uncore, GHz", "calls": "calls"}
+NAMES = {
+    "packet_bytes": "frames, B",
+    "ring": "descriptors",
+    "ways": "ways",
+    "n": "cores",
+    "rate_gbps": "offered, Gb/s",
+    "uncore_ghz": "uncore, GHz",
+    "calls": "calls",
+}
 SETTINGS = ("case", "packet_bytes", "ring", "ways", "n", "rate_gbps", "uncore_ghz", "calls")
 
 
@@ -59,16 +66,39 @@ def measured() -> Mapping[tuple[str | float, ...], Mapping[str, float]]:
     return {setting(r): {m: float(r[m]) for m in COMPARED} for r in rows}
 
 
-def point(quick: bool, experiment: str, *, frame: int = 1500, descriptors: int = 4096, ways: int = 2, cores: int = 1,
-          gbps: float | None = None, uncore_ghz: float = 2.4, calls: int = 0) -> Point:
+def point(
+    quick: bool,
+    experiment: str,
+    *,
+    frame: int = 1500,
+    descriptors: int = 4096,
+    ways: int = 2,
+    cores: int = 1,
+    gbps: float | None = None,
+    uncore_ghz: float = 2.4,
+    calls: int = 0,
+) -> Point:
     """One setting; equal settings are one simulation. Cores share the descriptors in two experiments (`SHARED`)."""
     offered = min(gbps or OFFERED_GBPS[frame], OFFERED_GBPS[frame])
     pps = round(offered * 1e9 / (8 * (frame + BESIDE)))
-    columns = {"case": experiment, "packet_bytes": frame, "ring": descriptors, "ways": ways, "n": cores, "rate_gbps": offered,
-               "uncore_ghz": uncore_ghz, "calls": calls, "load": "fixed"}
+    columns = {
+        "case": experiment,
+        "packet_bytes": frame,
+        "ring": descriptors,
+        "ways": ways,
+        "n": cores,
+        "rate_gbps": offered,
+        "uncore_ghz": uncore_ghz,
+        "calls": calls,
+        "load": "fixed",
+    }
     changes: dict[str, Any] = {
-        "placement.ways": ways, "tenant.0.cores": cores, "traffic.packet": f"{frame + 4} B", "traffic.rate": f"{pps} pps",
-        "peripheral.0.rings.receive": descriptors // cores if experiment in SHARED else descriptors, "run.requests": QUICK_REQUESTS if quick else REQUESTS,
+        "placement.ways": ways,
+        "tenant.0.cores": cores,
+        "traffic.packet": f"{frame + 4} B",
+        "traffic.rate": f"{pps} pps",
+        "peripheral.0.rings.receive": descriptors // cores if experiment in SHARED else descriptors,
+        "run.requests": QUICK_REQUESTS if quick else REQUESTS,
     }
     if uncore_ghz != 2.4:
         changes["override.caches.uncore_clock"] = f"{uncore_ghz} GHz"
@@ -82,7 +112,11 @@ def ddio(quick: bool) -> list[Point]:
     out = [point(quick, "ways", frame=1024, ways=w) for w in range(2, 12)]
     out += [point(quick, "cores and ways", ways=w, cores=n) for n in (1, 2, 4) for w in (2, 4, 6, 8)]
     out += [point(quick, "cores", descriptors=256, cores=n) for n in (1, 2, 4, 6, 8, 10, 12, 14, 16, 18)]
-    out += [point(quick, "descriptors", frame=f, descriptors=d) for f in OFFERED_GBPS for d in (128, 256, 512, 1024, 2048, 4096)]
+    out += [
+        point(quick, "descriptors", frame=f, descriptors=d)
+        for f in OFFERED_GBPS
+        for d in (128, 256, 512, 1024, 2048, 4096)
+    ]
     out += [point(quick, "rate", cores=2, gbps=REPLAY_GBPS * r) for r in range(200, 2101, 100)]
     out += [point(quick, "uncore clock", uncore_ghz=c / 10) for c in range(12, 25, 2)]
     out += [point(quick, "processing time", cores=2, calls=n) for n in range(60, 381, 20)]
@@ -100,7 +134,9 @@ def write_hit_pct(row: Mapping[str, Any]) -> float | None:
 
 def received_gbps(row: Mapping[str, Any]) -> float | None:
     """Rate of what the core forwarded as the measurements count it: the wire's bits, preamble and gap included."""
-    return None if row.get("throughput_mrps") is None else row["throughput_mrps"] * 8e-3 * (row["packet_bytes"] + BESIDE)
+    return (
+        None if row.get("throughput_mrps") is None else row["throughput_mrps"] * 8e-3 * (row["packet_bytes"] + BESIDE)
+    )
 
 
 def near(metric: str, ours: float, their: float) -> bool:
@@ -134,6 +170,7 @@ INPUTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 def judged(metric: str, row: Mapping[str, Any]) -> bool:
     """Whether a figure counts: inputs do not."""
+
     def has(key: str, value: object) -> bool:
         return row[key] == value if isinstance(value, str) else float(row[key]) == value
 
@@ -150,19 +187,29 @@ def knee(hits: Iterable[tuple[float, float]], rising: bool) -> int | None:
 def page(rows: Rows) -> str:
     """The comparison as a page: how many figures are near, sweep by sweep, where the knees are, and every setting."""
     rows = [r for r in rows if setting(r) in measured()]
-    text = ["# Measurements of DDIO on a real machine, ours beside theirs", "",
-            "How often the writes of a NIC hit the LLC, and what a forwarder receives: published measurements beside ours.",
-            "Written by `python -m hostnet.studies.real` from the results of `hostnet study real ddio --quick`.",
-            "Theirs: a Xeon Gold 6140 with a ConnectX-5 that forwards at layer 2 (Farshin et al., ATC'20), medians of ten runs.",
-            f"Near is within {NEAR_POINTS:.0f} points for hits of PCIe writes in the LLC, and within {NEAR_GBPS:.0%} for the rate."
-            .replace("%", " %"), ""]
+    text = [
+        "# Measurements of DDIO on a real machine, ours beside theirs",
+        "",
+        "How often the writes of a NIC hit the LLC, and what a forwarder receives: published measurements beside ours.",
+        "Written by `python -m hostnet.studies.real` from the results of `hostnet study real ddio --quick`.",
+        "Theirs: a Xeon Gold 6140 with a ConnectX-5 that forwards at layer 2 (Farshin et al., ATC'20), medians of ten runs.",
+        f"Near is within {NEAR_POINTS:.0f} points for hits of PCIe writes in the LLC, and within {NEAR_GBPS:.0%} for the rate.".replace(
+            "%", " %"
+        ),
+        "",
+    ]
     text += ["| sweep | settings | " + " | ".join(COMPARED.values()) + " |", "|---|---:|" + "---:|" * len(COMPARED)]
     for case in dict.fromkeys(str(r["case"]) for r in rows):
         of = [r for r in rows if r["case"] == case]
         counts = [[near(m, float(r[m]), measured()[setting(r)][m]) for r in of if judged(m, r)] for m in COMPARED]
         text.append(f"| {case} | {len(of)} | " + " | ".join(f"{sum(c)} of {len(c)} near" for c in counts) + " |")
-    text += ["", f"A knee is the last or first of their swept values at which at least {KNEE_PCT:.0f} % of the writes hit.", "",
-             "| sweep | knee, ours | knee, theirs | steps apart |", "|---|---:|---:|---:|"]
+    text += [
+        "",
+        f"A knee is the last or first of their swept values at which at least {KNEE_PCT:.0f} % of the writes hit.",
+        "",
+        "| sweep | knee, ours | knee, theirs | steps apart |",
+        "|---|---:|---:|---:|",
+    ]
     for title, column, wanted, rising in KNEES:
         of = [r for r in rows if all(r[k] == v for k, v in wanted.items())]
         values = sorted(float(r[column]) for r in of)
@@ -171,8 +218,12 @@ def page(rows: Rows) -> str:
         named = [f"{values[i]:.0f}" if i is not None else "none" for i in (ours, their)]
         apart = str(abs(ours - their)) if ours is not None and their is not None else ""
         text.append(f"| {title} | {' | '.join(named)} | {apart} |")
-    text += ["", "![Hits of writes and rates over each sweep: lines are ours, points are measured](img/real_ddio.svg)", "",
-             "*Lines are ours, points are measured (`hostnet study real ddio --quick`).*"]
+    text += [
+        "",
+        "![Hits of writes and rates over each sweep: lines are ours, points are measured](img/real_ddio.svg)",
+        "",
+        "*Lines are ours, points are measured (`hostnet study real ddio --quick`).*",
+    ]
     text += ["", "## Every setting", "", "Each cell: ours, then theirs."]
     for case in dict.fromkeys(str(r["case"]) for r in rows):
         text += ["", f"### {case.capitalize()}", "", *_table([r for r in rows if r["case"] == case])]
@@ -186,7 +237,10 @@ def _table(rows: Rows) -> list[str]:
     heads = [*(NAMES[k] for k in varied), *COMPARED.values()]
     text = [f"{shared[:1].upper()}{shared[1:]}.", "", "| " + " | ".join(heads) + " |", "|" + "---:|" * len(heads)]
     for r in rows:
-        cells = [f"{float(r[m]):.1f} / {measured()[setting(r)][m]:.1f}" + ("" if judged(m, r) else " (input)") for m in COMPARED]
+        cells = [
+            f"{float(r[m]):.1f} / {measured()[setting(r)][m]:.1f}" + ("" if judged(m, r) else " (input)")
+            for m in COMPARED
+        ]
         text.append("| " + " | ".join([*(f"{float(r[k]):g}" for k in varied), *cells]) + " |")
     return text
 
@@ -203,21 +257,36 @@ def _said(key: str, value: object) -> str:
 def main(table: str, out: str) -> None:
     """Write the page ``out`` from the study's ``table`` (CSV). Causes that stand in it already stay."""
     with Path(table).open(encoding="utf-8") as f:
-        rows = [{k: int(float(v)) if k in ("packet_bytes", "ring", "ways", "n", "calls") else v for k, v in r.items()}
-                for r in csv.DictReader(f)]
+        rows = [
+            {k: int(float(v)) if k in ("packet_bytes", "ring", "ways", "n", "calls") else v for k, v in r.items()}
+            for r in csv.DictReader(f)
+        ]
     path = Path(out)
     _, heading, causes = (path.read_text(encoding="utf-8") if path.exists() else "").partition(CAUSES)
     path.write_text(page(rows) + ("\n" + heading + causes if heading else ""), encoding="utf-8")
 
 
 STUDIES = [
-    Study("real", "ddio", "DDIO under a forwarder at 100 Gb/s, the settings of public measurements", ddio,
-          ("write_hit_pct", "received_gbps", "throughput_mrps", "drop_rate", "rtt_median_us", "rtt_p99_us"),
-          derived={"write_hit_pct": write_hit_pct, "received_gbps": received_gbps},
-          derived_units={"n": "cores", "rate_gbps": "Gb/s", "uncore_ghz": "GHz", "calls": "calls", "ring": "descriptors",
-                         "write_hit_pct": "%", "received_gbps": "Gb/s", "their_write_hit_pct": "%",
-                         "their_received_gbps": "Gb/s"},
-          across=beside),
+    Study(
+        "real",
+        "ddio",
+        "DDIO under a forwarder at 100 Gb/s, the settings of public measurements",
+        ddio,
+        ("write_hit_pct", "received_gbps", "throughput_mrps", "drop_rate", "rtt_median_us", "rtt_p99_us"),
+        derived={"write_hit_pct": write_hit_pct, "received_gbps": received_gbps},
+        derived_units={
+            "n": "cores",
+            "rate_gbps": "Gb/s",
+            "uncore_ghz": "GHz",
+            "calls": "calls",
+            "ring": "descriptors",
+            "write_hit_pct": "%",
+            "received_gbps": "Gb/s",
+            "their_write_hit_pct": "%",
+            "their_received_gbps": "Gb/s",
+        },
+        across=beside,
+    ),
 ]
 
 if __name__ == "__main__":

@@ -25,8 +25,17 @@ LIBRARY: Mapping[str, Any] = {
     "ccnic.free_check": "ahead",
     "ccnic.own_ahead": 2,
     "ccnic.nic_prefetch": True,
-    "ccnic.costs": {"alloc": 70, "free": 70, "host_tx": 150, "host_rx": 150, "nic_tx": 138, "nic_rx": 138, "unit": 28, "poll": 20,
-                    "pool": 60},
+    "ccnic.costs": {
+        "alloc": 70,
+        "free": 70,
+        "host_tx": 150,
+        "host_rx": 150,
+        "nic_tx": 138,
+        "nic_rx": 138,
+        "unit": 28,
+        "poll": 20,
+        "pool": 60,
+    },
 }
 # Its unoptimised interface has no cache in front of the pool: four operations a packet, as its table counts. Its host takes 1,137
 # instructions a packet and its NIC 652, where CC-NIC's take 456 and 432: single descriptors, blanks, and frees behind a sweep.
@@ -43,13 +52,19 @@ def measured() -> Mapping[tuple[str, str, int], Mapping[str, float]]:
     """Medians by case, variant and packets under way."""
     with (DATA / "ccnic_bench.csv").open(encoding="utf-8") as f:
         rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
-    return {(r["case"], r["variant"], int(r["packets"])): {m: float(r[m]) for m in ("ns", "mpps") if r[m]} for r in rows}
+    return {
+        (r["case"], r["variant"], int(r["packets"])): {m: float(r[m]) for m in ("ns", "mpps") if r[m]} for r in rows
+    }
 
 
 def machine() -> dict[str, Any]:
     """The simulated machine, with the crossbar that the measured transfer asks for."""
     transfer = measured()[("transfer", "modified_line", 1)]["ns"]
-    return {"platform": BASE, "override.core.clock": CLOCK, "override.caches.noc_cycles": crossings(BASE, transfer, CLOCK)}
+    return {
+        "platform": BASE,
+        "override.core.clock": CLOCK,
+        "override.caches.noc_cycles": crossings(BASE, transfer, CLOCK),
+    }
 
 
 def library(quick: bool) -> list[Point]:
@@ -62,8 +77,13 @@ def library(quick: bool) -> list[Point]:
             out.append(Point("ccnic-pingpong", columns, {**machine(), **changes}))
         elif case == "loopback":
             n = QUICK_PACKETS if quick else PACKETS
-            changes = {**LIBRARY, "tenant.0.cores": 1, "traffic.outstanding": under_way, "run.requests": n,
-                       "run.warmup_requests": PACKETS}
+            changes = {
+                **LIBRARY,
+                "tenant.0.cores": 1,
+                "traffic.outstanding": under_way,
+                "run.requests": n,
+                "run.warmup_requests": PACKETS,
+            }
             if variant == "unopt":
                 changes |= UNOPTIMISED
             out.append(Point("ccnic-upi", columns, {**machine(), **changes}))
@@ -94,9 +114,22 @@ def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
 
 
 STUDIES = [
-    Study("real", "library", "CC-NIC's library between two cores of a real socket, and the same simulated", library,
-          ("ns", "mpps"), derived={"ns": ns, "mpps": mpps},
-          derived_units={"packets": "under way", "ns": "ns", "mpps": "Mpps", "measured_ns": "ns", "measured_mpps": "Mpps",
-                         "ns_ratio": "1", "mpps_ratio": "1"},
-          across=beside),
+    Study(
+        "real",
+        "library",
+        "CC-NIC's library between two cores of a real socket, and the same simulated",
+        library,
+        ("ns", "mpps"),
+        derived={"ns": ns, "mpps": mpps},
+        derived_units={
+            "packets": "under way",
+            "ns": "ns",
+            "mpps": "Mpps",
+            "measured_ns": "ns",
+            "measured_mpps": "Mpps",
+            "ns_ratio": "1",
+            "mpps_ratio": "1",
+        },
+        across=beside,
+    ),
 ]

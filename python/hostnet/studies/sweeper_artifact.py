@@ -24,20 +24,28 @@ COMPARED = (*LOADED, *LINES)
 
 # What the page says of each metric, and before its tables.
 MEANING = {
-    "throughput_mrps": "million packets a second", "mem_bw_gbs": "GB/s to and from DRAM", "dram_lat_avg_ns": "mean latency of a DRAM read",
-    "acc_cpu_rx_rd": "reads of receive lines that were evicted early", "acc_cpu_other_rd": "reads of other data, X-Mem's among them",
-    "acc_rx_evct": "evicted receive lines", "acc_tx_evct": "evicted transmit lines", "acc_other_evct": "other evicted lines",
+    "throughput_mrps": "million packets a second",
+    "mem_bw_gbs": "GB/s to and from DRAM",
+    "dram_lat_avg_ns": "mean latency of a DRAM read",
+    "acc_cpu_rx_rd": "reads of receive lines that were evicted early",
+    "acc_cpu_other_rd": "reads of other data, X-Mem's among them",
+    "acc_rx_evct": "evicted receive lines",
+    "acc_tx_evct": "evicted transmit lines",
+    "acc_other_evct": "other evicted lines",
     "acc_total": "all transfers",
 }
 INTRO = (
-    "# Sweeper's published runs, ours beside theirs", "",
+    "# Sweeper's published runs, ours beside theirs",
+    "",
     "Every figure of the 71 runs that Sweeper's authors published, beside ours, for who judges how near the model is.",
-    "[Their simulator](fidelity-sweeper-authors.md) says what the families are, what differs and why. Terms: [glossary](glossary.md).", "",
+    "[Their simulator](fidelity-sweeper-authors.md) says what the families are, what differs and why. Terms: [glossary](glossary.md).",
+    "",
     "- Lines are DRAM transfers of 64 B a packet (`acc_*`). *Near* is within 5 % or 0.3 lines of theirs, whichever is larger. For",
     "  throughput, bandwidth and latency it is within 15 %.",
     "- A run's settings are its system, the NIC's ways, and what its family varies. Standing queues have 4096 buffers. The others have",
     "  four channels, and the last number of a run's name is packets in 1000 cycles.",
-    "- Latency counts from behind the first 10 cycles of a controller, as theirs does. An empty cell was not published.", "",
+    "- Latency counts from behind the first 10 cycles of a controller, as theirs does. An empty cell was not published.",
+    "",
     "Written by `python -m hostnet.studies.sweeper_artifact` from the table of `hostnet study sweeper artifact`.",
 )
 
@@ -63,7 +71,9 @@ def changes(run: Mapping[str, str]) -> dict[str, Any]:
     """What makes the base scenario one of their runs."""
     ways, buf = int(run["ways"]), int(run["buf"])
     made: dict[str, Any] = {
-        "placement.ways": ways, "placement.sweep_rx": True if run["system"] == "sweeper" else None, "rings.rx_buffers": buf,
+        "placement.ways": ways,
+        "placement.sweep_rx": True if run["system"] == "sweeper" else None,
+        "rings.rx_buffers": buf,
         **({"override.memory.channels": int(run["channels"])} if run["channels"] != "4" else {}),
     }
     if run["family"] == "standing":
@@ -79,20 +89,39 @@ def points(quick: bool) -> list[Point]:
     """A point for each of their runs; a quick study has a few of the standing queues."""
     chosen = [r for r in runs() if not quick or (r["family"], r["ways"], r["depth"], r["channels"]) in QUICK]
     return [
-        Point("artifact-l3fwd" if r["family"] == "standing" else "artifact-colocation", {
-            "case": r["family"], "system": r["system"], "ways": int(r["ways"]), "buf": int(r["buf"]),
-            "channels": int(r["channels"]), "depth": int(r["depth"] or 0), "split_b": int(r["xmem_ways"] or 0),
-            "n": int(r["per_1000_cycles"] or 0),
-        }, changes(r))
+        Point(
+            "artifact-l3fwd" if r["family"] == "standing" else "artifact-colocation",
+            {
+                "case": r["family"],
+                "system": r["system"],
+                "ways": int(r["ways"]),
+                "buf": int(r["buf"]),
+                "channels": int(r["channels"]),
+                "depth": int(r["depth"] or 0),
+                "split_b": int(r["xmem_ways"] or 0),
+                "n": int(r["per_1000_cycles"] or 0),
+            },
+            changes(r),
+        )
         for r in chosen
     ]
 
 
 def theirs(row: Mapping[str, Any]) -> dict[str, str]:
     """Their run with the settings of a row of ours."""
-    keys = {"case": "family", "system": "system", "ways": "ways", "buf": "buf", "channels": "channels", "depth": "depth",
-            "split_b": "xmem_ways", "n": "per_1000_cycles"}
-    (run,) = [r for r in runs() if all(str(row[k] or "") == (r[name] if r[name] != "0" else "") for k, name in keys.items())]
+    keys = {
+        "case": "family",
+        "system": "system",
+        "ways": "ways",
+        "buf": "buf",
+        "channels": "channels",
+        "depth": "depth",
+        "split_b": "xmem_ways",
+        "n": "per_1000_cycles",
+    }
+    (run,) = [
+        r for r in runs() if all(str(row[k] or "") == (r[name] if r[name] != "0" else "") for k, name in keys.items())
+    ]
     return run
 
 
@@ -115,7 +144,9 @@ def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
         run = theirs(row)
         given = [m for m in COMPARED if run[m] and row.get(m) is not None]
         hits = sum(near(m, counted(m, row), float(run[m])) for m in given)
-        out.append({**{f"their_{m}": float(run[m]) if run[m] else None for m in COMPARED}, "near": f"{hits} of {len(given)}"})
+        out.append(
+            {**{f"their_{m}": float(run[m]) if run[m] else None for m in COMPARED}, "near": f"{hits} of {len(given)}"}
+        )
     return out
 
 
@@ -124,14 +155,24 @@ def page(rows: Rows) -> str:
     text = [*INTRO, ""]
     if len(rows) < len(runs()):
         text += [f"{len(rows)} of their {len(runs())} runs have a result here.", ""]
-    families = {family: [r for r in rows if r["case"] == family] for family in dict.fromkeys(str(r["case"]) for r in rows)}
-    text += ["## How many are near", "", "The median is of what ours is above theirs, over runs where theirs is more than 0.3.", "",
-             f"| metric | meaning | {' | '.join(families)} | median |", f"|---|---|{'---:|' * len(families)}---:|"]
+    families = {
+        family: [r for r in rows if r["case"] == family] for family in dict.fromkeys(str(r["case"]) for r in rows)
+    }
+    text += [
+        "## How many are near",
+        "",
+        "The median is of what ours is above theirs, over runs where theirs is more than 0.3.",
+        "",
+        f"| metric | meaning | {' | '.join(families)} | median |",
+        f"|---|---|{'---:|' * len(families)}---:|",
+    ]
     for m in COMPARED:
         pairs = {family: _pairs(m, own) for family, own in families.items()}
         gaps = [ours / their - 1 for own in pairs.values() for ours, their in own if their > 0.3]
         cells = [f"{sum(near(m, *p) for p in own)} of {len(own)}" for own in pairs.values()]
-        text.append(f"| `{m}` | {MEANING[m]} | {' | '.join(cells)} | {f'{100 * median(gaps):+.0f} %' if gaps else ''} |")
+        text.append(
+            f"| `{m}` | {MEANING[m]} | {' | '.join(cells)} | {f'{100 * median(gaps):+.0f} %' if gaps else ''} |"
+        )
     for family, own in families.items():
         text += ["", f"## {family.capitalize()}", "", "Each cell: ours, then theirs."]
         for metrics in (LOADED, LINES):
@@ -142,13 +183,19 @@ def page(rows: Rows) -> str:
 
 def _name(row: Mapping[str, Any]) -> str:
     """A run by what its family varies."""
-    load = f"{row['channels']} channels, D {row['depth']}" if row["case"] == "standing" else f"{row['buf']} buffers, {row['n']}"
+    load = (
+        f"{row['channels']} channels, D {row['depth']}"
+        if row["case"] == "standing"
+        else f"{row['buf']} buffers, {row['n']}"
+    )
     return f"{row['system']}, {row['ways']} ways, {load}"
 
 
 def _pairs(metric: str, rows: Rows) -> list[tuple[float, float]]:
     """Ours and theirs of the runs that have both."""
-    return [(counted(metric, r), float(t[metric])) for r in rows if (t := theirs(r))[metric] and r[metric] not in (None, "")]
+    return [
+        (counted(metric, r), float(t[metric])) for r in rows if (t := theirs(r))[metric] and r[metric] not in (None, "")
+    ]
 
 
 def _cell(metric: str, row: Mapping[str, Any]) -> str:
@@ -158,8 +205,10 @@ def _cell(metric: str, row: Mapping[str, Any]) -> str:
 def main(table: str, out: str) -> None:
     """Write the page ``out`` from the study's ``table`` (CSV)."""
     with Path(table).open(encoding="utf-8") as f:
-        rows = [{k: int(v) if k in ("ways", "buf", "channels", "depth", "split_b", "n") else v for k, v in r.items()}
-                for r in csv.DictReader(f)]
+        rows = [
+            {k: int(v) if k in ("ways", "buf", "channels", "depth", "split_b", "n") else v for k, v in r.items()}
+            for r in csv.DictReader(f)
+        ]
     Path(out).write_text(page(rows), encoding="utf-8")
 
 
