@@ -4,12 +4,14 @@ pub mod apart;
 pub mod calendar;
 pub mod event;
 pub mod hint;
+pub mod num;
 pub mod rng;
 pub mod time;
 pub mod units;
 
 pub use calendar::Calendar;
 pub use event::{DeviceAccess, Event, NicAt, RingTask, Side};
+pub use num::{Int, Real};
 pub use rng::Stream;
 pub use time::{Clock, Time};
 
