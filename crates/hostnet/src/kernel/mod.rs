@@ -4,6 +4,7 @@ pub mod apart;
 pub mod calendar;
 pub mod event;
 pub mod hint;
+pub mod ids;
 pub mod num;
 pub mod rng;
 pub mod time;
@@ -11,6 +12,9 @@ pub mod units;
 
 pub use calendar::Calendar;
 pub use event::{DeviceAccess, Event, NicAt, RingTask, Side};
+pub use ids::{
+    ChannelId, CoreId, Id, IdVec, LineAddr, NodeId, PacketId, PortId, QueueId, RegionId, TenantId, ThreadId, TxnId,
+};
 pub use num::{Int, Real};
 pub use rng::Stream;
 pub use time::{Clock, Time};

@@ -59,8 +59,7 @@ use region::{AddressMap, Kind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
 
-/// Bytes of a cache line, everywhere.
-pub const LINE: u64 = 64;
+pub use crate::kernel::ids::LINE;
 
 /// No transaction waits.
 const NOBODY: u32 = u32::MAX;
