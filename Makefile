@@ -78,9 +78,9 @@ stubs: build ## rewrite the typed face of scenarios after the schema has changed
 	$(BIN)/python -m hostnet._stubs
 
 .PHONY: scoreboard
-scoreboard: build ## check the claims of the modelled papers, rewrite docs/scoreboard.md and the figures beside it
-	$(BIN)/hostnet scoreboard --md docs/scoreboard.md
-	$(BIN)/python -m hostnet.scoreboard.pages docs/scoreboard.md docs/fidelity*.md
+scoreboard: build ## check the claims of the modelled papers, rewrite docs/boards/scoreboard.md and the figures beside it
+	$(BIN)/hostnet scoreboard --md docs/boards/scoreboard.md
+	$(BIN)/python -m hostnet.scoreboard.pages docs/boards/scoreboard.md docs/fidelity/*.md
 
 # The plots that documentation shows; sweeper's searches are the long ones and measure fewer requests.
 .PHONY: pictures

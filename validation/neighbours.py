@@ -2,7 +2,7 @@
 
 Touches a buffer page by page, as an application that fills its memory does, without huge pages, and reads the frames of
 its pages from Linux' pagemap. Prints the mean run of pages whose frames follow each other, upwards or downwards, and what
-share of the memory lies in runs of each order: the source of `contiguous = "buddy"` (docs/models.md, "Pages").
+share of the memory lies in runs of each order: the source of `contiguous = "buddy"` (docs/models/machine.md, "Pages").
 """
 
 import ctypes

@@ -51,7 +51,7 @@ def run(
     """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.
 
     ``control`` is a control plane of your own: it is called every ``interval`` of simulated time with what that epoch saw,
-    and sets what the placement policy does from then on (docs/control.md). Such a run is of this process and is not cached;
+    and sets what the placement policy does from then on (docs/use/control-plane.md). Such a run is of this process and is not cached;
     an exception in ``control`` ends it and is raised here.
 
     With ``pcap``, the packets that came back to the load generator in the measured window are written to that file, in
@@ -63,7 +63,9 @@ def run(
         scenario = leniently(scenario)
     if control is not None:
         if not callable(control):
-            raise HostnetError(f"control = {control!r} is no function; give one that takes an epoch (docs/control.md).")
+            raise HostnetError(
+                f"control = {control!r} is no function; give one that takes an epoch (docs/use/control-plane.md)."
+            )
         if pcap is not None:
             raise HostnetError("control and pcap do not go together; capture a run without a control plane.")
         resolved = scenario.resolve()

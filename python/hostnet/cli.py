@@ -230,6 +230,14 @@ def scoreboard(
     first: Annotated[
         bool, typer.Option("--first", help="Keep this run as the first of its systems; never overwrites.")
     ] = False,
+    show_first: Annotated[
+        str | None,
+        typer.Option(
+            "--show-first",
+            metavar="NAME",
+            help="Print the kept first run of a system, or write it with --md; runs nothing.",
+        ),
+    ] = None,
     platform: Annotated[
         list[str] | None,
         typer.Option(
@@ -240,8 +248,18 @@ def scoreboard(
     cluster: Cluster = None,
 ) -> None:
     """Check claims about the studies and print expected and measured side by side."""
+    from .output import check_file, write_text
+    from .scoreboard import first_page
     from .scoreboard import main as board
 
+    if show_first is not None:
+        page = first_page(show_first, claims)
+        if md_file is None:
+            typer.echo(page, nl=False)
+        else:
+            check_file(md_file)
+            write_text(md_file, page)
+        return
     with _workers(jobs, cluster) as workers:
         code = board(claims, only, quick, json_file, md_file, workers, strict, first=first, platforms=platform or ())
     raise typer.Exit(code)

@@ -1,6 +1,6 @@
 """Closed forms: PCIe bandwidth by TLP, what a domain's credits allow, latency at the memory controller.
 
-Plain dictionaries in and out; nothing is simulated. docs/model.md says what the terms mean.
+Plain dictionaries in and out; nothing is simulated. docs/use/explain.md says what the terms mean.
 """
 
 from __future__ import annotations

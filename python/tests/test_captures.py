@@ -196,7 +196,7 @@ def test_a_run_without_a_capture_has_no_word_of_one(cli, tiny_file):
 
 
 def test_idio_takes_a_capture_in_place_of_its_bursts(cli, tmp_path):
-    """docs/idio.md: a table in braces drops what it had. The timeline says what DRAM moves, as docs/cli.md has it for a CSV."""
+    """docs/use/policies.md: a table in braces drops what it had. The timeline says what DRAM moves, as docs/use/cli.md has it for a CSV."""
     frames = [udp(b"x" * 1400, source=5000 + i % 4) for i in range(64)]
     write(cli.cwd / "mine.pcap", frames)
     out = cli(

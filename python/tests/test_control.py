@@ -80,7 +80,7 @@ def test_an_epoch_costs_microseconds() -> None:
 
 
 def test_the_example_of_the_page_runs(capsys) -> None:
-    text = (DOCS / "control.md").read_text(encoding="utf-8")
+    text = (DOCS / "use" / "control-plane.md").read_text(encoding="utf-8")
     code = text.split("```python\n", 1)[1].split("```", 1)[0]
-    exec(compile(code, "docs/control.md", "exec"), {})
+    exec(compile(code, "docs/use/control-plane.md", "exec"), {})
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["pointer", "IDIO"]

@@ -1,4 +1,4 @@
-"""docs/extending.md works as it stands: its examples are applied to a copy of the engine, built, and run."""
+"""docs/develop/extending.md works as it stands: its examples are applied to a copy of the engine, built, and run."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 import hostnet as hn
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/extending.md"
+PAGE = ROOT / "docs/develop/extending.md"
 ENGINE = ["crates", "platforms", ".cargo", "Cargo.toml", "Cargo.lock"]
 
 

@@ -1,4 +1,4 @@
-"""The figure that docs/fidelity.md follows to its source: each command finds what the page says."""
+"""The figure that docs/fidelity/README.md follows to its source: each command finds what the page says."""
 
 import re
 import shlex
@@ -7,7 +7,7 @@ from shownpage import Page
 
 from hostnet.scoreboard.claims import load
 
-PAGE = Page("fidelity.md")
+PAGE = Page("fidelity/README.md")
 
 
 def commands():

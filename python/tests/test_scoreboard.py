@@ -316,7 +316,7 @@ def test_every_study_table_is_used_by_a_claim():
 
 
 def test_the_example_in_the_documentation_works(tmp_path):
-    page = (CLAIMS.parents[1] / "docs" / "claims.md").read_text(encoding="utf-8")
+    page = (CLAIMS.parents[1] / "docs" / "use" / "claims.md").read_text(encoding="utf-8")
     (tmp_path / "mine.toml").write_text(re.search(r"```toml\n(.*?)```", page, re.DOTALL).group(1), encoding="utf-8")
     (found,) = evaluate(load(tmp_path / "mine.toml"), paperworld.Source(paperworld.tables()))
     assert (found.verdict, found.measured) == ("off", pytest.approx(1.79))

@@ -156,8 +156,8 @@ def test_the_bandwidth_test_lists_every_rate_that_it_tried(tmp_path):
 
 
 def test_the_page_s_two_hosts_carry_the_mix_that_is_asked_for(tmp_path):
-    """docs/traffic.md: 5 Gbps of 64, 700 and 1518 B as 3 : 2 : 1 are packets of 518.3 B on the mean."""
-    page = (Path(__file__).parents[2] / "docs" / "traffic.md").read_text(encoding="utf-8")
+    """docs/use/traffic.md: 5 Gbps of 64, 700 and 1518 B as 3 : 2 : 1 are packets of 518.3 B on the mean."""
+    page = (Path(__file__).parents[2] / "docs" / "use" / "traffic.md").read_text(encoding="utf-8")
     text = next(block for block in page.split("```toml\n")[1:] if 'name = "two"' in block).split("```")[0]
     (tmp_path / "two.toml").write_text(text, encoding="utf-8")
     out = hn.run(hn.Scenario.load(tmp_path / "two.toml"))

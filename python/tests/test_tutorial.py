@@ -6,7 +6,7 @@ import shlex
 import polars as pl
 from shownpage import Page, near
 
-PAGE = Page("tutorial.md")
+PAGE = Page("use/tutorial.md")
 
 
 def test_every_command_of_the_tutorial_runs_and_gives_the_figures_shown(cli, tmp_path):

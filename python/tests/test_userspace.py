@@ -1,4 +1,4 @@
-"""The commands of docs/userspace.md, run as a reader would, and the figures that the page shows."""
+"""The commands of docs/use/userspace.md, run as a reader would, and the figures that the page shows."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ from shownpage import Page, near, prints
 
 import hostnet as hn
 
-PAGE = Page("userspace.md")
+PAGE = Page("use/userspace.md")
 CAPTURES = Path(__file__).parents[2] / "captures"
 
 

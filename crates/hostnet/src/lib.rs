@@ -2,7 +2,7 @@
 //! between the wire and the core.
 //!
 //! Modules are layered; each imports only from those listed above it
-//! (docs/architecture.md).
+//! (docs/develop/architecture.md).
 
 pub mod app;
 pub mod config;

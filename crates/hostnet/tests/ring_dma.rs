@@ -1,4 +1,4 @@
-//! The DMA of a NIC with descriptor rings, against closed forms from the sources of gem5 (docs/network.md) on the platform
+//! The DMA of a NIC with descriptor rings, against closed forms from the sources of gem5 (docs/models/networks.md) on the platform
 //! that has its settings.
 
 use crate::common::{arrivals, get, simulate};

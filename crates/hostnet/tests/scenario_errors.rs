@@ -244,7 +244,7 @@ fn a_platform_may_change_values_of_another() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-/// What a platform's file says of its sources is checked as its values are: docs/cli.md has the kinds.
+/// What a platform's file says of its sources is checked as its values are: docs/use/cli.md has the kinds.
 #[test]
 fn a_source_is_of_a_value_that_the_platform_has_and_of_a_known_kind() {
     let dir = std::env::temp_dir().join(format!("hostnet-sources-{}", std::process::id()));

@@ -126,7 +126,7 @@ fn the_server_s_thread_is_no_faster_than_its_instructions() {
     }
 }
 
-/// What was counted in TAS at d3926ba: see docs/models-ccnic.md.
+/// What was counted in TAS at d3926ba: see docs/models/nodes.md.
 #[test]
 fn costs_are_those_that_were_counted() {
     let c = FastPathCosts::default();

@@ -1,4 +1,4 @@
-"""Claims about studies, checked: `hostnet scoreboard`. docs/claims.md says what a claims file holds and decides."""
+"""Claims about studies, checked: `hostnet scoreboard`. docs/use/claims.md says what a claims file holds and decides."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ __all__ = [
     "as_markdown",
     "as_objects",
     "evaluate",
+    "first_page",
     "load",
     "main",
     "numbers_of",
@@ -134,6 +135,23 @@ def main(
     if errors:
         return 2
     return 1 if strict and any(r.verdict == "off" for r in results) else 0
+
+
+def first_page(name: str, files: Sequence[str | Path] | None = None) -> str:
+    """The first run `name` that lies beside the claims of `files` (default: the shipped ones), as Markdown.
+
+    `name` is a system, or a system and a platform as in `sweeper-artifact`. Raises HostnetError when there is no such run.
+    """
+    folders = dict.fromkeys(Path(file).parent / "first" for file in files or shipped_files())
+    kept = {path.stem: path for folder in folders for path in sorted(folder.glob("*.json"))}
+    if name not in kept:
+        raise HostnetError(
+            f"--show-first {name}: no such first run; " + (nearest(name, list(kept)) if kept else "none was kept.")
+        )
+    run = first_run.read(kept[name])
+    if run is None or not run.kept:
+        raise HostnetError(f"--show-first {name}: no first run was kept. {run.missing if run else ''}".rstrip())
+    return first_run.as_markdown(run, name)
 
 
 class BuiltStudies:

@@ -36,7 +36,7 @@ class ClaimError(HostnetError):
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement and the query that measures it (docs/claims.md has the meaning of every field)."""
+    """One statement and the query that measures it (docs/use/claims.md has the meaning of every field)."""
 
     id: str
     text: str

@@ -1,7 +1,7 @@
 """At first sight: what the first run of a system's board gave, before anything was changed in view of it.
 
 A system's file, `first/SYSTEM.json` beside its claims, is written once and committed. Where no such run was kept the file says
-so, so that no later run can pass for it.
+so, so that no later run can pass for it. `hostnet scoreboard --show-first NAME` makes a page of `first/NAME.json`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from ..errors import HostnetError
 from ..output import write_text
-from .claims import Claim
+from .claims import WEIGHTS, Claim
 from .evaluate import VERDICTS, Result
-from .render import measured_text
+from .render import cell, expected_text, held, measured_text
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,9 @@ class First:
     engine: str
     verdicts: Mapping[str, tuple[str, str]]  # claim id -> (verdict, what was measured, for people); empty when not kept
     missing: str = ""  # why no first run was kept
+    lines: Sequence[Mapping[str, Any]] = ()  # the file's claims as they stand there, with what the board said of them
+    platform: str = ""  # where the run was not on the studies' own platform
+    remark: str = ""  # what a reader of the board has to know, in sentences
 
     @property
     def kept(self) -> bool:
@@ -52,7 +55,8 @@ def read(path: Path) -> First | None:
         found = {c["id"]: (str(c["verdict"]), str(c["shown"])) for c in data["claims"]}
         if not all(verdict in VERDICTS for verdict, _ in found.values()):
             raise ValueError
-        return First(str(data["engine"]), found)
+        platform, remark = str(data.get("platform", "")), str(data.get("remark", ""))
+        return First(str(data["engine"]), found, lines=data["claims"], platform=platform, remark=remark)
     except (KeyError, TypeError, ValueError):
         raise HostnetError(f"{path}: is not the first run of a board.") from None
 
@@ -84,6 +88,69 @@ def write(path: Path, results: Iterable[Result], engine: str) -> None:
 def as_json(results: Iterable[Result], engine: str) -> str:
     """A first run as text; ends with a newline."""
     lines: list[dict[str, Any]] = [
-        {"id": r.claim.id, "verdict": r.verdict, "measured": r.measured, "shown": measured_text(r)} for r in results
+        {
+            "id": r.claim.id,
+            "figure": r.claim.figure,
+            "role": r.claim.role,
+            "weight": r.claim.weight,
+            "verdict": r.verdict,
+            "measured": r.measured,
+            "shown": measured_text(r),
+            "expected": expected_text(r.claim),
+            "text": r.claim.text,
+            "where": r.claim.where,
+            "note": r.note,
+        }
+        for r in results
     ]
     return json.dumps({"engine": engine, "claims": lines}, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_markdown(run: First, name: str) -> str:
+    """The first run `name` as a page: counts of the outcomes, then a table per figure, inputs and definitions at the end."""
+    on = f" on the platform `{run.platform}`" if run.platform else ""
+    text = [f"# First run of {name}", "", f"What the board showed when it first ran{on}, engine {run.engine}."]
+    if run.remark:
+        text += ["", run.remark]
+    outcomes = [c for c in run.lines if c.get("role", "outcome") == "outcome"]
+    text += [
+        "",
+        f"| outcomes | {' | '.join(VERDICTS)} | reproduced of judged |",
+        "|---|" + "---:|" * (len(VERDICTS) + 1),
+    ]
+    for weight in (*WEIGHTS, "all"):
+        verdicts = [c["verdict"] for c in outcomes if weight in ("all", c.get("weight"))]
+        if verdicts:
+            counts = " | ".join(str(verdicts.count(v)) for v in VERDICTS)
+            text.append(f"| {weight} | {counts} | {', '.join(held(verdicts))} |")
+    for figure in dict.fromkeys(c.get("figure", "") for c in outcomes):
+        text += [
+            "",
+            f"## {figure or 'Outcomes'}",
+            "",
+            *_table([c for c in outcomes if c.get("figure", "") == figure], "weight"),
+        ]
+    if others := [c for c in run.lines if c not in outcomes]:
+        text += ["", "## Inputs and definitions", "", *_table(others, "role")]
+    return "\n".join(text) + "\n"
+
+
+def _table(lines: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
+    """Rows of a page's table; columns that no line fills are left out."""
+    others = list(dict.fromkeys(platform for c in lines for platform in c.get("beside", {})))
+    rows = []
+    for c in lines:
+        where = f" ({c['where']})" if c.get("where") else ""
+        row = {
+            "verdict": f"**{c['verdict']}**",
+            kind: c.get(kind, ""),
+            "claim": f"{c.get('text', '')} `{c['id']}`{where}".lstrip(),
+        }
+        row |= {"expected": c.get("expected", ""), "measured": c["shown"]}
+        row |= {
+            f"on {p}": ", ".join(filter(None, (c["beside"][p]["verdict"], c["beside"][p]["shown"]))) for p in others
+        }
+        rows.append(row | {"note": c.get("note", "")})
+    head = [column for column in rows[0] if any(row[column] for row in rows)]
+    body = ["| " + " | ".join(cell(row[column]) for column in head) + " |" for row in rows]
+    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *body]

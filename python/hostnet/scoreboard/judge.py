@@ -1,4 +1,4 @@
-"""From the rows of a claim's query to a verdict; docs/claims.md is the specification of this module."""
+"""From the rows of a claim's query to a verdict; docs/use/claims.md is the specification of this module."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 ``PLATFORMS`` has what another simulated machine changes.
 
 Bursts fill a receive ring of each function once every 10 ms. Rates of the simulated machine count 2^30 bits as G: only
-so does a burst last as long as the paper says (1.155 ms at 10 Gbps). docs/idio.md lists what else was left open.
+so does a burst last as long as the paper says (1.155 ms at 10 Gbps). docs/use/policies.md lists what else was left open.
 """
 
 from __future__ import annotations

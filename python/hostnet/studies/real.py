@@ -220,7 +220,7 @@ def page(rows: Rows) -> str:
         text.append(f"| {title} | {' | '.join(named)} | {apart} |")
     text += [
         "",
-        "![Hits of writes and rates over each sweep: lines are ours, points are measured](img/real_ddio.svg)",
+        "![Hits of writes and rates over each sweep: lines are ours, points are measured](../img/real_ddio.svg)",
         "",
         "*Lines are ours, points are measured (`hostnet study real ddio --quick`).*",
     ]

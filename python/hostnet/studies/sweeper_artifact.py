@@ -38,7 +38,7 @@ INTRO = (
     "# Sweeper's published runs, ours beside theirs",
     "",
     "Every figure of the 71 runs that Sweeper's authors published, beside ours, for who judges how near the model is.",
-    "[Their simulator](fidelity-sweeper-authors.md) says what the families are, what differs and why. Terms: [glossary](glossary.md).",
+    "[Their simulator](../fidelity/sweeper-authors.md) says what the families are, what differs and why. Terms: [glossary](../use/glossary.md).",
     "",
     "- Lines are DRAM transfers of 64 B a packet (`acc_*`). *Near* is within 5 % or 0.3 lines of theirs, whichever is larger. For",
     "  throughput, bandwidth and latency it is within 15 %.",

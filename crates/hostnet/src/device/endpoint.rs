@@ -11,7 +11,7 @@ use crate::placement::DeviceKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What devices take when the scenario does not say: a 100 Gbps NIC with half of the mlx5 driver's buffer (docs/network.md),
+/// What devices take when the scenario does not say: a 100 Gbps NIC with half of the mlx5 driver's buffer (docs/models/networks.md),
 /// and pages of 4 KiB, as the authors' scripts ask for no huge ones.
 pub(super) mod defaults {
     use crate::kernel::units::{Bandwidth, Size, Span};

@@ -1,4 +1,4 @@
-//! Devices. One file each, and one line of the list below; `docs/extending.md` walks through a new one.
+//! Devices. One file each, and one line of the list below; `docs/develop/extending.md` walks through a new one.
 
 pub mod endpoint;
 pub mod iio;

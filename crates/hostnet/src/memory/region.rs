@@ -182,7 +182,7 @@ impl AddressMap {
 #[schemars(with = "String")]
 pub enum Contiguous {
     /// As Linux' buddy allocator hands out memory once it is fragmented: as much of it in pieces of each of its eleven
-    /// orders, of 4 KiB to 4 MiB. docs/models.md, "Pages", has what was measured.
+    /// orders, of 4 KiB to 4 MiB. docs/models/machine.md, "Pages", has what was measured.
     #[default]
     Buddy,
     /// Pieces of one size, a power of two.

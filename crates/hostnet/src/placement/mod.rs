@@ -1,4 +1,4 @@
-//! Where inbound lines go and what happens to spent buffers. One file a policy; `docs/extending.md`
+//! Where inbound lines go and what happens to spent buffers. One file a policy; `docs/develop/extending.md`
 //! walks through a new one.
 
 pub mod iat;
