@@ -3,7 +3,7 @@
 use super::{Application, Site, Work};
 use crate::core::{Mapped, Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Stream};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl Application for BlockStores {
     /// One block; its lines are the operations.
     fn free_run(&mut self, core: usize, _: &mut Stream, p: &mut Program) -> Option<u32> {
         let (base, at) = &mut self.cores[core];
-        let lines = (self.spec.block.0 / LINE) as u32;
+        let lines = (self.spec.block.0 / LINE).to_u32();
         for line in *base + *at..*base + *at + u64::from(lines) {
             p.push(match self.spec.target {
                 StoredTo::WcDevice => Op::Combine { line, bytes: LINE as u8, to: Mapped::Device },

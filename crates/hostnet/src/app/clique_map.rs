@@ -12,9 +12,9 @@ use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Real, Stream};
 use crate::memory::region::{Kind, Sharing};
-use crate::memory::LINE;
+use crate::memory::{LINE, LINE_U32};
 use crate::stack::mempool::DATA_ROOM;
 use crate::traffic::zipf::{step, Zipf};
 use schemars::JsonSchema;
@@ -111,7 +111,7 @@ impl CliqueMapSpec {
     /// Mean and standard deviation of the logarithm of sizes, by the two quantiles.
     fn log_normal(&self) -> (f64, f64) {
         let z = normal_quantile(self.below_100);
-        let sigma = (self.largest.0 as f64 / SMALL).ln() / (CUT - z);
+        let sigma = (self.largest.0.to_f64() / SMALL).ln() / (CUT - z);
         (SMALL.ln() - z * sigma, sigma)
     }
 }
@@ -153,7 +153,7 @@ pub struct CliqueMap {
 impl CliqueMap {
     /// Bytes of a key's object.
     pub fn bytes(&self, key: u64) -> u32 {
-        self.table.objects[key as usize].1.into()
+        self.table.objects[key.to_usize()].1.into()
     }
 
     /// The line of a key's entry. The first entry is nobody's.
@@ -213,10 +213,10 @@ impl Application for CliqueMap {
             // Box-Muller.
             let (u, v) = (1.0 - rng.unit(), rng.unit());
             let z = (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos();
-            let bytes = (mean + sigma * z).exp().clamp(1.0, s.largest.0 as f64) as u64;
+            let bytes = (mean + sigma * z).exp().clamp(1.0, s.largest.0.to_f64()).whole();
             let first = at;
             at += HEADER + bytes.div_ceil(LINE);
-            (first as u32, bytes as u16)
+            (first.to_u32(), bytes.to_u16())
         };
         let objects: Vec<_> = (0..s.objects).map(|_| size()).collect();
         let index = Index::of(s.objects);
@@ -282,7 +282,7 @@ impl Application for CliqueMap {
 
     #[inline]
     fn serve(&mut self, _core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
-        let (first, bytes) = self.table.objects[c.key as usize];
+        let (first, bytes) = self.table.objects[c.key.to_usize()];
         let header = self.base + u64::from(first);
         let object = header + HEADER;
         p.push(Op::Anchor { line: rx });
@@ -308,7 +308,7 @@ impl Application for CliqueMap {
         let work = self.spec.set_instructions();
         p.compute(work / 2);
         p.push(Op::Store { line: header, lines: 1 });
-        let n = u32::from(c.lines).min(u32::from(bytes).div_ceil(LINE as u32));
+        let n = u32::from(c.lines).min(u32::from(bytes).div_ceil(LINE_U32));
         p.push(Op::Copy { from: rx, to: object, lines: n, dependent: false, behind: false });
         let (own, all) = (self.locks + mix(c.key) % LOCKS, self.locks + LOCKS);
         p.push(Op::Atomic { line: own });

@@ -3,6 +3,7 @@
 
 use super::Site;
 use crate::kernel::rng::mix;
+use crate::kernel::Int;
 use std::sync::Arc;
 
 /// Signatures of a bucket.
@@ -37,7 +38,7 @@ impl ExactMatch {
         let stream = mix(site.seed ^ 0xe4ac);
         let homes = |key: u32| {
             let hash = mix(stream ^ u64::from(key));
-            [hash as u32 % buckets, (hash >> 32) as u32 % buckets]
+            [hash.low_u32() % buckets, (hash >> 32).to_u32() % buckets]
         };
         let places = places(keys, buckets, homes)
             .ok_or_else(|| format!("rules = {keys} do not fit an exact-match table of {entries} entries"))?;
@@ -52,7 +53,7 @@ impl ExactMatch {
 
     /// Lines that a look-up of `key` reads, one after the other: a bucket or two, and the key.
     pub fn lines(&self, core: usize, key: u32) -> impl Iterator<Item = u64> {
-        let (base, f) = (self.bases[core], self.keys[key as usize]);
+        let (base, f) = (self.bases[core], self.keys[key.to_usize()]);
         let bucket = |b: u32| base + u64::from(b);
         let stored = base + u64::from(self.buckets) + u64::from(key);
         [Some(bucket(f.bucket)), f.other.map(bucket), Some(stored)].into_iter().flatten()
@@ -61,24 +62,24 @@ impl ExactMatch {
 
 /// The bucket of each key, by cuckoo hashing: one that finds both its buckets full takes another's place, which moves on.
 fn places(keys: u32, buckets: u32, homes: impl Fn(u32) -> [u32; 2]) -> Option<Vec<u32>> {
-    let mut held = vec![Vec::with_capacity(WAYS); buckets as usize];
-    let mut places = vec![0; keys as usize];
+    let mut held = vec![Vec::with_capacity(WAYS); buckets.to_usize()];
+    let mut places = vec![0; keys.to_usize()];
     for key in 0..keys {
         let (mut key, mut to) = (key, homes(key)[0]);
         let mut moves = 0;
         loop {
-            let other = homes(key).into_iter().find(|b| held[*b as usize].len() < WAYS);
+            let other = homes(key).into_iter().find(|b| held[b.to_usize()].len() < WAYS);
             if let Some(b) = other {
-                held[b as usize].push(key);
-                places[key as usize] = b;
+                held[b.to_usize()].push(key);
+                places[key.to_usize()] = b;
                 break;
             }
             if moves == MOST_MOVES {
                 return None;
             }
             moves += 1;
-            places[key as usize] = to;
-            let evicted = std::mem::replace(&mut held[to as usize][moves % WAYS], key);
+            places[key.to_usize()] = to;
+            let evicted = std::mem::replace(&mut held[to.to_usize()][moves % WAYS], key);
             let [a, b] = homes(evicted);
             (key, to) = (evicted, if a == to { b } else { a });
         }

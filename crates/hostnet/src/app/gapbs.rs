@@ -8,6 +8,7 @@
 use super::{Application, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
+use crate::kernel::Int;
 use crate::kernel::Stream as Rng;
 use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
@@ -88,7 +89,7 @@ impl Array {
 /// A hash of `x` in [0, 1).
 #[inline]
 fn uniform(x: u64) -> f64 {
-    (mix(x) >> 11) as f64 / (1u64 << 53) as f64
+    (mix(x) >> 11).to_f64() / (1u64 << 53).to_f64()
 }
 
 /// Depths at which a search from a random node finds how many of `nodes`, each with `degree` random neighbours: of those
@@ -170,13 +171,13 @@ impl Application for Gapbs {
         let queue = array(search, nodes, 32);
         let successors = array(search, nodes * edges, 1);
         let mut seen = 0.0;
-        let mut levels = levels(nodes as f64, edges as f64);
+        let mut levels = levels(nodes.to_f64(), edges.to_f64());
         for found in &mut levels {
-            seen += *found / nodes as f64;
+            seen += *found / nodes.to_f64();
             *found = seen;
         }
         let seed = rng.below(u64::MAX);
-        let n = site.cores.len() as u64;
+        let n = site.cores.len().to_u64();
         let cores = (0..n).map(|c| Work { at: nodes / n * c + rng.below(nodes / n), found: rng.unit(), back: true });
         Ok(Gapbs {
             kernel: s.kernel,
@@ -258,7 +259,7 @@ impl Gapbs {
         }
         p.push(Op::Store { line: self.scores.line(u), lines: 1 });
         p.compute(NODE);
-        self.edges as u32
+        self.edges.to_u32()
     }
 
     /// A core's next node. Passes over all depths, there and back, follow each other in the suite; here nodes of each
@@ -271,13 +272,13 @@ impl Gapbs {
             w.found = (w.found + GOLDEN).fract();
         }
         let level = self.levels.iter().position(|upto| w.found < *upto).unwrap_or(self.levels.len() - 1);
-        (*w, level as u8)
+        (*w, level.to_u8())
     }
 
     /// Shares of all nodes that are found up to `level` and up to the one after.
     fn next_level(&self, level: u8) -> (f64, f64) {
         let upto = |l: usize| self.levels[l.min(self.levels.len() - 1)];
-        (upto(level.into()), upto(level as usize + 1))
+        (upto(level.into()), upto(level.to_usize() + 1))
     }
 
     /// Forward: whoever of a node's neighbours is not seen yet is found; to all who are one deeper, paths are added.
@@ -285,8 +286,8 @@ impl Gapbs {
         let u = self.node(at, p);
         let next = self.next_level(level);
         // Of the edges that lead from this level to a node of the next one, the first finds it.
-        let before = if level == 0 { 0.0 } else { self.levels[level as usize - 1] };
-        let parents = (next.0 - before) * self.edges as f64;
+        let before = if level == 0 { 0.0 } else { self.levels[level.to_usize() - 1] };
+        let parents = (next.0 - before) * self.edges.to_f64();
         let first = (1.0 - (-parents).exp()) / parents;
         p.push(Op::DependentLoad { line: self.paths.line(u), lines: 1 });
         for i in 0..self.edges {
@@ -307,7 +308,7 @@ impl Gapbs {
             self.locked(p, |g| g.paths.line(v));
         }
         p.compute(NODE);
-        self.edges as u32
+        self.edges.to_u32()
     }
 
     /// Backward: a node adds up what its successors depend on it.
@@ -339,7 +340,7 @@ impl Gapbs {
         p.push(Op::DependentStore { line: self.dependencies.line(u), lines: 1 });
         p.push(Op::DependentStore { line: self.scores.line(u), lines: 1 });
         p.compute(NODE);
-        self.edges as u32
+        self.edges.to_u32()
     }
 
     /// A node of the queue, and where its neighbours begin. The queue is in the order of discovery, which is random.

@@ -5,7 +5,7 @@ use super::lpm::Lpm;
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Stream};
 use crate::memory::region::{Kind, Sharing};
 use crate::traffic::pcap::Captured;
 use schemars::JsonSchema;
@@ -115,14 +115,14 @@ impl Application for L3fwd {
 
     #[inline]
     fn content(&mut self, _core: usize, rng: &mut Stream) -> Content {
-        let route = rng.below(self.routes.count() as u64) as usize;
-        self.at(route, rng.below(256) as u32)
+        let route = rng.below(self.routes.count().to_u64()).to_usize();
+        self.at(route, rng.below(256).to_u32())
     }
 
     /// A packet of a captured flow: all of them take one route.
     #[inline]
     fn replay(&mut self, _core: usize, packet: &Captured, _i: usize, _pass: u64, _rng: &mut Stream) -> Content {
-        let route = mix(packet.flow.into()) as usize % self.routes.count();
+        let route = mix(packet.flow.into()).to_usize() % self.routes.count();
         self.at(route, packet.flow & 0xff).of_size(packet)
     }
 
@@ -132,14 +132,14 @@ impl Application for L3fwd {
         p.compute(self.instructions / 2);
         match &self.routes {
             Routes::Lpm { lpm, tbl24, tbl8 } => {
-                let at = lpm.0.lookup(c.key as u32);
+                let at = lpm.0.lookup(c.key.to_u32());
                 p.push(Op::Chase { line: tbl24 + u64::from(at.tbl24 / ENTRIES_PER_LINE), delay: 8 });
                 if let Some(i) = at.tbl8 {
                     p.push(Op::Chase { line: tbl8 + u64::from(i / ENTRIES_PER_LINE), delay: 2 });
                 }
             }
             Routes::ExactMatch { table, .. } => {
-                for line in table.lines(core, c.key as u32) {
+                for line in table.lines(core, c.key.to_u32()) {
                     p.push(Op::Chase { line, delay: 8 });
                 }
             }
@@ -158,7 +158,7 @@ impl L3fwd {
     fn at(&self, route: usize, host: u32) -> Content {
         let key = match &self.routes {
             Routes::Lpm { lpm, .. } => lpm.1[route] | host,
-            Routes::ExactMatch { .. } => route as u32,
+            Routes::ExactMatch { .. } => route.to_u32(),
         };
         Content { key: key.into(), lines: self.lines, wire_bytes: self.wire_bytes, ..Content::default() }
     }
@@ -168,7 +168,7 @@ impl Routes {
     fn count(&self) -> usize {
         match self {
             Routes::Lpm { lpm, .. } => lpm.1.len(),
-            Routes::ExactMatch { rules, .. } => *rules as usize,
+            Routes::ExactMatch { rules, .. } => rules.to_usize(),
         }
     }
 
@@ -179,8 +179,8 @@ impl Routes {
         let stride = (1u32 << 24) / ENTRIES_PER_LINE / s.rules.next_power_of_two();
         let routes: Vec<u32> = (0..s.rules)
             .map(|i| {
-                let line = i * stride + rng.below(stride.into()) as u32;
-                let ip = (line * ENTRIES_PER_LINE + rng.below(16) as u32) << 8;
+                let line = i * stride + rng.below(stride.into()).to_u32();
+                let ip = (line * ENTRIES_PER_LINE + rng.below(16).to_u32()) << 8;
                 lpm.add(ip, 24, i & 0xff);
                 ip
             })
@@ -191,7 +191,7 @@ impl Routes {
             site.map.get(r).base
         };
         let tbl24 = region(1 << 24);
-        let tbl8 = region(lpm.tbl8_entries() as u64);
+        let tbl8 = region(lpm.tbl8_entries().to_u64());
         Routes::Lpm { lpm: Arc::new((lpm, routes)), tbl24, tbl8 }
     }
 }

@@ -4,7 +4,7 @@
 use super::{lines, Answer, Application, Content, Origin, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +52,7 @@ impl Application for Loopback {
     }
 
     fn build(s: &LoopbackSpec, _packet: u32, _site: Site) -> Result<Loopback, String> {
-        let content = Content { lines: lines(s.bytes.0), wire_bytes: s.bytes.0 as u32, ..Content::default() };
+        let content = Content { lines: lines(s.bytes.0), wire_bytes: s.bytes.0.to_u32(), ..Content::default() };
         Ok(Loopback { content, touched: if s.touch == Touched::Header { 1 } else { content.lines.into() } })
     }
     #[inline]

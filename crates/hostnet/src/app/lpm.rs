@@ -1,6 +1,8 @@
 //! Longest-prefix match as DPDK's rte_lpm does it (DIR-24-8, Gupta et al., INFOCOM 1998): one table of
 //! 2^24 entries, and groups of 256 entries for prefixes longer than 24 bits.
 
+use crate::kernel::Int;
+
 const VALID: u32 = 1 << 31;
 const GROUP: u32 = 1 << 30;
 const DEPTH_SHIFT: u32 = 24;
@@ -44,38 +46,38 @@ impl Lpm {
         if prefix <= 24 {
             let first = (ip >> (32 - prefix) << (32 - prefix)) >> 8;
             for i in first..first + (1 << (24 - prefix)) {
-                let e = self.tbl24[i as usize];
+                let e = self.tbl24[i.to_usize()];
                 if e & GROUP != 0 && e & VALID != 0 {
-                    let g = ((e & VALUE) * 256) as usize;
+                    let g = ((e & VALUE) * 256).to_usize();
                     self.tbl8[g..g + 256].iter_mut().for_each(set);
                 } else {
-                    set(&mut self.tbl24[i as usize]);
+                    set(&mut self.tbl24[i.to_usize()]);
                 }
             }
             return;
         }
-        let slot = (ip >> 8) as usize;
+        let slot = (ip >> 8).to_usize();
         let e = self.tbl24[slot];
         let group = if e & VALID != 0 && e & GROUP != 0 {
             e & VALUE
         } else {
-            let g = (self.tbl8.len() / 256) as u32;
+            let g = (self.tbl8.len() / 256).to_u32();
             self.tbl8.extend(std::iter::repeat_n(e, 256));
             self.tbl24[slot] = VALID | GROUP | g;
             g
         };
         let first = group * 256 + ((ip & 0xff) >> (32 - prefix) << (32 - prefix));
         let n = 1u32 << (32 - prefix);
-        self.tbl8[first as usize..(first + n) as usize].iter_mut().for_each(set);
+        self.tbl8[first.to_usize()..(first + n).to_usize()].iter_mut().for_each(set);
     }
 
     pub fn lookup(&self, ip: u32) -> Lookup {
         let tbl24 = ip >> 8;
-        let e = self.tbl24[tbl24 as usize];
+        let e = self.tbl24[tbl24.to_usize()];
         let hop = |e: u32| (e & VALID != 0).then_some(e & VALUE);
         if e & VALID != 0 && e & GROUP != 0 {
             let i = (e & VALUE) * 256 + (ip & 0xff);
-            return Lookup { tbl24, tbl8: Some(i), next_hop: hop(self.tbl8[i as usize]) };
+            return Lookup { tbl24, tbl8: Some(i), next_hop: hop(self.tbl8[i.to_usize()]) };
         }
         Lookup { tbl24, tbl8: None, next_hop: hop(e) }
     }

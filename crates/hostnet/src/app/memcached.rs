@@ -4,7 +4,7 @@ use super::mmu::Mmu;
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Stream};
 use crate::memory::region::{Kind, Sharing, PAGE};
 use crate::memory::LINE;
 use crate::traffic::pcap::{Capture, Captured, Command};
@@ -108,9 +108,9 @@ impl Application for Memcached {
         let (mut requests, mut keys) = (Vec::new(), Vec::<Access>::new());
         let mut largest = 1u16;
         for p in &capture.packets {
-            let start = keys.len() as u32;
+            let start = keys.len().to_u32();
             let mut add = |hash: u64, value: Option<u32>, set: bool| {
-                let next = ids.len() as u32;
+                let next = ids.len().to_u32();
                 let item = *ids.entry(hash).or_insert(next);
                 let n = lines(u64::from(s.item_overhead) + u64::from(value.unwrap_or(0)));
                 largest = largest.max(n);
@@ -137,11 +137,11 @@ impl Application for Memcached {
                 lines: lines(p.wire_len.into()),
                 wire: p.wire_len,
                 reply: lines(bytes),
-                keys: (start, (keys.len() as u32 - start) as u16),
+                keys: (start, (keys.len().to_u32() - start).to_u16()),
             });
         }
         let populations = u64::from(s.populations.max(1));
-        let item_count = ids.len().max(1) as u64;
+        let item_count = ids.len().max(1).to_u64();
         let buckets = match s.hash_power {
             None => (item_count * populations).next_power_of_two(),
             Some(bits) => 1 << bits,
@@ -153,7 +153,7 @@ impl Application for Memcached {
         if let Some(tlb) = site.stlb {
             let pages = (table + slots + LOCKS + 1).div_ceil(PAGE_LINES) + 3;
             for (i, core) in site.cores.iter().enumerate() {
-                let mut rng = Stream::new(site.seed, "memcached", i as u64);
+                let mut rng = Stream::new(site.seed, "memcached", i.to_u64());
                 mmus.push(Mmu::new(tlb, pages, *core, site.tenant, site.map, &mut rng)?);
             }
         }
@@ -183,7 +183,7 @@ impl Application for Memcached {
         let r = &self.requests[i];
         Content {
             kind: u8::from(r.set),
-            key: (pass % self.populations) << 32 | i as u64,
+            key: (pass % self.populations) << 32 | i.to_u64(),
             lines: r.lines,
             value_lines: r.reply,
             wire_bytes: r.wire,
@@ -192,14 +192,14 @@ impl Application for Memcached {
 
     #[inline]
     fn serve(&mut self, core: usize, c: &Content, rx: u64, tx: u64, p: &mut Program) -> (Answer, u16) {
-        let (population, i) = (c.key >> 32, c.key as u32 as usize);
+        let (population, i) = (c.key >> 32, c.key.low_u32().to_usize());
         let r = self.requests[i].clone();
         p.push(Op::Anchor { line: rx });
         let instructions = self.instructions[usize::from(r.set)];
         p.compute(instructions / 2);
         let mut reply = tx;
         for at in r.keys.0..r.keys.0 + u32::from(r.keys.1) {
-            let k = self.keys[at as usize];
+            let k = self.keys[at.to_usize()];
             let id = population * self.item_count + u64::from(k.item);
             let bucket = mix(id) & (self.buckets - 1);
             // The item's lock, its release and the item's reference count, as far as they are there; then all others.
@@ -223,7 +223,7 @@ impl Application for Memcached {
             let walked = self.walk(core, ITEMS, item - self.items, p);
             p.push(Op::Chase { line: item, delay: 4 + walked });
             for i in 1..atomics {
-                let line = [item, lock].get(i as usize - 1).copied().unwrap_or(self.locks + LOCKS);
+                let line = [item, lock].get(i.to_usize() - 1).copied().unwrap_or(self.locks + LOCKS);
                 p.push(Op::Atomic { line });
             }
             let n = u32::from(k.lines);
@@ -231,7 +231,7 @@ impl Application for Memcached {
                 let lines = n.min(r.lines.into());
                 p.push(Op::Copy { from: rx, to: item, lines, dependent: true, behind: false });
             } else {
-                let room = (tx + u64::from(r.reply) - reply) as u32;
+                let room = (tx + u64::from(r.reply) - reply).to_u32();
                 let lines = n.min(room);
                 p.push(Op::Copy { from: item, to: reply, lines, dependent: false, behind: false });
                 reply += u64::from(lines);

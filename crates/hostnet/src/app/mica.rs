@@ -9,7 +9,7 @@ use crate::core::{Op, Program};
 use crate::kernel::hint::prefetch;
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Stream};
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::LINE;
 use crate::traffic::zipf::{step, Zipf};
@@ -127,8 +127,8 @@ struct Partition {
 impl Partition {
     fn bucket(&self, key: u64) -> (usize, u64) {
         let h = mix(key);
-        let b = ((h >> 32) * self.buckets.len() as u64) >> 32;
-        (b as usize, (h & 0xffff) << 48)
+        let b = ((h >> 32) * self.buckets.len().to_u64()) >> 32;
+        (b.to_usize(), (h & 0xffff) << 48)
     }
     fn find(&self, key: u64) -> (usize, Option<(usize, u64)>) {
         let (b, tag) = self.bucket(key);
@@ -158,7 +158,7 @@ impl Partition {
                 Some(s) => s,
                 None => {
                     self.oldest = self.oldest.wrapping_add(1);
-                    self.oldest as usize % SLOTS // lossy: an entry is displaced
+                    self.oldest.to_usize() % SLOTS // lossy: an entry is displaced
                 }
             },
         };
@@ -194,8 +194,8 @@ impl Application for Mica {
     }
 
     fn build(s: &MicaSpec, _packet: u32, site: Site) -> Result<Mica, String> {
-        s.check(site.cores.len() as u32)?;
-        let cores = site.cores.len() as u64;
+        s.check(site.cores.len().to_u32())?;
+        let cores = site.cores.len().to_u64();
         let item = lines(s.item_size.0);
         let log_lines = s.log_size.0 / LINE;
         let keys = s.pairs / cores;
@@ -211,7 +211,7 @@ impl Application for Mica {
                     site.map.get(r).base
                 };
                 let mut p = Partition {
-                    buckets: Arc::new(vec![[EMPTY; SLOTS]; buckets as usize]),
+                    buckets: Arc::new(vec![[EMPTY; SLOTS]; buckets.to_usize()]),
                     head: log_lines,
                     log_lines,
                     log_base: region(log_lines),
@@ -241,7 +241,7 @@ impl Application for Mica {
             key,
             lines: if get { 1 } else { self.item },
             value_lines: self.item,
-            wire_bytes: if get { 64 } else { self.spec.item_size.0 as u32 },
+            wire_bytes: if get { 64 } else { self.spec.item_size.0.to_u32() },
         }
     }
 
@@ -260,7 +260,7 @@ impl Application for Mica {
         p.push(Op::Anchor { line: rx });
         p.compute(work / 2);
         let (bucket, hit) = part.find(c.key);
-        let index_line = part.index_base + bucket as u64;
+        let index_line = part.index_base + bucket.to_u64();
         p.push(Op::Chase { line: index_line, delay: 20 }); // after hashing the key
         if c.kind == GET {
             let Some((_, at)) = hit else {

@@ -10,7 +10,7 @@ use crate::config::Scenario;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Stream};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::stack::free::FreeRunning;
 use crate::stack::qp::QueuePair;
@@ -582,5 +582,5 @@ apps! {
 
 /// Lines that `bytes` take.
 pub fn lines(bytes: u64) -> u16 {
-    bytes.div_ceil(crate::memory::LINE).max(1) as u16
+    bytes.div_ceil(crate::memory::LINE).max(1).to_u16()
 }

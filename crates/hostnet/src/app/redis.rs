@@ -9,6 +9,7 @@ use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
+use crate::kernel::Int;
 use crate::kernel::Stream as Rng;
 use crate::memory::region::{Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
@@ -124,16 +125,16 @@ struct Index {
 impl Index {
     fn new(keys: u64) -> Index {
         let buckets = keys.next_power_of_two();
-        let mut x = Index { heads: vec![NONE; buckets as usize], next: vec![NONE; keys as usize] };
-        for k in 0..keys as u32 {
-            let b = x.bucket(k) as usize;
-            x.next[k as usize] = std::mem::replace(&mut x.heads[b], k);
+        let mut x = Index { heads: vec![NONE; buckets.to_usize()], next: vec![NONE; keys.to_usize()] };
+        for k in 0..keys.to_u32() {
+            let b = x.bucket(k).to_usize();
+            x.next[k.to_usize()] = std::mem::replace(&mut x.heads[b], k);
         }
         x
     }
     #[inline]
     fn bucket(&self, key: u32) -> u64 {
-        mix(key.into()) & (self.heads.len() as u64 - 1)
+        mix(key.into()) & (self.heads.len().to_u64() - 1)
     }
 }
 
@@ -266,10 +267,10 @@ impl Application for Redis {
                 values,
                 buffers,
                 socket,
-                left: rng.below(s.pipeline.into()) as u32,
+                left: rng.below(s.pipeline.into()).to_u32(),
                 connection: 0,
-                freed: s.keys as u32,
-                slots: if s.command == Command::Set { (0..s.keys as u32).collect() } else { Vec::new() },
+                freed: s.keys.to_u32(),
+                slots: if s.command == Command::Set { (0..s.keys.to_u32()).collect() } else { Vec::new() },
             });
         }
         Ok(Redis { servers, index: Arc::new(Index::new(s.keys)), spec: s.clone(), value_lines })
@@ -279,7 +280,7 @@ impl Application for Redis {
     fn stores(&mut self, core: usize, rng: &mut Rng, p: &mut Program) {
         let s = &mut self.servers[core];
         for _ in 0..self.spec.pipeline {
-            let key = rng.below(self.spec.keys) as u32;
+            let key = rng.below(self.spec.keys).to_u32();
             match self.spec.command {
                 Command::Get => p.push(Op::Store { line: s.objects.line(key), lines: 1 }),
                 Command::Set => s.set(key, self.spec.value.0, self.value_lines, p),
@@ -294,7 +295,7 @@ impl Application for Redis {
             s.turn(&self.spec, self.value_lines, p);
         }
         s.left -= 1;
-        let key = rng.below(self.spec.keys) as u32;
+        let key = rng.below(self.spec.keys).to_u32();
         p.compute(self.spec.query_instructions / 2);
         s.find(&self.index, key, p);
         match self.spec.command {
@@ -325,7 +326,7 @@ impl Server {
     /// Ends a connection's turn and begins the next one's: the kernel copies what SETs receive and GETs reply.
     fn turn(&mut self, spec: &RedisSpec, value_lines: u64, p: &mut Program) {
         let copy = |p: &mut Program, from, to| {
-            let lines = value_lines as u32;
+            let lines = value_lines.to_u32();
             p.push(Op::Copy { from, to, lines, dependent: false, behind: false });
         };
         p.compute(spec.turn_instructions / 2);
@@ -350,20 +351,20 @@ impl Server {
     /// the core predicts; of the key's own, the comparison is off the critical path.
     fn find(&mut self, index: &Index, key: u32, p: &mut Program) {
         let bucket = index.bucket(key);
-        let line = self.buckets.line(bucket as u32);
-        match walk(&mut self.mmu, self.buckets.page(bucket as u32)) {
+        let line = self.buckets.line(bucket.to_u32());
+        match walk(&mut self.mmu, self.buckets.page(bucket.to_u32())) {
             Some((entry, cycles)) => {
                 p.push(Op::Anchor { line: entry });
                 p.push(Op::Chase { line, delay: cycles });
             }
             None => p.push(Op::Anchor { line }),
         }
-        let mut at = index.heads[bucket as usize];
+        let mut at = index.heads[bucket.to_usize()];
         while at != key {
             chase(&mut self.mmu, &mut self.entries, at, p);
             chase(&mut self.mmu, &mut self.keys, at, p);
             p.push(Op::Chase { line: self.entries.line(at), delay: REDIRECT });
-            at = index.next[at as usize];
+            at = index.next[at.to_usize()];
         }
         chase(&mut self.mmu, &mut self.entries, key, p);
         if let Some((line, _)) = walk(&mut self.mmu, self.keys.page(key)) {
@@ -380,7 +381,7 @@ impl Server {
         self.second_page(key, bytes, p);
         self.values.each_run(key, bytes + STRING, 1, |line, lines| p.push(Op::DependentLoad { line, lines }));
         let line = self.buffers[self.connection].take(value_lines);
-        p.push(Op::Store { line, lines: value_lines as u32 });
+        p.push(Op::Store { line, lines: value_lines.to_u32() });
     }
 
     /// Strings that cross into another page need it translated, too.
@@ -395,14 +396,14 @@ impl Server {
 
     /// A new object and string, where the last ones freed were; the old ones are freed.
     fn set(&mut self, key: u32, bytes: u64, value_lines: u64, p: &mut Program) {
-        let new = std::mem::replace(&mut self.freed, self.slots[key as usize]);
-        let old = std::mem::replace(&mut self.slots[key as usize], new);
+        let new = std::mem::replace(&mut self.freed, self.slots[key.to_usize()]);
+        let old = std::mem::replace(&mut self.slots[key.to_usize()], new);
         chase(&mut self.mmu, &mut self.objects, old, p);
         p.push(Op::DependentStore { line: self.objects.line(old), lines: 1 });
         chase(&mut self.mmu, &mut self.values, old, p); // its header says how large it is
         self.second_page(new, bytes, p);
         let line = self.buffers[self.connection].take(value_lines);
-        p.push(Op::Load { line, lines: value_lines as u32 });
+        p.push(Op::Load { line, lines: value_lines.to_u32() });
         self.values.each_run(new, bytes + STRING, 0, |line, lines| p.push(Op::Store { line, lines }));
         p.push(Op::Store { line: self.objects.line(new), lines: 1 });
         p.push(Op::Store { line: self.entries.line(key), lines: 1 });

@@ -2,7 +2,7 @@
 
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
-use crate::kernel::Stream;
+use crate::kernel::{Int, Real, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +70,7 @@ pub(super) fn touch(p: &mut Program, rx: u64, c: &Content, per_byte: f64) {
     }
     let bytes = f64::from(c.wire_bytes) / f64::from(c.lines.max(1));
     for line in rx..rx + u64::from(c.lines) {
-        p.push(Op::Walk { line, loads: bytes.ceil() as u16 });
-        p.compute((bytes * per_byte).round() as u32);
+        p.push(Op::Walk { line, loads: bytes.ceil().whole().to_u16() });
+        p.compute((bytes * per_byte).round().whole().to_u32());
     }
 }

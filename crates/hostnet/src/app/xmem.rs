@@ -3,7 +3,7 @@
 use super::{Application, Site, Work};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Stream};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,9 +86,9 @@ struct Walk {
 impl Walk {
     fn new(lines: u64, cores: usize, seed: u64) -> Walk {
         let mut rng = Stream::new(seed, "xmem walk", 0);
-        let mut order: Vec<u32> = (0..lines * WORDS).map(|word| (word / WORDS) as u32).collect();
+        let mut order: Vec<u32> = (0..lines * WORDS).map(|word| (word / WORDS).to_u32()).collect();
         for i in (1..order.len()).rev() {
-            order.swap(i, rng.below(i as u64 + 1) as usize);
+            order.swap(i, rng.below(i.to_u64() + 1).to_usize());
         }
         Walk { lines: order.into(), at: vec![0; cores] }
     }
@@ -96,8 +96,8 @@ impl Walk {
     #[inline]
     fn next(&mut self, core: usize) -> u64 {
         let at = &mut self.at[core];
-        let line = self.lines[*at as usize];
-        *at = if *at as usize + 1 == self.lines.len() { 0 } else { *at + 1 };
+        let line = self.lines[at.to_usize()];
+        *at = if at.to_usize() + 1 == self.lines.len() { 0 } else { *at + 1 };
         line.into()
     }
 }

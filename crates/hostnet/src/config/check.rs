@@ -9,6 +9,7 @@ use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, Work};
 use crate::core::cpu::combining::MOST_BUFFERS;
 use crate::kernel::units::{OfferedRate, Size};
+use crate::kernel::Int;
 use crate::memory::dram::Controller;
 use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
@@ -159,7 +160,7 @@ fn placement(s: &Scenario) -> Check {
             need(!given, || format!("placement.{key} needs placement.policy = \"idio\""))?;
         }
     }
-    need(s.placement.policy != Policy::Idio || s.platform.core.count as usize <= tag::CORES, || {
+    need(s.placement.policy != Policy::Idio || s.platform.core.count.to_usize() <= tag::CORES, || {
         let (cores, most) = (s.platform.core.count, tag::CORES);
         format!("placement.policy = \"idio\" has codes for {most} cores; platform.core.count is {cores}")
     })?;

@@ -6,6 +6,7 @@ use super::scenario::{Load, Scenario};
 use crate::app::AppSpec;
 use crate::device::PeripheralSpec;
 use crate::kernel::units::{Bandwidth, OfferedRate, Size, Span};
+use crate::kernel::Int;
 use crate::traffic::arrival::Gaps;
 use crate::traffic::dctcp::DctcpSpec;
 use crate::traffic::generator::{BETWEEN_FRAMES, CHECKSUM};
@@ -309,7 +310,7 @@ impl TrafficSpec {
     pub fn frame_sizes(&self) -> (u64, f64) {
         let t = self.frames();
         let weights: f64 = t.iter().map(|s| f64::from(s.weight)).sum();
-        let bytes: f64 = t.iter().map(|s| s.size.0 as f64 * f64::from(s.weight)).sum();
+        let bytes: f64 = t.iter().map(|s| s.size.0.to_f64() * f64::from(s.weight)).sum();
         (t.iter().map(|s| s.size.0).max().unwrap_or(0), bytes / weights)
     }
 }
@@ -458,13 +459,13 @@ fn rates(s: &Scenario) -> Check {
     need(!s.run.step.is_some_and(OfferedRate::is_zero), || "run.step = 0 must be positive".into())?;
     need(s.run.loss > 0.0 && s.run.loss < 1.0, || format!("run.loss = {} is not above 0 and below 1", s.run.loss))?;
     // The objective must be some packets.
-    need(!peak || s.run.requests as f64 * s.run.loss >= 10.0, || {
+    need(!peak || s.run.requests.to_f64() * s.run.loss >= 10.0, || {
         let least = (10.0 / s.run.loss).ceil();
         format!("run.requests = {} cannot tell a loss of {}; give {least} or more", s.run.requests, s.run.loss)
     })?;
     let bytes = t.frame_sizes().1;
     if let Some(r) = t.rate.filter(|r| s.run.load == Load::Fixed && !r.is_zero()) {
-        let hours = (s.run.requests + s.run.warmup_requests.unwrap_or(0)) as f64 / r.packets(bytes) / 3600.0;
+        let hours = (s.run.requests + s.run.warmup_requests.unwrap_or(0)).to_f64() / r.packets(bytes) / 3600.0;
         need(hours <= MOST_HOURS, || {
             format!(
                 "run.requests = {} at traffic.rate = \"{r}\" are {hours:.0} hours; {MOST_HOURS} are the most",
@@ -482,10 +483,10 @@ fn rates(s: &Scenario) -> Check {
         carries(s, "run.step", &r, r.packets(bytes), bytes)?;
     }
     if let Some(p) = t.burst_period {
-        carries(s, "traffic.burst_period", &p, f64::from(t.burst) * 1e12 / p.0 as f64, bytes)?;
+        carries(s, "traffic.burst_period", &p, f64::from(t.burst) * 1e12 / p.0.to_f64(), bytes)?;
     }
     let (Some(rate), Some(gap)) = (t.rate, t.burst_gap) else { return Ok(()) };
-    need(rate.packets(bytes) * gap.0 as f64 <= 1e12 * (1.0 + 1e-9), || {
+    need(rate.packets(bytes) * gap.0.to_f64() <= 1e12 * (1.0 + 1e-9), || {
         format!(
             "traffic.burst_gap = \"{gap}\" lets fewer packets come than traffic.rate = \"{rate}\"; give a shorter gap"
         )
@@ -494,7 +495,7 @@ fn rates(s: &Scenario) -> Check {
 
 /// Packets of `bytes` bytes a second that the wire between generator and host carries; None without a wire.
 pub fn most_packets(s: &Scenario, bytes: f64) -> Option<f64> {
-    line_rate(s).map(|(rate, beside)| rate.0 as f64 / (8.0 * (bytes + f64::from(beside))))
+    line_rate(s).map(|(rate, beside)| rate.0.to_f64() / (8.0 * (bytes + f64::from(beside))))
 }
 
 /// Whether that wire carries `pps` packets a second, which `key` asks for.

@@ -3,7 +3,7 @@
 use super::nic::{FrameMemory, RingMemory};
 pub use super::Endpoint;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Stream, Time};
+use crate::kernel::{Events, Int, Stream, Time};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::{Tag, LINE};
 use crate::meter::drops::Ledger;
@@ -79,6 +79,12 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Its place in pairs that hold one value per direction.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
     #[inline]
     pub fn other(self) -> Direction {
         match self {
@@ -131,7 +137,7 @@ impl Bay<'_> {
         let page = PAGE.0 / LINE;
         let lines = contiguous.whole(lines, page);
         let r = self.map.add(lines, Kind::Io, Sharing::Device, 0);
-        let mut rng = Stream::new(self.seed, what, self.port as u64);
+        let mut rng = Stream::new(self.seed, what, self.port.to_u64());
         let key = rng.below(u64::MAX);
         (Pages::new(self.map.get(r).base, lines, contiguous, page, key), rng)
     }

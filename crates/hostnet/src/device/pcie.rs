@@ -3,8 +3,8 @@
 
 use crate::flow::Link;
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::Time;
-use crate::memory::LINE;
+use crate::kernel::{Int, Time};
+use crate::memory::{LINE, LINE_U32};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ impl PcieSpec {
         if !(0.0..0.5).contains(&self.dllp_share) {
             return Err(format!("dllp_share = {} is not within 0 to 0.5", self.dllp_share));
         }
-        let payload = (self.max_payload.0 / LINE) as u32;
+        let payload = (self.max_payload.0 / LINE).to_u32();
         if self.posted_lines < payload {
             return Err(format!("posted_lines = {} cannot hold one write of {payload} lines", self.posted_lines));
         }
@@ -108,7 +108,7 @@ impl PcieSpec {
             return Err("lane_rate is below 1 Gbps".into());
         }
         let most =
-            (self.posted_lines / payload).min(self.non_posted).min(64 * LINE as u32 / self.max_read_request.0 as u32);
+            (self.posted_lines / payload).min(self.non_posted).min(64 * LINE_U32 / self.max_read_request.0.to_u32());
         if !(1..=most).contains(&self.train) {
             return Err(format!("train = {} is not within 1 to {most}, as the port's credits allow", self.train));
         }
@@ -124,7 +124,7 @@ pub const NON_POSTED: usize = 1;
 impl PcieSpec {
     /// One direction of a port of `lanes`.
     fn link(&self, lanes: u32) -> Link {
-        let lane = self.lane_rate.map_or(self.generation.lane_bps(), |r| r.0 as f64);
+        let lane = self.lane_rate.map_or(self.generation.lane_bps(), |r| r.0.to_f64());
         let bps = lane * f64::from(lanes) * (1.0 - self.dllp_share);
         Link::new(bps, self.propagation.into())
     }
@@ -138,8 +138,8 @@ impl PcieSpec {
     }
     pub fn framing(&self) -> Framing {
         Framing {
-            payload: self.max_payload.0 as u32,
-            request: self.max_read_request.0 as u32,
+            payload: self.max_payload.0.to_u32(),
+            request: self.max_read_request.0.to_u32(),
             write_overhead: self.write_overhead,
             read_request: self.read_request,
             completion_overhead: self.completion_overhead,
@@ -171,7 +171,7 @@ impl Framing {
     }
     /// Writes of `bytes` payload to `lines` lines.
     pub fn writes(&self, bytes: u32, lines: u32) -> u64 {
-        let packets = (lines * LINE as u32 + self.payload - 1) >> self.payload.trailing_zeros();
+        let packets = (lines * LINE_U32 + self.payload - 1) >> self.payload.trailing_zeros();
         (bytes + packets * self.write_overhead).into()
     }
     /// What the last of the writes of `bytes` payload carries.
@@ -180,7 +180,7 @@ impl Framing {
     }
     /// Requests that ask for `lines` lines.
     pub fn requests(&self, lines: u32) -> u32 {
-        (lines * LINE as u32 + self.request - 1) >> self.request.trailing_zeros()
+        (lines * LINE_U32 + self.request - 1) >> self.request.trailing_zeros()
     }
     /// When a packet that ends at `end` with so many bytes of payload is acted on.
     pub fn acted_on(&self, link: &Link, bytes: u32, end: Time) -> Time {

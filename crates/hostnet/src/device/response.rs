@@ -2,7 +2,7 @@
 //! not receive until the network has its share of the host.
 
 use crate::kernel::units::{Bandwidth, Span};
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ impl Responder {
         }
         let bps = u128::from(bytes - self.bytes) * 8 * 1_000_000_000_000 / u128::from(span);
         let (congested, served) = (held > f64::from(self.spec.occupancy), bps > u128::from(self.spec.target.0));
-        self.sum += self.level as u64 * (now.0 - self.looked.0.max(self.since.0));
+        self.sum += self.level.to_u64() * (now.0 - self.looked.0.max(self.since.0));
         (self.looked, self.bytes) = (now, bytes);
         let before = self.level;
         if congested && !served {
@@ -110,9 +110,9 @@ impl Responder {
     pub fn mean_level(&self) -> f64 {
         let span = self.looked.0.saturating_sub(self.since.0);
         if span == 0 {
-            return self.level as f64;
+            return self.level.to_f64();
         }
-        self.sum as f64 / span as f64
+        self.sum.to_f64() / span.to_f64()
     }
 }
 

@@ -7,9 +7,9 @@
 use super::endpoint::{check_buffer, check_counts, check_link, defaults, Bay, Device, Direction, Offer, Piece};
 use crate::flow::{Credits, Link, Wait};
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, Int, Time};
 use crate::memory::region::{Contiguous, Pages};
-use crate::memory::LINE;
+use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::placement::DeviceKind;
 use schemars::JsonSchema;
@@ -132,7 +132,7 @@ impl RoceSpec {
     /// packet that it has begun by then (802.1Qbb, annex on buffer requirements).
     fn headroom(&self) -> u64 {
         let window = 2 * u128::from(self.propagation.0) + u128::from(self.pause_response.0);
-        let bytes = (window * u128::from(self.link.0)).div_ceil(8_000_000_000_000) as u64;
+        let bytes = (window * u128::from(self.link.0)).div_ceil(8_000_000_000_000).to_u64();
         bytes + 2 * (self.mtu.0 + u64::from(self.overhead + self.message_overhead))
     }
 
@@ -142,9 +142,9 @@ impl RoceSpec {
 
     /// Payload that the link carries, in GB/s.
     pub fn payload_gbs(&self) -> f64 {
-        let packets = (self.message.0 / self.mtu.0) as f64;
-        let wire = self.message.0 as f64 + packets * f64::from(self.overhead) + f64::from(self.message_overhead);
-        self.link.0 as f64 / 8e9 * self.message.0 as f64 / wire
+        let packets = (self.message.0 / self.mtu.0).to_f64();
+        let wire = self.message.0.to_f64() + packets * f64::from(self.overhead) + f64::from(self.message_overhead);
+        self.link.0.to_f64() / 8e9 * self.message.0.to_f64() / wire
     }
 }
 
@@ -203,13 +203,13 @@ struct Transmit {
 
 impl Roce {
     pub fn new(s: &RoceSpec, pages: Pages) -> Roce {
-        let packet = (s.mtu.0 / LINE) as u32;
+        let packet = (s.mtu.0 / LINE).to_u32();
         let rest = s.mtu.0 + u64::from(s.overhead);
         Roce {
             op: s.op,
             pages,
             packet,
-            packets: (s.message.0 / s.mtu.0) as u32,
+            packets: (s.message.0 / s.mtu.0).to_u32(),
             lines: s.lines(),
             bytes: [rest + u64::from(s.message_overhead), rest],
             link: Link::ethernet(s.link, s.propagation.into()),
@@ -220,9 +220,9 @@ impl Roce {
             ended: 0,
             completed: 0,
             receive: Receive {
-                buffer: Credits::new(s.receive_buffer.0 as u32),
-                xoff: s.xoff.0 as u32,
-                xon: s.xon.0 as u32,
+                buffer: Credits::new(s.receive_buffer.0.to_u32()),
+                xoff: s.xoff.0.to_u32(),
+                xon: s.xon.0.to_u32(),
                 drops: Ledger::default(),
                 peer: Time::ZERO,
                 stopped: false,
@@ -231,7 +231,7 @@ impl Roce {
                 paused: Time::ZERO,
                 pauses: 0,
             },
-            transmit: Transmit { room: Credits::new((s.transmit_buffer.0 / LINE) as u32), ready: 0 },
+            transmit: Transmit { room: Credits::new((s.transmit_buffer.0 / LINE).to_u32()), ready: 0 },
         }
     }
 
@@ -275,7 +275,7 @@ impl Roce {
                 return;
             }
             self.receive.peer = self.send(self.receive.peer);
-            self.receive.arrive(self.packet * LINE as u32, end + self.link.flight, self.reaction());
+            self.receive.arrive(self.packet * LINE_U32, end + self.link.flight, self.reaction());
         }
     }
 
@@ -338,7 +338,7 @@ impl Device for Roce {
     /// Moves the first `n` of the lines that `next` promised; they leave the receive buffer from `now` on.
     fn take(&mut self, _way: Direction, n: u32, now: Time) -> Piece {
         if self.op == Direction::P2mWrite {
-            self.receive.leave(n * LINE as u32, now, self.reaction());
+            self.receive.leave(n * LINE_U32, now, self.reaction());
         }
         let at = self.at;
         self.at = (self.at + u64::from(n)) % self.lines;

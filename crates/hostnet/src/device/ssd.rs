@@ -3,7 +3,7 @@
 
 use super::endpoint::{check_counts, defaults, Bay, Device, Direction, Offer, Piece};
 use crate::kernel::units::{Bandwidth, Size, Span};
-use crate::kernel::{Events, Stream, Time};
+use crate::kernel::{Events, Int, Stream, Time};
 use crate::memory::region::{Contiguous, Pages};
 use crate::memory::LINE;
 use crate::placement::DeviceKind;
@@ -151,16 +151,16 @@ pub struct Ssd {
 
 impl Ssd {
     pub fn new(s: &SsdSpec, pages: Pages, rng: Stream) -> Ssd {
-        let block = (s.block.0 / LINE) as u32;
+        let block = (s.block.0 / LINE).to_u32();
         Ssd {
             op: s.op,
             block,
-            chunk: (s.interleave.0 / LINE) as u32,
+            chunk: (s.interleave.0 / LINE).to_u32(),
             latency: s.command_latency.into(),
             pages,
-            active: Vec::with_capacity(s.queue_depth as usize),
-            coming: (0..s.queue_depth).map(|i| (Time::ZERO, i as u16)).collect(),
-            left: vec![block; s.queue_depth as usize],
+            active: Vec::with_capacity(s.queue_depth.to_usize()),
+            coming: (0..s.queue_depth).map(|i| (Time::ZERO, i.to_u16())).collect(),
+            left: vec![block; s.queue_depth.to_usize()],
             turn: 0,
             chunk_left: 0,
             rng,
@@ -187,7 +187,7 @@ impl Ssd {
 
     /// `n` lines of `slot`'s command are done; true when with them the command is.
     fn end(&mut self, slot: u16, n: u32, now: Time) -> bool {
-        let left = &mut self.left[slot as usize];
+        let left = &mut self.left[slot.to_usize()];
         *left -= n;
         if *left > 0 {
             return false;
@@ -247,7 +247,7 @@ impl Device for Ssd {
         if self.active.is_empty() {
             return self.coming.front().map_or(Offer::Nothing, |c| Offer::At(c.0));
         }
-        self.turn = self.rng.below(self.active.len() as u64) as usize;
+        self.turn = self.rng.below(self.active.len().to_u64()).to_usize();
         self.chunk_left = self.chunk.min(self.block - self.active[self.turn].at);
         Offer::Lines(self.chunk_left)
     }

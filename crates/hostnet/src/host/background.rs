@@ -3,7 +3,7 @@
 
 use super::Host;
 use crate::config::Scenario;
-use crate::kernel::{Event, Stream, Time};
+use crate::kernel::{Event, Int, Real, Stream, Time};
 use crate::memory::{Txn, LINE};
 
 #[derive(Clone)]
@@ -18,7 +18,7 @@ impl Background {
     /// Reads of any of the first `lines` lines, at random times.
     pub fn new(s: &Scenario, lines: u64) -> Option<Background> {
         let gbs = s.platform.background_read_gbs;
-        let mean = LINE as f64 / gbs * 1e3;
+        let mean = LINE.to_f64() / gbs * 1e3;
         (gbs > 0.0).then(|| Background { mean, lines, rng: Stream::new(s.seed, "background", 0) })
     }
 }
@@ -26,7 +26,7 @@ impl Background {
 impl Host {
     pub(super) fn next_background(&mut self) {
         if let Some(b) = self.background.as_mut().filter(|_| !self.stopped) {
-            self.machine.cal.push(self.machine.now + Time(b.rng.exp(b.mean) as u64), Event::Background);
+            self.machine.cal.push(self.machine.now + Time(b.rng.exp(b.mean).whole()), Event::Background);
         }
     }
 

@@ -20,7 +20,7 @@ use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
 use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS};
 use crate::flow::Domain;
-use crate::kernel::{Clock, NicAt, Stream, Time};
+use crate::kernel::{Clock, Int, NicAt, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, RegionId, Sharing, PAGE};
 use crate::memory::spec::CacheSpec;
@@ -78,23 +78,23 @@ impl Host {
         let mut cores: Vec<(u8, u16)> = Vec::new();
         let mut groups: Vec<Vec<u16>> = Vec::new();
         for (t, tenant) in s.tenants.iter().enumerate() {
-            let first = cores.len() as u16;
-            groups.push((first..first + tenant.cores as u16).collect());
-            cores.extend((0..tenant.cores as u16).map(|local| (t as u8, local)));
+            let first = cores.len().to_u16();
+            groups.push((first..first + tenant.cores.to_u16()).collect());
+            cores.extend((0..tenant.cores.to_u16()).map(|local| (t.to_u8(), local)));
         }
-        let (kernel, first) = (s.tenants.len() as u8, cores.len());
-        cores.extend((0..s.storage_cores() as u16).map(|local| (kernel, local)));
-        let peers = cores.len() as u16;
+        let (kernel, first) = (s.tenants.len().to_u8(), cores.len());
+        cores.extend((0..s.storage_cores().to_u16()).map(|local| (kernel, local)));
+        let peers = cores.len().to_u16();
         cores.extend(s.peers().into_iter().flat_map(|p| {
-            let own = s.tenants[p.tenant].cores as u16;
-            (own..own + p.cores as u16).map(move |local| (p.tenant as u8, local))
+            let own = s.tenants[p.tenant].cores.to_u16();
+            (own..own + p.cores.to_u16()).map(move |local| (p.tenant.to_u8(), local))
         }));
-        let peers: Vec<u16> = (peers..cores.len() as u16).collect();
-        let mut nic = Nic::integrated(&s.platform.nic, cores.len() as u32);
+        let peers: Vec<u16> = (peers..cores.len().to_u16()).collect();
+        let mut nic = Nic::integrated(&s.platform.nic, cores.len().to_u32());
         nic.sweep_tx = s.placement.sweep_tx;
         nic.reclaims = s.placement.spent().follows_transmission();
         let hints = s.placement.hints();
-        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len() as u16).collect())));
+        nic.marker = hints.as_ref().map(|i| Box::new(Marker::new(i, (0..cores.len().to_u16()).collect())));
         nic.drop_depth = (s.rings.proactive_drop > 0).then_some(s.rings.proactive_drop);
 
         let serving = s.tenants.iter().position(check::serves);
@@ -105,14 +105,14 @@ impl Host {
             for kind in [Kind::Rx, Kind::Tx] {
                 for &c in &groups[t] {
                     let n = if kind == Kind::Rx { rx_buffers } else { s.rings.tx_buffers };
-                    let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t as u8);
+                    let r = map.add(u64::from(n) * buffer_lines, kind, Sharing::Core(c), t.to_u8());
                     let base = map.get(r).base;
                     if kind == Kind::Rx && s.placement.spent().follows_transmission() {
                         map.make_invalidatable(base);
                     }
                     match kind {
-                        Kind::Rx => nic.attach_receive(c as usize, base, n, buffer_lines),
-                        _ => nic.attach_transmit(c as usize, base, n, buffer_lines),
+                        Kind::Rx => nic.attach_receive(c.to_usize(), base, n, buffer_lines),
+                        _ => nic.attach_transmit(c.to_usize(), base, n, buffer_lines),
                     }
                 }
             }
@@ -120,7 +120,7 @@ impl Host {
             for &c in starts {
                 let mut rng = Stream::new(seed, "ring phase", c.into());
                 let (rx, tx) = (rng.below(rx_buffers.into()), rng.below(s.rings.tx_buffers.into()));
-                nic.start_at(c as usize, rx, tx);
+                nic.start_at(c.to_usize(), rx, tx);
             }
         }
         let queues = frame_memory(s, &groups, &mut map);
@@ -131,14 +131,14 @@ impl Host {
             if probes {
                 for node in 0..s.nodes().count {
                     let r = map.add(PAGE_LINES, Kind::App, Sharing::Shared, 0);
-                    map.set_home(r, node as u8);
+                    map.set_home(r, node.to_u8());
                 }
             }
         } else {
             for (t, tenant) in s.tenants.iter().enumerate() {
                 let (cores, capture, stlb) = (&groups[t], capture.as_ref(), s.platform.core.stlb.as_ref());
-                let site = Site { map: &mut map, tenant: t as u8, cores, seed, capture, stlb };
-                let app = App::build(&tenant.app, s.traffic.frame_sizes().0 as u32, site)?;
+                let site = Site { map: &mut map, tenant: t.to_u8(), cores, seed, capture, stlb };
+                let app = App::build(&tenant.app, s.traffic.frame_sizes().0.to_u32(), site)?;
                 let largest = match (&app, capture) {
                     (App::Memcached(m), _) => u64::from(m.largest_reply().max(m.largest_request())) * LINE,
                     (_, Some(c)) if check::serves(tenant) => c.longest().into(),
@@ -202,10 +202,10 @@ impl Host {
         map.settle_by_tenant(node_of);
         let mut thread_nodes: Vec<u8> = cores.iter().map(|c| node_of(c.0)).collect();
         if let Some(last) = thread_nodes.last_mut().filter(|_| probes) {
-            *last = s.nodes().count as u8 - 1;
+            *last = s.nodes().count.to_u8() - 1;
         }
         if let Some(p) = s.peers() {
-            peers.iter().for_each(|c| thread_nodes[usize::from(*c)] = p.node as u8);
+            peers.iter().for_each(|c| thread_nodes[usize::from(*c)] = p.node.to_u8());
         }
         let nodes = s.nodes();
         let core_of = logical::cores_of(&thread_nodes, nodes.cores.unwrap_or(s.platform.core.count));
@@ -234,7 +234,7 @@ impl Host {
             cores: if ringed.is_some() {
                 driving.to_vec()
             } else {
-                groups[t][..s.tenants[t].receivers() as usize].to_vec()
+                groups[t][..s.tenants[t].receivers().to_usize()].to_vec()
             },
             tenant: t,
             dscp: s.tenants[t].dscp,
@@ -255,7 +255,7 @@ impl Host {
         let seats = cores.iter().enumerate().map(|(c, (tenant, local))| {
             let thread = match s.tenants.get(usize::from(*tenant)) {
                 Some(t) if service.is_some() && u32::from(*local) < t.cores => {
-                    let fast = t.receivers() as usize;
+                    let fast = t.receivers().to_usize();
                     tas::thread(s, fast, (*local).into(), interface.as_deref(), &mut drivers)
                 }
                 Some(t) if t.stack == Some(StackSpec::Ccnic) => {
@@ -267,14 +267,14 @@ impl Host {
                 Some(t) => t.app.thread(s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
-            let rng = Stream::new(seed, "core", c as u64);
+            let rng = Stream::new(seed, "core", c.to_u64());
             Seat { tenant: *tenant, local: *local, rest: Rest::Asleep, rng, thread }
         });
         let seats = seats.collect();
         let (whole, half) = (&s.platform.core, s.platform.core.of_one_thread());
         let cpu = |(thread, core): (usize, &u16)| {
-            let has = if mem.sibling(thread as u16).is_some() { &half } else { whole };
-            Cpu::new(thread as u16, has).on_core(*core)
+            let has = if mem.sibling(thread.to_u16()).is_some() { &half } else { whole };
+            Cpu::new(thread.to_u16(), has).on_core(*core)
         };
         let mut cpus: Vec<Cpu> = core_of.iter().enumerate().map(cpu).collect();
         if let Some(i) = &hints {
@@ -355,35 +355,35 @@ fn driving_cores<'a>(s: &Scenario, groups: &'a [Vec<u16>], peers: &'a [u16]) -> 
     match s.ringed() {
         None => &[],
         Some(_) if s.overlay() => peers,
-        Some(site) => &groups[site.tenant][..s.tenants[site.tenant].receivers() as usize],
+        Some(site) => &groups[site.tenant][..s.tenants[site.tenant].receivers().to_usize()],
     }
 }
 
 /// That of each of these cores.
 fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Driven> {
     let Some(RingSite { tenant, rings, driver }) = s.ringed() else { return Vec::new() };
-    let receivers = s.tenants[tenant].receivers() as u16;
+    let receivers = s.tenants[tenant].receivers().to_u16();
     let pairs = s.tenants[tenant].pipeline.is_some();
     let overlay = s.overlay();
     let first = map.iter().count();
     let one_pool = matches!(&driver, Driver::PollMode(costs) if costs.mempool_shared);
     let mut set_up = |c: &u16| {
         let own = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
-        let r = map.add(u64::from(rings.receive) * STRIDE, Kind::Rx, own, tenant as u8);
+        let r = map.add(u64::from(rings.receive) * STRIDE, Kind::Rx, own, tenant.to_u8());
         (rings.receive, map.get(r).base)
     };
     let mut armed: Vec<_> = cores.iter().rev().filter(|_| one_pool).map(&mut set_up).collect();
     let mut piece = |c: &u16| {
         let sends = if pairs { *c + receivers } else { *c };
         let both = if pairs { Sharing::Shared } else { Sharing::Core(*c) };
-        let mut region = |lines, kind, core| map.add(lines, kind, Sharing::Core(core), tenant as u8);
+        let mut region = |lines, kind, core| map.add(lines, kind, Sharing::Core(core), tenant.to_u8());
         let receive = region(Layout::lines(rings.receive, rings.descriptor), Kind::Rx, *c);
         let transmit = region(Layout::lines(rings.transmit, rings.descriptor), Kind::Tx, sends);
         map.set_polled(receive);
         map.set_polled(transmit);
         let ring = RingMemory { receive: map.get(receive).base, transmit: map.get(transmit).base };
         let mut add = |lines, kind, sharing| {
-            let r = map.add(lines, kind, sharing, tenant as u8);
+            let r = map.add(lines, kind, sharing, tenant.to_u8());
             map.get(r).base
         };
         let own = Sharing::Core(*c);
@@ -423,7 +423,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
         let sent = match &driver {
             Driver::PollMode(costs) if overlay => {
                 let buffers = u64::from(sized(s, tenant, costs, &rings).buffers(&rings));
-                let r = map.add(buffers * SENT_LINES, Kind::Tx, own, tenant as u8);
+                let r = map.add(buffers * SENT_LINES, Kind::Tx, own, tenant.to_u8());
                 map.get(r).base
             }
             _ => 0,
@@ -432,7 +432,7 @@ fn driver_memory(s: &Scenario, cores: &[u16], map: &mut AddressMap) -> Vec<Drive
     };
     let all = cores.iter().map(&mut piece).collect();
     if let Some(p) = s.peers().filter(|_| overlay) {
-        (first..map.iter().count()).for_each(|r| map.set_home(r as RegionId, p.node as u8));
+        (first..map.iter().count()).for_each(|r| map.set_home(r as RegionId, p.node.to_u8()));
     }
     all
 }
@@ -448,7 +448,7 @@ fn pipes(s: &Scenario, pairs: usize, map: &mut AddressMap) -> Vec<Pipe> {
     let pipeline = s.ringed().and_then(|site| Some((site.tenant, s.tenants[site.tenant].pipeline.clone()?)));
     let Some((tenant, spec)) = pipeline else { return Vec::new() };
     let mut pipe = |_| {
-        let r = map.add(Pipe::lines(&spec), Kind::App, Sharing::Shared, tenant as u8);
+        let r = map.add(Pipe::lines(&spec), Kind::App, Sharing::Shared, tenant.to_u8());
         Pipe::new(spec.clone(), map.get(r).base)
     };
     (0..pairs).map(&mut pipe).collect()
@@ -507,7 +507,7 @@ fn frame_memory(s: &Scenario, groups: &[Vec<u16>], map: &mut AddressMap) -> Vec<
     let mut piece = |c: &u16| {
         let (lines, page) = (nic.pool.0 / LINE, nic.page.0 / LINE);
         let mut add = |lines, kind| {
-            let r = map.add(lines, kind, Sharing::Core(*c), tenant as u8);
+            let r = map.add(lines, kind, Sharing::Core(*c), tenant.to_u8());
             map.get(r).base
         };
         let (frames, completions) = (add(lines, Kind::Rx), add(COMPLETIONS, Kind::Rx));

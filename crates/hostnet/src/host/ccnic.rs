@@ -6,6 +6,7 @@ use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
 use crate::config::scenario::TenantSpec;
 use crate::config::Scenario;
+use crate::kernel::Int;
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
@@ -41,12 +42,12 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
     let Parts { tenant, queues, spec, .. } = parts(s)?;
     let nodes = |end| match end {
         End::Host => s.tenants[tenant].node,
-        End::Nic => spec.nic_node as u8,
+        End::Nic => spec.nic_node.to_u8(),
     };
     let (tx, rx, buffer) = (nodes(spec.tx_home), nodes(spec.rx_home), nodes(spec.buffer_home));
     let mut homes = [tx, rx, tx, rx, buffer, buffer].into_iter();
     let [tx_rings, rx_rings, tx_registers, rx_registers, pools, buffers] = spec.lines(queues.into()).map(|lines| {
-        let r = map.add(lines, Kind::App, Sharing::Shared, tenant as u8);
+        let r = map.add(lines, Kind::App, Sharing::Shared, tenant.to_u8());
         map.set_home(r, homes.next().unwrap_or(buffer));
         map.get(r).base
     });
@@ -58,14 +59,14 @@ pub fn build(s: &Scenario, map: &mut AddressMap) -> Option<Box<Interface>> {
 /// the first lines of the data that each sends.
 pub fn thread(s: &Scenario, i: &Interface, local: usize, driven: &mut impl Iterator<Item = (Thread, u64)>) -> Thread {
     let p = parts(s).expect("an interface has a tenant");
-    let own = s.tenants[p.tenant].cores as usize;
+    let own = s.tenants[p.tenant].cores.to_usize();
     let forwards = p.spec.mode == Mode::Forward;
     Thread::CcNic(Box::new(match (local.checked_sub(own), p.app) {
         (None, Some(_)) if forwards => Agent::server(s, i, local, own),
         (Some(queue), Some(app)) if forwards => Agent::wire(s, i, queue, app),
         (None, Some(app)) => Agent::host(s, i, local, app),
         (None, None) => Agent::server(s, i, local, own),
-        (Some(first), Some(app)) => match s.peers().map_or(own, |p| p.cores as usize) {
+        (Some(first), Some(app)) => match s.peers().map_or(own, |p| p.cores.to_usize()) {
             threads if threads < own => Agent::bank(s, i, (first..own).step_by(threads), app),
             _ => Agent::nic(s, i, first, app),
         },
@@ -117,7 +118,7 @@ impl Host {
         let held: usize = self.agents().map(|(_, a)| a.held()).sum();
         // Those in rings belong to nobody's stacks, unless the host alone manages buffers. TAS has some of its own.
         let hosts = self.spec.ccnic.as_ref().is_some_and(|c| c.pool == PoolKind::Host) && self.tas.is_none();
-        if free + held > all as usize || hosts && free + held < all as usize {
+        if free + held > all.to_usize() || hosts && free + held < all.to_usize() {
             return Err(format!("{all} buffers are {free} in the pool and {held} with threads"));
         }
         Ok(())
@@ -148,7 +149,7 @@ impl Host {
         let t = &i.trips;
         // An overlay's packets are counted where the application serves them.
         let packets = if t.packets == 0 { self.tally.completed } else { t.packets };
-        let per = |n: u64| n as f64 / packets as f64;
+        let per = |n: u64| n.to_f64() / packets.to_f64();
         if packets > 0 && (t.packets > 0 || t.blanks > 0) {
             v.set("host_blanks_per_packet", per(t.blanks));
             v.set("host_tx_frees_per_packet", per(t.swept));
@@ -157,13 +158,13 @@ impl Host {
         if t.packets == 0 {
             return;
         }
-        v.set("achieved_mpps", t.packets as f64 / us);
-        v.set("achieved_gbps", t.bytes as f64 * 8.0 / us / 1e3);
-        v.set("rtt_min_ns", t.histogram.min() as f64 / 1e3);
+        v.set("achieved_mpps", t.packets.to_f64() / us);
+        v.set("achieved_gbps", t.bytes.to_f64() * 8.0 / us / 1e3);
+        v.set("rtt_min_ns", t.histogram.min().to_f64() / 1e3);
         v.set("rtt_mean_us", t.histogram.mean() / 1e6);
         let quantiles = [("rtt_median_us", 0.5), ("rtt_p90_us", 0.9), ("rtt_p99_us", 0.99), ("rtt_p999_us", 0.999)];
         for (name, q) in quantiles {
-            v.set(name, t.histogram.value_at_quantile(q) as f64 / 1e6);
+            v.set(name, t.histogram.value_at_quantile(q).to_f64() / 1e6);
         }
         for (host, of, reads, owns) in [
             (true, Counted::All, "host_reads_per_packet", "host_rfos_per_packet"),
@@ -179,7 +180,7 @@ impl Host {
         let crossed = [of_host[5], of_nic[5]].map(|o| o.reads + o.owns + o.streams);
         v.set("payload_lines_crossed", per(crossed.iter().sum()));
         if !t.discovery.is_empty() {
-            v.set("signal_discovery_ns", t.discovery.value_at_quantile(0.5) as f64 / 1e3);
+            v.set("signal_discovery_ns", t.discovery.value_at_quantile(0.5).to_f64() / 1e3);
         }
         v.set("host_remote_rfos_payload", per(of_host[5].owns));
         v.set("nic_remote_reads_descriptor", per(of_nic[0].reads + of_nic[1].reads));
@@ -200,8 +201,8 @@ impl Host {
         v.set("host_instructions_per_packet", per(host));
         v.set("nic_instructions_per_packet", per(nic));
         v.set("pool_ops_per_packet", per(pool));
-        v.set("small_fallbacks", fallbacks as f64);
-        v.set("throughput_mrps", t.packets as f64 / us);
+        v.set("small_fallbacks", fallbacks.to_f64());
+        v.set("throughput_mrps", t.packets.to_f64() / us);
     }
 
     /// Requests that left the L2, by side and object.
@@ -210,13 +211,13 @@ impl Host {
             0 => self.tally.completed,
             n => n,
         };
-        let packets = packets.max(1) as f64;
+        let packets = packets.max(1).to_f64();
         let mut rows = Vec::new();
         for (side, host) in [("host", true), ("NIC", false)] {
             for ((object, n), r) in
                 OBJECTS.iter().zip(self.off_core(host, Counted::All)).zip(self.off_core(host, Counted::Remote))
             {
-                let per = |k: u64| json!(k as f64 / packets);
+                let per = |k: u64| json!(k.to_f64() / packets);
                 let row = [n.reads, n.owns, n.streams, r.reads, r.owns, r.streams].map(per);
                 rows.push([json!(side), json!(object)].into_iter().chain(row).collect());
             }

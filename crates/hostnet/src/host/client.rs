@@ -9,7 +9,7 @@ use crate::config::traffic::sets_no_size;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
 use crate::device::PeripheralSpec;
-use crate::kernel::{Event, Stream, Time};
+use crate::kernel::{Event, Int, Stream, Time};
 use crate::meter::Values;
 use crate::traffic::generator::{Flows, Generator, Returned, Sizes, CHECKSUM};
 use crate::traffic::mac::Mac;
@@ -24,7 +24,7 @@ pub fn generator(s: &Scenario, tenant: usize) -> Generator {
     let t = &s.traffic;
     let drawn = t.sizes.is_some() && sets_no_size(&s.tenants[tenant].app);
     let sizes = drawn.then(|| {
-        let table = t.frames().into_iter().map(|f| (f.size.0 as u32, f.weight));
+        let table = t.frames().into_iter().map(|f| (f.size.0.to_u32(), f.weight));
         Sizes::new(table, Stream::new(s.seed, "sizes", 0))
     });
     let flows = match (t.flows, t.protocol) {
@@ -200,16 +200,16 @@ impl Host {
     pub(super) fn client_metrics(&self, v: &mut Values, us: f64) {
         let Some(s) = &self.source else { return };
         let (g, rtt) = (&s.generator, &s.generator.rtt);
-        v.set("offered_gbps", g.offered_bytes as f64 * 8.0 / us / 1e3);
+        v.set("offered_gbps", g.offered_bytes.to_f64() * 8.0 / us / 1e3);
         if rtt.count() == 0 {
             return;
         }
-        v.set("achieved_gbps", rtt.bytes as f64 * 8.0 / us / 1e3);
+        v.set("achieved_gbps", rtt.bytes.to_f64() * 8.0 / us / 1e3);
         v.set("rtt_mean_us", rtt.mean_ns() / 1e3);
         v.set("rtt_sd_us", rtt.sd_ns() / 1e3);
         let quantiles = [("rtt_median_us", 0.5), ("rtt_p90_us", 0.9), ("rtt_p99_us", 0.99), ("rtt_p999_us", 0.999)];
         for (name, q) in quantiles {
-            v.set(name, rtt.histogram.value_at_quantile(q) as f64 / 1e3);
+            v.set(name, rtt.histogram.value_at_quantile(q).to_f64() / 1e3);
         }
     }
 
@@ -219,8 +219,8 @@ impl Host {
         let mut seen = 0;
         let row = |x: hdrhistogram::iterators::IterationValue<u64>| {
             seen += x.count_at_value();
-            let (us, n) = (x.value_iterated_to() as f64 / 1e3, x.count_at_value());
-            vec![json!(us), json!(seen as f64 / rtt.count() as f64), json!(n)]
+            let (us, n) = (x.value_iterated_to().to_f64() / 1e3, x.count_at_value());
+            vec![json!(us), json!(seen.to_f64() / rtt.count().to_f64()), json!(n)]
         };
         let rows: Vec<_> = rtt.histogram.iter_recorded().map(row).collect();
         let columns = [("rtt_us", "us"), ("fraction", "1"), ("packets", "packets")];

@@ -1,7 +1,7 @@
 //! A control plane of the user's own: at the end of each epoch it sees counters and answers with settings of the policy.
 
 use super::Host;
-use crate::kernel::{Event, Time};
+use crate::kernel::{Event, Int, Time};
 use crate::memory::stats::{Class, DmaCounts};
 use crate::placement::{Placement, Settings};
 use std::sync::{Arc, Mutex};
@@ -100,14 +100,14 @@ impl Host {
         let core = |c: usize| {
             let hints = self.machine.cpus[c].hints.as_ref().map(|h| h.counts).unwrap_or_default();
             let counts = self.counts_of(c);
-            let serves = self.source.as_ref().is_some_and(|s| s.cores.contains(&(c as u16)));
+            let serves = self.source.as_ref().is_some_and(|s| s.cores.contains(&(c.to_u16())));
             CoreView {
                 mlc_wb: counts.mlc_wb,
                 mlc_invalidations: counts.mlc_invalidations,
                 hints: hints.came,
                 hints_dropped: hints.dropped,
-                distance: if serves { nic.unconsumed(self.queue(c as u16)) } else { 0 },
-                state: state(c as u16),
+                distance: if serves { nic.unconsumed(self.queue(c.to_u16())) } else { 0 },
+                state: state(c.to_u16()),
             }
         };
         let written: u64 = CLASSES.iter().filter(|c| c.is_write()).map(|c| m.of(*c)).sum();

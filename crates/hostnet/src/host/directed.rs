@@ -6,7 +6,7 @@ use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::{Clock, Event, NicAt, Time};
+use crate::kernel::{Clock, Event, Int, NicAt, Time};
 use crate::machine::Signal;
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::shadow::Shadow;
@@ -159,7 +159,7 @@ impl Host {
 
     fn receive(&mut self, blocks: u32, evict: EvictAt, v: &mut Values) {
         let n = u64::from(blocks);
-        let packet = Packet { lines: blocks as u16, wire_bytes: blocks * 64, uses: 2, ..Packet::default() };
+        let packet = Packet { lines: blocks.to_u16(), wire_bytes: blocks * 64, uses: 2, ..Packet::default() };
         let accepted = self.machine.nic.arrive(&mut self.machine.cal, packet, self.machine.now);
         assert!(accepted.is_ok(), "an empty ring takes a packet");
         let id = self.dry().delivered.expect("nothing stops a lone packet");
@@ -181,18 +181,18 @@ impl Host {
         }
         let copies: u32 = (line..line + n).map(|l| self.machine.mem.copies(l).0).sum();
         v.set("copies_left", copies.into());
-        v.set("clsweeps", self.machine.mem.stats.clsweeps as f64);
-        v.set("sweep_messages", self.machine.mem.stats.sweep_messages as f64);
+        v.set("clsweeps", self.machine.mem.stats.clsweeps.to_f64());
+        v.set("sweep_messages", self.machine.mem.stats.sweep_messages.to_f64());
         let clock = Clock::from_hz(self.spec.platform.core.clock.0);
         v.set("first_read_cycles", clock.cycles(first));
         if evicted.0 > 0 {
-            v.set("evct_dirty_fraction", evicted.1 as f64 / evicted.0 as f64);
+            v.set("evct_dirty_fraction", evicted.1.to_f64() / evicted.0.to_f64());
         }
         // What the caches still hold of the packet must go some day.
         self.force_out(line, n);
         let (reads, writes) = self.moved();
-        v.set("dram_reads_per_block", reads as f64 / n as f64);
-        v.set("dram_writes_per_block", writes as f64 / n as f64);
+        v.set("dram_reads_per_block", reads.to_f64() / n.to_f64());
+        v.set("dram_writes_per_block", writes.to_f64() / n.to_f64());
         self.machine.mem.restart_meters(self.machine.now);
         let cold = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
         self.execute(&[Op::Anchor { line: cold }, Op::Fence]);
@@ -206,7 +206,7 @@ impl Host {
         self.execute(&[Op::Store { line, lines: blocks }, Op::Fence]);
         self.execute(&[Op::Compute(1000)]);
         let id =
-            self.machine.nic.adopt(Packet { tx_line: line, tx_lines: blocks as u16, uses: 2, ..Packet::default() });
+            self.machine.nic.adopt(Packet { tx_line: line, tx_lines: blocks.to_u16(), uses: 2, ..Packet::default() });
         let written = self.machine.now;
         let (_, log) = self.execute(&[Op::Mmio { tag: Effect::Post.tag(id) }, Op::Stall(busy.0)]);
         let sent = log.sent.unwrap_or(written);
@@ -227,7 +227,7 @@ impl Host {
             self.machine.mem.push_out(&mut self.machine.cal, l, self.machine.now);
         }
         self.force_out(line, n);
-        v.set("tx_writes_per_block", self.machine.mem.stats.of(Class::TxEvct) as f64 / n as f64);
+        v.set("tx_writes_per_block", self.machine.mem.stats.of(Class::TxEvct).to_f64() / n.to_f64());
         let mut events = vec![
             (written, "WQ entry written"),
             (log.wq_read.unwrap_or(written), "WQ entry read"),
@@ -276,13 +276,13 @@ impl Host {
         self.machine.cpus[0].restart_meters(now);
         self.execute(&[Op::Anchor { line }, Op::Fence]);
         let seen = self.machine.cpus[0].amat;
-        v.set("access_ns", seen.ps as f64 / seen.accesses as f64 / 1e3);
+        v.set("access_ns", seen.ps.to_f64() / seen.accesses.to_f64() / 1e3);
         let vain = self.machine.mem.between().map_or(0, |b| b.speculative_reads);
-        v.set("speculative_reads", vain as f64);
+        v.set("speculative_reads", vain.to_f64());
     }
 
     fn reuse(&mut self, lines: u64, guard: Guard, v: &mut Values) {
-        let n = lines as u32;
+        let n = lines.to_u32();
         let line = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
         let maintain = |op: Sweep| Op::Maintain { line, lines: n, op: op as u8 };
         // The previous owner's data lies in memory.
@@ -297,7 +297,7 @@ impl Host {
             Guard::Dma => {
                 // No packet of the NIC: a DMA engine of the kernel's.
                 let now = self.machine.now;
-                let zero = Txn::dma_write(Agent::Background, Class::NicRxWr, Inbound::Dram, line, n as u16, 0, now);
+                let zero = Txn::dma_write(Agent::Background, Class::NicRxWr, Inbound::Dram, line, n.to_u16(), 0, now);
                 self.machine.mem.dma_at_once(&mut self.machine.cal, &zero);
                 self.dry();
             }
@@ -305,6 +305,6 @@ impl Host {
         // The next owner sweeps its new page and reads it.
         self.execute(&[maintain(Sweep::Sweep), Op::Fence]);
         let stale = (line..line + lines).zip(secret).filter(|(l, s)| self.machine.mem.version(*l) == *s);
-        v.set("stale_blocks_readable", stale.count() as f64);
+        v.set("stale_blocks_readable", stale.count().to_f64());
     }
 }

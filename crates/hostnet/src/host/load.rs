@@ -9,7 +9,7 @@ use crate::app::Origin;
 use crate::config::scenario::{Arrivals as Spec, Load, TenantSpec, Timing};
 use crate::config::{check, traffic, Scenario};
 use crate::kernel::units::{Bandwidth, OfferedRate};
-use crate::kernel::{NicAt, Stream, Time};
+use crate::kernel::{Int, NicAt, Real, Stream, Time};
 use crate::machine::World;
 use crate::meter::Values;
 use crate::traffic::arrival::{Arrivals, Gaps};
@@ -124,8 +124,8 @@ fn run_of(
     if let Some(capture) = run.world.members[0].source.as_ref().and_then(|s| s.capture.as_ref()) {
         outcome.tables.insert("capture".into(), capture.table());
     }
-    outcome.values.set("sim_events", run.events as f64);
-    outcome.values.set("sim_requests", run.done as f64);
+    outcome.values.set("sim_events", run.events.to_f64());
+    outcome.values.set("sim_requests", run.done.to_f64());
     if let Some(back) = back {
         *back = Some((run.world.members[0].frames(), run.world.members[0].returned().to_vec()));
     }
@@ -191,9 +191,9 @@ impl Run<'_> {
             Spec::Pareto => spread(Gaps::Pareto { cv: t.cv.unwrap_or(1.0) }, stream),
             Spec::Burst => {
                 let own = t.burst_period.filter(|_| rate.is_none()).map(Time::from);
-                let period = own.unwrap_or(Time((f64::from(t.burst) / open * 1e12) as u64));
+                let period = own.unwrap_or(Time((f64::from(t.burst) / open * 1e12).whole()));
                 // Back to back is a thousandth of the mean gap.
-                let within = t.burst_gap.map_or(open * 1e3, |g| 1e12 / g.0 as f64);
+                let within = t.burst_gap.map_or(open * 1e3, |g| 1e12 / g.0.to_f64());
                 Arrivals::bursts(period, t.burst.into(), within)
             }
             Spec::Pcap => {
@@ -231,7 +231,7 @@ impl Run<'_> {
                 if host.machine.cal.is_empty() {
                     return Err("the run stands still: no event is left".into());
                 }
-                let part = (host.tally.completed_ever - start) as f64 / n as f64;
+                let part = (host.tally.completed_ever - start).to_f64() / n.to_f64();
                 (self.progress)(from + (to - from) * part)?;
             }
             self.done += n;
@@ -249,7 +249,7 @@ impl Run<'_> {
             let stop = Time(host.machine.now.0 + end.saturating_sub(host.machine.now).0 / (slices - i + 1));
             host.run_until(|h| h.machine.now >= stop);
             host.control_failure().map_or(Ok(()), Err)?;
-            (self.progress)(from + (to - from) * i as f64 / slices as f64)?;
+            (self.progress)(from + (to - from) * i.to_f64() / slices.to_f64())?;
         }
         self.events += host.machine.cal.popped() - events;
         Ok(())
@@ -273,7 +273,7 @@ impl Run<'_> {
         if let Some(t) = self.spec.run.warmup_time.filter(|_| self.world.members[0].source.is_none()) {
             return self.advance_time(t.into(), 0.0, to);
         }
-        let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0) as u64;
+        let entries = statics(self.spec).get("total_rx_entries").unwrap_or(0.0).whole();
         let window = (entries / 8).clamp(1_500, 5_000);
         // Standing queues make a packet wait, and that must show in every buffer.
         let standing = self.spec.traffic.depth > 0;
@@ -281,11 +281,11 @@ impl Run<'_> {
         let mut seen: Vec<(f64, f64, f64)> = Vec::new();
         for i in 0..most {
             self.world.restart_window();
-            self.advance(window, 0.0, to * i as f64 / most as f64)?;
+            self.advance(window, 0.0, to * i.to_f64() / most.to_f64())?;
             let moved: u64 = self.world.members[0].machine.mem.stats.dram.iter().sum();
-            let span = (self.world.members[0].machine.now - self.world.members[0].window.start).0 as f64;
-            let held = self.world.members[0].machine.mem.lines_held() as f64;
-            seen.push((moved as f64 / window as f64, span, held));
+            let span = (self.world.members[0].machine.now - self.world.members[0].window.start).0.to_f64();
+            let held = self.world.members[0].machine.mem.lines_held().to_f64();
+            seen.push((moved.to_f64() / window.to_f64(), span, held));
             if (!standing || (i + 1) * window > entries) && steady(&seen) {
                 break;
             }
@@ -305,7 +305,7 @@ impl Run<'_> {
             let start = self.world.members[0].tally.completed_ever;
             for i in 0..SAMPLES {
                 let part = (start + n * (i + 1) / SAMPLES).saturating_sub(self.world.members[0].tally.completed_ever);
-                let at = |k: u64| from + (to - from) * k as f64 / SAMPLES as f64;
+                let at = |k: u64| from + (to - from) * k.to_f64() / SAMPLES.to_f64();
                 if part > 0 {
                     self.advance(part, at(i), at(i + 1))?;
                     self.world.members[0].sample();
@@ -336,7 +336,7 @@ impl Run<'_> {
             self.world.restart_window();
             self.advance(12_000.min(self.spec.run.requests), 0.3, 0.35)?;
             let window = self.world.members[0].machine.now - self.world.members[0].window.start;
-            self.world.members[0].tally.completed as f64 / window.as_secs()
+            self.world.members[0].tally.completed.to_f64() / window.as_secs()
         };
         let (lo, hi) = match load {
             Load::PeakNodrop => (0.4, 0.95),
@@ -397,7 +397,7 @@ impl Run<'_> {
             self.world = warmed.clone();
             let (arrivals, depth) = self.offered(Some(rate));
             self.world.members[0].offer(arrivals, depth);
-            let part = |n: usize| 0.35 + 0.65 * n as f64 / bracket.max_evals as f64;
+            let part = |n: usize| 0.35 + 0.65 * n.to_f64() / bracket.max_evals.to_f64();
             let (from, to) = (part(at), part(at + 1));
             at += 1;
             self.world.restart_window();

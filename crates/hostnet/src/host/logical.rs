@@ -1,5 +1,7 @@
 //! Logical cores: hardware threads, and the cores that they are of.
 
+use crate::kernel::Int;
+
 /// The core of each thread, where `nodes` has each thread's node and a node has `each` cores. Threads beyond these are the second
 /// ones of the first cores, as Linux numbers them. Cores are numbered by their first threads.
 pub(super) fn cores_of(nodes: &[u8], each: u32) -> Vec<u16> {
@@ -9,7 +11,7 @@ pub(super) fn cores_of(nodes: &[u8], each: u32) -> Vec<u16> {
         let node = usize::from(*node);
         on.resize(on.len().max(node + 1), Vec::new());
         let here = &mut on[node];
-        let core = match here.len().checked_sub(each as usize) {
+        let core = match here.len().checked_sub(each.to_usize()) {
             Some(first) => here[first],
             None => {
                 next += 1;

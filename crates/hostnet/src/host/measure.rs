@@ -4,7 +4,7 @@ use super::Host;
 use crate::config::{check, Scenario};
 use crate::device::endpoint::Endpoint;
 use crate::device::iio::Iio;
-use crate::kernel::{Clock, Time};
+use crate::kernel::{Clock, Int, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, LINE};
 use crate::meter::drops::{DropCause, Ledger, Loss};
@@ -115,13 +115,13 @@ impl Host {
         self.window.rx_lines.push(lines);
         let moved: u64 = self.machine.mem.stats.dram.iter().sum();
         let (t0, done0, moved0) = self.window.last_sample;
-        let us = (self.machine.now - t0).0 as f64 / 1e6;
+        let us = (self.machine.now - t0).0.to_f64() / 1e6;
         if us > 0.0 {
             self.window.timeline.push([
-                (self.machine.now - self.window.start).0 as f64 / 1e6,
-                (self.tally.completed - done0) as f64 / us,
-                (moved - moved0) as f64 * LINE as f64 / us / 1e3,
-                lines.0 as f64,
+                (self.machine.now - self.window.start).0.to_f64() / 1e6,
+                (self.tally.completed - done0).to_f64() / us,
+                (moved - moved0).to_f64() * LINE.to_f64() / us / 1e3,
+                lines.0.to_f64(),
             ]);
         }
         self.window.last_sample = (self.machine.now, self.tally.completed, moved);
@@ -133,7 +133,7 @@ impl Host {
         let rows = self.row_counts();
         let (w, y) = (&self.window, &self.tally);
         let span = self.machine.now - w.start;
-        let us = span.0.max(1) as f64 / 1e6;
+        let us = span.0.max(1).to_f64() / 1e6;
         let m = &self.machine.mem.stats;
         let nic = self.serving_nic();
         let n = &nic.counts;
@@ -141,27 +141,27 @@ impl Host {
         let drops = self.lost();
         let cycles = Clock::from_hz(self.spec.platform.core.clock.0);
         if self.source.is_some() {
-            v.set("throughput_mrps", y.completed as f64 / us);
-            v.set("offered_mrps", offered as f64 / us);
-            v.set("net_gbps", y.wire_bytes as f64 * 8.0 / us / 1e3);
-            v.set("drop_rate", drops as f64 / offered.max(1) as f64);
-            v.set("drops", drops as f64);
-            let unserved = offered.saturating_sub(y.completed) as f64;
-            v.set("loss_rate", unserved / offered.max(1) as f64);
+            v.set("throughput_mrps", y.completed.to_f64() / us);
+            v.set("offered_mrps", offered.to_f64() / us);
+            v.set("net_gbps", y.wire_bytes.to_f64() * 8.0 / us / 1e3);
+            v.set("drop_rate", drops.to_f64() / offered.max(1).to_f64());
+            v.set("drops", drops.to_f64());
+            let unserved = offered.saturating_sub(y.completed).to_f64();
+            v.set("loss_rate", unserved / offered.max(1).to_f64());
             v.set("service_mean_us", y.service_us());
-            v.set("cores_busy", y.service_ps as f64 / 1e6 / us);
+            v.set("cores_busy", y.service_ps.to_f64() / 1e6 / us);
             if drops > 0 {
                 let (accepted, pauses) = (n.accepted - w.nic.accepted, n.pauses - w.nic.pauses);
-                v.set("packets_between_pauses", accepted as f64 / pauses as f64);
+                v.set("packets_between_pauses", accepted.to_f64() / pauses.to_f64());
             }
         }
         if !y.latency_ns.is_empty() {
             v.set("lat_mean_us", y.latency_ns.mean() / 1e3);
             let quantiles = [("lat_p50_us", 0.5), ("lat_p90_us", 0.9), ("lat_p99_us", 0.99), ("lat_p999_us", 0.999)];
             for (name, q) in quantiles {
-                v.set(name, y.latency_ns.value_at_quantile(q) as f64 / 1e3);
+                v.set(name, y.latency_ns.value_at_quantile(q).to_f64() / 1e3);
             }
-            v.set("lat_max_us", y.latency_ns.max() as f64 / 1e3);
+            v.set("lat_max_us", y.latency_ns.max().to_f64() / 1e3);
         }
         let classes = [
             ("acc_nic_rx_wr", Class::NicRxWr),
@@ -182,10 +182,10 @@ impl Host {
             let k = m.of(c);
             *(if c.is_write() { &mut written } else { &mut read }) += k;
             if y.completed > 0 {
-                v.set(name, k as f64 / y.completed as f64);
+                v.set(name, k.to_f64() / y.completed.to_f64());
             }
         }
-        let gbs = |lines: u64| lines as f64 * LINE as f64 / us / 1e3;
+        let gbs = |lines: u64| lines.to_f64() * LINE.to_f64() / us / 1e3;
         v.set("mem_read_gbs", gbs(read));
         v.set("mem_write_gbs", gbs(written));
         v.set("mem_bw_gbs", gbs(read + written));
@@ -193,7 +193,7 @@ impl Host {
             v.set("mem_utilisation", gbs(read + written) / peak);
         }
         if y.completed > 0 {
-            let per = |k: u64| k as f64 / y.completed as f64;
+            let per = |k: u64| k.to_f64() / y.completed.to_f64();
             v.set("acc_total", per(read + written));
             v.set("rx_evct_premature", per(m.rx_evct_premature));
             v.set("rx_evct_consumed", per(m.rx_evct_consumed));
@@ -202,32 +202,33 @@ impl Host {
         }
         if !m.dram_ps.is_empty() {
             v.set("dram_lat_avg_ns", m.dram_ps.mean() / 1e3);
-            v.set("dram_lat_p50_ns", m.dram_ps.value_at_quantile(0.5) as f64 / 1e3);
-            v.set("dram_lat_p99_ns", m.dram_ps.value_at_quantile(0.99) as f64 / 1e3);
+            v.set("dram_lat_p50_ns", m.dram_ps.value_at_quantile(0.5).to_f64() / 1e3);
+            v.set("dram_lat_p99_ns", m.dram_ps.value_at_quantile(0.99).to_f64() / 1e3);
         }
         if rows.1 > w.dram_rows.1 {
-            let hits = (rows.0 - w.dram_rows.0) as f64;
-            v.set("dram_row_hit_ratio", hits / (rows.1 - w.dram_rows.1) as f64);
+            let hits = (rows.0 - w.dram_rows.0).to_f64();
+            v.set("dram_row_hit_ratio", hits / (rows.1 - w.dram_rows.1).to_f64());
         }
         let (ps, n) = self.tenants_cpus().fold((0, 0), |(ps, n), c| (ps + c.amat.ps, n + c.amat.accesses));
         if n > 0 {
-            v.set("amat_cycles", cycles.cycles(Time((ps / u128::from(n)) as u64)));
+            v.set("amat_cycles", cycles.cycles(Time((ps / u128::from(n)).to_u64())));
         }
         let (mut hits, mut misses) = (0, 0);
         for (t, c) in m.tenants.iter().take(self.spec.tenants.len()).enumerate() {
             (hits, misses) = (hits + c.llc_hits, misses + c.llc_misses);
             if t < 2 {
-                v.set(["t0_mops", "t1_mops"][t], y.operations[t] as f64 / us);
-                let ratio = c.llc_misses as f64 / (c.llc_hits + c.llc_misses) as f64;
+                v.set(["t0_mops", "t1_mops"][t], y.operations[t].to_f64() / us);
+                let ratio = c.llc_misses.to_f64() / (c.llc_hits + c.llc_misses).to_f64();
                 v.set(["t0_llc_miss_ratio", "t1_llc_miss_ratio"][t], ratio);
             }
         }
-        v.set("llc_miss_ratio", misses as f64 / (hits + misses) as f64);
+        v.set("llc_miss_ratio", misses.to_f64() / (hits + misses).to_f64());
         if let Some(first) = m.tenants.first() {
             let all = first.llc_hits + first.llc_misses + m.dma(Agent::Nic).lines();
-            v.set("llc_app_share", first.app as f64 / all as f64);
+            v.set("llc_app_share", first.app.to_f64() / all.to_f64());
         }
-        let mean = |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>() as f64 / w.rx_lines.len() as f64;
+        let mean =
+            |f: fn(&(u64, u64)) -> u64| w.rx_lines.iter().map(f).sum::<u64>().to_f64() / w.rx_lines.len().to_f64();
         v.set("llc_rx_lines", mean(|x| x.0));
         v.set("llc_rx_lines_outside_ddio", mean(|x| x.1));
         self.placed(&mut v, us);
@@ -245,12 +246,12 @@ impl Host {
     fn tables(&self) -> serde_json::Map<String, Value> {
         let mut out = serde_json::Map::new();
         let cdf = |h: &Histogram<u64>, scale: f64| {
-            let total = h.len() as f64;
+            let total = h.len().to_f64();
             let mut seen = 0u64;
             h.iter_recorded()
                 .map(|x| {
                     seen += x.count_at_value();
-                    vec![json!(x.value_iterated_to() as f64 / scale), json!(seen as f64 / total)]
+                    vec![json!(x.value_iterated_to().to_f64() / scale), json!(seen.to_f64() / total)]
                 })
                 .collect::<Vec<_>>()
         };
@@ -347,7 +348,7 @@ impl Host {
     /// The share of the window that cores with descriptor rings neither slept nor polled in vain.
     pub(super) fn polling_share(&self) -> f64 {
         let now = self.machine.now;
-        let span = (now - self.window.start).0.max(1) as f64;
+        let span = (now - self.window.start).0.max(1).to_f64();
         let idle = self.cores.iter().filter_map(|c| match &c.thread {
             Thread::PollMode(t) => Some(t.idle_until(now).0),
             Thread::Udp(t) => Some(t.idle_until(now).0),
@@ -355,7 +356,7 @@ impl Host {
             _ => None,
         });
         let cores = self.spec.ringed().map_or(1, |site| self.spec.tenants[site.tenant].cores);
-        1.0 - idle.sum::<u64>() as f64 / span / f64::from(cores)
+        1.0 - idle.sum::<u64>().to_f64() / span / f64::from(cores)
     }
 
     /// What threads and the rings of their NIC did in the window.
@@ -365,24 +366,24 @@ impl Host {
         }
         let Some(nic) = self.machine.iio.as_ref().and_then(Iio::look_at_nic) else { return };
         let now = self.machine.now;
-        let span = (now - self.window.start).0.max(1) as f64;
+        let span = (now - self.window.start).0.max(1).to_f64();
         v.set("cpu_utilisation", self.polling_share());
-        let lost = |cause| nic.drops.of(cause) as f64 / self.lost() as f64;
+        let lost = |cause| nic.drops.of(cause).to_f64() / self.lost().to_f64();
         v.set("drop_dma_share", lost(DropCause::DmaDrop));
         v.set("drop_core_share", lost(DropCause::CoreDrop));
         v.set("drop_tx_share", lost(DropCause::TxDrop));
-        v.set("nic_buffer_peak_kib", nic.peak() as f64 / 1024.0);
+        v.set("nic_buffer_peak_kib", nic.peak().to_f64() / 1024.0);
         if let Some(m) = nic.ring_meter() {
-            v.set("descriptors_per_write_back", m.descriptors as f64 / m.write_backs as f64);
+            v.set("descriptors_per_write_back", m.descriptors.to_f64() / m.write_backs.to_f64());
             if self.tally.completed > 0 {
-                let per = |n: u64| n as f64 / self.tally.completed as f64;
+                let per = |n: u64| n.to_f64() / self.tally.completed.to_f64();
                 v.set("doorbells_per_packet", per(m.transmit_doorbells));
                 v.set("tx_fetches_per_packet", per(m.transmit_fetches));
                 v.set("tx_payload_reads_per_packet", per(m.frames_read));
                 v.set("frame_bytes_moved", per(m.frame_bytes));
             }
             v.set("dma_peak_gbs", m.peak_gbs());
-            v.set("dma_busy", m.busy_until(now).0 as f64 / span);
+            v.set("dma_busy", m.busy_until(now).0.to_f64() / span);
         }
     }
 }
@@ -397,21 +398,21 @@ fn thin(rows: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
 /// What follows from the configuration alone.
 pub fn statics(s: &Scenario) -> Values {
     let mut v = Values::default();
-    let mib = |b: u64| b as f64 / f64::from(1 << 20);
+    let mib = |b: u64| b.to_f64() / f64::from(1 << 20);
     let llc = &s.platform.caches.llc;
     let serving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.cores).sum();
     let receiving: u32 = s.tenants.iter().filter(|t| check::serves(t)).map(|t| t.receivers()).sum();
     let entries = receiving * check::rx_buffers(s);
     let footprint = u64::from(entries) * s.rings.buffer_size.0;
     v.set("rx_footprint_mib", mib(footprint));
-    v.set("rx_footprint_per_llc", footprint as f64 / llc.size.0 as f64);
+    v.set("rx_footprint_per_llc", footprint.to_f64() / llc.size.0.to_f64());
     v.set("total_rx_entries", entries.into());
     v.set("llc_mib", mib(llc.size.0));
     if matches!(s.placement.policy, Policy::Ddio | Policy::Idio) {
         v.set("ddio_capacity_mib", mib(ddio::capacity(llc.size.0, s.placement.ways, llc.ways)));
     }
     let private = s.platform.caches.l1d.size.0 + s.platform.caches.l2.size.0;
-    v.set("l1l2_kib", private as f64 / 1024.0);
+    v.set("l1l2_kib", private.to_f64() / 1024.0);
     v.set("cores", serving.into());
     v.set("channels", s.platform.memory.channels.into());
     v.set("mem_peak_gbs", s.platform.memory.peak_gbs());

@@ -36,7 +36,7 @@ use crate::core::Retired;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::flow::Domain;
-use crate::kernel::{Event, NicAt, Side, Stream, Time};
+use crate::kernel::{Event, Int, NicAt, Side, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
@@ -115,7 +115,7 @@ impl Host {
             let polls = |t: &TenantSpec| t.stack == Some(StackSpec::Ccnic) || matches!(t.app, AppSpec::TcpEcho(_));
             if tenant.is_some_and(|t| starts(t) || polls(t)) {
                 self.cores[c].rest = Rest::Not;
-                self.machine.cal.push(self.machine.now, Event::Core(c as u16));
+                self.machine.cal.push(self.machine.now, Event::Core(c.to_u16()));
             }
         }
         if let Some(iio) = &mut self.machine.iio {
@@ -198,7 +198,7 @@ impl Host {
         let at_home = self.machine.at_home(core);
         let (m, seat) = (&mut self.machine, &mut self.cores[core]);
         let mut c = Ctx {
-            core: core as u16,
+            core: core.to_u16(),
             local: seat.local.into(),
             tenant: seat.tenant.into(),
             now: m.now,
@@ -241,17 +241,17 @@ impl Host {
             Step::Run => self.machine.start(core),
             Step::Wait { on, instructions } => self.wait(core, on, instructions, Time::MAX),
             Step::WaitUntil { on, instructions, until } => {
-                self.machine.cal.push(until.max(self.machine.now), Event::Interrupt(core as u16));
+                self.machine.cal.push(until.max(self.machine.now), Event::Interrupt(core.to_u16()));
                 self.wait(core, on, instructions, until);
             }
             Step::Until(at) => {
                 self.cores[core].rest = Rest::Asleep;
-                self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core as u16));
+                self.machine.cal.push(at.max(self.machine.now), Event::Interrupt(core.to_u16()));
             }
             Step::Idle => self.cores[core].rest = Rest::Asleep,
         }
         if self.tally.taken != taken {
-            self.top_up(core as u16);
+            self.top_up(core.to_u16());
         }
     }
 
@@ -262,9 +262,9 @@ impl Host {
             let of = self.machine.core_of(core);
             if !self.machine.mem.holds(of, line) {
                 // Taken away since the thread has read it: this poll finds what came.
-                return self.machine.cal.push(now, Event::Core(core as u16));
+                return self.machine.cal.push(now, Event::Core(core.to_u16()));
             }
-            self.machine.mem.watch(core as u16, of, line);
+            self.machine.mem.watch(core.to_u16(), of, line);
         }
         self.cores[core].rest = Rest::Polling { on, since: now, instructions, counted: 0, until };
     }
@@ -277,17 +277,17 @@ impl Host {
         match (seat.thread.notify(what, now), seat.rest) {
             (Wakes::Now, Rest::Asleep) => {
                 seat.rest = Rest::Not;
-                self.machine.cal.push(now, Event::Core(core as u16));
+                self.machine.cal.push(now, Event::Core(core.to_u16()));
             }
             (Wakes::Now, Rest::Polling { on, since, instructions, counted, .. }) => {
                 seat.rest = Rest::Not;
                 if on != Awaited::Queue && what != Notice::Line {
-                    self.machine.mem.unwatch(core as u16);
+                    self.machine.mem.unwatch(core.to_u16());
                 }
                 let cpu = &mut self.machine.cpus[core];
                 let (at, polls) = cpu.next_poll(since, now, instructions);
                 cpu.instructions += (polls - counted) * u64::from(instructions);
-                self.machine.cal.push(at, Event::Core(core as u16));
+                self.machine.cal.push(at, Event::Core(core.to_u16()));
             }
             _ => {}
         }
@@ -343,7 +343,7 @@ impl Host {
 
     /// The second core of a pair.
     fn second_core(&self, pair: usize) -> u16 {
-        self.source.as_ref().map_or(0, |s| s.cores[pair] + s.cores.len() as u16)
+        self.source.as_ref().map_or(0, |s| s.cores[pair] + s.cores.len().to_u16())
     }
 
     /// Packet `id`'s reply is on the wire.

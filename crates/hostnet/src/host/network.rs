@@ -7,7 +7,7 @@ use crate::config::Scenario;
 use crate::core::Op;
 use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
-use crate::kernel::{Event, NicAt, Time};
+use crate::kernel::{Event, Int, NicAt, Time};
 use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::meter::Values;
@@ -52,7 +52,7 @@ fn received(nic: &mut Nic) -> Option<(usize, Received)> {
     debug_assert_eq!(taken, Some(id), "frames of a queue overtake each other");
     nic.packet(id).done = true;
     nic.release(id);
-    let r = Received { seq: p.key as u32, marked: p.marked, completion: p.completion, at, last: false };
+    let r = Received { seq: p.key.to_u32(), marked: p.marked, completion: p.completion, at, last: false };
     Some((queue, r))
 }
 
@@ -61,7 +61,7 @@ impl Network {
         let (tenant, nic) = parts(s)?;
         let edge = TcpReceiver::of(s).map_or(0, |r| r.receiver.first_edge());
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
-        let flows = cores.len() as u8;
+        let flows = cores.len().to_u8();
         let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());
         Some(Network {
             tenant,
@@ -116,7 +116,7 @@ impl Host {
         for (core, lines) in cores {
             let p = &mut self.machine.cpus[usize::from(core)].program;
             p.ops.clear();
-            p.push(Op::Store { line: lines.start, lines: (lines.end - lines.start) as u32 });
+            p.push(Op::Store { line: lines.start, lines: (lines.end - lines.start).to_u32() });
             self.execute_at_once(core);
         }
     }
@@ -151,8 +151,8 @@ impl Host {
                     flow: s.flow.into(),
                     key: s.seq.into(),
                     marked: s.marked || congested,
-                    wire_bytes: tcp.frame as u32,
-                    lines: tcp.frame.div_ceil(LINE) as u16,
+                    wire_bytes: tcp.frame.to_u32(),
+                    lines: tcp.frame.div_ceil(LINE).to_u16(),
                     uses: 1,
                     ..Packet::default()
                 };
@@ -220,14 +220,14 @@ impl Host {
     pub(super) fn network_metrics(&self, v: &mut Values) {
         let (Some(tcp), Some(iio)) = (&self.network, &self.machine.iio) else { return };
         let Some(nic) = iio.look_at_nic() else { return };
-        let span = (self.machine.now - self.window.start).0.max(1) as f64;
+        let span = (self.machine.now - self.window.start).0.max(1).to_f64();
         let (counts, copied, again, sent) = tcp.before.clone();
-        v.set("net_gbs", (self.copied() - copied) as f64 * tcp.payload as f64 / span * 1e3);
-        let lost = nic.drops.count() as f64;
+        v.set("net_gbs", (self.copied() - copied).to_f64() * tcp.payload.to_f64() / span * 1e3);
+        let lost = nic.drops.count().to_f64();
         v.set("drops", lost);
-        v.set("packet_loss", lost / (nic.counts.offered - counts.offered) as f64);
-        v.set("nic_buffer_peak_kib", nic.peak() as f64 / 1024.0);
-        v.set("tcp_retransmits", (tcp.again() - again) as f64 / (tcp.senders.sent - sent) as f64);
+        v.set("packet_loss", lost / (nic.counts.offered - counts.offered).to_f64());
+        v.set("nic_buffer_peak_kib", nic.peak().to_f64() / 1024.0);
+        v.set("tcp_retransmits", (tcp.again() - again).to_f64() / (tcp.senders.sent - sent).to_f64());
         let (rtt, window, alpha) = tcp.senders.state();
         v.set("tcp_rtt_us", rtt / 1e3);
         v.set("tcp_cwnd", window);
@@ -235,16 +235,16 @@ impl Host {
         if let Some(r) = &tcp.responder {
             v.set("host_level", r.mean_level());
         }
-        let sum = |f: fn(&Receiver) -> Time| self.receivers().map(|r| f(r).0).sum::<u64>() as f64;
+        let sum = |f: fn(&Receiver) -> Time| self.receivers().map(|r| f(r).0).sum::<u64>().to_f64();
         let cpu = &self.machine.cpus[usize::from(tcp.cores[0])];
-        let calls: f64 = self.receivers().map(|r| cpu.compute_time(r.busy.calls).0 as f64).sum();
+        let calls: f64 = self.receivers().map(|r| cpu.compute_time(r.busy.calls).0.to_f64()).sum();
         let (poll, copy) = (sum(|r| r.busy.poll), sum(|r| r.busy.copy) - calls);
         let busy = poll + copy + calls + sum(|r| r.busy.release);
         v.set("net_busy", busy / span);
         v.set("net_copy_share", copy / busy);
         v.set("net_poll_share", poll / busy);
         let reads = self.machine.mem.stats.tenants.get(tcp.tenant).map_or(0, |t| t.llc_misses);
-        v.set("mem_net_read_gbs", reads as f64 * LINE as f64 / span * 1e3);
+        v.set("mem_net_read_gbs", reads.to_f64() * LINE.to_f64() / span * 1e3);
     }
 
     /// What the network has lost.
@@ -264,7 +264,7 @@ impl Host {
             kept += u64::from(in_order) + waiting + r.duplicates;
         }
         let nic = self.machine.iio.as_ref().and_then(|i| i.look_at_nic());
-        kept += nic.map_or(0, |n| (0..tcp.cores.len()).map(|q| n.waiting(q) as u64).sum());
+        kept += nic.map_or(0, |n| (0..tcp.cores.len()).map(|q| n.waiting(q).to_u64()).sum());
         let counts = nic.map(|n| n.counts.clone()).unwrap_or_default();
         if counts.delivered != kept {
             return Err(format!("{} frames were delivered, the kernel knows of {kept}", counts.delivered));

@@ -5,7 +5,7 @@ use crate::app::Content;
 use crate::config::scenario::Spread;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, Packet};
-use crate::kernel::{Event, NicAt, Stream, Time};
+use crate::kernel::{Event, Int, NicAt, Stream, Time};
 use crate::stack::Bursts;
 use crate::traffic::arrival::Arrivals;
 use crate::traffic::generator::Generator;
@@ -125,17 +125,17 @@ impl Host {
         s.next += 1;
         s.generator.drawn.number = n;
         let (core, client) = match whose {
-            Whose::Any => (None, n as u32),
+            Whose::Any => (None, n.to_u32()),
             Whose::Core(core) => (Some(core), 0),
             Whose::Client(client) => (None, client),
         };
         Some(match (&s.capture, &mut self.apps[s.tenant]) {
             (Some(capture), app) => {
-                let (pass, i) = (n / capture.packets.len() as u64, n as usize % capture.packets.len());
-                s.generator.drawn.captured = Some(i as u32);
+                let (pass, i) = (n / capture.packets.len().to_u64(), n.to_usize() % capture.packets.len());
+                s.generator.drawn.captured = Some(i.to_u32());
                 let packet = &capture.packets[i];
                 let local = core.and_then(|c| s.cores.iter().position(|x| *x == c));
-                let local = local.unwrap_or(packet.flow as usize % s.cores.len());
+                let local = local.unwrap_or(packet.flow.to_usize() % s.cores.len());
                 Drawn { core: s.cores[local], flow, client, content: app.replay(local, packet, i, pass, &mut s.rng) }
             }
             (_, app) => {
@@ -148,14 +148,14 @@ impl Host {
                             let nic = self.machine.iio.as_ref().and_then(Iio::look_at_nic);
                             match (flow, nic.filter(|_| s.at == NicAt::Port)) {
                                 (Some((flow, hash)), Some(nic)) => nic.classify(flow, hash).into(),
-                                (Some((_, hash)), None) => hash as usize % s.cores.len(),
+                                (Some((_, hash)), None) => hash.to_usize() % s.cores.len(),
                                 (None, _) => match own {
-                                    Some(client) => client as usize % s.cores.len(),
-                                    None => s.rng.below(s.cores.len() as u64) as usize,
+                                    Some(client) => client.to_usize() % s.cores.len(),
+                                    None => s.rng.below(s.cores.len().to_u64()).to_usize(),
                                 },
                             }
                         }
-                        Spread::Turns => n as usize % s.cores.len(),
+                        Spread::Turns => n.to_usize() % s.cores.len(),
                         Spread::ShortestQueue => s.shortest(&self.machine.nic),
                     },
                 };
@@ -228,8 +228,8 @@ impl Host {
 /// A packet for a queue of the NIC at `at` that asks for `c`. On the chip its buffer and its reply are two uses of its record.
 pub(super) fn packet(queue: usize, at: NicAt, c: &Content) -> Packet {
     Packet {
-        flow: queue as u32,
-        queue: queue as u16,
+        flow: queue.to_u32(),
+        queue: queue.to_u16(),
         lines: c.lines,
         wire_bytes: c.wire_bytes,
         kind: c.kind,

@@ -4,6 +4,7 @@ use super::Host;
 use crate::app::transfer::Written;
 use crate::app::AppSpec;
 use crate::config::Scenario;
+use crate::kernel::Int;
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -17,7 +18,7 @@ pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -
     let tenant = s.paired_tenant()?;
     let (here, app) = (s.tenants[tenant].node, &s.tenants[tenant].app);
     let mut add = |lines, sharing, home| {
-        let r = map.add(lines, Kind::App, sharing, tenant as u8);
+        let r = map.add(lines, Kind::App, sharing, tenant.to_u8());
         map.set_home(r, home);
         map.get(r).base
     };
@@ -28,10 +29,10 @@ pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -
             let there = p.peer_node;
             let home = |other: bool| if other { there } else { here };
             let (a, b) = p.layout.at_other();
-            let a = add(n as u64, Sharing::Shared, home(a));
-            let b = if p.layout.together() { a } else { add(n as u64, Sharing::Shared, home(b)) };
+            let a = add(n.to_u64(), Sharing::Shared, home(a));
+            let b = if p.layout.together() { a } else { add(n.to_u64(), Sharing::Shared, home(b)) };
             for i in 0..n {
-                let (own, other) = ((a + i as u64, 2 * i), (b + i as u64, 2 * i + 1));
+                let (own, other) = ((a + i.to_u64(), 2 * i), (b + i.to_u64(), 2 * i + 1));
                 first.push(Thread::PingPong(PingPong::new(true, own, other)));
                 second.push(Thread::PingPong(PingPong::new(false, other, own)));
             }
@@ -44,8 +45,8 @@ pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -
                 Written::Nontemporal => (there, true),
                 Written::None => (there, false),
             };
-            let written = add(n as u64, Sharing::Shared, here);
-            let read = add(n as u64, Sharing::Shared, there);
+            let written = add(n.to_u64(), Sharing::Shared, here);
+            let read = add(n.to_u64(), Sharing::Shared, there);
             for (i, core) in cores.iter().enumerate() {
                 let alone = t.stores == Written::None;
                 let sharing = if alone { Sharing::Core(*core) } else { Sharing::Shared };
@@ -53,8 +54,8 @@ pub fn build(s: &Scenario, map: &mut AddressMap, cores: &[u16], peers: &[u16]) -
                     buffer: add(lines, sharing, buffers),
                     chunk,
                     chunks: lines / chunk,
-                    written: (written + i as u64, 2 * i),
-                    read: (read + i as u64, 2 * i + 1),
+                    written: (written + i.to_u64(), 2 * i),
+                    read: (read + i.to_u64(), 2 * i + 1),
                 };
                 let role = if alone { Role::Alone } else { Role::Writer { nontemporal } };
                 first.push(Thread::Transfer(Transfer::new(role, memory)));
@@ -76,11 +77,11 @@ impl Host {
         let done = self.tally.operations[tenant];
         match &self.spec.tenants[tenant].app {
             AppSpec::Pingpong(_) if done > 0 => {
-                v.set("pingpong_ns", self.trips.value_at_quantile(0.5) as f64 / 1e3);
+                v.set("pingpong_ns", self.trips.value_at_quantile(0.5).to_f64() / 1e3);
                 let remote: u64 = self.machine.mem.stats.remote.iter().map(|r| r.reads + r.rfos).sum();
-                v.set("remote_requests", remote as f64 / done as f64);
+                v.set("remote_requests", remote.to_f64() / done.to_f64());
             }
-            AppSpec::StreamTransfer(_) => v.set("stream_gbps", (done * LINE * 8) as f64 / us / 1e3),
+            AppSpec::StreamTransfer(_) => v.set("stream_gbps", (done * LINE * 8).to_f64() / us / 1e3),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Host;
 use crate::core::Cpu;
-use crate::kernel::Clock;
+use crate::kernel::{Clock, Int};
 use crate::memory::stats::{CoreCounts, DmaCounts, PLACES};
 use crate::memory::Agent;
 use crate::meter::Values;
@@ -17,7 +17,7 @@ impl Host {
         let clock = Clock::from_hz(self.spec.platform.core.clock.0);
         let span = clock.cycles(self.machine.now - self.window.start);
         let (cores, instructions) = cpus.fold((0.0, 0), |(n, i), c| (n + 1.0, i + c.instructions));
-        (instructions > 0).then(|| span * cores / instructions as f64)
+        (instructions > 0).then(|| span * cores / instructions.to_f64())
     }
 
     /// What was counted at a thread's core; nothing at a second thread, as both have the same caches.
@@ -33,15 +33,15 @@ impl Host {
 
     pub(super) fn placed(&self, v: &mut Values, us: f64) {
         let m = &self.machine.mem.stats;
-        let sum = |f: fn(&CoreCounts) -> u64| m.cores.iter().map(f).sum::<u64>() as f64;
+        let sum = |f: fn(&CoreCounts) -> u64| m.cores.iter().map(f).sum::<u64>().to_f64();
         v.set("mlc_wb", sum(|c| c.mlc_wb));
         v.set("mlc_wb_mtps", sum(|c| c.mlc_wb) / us);
         v.set("mlc_wb_consumed", sum(|c| c.mlc_wb_consumed));
         v.set("mlc_invalidations", sum(|c| c.mlc_invalidations));
-        v.set("llc_wb", m.llc_wb as f64);
-        v.set("llc_wb_unread", m.rx_evct_premature as f64);
-        v.set("llc_wb_victim", (m.llc_wb - m.rx_evct_premature) as f64);
-        v.set("dma_mtps", m.dma.iter().map(DmaCounts::lines).sum::<u64>() as f64 / us);
+        v.set("llc_wb", m.llc_wb.to_f64());
+        v.set("llc_wb_unread", m.rx_evct_premature.to_f64());
+        v.set("llc_wb_victim", (m.llc_wb - m.rx_evct_premature).to_f64());
+        v.set("dma_mtps", m.dma.iter().map(DmaCounts::lines).sum::<u64>().to_f64() / us);
         for (t, name) in ["t0_cpi", "t1_cpi"].into_iter().enumerate() {
             let cpus = self.machine.cpus.iter().zip(&self.cores).filter(|(_, s)| usize::from(s.tenant) == t);
             if let Some(cpi) = self.cpi(cpus.map(|(c, _)| c)).filter(|_| t < self.spec.tenants.len()) {
@@ -52,9 +52,9 @@ impl Host {
         if let Some((came, dropped, fetched)) =
             hints.map(|h| (h.came, h.dropped, h.fetched)).reduce(|a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2))
         {
-            v.set("hints", came as f64);
-            v.set("hints_dropped", dropped as f64);
-            v.set("hints_fetched", fetched as f64);
+            v.set("hints", came.to_f64());
+            v.set("hints_dropped", dropped.to_f64());
+            v.set("hints_fetched", fetched.to_f64());
         }
         if let Some(us) = self.tally.bursts.as_ref().and_then(|b| b.mean_us()) {
             v.set("burst_us", us);
@@ -82,7 +82,7 @@ impl Host {
             ("hints_fetched", "lines"),
             ("cpi", "cycles"),
         ];
-        let us = (self.machine.now - self.window.start).0.max(1) as f64 / 1e6;
+        let us = (self.machine.now - self.window.start).0.max(1).to_f64() / 1e6;
         let row = |i: usize| {
             let (c, cpu) = (self.counts_of(i), &self.machine.cpus[i]);
             let tenant = self.spec.tenants.get(usize::from(self.cores[i].tenant)).map_or("kernel", |t| &t.name);
@@ -91,7 +91,7 @@ impl Host {
                 json!(i),
                 json!(tenant),
                 json!(c.mlc_wb),
-                json!(c.mlc_wb as f64 / us),
+                json!(c.mlc_wb.to_f64() / us),
                 json!(c.mlc_wb_consumed),
                 json!(c.mlc_invalidations),
                 json!(h.came),

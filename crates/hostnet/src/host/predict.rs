@@ -5,7 +5,7 @@ use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
 use crate::device::endpoint::Direction;
 use crate::device::ssd::SsdSpec;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::array::Indexing;
 use crate::memory::dram::timing::Timing;
 use crate::memory::dram::DramSpec;
@@ -17,7 +17,7 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 
 fn ns(ps: u64) -> f64 {
-    ps as f64 / 1e3
+    ps.to_f64() / 1e3
 }
 
 fn or(own: u32, standard: u32) -> f64 {
@@ -30,7 +30,7 @@ fn turning(t: &Timing, ranks: u32) -> (f64, f64) {
     let mean = |same: f64, other: f64| same / ranks + other * (1.0 - 1.0 / ranks);
     let gap = |from: usize, to: usize, place: usize| {
         let latency = [t.cl, t.cwl];
-        (t.col_to_col[from][place][to] + latency[to]) as f64 - (latency[from] + t.burst) as f64
+        (t.col_to_col[from][place][to] + latency[to]).to_f64() - (latency[from] + t.burst).to_f64()
     };
     let of = |from, to| mean(gap(from, to, 1), gap(from, to, 2)).max(0.0) / 1e3;
     (of(WRITE, READ), of(READ, WRITE))
@@ -61,25 +61,25 @@ impl Host {
             [PeripheralSpec::Ssd(ssd)] => {
                 o.device_gbs = self.ssd_gbs(ssd)?;
                 o.device_streams = f64::from(ssd.count);
-                o.device_run = (ssd.interleave.0 / LINE) as f64;
+                o.device_run = (ssd.interleave.0 / LINE).to_f64();
                 if let Some(b) = self.spec.platform.block.as_ref().filter(|_| ssd.cores > 0) {
-                    let page = (ssd.page.0 / LINE) as f64;
+                    let page = (ssd.page.0 / LINE).to_f64();
                     let (reads, writes) = b.lines_per_page();
                     (o.kernel_reads, o.kernel_writes) = (reads / page, writes / page);
-                    o.kernel_lines = f64::from(ssd.count) * b.lines_kept(ssd.lines() / (ssd.page.0 / LINE)) as f64;
+                    o.kernel_lines = f64::from(ssd.count) * b.lines_kept(ssd.lines() / (ssd.page.0 / LINE)).to_f64();
                 }
                 ssd.op
             }
             [PeripheralSpec::Roce(nic)] => {
                 o.device_gbs = nic.payload_gbs();
                 o.device_streams = 1.0;
-                o.device_run = nic.contiguous.mean_lines().min((nic.buffer.0 / LINE) as f64);
+                o.device_run = nic.contiguous.mean_lines().min((nic.buffer.0 / LINE).to_f64());
                 nic.op
             }
             _ => return None,
         };
         o.device_writes = op == Direction::P2mWrite;
-        o.device_request = (self.spec.platform.pcie.as_ref()?.max_read_request.0 / LINE) as f64;
+        o.device_request = (self.spec.platform.pcie.as_ref()?.max_read_request.0 / LINE).to_f64();
         Some(o)
     }
 
@@ -91,9 +91,9 @@ impl Host {
             Direction::P2mWrite => tlp.write(tlp.payload),
             Direction::P2mRead => tlp.completion(tlp.payload),
         });
-        let media = ssd.media_rate.map_or(f64::INFINITY, |r| r.0 as f64 / 8e9);
+        let media = ssd.media_rate.map_or(f64::INFINITY, |r| r.0.to_f64() / 8e9);
         let wire = (f64::from(tlp.payload) / packet.as_ns()).min(media);
-        let block = ssd.block.0 as f64;
+        let block = ssd.block.0.to_f64();
         let queue = f64::from(ssd.queue_depth) * block / (ns(ssd.command_latency.0) + block / wire);
         Some(wire.min(queue) * f64::from(ssd.count))
     }
@@ -110,7 +110,7 @@ impl Host {
         seen.dedup();
         let mut channels: Vec<usize> = seen.iter().map(|s| s.0).collect();
         channels.dedup();
-        seen.len() as f64 / channels.len().max(1) as f64
+        seen.len().to_f64() / channels.len().max(1).to_f64()
     }
 
     fn described(&self, v: &Values) -> Option<model::Host> {
@@ -153,7 +153,7 @@ impl Host {
             lfb_retry_ns: Time::from(p.core.lfb_retry).as_ns(),
             iio_write_credits: f64::from(iio.count * iio.write_buffer),
             iio_read_credits: f64::from(iio.count * iio.read_buffer),
-            llc_lines: (p.caches.llc.size.0 / LINE) as f64,
+            llc_lines: (p.caches.llc.size.0 / LINE).to_f64(),
             cha_buffer: f64::from(p.caches.llc.write_buffer),
             c2m_read_ns: v.get("c2m_read_unloaded_ns")?,
             p2m_read_ns: v.get("p2m_read_unloaded_ns")?,

@@ -5,7 +5,7 @@ use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::core::Cpu;
 use crate::kernel::units::Size;
-use crate::kernel::Stream;
+use crate::kernel::{Int, Real, Stream};
 use crate::memory::region::{AddressMap, Contiguous, Kind, Pages, Sharing, PAGE};
 use crate::memory::LINE;
 use crate::meter::Values;
@@ -24,11 +24,11 @@ pub struct Kept {
 /// `first`.
 pub fn block_layer(s: &Scenario, first: usize, tenant: u8, map: &mut AddressMap) -> (Vec<Kept>, Vec<BlockLayer>) {
     let Some(spec) = s.platform.block.as_ref().filter(|_| s.storage_cores() > 0) else { return Default::default() };
-    let (mut kept, mut port, mut core) = (Vec::new(), 0, first as u16);
-    let mut threads = vec![BlockLayer::new(spec.clone()); s.storage_cores() as usize];
+    let (mut kept, mut port, mut core) = (Vec::new(), 0, first.to_u16());
+    let mut threads = vec![BlockLayer::new(spec.clone()); s.storage_cores().to_usize()];
     for p in &s.peripherals {
         let PeripheralSpec::Ssd(ssd) = p else {
-            port += p.count() as u16;
+            port += p.count().to_u16();
             continue;
         };
         for i in 0..ssd.count {
@@ -36,7 +36,7 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: u8, map: &mut AddressMap)
             if ssd.cores == 0 {
                 continue;
             }
-            let (core, port) = (core + (i % ssd.cores) as u16, port - 1);
+            let (core, port) = (core + (i % ssd.cores).to_u16(), port - 1);
             let page_lines = ssd.page.0 / LINE;
             let pages = ssd.lines().div_ceil(page_lines);
             // Structures of neighbouring pages are neighbours.
@@ -56,7 +56,7 @@ pub fn block_layer(s: &Scenario, first: usize, tenant: u8, map: &mut AddressMap)
             threads[usize::from(core) - first].devices.push(Served::new(port, books, page_lines));
             kept.push(Kept { core, port, page_lines });
         }
-        core += ssd.cores as u16;
+        core += ssd.cores.to_u16();
     }
     (kept, threads)
 }
@@ -88,7 +88,7 @@ impl Host {
                 }
             }
         }
-        devices as u64
+        devices.to_u64()
     }
 
     /// The same until the LLC is full, which nothing else may fill: sets do not fill evenly.
@@ -97,9 +97,9 @@ impl Host {
         if self.storage.is_empty() {
             return;
         }
-        let per_line: f64 = self.storage.iter().map(|d| 1.0 / d.page_lines as f64).sum();
-        let lines = (caches.llc.size.0 / LINE) as f64 / per_line.max(f64::MIN_POSITIVE);
-        self.warm_storage(lines as u64);
+        let per_line: f64 = self.storage.iter().map(|d| 1.0 / d.page_lines.to_f64()).sum();
+        let lines = (caches.llc.size.0 / LINE).to_f64() / per_line.max(f64::MIN_POSITIVE);
+        self.warm_storage(lines.whole());
     }
 
     pub(super) fn storage_metrics(&self, v: &mut Values) {
@@ -107,8 +107,8 @@ impl Host {
             return;
         }
         let busy: u64 = self.block_layers().map(|b| b.busy(self.machine.now).0).sum();
-        let span = (self.machine.now - self.window.start).0.max(1) as f64;
-        v.set("storage_busy", busy as f64 / span);
+        let span = (self.machine.now - self.window.start).0.max(1).to_f64();
+        v.set("storage_busy", busy.to_f64() / span);
     }
 
     /// # Errors

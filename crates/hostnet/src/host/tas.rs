@@ -6,7 +6,7 @@ use crate::app::{lines, AppSpec, Content};
 use crate::config::Scenario;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, RingsSpec};
-use crate::kernel::{Event, NicAt};
+use crate::kernel::{Event, Int, NicAt};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
@@ -20,9 +20,9 @@ use crate::traffic::generator::addresses;
 pub fn build(s: &Scenario, map: &mut AddressMap, groups: &[Vec<u16>]) -> Option<Box<Service>> {
     let tenant = s.tas_tenant()?;
     let AppSpec::TcpEcho(spec) = &s.tenants[tenant].app else { return None };
-    let (cores, fast) = (&groups[tenant], s.tenants[tenant].receivers() as usize);
+    let (cores, fast) = (&groups[tenant], s.tenants[tenant].receivers().to_usize());
     let mut add = |lines, sharing| {
-        let r = map.add(lines, Kind::App, sharing, tenant as u8);
+        let r = map.add(lines, Kind::App, sharing, tenant.to_u8());
         map.get(r).base
     };
     let (shared, own, sockets) = sizes(spec.flows);
@@ -32,7 +32,7 @@ pub fn build(s: &Scenario, map: &mut AddressMap, groups: &[Vec<u16>]) -> Option<
         [add(to, Sharing::Shared), add(from, Sharing::Shared), add(managed, Sharing::Core(*c))]
     };
     let threads = cores[..fast].iter().map(thread).collect();
-    let sockets = map.add(sockets, Kind::App, Sharing::Core(cores[fast]), tenant as u8);
+    let sockets = map.add(sockets, Kind::App, Sharing::Core(cores[fast]), tenant.to_u8());
     let sockets = map.get(sockets).base;
     let memory = Memory { buckets, states, receive, transmit, threads, sockets };
     Some(Box::new(Service::new(spec.clone(), memory, fast)))
@@ -41,9 +41,9 @@ pub fn build(s: &Scenario, map: &mut AddressMap, groups: &[Vec<u16>]) -> Option<
 /// Each flow's queue is where RSS puts it.
 pub fn steer(service: &mut Service, nic: &Nic) {
     for (i, flow) in service.flows.iter_mut().enumerate() {
-        let (source, destination) = addresses(i as u32);
+        let (source, destination) = addresses(i.to_u32());
         flow.hash = rss_hash(source, destination);
-        flow.queue = nic.classify(i as u32, flow.hash);
+        flow.queue = nic.classify(i.to_u32(), flow.hash);
     }
 }
 
@@ -78,7 +78,7 @@ impl Host {
     pub(super) fn draw_segment(&mut self) -> Option<Drawn> {
         let (t, s) = (self.tas.as_mut()?, self.source.as_ref()?);
         let segment = t.client.take()?;
-        let flow = &t.flows[segment.flow as usize];
+        let flow = &t.flows[segment.flow.to_usize()];
         let content = Content {
             kind: if segment.bytes > 0 { ASKS } else { ACKNOWLEDGES },
             key: segment.key(),
@@ -108,7 +108,7 @@ impl Host {
         }
         t.segments += 1;
         let back = s.generator.back_at(p.wire_bytes, now);
-        let rpc = t.spec.rpc.0 as u32;
+        let rpc = t.spec.rpc.0.to_u32();
         for made in t.client.leaves(Segment::of(p.flow, p.key)) {
             self.tally.completed(s.tenant, now - made, rpc);
             s.generator.came_back(back - made, rpc);
@@ -181,6 +181,6 @@ impl Host {
 
     pub(super) fn tas_metrics(&self, v: &mut Values) {
         let Some(t) = self.tas.as_ref().filter(|t| t.segments > 0) else { return };
-        v.set("tcp_rpcs_per_segment", self.tally.completed as f64 / t.segments as f64);
+        v.set("tcp_rpcs_per_segment", self.tally.completed.to_f64() / t.segments.to_f64());
     }
 }

@@ -1,7 +1,7 @@
 //! The timeline: what moved in each bin of time, and where received lines are at its end.
 
 use super::Host;
-use crate::kernel::{Event, Time};
+use crate::kernel::{Event, Int, Time};
 use crate::memory::stats::{DmaCounts, MemStats};
 use crate::memory::LINE;
 use serde_json::{json, Value};
@@ -76,16 +76,16 @@ impl Host {
         let now = self.machine.now;
         let is = Seen::of(&self.machine.mem.stats, self.tally.completed);
         let was = std::mem::replace(&mut self.timeline.last, is);
-        let us = every.0 as f64 / 1e6;
-        let [mlc, llc, pushed, dma, packets, dram] = std::array::from_fn(|i| (is.0[i] - was.0[i]) as f64 / us);
+        let us = every.0.to_f64() / 1e6;
+        let [mlc, llc, pushed, dma, packets, dram] = std::array::from_fn(|i| (is.0[i] - was.0[i]).to_f64() / us);
         let waiting = self.serving_nic().waiting_packets();
         let held = self.machine.mem.received_lines();
         let t = (now - self.timeline.start).as_ns() / 1e3;
-        let [in_mlc, ddio, other, unread, spent, headers, mlc_spent] = held.map(|n| n as f64);
+        let [in_mlc, ddio, other, unread, spent, headers, mlc_spent] = held.map(|n| n.to_f64());
         let waiting = f64::from(waiting);
         let moves = [t, mlc, llc, pushed, dma, packets, waiting];
         let places = [in_mlc, ddio, other, unread, spent, headers, mlc_spent];
-        let gbs = dram * LINE as f64 / 1e3;
+        let gbs = dram * LINE.to_f64() / 1e3;
         let mut values = moves.into_iter().chain(places).chain([gbs]);
         self.timeline.rows.push(std::array::from_fn(|_| values.next().expect("a value for each column")));
         self.timeline.pending = true;
@@ -98,7 +98,7 @@ impl Host {
         let Some(lines) = &mut self.tally.batch else { return };
         for (line, n) in lines.drain(..) {
             let held = (line..line + u64::from(n)).filter(|l| self.machine.mem.holds(core, *l)).count();
-            self.timeline.batches.0 += held as u64;
+            self.timeline.batches.0 += held.to_u64();
             self.timeline.batches.1 += u64::from(n);
         }
     }
@@ -106,7 +106,7 @@ impl Host {
     /// The share of lines of packets that their core's caches have when the batch ends, where the scenario asks for a timeline.
     pub(super) fn batch_held(&self) -> Option<f64> {
         let (held, of) = self.timeline.batches;
-        (of > 0).then(|| held as f64 / of as f64)
+        (of > 0).then(|| held.to_f64() / of.to_f64())
     }
 
     /// One row for each bin of the window, if the scenario asks for a timeline.

@@ -2,7 +2,7 @@
 
 use super::Host;
 use crate::device::endpoint::Endpoint;
-use crate::kernel::{Event, Time};
+use crate::kernel::{Event, Int, Time};
 use crate::memory::LINE;
 use serde_json::{json, Value};
 
@@ -69,15 +69,15 @@ impl Host {
         self.trace.pending = false;
         let (Some(every), false) = (self.trace.every, self.stopped) else { return };
         let (was, is) = (self.trace.last, self.seen());
-        let span = (is.at - was.at).0.max(1) as f64;
-        let mean = |i: usize| (is.held[i] - was.held[i]) as f64 / span;
+        let span = (is.at - was.at).0.max(1).to_f64();
+        let mean = |i: usize| (is.held[i] - was.held[i]).to_f64() / span;
         self.trace.rows.push([
             (is.at - self.trace.start).as_ns() / 1e3,
             mean(0),
             mean(1),
-            (is.lines - was.lines) as f64 * LINE as f64 / span * 1e3,
-            (is.paused - was.paused).0 as f64 / span,
-            (is.delivered - was.delivered) as f64 / span * 1e3,
+            (is.lines - was.lines).to_f64() * LINE.to_f64() / span * 1e3,
+            (is.paused - was.paused).0.to_f64() / span,
+            (is.delivered - was.delivered).to_f64() / span * 1e3,
         ]);
         self.trace.last = is;
         self.trace.pending = true;

@@ -11,7 +11,7 @@
 use super::Host;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
-use crate::kernel::{Event, Time};
+use crate::kernel::{Event, Int, Time};
 use crate::machine::{Machine, World};
 use crate::meter::Values;
 use crate::stack::Notice;
@@ -109,7 +109,7 @@ pub fn hosts(spec: &Arc<Scenario>, keep_frames: bool) -> Result<World<Host>, Str
     let mut members = vec![Host::build(spec.clone(), keep_frames)?];
     if let Some(other) = spec.client_host() {
         let mut client = Host::build(Arc::new(other), false)?;
-        let cores = client.spec.tenants[0].cores as usize;
+        let cores = client.spec.tenants[0].cores.to_usize();
         let nic = client.spec.peripherals[0].ethernet().expect("a client has a NIC");
         let flight = nic.propagation.into();
         client.end = Some(Box::new(End::new(flight, Some(Client::new(cores)))));
@@ -148,7 +148,7 @@ impl World<Host> {
             match c {
                 Crossing::Frame(at, p, request) => {
                     self.lend(from);
-                    self.members[from].machine.cal.push_to(to as u8, at, Event::Arrival(0));
+                    self.members[from].machine.cal.push_to(to.to_u8(), at, Event::Arrival(0));
                     if let Some(e) = &mut self.members[to].end {
                         e.coming.push_back((p, request));
                     }
@@ -181,8 +181,8 @@ impl World<Host> {
     pub(super) fn client_metrics(&self, v: &mut Values) {
         let Some(client) = self.members.get(1) else { return };
         v.set("client_utilisation", client.polling_share());
-        v.set("client_drops", client.lost() as f64);
-        v.set("client_late", client.end.as_ref().and_then(|e| e.client.as_ref()).map_or(0, Client::late) as f64);
+        v.set("client_drops", client.lost().to_f64());
+        v.set("client_late", client.end.as_ref().and_then(|e| e.client.as_ref()).map_or(0, Client::late).to_f64());
     }
 
     /// Checks what must hold at any time, at every host and between them.
@@ -199,7 +199,7 @@ impl World<Host> {
             return Err(format!("{planned} requests were due at the client, {late} wait and {begun} were begun"));
         }
         for (what, end, other, at) in [("requests", there, here, server), ("replies", here, there, client)] {
-            let (left, under_way, came) = (end.left, other.coming.len() as u64, at.serving_nic().counts.offered);
+            let (left, under_way, came) = (end.left, other.coming.len().to_u64(), at.serving_nic().counts.offered);
             if left != under_way + came {
                 return Err(format!("{left} {what} left, {came} came and {under_way} are on the link"));
             }

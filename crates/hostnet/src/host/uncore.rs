@@ -4,7 +4,7 @@
 use super::Host;
 use crate::device::endpoint::{Direction, Endpoint};
 use crate::flow::domain::Reading;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::dram::gauge::BINS;
 use crate::memory::dram::{RowOutcome, Stats};
 use crate::memory::paths::{is_between_nodes, Path, PATHS, SEGMENTS};
@@ -41,7 +41,7 @@ impl Host {
 
     /// Adds the host network's metrics to `v`.
     pub(super) fn uncore(&self, v: &mut Values) {
-        let span = (self.machine.now - self.window.start).0.max(1) as f64;
+        let span = (self.machine.now - self.window.start).0.max(1).to_f64();
         self.traffic_by_class(v, span);
         self.cores_and_home_agent(v);
         self.controllers(v, span);
@@ -60,26 +60,26 @@ impl Host {
         v.set("link_utilisation", most(|r| r.utilisation));
         v.set("link_out_util", out.utilisation);
         v.set("link_in_util", back.utilisation);
-        v.set("link_data_gbps", most(|r| r.payload as f64) * 8.0 / span * 1e3);
-        v.set("link_out_gbs", out.bytes as f64 / span * 1e3);
-        v.set("link_in_gbs", back.bytes as f64 / span * 1e3);
+        v.set("link_data_gbps", most(|r| r.payload.to_f64()) * 8.0 / span * 1e3);
+        v.set("link_out_gbs", out.bytes.to_f64() / span * 1e3);
+        v.set("link_in_gbs", back.bytes.to_f64() / span * 1e3);
         if let Some(r) = Reading::together([out.requests, back.requests]).filter(|r| r.arrival_rate > 0.0) {
             v.set("link_request_ns", r.latency_ns);
         }
-        v.set("remote_reads", mem.stats.remote.iter().map(|r| r.reads).sum::<u64>() as f64);
-        v.set("remote_rfos", mem.stats.remote.iter().map(|r| r.rfos).sum::<u64>() as f64);
-        v.set("speculative_reads", b.speculative_reads as f64);
+        v.set("remote_reads", mem.stats.remote.iter().map(|r| r.reads).sum::<u64>().to_f64());
+        v.set("remote_rfos", mem.stats.remote.iter().map(|r| r.rfos).sum::<u64>().to_f64());
+        v.set("speculative_reads", b.speculative_reads.to_f64());
     }
 
     fn traffic_by_class(&self, v: &mut Values, span: f64) {
         use Class::*;
-        let gbs = |lines: u64| lines as f64 * LINE as f64 / span * 1e3;
+        let gbs = |lines: u64| lines.to_f64() * LINE.to_f64() / span * 1e3;
         let sum = |classes: &[Class]| gbs(classes.iter().map(|c| self.machine.mem.stats.of(*c)).sum());
         v.set("mem_c2m_read_gbs", sum(&[CpuRxRd, CpuTxRdWr, CpuOtherRd]));
         v.set("mem_c2m_write_gbs", sum(&[TxEvct, OtherEvct]));
         v.set("mem_p2m_read_gbs", sum(&[NicTxRd, IoRd]));
         v.set("mem_p2m_write_gbs", sum(&[NicRxWr, RxEvct, IoWr, IoEvct]));
-        v.set("sim_lines", self.machine.mem.stats.dram.iter().sum::<u64>() as f64);
+        v.set("sim_lines", self.machine.mem.stats.dram.iter().sum::<u64>().to_f64());
         let streams = self.apps.iter().zip(&self.tally.operations);
         let lines: u64 = streams.filter(|(a, _)| matches!(a, crate::app::App::Stream(_))).map(|(_, n)| n).sum();
         if lines > 0 {
@@ -91,7 +91,7 @@ impl Host {
         let p = &self.machine.mem.paths;
         let mean = |path: Path| {
             let n = p.count[path as usize];
-            (n > 0).then(|| p.sums()[path as usize].iter().sum::<u64>() as f64 / n as f64 / 1e3)
+            (n > 0).then(|| p.sums()[path as usize].iter().sum::<u64>().to_f64() / n.to_f64() / 1e3)
         };
         let mut set = |name: &str, x: Option<f64>| {
             if let Some(x) = x {
@@ -126,7 +126,7 @@ impl Host {
             .collect();
         if !ahead.is_empty() {
             set("prefetch_rate", Some(ahead.iter().map(|r| r.arrival_rate).sum::<f64>() / 1e6));
-            set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len() as f64));
+            set("prefetch_occ", Some(ahead.iter().map(|r| r.occupancy).sum::<f64>() / ahead.len().to_f64()));
         }
         // Cores that receive TCP are a class of their own; those of the block layer are in none.
         let network = self.network.as_ref().map(|n| n.tenant);
@@ -149,7 +149,7 @@ impl Host {
             let weighted: f64 = lfb.iter().map(|r| r.latency_ns * r.arrival_rate).sum();
             let peak = lfb.iter().map(|r| f64::from(r.peak)).fold(0.0, f64::max);
             set("lfb_credits", Some(lfb[0].credits.into()));
-            let values = [occupancy / lfb.len() as f64, peak, rate / 1e6, weighted / rate, occupancy / rate * 1e9];
+            let values = [occupancy / lfb.len().to_f64(), peak, rate / 1e6, weighted / rate, occupancy / rate * 1e9];
             for (name, x) in names.into_iter().zip(values) {
                 set(name, Some(x));
             }
@@ -159,9 +159,9 @@ impl Host {
     fn controllers(&self, v: &mut Values, span: f64) {
         let now = self.channels();
         let all: Vec<Stats> = now.iter().zip(&self.window.dram).map(|(a, b)| since(a, b)).collect();
-        let n = all.len().max(1) as f64;
-        let mean = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>() as f64 / n / span;
-        let sum = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>() as f64;
+        let n = all.len().max(1).to_f64();
+        let mean = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>().to_f64() / n / span;
+        let sum = |f: &dyn Fn(&Stats) -> u64| all.iter().map(f).sum::<u64>().to_f64();
         v.set("rpq_occ", mean(&|s| s.entry_ps[READ]));
         v.set("wpq_occ", mean(&|s| s.entry_ps[WRITE]));
         v.set("rpq_full_frac", mean(&|s| s.marked_ps[READ]));
@@ -185,10 +185,10 @@ impl Host {
         let bins: Vec<u64> = (0..BINS).map(|i| all.iter().map(|s| u64::from(s.deviation.bins[i])).sum()).collect();
         let samples: u64 = bins.iter().sum();
         if samples > 0 {
-            let ratio = |i: usize| 1.0 + i as f64 / 16.0;
+            let ratio = |i: usize| 1.0 + i.to_f64() / 16.0;
             let above = |x: f64| {
                 let n: u64 = bins.iter().enumerate().filter(|(i, _)| ratio(*i) >= x).map(|(_, n)| n).sum();
-                n as f64 / samples as f64
+                n.to_f64() / samples.to_f64()
             };
             let mut seen = 0;
             let median = bins.iter().position(|n| {
@@ -204,11 +204,11 @@ impl Host {
     fn peripherals(&self, v: &mut Values, span: f64) {
         let Some(iio) = &self.machine.iio else { return };
         let (lines, blocks) = iio.moved();
-        v.set("p2m_gbs", lines as f64 * LINE as f64 / span * 1e3);
+        v.set("p2m_gbs", lines.to_f64() * LINE.to_f64() / span * 1e3);
         let m = &self.machine.mem.stats;
         let io = m.dma(Agent::Io);
         if io.lines() > 0 {
-            v.set("p2m_llc_miss_ratio", io.misses() as f64 / io.lines() as f64);
+            v.set("p2m_llc_miss_ratio", io.misses().to_f64() / io.lines().to_f64());
         }
         for (name, misses, lines) in [
             ("p2m_write_miss_ratio", io.write_misses, io.writes),
@@ -216,10 +216,10 @@ impl Host {
             ("p2m_read_miss_ratio", io.read_misses, io.reads),
         ] {
             if lines > 0 {
-                v.set(name, misses as f64 / lines as f64);
+                v.set(name, misses.to_f64() / lines.to_f64());
             }
         }
-        v.set("p2m_iops", blocks as f64 / span * 1e12);
+        v.set("p2m_iops", blocks.to_f64() / span * 1e12);
         if let Some(t) = iio.shortest_read() {
             v.set("dma_read_min_ns", t.as_ns());
         }
@@ -228,9 +228,9 @@ impl Host {
             let Endpoint::Roce(nic) = d else { continue };
             if nic.op == Direction::P2mWrite {
                 let (paused, pauses, peak) = nic.pauses(self.machine.now);
-                v.set("pfc_pause_fraction", paused.0 as f64 / span);
-                v.set("pfc_pauses", pauses as f64);
-                v.set("nic_buffer_peak_kib", peak as f64 / 1024.0);
+                v.set("pfc_pause_fraction", paused.0.to_f64() / span);
+                v.set("pfc_pauses", pauses.to_f64());
+                v.set("nic_buffer_peak_kib", peak.to_f64() / 1024.0);
             }
         }
         v.set("pcie_up_util", up);
@@ -256,9 +256,9 @@ impl Host {
         let fixed = Time::from_ns_f64(self.spec.platform.memory.static_latency_ns);
         let out = l.l1 + l.l2 + l.noc;
         let dram = Time(t.cl + t.burst) + fixed + l.llc;
-        v.set("t_trans_ns", t.burst as f64 / 1e3);
-        v.set("t_rcd_ns", t.rcd as f64 / 1e3);
-        v.set("t_rp_ns", t.rp as f64 / 1e3);
+        v.set("t_trans_ns", t.burst.to_f64() / 1e3);
+        v.set("t_rcd_ns", t.rcd.to_f64() / 1e3);
+        v.set("t_rp_ns", t.rp.to_f64() / 1e3);
         v.set("c2m_read_unloaded_ns", (out + dram + l.noc).as_ns());
         v.set("c2m_write_unloaded_ns", (out + l.noc).as_ns());
         if let Some((iio, pcie)) = self.spec.platform.iio.as_ref().zip(self.spec.platform.pcie.as_ref()) {
@@ -316,7 +316,7 @@ impl Host {
                 continue;
             }
             let sums = p.sums()[path as usize];
-            let total = sums.iter().sum::<u64>().max(1) as f64;
+            let total = sums.iter().sum::<u64>().max(1).to_f64();
             let one = self.machine.mem.nodes.len() == 1;
             for (_, (segment, ps)) in
                 SEGMENTS.iter().zip(sums).enumerate().filter(|(i, _)| !(one && is_between_nodes(*i)))
@@ -324,8 +324,8 @@ impl Host {
                 rows.push(vec![
                     json!(name),
                     json!(segment),
-                    json!(ps as f64 / n as f64 / 1e3),
-                    json!(ps as f64 / total),
+                    json!(ps.to_f64() / n.to_f64() / 1e3),
+                    json!(ps.to_f64() / total),
                 ]);
             }
         }

@@ -9,7 +9,7 @@ use crate::app::{App, Content};
 use crate::config::check;
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::{NicAt, Time};
+use crate::kernel::{Int, NicAt, Time};
 use crate::memory::spec::{CleanVictim, LlcRole};
 use crate::memory::stats::TenantCounts;
 use crate::memory::{Agent, LINE};
@@ -40,7 +40,7 @@ impl Host {
             }
             return Ok(());
         };
-        let rings = source.cores.len() as u64 * u64::from(check::rx_buffers(&self.spec));
+        let rings = source.cores.len().to_u64() * u64::from(check::rx_buffers(&self.spec));
         let chunk = CHUNK.max(rings / 2);
         let mut before = (0.0, 0.0);
         let mut served = 0;
@@ -50,14 +50,14 @@ impl Host {
             let mut n = 0;
             while n < chunk {
                 n += self.serve_at_once();
-                if n % self.cores.len() as u64 == 0 {
+                if n % self.cores.len().to_u64() == 0 {
                     self.free_run_at_once(false);
                 }
             }
             served += chunk;
             poll()?;
             let moved: u64 = self.machine.mem.stats.dram.iter().sum();
-            let after = (moved as f64 / chunk as f64, self.machine.mem.lines_held() as f64);
+            let after = (moved.to_f64() / chunk.to_f64(), self.machine.mem.lines_held().to_f64());
             let near = |a: f64, b: f64, tol: f64| (a - b).abs() <= tol * b.max(1.0);
             let steady = near(before.0, after.0, 0.01) && near(before.1, after.1, 0.002);
             if steady && served >= 2 * rings {
@@ -107,7 +107,7 @@ impl Host {
         }
         if stores_only && self.apps.iter().any(App::warms_by_stores) {
             let mut moved = 0;
-            while moved < 2 * private * self.cores.len() as u64 {
+            while moved < 2 * private * self.cores.len().to_u64() {
                 moved += self.free_run_at_once(false).max(1);
             }
         }
@@ -120,7 +120,7 @@ impl Host {
     /// each application turns to the LLC for each line of the devices (or, where only stores bring lines into the LLC, how
     /// many they bring); in that proportion both fill it.
     fn fill_by_rates(&mut self, private: u64, stores_only: bool) {
-        let cores = self.cores.len() as u64;
+        let cores = self.cores.len().to_u64();
         let mut moved = 0;
         while moved < 2 * private * cores {
             moved += self.free_run_at_once(false).max(1);
@@ -140,9 +140,9 @@ impl Host {
         trial.run_for(BEFORE);
         trial.restart_window();
         trial.run_for(TRIAL);
-        let device_lines = trial.machine.mem.stats.dma(Agent::Io).lines().max(1) as f64;
+        let device_lines = trial.machine.mem.stats.dma(Agent::Io).lines().max(1).to_f64();
         let turns = |t: &TenantCounts| if stores_only { t.dirty_fills } else { t.llc_look_ups() };
-        let rates = trial.machine.mem.stats.tenants.iter().map(|t| turns(t) as f64 / device_lines);
+        let rates = trial.machine.mem.stats.tenants.iter().map(|t| turns(t).to_f64() / device_lines);
         rates.take(self.apps.len()).collect()
     }
 
@@ -158,10 +158,10 @@ impl Host {
                 self.machine.devices_write_at_once(ROUND);
             }
             for c in 0..self.cores.len() {
-                let t = self.cores[c].tenant as usize;
+                let t = self.cores[c].tenant.to_usize();
                 let Some(rate) = rates.get(t) else { continue };
                 let share = f64::from(self.spec.tenants[t].cores);
-                owed[t] += rate * (devices * ROUND) as f64 / share;
+                owed[t] += rate * (devices * ROUND).to_f64() / share;
                 if stores_only {
                     self.spill_at_once(c, &mut owed[t]);
                 } else {
@@ -177,7 +177,7 @@ impl Host {
     /// Fills the private caches of the kernel's cores with its books.
     fn fill_kernel(&mut self, private: u64) {
         let apps = self.apps.len();
-        let cores = self.cores.iter().filter(|c| c.tenant as usize >= apps).count() as u64;
+        let cores = self.cores.iter().filter(|c| c.tenant.to_usize() >= apps).count().to_u64();
         let missed = |host: &Host| host.machine.mem.stats.tenants[apps..].iter().map(|t| t.llc_misses).sum::<u64>();
         let until = missed(self) + 2 * private * cores;
         let (mut now, mut without) = (0, 0);
@@ -204,7 +204,7 @@ impl Host {
             if turns == 0 {
                 *owed = 0.0; // all that it needs is with the cores
             }
-            *owed -= turns as f64;
+            *owed -= turns.to_f64();
         }
     }
 
@@ -287,7 +287,7 @@ impl Host {
     fn step_at_once(&mut self, core: usize) -> bool {
         let runs = self.with(core, |thread, c| thread.step(c)) == Step::Run;
         if runs {
-            self.execute_at_once(core as u16);
+            self.execute_at_once(core.to_u16());
         }
         runs
     }
@@ -305,11 +305,11 @@ impl Host {
                 continue;
             }
             if stores_only && self.stores_of(c) {
-                self.execute_at_once(c as u16);
+                self.execute_at_once(c.to_u16());
             } else {
                 self.step_at_once(c);
             }
-            ops += self.machine.cpus[c].program.ops.len() as u64;
+            ops += self.machine.cpus[c].program.ops.len().to_u64();
         }
         ops
     }

@@ -14,6 +14,14 @@ pub enum Side {
     Transmit,
 }
 
+impl Side {
+    /// Its place in pairs that hold one value per ring.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
 /// What is due at a queue of a NIC with descriptor rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RingTask {

@@ -11,6 +11,8 @@ use std::ops::{Add, AddAssign, Index, IndexMut, Sub};
 
 /// Bytes of a cache line, everywhere.
 pub const LINE: u64 = 64;
+/// Bytes of a cache line, where sizes have 32 bits.
+pub const LINE_U32: u32 = 64;
 
 /// The address of a cache line: the address of its first byte, divided by 64.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]

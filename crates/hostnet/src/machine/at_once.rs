@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
-use crate::kernel::{NicAt, Time};
+use crate::kernel::{Int, NicAt, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
@@ -127,7 +127,7 @@ impl Machine {
         let (id, descriptor) = nic.receive_at_once(queue, packet);
         let p = *nic.packet(id);
         let parts = nic.parts(&p);
-        let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue as u16));
+        let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue.to_u16()));
         for (tag, first, lines) in parts {
             self.io_at_once(true, p.line + u64::from(first), lines, tag);
         }
@@ -145,10 +145,10 @@ impl Machine {
             if second || p.object_bytes == 0 {
                 nic.end_use(id);
             }
-            let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue as u16));
+            let own = nic.marker.as_ref().map_or(Tag::default(), |m| m.tag(queue.to_u16()));
             self.io_at_once(false, descriptor, 1, own);
             if second {
-                self.io_at_once(false, p.object, p.object_lines() as u16, own);
+                self.io_at_once(false, p.object, p.object_lines().to_u16(), own);
                 self.io_at_once(true, descriptor, 1, own);
                 continue;
             }

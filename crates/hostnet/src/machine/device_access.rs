@@ -10,7 +10,7 @@
 
 use super::Machine;
 use crate::core::Retired;
-use crate::kernel::{DeviceAccess, Event, Time};
+use crate::kernel::{DeviceAccess, Event, Int, Time};
 
 impl Machine {
     /// Something leaves `core` for a device now, if `r` is that. Returns what is left to do for whoever runs on top: what rings
@@ -56,7 +56,7 @@ impl Machine {
     }
 
     fn access(&mut self, core: usize, at: Time, access: DeviceAccess) {
-        self.cal.push(at, Event::Device(core as u16, access));
+        self.cal.push(at, Event::Device(core.to_u16(), access));
     }
 
     /// `Event::Device`.

@@ -20,7 +20,7 @@ use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::kernel::units::Span;
-use crate::kernel::{DeviceAccess, Event, Events, NicAt, Time};
+use crate::kernel::{DeviceAccess, Event, Events, Int, NicAt, Time};
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
@@ -138,7 +138,7 @@ impl Machine {
                     self.mem.on_cha(&mut self.cal, id, now);
                 }
             }
-            Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch as usize, now),
+            Event::Dram(ch) => self.mem.on_dram(&mut self.cal, ch.to_usize(), now),
             Event::Fill(id) => return self.on_fill(id),
             Event::Link(id) => self.mem.on_link(&mut self.cal, id, now),
             Event::Tlp(port) => {
@@ -161,7 +161,7 @@ impl Machine {
                 }
             }
             Event::Due(c) => {
-                let end = self.cpus[c as usize].on_due(&mut self.mem, &mut self.cal, now);
+                let end = self.cpus[c.to_usize()].on_due(&mut self.mem, &mut self.cal, now);
                 self.ends(c.into(), end);
             }
             Event::Device(core, DeviceAccess::Doorbell { tag }) => return Some(Signal::Doorbell(core, tag)),
@@ -171,7 +171,7 @@ impl Machine {
             Event::Wake(c) => return Some(Signal::Line(c)),
             Event::Retire(c) => return Some(Signal::Retired(c)),
             Event::NicRx => self.nic.on_rx(&mut self.mem, &mut self.cal, &mut self.placement, now),
-            Event::Delivered(id) => return Some(Signal::Delivered(self.nic.on_delivered(id) as u16)),
+            Event::Delivered(id) => return Some(Signal::Delivered(self.nic.on_delivered(id).to_u16())),
             Event::Freed(at, id) => {
                 let p = *self.nic_at(at)?.packet(id);
                 self.mem.consumed(p.line, p.lines.into());
@@ -226,7 +226,7 @@ impl Machine {
     fn on_fill(&mut self, id: u32) -> Option<Signal> {
         let now = self.now;
         let t = self.mem.request(id);
-        if self.bare && (t.agent != Agent::Core || t.who as usize >= self.cpus.len()) {
+        if self.bare && (t.agent != Agent::Core || t.who.to_usize() >= self.cpus.len()) {
             return Some(Signal::Answer(id));
         }
         let t = self.mem.answered(&mut self.cal, id, now);
@@ -237,7 +237,7 @@ impl Machine {
                 let iio = self.iio.as_mut()?;
                 let p = iio.port_of(&t);
                 iio.on_line(&mut self.mem, &mut self.cal, &mut self.placement, &t, now);
-                let port = p as u16;
+                let port = p.to_u16();
                 return Some(if iio.has_landed(p) {
                     Signal::Landed(port)
                 } else {
@@ -260,7 +260,7 @@ impl Machine {
     #[inline]
     fn ends(&mut self, core: usize, end: Option<Time>) {
         if let Some(t) = end {
-            self.cal.push(t.max(self.now), Event::Core(core as u16));
+            self.cal.push(t.max(self.now), Event::Core(core.to_u16()));
         }
     }
 
@@ -333,7 +333,7 @@ impl Machine {
     /// A program of `thread` begins beside what the other thread of its core does.
     #[cold]
     fn share_slots(&mut self, thread: usize) {
-        let Some(other) = self.mem.sibling(thread as u16) else { return };
+        let Some(other) = self.mem.sibling(thread.to_u16()) else { return };
         let share = self.cpus[usize::from(other)].slots_taken();
         self.cpus[thread].share_slots(share, self.now);
     }

@@ -8,7 +8,7 @@
 //! The calendar is lent to the machine at work, so that one machine alone has it to itself and pays nothing for worlds.
 
 use super::{Machine, Signal};
-use crate::kernel::Events;
+use crate::kernel::{Events, Int};
 use std::mem::swap;
 
 /// Machines, or hosts that have one each, on one calendar.
@@ -31,7 +31,7 @@ impl<M: AsMut<Machine>> World<M> {
         for (lane, m) in members.iter_mut().enumerate() {
             let own = &mut m.as_mut().cal;
             while let Some((at, e)) = own.pop() {
-                cal.push_to(lane as u8, at, e);
+                cal.push_to(lane.to_u8(), at, e);
             }
             *own = Events::default();
         }
@@ -62,7 +62,7 @@ impl<M: AsMut<Machine>> World<M> {
             swap(&mut self.cal, &mut self.members[i].as_mut().cal);
         }
         swap(&mut self.cal, &mut self.members[to].as_mut().cal);
-        self.members[to].as_mut().cal.set_lane(to as u8);
+        self.members[to].as_mut().cal.set_lane(to.to_u8());
         self.at_work = Some(to);
     }
 }

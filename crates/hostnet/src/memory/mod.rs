@@ -59,7 +59,7 @@ use region::{AddressMap, Kind, Sharing};
 use spec::{CacheSpec, CleanVictim, HierarchySpec};
 use stats::MemStats;
 
-pub use crate::kernel::ids::LINE;
+pub use crate::kernel::ids::{LINE, LINE_U32};
 
 /// No transaction waits.
 const NOBODY: u32 = u32::MAX;

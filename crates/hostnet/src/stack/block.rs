@@ -8,7 +8,7 @@
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::core::{Op, Program};
 use crate::kernel::units::Size;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::region::Pages;
 use crate::memory::LINE;
 use schemars::JsonSchema;
@@ -53,8 +53,8 @@ impl BlockSpec {
     }
     /// Lines that cores read and write for each page, as long as none stays in a cache.
     pub fn lines_per_page(&self) -> (f64, f64) {
-        let lists = self.lists.0 as f64 / LINE as f64;
-        (2.0 + lists + ENTRY as f64 / LINE as f64, 2.0 + lists)
+        let lists = self.lists.0.to_f64() / LINE.to_f64();
+        (2.0 + lists + ENTRY.to_f64() / LINE.to_f64(), 2.0 + lists)
     }
 }
 
@@ -80,7 +80,7 @@ impl Books {
     /// Ops for a page that comes back and one that is handed out.
     pub fn turn(&mut self, s: &BlockSpec, p: &mut Program) {
         let lists = (self.released * s.lists.0 / LINE, ((self.released + 1) * s.lists.0 - 1) / LINE);
-        p.push(Op::Store { line: self.lists + lists.0, lines: (lists.1 - lists.0 + 1) as u32 });
+        p.push(Op::Store { line: self.lists + lists.0, lines: (lists.1 - lists.0 + 1).to_u32() });
         p.push(Op::Store { line: self.structures.line(self.released), lines: 1 });
         p.compute(s.release);
         p.push(Op::Load { line: self.table + self.pinned * ENTRY / LINE, lines: 1 });

@@ -4,7 +4,7 @@
 //! closed window as many go as have come back. At a rate each queue has its share of it.
 
 use crate::config::Scenario;
-use crate::kernel::{Stream, Time};
+use crate::kernel::{Int, Real, Stream, Time};
 use crate::traffic::arrival::Arrivals;
 
 /// The packets that a queue pair is offered: those of an arrival process, or a number that is always under way.
@@ -20,14 +20,14 @@ impl Demand {
     pub fn of(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
         use crate::config::scenario::Arrivals as Kind;
         let t = &s.traffic;
-        let rate = t.rate.map_or(0.0, |r| r.packets(bytes as f64)) / queues as f64;
+        let rate = t.rate.map_or(0.0, |r| r.packets(bytes.to_f64())) / queues.to_f64();
         let arrivals = match t.arrivals {
             Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
             Kind::Fixed => Arrivals::fixed(rate),
-            _ => Arrivals::poisson(rate, Stream::new(s.seed, "ccnic arrivals", queue as u64)),
+            _ => Arrivals::poisson(rate, Stream::new(s.seed, "ccnic arrivals", queue.to_u64())),
         };
         // Queue pairs take turns within a gap.
-        let next = Time((queue as f64 / queues as f64 / rate * 1e12) as u64);
+        let next = Time((queue.to_f64() / queues.to_f64() / rate * 1e12).whole());
         Demand::Open { arrivals, base: None, next, due: 0 }
     }
 

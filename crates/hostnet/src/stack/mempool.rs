@@ -2,6 +2,7 @@
 //! out first what came back last.
 
 use crate::core::{Op, Program};
+use crate::kernel::Int;
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
@@ -43,14 +44,14 @@ impl Mempool {
     /// A pool of `of` buffers.
     pub fn new(memory: PoolMemory, of: u32, cache_size: u32) -> Mempool {
         let ring = (0..of).collect();
-        let cache_size = cache_size as usize;
+        let cache_size = cache_size.to_usize();
         Mempool { memory, of: of.into(), cache_size, cache: Vec::with_capacity(2 * cache_size), ring, from: 0, to: 0 }
     }
 
     /// The first `n` buffers, which the set-up of a receive ring takes past the cache.
     pub fn set_up(&mut self, n: u64) -> impl Iterator<Item = u32> {
         self.from += n;
-        self.ring.drain(..n as usize).collect::<Vec<_>>().into_iter()
+        self.ring.drain(..n.to_usize()).collect::<Vec<_>>().into_iter()
     }
 
     /// Lines of the pool's ring, and of its two ends where there is no cache.
@@ -98,10 +99,10 @@ impl Mempool {
             if i == 0 {
                 self.move_end(0, p);
             }
-            for line in self.pointers(self.from, n as u64) {
+            for line in self.pointers(self.from, n.to_u64()) {
                 p.push(Op::Load { line, lines: 1 });
             }
-            self.from += n as u64;
+            self.from += n.to_u64();
             self.cache.extend(self.ring.drain(..n));
         }
         self.cache.pop()
@@ -113,10 +114,10 @@ impl Mempool {
         if self.cache.len() > self.cache_size + self.cache_size / 2 {
             let n = self.cache.len() - self.cache_size;
             self.move_end(1, p);
-            for line in self.pointers(self.to, n as u64) {
+            for line in self.pointers(self.to, n.to_u64()) {
                 p.push(Op::Store { line, lines: 1 });
             }
-            self.to += n as u64;
+            self.to += n.to_u64();
             self.ring.extend(self.cache.drain(self.cache_size..));
         }
     }

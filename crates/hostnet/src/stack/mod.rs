@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{Events, Stream, Time};
+use crate::kernel::{Events, Int, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
@@ -310,7 +310,7 @@ impl Bursts {
 /// Mean of times in microseconds.
 fn mean(times: impl Iterator<Item = Time>) -> Option<f64> {
     let us: Vec<f64> = times.map(|t| t.as_ns() / 1e3).collect();
-    (!us.is_empty()).then(|| us.iter().sum::<f64>() / us.len() as f64)
+    (!us.is_empty()).then(|| us.iter().sum::<f64>() / us.len().to_f64())
 }
 
 impl Tally {
@@ -347,7 +347,7 @@ impl Tally {
     }
 
     pub fn service_us(&self) -> f64 {
-        self.service_ps as f64 / self.services.max(1) as f64 / 1e6
+        self.service_ps.to_f64() / self.services.max(1).to_f64() / 1e6
     }
 
     /// The tally of a new window.

@@ -16,8 +16,8 @@ use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
-use crate::kernel::Time;
-use crate::memory::LINE;
+use crate::kernel::{Int, Time};
+use crate::memory::{LINE, LINE_U32};
 use crate::stack::mempool::DATA_ROOM;
 use std::collections::VecDeque;
 
@@ -122,7 +122,7 @@ impl Napi {
     pub fn new(costs: Costs, rings: &RingsSpec, queue: usize, memory: BufferMemory, nic: &mut Nic) -> Napi {
         let (receive, transmit) = nic.layouts(queue);
         let mut n = Napi {
-            free: (0..costs.buffers(rings) as u32).rev().collect(),
+            free: (0..costs.buffers(rings).to_u32()).rev().collect(),
             costs,
             queue,
             receive,
@@ -130,7 +130,7 @@ impl Napi {
             memory,
             taken: 0,
             put: 0,
-            in_ring: VecDeque::with_capacity(transmit.usable() as usize),
+            in_ring: VecDeque::with_capacity(transmit.usable().to_usize()),
             polling: false,
             full_poll: false,
             shared: None,
@@ -170,12 +170,12 @@ impl Napi {
     }
 
     pub fn has_room(&self) -> bool {
-        (self.in_ring.len() as u64) < self.transmit.usable()
+        (self.in_ring.len().to_u64()) < self.transmit.usable()
     }
 
     /// Transmit descriptors whose socket buffers have been freed.
     fn clean(&self) -> u64 {
-        self.put - self.in_ring.len() as u64
+        self.put - self.in_ring.len().to_u64()
     }
 
     /// Whether a poll is due: an interrupt is, or the last poll left something.
@@ -204,7 +204,7 @@ impl Napi {
         }
         self.reclaim(c);
         let waiting = port(c.iio.as_deref_mut()).waiting(self.queue);
-        let n = waiting.min(self.costs.tcp.poll_budget as usize);
+        let n = waiting.min(self.costs.tcp.poll_budget.to_usize());
         self.full_poll = n < waiting;
         for i in 0..n {
             if i == 0 || self.receive.begins_line(self.taken) {
@@ -217,7 +217,7 @@ impl Napi {
             if !self.receive.begins_line(self.taken) {
                 c.program.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
             }
-            c.program.push(Op::Mmio { tag: Effect::Armed.tag(n as u32) });
+            c.program.push(Op::Mmio { tag: Effect::Armed.tag(n.to_u32()) });
         }
     }
 
@@ -229,14 +229,14 @@ impl Napi {
         self.found[0].add(nic.packet(id).rx_bytes);
         let head = lines.min(self.costs.head());
         // The descriptor says where the frame is, its header to whom it belongs.
-        p.push(Op::Load { line: data, lines: head as u32 });
+        p.push(Op::Load { line: data, lines: head.to_u32() });
         p.push(Op::Fence);
         p.compute(self.costs.tcp.frame);
         let other = self.allocate();
         // A frame that is all head leaves its room to the next; a longer one takes it along.
         let (skb, fresh) = if lines == head { (other, buffer) } else { (buffer, other) };
         p.push(Op::Store { line: self.structure(skb), lines: SKB });
-        p.push(Op::Store { line: self.head(skb), lines: head as u32 });
+        p.push(Op::Store { line: self.head(skb), lines: head.to_u32() });
         let line = self.receive.line(self.taken);
         self.taken += 1;
         if self.receive.begins_line(self.taken) {
@@ -291,9 +291,9 @@ impl Napi {
     pub fn send_header(&mut self, bytes: u32, c: &mut Ctx) -> u32 {
         let skb = self.allocate();
         c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
-        c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE as u32) });
+        c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE_U32) });
         let packet =
-            Packet { queue: self.queue as u16, wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
+            Packet { queue: self.queue.to_u16(), wire_bytes: bytes, arrived: c.now, uses: 1, ..Packet::default() };
         let id = port(c.iio.as_deref_mut()).originate(packet);
         self.transmit(id, skb, c);
         id

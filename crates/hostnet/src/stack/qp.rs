@@ -6,7 +6,7 @@ use crate::app::{Answer, Content};
 use crate::config::Scenario;
 use crate::core::{Op, Program};
 use crate::device::nic::Nic;
-use crate::kernel::{Event, NicAt, Time};
+use crate::kernel::{Event, Int, NicAt, Time};
 use crate::machine::Machine;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
@@ -77,7 +77,7 @@ impl Effect {
         packet << 2 | self as u32
     }
     pub fn of(tag: u32) -> (Effect, u32) {
-        ([Effect::Post, Effect::FreeRx, Effect::Done][(tag & 3) as usize], tag >> 2)
+        ([Effect::Post, Effect::FreeRx, Effect::Done][(tag & 3).to_usize()], tag >> 2)
     }
 }
 
@@ -106,7 +106,7 @@ impl QueuePair {
     pub fn of(s: &Scenario) -> QueuePair {
         let (core, costs) = (&s.platform.core, s.platform.queue_pair.clone());
         let polls = f64::from(costs.batch_polls) * f64::from(costs.empty_poll());
-        let per_ns = core.compute_ipc * core.clock.0 as f64 / 1e9;
+        let per_ns = core.compute_ipc * core.clock.0.to_f64() / 1e9;
         QueuePair {
             spent: s.placement.spent(),
             batch: VecDeque::new(),
@@ -283,7 +283,7 @@ impl Software for QueuePair {
                 m.transmit_at_once(id);
                 let p = *m.nic.packet(id);
                 if let (true, Spent::Invalidate { op, .. }) = (p.zero_copy, self.spent) {
-                    m.maintain_at_once(m.core_of(p.queue.into()) as u16, p.line, p.lines.into(), op);
+                    m.maintain_at_once(m.core_of(p.queue.into()).to_u16(), p.line, p.lines.into(), op);
                 }
             }
             (Effect::FreeRx, id) => {

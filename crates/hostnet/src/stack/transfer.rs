@@ -2,6 +2,7 @@
 
 use super::{Awaited, Ctx, Software, Step};
 use crate::core::Op;
+use crate::kernel::Int;
 
 /// Lines of a program.
 const PIECE: u64 = 64;
@@ -82,7 +83,7 @@ impl Software for Transfer {
         let m = self.memory;
         let line = m.buffer + self.done % m.chunks * m.chunk + self.at;
         let n = PIECE.min(m.chunk - self.at);
-        let lines = n as u32;
+        let lines = n.to_u32();
         c.program.compute(POLL);
         match self.role {
             Role::Writer { nontemporal: false } => c.program.push(Op::Store { line, lines }),

@@ -1,6 +1,6 @@
 //! When packets arrive.
 
-use crate::kernel::{Stream, Time};
+use crate::kernel::{Int, Real, Stream, Time};
 use rand_distr::{Distribution, Exp1, LogNormal, Pareto};
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Arrivals {
     pub fn bursts(period: Time, length: u64, rate: f64) -> Arrivals {
         assert!(length > 0 && period > Time::ZERO, "a burst needs a length and a period");
         let gap_ps = gap_ps(rate);
-        let lasts = nearest(gap_ps * length as f64);
+        let lasts = nearest(gap_ps * length.to_f64());
         Arrivals::Bursts(Bursts { period: period.max(lasts), length, gap_ps, start: Time::ZERO, n: 0 })
     }
 
@@ -86,9 +86,9 @@ impl Arrivals {
         if last == Time::ZERO {
             return Err(NoRate);
         }
-        let own_gap_ps = last.0 as f64 / (times.len() - 1) as f64;
+        let own_gap_ps = last.0.to_f64() / (times.len() - 1).to_f64();
         let period = last + nearest(own_gap_ps);
-        let stretch = rate.map_or(1.0, |rate| gap_ps(rate) / (period.0 as f64 / times.len() as f64));
+        let stretch = rate.map_or(1.0, |rate| gap_ps(rate) / (period.0.to_f64() / times.len().to_f64()));
         Ok(Arrivals::Trace(Trace { times, period, stretch, base: Time::ZERO, n: 0 }))
     }
 
@@ -230,7 +230,7 @@ impl Fixed {
     #[inline]
     fn next(&mut self) -> Time {
         self.n += 1;
-        nearest(self.n as f64 * self.gap_ps)
+        nearest(self.n.to_f64() * self.gap_ps)
     }
 }
 
@@ -261,7 +261,7 @@ impl Bursts {
             self.n = 0;
             self.start += self.period;
         }
-        let at = self.start + nearest(self.n as f64 * self.gap_ps);
+        let at = self.start + nearest(self.n.to_f64() * self.gap_ps);
         self.n += 1;
         at
     }
@@ -269,7 +269,7 @@ impl Bursts {
 
 impl OnOff {
     fn span(&mut self, mean: Time) -> Time {
-        exponential(mean.0 as f64, &mut self.stream)
+        exponential(mean.0.to_f64(), &mut self.stream)
     }
 
     #[inline]
@@ -299,7 +299,7 @@ impl Trace {
         if self.stretch == 1.0 {
             at
         } else {
-            nearest(at.0 as f64 * self.stretch)
+            nearest(at.0.to_f64() * self.stretch)
         }
     }
 }
@@ -312,7 +312,7 @@ fn gap_ps(rate: f64) -> f64 {
 /// To the nearest picosecond; `f64::round` is a call on the x86-64 baseline, this is not.
 #[inline]
 fn nearest(ps: f64) -> Time {
-    Time((ps + 0.5) as u64)
+    Time((ps + 0.5).whole())
 }
 
 #[inline]

@@ -6,7 +6,7 @@
 
 use crate::flow::Link;
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, Int, Real, Time};
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -188,7 +188,7 @@ impl Flow {
             out: 0,
             lost: 0,
             edge,
-            buffer: (s.send_buffer.0 / bytes) as usize,
+            buffer: (s.send_buffer.0 / bytes).to_usize(),
             window: s.initial_window.into(),
             threshold: f64::INFINITY,
             recover: None,
@@ -205,7 +205,7 @@ impl Flow {
     }
 
     fn next(&self) -> u32 {
-        self.base + self.sent.len() as u32
+        self.base + self.sent.len().to_u32()
     }
 
     fn may_send(&self) -> bool {
@@ -226,14 +226,14 @@ impl Flow {
         self.retransmitted += 1;
         let i = self.sent.iter().position(|s| s.state == State::Lost).expect("a lost segment");
         self.sent[i] = Sent { state: State::Out, stamp, at, again: true };
-        self.base + i as u32
+        self.base + i.to_u32()
     }
 
     fn acknowledge(&mut self, a: &Ack, gain: f64, burst: u32, now: Time) {
-        let limited = self.out + burst >= self.window as u32;
+        let limited = self.out + burst >= self.window.whole().to_u32();
         let mut arrived = 0;
         for seq in a.from.max(self.base)..a.to {
-            let s = &mut self.sent[(seq - self.base) as usize];
+            let s = &mut self.sent[(seq - self.base).to_usize()];
             match s.state {
                 State::Here => continue,
                 State::Out => self.out -= 1,
@@ -284,7 +284,7 @@ impl Flow {
     }
 
     fn find_losses(&mut self) {
-        if self.sent.len() as u32 == self.out + self.lost {
+        if self.sent.len().to_u32() == self.out + self.lost {
             return; // nothing has overtaken anything
         }
         let newest = self.newest;
@@ -349,7 +349,7 @@ pub struct Senders {
 impl Senders {
     /// `flows` flows over frames of `bytes`, which are `wire_bytes` on each `link`; each may begin with `edge` segments.
     pub fn new(s: &DctcpSpec, flows: u8, edge: u32, bytes: u64, wire_bytes: u64, link: Link) -> Senders {
-        let ports = s.ports.min(flows.into()) as usize;
+        let ports = s.ports.min(flows.into()).to_usize();
         let port = |p| Port {
             pending: false,
             flows: (0..flows).filter(|f| usize::from(*f) % ports == p).collect(),
@@ -382,14 +382,14 @@ impl Senders {
             self.kick(cal, p, now);
         }
         for f in 0..self.flows.len() {
-            cal.push(now + self.probe, Event::Probe(f as u8));
+            cal.push(now + self.probe, Event::Probe(f.to_u8()));
         }
     }
 
     fn kick(&mut self, cal: &mut Events, p: usize, now: Time) {
         if !self.ports[p].pending {
             self.ports[p].pending = true;
-            cal.push(now, Event::Emit(p as u8));
+            cal.push(now, Event::Emit(p.to_u8()));
         }
     }
 
@@ -398,7 +398,7 @@ impl Senders {
         let port = &mut self.ports[p];
         for _ in 0..=port.flows.len() {
             let f = port.flows[port.turn];
-            if port.left > 0 && self.flows[f as usize].may_send() {
+            if port.left > 0 && self.flows[f.to_usize()].may_send() {
                 port.left -= 1;
                 return Some(f);
             }
@@ -415,17 +415,17 @@ impl Senders {
             return;
         }
         let Some(flow) = self.choose(p) else { return };
-        let seq = self.flows[flow as usize].send(now);
+        let seq = self.flows[flow.to_usize()].send(now);
         self.sent += 1;
         let span = self.link.time(self.wire_bytes);
         let end = now + span;
         self.ports[p].pending = true;
-        cal.push(end, Event::Emit(p as u8));
+        cal.push(end, Event::Emit(p.to_u8()));
         let mut segment = Segment { flow, seq, marked: false };
         let mut ready = now;
         if self.ports.len() > 1 {
             let waiting = u128::from(self.link.backlog(end).0) * u128::from(self.segment_bytes);
-            let waiting = (waiting / u128::from(span.0)) as u64;
+            let waiting = (waiting / u128::from(span.0)).to_u64();
             if waiting + self.segment_bytes > self.limit {
                 self.drops.lose(DropPlace::SwitchQueue, DropCause::QueueFull, end);
                 return;
@@ -465,7 +465,7 @@ impl Senders {
     /// `Event::Ack`: the oldest acknowledgement is at its sender.
     pub fn on_ack(&mut self, cal: &mut Events, now: Time) {
         let a = self.acks.pop_front().expect("an acknowledgement on its way");
-        let f = a.flow as usize;
+        let f = a.flow.to_usize();
         self.flows[f].acknowledge(&a, self.gain, self.burst, now);
         self.kick(cal, f % self.ports.len(), now);
     }
@@ -477,17 +477,17 @@ impl Senders {
         }
         let due = self.flows[f].heard + self.probe;
         if due > now {
-            return cal.push(due, Event::Probe(f as u8));
+            return cal.push(due, Event::Probe(f.to_u8()));
         }
         if self.flows[f].probe() {
             self.kick(cal, f % self.ports.len(), now);
         }
-        cal.push(now + self.probe, Event::Probe(f as u8));
+        cal.push(now + self.probe, Event::Probe(f.to_u8()));
     }
 
     /// Segments on their way to the receiver.
     pub fn on_wire(&self) -> u64 {
-        self.wire.len() as u64
+        self.wire.len().to_u64()
     }
 
     pub fn restart_meters(&mut self, now: Time) {
@@ -500,18 +500,18 @@ impl Senders {
 
     /// Mean round-trip time in ns; means over flows of window and alpha.
     pub fn state(&self) -> (f64, f64, f64) {
-        let n = self.flows.len().max(1) as f64;
+        let n = self.flows.len().max(1).to_f64();
         let (ps, trips) = self.flows.iter().fold((0, 0), |(a, b), f| (a + f.trips.0, b + f.trips.1));
         let window = self.flows.iter().map(|f| f.window).sum::<f64>() / n;
         let alpha = self.flows.iter().map(|f| f.alpha).sum::<f64>() / n;
-        (ps as f64 / trips.max(1) as f64 / 1e3, window, alpha)
+        (ps.to_f64() / trips.max(1).to_f64() / 1e3, window, alpha)
     }
 
     /// # Errors
     /// When a flow's account of its segments does not add up.
     pub fn check(&self) -> Result<(), String> {
         for (i, f) in self.flows.iter().enumerate() {
-            let count = |s: State| f.sent.iter().filter(|x| x.state == s).count() as u32;
+            let count = |s: State| f.sent.iter().filter(|x| x.state == s).count().to_u32();
             if count(State::Out) != f.out || count(State::Lost) != f.lost {
                 return Err(format!("flow {i} has {} segments out, its list {}", f.out, count(State::Out)));
             }

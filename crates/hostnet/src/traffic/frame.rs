@@ -1,5 +1,6 @@
 //! Ethernet frames down to the UDP payload, and the flow hash of receive-side scaling.
 
+use crate::kernel::Int;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use std::net::{IpAddr, SocketAddr};
 
@@ -125,7 +126,7 @@ fn toeplitz(addresses: &[IpAddr], ports: &[u16]) -> u32 {
     for (i, byte) in input[..len].iter().enumerate() {
         for bit in (0..8).rev() {
             if byte >> bit & 1 == 1 {
-                hash ^= (window >> 32) as u32;
+                hash ^= (window >> 32).to_u32();
             }
             window <<= 1;
         }

@@ -8,8 +8,8 @@ use super::frame::rss_hash;
 use crate::device::nic::Packet;
 use crate::flow::Link;
 use crate::kernel::units::Bandwidth;
-use crate::kernel::{Event, Events, Stream, Time};
-use crate::memory::LINE;
+use crate::kernel::{Event, Events, Int, Stream, Time};
+use crate::memory::LINE_U32;
 use hdrhistogram::Histogram;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,7 +28,7 @@ const PORTS: (u32, u32) = (1024, 64_000);
 pub fn addresses(i: u32) -> (SocketAddr, SocketAddr) {
     let (host, port) = (i / PORTS.1, PORTS.0 + i % PORTS.1);
     let source = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 1, 0, 1)) + host);
-    (SocketAddr::from((source, port as u16)), SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), PORT)))
+    (SocketAddr::from((source, port.to_u16())), SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), PORT)))
 }
 
 /// Sizes of frames by weight.
@@ -153,12 +153,12 @@ impl Rtt {
         self.histogram.len()
     }
     pub fn mean_ns(&self) -> f64 {
-        self.sum_ps as f64 / 1e3 / self.count() as f64
+        self.sum_ps.to_f64() / 1e3 / self.count().to_f64()
     }
     /// Standard deviation of the packets of the window.
     pub fn sd_ns(&self) -> f64 {
         let mean = self.mean_ns();
-        (self.squares / self.count() as f64 - mean * mean).max(0.0).sqrt()
+        (self.squares / self.count().to_f64() - mean * mean).max(0.0).sqrt()
     }
 }
 
@@ -242,7 +242,7 @@ impl Generator {
         self.wire.is_some()
     }
     pub fn on_wire(&self) -> u64 {
-        self.wire.as_ref().map_or(0, |w| w.on_it.len() as u64)
+        self.wire.as_ref().map_or(0, |w| w.on_it.len().to_u64())
     }
 
     /// The size of the next packet, if the generator sets it.
@@ -262,12 +262,12 @@ impl Generator {
     pub fn flow(&mut self, client: Option<u32>, rng: &mut Stream) -> Option<(u32, u32)> {
         let Flows::Of(hashes) = &self.flows else { return None };
         let flow = match client {
-            Some(client) => client as usize % hashes.len(),
-            None if hashes.len() > 1 => rng.below(hashes.len() as u64) as usize,
+            Some(client) => client.to_usize() % hashes.len(),
+            None if hashes.len() > 1 => rng.below(hashes.len().to_u64()).to_usize(),
             None => 0,
         };
-        self.drawn.flow = flow as u32;
-        Some((flow as u32, hashes[flow]))
+        self.drawn.flow = flow.to_u32();
+        Some((flow.to_u32(), hashes[flow]))
     }
 
     /// `p` is put on the wire; returns when it comes off it.
@@ -418,7 +418,7 @@ impl Generator {
 /// Bytes of a reply's frame: as many as the request's where it is the request that is sent back or a copy as long;
 /// otherwise what is known is its lines. A second segment has bytes of its own.
 pub fn reply_bytes(p: &Packet) -> u32 {
-    let first = if p.zero_copy || p.tx_lines == p.lines { p.wire_bytes } else { u32::from(p.tx_lines) * LINE as u32 };
+    let first = if p.zero_copy || p.tx_lines == p.lines { p.wire_bytes } else { u32::from(p.tx_lines) * LINE_U32 };
     first + p.object_bytes
 }
 

@@ -4,6 +4,8 @@
 //! "Retrieval command". A capture may have cut the packet short, so every parser says what it
 //! could still read.
 
+use crate::kernel::Int;
+
 /// The eight bytes in front of every UDP payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
@@ -104,7 +106,7 @@ pub enum Reply {
 /// Reports key and length of each value that a reply's datagram announces. `len` is the
 /// body's length on the wire (`body` may hold less), `skip` what the datagram before left over.
 pub fn reply<'a>(body: &'a [u8], len: usize, skip: u32, mut value: impl FnMut(&'a [u8], u32)) -> Reply {
-    let mut at = skip as usize;
+    let mut at = skip.to_usize();
     loop {
         if at >= len {
             let skip = u32::try_from(at - len).unwrap_or(u32::MAX);
@@ -126,7 +128,7 @@ pub fn reply<'a>(body: &'a [u8], len: usize, skip: u32, mut value: impl FnMut(&'
                     return Reply::Unknown;
                 };
                 value(key, bytes);
-                at += end + 1 + bytes as usize + 2;
+                at += end + 1 + bytes.to_usize() + 2;
             }
             _ => return Reply::Unknown,
         }

@@ -3,7 +3,7 @@
 use super::frame::{self, NoDatagram};
 use super::memcached::{self, Reply, Request};
 use super::records::{self, Damage, Record};
-use crate::kernel::{rng, Time};
+use crate::kernel::{rng, Int, Time};
 use serde_json::{json, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -340,7 +340,7 @@ impl Capture {
 
     /// The keys of a multi-key get after its first.
     pub fn more_keys(&self, more: More) -> &[Key] {
-        &self.more[more.start as usize..][..usize::from(more.count)]
+        &self.more[more.start.to_usize()..][..usize::from(more.count)]
     }
 
     /// Length of the longest packet on the wire in bytes.
@@ -351,7 +351,7 @@ impl Capture {
     /// Mean length of the packets on the wire in bytes.
     pub fn mean_size(&self) -> f64 {
         let bytes: u64 = self.packets.iter().map(|p| u64::from(p.wire_len)).sum();
-        bytes as f64 / self.packets.len() as f64
+        bytes.to_f64() / self.packets.len().to_f64()
     }
 
     /// Times of the packets, for `Arrivals::trace`.
@@ -401,8 +401,8 @@ impl Loader {
         self.counts.backwards += u64::from(self.latest_ps.is_some_and(|latest| at_ps < latest));
         self.latest_ps = self.latest_ps.max(Some(at_ps));
 
-        let wire_len = record.wire_len.max(record.data.len() as u32);
-        let cut = record.data.len() < wire_len as usize;
+        let wire_len = record.wire_len.max(record.data.len().to_u32());
+        let cut = record.data.len() < wire_len.to_usize();
         let taken = self.packets.len();
         let why = match self.how.wanted {
             Wanted::Frames(port) => match frame::flow(record.data) {
@@ -479,22 +479,22 @@ impl Loader {
             }
             Some(Request::Set { key, value_len }) => {
                 counts.sets += 1;
-                Command::Set { key_hash: key_hash(key), key_len: key.len() as u16, value_len }
+                Command::Set { key_hash: key_hash(key), key_len: key.len().to_u16(), value_len }
             }
             Some(Request::Get(mut keys)) => {
                 counts.gets += 1;
                 let first = keys.next().unwrap_or_default();
                 let start = self.more.len();
-                let more = |key: &[u8]| Key { hash: key_hash(key), len: key.len() as u16, value_len: None };
+                let more = |key: &[u8]| Key { hash: key_hash(key), len: key.len().to_u16(), value_len: None };
                 self.more.extend(keys.map(more));
-                let count = (self.more.len() - start) as u16;
+                let count = (self.more.len() - start).to_u16();
                 let pending = Pending { packet: self.packets.len(), sequence: 0, skip: 0 };
                 self.pending.insert((d.src, d.dst, header.id), pending);
                 Command::Get {
                     key_hash: key_hash(first),
-                    key_len: first.len() as u16,
+                    key_len: first.len().to_u16(),
                     value_len: None,
-                    more: More { start: start as u32, count },
+                    more: More { start: start.to_u32(), count },
                 }
             }
         };
@@ -514,7 +514,7 @@ impl Loader {
         let Command::Get { key_hash: first, value_len, more, .. } = &mut self.packets[pending.packet].2.command else {
             return;
         };
-        let rest = &mut self.more[more.start as usize..][..usize::from(more.count)];
+        let rest = &mut self.more[more.start.to_usize()..][..usize::from(more.count)];
         // memcached 1.6 answers a multi-key get with one datagram per value, each numbered as if
         // it were a whole reply, although its protocol.txt has one message of several datagrams.
         let alone = header.count == 1;
@@ -576,7 +576,7 @@ impl Loader {
         }
         let unknown = packets.iter().filter(|p| matches!(p.command, Command::Get { value_len: None, .. }));
         let unknown_more = self.more.iter().filter(|k| k.value_len.is_none());
-        self.counts.unknown_values = (unknown.count() + unknown_more.count()) as u64;
+        self.counts.unknown_values = (unknown.count() + unknown_more.count()).to_u64();
         Ok(Capture { packets, counts: self.counts, damage: None, frames: sorted, more: self.more })
     }
 }

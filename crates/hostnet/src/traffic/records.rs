@@ -1,5 +1,6 @@
 //! Packet records out of pcap and pcapng files, either byte order, any time resolution.
 
+use crate::kernel::Int;
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{create_reader, Linktype, PcapBlockOwned, PcapError};
@@ -132,7 +133,7 @@ fn walk<E>(
     let mut interfaces = Vec::new();
     let mut big_endian = false;
     loop {
-        let byte = reader.consumed() as u64;
+        let byte = reader.consumed().to_u64();
         let packet = *packets + 1;
         let (used, block) = match reader.next() {
             Ok(next) => next,
@@ -161,7 +162,7 @@ fn walk<E>(
         };
         let interface = |n: u32| {
             let unknown = Damage::UnknownInterface { packet, byte, interface: n };
-            interfaces.get(n as usize).ok_or(unknown)
+            interfaces.get(n.to_usize()).ok_or(unknown)
         };
         match block {
             PcapBlockOwned::LegacyHeader(h) => interfaces.push(Interface::legacy(&h)),
@@ -189,7 +190,7 @@ fn walk<E>(
             PcapBlockOwned::NG(Block::SimplePacket(p)) => {
                 let on = interface(0)?;
                 // The snap length tells what of the last word is padding.
-                let most = if on.snap == 0 { usize::MAX } else { on.snap as usize };
+                let most = if on.snap == 0 { usize::MAX } else { on.snap.to_usize() };
                 let data = p.packet_data();
                 let data = &data[..data.len().min(most)];
                 hand_over(Record { at_ps: None, wire_len: p.origlen, link: on.link, data })?;

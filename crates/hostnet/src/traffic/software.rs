@@ -5,7 +5,7 @@
 //! is done with the reply.
 
 use crate::device::nic::Packet;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use std::collections::{HashMap, VecDeque};
 
 /// A request that is to be sent, as it will come to the other host.
@@ -48,8 +48,8 @@ impl Client {
 
     /// `packet` is due now. Returns the core that is to send it: they take turns.
     pub fn plan(&mut self, packet: Packet) -> usize {
-        let core = (self.planned % self.due.len() as u64) as usize;
-        self.due[core].push_back(Request { packet, number: self.planned, core: core as u16 });
+        let core = (self.planned % self.due.len().to_u64()).to_usize();
+        self.due[core].push_back(Request { packet, number: self.planned, core: core.to_u16() });
         self.planned += 1;
         core
     }
@@ -60,7 +60,7 @@ impl Client {
 
     /// Requests that are due and have not been begun.
     pub fn late(&self) -> u64 {
-        self.due.iter().map(|d| d.len() as u64).sum()
+        self.due.iter().map(|d| d.len().to_u64()).sum()
     }
 
     /// The next request that `core` sends.

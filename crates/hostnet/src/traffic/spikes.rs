@@ -1,6 +1,6 @@
 //! Rare long stalls of the application: page faults, preemption, garbage collection.
 
-use crate::kernel::{Stream, Time};
+use crate::kernel::{Int, Real, Stream, Time};
 
 /// Extra service time: with `probability` per request, uniform between `min` and `max`.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Spikes {
 
     /// Mean extra service time per request.
     pub fn mean(&self) -> Time {
-        Time((self.probability * (self.min.0 as f64 + self.max.0 as f64) / 2.0).round() as u64)
+        Time((self.probability * (self.min.0.to_f64() + self.max.0.to_f64()) / 2.0).round().whole())
     }
 }
 

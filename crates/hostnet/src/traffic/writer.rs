@@ -8,7 +8,7 @@ use super::generator::{addresses, Returned, CHECKSUM};
 use super::mac::Mac;
 use super::memcached;
 use super::pcap::Capture;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, UdpHeader};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -60,7 +60,7 @@ pub fn write(out: &mut dyn Write, frames: &Frames, returned: &[Returned]) -> io:
         let (frame, length) = frames.frame(r);
         let ns = r.back.0 / 1000;
         let (second, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
-        for n in [second as u32, rest as u32, frame.len() as u32, length as u32] {
+        for n in [second.to_u32(), rest.to_u32(), frame.len().to_u32(), length.to_u32()] {
             out.write_all(&n.to_le_bytes())?;
         }
         out.write_all(&frame)?;
@@ -71,7 +71,7 @@ pub fn write(out: &mut dyn Write, frames: &Frames, returned: &[Returned]) -> io:
 impl Frames {
     /// What is kept of the frame that came back, and its length.
     fn frame(&self, r: &Returned) -> (Vec<u8>, usize) {
-        let captured = self.capture.as_ref().zip(r.asked.captured).and_then(|(c, i)| c.frames.get(i as usize));
+        let captured = self.capture.as_ref().zip(r.asked.captured).and_then(|(c, i)| c.frames.get(i.to_usize()));
         match captured {
             Some(request) => self.replayed(request, r),
             None => {
@@ -95,7 +95,7 @@ impl Frames {
             addresses[..6].copy_from_slice(&source.0);
             addresses[6..].copy_from_slice(&self.host.0);
         }
-        (frame, r.request.max(request.len() as u32) as usize)
+        (frame, r.request.max(request.len().to_u32()).to_usize())
     }
 
     /// Where the request with these addresses came from.
@@ -116,7 +116,7 @@ impl Frames {
         let mut out = [source.0, self.host.0].concat();
         out.extend_from_slice(&request[12..ends]);
         let headers = ends + 2 + if asked.src.is_ipv4() { IPV4_UDP } else { Ipv6Header::LEN + 8 };
-        let mut payload = vec![0; (r.reply as usize).saturating_sub(headers)];
+        let mut payload = vec![0; (r.reply.to_usize()).saturating_sub(headers)];
         if let (Some((header, _)), Some(front)) = (memcached::header(asked.payload), payload.first_chunk_mut::<8>()) {
             *front = memcached::alone(header.id);
         }
@@ -126,7 +126,7 @@ impl Frames {
 
     /// A frame that the generator had made, as it comes back: a reply of another length is an answer.
     fn made(&self, r: &Returned) -> Vec<u8> {
-        let length = r.reply.saturating_sub(CHECKSUM) as usize;
+        let length = r.reply.saturating_sub(CHECKSUM).to_usize();
         let generator = self.generator.unwrap_or(Mac::GENERATOR);
         let mut out = [generator.0, self.host.0].concat();
         if self.udp {
@@ -149,7 +149,7 @@ impl Frames {
 
     /// Puts the time of sending into a payload that begins at byte `at` of the frame.
     fn mark(&self, payload: &mut [u8], at: usize, sent: Time) {
-        let there = (self.stamp as usize).checked_sub(at).and_then(|i| payload.get_mut(i..i + 8));
+        let there = (self.stamp.to_usize()).checked_sub(at).and_then(|i| payload.get_mut(i..i + 8));
         if let Some(bytes) = there {
             bytes.copy_from_slice(&sent.0.to_be_bytes());
         }
@@ -162,7 +162,7 @@ fn datagram(out: &mut Vec<u8>, from: SocketAddr, to: SocketAddr, number: u64, pa
     let udp = match (from.ip(), to.ip()) {
         (IpAddr::V4(a), IpAddr::V4(b)) => {
             let mut ip = Ipv4Header::new(length, HOPS, IpNumber::UDP, a.octets(), b.octets()).ok()?;
-            ip.identification = number as u16;
+            ip.identification = number.low_u16();
             ip.header_checksum = ip.calc_header_checksum();
             out.extend(IPV4.to_be_bytes());
             out.extend_from_slice(&ip.to_bytes());

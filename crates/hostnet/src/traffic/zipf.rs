@@ -1,6 +1,6 @@
 //! Zipf-distributed ranks, as key popularity in key-value stores is modelled.
 
-use crate::kernel::Stream;
+use crate::kernel::{Int, Real, Stream};
 use rand_distr::Distribution;
 
 /// Draws ranks 0..n, rank k with probability proportional to (k + 1)^-theta. Exact (rejection
@@ -16,7 +16,7 @@ impl Zipf {
     /// When `n` is zero or above 2^53, or `theta` negative or not finite; specs reject that before.
     pub fn new(n: u64, theta: f64) -> Zipf {
         assert!(n > 0 && n <= 1 << 53 && theta >= 0.0 && theta.is_finite(), "zipf({n}, {theta})");
-        let distribution = rand_distr::Zipf::new(n as f64, theta).expect("checked above");
+        let distribution = rand_distr::Zipf::new(n.to_f64(), theta).expect("checked above");
         Zipf { distribution, last: n - 1 }
     }
 
@@ -24,14 +24,14 @@ impl Zipf {
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         // Rounding can carry the very last rank one too far.
-        (self.distribution.sample(stream) as u64 - 1).min(self.last)
+        (self.distribution.sample(stream).whole() - 1).min(self.last)
     }
 }
 
 /// A step over `n` ranks that comes to each of them before it comes to one again, and to neighbours far apart: multiples of it
 /// spread ranks that come in the order of popularity.
 pub fn step(n: u64) -> u64 {
-    let mut step = (n as f64 * 0.618) as u64 | 1;
+    let mut step = (n.to_f64() * 0.618).whole() | 1;
     while gcd(step, n) != 1 {
         step += 2;
     }

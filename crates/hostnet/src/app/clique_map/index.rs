@@ -2,6 +2,7 @@
 //! full makes room there: keys move to their other buckets, along the shortest way that a search in breadth finds.
 
 use crate::kernel::rng::mix;
+use crate::kernel::Int;
 
 /// Entries of a bucket, which is a line: signatures of 2 bytes, numbers of entries of 4, flags, a pointer.
 const SLOTS: usize = 8;
@@ -30,7 +31,7 @@ impl Index {
     pub fn of(keys: u64) -> Index {
         let mut places = keys.next_power_of_two().max(SLOTS as u64);
         loop {
-            match Index::within(keys as u32, places) {
+            match Index::within(keys.to_u32(), places) {
                 Some(index) => return index,
                 None => places *= 2,
             }
@@ -38,22 +39,22 @@ impl Index {
     }
 
     fn within(keys: u32, places: u64) -> Option<Index> {
-        let buckets = places as usize / SLOTS;
-        let mut index = Index { mask: buckets as u32 - 1, second: vec![false; keys as usize] };
+        let buckets = places.to_usize() / SLOTS;
+        let mut index = Index { mask: buckets.to_u32() - 1, second: vec![false; keys.to_usize()] };
         let (mut slots, mut queue) = (vec![[EMPTY; SLOTS]; buckets], Vec::with_capacity(SEARCHED));
         for key in 0..keys {
             let (first, second) = (index.first(key.into()), index.second(key.into()));
             let (mut at, mut free) =
                 [first, second].into_iter().find_map(|start| index.search(start, &slots, &mut queue))?;
             while let Node { bucket, from: Some(from), slot } = queue[at] {
-                slots[bucket as usize][free] = slots[queue[from].bucket as usize][slot];
+                slots[bucket.to_usize()][free] = slots[queue[from].bucket.to_usize()][slot];
                 (at, free) = (from, slot);
             }
-            slots[queue[at].bucket as usize][free] = key;
+            slots[queue[at].bucket.to_usize()][free] = key;
         }
         for (bucket, keys) in slots.iter().enumerate() {
             for &key in keys.iter().filter(|k| **k != EMPTY) {
-                index.second[key as usize] = index.first(key.into()) != bucket as u32;
+                index.second[key.to_usize()] = index.first(key.into()) != bucket.to_u32();
             }
         }
         Some(index)
@@ -66,7 +67,7 @@ impl Index {
         let mut at = 0;
         while at < queue.len() && queue.len() < SEARCHED - SLOTS {
             let bucket = queue[at].bucket;
-            for (slot, &key) in slots[bucket as usize].iter().enumerate() {
+            for (slot, &key) in slots[bucket.to_usize()].iter().enumerate() {
                 if key == EMPTY {
                     return Some((at, slot));
                 }
@@ -79,7 +80,7 @@ impl Index {
 
     /// The other bucket of a key that lies in `bucket`, by its signature.
     fn other(&self, bucket: u32, key: u64) -> u32 {
-        (bucket ^ mix(key) as u32 >> 16) & self.mask
+        (bucket ^ mix(key).low_u32() >> 16) & self.mask
     }
 
     pub fn buckets(&self) -> u64 {
@@ -87,7 +88,7 @@ impl Index {
     }
 
     pub fn first(&self, key: u64) -> u32 {
-        mix(key) as u32 & self.mask
+        mix(key).low_u32() & self.mask
     }
 
     pub fn second(&self, key: u64) -> u32 {
@@ -95,7 +96,7 @@ impl Index {
     }
 
     pub fn is_second(&self, key: u64) -> bool {
-        self.second[key as usize]
+        self.second[key.to_usize()]
     }
 }
 

@@ -6,7 +6,7 @@ use crate::device::endpoint::Endpoint;
 use crate::device::pcie::{NON_POSTED, POSTED};
 use crate::flow::domain::{Domain, Reading};
 use crate::flow::Link;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 
 impl Iio {
     fn completed(&self) -> u64 {
@@ -66,8 +66,8 @@ impl Iio {
 
     /// Share of time that the ports carried packets, up and down.
     pub fn utilisation(&self, now: Time) -> (f64, f64) {
-        let span = (now - self.since).0.max(1) as f64 * self.ports.len().max(1) as f64;
-        let sum = |f: fn(&Port) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>() as f64 / span;
+        let span = (now - self.since).0.max(1).to_f64() * self.ports.len().max(1).to_f64();
+        let sum = |f: fn(&Port) -> &Link| self.ports.iter().map(|p| f(p).busy().0).sum::<u64>().to_f64() / span;
         (sum(|p| &p.up), sum(|p| &p.down))
     }
 
@@ -95,7 +95,7 @@ impl Iio {
         });
         let of = |j: &Job| self.ports[usize::from(j.port)].framing.requests(j.lines);
         let every: u32 = self.jobs.iter().map(of).sum();
-        let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[*id as usize])).sum();
+        let ended: u32 = self.spare.iter().map(|id| of(&self.jobs[id.to_usize()])).sum();
         let returned: u32 = self.jobs.iter().filter(|j| j.returned).map(of).sum();
         let waiting: u32 = self.jobs.iter().filter(|j| j.entries > 0).map(of).sum();
         for (what, out, inside) in [

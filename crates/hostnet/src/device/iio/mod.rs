@@ -24,9 +24,9 @@ use super::nic::{Nic, Packet};
 use super::pcie::{PcieSpec, NON_POSTED, POSTED};
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Wait};
-use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
+use crate::kernel::{Event, Events, Int, NicAt, RingTask, Side, Time};
 use crate::memory::stats::Class;
-use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE};
+use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, Transfer};
 use parts::{Controller, Door, Hold, Job, Port, Tlp, Want};
@@ -71,7 +71,7 @@ impl Iio {
         let nic = devices.iter().position(|d| matches!(d.0, Endpoint::Ethernet(_)));
         let port = |(i, (device, lanes, tags)): (usize, (Endpoint, u32, u32))| Port {
             device,
-            controller: i % s.count as usize,
+            controller: i % s.count.to_usize(),
             framing: pcie.framing(),
             up: pcie.up(lanes),
             down: pcie.down(lanes),
@@ -90,7 +90,7 @@ impl Iio {
         };
         Iio {
             controllers: (0..s.count).map(controller).collect(),
-            shared: s.shared_with_cores.then(|| Shared::new(nic.unwrap_or(0) % s.count as usize)),
+            shared: s.shared_with_cores.then(|| Shared::new(nic.unwrap_or(0) % s.count.to_usize())),
             to_cha: s.to_cha.into(),
             line_interval: s.line_interval.into(),
             line_header: s.line_header.unwrap_or(s.line_interval).into(),
@@ -118,8 +118,8 @@ impl Iio {
 
     /// Port `p` asks its device again at `at`.
     fn wait_until(&mut self, cal: &mut Events, p: usize, way: Direction, at: Time) {
-        self.ports[p].holds[way as usize] = Hold::Timer;
-        cal.push(at, Event::Turn { port: p as u16, way: way as u8 });
+        self.ports[p].holds[way.index()] = Hold::Timer;
+        cal.push(at, Event::Turn { port: p.to_u16(), way: way.index().to_u8() });
     }
 
     /// The device on port `p` sends its next packet, if it may. Mostly it has none.
@@ -138,8 +138,8 @@ impl Iio {
     fn launch_one(&mut self, cal: &mut Events, p: usize, may: [bool; 2], now: Time) {
         let port = &self.ports[p];
         let (first, second) = (port.turn, port.turn.other());
-        let sent = may[first as usize] && self.send(cal, p, first, now);
-        if !sent && may[second as usize] {
+        let sent = may[first.index()] && self.send(cal, p, first, now);
+        if !sent && may[second.index()] {
             self.send(cal, p, second, now);
         }
     }
@@ -147,7 +147,7 @@ impl Iio {
     /// A packet of one way sets out; false when there is none that may.
     fn send(&mut self, cal: &mut Events, p: usize, way: Direction, now: Time) -> bool {
         let port = &mut self.ports[p];
-        if port.holds[way as usize] != Hold::Open {
+        if port.holds[way.index()] != Hold::Open {
             return false;
         }
         let lines = match port.device.next(way, now) {
@@ -160,7 +160,7 @@ impl Iio {
         };
         let end = match way {
             Direction::P2mWrite => {
-                let n = lines.min(port.framing.payload / LINE as u32 * port.framing.train);
+                let n = lines.min(port.framing.payload / LINE_U32 * port.framing.train);
                 match port.up.take(POSTED, n, now) {
                     Ok(()) => {}
                     Err(Wait::Until(t)) => {
@@ -168,7 +168,7 @@ impl Iio {
                         return false;
                     }
                     Err(Wait::Return) => {
-                        port.holds[way as usize] = Hold::Credits(n);
+                        port.holds[way.index()] = Hold::Credits(n);
                         return false;
                     }
                 }
@@ -179,7 +179,7 @@ impl Iio {
                 port.framing.acted_on(&port.up, port.framing.last(bytes), end)
             }
             Direction::P2mRead => {
-                let n = lines.min(port.framing.request / LINE as u32 * port.framing.train);
+                let n = lines.min(port.framing.request / LINE_U32 * port.framing.train);
                 let requests = port.framing.requests(n);
                 if let Err(wait) = port.tags.look(requests, now) {
                     if let Wait::Until(t) = wait {
@@ -193,7 +193,7 @@ impl Iio {
                 port.tags.take(requests, now).expect("they are free");
                 let piece = port.device.take(way, n, now);
                 let bytes = piece.bytes(n);
-                let job = Job { port: p as u16, piece, lines: n, bytes, entries: n, since: now, ..Job::default() };
+                let job = Job { port: p.to_u16(), piece, lines: n, bytes, entries: n, since: now, ..Job::default() };
                 let job = self.job(job);
                 let port = &mut self.ports[p];
                 port.on_wire = Some(Tlp::Read { job });
@@ -208,17 +208,17 @@ impl Iio {
             }
         };
         self.ports[p].turn = way.other();
-        cal.push(end, Event::Tlp(p as u16));
+        cal.push(end, Event::Tlp(p.to_u16()));
         true
     }
 
     fn job(&mut self, job: Job) -> u32 {
         if let Some(id) = self.spare.pop() {
-            self.jobs[id as usize] = job;
+            self.jobs[id.to_usize()] = job;
             return id;
         }
         self.jobs.push(job);
-        (self.jobs.len() - 1) as u32
+        (self.jobs.len() - 1).to_u32()
     }
 
     /// `Event::Turn`: what one way of port `p` waited for is there.
@@ -233,7 +233,7 @@ impl Iio {
         match self.ports[p].on_wire.take() {
             Some(Tlp::Write(piece, lines, reserved)) => {
                 let piece = Piece { tag: Tag::decode(reserved), ..piece };
-                let who = (p as u32) << 16 | u32::from(piece.slot);
+                let who = (p.to_u32()) << 16 | u32::from(piece.slot);
                 let c = self.controller_of(p);
                 let each = self.ports[p].framing.train;
                 let whole = lines - u32::from(self.fetch_partial && piece.omits > 0);
@@ -242,13 +242,13 @@ impl Iio {
                 }
                 if whole < lines {
                     let line = piece.line + u64::from(whole);
-                    let bytes = LINE as u32 - piece.omits.min(LINE as u32);
+                    let bytes = LINE_U32 - piece.omits.min(LINE_U32);
                     let w = Want { line, lines: 1, partial: true, who, device, tag: piece.tag, bytes };
                     self.want_write(mem, cal, placement, c, w, now);
                 }
             }
             Some(Tlp::Read { job }) => {
-                let j = self.jobs[job as usize];
+                let j = self.jobs[job.to_usize()];
                 let c = self.controller_of(p);
                 for w in j.piece.wants(j.lines, self.ports[p].framing.train, job, device) {
                     let ctl = &mut self.controllers[c];
@@ -316,11 +316,11 @@ impl Iio {
 
     fn fetch(&mut self, w: Want) -> u32 {
         if let Some(i) = self.spare_fetches.pop() {
-            self.fetches[i as usize] = w;
+            self.fetches[i.to_usize()] = w;
             return i;
         }
         self.fetches.push(w);
-        (self.fetches.len() - 1) as u32
+        (self.fetches.len() - 1).to_u32()
     }
 
     /// As `enter_writes`.
@@ -331,7 +331,7 @@ impl Iio {
             }
             self.controllers[c].reads.pop_front();
             if self.enter_read(mem, cal, placement, c, w, now) {
-                self.launch(cal, self.jobs[w.who as usize].port.into(), now);
+                self.launch(cal, self.jobs[w.who.to_usize()].port.into(), now);
             }
         }
     }
@@ -353,7 +353,7 @@ impl Iio {
         let from = rule.read(&w.transfer());
         let t = Txn::dma_read(Agent::Io, w.classes().1, w.line, w.lines, w.who, now);
         mem.send(cal, at, Txn { from, tag: w.tag, ..t });
-        let j = &mut self.jobs[w.who as usize];
+        let j = &mut self.jobs[w.who.to_usize()];
         j.entries -= u32::from(w.lines);
         if j.entries > 0 {
             return false;
@@ -371,13 +371,13 @@ impl Iio {
         let n = u32::from(t.lines);
         let fetched = t.op == Op::DmaRead && t.who & FETCH != 0;
         if t.op == Op::DmaWrite || fetched {
-            let mut slot = t.who as u16;
+            let mut slot = t.who.low_u16();
             if fetched {
                 // The write is done here, and nobody waits for the line's way to where writes go.
                 let i = t.who & !FETCH;
-                let w = self.fetches[i as usize];
+                let w = self.fetches[i.to_usize()];
                 self.spare_fetches.push(i);
-                slot = w.who as u16;
+                slot = w.who.low_u16();
                 let to = placement.write(&w.transfer());
                 let t = Txn::dma_write(Agent::Io, w.classes().0, to, w.line, 1, w.who, now);
                 mem.dma_at_once(cal, &Txn { tag: w.tag, ..t });
@@ -388,7 +388,7 @@ impl Iio {
             let back = now + port.up.flight * 2;
             let posted = port.up.credits_mut(POSTED);
             posted.give_at(n, back);
-            if let Hold::Credits(n) = port.holds[Direction::P2mWrite as usize] {
+            if let Hold::Credits(n) = port.holds[Direction::P2mWrite.index()] {
                 if let Wait::Until(at) = posted.wait_for(n) {
                     self.wait_until(cal, p, Direction::P2mWrite, at);
                 }
@@ -401,7 +401,7 @@ impl Iio {
         let ctl = &mut self.controllers[c];
         ctl.read.give_many(n, now, t.issued);
         ctl.door.owe(t.record.into());
-        let j = &mut self.jobs[t.who as usize];
+        let j = &mut self.jobs[t.who.to_usize()];
         if self.ports[p].framing.train > 1 {
             // Which of a train's lines they are does not matter: its device hears of the last one.
             (0..n).for_each(|_| j.here |= j.here + 1);
@@ -409,7 +409,7 @@ impl Iio {
             j.here |= 1 << (t.line - j.piece.line);
         }
         let port = &mut self.ports[p];
-        let payload = port.framing.payload / LINE as u32;
+        let payload = port.framing.payload / LINE_U32;
         while j.sent < j.lines {
             // Completions keep the order of addresses within a request.
             let n = payload.min(j.lines - j.sent);
@@ -418,7 +418,7 @@ impl Iio {
                 break;
             }
             j.sent += n;
-            let bytes = if j.sent == j.lines { j.bytes } else { j.bytes.min(n * LINE as u32) };
+            let bytes = if j.sent == j.lines { j.bytes } else { j.bytes.min(n * LINE_U32) };
             j.bytes -= bytes;
             let end = port.down.send(port.framing.completion(bytes), now);
             if j.sent == j.lines {
@@ -429,7 +429,7 @@ impl Iio {
                 let ends = port.device.expect(j.piece.slot, j.lines);
                 let mut wait = false;
                 if ends.is_some() {
-                    let open = port.holds[Direction::P2mRead as usize] == Hold::Open;
+                    let open = port.holds[Direction::P2mRead.index()] == Hold::Open;
                     wait = open && port.tags.look(requests, now) == Err(Wait::Return);
                     port.tags.give_at(requests, at);
                 }
@@ -451,8 +451,8 @@ impl Iio {
 
     /// `Event::Completed`: all of a read request is at its device.
     pub fn on_completed(&mut self, cal: &mut Events, job: u32, now: Time) {
-        let j = self.jobs[job as usize];
-        self.jobs[job as usize].returned = false;
+        let j = self.jobs[job.to_usize()];
+        self.jobs[job.to_usize()].returned = false;
         self.spare.push(job);
         let p = usize::from(j.port);
         if !j.returned {
@@ -471,7 +471,7 @@ impl Iio {
             while moved < lines {
                 let Some((line, n)) = port.device.write_at_once() else { break };
                 let to = placement.write(&Transfer::of(Agent::Io, port.device.kind(), line));
-                let t = Txn::dma_write(Agent::Io, Class::IoWr, to, line, n as u16, 0, Time::ZERO);
+                let t = Txn::dma_write(Agent::Io, Class::IoWr, to, line, n.to_u16(), 0, Time::ZERO);
                 mem.dma_at_once(cal, &t);
                 moved += u64::from(n);
             }
@@ -562,11 +562,11 @@ impl Iio {
     #[inline]
     pub fn port_of(&self, t: &Txn) -> usize {
         if t.op == Op::DmaWrite {
-            (t.who >> 16) as usize
+            (t.who >> 16).to_usize()
         } else if t.who & FETCH != 0 {
-            (self.fetches[(t.who & !FETCH) as usize].who >> 16) as usize
+            (self.fetches[(t.who & !FETCH).to_usize()].who >> 16).to_usize()
         } else {
-            self.jobs[t.who as usize].port.into()
+            self.jobs[t.who.to_usize()].port.into()
         }
     }
 

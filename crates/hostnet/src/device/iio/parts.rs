@@ -4,9 +4,9 @@ use super::super::endpoint::{Direction, Endpoint, Piece};
 use super::super::pcie::Framing;
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Link};
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::stats::Class;
-use crate::memory::{Agent, Tag, LINE};
+use crate::memory::{Agent, Tag, LINE_U32};
 use crate::placement::{DeviceKind, Transfer};
 use std::collections::VecDeque;
 
@@ -41,7 +41,7 @@ impl Want {
 impl Piece {
     /// Bytes of its first `n` lines, which are all of them, that cross the link.
     pub(super) fn bytes(self, n: u32) -> u32 {
-        n * LINE as u32 - self.omits
+        n * LINE_U32 - self.omits
     }
 
     /// What its first `n` lines, which are all of them, ask for, up to `each` together.
@@ -51,15 +51,15 @@ impl Piece {
             let at = next;
             let lines = each.min(n - at);
             next += lines;
-            let omits = if next == n { self.omits.min(LINE as u32) } else { 0 };
+            let omits = if next == n { self.omits.min(LINE_U32) } else { 0 };
             (lines > 0).then(|| Want {
                 line: self.line + u64::from(at),
-                lines: lines as u16,
+                lines: lines.to_u16(),
                 partial: false,
                 who,
                 device,
                 tag: self.tag,
-                bytes: LINE as u32 - omits,
+                bytes: LINE_U32 - omits,
             })
         })
     }

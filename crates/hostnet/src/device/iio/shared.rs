@@ -10,7 +10,7 @@
 //! for one packet of the devices'.
 
 use super::Iio;
-use crate::kernel::{Events, Time};
+use crate::kernel::{Events, Int, Time};
 use crate::memory::Memory;
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ impl Iio {
             return false;
         }
         let door = &mut self.controllers[shared.controller].door;
-        door.owe((mem.written_back - shared.seen) as u32);
+        door.owe((mem.written_back - shared.seen).to_u32());
         shared.seen = mem.written_back;
         let at = door.let_in(now, shared.free, self.line_interval, door.packet(self.line_interval));
         shared.free = at + self.line_interval;

@@ -1,6 +1,6 @@
 //! Which queue a packet goes to, and what its lines tell placement.
 
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::Tag;
 use crate::placement::idio::{Burst, IdioSpec};
 
@@ -18,7 +18,7 @@ pub struct Classifier {
 impl Classifier {
     /// Hash `i` goes to queue `i`, and those beyond the last begin again.
     pub fn spread(queues: usize) -> Classifier {
-        Classifier { table: (0..queues as u16).collect(), exact: HashMap::new() }
+        Classifier { table: (0..queues.to_u16()).collect(), exact: HashMap::new() }
     }
 
     /// Flow `flow` goes to `queue` from now on.
@@ -34,7 +34,7 @@ impl Classifier {
                 return *queue;
             }
         }
-        self.table[hash.unwrap_or(flow) as usize % self.table.len()]
+        self.table[hash.unwrap_or(flow).to_usize() % self.table.len()]
     }
 }
 

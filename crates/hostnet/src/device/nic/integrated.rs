@@ -2,7 +2,7 @@
 //! entries with a SweepBuffer bit (Fig. 4). A packet gets its buffer as it comes; messages take `notify`.
 
 use super::{Attachment, Nic, Packet};
-use crate::kernel::{Event, Events, NicAt, Time};
+use crate::kernel::{Event, Events, Int, NicAt, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Txn};
 use crate::meter::drops::DropCause;
@@ -31,7 +31,7 @@ impl Nic {
     pub(super) fn receive(&mut self, cal: &mut Events, mut p: Packet, now: Time) -> Result<(), DropCause> {
         self.give_buffer(&mut p, now)?;
         let id = self.packets.add(p);
-        self.queues[p.queue as usize].arriving.push_back(id);
+        self.queues[p.queue.to_usize()].arriving.push_back(id);
         let pipeline = self.pipeline;
         let e = self.engine();
         e.rx.push_back(id);
@@ -130,7 +130,7 @@ impl Nic {
 
     /// `Event::Delivered`: the packet is visible; returns its queue.
     pub fn on_delivered(&mut self, id: u32) -> usize {
-        let queue = self.packets.get(id).queue as usize;
+        let queue = self.packets.get(id).queue.to_usize();
         let q = &mut self.queues[queue];
         let first = q.arriving.pop_front();
         debug_assert_eq!(first, Some(id), "packets of a queue overtake each other");

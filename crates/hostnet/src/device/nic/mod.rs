@@ -34,7 +34,7 @@ pub use rings::{Layout, RingMemory, RingsSpec, Throttle, WriteBack};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::flow::Credits;
-use crate::kernel::{Event, Events, Time};
+use crate::kernel::{Event, Events, Int, Time};
 use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::placement::SweepTx;
@@ -107,7 +107,7 @@ impl Nic {
     /// A NIC on the chip.
     pub fn integrated(s: &NicSpec, queues: u32) -> Nic {
         let times = (s.pipeline.into(), s.line_interval.into(), s.notify.into());
-        Nic::new(times, vec![Queue::default(); queues as usize], None, Attachment::Integrated(Integrated::default()))
+        Nic::new(times, vec![Queue::default(); queues.to_usize()], None, Attachment::Integrated(Integrated::default()))
     }
 
     /// A NIC behind a PCIe port, without buffers of its queues.
@@ -116,11 +116,11 @@ impl Nic {
     }
 
     fn behind_port(s: &EthernetSpec, queues: u32, attachment: Attachment) -> Nic {
-        let buffer = Credits::new(s.receive_buffer.0 as u32);
+        let buffer = Credits::new(s.receive_buffer.0.to_u32());
         let none = (Time::ZERO, Time::ZERO, Time::ZERO);
         let moderation = Moderation::new(s.moderation.into(), s.moderation_frames);
         let queue = Queue { moderation, ..Queue::default() };
-        let mut nic = Nic::new(none, vec![queue; queues as usize], Some(buffer), attachment);
+        let mut nic = Nic::new(none, vec![queue; queues.to_usize()], Some(buffer), attachment);
         s.flow_director.iter().for_each(|r| nic.direct(r.flow, r.queue));
         nic
     }
@@ -211,13 +211,13 @@ impl Nic {
         match &mut self.attachment {
             Attachment::Integrated(_) => self.receive(cal, p, now),
             Attachment::Pcie(pcie) => {
-                self.queues[p.queue as usize].buffered += 1;
+                self.queues[p.queue.to_usize()].buffered += 1;
                 pcie.fifo.push_back(self.packets.add(p));
                 Ok(())
             }
             Attachment::Ringed(r) => {
                 r.strip(&mut p);
-                self.queues[p.queue as usize].buffered += 1;
+                self.queues[p.queue.to_usize()].buffered += 1;
                 r.admit(self.packets.add(p));
                 Ok(())
             }
@@ -232,7 +232,7 @@ impl Nic {
 
     /// A descriptor and its buffer for packet `p`; it has to arrive there.
     fn give_buffer(&mut self, p: &mut Packet, now: Time) -> Result<(), DropCause> {
-        let q = &mut self.queues[p.queue as usize];
+        let q = &mut self.queues[p.queue.to_usize()];
         let Some(buffer) = q.receive().take(now) else {
             self.counts.pauses += u64::from(!std::mem::replace(&mut q.full, true));
             return Err(self.lose(DropPlace::DescriptorRing, DropCause::NoDescriptor, now));
@@ -288,7 +288,7 @@ impl Nic {
     /// Those, and the ones that it is about to see.
     pub fn unconsumed(&self, queue: usize) -> u32 {
         let q = &self.queues[queue];
-        (q.waiting.len() + q.arriving.len()) as u32 + q.buffered
+        (q.waiting.len() + q.arriving.len()).to_u32() + q.buffered
     }
 
     /// Those of all queues.
@@ -339,7 +339,7 @@ impl Nic {
     /// Where packet `id` lies in its queue's memory, in lines.
     pub fn offset(&self, id: u32) -> u64 {
         let p = self.packets.get(id);
-        self.queues[p.queue as usize].receive.as_ref().map_or(0, |r| r.offset(p.buffer))
+        self.queues[p.queue.to_usize()].receive.as_ref().map_or(0, |r| r.offset(p.buffer))
     }
 
     // Interrupts of a NIC behind a port.
@@ -348,7 +348,7 @@ impl Nic {
     fn completion(&mut self, queue: usize, now: Time) {
         if self.registers.raise(COMPLETION) {
             if let Some(at) = self.queues[queue].moderation.completed(now) {
-                self.asked.push_back((queue as u16, at));
+                self.asked.push_back((queue.to_u16(), at));
             }
         }
     }
@@ -395,7 +395,7 @@ impl Nic {
     /// Software is done with the packet's receive buffer, which the next `replenish` may hand to the NIC.
     pub fn release(&mut self, id: u32) {
         let p = *self.packets.get(id);
-        self.queues[p.queue as usize].receive().release(p.buffer);
+        self.queues[p.queue.to_usize()].receive().release(p.buffer);
         self.end_use(id);
     }
 
@@ -423,7 +423,7 @@ impl Nic {
     /// Returns the time of release.
     pub fn release_tx(&mut self, cal: &mut Events, id: u32, now: Time) -> Time {
         let p = *self.packets.get(id);
-        let q = &mut self.queues[p.queue as usize];
+        let q = &mut self.queues[p.queue.to_usize()];
         let mut released = now;
         match self.sweep_tx {
             SweepTx::None => {}
@@ -500,7 +500,7 @@ impl Nic {
 
     /// Packets that have come and that software cannot see yet.
     pub fn inside(&self) -> u64 {
-        self.queues.iter().map(|q| q.arriving.len() as u64 + u64::from(q.buffered)).sum()
+        self.queues.iter().map(|q| q.arriving.len().to_u64() + u64::from(q.buffered)).sum()
     }
 
     /// # Errors

@@ -1,7 +1,7 @@
 //! Packets between their arrival and the end of their last use.
 
-use crate::kernel::Time;
-use crate::memory::{Tag, LINE};
+use crate::kernel::{Int, Time};
+use crate::memory::{Tag, LINE_U32};
 
 /// A packet. What it asks for is the sender's and the application's business.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,7 +63,7 @@ impl Packet {
     /// Lines of the reply's second segment.
     #[inline]
     pub fn object_lines(&self) -> u32 {
-        self.object_bytes.div_ceil(LINE as u32)
+        self.object_bytes.div_ceil(LINE_U32)
     }
 }
 
@@ -77,20 +77,20 @@ pub(super) struct Packets {
 impl Packets {
     pub fn add(&mut self, p: Packet) -> u32 {
         if let Some(id) = self.spare.pop() {
-            self.all[id as usize] = p;
+            self.all[id.to_usize()] = p;
             return id;
         }
         self.all.push(p);
-        (self.all.len() - 1) as u32
+        (self.all.len() - 1).to_u32()
     }
 
     #[inline]
     pub fn get(&self, id: u32) -> &Packet {
-        &self.all[id as usize]
+        &self.all[id.to_usize()]
     }
     #[inline]
     pub fn get_mut(&mut self, id: u32) -> &mut Packet {
-        &mut self.all[id as usize]
+        &mut self.all[id.to_usize()]
     }
 
     /// One use has ended; with the last the record goes.
@@ -110,6 +110,6 @@ impl Packets {
 
     /// Packets whose service has not ended.
     pub fn unfinished(&self) -> u64 {
-        self.all.iter().filter(|p| !p.done).count() as u64
+        self.all.iter().filter(|p| !p.done).count().to_u64()
     }
 }

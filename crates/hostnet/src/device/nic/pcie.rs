@@ -10,8 +10,8 @@ use super::queue::Receive;
 use super::{Attachment, EthernetSpec, Nic};
 use crate::device::endpoint::{Bay, Device, Direction, Offer, Piece};
 use crate::flow::{Credits, Link};
-use crate::kernel::{Event, Events, NicAt, Time};
-use crate::memory::LINE;
+use crate::kernel::{Event, Events, Int, NicAt, Time};
+use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
 use std::collections::VecDeque;
@@ -95,7 +95,7 @@ impl Nic {
                     return Offer::Lines(1); // the header, which says that it is
                 }
                 let p = self.packets.get(m.id);
-                let q = &mut self.queues[p.queue as usize];
+                let q = &mut self.queues[p.queue.to_usize()];
                 return Offer::Lines(q.receive().together(p.buffer, m.at.into(), m.lines - m.at));
             }
             if !self.port().writes.has_room() {
@@ -103,13 +103,13 @@ impl Nic {
             }
             let Some(id) = self.port().fifo.pop_front() else { return Offer::Nothing };
             let mut p = *self.packets.get(id);
-            self.queues[p.queue as usize].buffered -= 1;
+            self.queues[p.queue.to_usize()].buffered -= 1;
             if self.give_buffer(&mut p, now).is_err() {
                 self.buffer.as_mut().expect("behind the wire").give(p.wire_bytes, now);
                 self.packets.drop_record(id);
                 continue;
             }
-            let q = &mut self.queues[p.queue as usize];
+            let q = &mut self.queues[p.queue.to_usize()];
             let completion = q.receive().completion();
             q.arriving.push_back(id);
             p.completion = completion.unwrap_or_default();
@@ -140,7 +140,7 @@ impl Nic {
     fn write_lines(&mut self, n: u32, now: Time) -> Piece {
         let mut m = self.port().receiving.expect("lines were promised");
         let p = *self.packets.get(m.id);
-        let q = &mut self.queues[p.queue as usize];
+        let q = &mut self.queues[p.queue.to_usize()];
         let tag = match &self.marker {
             None => q.tag,
             Some(_) => p.tags[usize::from(m.at > 0)],
@@ -152,7 +152,7 @@ impl Nic {
             q.receive().line(p.buffer, m.at.into())
         };
         m.at += n;
-        let rest = ((m.lines - m.at) * LINE as u32).min(m.held); // the last line need not be full
+        let rest = ((m.lines - m.at) * LINE_U32).min(m.held); // the last line need not be full
         self.buffer.as_mut().expect("behind the wire").give(m.held - rest, now);
         m.held = rest;
         let over = m.at == m.lines && m.completion.is_none();
@@ -168,13 +168,13 @@ impl Nic {
             self.port().fetching = None;
         }
         let p = self.packets.get(id);
-        Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue as usize].tag, omits: 0 }
+        Piece { line: p.tx_line + u64::from(at), slot, tag: self.queues[p.queue.to_usize()].tag, omits: 0 }
     }
 
     /// All of packet `id` is in memory. Packets of a queue become visible in the order of their completions.
     fn land(&mut self, id: u32, now: Time) {
         self.packets.get_mut(id).in_memory = true;
-        let queue = self.packets.get(id).queue as usize;
+        let queue = self.packets.get(id).queue.to_usize();
         while let Some(&first) = self.queues[queue].arriving.front().filter(|i| self.packets.get(**i).in_memory) {
             let q = &mut self.queues[queue];
             q.arriving.pop_front();
@@ -234,7 +234,7 @@ impl Device for Nic {
             return Nic::ringed(s, &std::mem::take(&mut bay.rings), bay.read_request);
         }
         let queues = std::mem::take(&mut bay.queues);
-        let mut nic = Nic::pcie(s, queues.len() as u32);
+        let mut nic = Nic::pcie(s, queues.len().to_u32());
         for (q, memory) in nic.queues.iter_mut().zip(queues) {
             let (pool, page) = (s.pool.0 / LINE, s.page.0 / LINE);
             q.receive = Some(Receive::pages(memory, pool, page, s.frame_lines(), s.descriptors));

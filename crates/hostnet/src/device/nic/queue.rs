@@ -2,7 +2,7 @@
 
 use super::moderation::Moderation;
 use crate::flow::Credits;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::region::Pages;
 use crate::memory::Tag;
 use std::collections::VecDeque;
@@ -65,7 +65,7 @@ impl Receive {
     /// `slots` buffers of `lines` lines each from `base` on, all of them the NIC's.
     pub fn ring(base: u64, slots: u32, lines: u64) -> Receive {
         Receive {
-            supply: Supply::Ring { posted: (0..slots).collect(), back: VecDeque::with_capacity(slots as usize) },
+            supply: Supply::Ring { posted: (0..slots).collect(), back: VecDeque::with_capacity(slots.to_usize()) },
             place: Place::Base(base),
             stride: lines,
             descriptors: Credits::new(slots),
@@ -77,7 +77,7 @@ impl Receive {
     pub fn pages(memory: FrameMemory, pool: u64, page_lines: u64, lines: u64, descriptors: u32) -> Receive {
         let completions = memory.completions;
         let mut r = Receive {
-            supply: Supply::Cycle { next: 0, of: (pool / lines) as u32 },
+            supply: Supply::Cycle { next: 0, of: (pool / lines).to_u32() },
             place: Place::Pages { memory, page_lines },
             stride: lines,
             descriptors: Credits::new(descriptors),
@@ -123,8 +123,8 @@ impl Receive {
     pub fn replenish(&mut self, n: u32, now: Time) -> u32 {
         let n = match &mut self.supply {
             Supply::Ring { posted, back } => {
-                let n = n.min(back.len() as u32);
-                posted.extend(back.drain(..n as usize));
+                let n = n.min(back.len().to_u32());
+                posted.extend(back.drain(..n.to_usize()));
                 n
             }
             Supply::Cycle { .. } => n,
@@ -144,7 +144,7 @@ impl Receive {
     /// Begins at slot `n`, as an uptime would leave it.
     pub fn start_at(&mut self, n: u64) {
         if let Supply::Ring { posted, .. } = &mut self.supply {
-            posted.rotate_left(n as usize);
+            posted.rotate_left(n.to_usize());
         }
     }
 
@@ -168,7 +168,7 @@ impl Receive {
     pub fn together(&self, buffer: u32, i: u64, n: u32) -> u32 {
         match &self.place {
             Place::Base(_) => n,
-            Place::Pages { page_lines, .. } => n.min((page_lines - (self.offset(buffer) + i) % page_lines) as u32),
+            Place::Pages { page_lines, .. } => n.min((page_lines - (self.offset(buffer) + i) % page_lines).to_u32()),
         }
     }
 
@@ -193,7 +193,7 @@ impl Receive {
     /// When descriptors and buffers do not agree.
     pub fn check(&self) -> Result<(), String> {
         if let Supply::Ring { posted, .. } = &self.supply {
-            if posted.len() as u32 != self.descriptors.free() {
+            if posted.len().to_u32() != self.descriptors.free() {
                 return Err(format!("{} descriptors name {} buffers", self.descriptors.free(), posted.len()));
             }
         }
@@ -215,7 +215,7 @@ impl Transmit {
         Transmit { base, lines, next: 0, buffers: Credits::new(slots) }
     }
     pub fn start_at(&mut self, n: u64) {
-        self.next = n as u32;
+        self.next = n.to_u32();
     }
     /// First line of the next buffer.
     pub fn line(&self) -> u64 {

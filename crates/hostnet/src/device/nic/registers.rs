@@ -5,6 +5,8 @@
 //!   0x04  command   (16 bits)    0x06  status    (16 bits)
 //! ```
 
+use crate::kernel::Int;
+
 /// Where the command register begins.
 pub const COMMAND: u8 = 0x04;
 /// Bit 10 of the command register: the device raises no interrupt.
@@ -52,7 +54,7 @@ impl Registers {
 
     /// Reads `N` bytes of the configuration space from offset `at` on, in little-endian order.
     pub fn read_config<const N: usize>(&self, at: u8) -> [u8; N] {
-        std::array::from_fn(|i| self.byte(at + i as u8))
+        std::array::from_fn(|i| self.byte(at + i.to_u8()))
     }
 
     /// Writes `bytes` of the configuration space from offset `at` on. Identities and status keep their values.

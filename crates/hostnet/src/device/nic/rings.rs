@@ -1,6 +1,7 @@
 //! Descriptor rings in memory: what a scenario says about them, and how far each side has come round one.
 
 use crate::kernel::units::{Size, Span};
+use crate::kernel::Int;
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -264,7 +265,7 @@ impl Layout {
     pub fn span(&self, i: u64, n: u64) -> (u64, u32, u32) {
         debug_assert!(n > 0 && n <= self.together(i));
         let (first, last) = (self.line(i), self.line(i + n - 1));
-        (first, (last - first + 1) as u32, (n * (LINE >> self.per_line.trailing_zeros())) as u32)
+        (first, (last - first + 1).to_u32(), (n * (LINE >> self.per_line.trailing_zeros())).to_u32())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::nic::Nic;
 use super::rings::GROUP;
 use super::{Common, Effect};
+use crate::kernel::Int;
 use crate::stack::{Ctx, Step};
 
 #[derive(Clone)]
@@ -16,7 +17,7 @@ impl Bank {
     /// `nics` has what the thread has of each queue pair.
     pub(super) fn new(mut nics: Vec<Nic>) -> Bank {
         for (k, nic) in nics.iter_mut().enumerate() {
-            nic.common.tag = k as u32;
+            nic.common.tag = k.to_u32();
         }
         Bank { nics, at: 0 }
     }
@@ -25,7 +26,7 @@ impl Bank {
         let nic = &mut self.nics[self.at];
         if std::mem::take(&mut nic.common.polled) {
             let more = nic.take(c);
-            if more && nic.pending.len() + GROUP <= (nic.common.spec.nic_batch as usize).max(GROUP) {
+            if more && nic.pending.len() + GROUP <= (nic.common.spec.nic_batch.to_usize()).max(GROUP) {
                 nic.poll(false, c);
                 return Step::Run;
             }
@@ -41,7 +42,7 @@ impl Bank {
     /// A store of the queue pair with that number among its own is visible.
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let (_, k) = Effect::of(tag);
-        self.nics[k as usize].common.visible(c);
+        self.nics[k.to_usize()].common.visible(c);
     }
 
     pub(super) fn held(&self) -> usize {

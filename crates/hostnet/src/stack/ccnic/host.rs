@@ -6,6 +6,7 @@ use super::{Common, Demand, Effect, Interface, Ring};
 use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::config::Scenario;
 use crate::core::{Op, Program};
+use crate::kernel::Int;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
 
@@ -80,12 +81,12 @@ pub struct Host {
 impl Host {
     /// One that sends what `app` says, or nothing of its own.
     pub(super) fn new(common: Common, i: &Interface, app: Option<&LoopbackSpec>, s: &Scenario) -> Host {
-        let (spec, q) = (&common.spec, common.queue as u64);
+        let (spec, q) = (&common.spec, common.queue.to_u64());
         let tx = Producer::new(i.memory.tx(spec, q));
         let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => {
-                let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group as u64;
+                let lazy = u64::from(spec.lazy_release) * GROUP as u64 / shape.group.to_u64();
                 // A prefetch of each payload.
                 Rx::Lines(Consumer::new(common.reads(shape, 1), lazy))
             }
@@ -115,7 +116,7 @@ impl Host {
 
     /// Buffers that it has out of its stacks.
     pub(super) fn held(&self) -> usize {
-        self.taken.len() + self.received.len() + self.lent.len() + self.posted as usize
+        self.taken.len() + self.received.len() + self.lent.len() + self.posted.to_usize()
     }
 
     pub(super) fn touched(&self) -> u32 {
@@ -170,7 +171,7 @@ impl Host {
             self.read = u64::MAX; // the tail may have moved within the line that was read last
         }
         self.take(c);
-        let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
+        let room = (self.common.spec.rx_batch.to_usize()).saturating_sub(self.taken.len());
         let more = self.taken.len() > before && room >= self.rx.group();
         if more {
             self.poll(false, c);
@@ -214,11 +215,11 @@ impl Host {
         let mut descs = [Desc::default(); GROUP];
         let mut ahead = Vec::new();
         let line = self.rx.line();
-        let room = (self.common.spec.rx_batch as usize).saturating_sub(self.taken.len());
+        let room = (self.common.spec.rx_batch.to_usize()).saturating_sub(self.taken.len());
         let more = (room / self.rx.group()).saturating_sub(1);
         let asked = self.rx.asks().is_some();
         let n = match &mut self.rx {
-            Rx::Lines(r) => r.poll(words, more as u64, &mut descs, &mut |l| ahead.push(l)),
+            Rx::Lines(r) => r.poll(words, more.to_u64(), &mut descs, &mut |l| ahead.push(l)),
             Rx::Slots(r) => match r.poll(words) {
                 Some(d) => {
                     descs[0] = d;
@@ -247,13 +248,13 @@ impl Host {
         }
         self.taken.extend(&descs[..n]);
         if let Rx::Slots(_) = self.rx {
-            self.posted -= n as u32;
+            self.posted -= n.to_u32();
         }
     }
 
     /// Reads packets that were taken, as many as a burst has room for. False when there are none.
     fn receive(&mut self, c: &mut Ctx) -> bool {
-        let (lines, batch) = (self.touched(), self.common.spec.rx_batch as usize);
+        let (lines, batch) = (self.touched(), self.common.spec.rx_batch.to_usize());
         let (Some(i), p) = (c.ccnic.as_deref(), &mut *c.program) else { return false };
         let n = self.taken.len().min(batch);
         self.await_descriptors(p);
@@ -263,7 +264,7 @@ impl Host {
             p.push(Op::Retire { tag: Effect::Seen.tag(d.buffer - 1), stores: false });
             self.received.push(d.buffer - 1);
         }
-        self.under_way -= n as u32;
+        self.under_way -= n.to_u32();
         n > 0
     }
 
@@ -293,17 +294,17 @@ impl Host {
             Rx::Lines(r) => r.release(&mut |s| stores.push(s)),
             Rx::Slots(r) => {
                 while r.vacant() >= BLANKS_LEAST {
-                    let want = r.vacant().min(BLANKS) as usize;
+                    let want = r.vacant().min(BLANKS).to_usize();
                     let blanks = self.common.alloc(i, 0, want, p);
                     let got = blanks.len();
-                    self.posted += got as u32;
-                    i.trips.blanks += got as u64;
+                    self.posted += got.to_u32();
+                    i.trips.blanks += got.to_u64();
                     stores.extend(blanks.into_iter().map(|b| r.post(b + 1)));
                     if got < want {
                         break;
                     }
                 }
-                p.compute(self.common.spec.costs.unit * stores.len() as u32);
+                p.compute(self.common.spec.costs.unit * stores.len().to_u32());
                 stores.extend(r.commit());
             }
         }
@@ -330,7 +331,7 @@ impl Host {
             c.compute(self.common.spec.costs.free);
             c.push(Op::Atomic { line: users });
         }
-        i.trips.swept += done.len() as u64;
+        i.trips.swept += done.len().to_u64();
         self.common.free(i, done.into_iter(), c);
     }
 
@@ -364,7 +365,7 @@ impl Host {
 
     /// Sends what is due, as far as buffers and ring allow. False when that is nothing.
     fn send(&mut self, c: &mut Ctx) -> bool {
-        let due = self.demand.due(c.now, self.under_way).min(self.common.spec.tx_batch) as usize;
+        let due = self.demand.due(c.now, self.under_way).min(self.common.spec.tx_batch).to_usize();
         if due == 0 {
             return false;
         }
@@ -376,7 +377,7 @@ impl Host {
         // Room for whole units is known first, so that no buffer comes back unsent. The thread looks once payload is written.
         let (mut units, words) = (0, &i.pairs[queue].tx);
         let mut looked = Vec::new();
-        while units * group < due && self.tx.ensure(words, units as u64 + 1, &mut |line| looked.push(line)) {
+        while units * group < due && self.tx.ensure(words, units.to_u64() + 1, &mut |line| looked.push(line)) {
             units += 1;
         }
         let n = due.min(units * group);
@@ -387,14 +388,14 @@ impl Host {
             p.push(Op::Retire { tag: Effect::Stamp.tag(*b), stores: false });
             let line = i.line(*b);
             self.common.write(line, lines, p);
-            i.trips.retained += u64::from(lines) * u64::from(std::mem::take(&mut i.sent[*b as usize]));
+            i.trips.retained += u64::from(lines) * u64::from(std::mem::take(&mut i.sent[b.to_usize()]));
             p.compute(self.common.spec.costs.host_tx);
         }
         self.common.look(&self.tx.shape, &looked, p);
         let flags = if shared { 0 } else { NO_RECYCLE };
         for chunk in buffers.chunks(group) {
             let descs: Vec<Desc> =
-                chunk.iter().map(|b| Desc { buffer: b + 1, bytes: self.common.bytes as u16, flags }).collect();
+                chunk.iter().map(|b| Desc { buffer: b + 1, bytes: self.common.bytes.to_u16(), flags }).collect();
             if !shared {
                 let at = self.tx.position();
                 self.lent.extend(chunk.iter().map(|b| (at, *b)));
@@ -406,7 +407,7 @@ impl Host {
         if let Some(s) = self.tx.commit() {
             self.common.store(Ring::Tx, s, p);
         }
-        let sent = buffers.len() as u32;
+        let sent = buffers.len().to_u32();
         self.under_way += sent;
         self.demand.sent(sent);
         sent > 0

@@ -34,7 +34,7 @@ use crate::app::loopback::LoopbackSpec;
 use crate::config::Scenario;
 use crate::core::spec::Pipeline;
 use crate::core::{Op, Program};
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::LINE;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
@@ -140,31 +140,31 @@ impl Interface {
         let [small, large] = s.counts(queues);
         let all = s.pools(queues);
         // Parts are as equal as can be, and each lies together.
-        let part = |n: u32, k: u32| (u64::from(n) * u64::from(k) / u64::from(all)) as u32;
+        let part = |n: u32, k: u32| (u64::from(n) * u64::from(k) / u64::from(all)).to_u32();
         let pool = |k: u32| {
             let base = memory.pools + u64::from(k) * s.pool_lines(queues);
             let free = |n: u32, size: u64, first: u32| {
                 let (from, to) = (part(n, k), part(n, k + 1));
-                fill_order(to - from, size as u32, s.nonsequential).map(move |b| first + from + b)
+                fill_order(to - from, size.to_u32(), s.nonsequential).map(move |b| first + from + b)
             };
             let rings = [
                 FreeRing::new(base, free(small, s.small_buffer.0, 0)),
                 FreeRing::new(base + FreeRing::lines(small.div_ceil(all)), free(large, s.large_buffer.0, small)),
             ];
-            Pools::new(rings, small, s.small_buffer.0 as u32)
+            Pools::new(rings, small, s.small_buffer.0.to_u32())
         };
-        let forwarded = if s.mode == Mode::Overlay { (small + large) as usize } else { 0 };
+        let forwarded = if s.mode == Mode::Overlay { (small + large).to_usize() } else { 0 };
         let pair = |q: u32| Pair { tx: Words::new(&memory.tx(s, q.into())), rx: Words::new(&memory.rx(s, q.into())) };
         Interface {
             memory,
             pairs: (0..queues).map(pair).collect(),
             pools: (0..all).map(pool).collect(),
             small,
-            stamps: vec![Time::ZERO; (small + large) as usize],
-            sent: vec![false; (small + large) as usize],
+            stamps: vec![Time::ZERO; (small + large).to_usize()],
+            sent: vec![false; (small + large).to_usize()],
             packets: vec![0; forwarded],
             objects: vec![0; forwarded],
-            visible: vec![None; queues as usize],
+            visible: vec![None; queues.to_usize()],
             nic_cores: Vec::new(),
             large_lines: s.large_buffer.0 / LINE,
             small_lines: s.small_buffer.0 / LINE,
@@ -214,7 +214,7 @@ impl Effect {
         buffer << 2 | self as u32
     }
     fn of(tag: u32) -> (Effect, u32) {
-        ([Effect::Visible, Effect::Stamp, Effect::Seen][(tag & 3) as usize], tag >> 2)
+        ([Effect::Visible, Effect::Stamp, Effect::Seen][(tag & 3).to_usize()], tag >> 2)
     }
 }
 
@@ -246,7 +246,7 @@ impl Common {
             size => Keeps::Cache { size },
         };
         let pools = i.pools.len();
-        let side = Side::new(&i.pools[queue % pools], (i.pairs.len() / pools) as u32, keeps);
+        let side = Side::new(&i.pools[queue % pools], (i.pairs.len() / pools).to_u32(), keeps);
         let core = &s.platform.core;
         let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
         Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window, foresees: None }
@@ -274,7 +274,7 @@ impl Common {
             return shape;
         }
         // A poll is a load and a branch.
-        let unit = 2 + self.spec.costs.unit + shape.group as u32 * instructions;
+        let unit = 2 + self.spec.costs.unit + shape.group.to_u32() * instructions;
         Shape { read_ahead: 1 + u64::from(self.window / unit), speculates: true, ..shape }
     }
 
@@ -334,7 +334,7 @@ impl Common {
     fn alloc(&mut self, i: &mut Interface, hint: u32, n: usize, p: &mut Program) -> Vec<u32> {
         let pool = self.spec.costs.pool;
         let out = self.side.alloc(i.pool(self.queue), hint, n, &mut |t| touch(t, pool, p));
-        p.compute(self.spec.costs.alloc * out.len() as u32);
+        p.compute(self.spec.costs.alloc * out.len().to_u32());
         out
     }
 
@@ -375,7 +375,7 @@ impl Common {
     /// A packet is back where it began, which was in `buffer`.
     fn seen(&self, buffer: u32, c: &mut Ctx) {
         let Some(i) = c.ccnic.as_mut() else { return };
-        let trip: Time = c.now.saturating_sub(i.stamps[buffer as usize]);
+        let trip: Time = c.now.saturating_sub(i.stamps[buffer.to_usize()]);
         i.trips.histogram.saturating_record(trip.0.max(1));
         i.trips.packets += 1;
         i.trips.bytes += u64::from(self.bytes);
@@ -387,7 +387,7 @@ impl Common {
     /// The packet in `buffer` begins.
     fn stamp(&self, buffer: u32, c: &mut Ctx) {
         if let Some(i) = c.ccnic.as_mut() {
-            i.stamps[buffer as usize] = c.now;
+            i.stamps[buffer.to_usize()] = c.now;
         }
     }
 
@@ -443,7 +443,7 @@ pub enum Agent {
 impl Agent {
     /// The host's thread of queue pair `queue`.
     pub fn host(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0 as u32).foreseeing(), i, Some(app), s))
+        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0.to_u32()).foreseeing(), i, Some(app), s))
     }
 
     /// The host's thread with number `local` of `of`, in overlay mode.
@@ -465,19 +465,19 @@ impl Agent {
 
     /// The NIC's.
     pub fn nic(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Nic(nic::Nic::new(Common::of_nic(s, i, queue, app.bytes.0 as u32).foreseeing(), i))
+        Agent::Nic(nic::Nic::new(Common::of_nic(s, i, queue, app.bytes.0.to_u32()).foreseeing(), i))
     }
 
     /// The NIC's thread of several queue pairs.
     pub fn bank(s: &Scenario, i: &Interface, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> Agent {
-        let of = |q| nic::Nic::new(Common::of_nic(s, i, q, app.bytes.0 as u32).foreseeing(), i);
+        let of = |q| nic::Nic::new(Common::of_nic(s, i, q, app.bytes.0.to_u32()).foreseeing(), i);
         Agent::Bank(bank::Bank::new(queues.map(of).collect()))
     }
 
     /// The NIC's thread of queue pair `queue` in forward mode.
     pub fn wire(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
         let demand = Demand::of(s, queue, i.pairs.len(), app.bytes.0);
-        let nic = nic::Nic::new(Common::new(s, i, queue, app.bytes.0 as u32).foreseeing(), i);
+        let nic = nic::Nic::new(Common::new(s, i, queue, app.bytes.0.to_u32()).foreseeing(), i);
         Agent::Wire(wire::Wire::new(nic, demand))
     }
 

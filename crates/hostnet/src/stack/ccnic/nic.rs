@@ -4,6 +4,7 @@ use super::rings::{Consumer, Desc, PostNic, Producer, Publication, EXTERNAL, GRO
 use super::spec::{PoolKind, ReleaseKind, Wake};
 use super::{Common, Interface, Ring};
 use crate::core::{Op, Program};
+use crate::kernel::Int;
 use crate::memory::Sweep;
 use crate::stack::{Awaited, Ctx, Step};
 
@@ -35,14 +36,14 @@ pub struct Nic {
 
 impl Nic {
     pub(super) fn new(common: Common, i: &Interface) -> Nic {
-        let (spec, q) = (&common.spec, common.queue as u64);
+        let (spec, q) = (&common.spec, common.queue.to_u64());
         let tx = Consumer::new(common.reads(i.memory.tx(spec, q), 1 + spec.costs.nic_tx), 1);
         let shape = i.memory.rx(spec, q);
         let rx = match spec.pool {
             PoolKind::Shared => Rx::Lines(Producer::new(shape)),
             PoolKind::Host => Rx::Slots(PostNic::new(shape)),
         };
-        let (queues, idle) = (i.pairs.len() as u64, u64::from(spec.idle_queues));
+        let (queues, idle) = (i.pairs.len().to_u64(), u64::from(spec.idle_queues));
         let ring = |k| Consumer::new(i.memory.tx(spec, queues + q * idle + k), 1);
         let idle =
             if spec.wake == Wake::Polling { (0..idle).filter_map(|k| ring(k).asks()).collect() } else { Vec::new() };
@@ -60,7 +61,7 @@ impl Nic {
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.common.polled) {
             let more = self.take(c);
-            if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch as usize).max(GROUP) {
+            if more && self.pending.len() + GROUP <= (self.common.spec.nic_batch.to_usize()).max(GROUP) {
                 self.poll(false, c);
                 return Step::Run;
             }
@@ -114,8 +115,8 @@ impl Nic {
         let mut descs = [Desc::default(); GROUP];
         let line = self.tx.line();
         let mut ahead = Vec::new();
-        let room = (self.common.spec.nic_batch as usize).saturating_sub(self.pending.len());
-        let more = (room / self.tx.shape.group).saturating_sub(1) as u64;
+        let room = (self.common.spec.nic_batch.to_usize()).saturating_sub(self.pending.len());
+        let more = (room / self.tx.shape.group).saturating_sub(1).to_u64();
         let asked = self.tx.asks().is_some();
         let n = self.tx.poll(&i.pairs[self.common.queue].tx, more, &mut descs, &mut |l| ahead.push(l));
         if asked {
@@ -189,14 +190,14 @@ impl Nic {
             let Some(to) = blank else { break };
             let (source, target) = (i.line(from.buffer - 1), i.line(to));
             self.common.copy((source, true), target, lines, p);
-            i.stamps[to as usize] = i.stamps[from.buffer as usize - 1];
+            i.stamps[to.to_usize()] = i.stamps[from.buffer.to_usize() - 1];
             p.compute(self.common.spec.costs.nic_rx);
             match self.common.spec.release {
                 ReleaseKind::None => {}
                 ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush as u8 }),
                 ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack as u8 }),
             }
-            (i.sent[from.buffer as usize - 1], i.sent[to as usize]) = (true, false);
+            (i.sent[from.buffer.to_usize() - 1], i.sent[to.to_usize()]) = (true, false);
             self.deliver_later(to, from.bytes);
             if from.flags & NO_RECYCLE == 0 {
                 self.common.free_one(i, from.buffer - 1, p);
@@ -248,7 +249,7 @@ impl Nic {
         if let Rx::Lines(r) = &self.rx {
             self.common.look(&r.shape, &looked, p);
         }
-        p.compute(self.common.spec.costs.unit * stores.len() as u32);
+        p.compute(self.common.spec.costs.unit * stores.len().to_u32());
         stores.extend(match &mut self.rx {
             Rx::Slots(r) => r.commit(),
             Rx::Lines(r) => r.commit(),

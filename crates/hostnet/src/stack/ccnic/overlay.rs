@@ -8,7 +8,8 @@
 
 use super::nic::Nic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
-use crate::memory::LINE;
+use crate::kernel::Int;
+use crate::memory::LINE_U32;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software, Step};
 use std::collections::VecDeque;
@@ -66,8 +67,8 @@ impl Overlay {
             let Some(to) = self.nic.blank(i, packet.rx_bytes, p) else { break };
             self.nic.common.copy((packet.line, false), i.line(to), packet.lines.into(), p);
             p.compute(self.nic.common.spec.costs.nic_rx);
-            i.packets[to as usize] = id;
-            self.nic.deliver_later(to, packet.rx_bytes as u16);
+            i.packets[to.to_usize()] = id;
+            self.nic.deliver_later(to, packet.rx_bytes.to_u16());
             self.driver.copied_from(packet.buffer, p);
             self.received.pop_front();
         }
@@ -76,7 +77,7 @@ impl Overlay {
 
     /// Most packets of either way that wait for room or buffers before more are taken.
     fn batch(&self) -> usize {
-        self.nic.common.spec.nic_batch as usize
+        self.nic.common.spec.nic_batch.to_usize()
     }
 
     /// The burst ends with the first of two segments.
@@ -88,7 +89,7 @@ impl Overlay {
     fn send(&mut self, c: &mut Ctx) {
         let Ctx { ccnic: Some(i), iio, program: p, .. } = &mut *c else { return };
         let (nic, pcie) = (&mut self.nic, port(iio.as_deref_mut()));
-        let lines = |bytes: u16| u32::from(bytes).div_ceil(LINE as u32);
+        let lines = |bytes: u16| u32::from(bytes).div_ceil(LINE_U32);
         nic.await_descriptors(p);
         let (mut done, mut short) = (0, false);
         while done < nic.pending.len() {
@@ -107,14 +108,14 @@ impl Overlay {
             };
             let (buffer, to) = (d.buffer - 1, self.data + u64::from(mbuf) * SENT_LINES);
             nic.common.copy((i.line(buffer), true), to, lines(d.bytes), p);
-            let id = i.packets[buffer as usize];
+            let id = i.packets[buffer.to_usize()];
             let packet = pcie.packet(id);
-            (packet.tx_line, packet.tx_lines, packet.tx_bytes) = (to, lines(d.bytes) as u16, d.bytes.into());
+            (packet.tx_line, packet.tx_lines, packet.tx_bytes) = (to, lines(d.bytes).to_u16(), d.bytes.into());
             if let Some(o) = second {
                 debug_assert!(o.flags & EXTERNAL != 0);
                 let behind = to + u64::from(packet.tx_lines);
-                nic.common.copy((i.objects[buffer as usize], true), behind, lines(o.bytes), p);
-                packet.tx_lines += lines(o.bytes) as u16;
+                nic.common.copy((i.objects[buffer.to_usize()], true), behind, lines(o.bytes), p);
+                packet.tx_lines += lines(o.bytes).to_u16();
                 packet.tx_bytes += u32::from(o.bytes);
             }
             if d.flags & NO_RECYCLE == 0 {

@@ -1,5 +1,6 @@
 //! The buffer pool of CC-NIC and the recycle stacks in front of it, without time: docs/ccnic/protocol.md, "Pool".
 
+use crate::kernel::Int;
 use std::collections::VecDeque;
 
 /// Buffers whose addresses fit a line of a free ring.
@@ -14,6 +15,13 @@ const SCRATCH: usize = 256;
 pub enum Class {
     Small,
     Large,
+}
+
+impl Class {
+    /// Its place in pairs that hold one value per size class.
+    const fn index(self) -> usize {
+        self as usize
+    }
 }
 
 /// What an operation does to lines that host and NIC share.
@@ -37,7 +45,7 @@ pub fn fill_order(count: u32, size: u32, nonsequential: bool) -> impl Iterator<I
     let least = (PAGE / size + 1).max(2);
     let coprime = (least..count.saturating_sub(least)).find(|&s| gcd(s, count) == 1).unwrap_or(1);
     let stride = u64::from(if nonsequential { coprime } else { 1 });
-    (0..u64::from(count)).map(move |i| (i * stride % u64::from(count)) as u32)
+    (0..u64::from(count)).map(move |i| (i * stride % u64::from(count)).to_u32())
 }
 
 /// Free buffers of one class: a ring that all threads of both sides put into and take from.
@@ -59,7 +67,7 @@ impl FreeRing {
     /// A ring at line `base` with these buffers.
     pub fn new(base: u64, free: impl Iterator<Item = u32>) -> FreeRing {
         let free: VecDeque<u32> = free.collect();
-        FreeRing { base, slots: (free.len().max(1) as u64).next_power_of_two(), head: 0, free }
+        FreeRing { base, slots: (free.len().max(1).to_u64()).next_power_of_two(), head: 0, free }
     }
 
     fn lines_of(&self, from: u64, n: u64) -> impl Iterator<Item = u64> + use<> {
@@ -70,8 +78,8 @@ impl FreeRing {
     /// Puts buffers in: an atomic add, and plain stores.
     pub fn put(&mut self, buffers: impl ExactSizeIterator<Item = u32>, touch: &mut impl FnMut(Touch)) {
         touch(Touch::Atomic(self.base + 1));
-        let tail = self.head + self.free.len() as u64;
-        self.lines_of(tail, buffers.len() as u64).for_each(|l| touch(Touch::Write(l)));
+        let tail = self.head + self.free.len().to_u64();
+        self.lines_of(tail, buffers.len().to_u64()).for_each(|l| touch(Touch::Write(l)));
         self.free.extend(buffers);
     }
 
@@ -79,11 +87,11 @@ impl FreeRing {
     pub fn take(&mut self, most: usize, touch: &mut impl FnMut(Touch)) -> Vec<u32> {
         let n = most.min(self.free.len());
         touch(Touch::Read(self.base));
-        self.lines_of(self.head, n.max(1) as u64).for_each(|l| touch(Touch::Read(l)));
+        self.lines_of(self.head, n.max(1).to_u64()).for_each(|l| touch(Touch::Read(l)));
         if n > 0 {
             touch(Touch::Atomic(self.base));
         }
-        self.head += n as u64;
+        self.head += n.to_u64();
         self.free.drain(..n).collect()
     }
 
@@ -107,7 +115,7 @@ pub struct Pools {
 impl Pools {
     /// Pools that are full, with small buffers below the one with number `large_from`.
     pub fn new(rings: [FreeRing; 2], large_from: u32, small_bytes: u32) -> Pools {
-        let count = [0, 1].map(|c: usize| rings[c].free() as u32);
+        let count = [0, 1].map(|c: usize| rings[c].free().to_u32());
         Pools { rings, count, large_from, small_bytes, hunger: false }
     }
 
@@ -160,7 +168,7 @@ impl Side {
     /// A thread of one of the `queues` queue pairs that use these pools.
     pub fn new(pools: &Pools, queues: u32, keeps: Keeps) -> Side {
         let stack = if let Keeps::Stack { most, .. } = keeps { most } else { 0 };
-        let most = pools.count.map(|n| stack.min(n / (4 * queues)) as usize);
+        let most = pools.count.map(|n| stack.min(n / (4 * queues)).to_usize());
         let [stacks, freed] = Default::default();
         Side { stacks, freed, most, keeps, hungry: false, counts: PoolCounts::default() }
     }
@@ -176,7 +184,7 @@ impl Side {
         let mut out = Vec::with_capacity(n);
         if small {
             self.alloc_class(pools, Class::Small, n, &mut out, touch);
-            self.counts.fallbacks += (n - out.len()) as u64;
+            self.counts.fallbacks += (n - out.len()).to_u64();
         }
         self.alloc_class(pools, Class::Large, n, &mut out, touch);
         let short = out.len() < n;
@@ -196,21 +204,21 @@ impl Side {
         out: &mut Vec<u32>,
         touch: &mut impl FnMut(Touch),
     ) {
-        let c = class as usize;
+        let c = class.index();
         while out.len() < n {
             if self.stacks[c].is_empty() {
                 let (short, free) = (n - out.len(), pools.rings[c].free());
                 let want = match self.keeps {
-                    Keeps::Stack { bulk, .. } if self.most[c] > 0 => (bulk as usize).min(self.most[c]).min(SCRATCH),
+                    Keeps::Stack { bulk, .. } if self.most[c] > 0 => (bulk.to_usize()).min(self.most[c]).min(SCRATCH),
                     // The cache stays full but for what is short, or is left alone.
-                    Keeps::Cache { size } if short + size as usize <= free => short + size as usize,
+                    Keeps::Cache { size } if short + size.to_usize() <= free => short + size.to_usize(),
                     _ => short.min(SCRATCH),
                 };
                 let taken = pools.rings[c].take(want, touch);
                 if taken.is_empty() {
                     return;
                 }
-                self.counts.takes += taken.len() as u64;
+                self.counts.takes += taken.len().to_u64();
                 self.stacks[c].extend(taken.into_iter().rev());
             }
             out.extend(self.stacks[c].pop());
@@ -219,7 +227,7 @@ impl Side {
 
     /// Frees a buffer: it is the first to be handed out again, from a cache once the burst has ended.
     pub fn free(&mut self, pools: &mut Pools, buffer: u32, touch: &mut impl FnMut(Touch)) {
-        let c = pools.class_of(buffer) as usize;
+        let c = pools.class_of(buffer).index();
         if let Keeps::Cache { .. } = self.keeps {
             return self.freed[c].push(buffer);
         }
@@ -233,7 +241,7 @@ impl Side {
     /// Ends a burst of frees: what nothing keeps goes to the pool, and stacks too while somebody starves.
     pub fn free_done(&mut self, pools: &mut Pools, touch: &mut impl FnMut(Touch)) {
         if let Keeps::Cache { size } = self.keeps {
-            return (0..2).for_each(|c| self.cache_freed(pools, c, size as usize * 3 / 2, touch));
+            return (0..2).for_each(|c| self.cache_freed(pools, c, size.to_usize() * 3 / 2, touch));
         }
         if matches!(self.keeps, Keeps::Stack { .. }) && !pools.hunger {
             return;
@@ -248,7 +256,7 @@ impl Side {
     fn cache_freed(&mut self, pools: &mut Pools, c: usize, most: usize, touch: &mut impl FnMut(Touch)) {
         let mut freed = std::mem::take(&mut self.freed[c]);
         if freed.len() > most {
-            self.counts.puts += freed.len() as u64;
+            self.counts.puts += freed.len().to_u64();
             return pools.rings[c].put(freed.into_iter(), touch);
         }
         if self.stacks[c].len() + freed.len() > most {
@@ -261,7 +269,7 @@ impl Side {
     /// Moves the coldest `n` buffers of a stack to the pool.
     fn spill(&mut self, pools: &mut Pools, c: usize, n: usize, touch: &mut impl FnMut(Touch)) {
         if n > 0 {
-            self.counts.puts += n as u64;
+            self.counts.puts += n.to_u64();
             pools.rings[c].put(self.stacks[c].drain(..n), touch);
         }
     }

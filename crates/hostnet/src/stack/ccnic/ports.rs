@@ -2,6 +2,7 @@
 
 use super::server::Port;
 use super::{Effect, Interface};
+use crate::kernel::Int;
 use crate::stack::tas::io::Received;
 use crate::stack::Ctx;
 
@@ -48,8 +49,8 @@ impl Ports {
             let host = &mut self.ports[port].host;
             let n = host.taken.len().min(most - got.len());
             host.await_descriptors(p);
-            p.compute(host.common.spec.costs.host_rx * n as u32);
-            let of = |buffer: u32| Received { id: i.packets[buffer as usize], line: i.line(buffer), buffer, port };
+            p.compute(host.common.spec.costs.host_rx * n.to_u32());
+            let of = |buffer: u32| Received { id: i.packets[buffer.to_usize()], line: i.line(buffer), buffer, port };
             got.extend(host.taken.drain(..n).map(|d| of(d.buffer - 1)));
         }
         self.first = (self.first + 1) % all;
@@ -70,20 +71,20 @@ impl Ports {
     pub fn buffer(&mut self, queue: usize, bytes: u64, c: &mut Ctx) -> Option<(u32, u64)> {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return None };
         let port = self.of(queue);
-        let buffer = self.ports[port].host.buffers(i, bytes as u32, 1, p).pop()?;
+        let buffer = self.ports[port].host.buffers(i, bytes.to_u32(), 1, p).pop()?;
         Some((buffer, i.line(buffer)))
     }
 
     /// An answer of `bytes` bytes goes with the next flush, in the buffer of a packet that was received.
     pub fn answer(&mut self, r: Received, bytes: u64) {
-        self.ports[r.port].queue_up(r.buffer, bytes as u16);
+        self.ports[r.port].queue_up(r.buffer, bytes.to_u16());
     }
 
     /// Packet `id` goes in `buffer` with the next flush, through the queue pair of `queue`.
     pub fn send(&mut self, queue: usize, id: u32, buffer: u32, bytes: u64, i: &mut Interface) {
-        i.packets[buffer as usize] = id;
+        i.packets[buffer.to_usize()] = id;
         let port = self.of(queue);
-        self.ports[port].queue_up(buffer, bytes as u16);
+        self.ports[port].queue_up(buffer, bytes.to_u16());
     }
 
     pub fn flush(&mut self, c: &mut Ctx) {
@@ -98,7 +99,7 @@ impl Ports {
 
     pub fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let (_, port) = Effect::of(tag);
-        self.ports[port as usize].host.common.visible(c);
+        self.ports[port.to_usize()].host.common.visible(c);
     }
 
     pub fn restart_meters(&mut self) {

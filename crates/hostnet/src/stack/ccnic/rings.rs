@@ -7,6 +7,8 @@
 //!   unit   free --publish (signal last)--> ready --poll--> consumed --clear, in ring order--> free
 //! ```
 
+use crate::kernel::Int;
+
 /// Descriptors that share a line.
 pub const GROUP: usize = 4;
 /// Blank slots that the host posts at once, and those that must be vacant before it does.
@@ -114,21 +116,21 @@ pub enum Change {
 
 impl Words {
     pub fn new(shape: &Shape) -> Words {
-        Words { units: vec![Unit::default(); shape.units as usize], tail: 0, head: 0 }
+        Words { units: vec![Unit::default(); shape.units.to_usize()], tail: 0, head: 0 }
     }
 
     fn at(&self, index: u64) -> &Unit {
-        &self.units[(index % self.units.len() as u64) as usize]
+        &self.units[(index % self.units.len().to_u64()).to_usize()]
     }
 
     /// The store is visible.
     pub fn apply(&mut self, c: Change) {
-        let n = self.units.len() as u64;
+        let n = self.units.len().to_u64();
         match c {
-            Change::Unit { index, unit } => self.units[(index % n) as usize] = unit,
+            Change::Unit { index, unit } => self.units[(index % n).to_usize()] = unit,
             Change::Clear { from, to } => {
                 for index in from..to {
-                    self.units[(index % n) as usize].signal = Signal::Clear;
+                    self.units[(index % n).to_usize()].signal = Signal::Clear;
                 }
             }
             Change::Tail(t) => self.tail = t,

@@ -9,8 +9,8 @@ use crate::app::loopback::Touched;
 use crate::app::{Answer, AppSpec, Content};
 use crate::config::Scenario;
 use crate::core::Op;
-use crate::kernel::Time;
-use crate::memory::LINE;
+use crate::kernel::{Int, Time};
+use crate::memory::{LINE, LINE_U32};
 use crate::stack::pmd::port;
 use crate::stack::{Awaited, Ctx, Step};
 use std::collections::VecDeque;
@@ -54,11 +54,11 @@ impl Server {
         let queues = (local..i.pairs.len()).step_by(of);
         // A forwarder touches what its application says.
         let (header_only, bytes) = match &s.tenants[s.ccnic_tenant().unwrap_or(0)].app {
-            AppSpec::Loopback(a) => (a.touch == Touched::Header, a.bytes.0 as u32),
-            _ => (false, LINE as u32),
+            AppSpec::Loopback(a) => (a.touch == Touched::Header, a.bytes.0.to_u32()),
+            _ => (false, LINE_U32),
         };
         let port = |(tag, queue): (usize, usize)| {
-            let common = Common { tag: tag as u32, ..Common::new(s, i, queue, bytes) };
+            let common = Common { tag: tag.to_u32(), ..Common::new(s, i, queue, bytes) };
             let common = if foresees { common.foreseeing() } else { common };
             let mut host = Host::new(common, i, None, s);
             host.header_only = header_only;
@@ -114,7 +114,7 @@ impl Server {
 
     pub(super) fn retired(&mut self, tag: u32, c: &mut Ctx) {
         let (_, port) = Effect::of(tag);
-        self.ports[port as usize].host.common.visible(c);
+        self.ports[port.to_usize()].host.common.visible(c);
     }
 }
 
@@ -150,7 +150,7 @@ impl Port {
     fn serve(&mut self, c: &mut Ctx) -> u32 {
         let host = &mut self.host;
         let shared = host.common.spec.pool == PoolKind::Shared;
-        let want = host.taken.len().min(host.common.spec.rx_batch as usize);
+        let want = host.taken.len().min(host.common.spec.rx_batch.to_usize());
         if want == 0 {
             return 0;
         }
@@ -158,12 +158,12 @@ impl Port {
         host.await_descriptors(p);
         host.sweep_many(i, p);
         // Answers are one line; who posts blanks has large buffers alone.
-        let buffers = host.buffers(i, if shared { LINE as u32 } else { 0 }, want, p);
+        let buffers = host.buffers(i, if shared { LINE_U32 } else { 0 }, want, p);
         let nic = port(iio.as_deref_mut());
         let served = buffers.len();
         let mut packets = host.taken.iter().take(served).map(|d| {
             let from = d.buffer - 1;
-            (Content::of(nic.packet(i.packets[from as usize])), i.line(from))
+            (Content::of(nic.packet(i.packets[from.to_usize()])), i.line(from))
         });
         let (from, descriptor) = (p.ops.len(), host.foreseen_line());
         app.begin_burst(*local, &mut packets, p);
@@ -173,7 +173,7 @@ impl Port {
         }
         for (d, to) in host.taken.drain(..served).zip(buffers) {
             let from = d.buffer - 1;
-            let id = i.packets[from as usize];
+            let id = i.packets[from.to_usize()];
             p.compute(host.common.spec.costs.host_rx);
             let content = Content::of(nic.packet(id));
             let begin = p.ops.len();
@@ -183,16 +183,16 @@ impl Port {
             }
             let object = match answer {
                 Answer::Gather { object, bytes, users } => {
-                    i.objects[to as usize] = object;
-                    Some(Object { bytes: bytes as u16, users })
+                    i.objects[to.to_usize()] = object;
+                    Some(Object { bytes: bytes.to_u16(), users })
                 }
                 _ => None,
             };
-            i.packets[to as usize] = id;
+            i.packets[to.to_usize()] = id;
             host.received.push(from);
             self.replies.push_back(Reply { buffer: to, bytes: lines * LINE as u16, object });
         }
-        served as u32
+        served.to_u32()
     }
 
     /// Reads and rewrites the header of what was taken, which goes back in the same buffers; how many packets.
@@ -200,7 +200,7 @@ impl Port {
         let host = &mut self.host;
         let lines = host.touched();
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return 0 };
-        let n = host.taken.len() as u32;
+        let n = host.taken.len().to_u32();
         host.await_descriptors(p);
         for d in host.taken.drain(..) {
             let line = i.line(d.buffer - 1);
@@ -230,7 +230,7 @@ impl Port {
             }
             if unit.is_empty() {
                 let words = &i.pairs[host.common.queue].tx;
-                let units = descs.len().div_ceil(group) as u64;
+                let units = descs.len().div_ceil(group).to_u64();
                 if !host.tx.ensure(words, units, &mut |line| p.push(Op::Load { line, lines: 1 })) {
                     break;
                 }

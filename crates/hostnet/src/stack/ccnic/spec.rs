@@ -3,6 +3,7 @@
 use super::pool::FreeRing;
 use super::rings::{Shape, GROUP};
 use crate::kernel::units::Size;
+use crate::kernel::{Int, Real};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -342,8 +343,8 @@ impl CcnicSpec {
     /// Lines of each region for `queues` queue pairs that are used, in the order of [`Memory`](super::Memory).
     pub fn lines(&self, queues: u64) -> [u64; 6] {
         let ring = |group: bool| self.units(group) / self.per_line(group);
-        let [small, large] = self.counts(queues as u32);
-        let pools = u64::from(self.pools(queues as u32)) * self.pool_lines(queues as u32);
+        let [small, large] = self.counts(queues.to_u32());
+        let pools = u64::from(self.pools(queues.to_u32())) * self.pool_lines(queues.to_u32());
         let buffers = u64::from(small) * self.small_buffer.0 / LINE + u64::from(large) * self.large_buffer.0 / LINE;
         let rings = queues * u64::from(1 + self.idle_queues);
         let registers = rings * 2;
@@ -370,8 +371,8 @@ impl CcnicSpec {
 
     /// Small and large buffers for `queues` queue pairs.
     pub fn counts(&self, queues: u32) -> [u32; 2] {
-        let split = if self.small_buffers { (f64::from(self.buffers) * self.small_share) as u32 } else { 0 };
-        let small = split * (self.large_buffer.0 / self.small_buffer.0) as u32;
+        let split = if self.small_buffers { (f64::from(self.buffers) * self.small_share).whole().to_u32() } else { 0 };
+        let small = split * (self.large_buffer.0 / self.small_buffer.0).to_u32();
         let large = self.buffers - split;
         match self.cache() {
             0 => [small, large],
@@ -404,7 +405,7 @@ impl CcnicSpec {
     }
 
     fn units(&self, may: bool) -> u64 {
-        u64::from(self.ring) * GROUP as u64 / self.group(may) as u64
+        u64::from(self.ring) * GROUP as u64 / self.group(may).to_u64()
     }
 
     fn per_line(&self, may: bool) -> u64 {

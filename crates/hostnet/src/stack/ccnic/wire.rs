@@ -5,6 +5,7 @@ use super::rings::GROUP;
 use super::spec::NicReads;
 use super::{Demand, Effect};
 use crate::core::Op;
+use crate::kernel::Int;
 use crate::stack::{Ctx, Step};
 
 #[derive(Clone)]
@@ -23,7 +24,7 @@ impl Wire {
     pub(super) fn step(&mut self, c: &mut Ctx) -> Step {
         if std::mem::take(&mut self.nic.common.polled) {
             let more = self.nic.take(c);
-            if more && self.nic.pending.len() + GROUP <= (self.nic.common.spec.nic_batch as usize).max(GROUP) {
+            if more && self.nic.pending.len() + GROUP <= (self.nic.common.spec.nic_batch.to_usize()).max(GROUP) {
                 self.nic.poll(false, c);
                 return Step::Run;
             }
@@ -39,7 +40,7 @@ impl Wire {
         let Ctx { ccnic: Some(i), program: p, .. } = c else { return };
         let common = &mut self.nic.common;
         let lines = if common.spec.nic_reads == NicReads::Header { 1 } else { common.lines() };
-        self.under_way -= self.nic.pending.len() as u32;
+        self.under_way -= self.nic.pending.len().to_u32();
         for d in self.nic.pending.drain(..) {
             p.push(Op::DependentLoad { line: i.line(d.buffer - 1), lines });
             p.push(Op::Retire { tag: Effect::Seen.tag(d.buffer - 1), stores: false });
@@ -59,12 +60,12 @@ impl Wire {
             self.nic.publish(i, p);
         }
         let mut came = 0;
-        while came < due && self.nic.filled.len() < batch as usize {
+        while came < due && self.nic.filled.len() < batch.to_usize() {
             let Some(to) = self.nic.blank(i, bytes, p) else { break };
             p.push(Op::Retire { tag: Effect::Stamp.tag(to), stores: false });
             self.nic.common.write(i.line(to), lines, p);
             p.compute(self.nic.common.spec.costs.nic_rx);
-            self.nic.deliver_later(to, bytes as u16);
+            self.nic.deliver_later(to, bytes.to_u16());
             came += 1;
         }
         self.under_way += came;

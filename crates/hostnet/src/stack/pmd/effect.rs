@@ -2,9 +2,9 @@
 
 use super::looped;
 use crate::device::nic::{Nic, Packet};
-use crate::kernel::{NicAt, Side};
+use crate::kernel::{Int, NicAt, Side};
 use crate::machine::Machine;
-use crate::memory::LINE;
+use crate::memory::LINE_U32;
 use crate::stack::{qp, Ctx};
 use std::collections::VecDeque;
 
@@ -32,13 +32,13 @@ impl Effect {
     }
     pub fn of(tag: u32) -> (Effect, u32) {
         use Effect::{Armed, Done, Passed, Put, Seen, Stamp};
-        ([Armed, Put, Done, Passed, Stamp, Seen][(tag & 7) as usize], tag >> 3)
+        ([Armed, Put, Done, Passed, Stamp, Seen][(tag & 7).to_usize()], tag >> 3)
     }
 }
 
 /// The reply to a packet takes `lines` lines; one as long as the packet has its bytes.
 pub(in crate::stack) fn answered(packet: &mut Packet, lines: u16) {
-    let whole = u32::from(lines) * LINE as u32;
+    let whole = u32::from(lines) * LINE_U32;
     packet.tx_lines = lines;
     packet.tx_bytes = if lines == packet.lines { whole.min(packet.rx_bytes) } else { whole };
 }
@@ -62,7 +62,7 @@ pub(in crate::stack) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u
         (effect, n) => {
             let side = if effect == Effect::Armed { Side::Receive } else { Side::Transmit };
             if let Some(iio) = c.iio.as_deref_mut() {
-                iio.ring(c.cal, queue as u16, side, n, c.now);
+                iio.ring(c.cal, queue.to_u16(), side, n, c.now);
             }
         }
     }
@@ -74,7 +74,7 @@ pub(in crate::stack) fn retire_at_once(tag: u32, queue: usize, consumed: &mut Ve
         (Effect::Armed | Effect::Passed | Effect::Stamp | Effect::Seen, _) => {}
         (Effect::Put, _) => m.ring_transmit_at_once(queue),
         (Effect::Done, n) => {
-            for id in consumed.drain(..n as usize) {
+            for id in consumed.drain(..n.to_usize()) {
                 if let Some(nic) = m.nic_at(NicAt::Port) {
                     nic.end_use(id);
                 }

@@ -4,6 +4,7 @@
 use super::{port, PollMode};
 use crate::app::Content;
 use crate::core::Program;
+use crate::kernel::Int;
 use crate::stack::Ctx;
 
 impl PollMode {
@@ -19,7 +20,7 @@ impl PollMode {
             return Vec::new();
         }
         self.receive(most, c);
-        c.tally.taken += self.burst.len() as u64;
+        c.tally.taken += self.burst.len().to_u64();
         self.burst.drain(..).collect()
     }
 

@@ -12,7 +12,7 @@ use super::{port, Effect, PollMode};
 use crate::app::Content;
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::stack::demand::Demand;
 use crate::stack::{qp, Ctx};
 
@@ -70,7 +70,7 @@ impl PollMode {
             self.free(p.buffer, c.program);
         }
         if let Some(l) = &mut self.looped {
-            l.under_way -= n as u32;
+            l.under_way -= n.to_u32();
         }
     }
 
@@ -88,8 +88,8 @@ impl PollMode {
             let content = app.content(c.local, c.rng);
             let nic = port(c.iio.as_deref_mut());
             let id = nic.originate(Packet {
-                flow: self.queue as u32,
-                queue: self.queue as u16,
+                flow: self.queue.to_u32(),
+                queue: self.queue.to_u16(),
                 wire_bytes: content.wire_bytes + nic.check_sequence(),
                 arrived: c.now,
                 tx_line: tx,

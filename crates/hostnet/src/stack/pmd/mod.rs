@@ -19,7 +19,7 @@ use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::{Layout, Nic, RingsSpec};
-use crate::kernel::{Side, Time};
+use crate::kernel::{Int, Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::placement::{Spent, SweepTx};
@@ -178,7 +178,7 @@ impl PollMode {
         nic.registers.set_mask(0);
         nic.registers.bind_to_userspace().expect("the NIC can disable its interrupts");
         PollMode {
-            burst: Vec::with_capacity(costs.burst as usize),
+            burst: Vec::with_capacity(costs.burst.to_usize()),
             costs,
             queue,
             receive,
@@ -196,7 +196,7 @@ impl PollMode {
             stash: VecDeque::new(),
             copied: 0,
             put: 0,
-            in_ring: VecDeque::with_capacity(transmit.usable() as usize),
+            in_ring: VecDeque::with_capacity(transmit.usable().to_usize()),
             backlog: VecDeque::with_capacity(64),
             attached: VecDeque::new(),
             consumed: VecDeque::with_capacity(64),
@@ -270,7 +270,7 @@ impl PollMode {
     /// Takes a burst of what has come.
     fn take(&mut self, c: &mut Ctx) {
         match (self.stage, &mut c.pipe) {
-            (Stage::Work, Some(pipe)) => pipe.dequeue(self.costs.burst as usize, &mut self.burst, c.program),
+            (Stage::Work, Some(pipe)) => pipe.dequeue(self.costs.burst.to_usize(), &mut self.burst, c.program),
             (Stage::Receive, Some(pipe)) => {
                 self.pool.take_over(&mut pipe.freed);
                 let room = pipe.room();
@@ -283,7 +283,7 @@ impl PollMode {
     /// Hands the burst on to the second core.
     fn pass(&mut self, c: &mut Ctx) {
         let pipe = c.pipe.as_mut().expect("a pipeline has a ring");
-        let n = self.burst.len() as u32;
+        let n = self.burst.len().to_u32();
         pipe.enqueue(&self.burst, c.program);
         if self.at_once {
             pipe.show(n);
@@ -298,7 +298,7 @@ impl PollMode {
         let nic = port(c.iio.as_deref_mut());
         p.compute(self.costs.burst_instructions);
         self.burst.clear();
-        let most = most.min(self.costs.burst as usize);
+        let most = most.min(self.costs.burst.to_usize());
         while self.burst.len() < most && nic.waiting(self.queue) > 0 {
             let Some(fresh) = self.pool.get(p) else { break };
             let id = nic.take(self.queue).expect("it waits");
@@ -329,7 +329,7 @@ impl PollMode {
         if !self.receive.begins_line(self.taken) {
             p.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
         }
-        self.held += self.burst.len() as u32;
+        self.held += self.burst.len().to_u32();
         if self.held >= self.costs.rearm || self.at_once {
             p.push(Op::Mmio { tag: Effect::Armed.tag(self.held) });
             self.held = 0;
@@ -340,11 +340,13 @@ impl PollMode {
     fn keep(&mut self, c: &mut Ctx) -> bool {
         self.stash.extend(self.burst.drain(..));
         let more = self.waiting(c) > 0;
-        if more && !self.at_once && self.stash.len() + (self.costs.burst as usize) <= self.costs.mempool_cache as usize
+        if more
+            && !self.at_once
+            && self.stash.len() + (self.costs.burst.to_usize()) <= self.costs.mempool_cache.to_usize()
         {
             return true;
         }
-        let n = self.stash.len().min(self.costs.burst as usize);
+        let n = self.stash.len().min(self.costs.burst.to_usize());
         self.burst.extend(self.stash.drain(..n));
         false
     }
@@ -412,8 +414,8 @@ impl PollMode {
                 }
             }
         }
-        app.end_burst(c.local, n as u32, c.program);
-        let consumed = (self.consumed.len() - before) as u32;
+        app.end_burst(c.local, n.to_u32(), c.program);
+        let consumed = (self.consumed.len() - before).to_u32();
         if consumed > 0 {
             c.program.push(Op::Retire { tag: Effect::Done.tag(consumed), stores: true });
         }
@@ -476,7 +478,7 @@ impl Software for PollMode {
                 if !self.burst.is_empty() {
                     self.pass(c);
                 }
-                c.tally.taken += self.burst.len() as u64;
+                c.tally.taken += self.burst.len().to_u64();
                 self.state = State::Poll;
                 Step::Run
             }
@@ -508,12 +510,12 @@ impl Software for PollMode {
                 }
                 self.state = State::Poll;
                 let begun = if self.is_due(c) { self.originate(c) } else { 0 };
-                let fills = |n: u32| self.looped.is_some() || self.backlog.len() >= n as usize;
+                let fills = |n: u32| self.looped.is_some() || self.backlog.len() >= n.to_usize();
                 let gathered = self.costs.transmit_burst.is_none_or(fills);
                 if !self.backlog.is_empty() && (gathered || !came) {
                     self.transmit(c);
                 }
-                let n = self.burst.len() as u32;
+                let n = self.burst.len().to_u32();
                 if self.stage == Stage::Whole {
                     c.tally.taken += u64::from(n);
                 } else if let Some(pipe) = &mut c.pipe {
@@ -524,12 +526,12 @@ impl Software for PollMode {
                 Step::Run
             }
             State::Full => {
-                let clean = self.put - self.in_ring.len() as u64;
+                let clean = self.put - self.in_ring.len().to_u64();
                 self.read(self.transmit.line(clean), State::Retry, c.program)
             }
             State::Retry => {
                 let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue);
-                let clean = self.put - self.in_ring.len() as u64;
+                let clean = self.put - self.in_ring.len().to_u64();
                 if sent == clean {
                     self.state = State::Full;
                     let line = self.transmit.line(clean);

@@ -9,6 +9,7 @@
 //! go back to the pool's common ring, which the first one takes from.
 
 use crate::core::{Op, Program};
+use crate::kernel::Int;
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,7 +88,7 @@ impl Pipe {
     }
 
     pub fn room(&self) -> usize {
-        (u64::from(self.spec.ring) - (self.tail - self.head)) as usize
+        (u64::from(self.spec.ring) - (self.tail - self.head)).to_usize()
     }
 
     /// Packets that can be taken out.
@@ -106,15 +107,15 @@ impl Pipe {
         debug_assert!(packets.len() <= self.room());
         p.compute(self.spec.burst_instructions);
         p.push(Op::Load { line: self.consumer(), lines: 1 });
-        self.slots(self.tail, packets.len() as u64).for_each(|line| p.push(Op::Store { line, lines: 1 }));
+        self.slots(self.tail, packets.len().to_u64()).for_each(|line| p.push(Op::Store { line, lines: 1 }));
         p.push(Op::Store { line: self.producer(), lines: 1 });
-        self.tail += packets.len() as u64;
+        self.tail += packets.len().to_u64();
         self.put.extend(packets);
     }
 
     /// The stores of `n` packets have retired.
     pub fn show(&mut self, n: u32) {
-        self.seen.extend(self.put.drain(..n as usize));
+        self.seen.extend(self.put.drain(..n.to_usize()));
         self.wakes = true;
     }
 
@@ -122,9 +123,9 @@ impl Pipe {
     pub fn dequeue(&mut self, most: usize, to: &mut Vec<u32>, p: &mut Program) {
         let n = most.min(self.seen.len());
         p.compute(self.spec.burst_instructions);
-        self.slots(self.head, n as u64).for_each(|line| p.push(Op::Load { line, lines: 1 }));
+        self.slots(self.head, n.to_u64()).for_each(|line| p.push(Op::Load { line, lines: 1 }));
         p.push(Op::Store { line: self.consumer(), lines: 1 });
-        self.head += n as u64;
+        self.head += n.to_u64();
         to.extend(self.seen.drain(..n));
     }
 

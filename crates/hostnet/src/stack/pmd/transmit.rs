@@ -2,14 +2,14 @@
 
 use super::{port, Effect, FreeSent, PollMode, Sent, State};
 use crate::core::{Op, Program};
-use crate::kernel::Side;
+use crate::kernel::{Int, Side};
 use crate::placement::{sweeper, SweepTx};
 use crate::stack::Ctx;
 
 impl PollMode {
     /// Frees buffers that have been sent, the oldest first, up to `most`.
     pub(super) fn reclaim(&mut self, most: u64, c: &mut Ctx) {
-        let clean = self.put - self.in_ring.len() as u64;
+        let clean = self.put - self.in_ring.len().to_u64();
         let sent = port(c.iio.as_deref_mut()).sent_descriptors(self.queue).min(clean.saturating_add(most));
         for i in clean..sent {
             if i == clean || self.transmit.begins_line(i) {
@@ -31,7 +31,7 @@ impl PollMode {
     }
 
     pub(super) fn room(&self) -> u64 {
-        self.transmit.usable() - self.in_ring.len() as u64
+        self.transmit.usable() - self.in_ring.len().to_u64()
     }
 
     /// Writes the next transmit descriptor.
@@ -52,7 +52,7 @@ impl PollMode {
     /// `tx_burst`, again and again: writes descriptors for as much of the backlog as the ring takes.
     pub(super) fn transmit(&mut self, c: &mut Ctx) {
         c.program.compute(self.costs.burst_instructions);
-        let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()) as u64);
+        let least = u64::from(self.costs.free_threshold).max((self.backlog.len() + self.attached.len()).to_u64());
         if self.buffers.spent.follows_transmission() || self.costs.free_sent == FreeSent::Burst {
             self.reclaim(u64::MAX, c); // dropped, or used again, before it takes room
         } else if self.room() < least {
@@ -97,6 +97,6 @@ impl PollMode {
         if !self.transmit.begins_line(self.put) {
             p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
-        p.push(Op::Mmio { tag: Effect::Put.tag((self.put - before) as u32) });
+        p.push(Op::Mmio { tag: Effect::Put.tag((self.put - before).to_u32()) });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::MSS;
 use crate::app::tcp_echo::TcpEchoSpec;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use std::collections::VecDeque;
 
 /// A segment: bytes from the `at`-th one of its direction on. One without bytes acknowledges.
@@ -52,7 +52,7 @@ impl Client {
         Client {
             rpc: s.rpc.0,
             pipelined: s.pipelined,
-            connections: vec![Connection::default(); s.flows as usize],
+            connections: vec![Connection::default(); s.flows.to_usize()],
             ready: VecDeque::new(),
             coming: VecDeque::new(),
             requests: 0,
@@ -62,7 +62,7 @@ impl Client {
 
     /// All connections make their first requests; returns how many segments are ready.
     pub fn begin(&mut self, now: Time) -> usize {
-        (0..self.connections.len() as u32).for_each(|flow| self.ask(flow, self.pipelined.into(), now));
+        (0..self.connections.len().to_u32()).for_each(|flow| self.ask(flow, self.pipelined.into(), now));
         self.ready.len()
     }
 
@@ -73,7 +73,7 @@ impl Client {
 
     /// `n` requests of a connection: what waits goes in as few segments as hold it.
     fn ask(&mut self, flow: u32, n: u64, now: Time) {
-        let c = &mut self.connections[flow as usize];
+        let c = &mut self.connections[flow.to_usize()];
         c.made.extend((0..n).map(|_| now));
         c.asked += n * self.rpc;
         self.requests += n;
@@ -86,13 +86,13 @@ impl Client {
 
     /// The server has sent a segment with data; returns when the requests were made that it ends the replies of.
     pub fn leaves(&mut self, s: Segment) -> Vec<Time> {
-        let c = &mut self.connections[s.flow as usize];
+        let c = &mut self.connections[s.flow.to_usize()];
         let before = c.replied / self.rpc;
         c.replied += s.bytes;
         let n = c.replied / self.rpc - before;
         self.replies += n;
         self.coming.push_back(s);
-        c.made.drain(..n as usize).collect()
+        c.made.drain(..n.to_usize()).collect()
     }
 
     /// The oldest of these is back: it is acknowledged, and a request follows each reply that is whole. Returns how many segments
@@ -102,7 +102,7 @@ impl Client {
     /// One sentence when its bytes are not those that come next.
     pub fn back(&mut self, now: Time) -> Result<usize, String> {
         let Some(s) = self.coming.pop_front() else { return Ok(0) };
-        let c = &mut self.connections[s.flow as usize];
+        let c = &mut self.connections[s.flow.to_usize()];
         if s.at != c.back {
             return Err(format!("flow {}: byte {} came where byte {} was next", s.flow, s.at, c.back));
         }
@@ -126,7 +126,7 @@ impl Client {
             }
         }
         let open: usize = self.connections.iter().map(|c| c.made.len()).sum();
-        if self.requests != self.replies + open as u64 {
+        if self.requests != self.replies + open.to_u64() {
             return Err(format!("{} requests are not {} replies and {open} without one", self.requests, self.replies));
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::{Entry, Service, EVENTS, FROM_APP, POSTED, QUEUE, TO_APP};
 use crate::app::tcp_echo::Calls;
 use crate::core::{Op, Program};
+use crate::kernel::Int;
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
 
@@ -50,7 +51,7 @@ impl Echo {
     fn take_entries(&mut self, t: &mut Service, p: &mut Program) {
         let costs = t.spec.calls.costs();
         let queues = t.contexts.len();
-        p.compute(costs.poll + costs.queue * queues as u32);
+        p.compute(costs.poll + costs.queue * queues.to_u32());
         let (mut left, mut empty) = (EVENTS, 0);
         while left > 0 && empty < queues {
             let q = self.next;
@@ -73,7 +74,7 @@ impl Echo {
                 continue;
             }
             p.compute(costs.event);
-            let (known, flow) = (&mut self.known[e.flow as usize], e.flow);
+            let (known, flow) = (&mut self.known[e.flow.to_usize()], e.flow);
             for (line, _) in t.received_at(flow, *known, 1) {
                 p.push(Op::Prefetch { line, lines: 1 });
             }
@@ -82,8 +83,8 @@ impl Echo {
                 // The socket's lock, for the event and in epoll's list.
                 (0..2).for_each(|_| p.push(Op::Atomic { line: socket }));
             }
-            let whole = *known - t.flows[flow as usize].read >= t.spec.rpc.0;
-            if whole && !std::mem::replace(&mut self.is_active[flow as usize], true) {
+            let whole = *known - t.flows[flow.to_usize()].read >= t.spec.rpc.0;
+            if whole && !std::mem::replace(&mut self.is_active[flow.to_usize()], true) {
                 self.active.push_back(flow);
             }
         }
@@ -91,7 +92,7 @@ impl Echo {
 
     /// Entries for the fast path: what has been written since the last poll.
     fn tell(&mut self, t: &mut Service, p: &mut Program) {
-        let owner = |t: &Service, flow: u32| usize::from(t.flows[flow as usize].queue) % t.contexts.len();
+        let owner = |t: &Service, flow: u32| usize::from(t.flows[flow.to_usize()].queue) % t.contexts.len();
         while let Some(&flow) = self.unsaid.front() {
             let q = owner(t, flow);
             let context = &mut t.contexts[q];
@@ -106,8 +107,8 @@ impl Echo {
             *put += 1;
             p.push(Op::Load { line: t.socket(flow), lines: 1 });
             p.push(Op::Release { line, tag: POSTED });
-            let (written, said) = (t.flows[flow as usize].written, &mut self.said[flow as usize]);
-            self.leaving.push_back((q, Entry { flow, bytes: (written - *said) as u32 }));
+            let (written, said) = (t.flows[flow.to_usize()].written, &mut self.said[flow.to_usize()]);
+            self.leaving.push_back((q, Entry { flow, bytes: (written - *said).to_u32() }));
             *said = written;
             self.unsaid.pop_front();
         }
@@ -118,10 +119,10 @@ impl Echo {
         let (rpc, calls) = (t.spec.rpc.0, t.spec.calls);
         for _ in 0..self.active.len().min(EVENTS) {
             let Some(flow) = self.active.pop_front() else { break };
-            let f = &t.flows[flow as usize];
-            let (read, written, whole) = (f.read, f.written, (self.known[flow as usize] - f.read) / rpc);
+            let f = &t.flows[flow.to_usize()];
+            let (read, written, whole) = (f.read, f.written, (self.known[flow.to_usize()] - f.read) / rpc);
             let n = if calls == Calls::Sockets { 1 } else { whole };
-            p.compute(calls.costs().rpc * n as u32);
+            p.compute(calls.costs().rpc * n.to_u32());
             let socket = t.socket(flow);
             let (requests, replies) = (t.received_at(flow, read, n * rpc), t.transmit_at(flow, written, n * rpc));
             let copy = |from: &[(u64, u32)], to: &[(u64, u32)], p: &mut Program| {
@@ -138,14 +139,14 @@ impl Echo {
                 copy(&requests, &replies, p);
             }
             p.push(Op::Store { line: socket, lines: CONNECTION });
-            let f = &mut t.flows[flow as usize];
+            let f = &mut t.flows[flow.to_usize()];
             (f.read, f.written) = (read + n * rpc, written + n * rpc);
-            if self.said[flow as usize] == written {
+            if self.said[flow.to_usize()] == written {
                 self.unsaid.push_back(flow);
             }
             match whole > n {
                 true => self.active.push_back(flow),
-                false => self.is_active[flow as usize] = false,
+                false => self.is_active[flow.to_usize()] = false,
             }
         }
     }

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::core::{Op, Program};
 use crate::device::nic::Packet;
+use crate::kernel::Int;
 use crate::stack::pmd::port;
 use crate::stack::{Ctx, Step};
 use std::collections::VecDeque;
@@ -19,7 +20,7 @@ pub const REPLIES: u8 = 2;
 
 /// Bytes of a frame with so many bytes of data.
 pub fn frame(bytes: u64) -> u32 {
-    (HEADERS + bytes + CHECKSUM) as u32
+    (HEADERS + bytes + CHECKSUM).to_u32()
 }
 
 #[derive(Clone)]
@@ -65,7 +66,7 @@ impl FastPath {
         let Some(t) = c.tas.as_deref_mut() else { return };
         c.program.compute(t.spec.costs.turn);
         let (put, taken) = t.contexts[self.local].to_app_ends;
-        let room = (QUEUE * TO_APP - (put - taken)) as usize;
+        let room = (QUEUE * TO_APP - (put - taken)).to_usize();
         let got = self.io.receive(BATCH.min(room), c);
         if !got.is_empty() {
             self.receive(&got, c);
@@ -97,7 +98,7 @@ impl FastPath {
             p.push(Op::Load { line: t.bucket(s.flow), lines: 1 });
             p.push(Op::Load { line: r.line, lines: lines(HEADERS + s.bytes) });
             update(t.state(s.flow), p);
-            self.leaving.push_back(Entry { flow: s.flow, bytes: s.bytes as u32 });
+            self.leaving.push_back(Entry { flow: s.flow, bytes: s.bytes.to_u32() });
             if s.bytes == 0 {
                 p.compute(t.spec.costs.acknowledgement);
                 self.io.release(*r, c);
@@ -108,7 +109,7 @@ impl FastPath {
                 continue;
             }
             p.compute(t.spec.costs.data);
-            let flow = &mut t.flows[s.flow as usize];
+            let flow = &mut t.flows[s.flow.to_usize()];
             if s.at != flow.received {
                 t.broken = Some(format!("flow {}: byte {} came where byte {} was next", s.flow, s.at, flow.received));
             }
@@ -134,7 +135,7 @@ impl FastPath {
         let n = self.managed.len().min(BATCH);
         for flow in self.managed.iter().take(n) {
             c.program.push(Op::Prefetch { line: t.state(*flow), lines: 1 });
-            let sent = t.flows[*flow as usize].sent;
+            let sent = t.flows[flow.to_usize()].sent;
             t.transmit_at(*flow, sent, 1).into_iter().for_each(|(line, lines)| {
                 c.program.push(Op::Prefetch { line, lines });
             });
@@ -142,7 +143,7 @@ impl FastPath {
         let mut short = false;
         for _ in 0..n {
             let Some(flow) = self.managed.pop_front() else { break };
-            let Flow { queue, available, sent, .. } = t.flows[flow as usize];
+            let Flow { queue, available, sent, .. } = t.flows[flow.to_usize()];
             let bytes = (available - sent).min(MSS);
             let Some((buffer, line)) = self.io.buffer(queue.into(), HEADERS + bytes, c) else {
                 self.managed.push_front(flow);
@@ -170,7 +171,7 @@ impl FastPath {
             };
             let id = port(c.iio.as_deref_mut()).originate(packet);
             self.io.send(queue.into(), id, buffer, HEADERS + bytes, c);
-            let f = &mut t.flows[flow as usize];
+            let f = &mut t.flows[flow.to_usize()];
             f.sent += bytes;
             f.managed = f.sent < f.available;
             if f.managed {
@@ -195,7 +196,7 @@ impl FastPath {
         let context = &mut t.contexts[self.local];
         let n = context.from_app.len().min(BATCH);
         let from = context.from_app_ends.1;
-        context.from_app_ends.1 += n as u64;
+        context.from_app_ends.1 += n.to_u64();
         let entries: Vec<Entry> = context.from_app.drain(..n).collect();
         let line = |i: u64, t: &Service| t.memory.threads[self.local][1] + i / FROM_APP % QUEUE;
         for (i, e) in (from..).zip(&entries) {
@@ -208,7 +209,7 @@ impl FastPath {
             update(t.state(e.flow), p);
             self.manage(e.flow, t, p);
             p.push(Op::Store { line: line(i, t), lines: 1 });
-            let f = &mut t.flows[e.flow as usize];
+            let f = &mut t.flows[e.flow.to_usize()];
             f.available += u64::from(e.bytes);
             if !std::mem::replace(&mut f.managed, true) {
                 self.managed.push_back(e.flow);

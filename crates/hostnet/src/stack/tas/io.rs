@@ -1,6 +1,6 @@
 //! How the fast path moves packets: a poll-mode driver, or queue pairs of CC-NIC.
 
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::stack::ccnic::Ports;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software};
@@ -55,8 +55,8 @@ impl Io {
         match self {
             Io::Driver(d) => {
                 let packet = port(c.iio.as_deref_mut()).packet(r.id);
-                (packet.tx_line, packet.tx_lines) = (r.line, super::lines(bytes) as u16);
-                packet.tx_bytes = bytes as u32;
+                (packet.tx_line, packet.tx_lines) = (r.line, super::lines(bytes).to_u16());
+                packet.tx_bytes = bytes.to_u32();
                 d.queue_up(r.id, r.buffer);
             }
             Io::Ports(p) => p.answer(r, bytes),

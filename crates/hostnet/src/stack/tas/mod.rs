@@ -21,7 +21,7 @@ pub use io::Io;
 
 use super::{Ctx, Software, Step};
 use crate::app::tcp_echo::TcpEchoSpec;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use std::collections::VecDeque;
@@ -126,7 +126,7 @@ impl Service {
     /// One with `threads` of the fast path.
     pub fn new(spec: TcpEchoSpec, memory: Memory, threads: usize) -> Service {
         Service {
-            flows: vec![Flow::default(); spec.flows as usize],
+            flows: vec![Flow::default(); spec.flows.to_usize()],
             client: Client::new(&spec),
             spec,
             memory,
@@ -141,7 +141,7 @@ impl Service {
         self.memory.states + u64::from(flow) * STATE
     }
     fn bucket(&self, flow: u32) -> u64 {
-        self.memory.buckets + u64::from(self.flows[flow as usize].hash) % BUCKETS
+        self.memory.buckets + u64::from(self.flows[flow.to_usize()].hash) % BUCKETS
     }
     fn socket(&self, flow: u32) -> u64 {
         self.memory.sockets + u64::from(flow) * SOCKET
@@ -156,7 +156,7 @@ impl Service {
 
     /// Thread `local` of the fast path works on `flow`, which no other thread does.
     fn own(&mut self, flow: u32, local: usize) {
-        let owner = self.flows[flow as usize].owner.get_or_insert(local);
+        let owner = self.flows[flow.to_usize()].owner.get_or_insert(local);
         if *owner != local {
             self.broken = Some(format!("flow {flow} is worked on by threads {owner} and {local} of the fast path"));
         }
@@ -166,7 +166,7 @@ impl Service {
 /// The same in the ring of bytes that begins at line `base` for the first flow.
 fn pieces(base: u64, flow: u32, at: u64, bytes: u64) -> Vec<(u64, u32)> {
     let (base, at) = (base + u64::from(flow) * (SOCKET_BUFFER / LINE), at % SOCKET_BUFFER);
-    let piece = |from: u64, to: u64| (base + from / LINE, (to.div_ceil(LINE) - from / LINE) as u32);
+    let piece = |from: u64, to: u64| (base + from / LINE, (to.div_ceil(LINE) - from / LINE).to_u32());
     match (at + bytes).checked_sub(SOCKET_BUFFER) {
         None | Some(0) => vec![piece(at, at + bytes)],
         Some(over) => vec![piece(at, SOCKET_BUFFER), piece(0, over)],
@@ -175,7 +175,7 @@ fn pieces(base: u64, flow: u32, at: u64, bytes: u64) -> Vec<(u64, u32)> {
 
 /// Lines of `bytes` bytes that begin a line.
 fn lines(bytes: u64) -> u32 {
-    bytes.div_ceil(LINE) as u32
+    bytes.div_ceil(LINE).to_u32()
 }
 
 /// A thread of TAS.

@@ -12,7 +12,7 @@ use crate::config::scenario::PeripheralSpec;
 use crate::config::Scenario;
 use crate::device::nic::Nic;
 use crate::kernel::units::Size;
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::LINE;
 use crate::traffic::dctcp::Ack;
 use receiver::{Choice, Phase, Reader};
@@ -100,10 +100,10 @@ impl Places for Napi {
         self.frame(0) + at
     }
     fn structure(&mut self, at: u64) -> u64 {
-        Napi::structure(self, (at / ROOM) as u32)
+        Napi::structure(self, (at / ROOM).to_u32())
     }
     fn free(&mut self, at: u64) {
-        self.release((at / ROOM) as u32);
+        self.release((at / ROOM).to_u32());
     }
 }
 
@@ -132,7 +132,7 @@ impl TcpReceiver {
             (nic.page.0 / LINE, payload.max(costs.small_buffer()))
         };
         let receiver = Receiver::new(costs, Layout { frame, page }, payload, size);
-        let header = (nic.frame_bytes() - payload) as u32;
+        let header = (nic.frame_bytes() - payload).to_u32();
         Some(TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() })
     }
 
@@ -168,7 +168,7 @@ impl TcpReceiver {
             Phase::Copy | Phase::Release => napi.end_rest(spent),
         }
         let mut unsent = std::mem::take(&mut self.unsent);
-        self.told(opened, c.local as u8, |a| unsent.push_back(a));
+        self.told(opened, c.local.to_u8(), |a| unsent.push_back(a));
         c.program.ops.clear();
         if c.stopped {
             return Step::Idle;
@@ -189,7 +189,7 @@ impl TcpReceiver {
                 napi.poll(c, |_, Frame { id, skb, .. }, c| {
                     let nic = port(c.iio.as_deref_mut());
                     let p = nic.packet(id);
-                    let (seq, marked, at) = (p.key as u32, p.marked, u64::from(skb) * ROOM);
+                    let (seq, marked, at) = (p.key.to_u32(), p.marked, u64::from(skb) * ROOM);
                     p.done = true;
                     nic.end_use(id);
                     r.merge(Received { seq, marked, completion: 0, at, last: false });
@@ -227,7 +227,7 @@ impl TcpReceiver {
         nic.replenish(queue, descriptors, c.now);
         if let Some(senders) = c.senders.as_deref_mut() {
             let (cal, now) = (&mut *c.cal, c.now);
-            self.told(opened, queue as u8, |a| senders.acknowledge(cal, a, now));
+            self.told(opened, queue.to_u8(), |a| senders.acknowledge(cal, a, now));
         }
         let Some((_, nic)) = c.iio.as_mut().and_then(|i| i.nic()) else { return Step::Idle };
         let (r, costs) = (&mut self.receiver, &self.costs);

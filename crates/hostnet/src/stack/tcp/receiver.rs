@@ -5,7 +5,7 @@
 
 use super::TcpSpec;
 use crate::core::{Op, Program};
-use crate::kernel::Time;
+use crate::kernel::{Int, Time};
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
@@ -150,11 +150,11 @@ pub struct Receiver {
 impl Receiver {
     /// `payload` is a full segment's, which counts as `size` bytes of the socket's buffer.
     pub fn new(s: &TcpSpec, layout: Layout, payload: u64, size: u64) -> Receiver {
-        let buffer = (s.receive_buffer.0 / size) as u32;
+        let buffer = (s.receive_buffer.0 / size).to_u32();
         Receiver {
             layout,
-            budget: s.poll_budget as usize,
-            merge: (s.merge.0 / payload).max(1) as u32,
+            budget: s.poll_budget.to_usize(),
+            merge: (s.merge.0 / payload).max(1).to_u32(),
             buffer,
             completed: VecDeque::with_capacity(1024),
             polling: false,
@@ -227,7 +227,7 @@ impl Receiver {
             p.compute(s.interrupt);
         }
         let n = self.completed.len().min(self.budget);
-        self.polled = n as u32;
+        self.polled = n.to_u32();
         for _ in 0..n {
             let r = self.completed.pop_front().expect("counted");
             // The completion says where the frame is, its header to whom it belongs.
@@ -300,7 +300,7 @@ impl Receiver {
 
     /// A frame's segment enters the connection; false when it had come before.
     fn take(&mut self, r: Received) -> bool {
-        let ahead = r.seq.wrapping_sub(self.next) as usize;
+        let ahead = r.seq.wrapping_sub(self.next).to_usize();
         if r.seq < self.next || self.early.get(ahead).is_some_and(Option::is_some) {
             self.duplicates += 1;
             return false;
@@ -417,7 +417,7 @@ impl Receiver {
     /// Segments beyond the last in order that there is room for.
     fn room(&self) -> u32 {
         let held = self.queue.len() + self.early.iter().flatten().count();
-        self.buffer.saturating_sub(held as u32) / 2
+        self.buffer.saturating_sub(held.to_u32()) / 2
     }
 
     /// Everything below has come; and how far the sender may go, which it is told now.
@@ -435,13 +435,13 @@ impl Receiver {
     /// Segments that have come in order; frames and segments that wait here.
     pub fn holds(&self) -> (u32, u64) {
         let early = self.early.iter().flatten().count();
-        (self.next, (self.completed.len() + self.backlog.len() + early) as u64)
+        (self.next, (self.completed.len() + self.backlog.len() + early).to_u64())
     }
 
     /// # Errors
     /// When segments in order are neither copied nor waiting.
     pub fn check(&self) -> Result<(), String> {
-        if self.next != self.copied + self.queue.len() as u32 {
+        if self.next != self.copied + self.queue.len().to_u32() {
             return Err(format!(
                 "{} segments came in order, {} were copied, {} wait",
                 self.next,

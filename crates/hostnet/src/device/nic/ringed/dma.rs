@@ -2,7 +2,7 @@
 
 use super::{Attachment, Moving, Nic, Work, GAP};
 use crate::device::endpoint::{Offer, Piece};
-use crate::kernel::{Event, Events, NicAt, RingTask, Side, Time};
+use crate::kernel::{Event, Events, Int, NicAt, RingTask, Side, Time};
 use crate::memory::Sweep;
 use crate::placement::SweepTx;
 
@@ -87,7 +87,7 @@ impl Nic {
                 return Offer::Nothing;
             }
             if r.reads.has_room() && !r.fetch() {
-                let waits = r.ready[Side::Transmit as usize] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
+                let waits = r.ready[Side::Transmit.index()] > now && r.pairs.iter().any(|p| p.transmit.cached() > 0);
                 if let Some(at) = r.not_before(Side::Transmit, waits, now) {
                     return Offer::At(at);
                 }
@@ -177,7 +177,7 @@ impl Nic {
                 let pair = &mut r.pairs[queue];
                 let done = arriving.iter().skip(pair.filled.len());
                 let done = done.take_while(|i| self.packets.get(**i).in_memory).count();
-                pair.receive.filled += done as u64;
+                pair.receive.filled += done.to_u64();
                 pair.filled.extend(arriving.iter().skip(pair.filled.len()).take(done).copied());
                 queue
             }
@@ -190,8 +190,8 @@ impl Nic {
                 pair.ring(side).seen += u64::from(n);
                 if side == Side::Receive {
                     let q = &mut queues[queue];
-                    q.waiting.extend(pair.filled.drain(..n as usize));
-                    q.arriving.drain(..n as usize);
+                    q.waiting.extend(pair.filled.drain(..n.to_usize()));
+                    q.arriving.drain(..n.to_usize());
                     self.counts.delivered += u64::from(n);
                 }
                 queue

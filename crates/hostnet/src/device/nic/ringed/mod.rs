@@ -20,8 +20,8 @@ use super::{Attachment, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Event, Events, RingTask, Side, Time};
-use crate::memory::{Tag, LINE};
+use crate::kernel::{Event, Events, Int, RingTask, Side, Time};
+use crate::memory::{Tag, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
 
@@ -71,7 +71,7 @@ impl Moving {
         let line = self.line + u64::from(self.at);
         let tag = self.tags[usize::from(self.at > 0)];
         self.at += n;
-        let whole = n * LINE as u32;
+        let whole = n * LINE_U32;
         let bytes = if self.at == self.lines { self.bytes } else { whole.min(self.bytes) };
         self.bytes -= bytes;
         Piece { line, slot: self.slot, omits: whole - bytes, tag }
@@ -130,7 +130,7 @@ pub struct RingMeter {
 impl RingMeter {
     /// Bytes a nanosecond in the busiest window, which is GB/s.
     pub fn peak_gbs(&self) -> f64 {
-        self.most_bytes.max(self.bytes) as f64 / WINDOW.as_ns()
+        self.most_bytes.max(self.bytes).to_f64() / WINDOW.as_ns()
     }
 
     /// Busy time up to `now`.
@@ -215,7 +215,7 @@ impl Ringed {
             pair.receive.check()?;
             pair.transmit.check()?;
             let r = &pair.receive;
-            if (pair.armed.len() as u64) < r.posted - r.used {
+            if (pair.armed.len().to_u64()) < r.posted - r.used {
                 return Err(format!("{} receive descriptors name {} buffers", r.posted - r.used, pair.armed.len()));
             }
         }
@@ -251,7 +251,7 @@ impl Ringed {
     /// A packet as it lies in memory.
     pub fn strip(&self, p: &mut Packet) {
         p.rx_bytes = p.wire_bytes - self.stripped();
-        p.lines = p.rx_bytes.div_ceil(LINE as u32) as u16;
+        p.lines = p.rx_bytes.div_ceil(LINE_U32).to_u16();
     }
 
     pub fn admit(&mut self, id: u32) {
@@ -260,7 +260,7 @@ impl Ringed {
 
     /// When the next DMA of a packet may begin, if some packet `waits` and that is later than now.
     fn not_before(&self, side: Side, waits: bool, now: Time) -> Option<Time> {
-        Some(self.ready[side as usize]).filter(|at| waits && *at > now)
+        Some(self.ready[side.index()]).filter(|at| waits && *at > now)
     }
 
     /// By `Direction`: whether descriptors or a packet might be moved. While the most packets are under way, their `ready` is
@@ -291,7 +291,7 @@ impl Ringed {
             _ => unreachable!("no decision of the NIC"),
         };
         if delay > Time::ZERO {
-            cal.push(now + delay, Event::Ring { queue: queue as u16, task, n: 0 });
+            cal.push(now + delay, Event::Ring { queue: queue.to_u16(), task, n: 0 });
         } else {
             self.begin(queue, task);
         }
@@ -305,8 +305,8 @@ impl Ringed {
     /// What was decided on stands in line for the link.
     fn begin(&mut self, queue: usize, task: RingTask) {
         match task {
-            RingTask::Fetch(side) => self.fetches.push_back((queue as u16, side)),
-            RingTask::WriteBack(side) => self.write_backs.push_back((queue as u16, side)),
+            RingTask::Fetch(side) => self.fetches.push_back((queue.to_u16(), side)),
+            RingTask::WriteBack(side) => self.write_backs.push_back((queue.to_u16(), side)),
             _ => unreachable!("no decision of the NIC"),
         }
     }
@@ -314,7 +314,7 @@ impl Ringed {
     /// Something has ended at `queue`, and is known after `delay`.
     fn after(&mut self, cal: &mut Events, queue: usize, task: RingTask, n: u32, delay: Span, now: Time) {
         if delay.0 > 0 {
-            cal.push(now + delay.into(), Event::Ring { queue: queue as u16, task, n });
+            cal.push(now + delay.into(), Event::Ring { queue: queue.to_u16(), task, n });
         } else {
             self.end(queue, task, n);
         }
@@ -324,7 +324,7 @@ impl Ringed {
     /// next that comes; else there is an event.
     fn ends(&mut self, cal: &mut Events, queue: usize, side: Side, delay: Span, at_once: bool, now: Time) {
         let after = if at_once {
-            self.ready[side as usize] = now + delay.into();
+            self.ready[side.index()] = now + delay.into();
             Span(0)
         } else {
             delay
@@ -369,10 +369,10 @@ impl Ringed {
             },
         ];
         for side in [Side::Receive, Side::Transmit] {
-            if fetch[side as usize] {
+            if fetch[side.index()] {
                 self.decide(cal, queue, RingTask::Fetch(side), now);
             }
-            if write_back[side as usize] {
+            if write_back[side.index()] {
                 self.decide(cal, queue, RingTask::WriteBack(side), now);
             }
         }
@@ -380,7 +380,7 @@ impl Ringed {
 
     fn descriptors(&mut self, queue: u16, side: Side, from: u64, n: u64) -> (Work, u64, u32, u32) {
         let (line, lines, bytes) = self.pairs[usize::from(queue)].ring(side).layout.span(from, n);
-        (Work::Descriptors { queue, side, n: n as u32 }, line, lines, bytes)
+        (Work::Descriptors { queue, side, n: n.to_u32() }, line, lines, bytes)
     }
 
     fn open_write(&mut self, (what, line, lines, bytes): (Work, u64, u32, u32), held: u32, now: Time) {
@@ -431,15 +431,15 @@ impl Nic {
         let pair = |m: &RingMemory| Pair {
             receive: Ring::new(Layout::new(m.receive, spec.receive, spec.descriptor), spec.receive_cache),
             transmit: Ring::new(Layout::new(m.transmit, spec.transmit, spec.descriptor), spec.transmit_cache),
-            armed: VecDeque::with_capacity(spec.receive as usize),
+            armed: VecDeque::with_capacity(spec.receive.to_usize()),
             filled: VecDeque::with_capacity(64),
-            put: VecDeque::with_capacity(spec.transmit as usize),
+            put: VecDeque::with_capacity(spec.transmit.to_usize()),
             puts: 0,
             leaving: VecDeque::with_capacity(64),
             requests: 0,
         };
         let ringed = Ringed {
-            request_lines: (request.0 / LINE) as u32,
+            request_lines: (request.0 / LINE).to_u32(),
             pairs: memory.iter().map(pair).collect(),
             fifo: VecDeque::with_capacity(1024),
             receiving: 0,
@@ -452,14 +452,14 @@ impl Nic {
             reads: Contexts::new(),
             fetches: VecDeque::with_capacity(64),
             turn: 0,
-            room: Credits::new(spec.transmit_buffer.0 as u32),
+            room: Credits::new(spec.transmit_buffer.0.to_u32()),
             wire: s.wire(),
             landed: VecDeque::with_capacity(64),
             drops: State::default(),
             meter: RingMeter::default(),
             spec,
         };
-        Nic::behind_port(s, memory.len() as u32, Attachment::Ringed(Box::new(ringed)))
+        Nic::behind_port(s, memory.len().to_u32(), Attachment::Ringed(Box::new(ringed)))
     }
 
     fn ringed_mut(&mut self) -> &mut Ringed {
@@ -502,7 +502,7 @@ impl Nic {
     /// All buffers that software has put into receive descriptors are the NIC's from the start, as an uptime would leave it.
     pub fn start_armed(&mut self, queue: usize) {
         let Pair { receive: r, armed, .. } = &mut self.ringed_mut().pairs[queue];
-        r.posted = armed.len() as u64;
+        r.posted = armed.len().to_u64();
         r.asked = r.posted.min(r.cache);
         r.fetched = r.asked;
     }
@@ -521,7 +521,7 @@ impl Nic {
     pub fn originate(&mut self, mut p: Packet) -> u32 {
         self.counts.originated += 1;
         p.tx_bytes = p.wire_bytes - self.ringed_ref().stripped();
-        p.lines = p.tx_bytes.div_ceil(LINE as u32) as u16;
+        p.lines = p.tx_bytes.div_ceil(LINE_U32).to_u16();
         p.tx_lines = p.lines;
         self.adopt(p)
     }
@@ -553,7 +553,7 @@ impl Nic {
         (p.buffer, p.line) = pair.armed.pop_front().expect("software keeps the ring armed");
         let line = pair.receive.layout.line(pair.receive.seen);
         pair.receive.step_at_once();
-        let id = self.adopt(Packet { queue: queue as u16, done: true, in_memory: true, ..p });
+        let id = self.adopt(Packet { queue: queue.to_u16(), done: true, in_memory: true, ..p });
         self.queues[queue].waiting.push_back(id);
         (id, line)
     }
