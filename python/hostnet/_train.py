@@ -1,4 +1,4 @@
-"""What the compiler counts for `make pgo`: every scenario that comes with hostnet, run once.
+"""Training run that the compiler profiles for `make pgo`: every scenario that comes with hostnet, run once.
 
 Started by `maturin --pgo` (`pgo-command` in pyproject.toml) with a module that counts its own branches and calls.
 """

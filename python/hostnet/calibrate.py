@@ -17,7 +17,7 @@ from .specs import tomllib
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured and what follows from it for the base platform."""
+    """Measurements and what follows from them for the base platform."""
 
     base: str
     samples: int
@@ -35,7 +35,7 @@ class Calibration:
 
 
 def platform_tables(name: str) -> dict[str, Any]:
-    """What the file of a platform says, one that comes with hostnet or a path, over what its `base` says."""
+    """Tables of a platform's file, one that comes with hostnet or a path, over what its `base` says."""
     path = Path(name) if name.endswith(".toml") else PLATFORMS / f"{name}.toml"
     if not path.is_file():
         known = sorted(p.stem for p in PLATFORMS.glob("*.toml"))

@@ -1,4 +1,4 @@
-"""What a replayed capture held, and what of it was not replayed and why."""
+"""Contents of a replayed capture, and the packets that were not replayed, by reason."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _reasons(skipped: Mapping[str, int]) -> str:
 
 
 def held(data: Mapping[str, Any]) -> Held | None:
-    """What the capture of a result (as `Result.data`) held; None for one that replayed none."""
+    """Contents of the capture of a result (as `Result.data`); None for one that replayed none."""
     rows = ((data.get("tables") or {}).get("capture") or {}).get("rows")
     if not rows:
         return None
@@ -74,7 +74,7 @@ def held(data: Mapping[str, Any]) -> Held | None:
 
 
 def distinct(results: Iterable[Mapping[str, Any]]) -> list[Held]:
-    """What the captures of several results held, each once."""
+    """Contents of the captures of several results, each capture once."""
     found = [h for r in results if (h := held(r)) is not None]
     return [h for i, h in enumerate(found) if h not in found[:i]]
 

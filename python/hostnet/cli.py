@@ -85,7 +85,7 @@ def _owned(out: Path | None, command: str):
 
 @contextmanager
 def _workers(jobs: int | None, cluster: str | None):
-    """What is to run points: as many processes here, or a cluster."""
+    """Workers that run points: a number of local processes, or a cluster."""
     if cluster is None:
         yield jobs
         return

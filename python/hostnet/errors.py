@@ -1,4 +1,4 @@
-"""What can go wrong for a user, and the exit code the command line gives it.
+"""Errors that a user can cause, and the exit code that the command line gives each.
 
 ``HostnetError`` is the base of all: ``except hostnet.HostnetError`` catches every one. The text of each is one
 finished sentence.

@@ -1,4 +1,4 @@
-"""Which metrics lead for a scenario, and in which group each stands."""
+"""Leading metrics of each kind of scenario, and the group of every metric."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ _GROUPS = (
 
 
 def kind_of(metrics: Metrics) -> str:
-    """What a result is about, by the metrics that have values."""
+    """Kind of scenario that a result belongs to, told by the metrics that have values."""
 
     def has(name: str) -> bool:
         return metrics.get(name) is not None
@@ -193,7 +193,7 @@ def every(metrics: Metrics) -> dict[str, list[str]]:
 
 
 def columns_for(results: Iterable[Metrics]) -> list[str]:
-    """What a table of several results shows: what leads for the kinds of scenario among them, where anything is there."""
+    """Columns of a table of several results: the metrics that lead for the kinds of scenario among them, where anything is there."""
     results = list(results)
     wanted = dict.fromkeys(m for kind in dict.fromkeys(map(kind_of, results)) for m in COLUMNS[kind])
     if any(r.get("c2m_gbs") for r in results):

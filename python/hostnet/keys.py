@@ -36,7 +36,7 @@ def rows(path: str) -> list[list[str]]:
 
 
 def _open(node: Node) -> Node:
-    """What a reference stands for; the words of the place where it is used come first."""
+    """Schema that a reference stands for; the words of the place where it is used come first."""
     while "$ref" in node:
         node = {**schema()["$defs"][node["$ref"].rsplit("/", 1)[-1]], **{k: v for k, v in node.items() if k != "$ref"}}
     return node
@@ -90,7 +90,7 @@ def _about(node: Node) -> list[str]:
 
 
 def _takes(node: Node) -> str:
-    """What may stand behind the key, in a word or by example."""
+    """Values that a key takes, in a word or by example."""
     found: dict[str, None] = {}
     for o in _choices(node):
         kind = o.get("type")

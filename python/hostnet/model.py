@@ -26,7 +26,7 @@ def domains(path: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def hardware(**changes: float) -> dict[str, float]:
-    """What the formulae need of a machine: the paper's Cascade Lake, with ``changes``."""
+    """Constants of a machine that the formulae need: those of the paper's Cascade Lake, with ``changes``."""
     return {**json.loads(_core.hardware()), **changes}
 
 
@@ -99,7 +99,7 @@ def classes_of(metrics: Mapping[str, float | None]) -> tuple[str | None, str | N
 
 
 def predict(host: Mapping[str, float], offered: Mapping[str, Any]) -> dict[str, float]:
-    """What cores and a device get from ``host`` when ``offered`` traffic contends, without simulating.
+    """Throughput of cores and of a device from ``host`` when ``offered`` traffic contends, without simulating.
 
     A simulated run carries the same prediction of itself as ``predicted_c2m_gbs`` and ``predicted_p2m_gbs``.
     """

@@ -97,7 +97,7 @@ def _made(folder: Path) -> Iterator[None]:
 
 
 def manifest(folder: Path) -> dict[str, Any] | None:
-    """Who wrote a directory of results and which files; None when no command did. Raises HostnetError when that is
+    """Manifest of a directory of results, which names the command and its files; None when no command did. Raises HostnetError when that is
     damaged, or when the command was stopped while it moved its files in."""
     file = folder / MANIFEST
     try:

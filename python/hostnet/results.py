@@ -1,4 +1,4 @@
-"""What a run returns, and tidy tables made of many of them."""
+"""Results of runs, and tidy tables made of many of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _is_number(value: Any) -> bool:
 
 
 def fault(data: Any) -> str | None:
-    """What keeps ``data`` from being a result as the engine makes it; None for nothing."""
+    """Reason why ``data`` is not a result as the engine makes it; None when it is one."""
     if not isinstance(data, dict):
         return "it is not an object"
     wanted = {"metrics": dict, "spec": dict, "version": str}

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def nothing_passed(data: Mapping[str, Any]) -> str | None:
-    """What to say of a result (as `Result.data`) whose search found no rate that passes; nothing for another one."""
+    """Sentence about a result (as `Result.data`) whose search found no rate that passes; nothing for another one."""
     found = (data.get("tables") or {}).get("search") or {"columns": [], "rows": []}
     names = [c["name"] for c in found["columns"]]
     tried = [dict(zip(names, row, strict=True)) for row in found["rows"]]
@@ -22,7 +22,7 @@ def nothing_passed(data: Mapping[str, Any]) -> str | None:
 
 
 def _outcome(tried: Mapping[str, Any]) -> str:
-    """What a rate lost; its tail latency where it lost nothing."""
+    """Loss of a tried rate, or its tail latency where it lost nothing."""
     lost = tried.get("loss_rate")
     lost = tried.get("drop_rate") if lost is None else lost
     return f"lost {100 * lost:.3g} %" if lost else f"lost nothing, with a 99th percentile of {tried['p99_us']:.4g} us"

@@ -1,4 +1,4 @@
-"""What commands print."""
+"""Output of commands on the terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def column(name: str, **how: Any) -> Column:
 
 
 def metrics(result: Result, every: bool = False) -> None:
-    """What leads for this scenario by group, then the constants in a line; with ``every``, all that has a value."""
+    """Leading metrics of a scenario by group, then the constants in a line; with ``every``, all that has a value."""
     values = result.metrics
     groups = headlines.every(values) if every else headlines.leading(values)
     columns = [

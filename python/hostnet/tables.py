@@ -146,7 +146,7 @@ def _fold(heading: str, widest: int) -> list[str]:
 
 
 def _gaps(text: str, pieces: Sequence[str]) -> list[str]:
-    """What stands before each piece: a space or nothing."""
+    """Separator before each piece: a space or nothing."""
     gaps, at = [], 0
     for piece in pieces:
         start = text.index(piece, at)

@@ -1,5 +1,6 @@
 """The tree holds what it should, every page that is cited exists, and prose stays short."""
 
+import ast
 import fnmatch
 import re
 import subprocess
@@ -201,6 +202,63 @@ def test_generated_first_boards_are_not_kept_as_pages():
 def test_sentences_are_short(page):
     long = [s for s in sentences((ROOT / page).read_text(encoding="utf-8")) if length(s) > LONGEST]
     assert long == []
+
+
+#: What the first sentence of a page or of a comment does not begin with: words that need a sentence before them.
+LEANS = re.compile(
+    r"(The same|Those|These|This (?!page|file|module|scenario|is)|That|Of (these|those|which)|As `\w|It|Its|They|Their|He|Which|Who|Whose|What|Such)\b"
+)
+
+
+def opening(text: str) -> str:
+    """The first sentence of a page's first paragraph."""
+    return (sentences(text) or [""])[0]
+
+
+def leaning(docs: dict[str, str]) -> list[str]:
+    """Where the first sentence of a piece of documentation needs one before it, by place."""
+    return [f"{place}: {' '.join(text.split())[:80]}" for place, text in docs.items() if LEANS.match(text.strip())]
+
+
+@pytest.mark.parametrize("page", [p for p in pages() if p not in EXEMPT])
+def test_the_first_sentence_of_a_page_stands_alone(page):
+    assert leaning({page: opening((ROOT / page).read_text(encoding="utf-8"))}) == []
+
+
+def test_the_first_sentence_of_a_docstring_stands_alone():
+    found = docstrings(ROOT / "python/hostnet")
+    assert len(found) > 500
+    assert leaning(found) == []
+
+
+def docstrings(folder: Path) -> dict[str, str]:
+    """Docstrings of modules, classes and functions, by file and name."""
+    found = {}
+    for file in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                name = getattr(node, "name", "")
+                found[f"{file.relative_to(ROOT)} {name}"] = ast.get_docstring(node) or ""
+    return found
+
+
+def test_a_first_sentence_that_leans_on_another_is_found():
+    leans = [
+        "The same of the cores.",
+        "Those of the NIC.",
+        "Of these, how many are free.",
+        "As `x`, in ns.",
+        "It is full.",
+        "What it holds.",
+    ]
+    stands = [
+        "Latency of a hit.",
+        "Items that wait.",
+        "This page shows how to run IDIO.",
+        "Thresholds, in lines.",
+        "As many as there are ways.",
+    ]
+    assert [s.split(": ", 1)[1] for s in leaning({str(i): s for i, s in enumerate(leans + stands)})] == leans
 
 
 def first_blocks(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What an explanation says: domains, estimates, regime and why. Filled from real counters or from a simulated run."""
+"""Contents of an explanation: domains, estimates, regime and why. Filled from real counters or from a simulated run."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Explanation:
         return " ".join(said)
 
     def _waits(self) -> str:
-        """Who waits longer than unloaded where neither the red nor the blue regime holds."""
+        """Domains whose requests wait longer than unloaded where neither the red nor the blue regime holds."""
         if self.slowed:
             d = self.slowed[0]
             return (

@@ -1,4 +1,4 @@
-"""What an explanation of real counters must know of the machine, with where each value comes from."""
+"""Properties of a machine that an explanation of its counters needs, with where each value comes from."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _over(title: str, knob: str, label: str) -> Drawing:
 
 
 def _gain(title: str, knob: str, best: str, other: str) -> Drawing:
-    """What a choice gains over the other one."""
+    """Gain of one choice over the other."""
 
     def figure(frame: pl.DataFrame, _tables: Tables) -> Figure:
         rows = picked(frame.to_dicts(), load="peak_loss")

@@ -110,7 +110,7 @@ def metric_bars(name: str, frame: pl.DataFrame, metrics: Sequence[str] | None = 
 
 
 def _bar_labels(frame: pl.DataFrame) -> list[str]:
-    """What tells the rows apart. Columns that only some studies have are named where the usual ones do not suffice."""
+    """Labels that tell the rows apart. Columns that only some studies have are named where the usual ones do not suffice."""
     from ..studies import COLUMN_ORDER
 
     def varying(columns: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the figures of "Understanding the Host Network" (SIGCOMM'24) are made of; red crosses are the paper's points."""
+"""Panels of the figures of "Understanding the Host Network" (SIGCOMM'24); red crosses are the paper's points."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _METRICS = (("write_hit_pct", "write hits [%]"), ("received_gbps", "received [Gb
 
 
 def _named(by: str, value: int) -> str:
-    """What a legend calls the curve of that value of the column ``by``."""
+    """Name in a legend of the curve of that value of the column ``by``."""
     if by == "packet_bytes":
         return f"{value} B"
     return "1 core" if value == 1 else f"{value} cores"

@@ -42,7 +42,7 @@ def path_of(claims_file: str | Path, system: str) -> Path:
 
 
 def read(path: Path) -> First | None:
-    """What the file holds; None when there is none. Raises HostnetError when it is damaged."""
+    """First run that the file holds; None when there is none. Raises HostnetError when it is damaged."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

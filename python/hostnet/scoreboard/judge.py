@@ -21,7 +21,7 @@ class MissingValue(ClaimError):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the rows say about a claim."""
+    """Verdict of a query's rows on a claim."""
 
     reproduced: bool
     measured: Any  # JSON: a number, [min, max], {name: value} or [[x, y], ...] of the worst point or group

@@ -20,7 +20,7 @@ _TRENDS = {"up": "rises", "down": "falls", "flat": "stays flat"}
 
 
 def expected_text(claim: Claim) -> str:
-    """What the claim expects, with unit and tolerance, in one line."""
+    """Expectation of a claim, with unit and tolerance, in one line."""
     unit = _unit(claim)
     if claim.interval:
         low, high = claim.expected

@@ -168,7 +168,7 @@ class Study:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the study may be called within its system."""
+        """Names by which the study may be called within its system."""
         return (self.figure, f"{self.group}-{self.figure}") if self.group else (self.figure,)
 
     @property
@@ -252,7 +252,7 @@ class StudyRun:
         return sorted(f.name for f in folder.iterdir())
 
     def about(self) -> dict[str, Any]:
-        """What the files do not say themselves: units, title, where and how long it ran."""
+        """Facts about a study that its tables do not contain: units, title, where and how long it ran."""
         swept_units = {"item_bytes": "B", "packet_bytes": "B", "rate_mrps": "Mrps", **self.study.derived_units}
         return {
             "system": self.study.system,

@@ -108,7 +108,7 @@ def mpps(row: Mapping[str, Any]) -> float | None:
 
 
 def gbps(row: Mapping[str, Any]) -> float | None:
-    """Their payload."""
+    """Rate of the payload, in Gb/s."""
     rate, size = mpps(row), row.get("packet_bytes")
     return None if rate is None or size is None else 8e-3 * rate * size
 
@@ -281,7 +281,7 @@ ORDERS = {"nonsequential": {}, "sequential": {"ccnic.nonsequential": False}}
 
 
 def cache_management(quick: bool) -> list[Point]:
-    """What the NIC does with a payload that it has read, and whether the host gets that buffer back at once; and what the NIC's
+    """Treatment of a payload that the NIC has read, and whether the host gets that buffer back at once; and what the NIC's
     prefetchers take from the host, by the order in which the pool is filled."""
     out = [
         point(quick, plat, "ccnic", columns={"policy": name}, changes=changes)
@@ -306,7 +306,7 @@ HOST_POOL = {"ccnic.pool": "host", "ccnic.small_buffers": False}
 
 
 def fig10(quick: bool) -> list[Point]:
-    """Who manages buffers."""
+    """Buffer management by the host or by the NIC."""
     return [
         point(quick, plat, "ccnic", columns={"pool": pool}, changes={} if pool == "shared" else HOST_POOL)
         for plat in CORES

@@ -34,7 +34,7 @@ def link_of(platform: str) -> Mapping[str, Any]:
 
 
 def raw_gbs(row: Mapping[str, Any]) -> float:
-    """What a direction of a link carries, in GB/s, before any protocol."""
+    """Raw rate of one direction of a link, in GB/s, before any protocol."""
     if row["link"] in PCIE_LINKS:
         rate, lanes, code = PCIE_LINKS[row["link"]]
         return rate * lanes * code / 8

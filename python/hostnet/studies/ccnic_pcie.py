@@ -1,4 +1,4 @@
-"""What the interface of a PCIe NIC costs a core and a packet (CC-NIC, section 2): accesses to registers, stores, one transmission."""
+"""Costs of the interface of a PCIe NIC to a core and a packet (CC-NIC, section 2): accesses to registers, stores, one transmission."""
 
 from __future__ import annotations
 

@@ -219,13 +219,13 @@ def msb_gbps(row: Mapping[str, Any]) -> float | None:
 
 
 def krps(row: Mapping[str, Any]) -> float | None:
-    """The same for key-value servers, in thousands of requests a second."""
+    """Offered rate of key-value servers, in thousands of requests a second."""
     good = row.get("load") == "peak_loss" and str(row["app"]).startswith("mc-") and row.get("offered_mrps") is not None
     return 1e3 * row["offered_mrps"] if good else None
 
 
 def client_gbps(row: Mapping[str, Any]) -> float | None:
-    """What the real server's client can send at most; the simulated generator has no such limit."""
+    """Highest rate of the real server's client; the simulated generator has no such limit."""
     size = row.get("packet_bytes")
     return CLIENT_PPS * size * 8 / 1e9 if row["platform"] == "altra" and size else None
 
@@ -390,7 +390,7 @@ def fig19(quick: bool) -> list[Point]:
 
 
 def fig19_loads(rows: Rows, quick: bool) -> list[Point]:
-    """The same rates at every clock: a low one, which both servers can take, and one near each server's own peak."""
+    """Two rates, equal at every clock: a low one, which both servers can take, and one near each server's own peak."""
     out = []
     peaks = {app: peak_of(rows, app=app, clock_ghz=3.0) for app in SERVERS}
     for app in SERVERS:
@@ -417,7 +417,7 @@ CLIENT = {"cores": 1, "app": {"kind": "load_generator"}}
 
 
 def fig20(quick: bool) -> list[Point]:
-    """The same requests, from the generator and from software on a second host."""
+    """Requests that come from the generator and from software on a second host."""
     return [
         point(
             quick,

@@ -25,7 +25,7 @@ IIO_TO_CHA_NS = 205.0
 
 
 def streaming(n: int, c2m: str, tenant: int = 0) -> dict[str, Any]:
-    """What makes a tenant `n` cores that read, or read and write."""
+    """Changes that make a tenant `n` cores that read, or read and write."""
     return {f"tenant.{tenant}.cores": n, f"tenant.{tenant}.app.read_fraction": 1.0 if c2m == "read" else 0.5}
 
 

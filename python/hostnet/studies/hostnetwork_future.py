@@ -1,4 +1,4 @@
-"""What "Understanding the Host Network" names as future work (section 7): other memories, more I/O controllers, and
+"""Future work of "Understanding the Host Network" (section 7): other memories, more I/O controllers, and
 isolation at the home agent."""
 
 from __future__ import annotations

@@ -262,7 +262,7 @@ NEVER = {"burst_threshold": "100 Tbps", "sticky": True}
 
 
 def mech(quick: bool) -> list[Point]:
-    """What becomes of header and payload by class and status, and an invalidation where every cache has room."""
+    """Destination of header and payload by class and status, and an invalidation where every cache has room."""
 
     def point(status: str, drop: bool) -> Point:
         system = "static" if status == "mlc" else "idio"

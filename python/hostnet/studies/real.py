@@ -54,13 +54,13 @@ SETTINGS = ("case", "packet_bytes", "ring", "ways", "n", "rate_gbps", "uncore_gh
 
 
 def setting(row: Mapping[str, Any]) -> tuple[str | float, ...]:
-    """What tells a row's setting from others."""
+    """Key of a row's setting, which tells it from others."""
     return tuple(str(row[k]) if k == "case" else round(float(row[k]), 2) for k in SETTINGS)
 
 
 @cache
 def measured() -> Mapping[tuple[str | float, ...], Mapping[str, float]]:
-    """What they measured, by setting."""
+    """Published measurements, by setting."""
     with (DATA / "ddio_atc20.csv").open(encoding="utf-8") as f:
         rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
     return {setting(r): {m: float(r[m]) for m in COMPARED} for r in rows}
@@ -145,7 +145,7 @@ def near(metric: str, ours: float, their: float) -> bool:
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
-    """Their figures beside ours, where they have some."""
+    """Published figures for the rows of ours; None where there are none."""
     return [{f"their_{m}": measured().get(setting(r), {}).get(m) for m in COMPARED} for r in rows]
 
 

@@ -1,4 +1,4 @@
-"""What ccnic-bench measured between two cores of a real socket, and the same in the simulator.
+"""Measurements of ccnic-bench between two cores of a real socket, and their counterpart in the simulator.
 
 ``data/ccnic_bench.csv`` has medians of docs/ccnic/data. One figure of it, the load of a line that the other core has modified, goes
 into the simulated machine as `hostnet calibrate` does it. Ping-pong and loopback of 64 B then follow. The rules are the library's:

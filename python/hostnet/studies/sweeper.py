@@ -246,7 +246,7 @@ def fig1(quick: bool) -> list[Point]:
 
 
 def fig1_at_dma_peak(rows: Rows, quick: bool) -> list[Point]:
-    """The same systems at the rate that DMA sustains, so that latencies compare at equal load."""
+    """Systems of figure 1 at the rate that DMA sustains, so that latencies compare at equal load."""
     return [
         kvs_point(
             quick,

@@ -68,7 +68,7 @@ def gap_cycles(per_1000_cycles: int) -> int:
 
 
 def changes(run: Mapping[str, str]) -> dict[str, Any]:
-    """What makes the base scenario one of their runs."""
+    """Changes that make the base scenario one of the authors' runs."""
     ways, buf = int(run["ways"]), int(run["buf"])
     made: dict[str, Any] = {
         "placement.ways": ways,
@@ -108,7 +108,7 @@ def points(quick: bool) -> list[Point]:
 
 
 def theirs(row: Mapping[str, Any]) -> dict[str, str]:
-    """Their run with the settings of a row of ours."""
+    """Authors' run with the settings of a row of ours."""
     keys = {
         "case": "family",
         "system": "system",
@@ -138,7 +138,7 @@ def counted(metric: str, row: Mapping[str, Any]) -> float:
 
 
 def beside(rows: Rows) -> Sequence[Mapping[str, float | str | None]]:
-    """Their figures beside ours, and how many of a row's are near."""
+    """Authors' figures beside ours, and how many of a row's are near."""
     out = []
     for row in rows:
         run = theirs(row)
