@@ -6,7 +6,7 @@ use super::Host;
 use crate::app::{AppSpec, EvictAt, Guard, ProbePlace};
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::{Clock, Event, Int, NicAt, Time};
+use crate::kernel::{Clock, Event, Int, NicAt, PacketId, Time};
 use crate::machine::Signal;
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::shadow::Shadow;
@@ -26,7 +26,7 @@ const SETTLE: Time = Time::us(10);
 /// What happened while the host ran dry.
 #[derive(Default)]
 pub(super) struct Log {
-    delivered: Option<u32>,
+    delivered: Option<PacketId>,
     core_end: Time,
     wq_read: Option<Time>,
     sent: Option<Time>,

@@ -9,12 +9,12 @@
 
 use super::Host;
 use crate::device::nic::Packet;
-use crate::kernel::{Event, NicAt};
+use crate::kernel::{Event, NicAt, PacketId};
 use crate::stack::Notice;
 
 impl Host {
     /// Packet `id`'s frame is on the wire, which returns it.
-    pub(super) fn turn_round(&mut self, id: u32) {
+    pub(super) fn turn_round(&mut self, id: PacketId) {
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);
         nic.packet(id).done = true;

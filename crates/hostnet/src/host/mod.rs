@@ -36,7 +36,7 @@ use crate::core::Retired;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
 use crate::flow::Domain;
-use crate::kernel::{Event, Int, NicAt, Side, Stream, Time};
+use crate::kernel::{Event, Int, NicAt, PacketId, Side, Stream, Time};
 use crate::machine::{Machine, Signal};
 use crate::meter::drops::Ledger;
 use crate::placement::Counters;
@@ -347,7 +347,7 @@ impl Host {
     }
 
     /// Packet `id`'s reply is on the wire.
-    fn sent(&mut self, id: u32) {
+    fn sent(&mut self, id: PacketId) {
         let now = self.machine.now;
         let p = *self.machine.nic.packet(id);
         self.replied(&p);
@@ -369,7 +369,7 @@ impl Host {
     }
 
     /// Packet `id`'s frame is on the wire of the NIC on a port.
-    fn sent_from_port(&mut self, id: u32) {
+    fn sent_from_port(&mut self, id: PacketId) {
         let now = self.machine.now;
         if self.tas.is_some() {
             return self.segment_left(id);

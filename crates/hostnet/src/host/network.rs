@@ -7,7 +7,7 @@ use crate::config::Scenario;
 use crate::core::Op;
 use crate::device::nic::{EthernetSpec, Nic, NicCounts, Packet};
 use crate::device::response::Responder;
-use crate::kernel::{Event, Int, NicAt, Time};
+use crate::kernel::{Event, Int, NicAt, PacketId, Time};
 use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::meter::Values;
@@ -194,7 +194,7 @@ impl Host {
     }
 
     /// Packet `id`, an acknowledgement, is on the wire.
-    pub(super) fn acknowledgement_left(&mut self, id: u32) {
+    pub(super) fn acknowledgement_left(&mut self, id: PacketId) {
         let now = self.machine.now;
         if let Some(nic) = self.machine.nic_at(NicAt::Port) {
             nic.packet(id).done = true;

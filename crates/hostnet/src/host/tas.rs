@@ -6,7 +6,7 @@ use crate::app::{lines, AppSpec, Content};
 use crate::config::Scenario;
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, RingsSpec};
-use crate::kernel::{Event, Int, NicAt};
+use crate::kernel::{Event, Int, NicAt, PacketId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
@@ -95,7 +95,7 @@ impl Host {
     }
 
     /// Packet `id` has left the NIC: the server's data go to the client.
-    pub(super) fn segment_left(&mut self, id: u32) {
+    pub(super) fn segment_left(&mut self, id: PacketId) {
         let now = self.machine.now;
         let Some(nic) = self.machine.nic_at(NicAt::Port) else { return };
         let p = *nic.packet(id);

@@ -11,7 +11,7 @@
 use super::Host;
 use crate::config::Scenario;
 use crate::device::nic::Packet;
-use crate::kernel::{Event, Int, Time};
+use crate::kernel::{Event, Int, PacketId, Time};
 use crate::machine::{Machine, World};
 use crate::meter::Values;
 use crate::stack::Notice;
@@ -74,7 +74,7 @@ impl End {
     }
 
     /// The client's frame of record `id` is on the wire.
-    pub fn request(&mut self, id: u32, now: Time) {
+    pub fn request(&mut self, id: PacketId, now: Time) {
         if let Some(r) = self.client.as_mut().and_then(|c| c.left(id)) {
             self.send(r.packet, (r.number, r.core), now);
         }

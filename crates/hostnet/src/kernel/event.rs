@@ -1,5 +1,7 @@
 //! Everything that can happen at an instant. Plain and small: components are named by index.
 
+use super::PacketId;
+
 /// Which NIC of a host is meant: the one on the chip, or the one behind a PCIe port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NicAt {
@@ -88,11 +90,11 @@ pub enum Event {
     /// The NIC's receive engine continues.
     NicRx,
     /// A received packet is visible to its core.
-    Delivered(u32),
+    Delivered(PacketId),
     /// A receive buffer's return reaches the NIC.
-    Freed(NicAt, u32),
+    Freed(NicAt, PacketId),
     /// A transmit job of the NIC continues.
-    NicTx(NicAt, u32),
+    NicTx(NicAt, PacketId),
     /// `task` is due at a queue of the NIC on a port; a doorbell is for `n` descriptors.
     Ring { queue: u16, task: RingTask, n: u32 },
     /// `count` sweep (or flush) messages reach the home agent: see [`Event::sweep`].

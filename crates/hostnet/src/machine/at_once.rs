@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::core::{Mapped, Op, Program};
 use crate::device::nic::Packet;
-use crate::kernel::{Int, NicAt, Time};
+use crate::kernel::{Int, NicAt, PacketId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Sweep, Tag, Txn};
 use crate::placement::{DeviceKind, SweepTx, Transfer};
@@ -97,7 +97,7 @@ impl Machine {
     }
 
     /// The NIC writes the lines of packet `id`.
-    pub fn receive_at_once(&mut self, id: u32) {
+    pub fn receive_at_once(&mut self, id: PacketId) {
         let p = *self.nic.packet(id);
         for (tag, first, lines) in self.nic.parts(&p) {
             let line = p.line + u64::from(first);
@@ -109,7 +109,7 @@ impl Machine {
     }
 
     /// The NIC reads the reply of packet `id` and sweeps it if asked.
-    pub fn transmit_at_once(&mut self, id: u32) {
+    pub fn transmit_at_once(&mut self, id: PacketId) {
         let p = *self.nic.packet(id);
         let from = self.placement.read(&Transfer::of(Agent::Nic, DeviceKind::Nic, p.tx_line));
         let read = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, 0, Time::ZERO);
@@ -122,7 +122,7 @@ impl Machine {
     }
 
     /// A packet comes to `queue` of the NIC on a port, whose descriptors lie in memory, and is visible; its record.
-    pub fn ring_receive_at_once(&mut self, queue: usize, packet: Packet) -> Option<u32> {
+    pub fn ring_receive_at_once(&mut self, queue: usize, packet: Packet) -> Option<PacketId> {
         let nic = self.nic_at(NicAt::Port)?;
         let (id, descriptor) = nic.receive_at_once(queue, packet);
         let p = *nic.packet(id);

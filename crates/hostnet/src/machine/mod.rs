@@ -20,7 +20,7 @@ use crate::core::{Cpu, Retired};
 use crate::device::iio::Iio;
 use crate::device::nic::{Nic, NicSpec, Packet, RingStart};
 use crate::kernel::units::Span;
-use crate::kernel::{DeviceAccess, Event, Events, Int, NicAt, Time};
+use crate::kernel::{DeviceAccess, Event, Events, Int, NicAt, PacketId, Time};
 use crate::memory::{Agent, Memory, Sweep, Txn};
 use crate::meter::drops::DropCause;
 use crate::placement::{Placement, PlacementSpec, Policy, SweepTx};
@@ -44,7 +44,7 @@ pub enum Signal {
     /// descriptors lie in memory.
     Landed(u16),
     /// The packet's reply is on the wire.
-    Sent(NicAt, u32),
+    Sent(NicAt, PacketId),
     /// The device on `port` has moved `lines` lines, and no packet has become visible with them.
     Moved { port: u16, lines: u16 },
     /// The answer to transaction `0` of an agent that is no core or device of this machine: take it with `mem.answered`.
@@ -293,7 +293,7 @@ impl Machine {
     /// # Panics
     /// When no port has a NIC and `at` says so.
     #[inline]
-    pub fn post(&mut self, at: NicAt, id: u32) {
+    pub fn post(&mut self, at: NicAt, id: PacketId) {
         match at {
             NicAt::Chip => self.nic.post(&mut self.cal, id, self.now),
             NicAt::Port => self.iio.as_mut().expect("a NIC on a port").post(&mut self.cal, id, self.now),

@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::core::Program;
 use crate::device::iio::Iio;
 use crate::device::nic::Nic;
-use crate::kernel::{Events, Int, Stream, Time};
+use crate::kernel::{Events, Int, PacketId, Stream, Time};
 use crate::machine::Machine;
 use crate::memory::stats::OffCores;
 use crate::traffic::dctcp::Senders;
@@ -73,7 +73,7 @@ pub enum Notice {
     /// The time has come until which it waits.
     Due,
     /// The same without time: a packet with this record is in its buffers, whose reply is to go to line `tx`.
-    AtOnce { packet: u32, tx: u64 },
+    AtOnce { packet: PacketId, tx: u64 },
     /// The device on `port` has moved `lines` lines.
     Lines { port: u16, lines: u64 },
     /// A frame is wholly in memory.

@@ -16,7 +16,7 @@ use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Op, Program};
 use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, PacketId, Time};
 use crate::memory::{LINE, LINE_U32};
 use crate::stack::mempool::DATA_ROOM;
 use std::collections::VecDeque;
@@ -86,7 +86,7 @@ pub struct BufferMemory {
 /// A frame that a poll has taken: its packet, lines and socket buffer.
 #[derive(Clone, Copy)]
 pub struct Frame {
-    pub id: u32,
+    pub id: PacketId,
     pub lines: u64,
     pub skb: u32,
 }
@@ -217,7 +217,7 @@ impl Napi {
             if !self.receive.begins_line(self.taken) {
                 c.program.push(Op::Store { line: self.receive.line(self.taken), lines: 1 });
             }
-            c.program.push(Op::Mmio { tag: Effect::Armed.tag(n.to_u32()) });
+            c.program.push(Op::Mmio { tag: Effect::Armed(n.to_u32()).tag() });
         }
     }
 
@@ -277,18 +277,18 @@ impl Napi {
     }
 
     /// Packet `id`, which lies in the frame of `skb`, goes to the NIC.
-    pub fn transmit(&mut self, id: u32, skb: u32, c: &mut Ctx) {
+    pub fn transmit(&mut self, id: PacketId, skb: u32, c: &mut Ctx) {
         let nic = port(c.iio.as_deref_mut());
         nic.packet(id).tx_line = self.frame(skb);
         nic.put(self.queue, id);
         self.in_ring.push_back((skb, nic.packet(id).tx_bytes));
         c.program.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         self.put += 1;
-        c.program.push(Op::Mmio { tag: Effect::Put.tag(1) });
+        c.program.push(Op::Mmio { tag: Effect::Put(1).tag() });
     }
 
     /// The kernel sends a frame of `bytes` bytes with no payload: its packet.
-    pub fn send_header(&mut self, bytes: u32, c: &mut Ctx) -> u32 {
+    pub fn send_header(&mut self, bytes: u32, c: &mut Ctx) -> PacketId {
         let skb = self.allocate();
         c.program.push(Op::Store { line: self.structure(skb), lines: SKB });
         c.program.push(Op::Store { line: self.frame(skb), lines: bytes.div_ceil(LINE_U32) });

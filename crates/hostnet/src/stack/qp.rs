@@ -6,7 +6,7 @@ use crate::app::{Answer, Content};
 use crate::config::Scenario;
 use crate::core::{Op, Program};
 use crate::device::nic::Nic;
-use crate::kernel::{Event, Int, NicAt, Time};
+use crate::kernel::{Event, Int, NicAt, PacketId, Time};
 use crate::machine::Machine;
 use crate::placement::{sweeper, Spent};
 use schemars::JsonSchema;
@@ -73,11 +73,11 @@ pub enum Effect {
 }
 
 impl Effect {
-    pub fn tag(self, packet: u32) -> u32 {
-        packet << 2 | self as u32
+    pub fn tag(self, packet: PacketId) -> u32 {
+        packet.index().to_u32() << 2 | self as u32
     }
-    pub fn of(tag: u32) -> (Effect, u32) {
-        ([Effect::Post, Effect::FreeRx, Effect::Done][(tag & 3).to_usize()], tag >> 2)
+    pub fn of(tag: u32) -> (Effect, PacketId) {
+        ([Effect::Post, Effect::FreeRx, Effect::Done][(tag & 3).to_usize()], PacketId::new((tag >> 2).to_usize()))
     }
 }
 
@@ -88,7 +88,7 @@ pub struct QueuePair {
     /// What becomes of spent receive buffers.
     spent: Spent,
     /// Packets taken and not served yet.
-    batch: VecDeque<u32>,
+    batch: VecDeque<PacketId>,
     /// More are taken before the first of them is served: how many, and when the last was.
     gathering: bool,
     room: u32,
@@ -98,7 +98,7 @@ pub struct QueuePair {
     /// Serving a packet since then.
     since: Option<Time>,
     /// A packet that came without time, and where its reply goes.
-    at_once: Option<(u32, u64)>,
+    at_once: Option<(PacketId, u64)>,
 }
 
 impl QueuePair {
@@ -121,7 +121,7 @@ impl QueuePair {
     }
 
     /// The packet to serve now; the queue's entries are taken as many at once as a batch has.
-    fn next(&mut self, queue: usize, c: &mut Ctx) -> Option<u32> {
+    fn next(&mut self, queue: usize, c: &mut Ctx) -> Option<PacketId> {
         while self.gathering {
             self.gather(queue, c);
             if self.costs.batch_of == BatchOf::Packets && !c.program.ops.is_empty() {
@@ -177,7 +177,7 @@ impl QueuePair {
     }
 
     /// Ops of packet `id`, whose reply goes to line `tx`.
-    fn serve(&mut self, id: u32, tx: u64, c: &mut Ctx) -> Answer {
+    fn serve(&mut self, id: PacketId, tx: u64, c: &mut Ctx) -> Answer {
         let p = *c.nic.packet(id);
         let content = Content::of(&p);
         c.program.compute(self.costs.poll_instructions);
@@ -202,7 +202,7 @@ impl QueuePair {
 
     /// Relinquishes the receive buffer if asked, posts the reply and returns the buffer, in that order.
     /// `rx` is the received packet's first line and its lines.
-    fn end(&self, program: &mut Program, packet: u32, rx: (u64, u32), answer: Answer) {
+    fn end(&self, program: &mut Program, packet: PacketId, rx: (u64, u32), answer: Answer) {
         if answer != Answer::Consumed {
             program.compute(self.costs.post_instructions);
             program.push(Op::Mmio { tag: Effect::Post.tag(packet) });
@@ -219,7 +219,7 @@ impl QueuePair {
 
 impl QueuePair {
     /// A receive buffer that nobody will read again goes back to the ring.
-    fn free(&self, program: &mut Program, packet: u32, rx: (u64, u32)) {
+    fn free(&self, program: &mut Program, packet: PacketId, rx: (u64, u32)) {
         self.spent.relinquish(program, rx.0, rx.1);
         program.compute(self.costs.free_instructions);
         program.push(Op::Retire { tag: Effect::FreeRx.tag(packet), stores: false });
@@ -300,7 +300,7 @@ impl Software for QueuePair {
 }
 
 /// Packet `id` of `tenant` has been served: it was consumed for good, or its reply is on the wire.
-pub fn ended(nic: &mut Nic, id: u32, tenant: usize, tally: &mut Tally, now: Time) {
+pub fn ended(nic: &mut Nic, id: PacketId, tenant: usize, tally: &mut Tally, now: Time) {
     let p = nic.packet(id);
     p.done = true;
     tally.completed(tenant, now - p.arrived, p.wire_bytes);

@@ -14,7 +14,7 @@ use crate::app::{Answer, Content};
 use crate::core::{Op, Program};
 use crate::device::nic::{Nic, RingsSpec};
 use crate::kernel::units::Size;
-use crate::kernel::Time;
+use crate::kernel::{PacketId, Time};
 use crate::machine::Machine;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::stack::mempool::DATA_ROOM;
@@ -55,7 +55,7 @@ pub const USER: u64 = 2 * ROOM;
 /// A datagram in the socket's queue: its packet and its socket buffer.
 #[derive(Clone, Copy)]
 struct Datagram {
-    id: u32,
+    id: PacketId,
     skb: u32,
 }
 
@@ -80,7 +80,7 @@ pub struct UdpSocket {
     /// What the full socket has lost.
     pub drops: Ledger,
     /// Packets that are consumed once their program retires.
-    consumed: VecDeque<u32>,
+    consumed: VecDeque<PacketId>,
     /// The application waits in `recvmsg`.
     asleep: bool,
     phase: Phase,
@@ -174,14 +174,14 @@ impl UdpSocket {
             Answer::Gather { .. } => unreachable!("refused when the scenario was read"),
             Answer::Consumed => {
                 self.consumed.push_back(id);
-                c.program.push(Op::Retire { tag: Effect::Done.tag(1), stores: true });
+                c.program.push(Op::Retire { tag: Effect::Done(1).tag(), stores: true });
             }
         }
         c.tally.taken += 1;
     }
 
     /// `sendmsg` of `lines` lines at `from`, the reply to packet `id`.
-    fn send(&mut self, id: u32, lines: u16, from: u64, c: &mut Ctx) {
+    fn send(&mut self, id: PacketId, lines: u16, from: u64, c: &mut Ctx) {
         let napi = &mut self.napi;
         let skb = napi.allocate();
         c.program.compute(napi.costs.udp.send);
@@ -250,7 +250,7 @@ impl Software for UdpSocket {
     }
 
     fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
-        self.at_once &= Effect::of(tag).0 != Effect::Armed;
+        self.at_once &= !matches!(Effect::of(tag), Effect::Armed(_));
         retire_at_once(tag, self.napi.queue, &mut self.consumed, m);
     }
 

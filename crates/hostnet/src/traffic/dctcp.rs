@@ -6,7 +6,7 @@
 
 use crate::flow::Link;
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Event, Events, Int, Real, Time};
+use crate::kernel::{Event, Events, Int, PacketId, Real, Time};
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -339,7 +339,7 @@ pub struct Senders {
     wire: VecDeque<Segment>,
     acks: VecDeque<Ack>,
     /// Acknowledgements that are the receiver's NIC's to send, with their packets.
-    leaving: Vec<(u32, Ack)>,
+    leaving: Vec<(PacketId, Ack)>,
     pub stopped: bool,
     pub sent: u64,
     /// Segments that the switch's queue had no room for.
@@ -450,12 +450,12 @@ impl Senders {
     }
 
     /// Packet `id` in the receiver's transmit ring is this acknowledgement.
-    pub fn leaves_as(&mut self, id: u32, a: Ack) {
+    pub fn leaves_as(&mut self, id: PacketId, a: Ack) {
         self.leaving.push((id, a));
     }
 
     /// Packet `id` has left the receiver's NIC at `at`.
-    pub fn left(&mut self, cal: &mut Events, id: u32, at: Time) {
+    pub fn left(&mut self, cal: &mut Events, id: PacketId, at: Time) {
         if let Some(i) = self.leaving.iter().position(|l| l.0 == id) {
             let (_, a) = self.leaving.remove(i);
             self.acknowledge(cal, a, at);

@@ -5,7 +5,7 @@
 //! is done with the reply.
 
 use crate::device::nic::Packet;
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, PacketId, Time};
 use std::collections::{HashMap, VecDeque};
 
 /// A request that is to be sent, as it will come to the other host.
@@ -34,7 +34,7 @@ pub struct Client {
     due: Vec<VecDeque<Request>>,
     planned: u64,
     /// By the record that the NIC has of each: what is being sent.
-    leaving: HashMap<u32, Request>,
+    leaving: HashMap<PacketId, Request>,
     /// By number: when each was sent that has no reply.
     sent: HashMap<u64, Time>,
     answered: VecDeque<Answered>,
@@ -69,13 +69,13 @@ impl Client {
     }
 
     /// It has the NIC's record `id` and its time stamp.
-    pub fn sends(&mut self, id: u32, r: Request, now: Time) {
+    pub fn sends(&mut self, id: PacketId, r: Request, now: Time) {
         self.sent.insert(r.number, now);
         self.leaving.insert(id, r);
     }
 
     /// The frame of record `id` is on the wire.
-    pub fn left(&mut self, id: u32) -> Option<Request> {
+    pub fn left(&mut self, id: PacketId) -> Option<Request> {
         self.leaving.remove(&id)
     }
 
@@ -104,10 +104,10 @@ mod tests {
         assert_eq!(c.late(), 3);
         let first = c.next(0).expect("planned");
         let second = c.next(1).expect("planned");
-        c.sends(7, first, Time::ns(10));
-        c.sends(8, second, Time::ns(20));
-        assert_eq!(c.left(7).map(|r| (r.packet.wire_bytes, r.number, r.core)), Some((64, 0, 0)));
-        assert!(c.left(7).is_none() && c.is_due(0) && !c.is_due(1));
+        c.sends(PacketId::new(7), first, Time::ns(10));
+        c.sends(PacketId::new(8), second, Time::ns(20));
+        assert_eq!(c.left(PacketId::new(7)).map(|r| (r.packet.wire_bytes, r.number, r.core)), Some((64, 0, 0)));
+        assert!(c.left(PacketId::new(7)).is_none() && c.is_due(0) && !c.is_due(1));
         // The second is answered first.
         for (number, at) in [(1, 50), (0, 70)] {
             c.answered(&Packet { key: number, wire_bytes: 100, ..Packet::default() }, Time::ns(at));

@@ -6,7 +6,7 @@ use hostnet::core::Cpu;
 use hostnet::device::endpoint::Endpoint;
 use hostnet::device::iio::Iio;
 use hostnet::device::nic::{EthernetSpec, Nic, Packet};
-use hostnet::kernel::{Clock, Event, NicAt};
+use hostnet::kernel::{Clock, Event, NicAt, PacketId};
 use hostnet::machine::{Machine, Signal};
 use hostnet::memory::dram::DramSpec;
 use hostnet::memory::region::{AddressMap, Kind, Sharing};
@@ -25,9 +25,9 @@ pub const ATTACHMENTS: [NicAt; 2] = [NicAt::Chip, NicAt::Port];
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Seen {
     /// Packet `id` of a queue is visible.
-    Visible(usize, u32),
+    Visible(usize, PacketId),
     /// The reply to packet `id` has left.
-    Sent(u32),
+    Sent(PacketId),
     /// The core has come to the end of its program.
     Free,
     /// Side effects of the core are due.
@@ -112,7 +112,7 @@ impl Bench {
     }
 
     /// Software sends `lines` lines in reply to packet `id`.
-    pub fn reply(&mut self, id: u32, lines: u16) {
+    pub fn reply(&mut self, id: PacketId, lines: u16) {
         let now = self.m.now;
         let queue = self.nic().packet(id).queue as usize;
         let line = self.nic().next_tx(queue);
@@ -122,12 +122,12 @@ impl Bench {
         self.post(id);
     }
 
-    pub fn post(&mut self, id: u32) {
+    pub fn post(&mut self, id: PacketId) {
         self.m.post(self.at, id);
     }
 
     /// After transmission: the transmit buffer is free, and the packet's second use has ended.
-    pub fn sent(&mut self, id: u32) {
+    pub fn sent(&mut self, id: PacketId) {
         let m = &mut self.m;
         let nic = match self.at {
             NicAt::Chip => &mut m.nic,
@@ -138,7 +138,7 @@ impl Bench {
     }
 
     /// Software is done with packet `id`'s buffer and hands it back to the NIC.
-    pub fn give_back(&mut self, id: u32) {
+    pub fn give_back(&mut self, id: PacketId) {
         self.m.cal.push(self.m.now, Event::Freed(self.at, id));
     }
 

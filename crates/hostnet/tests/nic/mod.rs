@@ -8,14 +8,14 @@ use hostnet::app::{Application, Site};
 use hostnet::core::{Op, Retired};
 use hostnet::device::nic::EthernetSpec;
 use hostnet::kernel::units::{Bandwidth, Size};
-use hostnet::kernel::{NicAt, Stream, Time};
+use hostnet::kernel::{NicAt, PacketId, Stream, Time};
 use hostnet::memory::region::AddressMap;
 use hostnet::meter::drops::{DropCause, DropPlace};
 use hostnet::stack::qp::Effect;
 use std::collections::HashSet;
 
 /// Packets that software has by the end, and the time at which it saw each, in order.
-fn see_all(b: &mut Bench) -> Vec<(usize, u32, Time)> {
+fn see_all(b: &mut Bench) -> Vec<(usize, PacketId, Time)> {
     let mut all = Vec::new();
     while let Some(seen) = b.step() {
         let now = b.m.now;
@@ -132,7 +132,7 @@ fn a_buffer_goes_back_in_two_steps() {
     for a in ATTACHMENTS {
         let mut b = Bench::new(a);
         (0..SLOTS).for_each(|i| b.arrive(Bench::packet(0, i.into())).expect("there is a buffer"));
-        let ids: Vec<u32> = see_all(&mut b).iter().map(|s| s.1).collect();
+        let ids: Vec<PacketId> = see_all(&mut b).iter().map(|s| s.1).collect();
         let now = b.m.now;
         b.nic().replenish(0, 4, now);
         assert_eq!(b.nic().buffers(0), 0, "{a:?}: software has no buffer to hand out");

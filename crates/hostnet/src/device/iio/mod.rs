@@ -24,7 +24,7 @@ use super::nic::{Nic, Packet};
 use super::pcie::{PcieSpec, NON_POSTED, POSTED};
 use crate::flow::domain::Domain;
 use crate::flow::{Credits, Wait};
-use crate::kernel::{Event, Events, Int, NicAt, RingTask, Side, Time};
+use crate::kernel::{Event, Events, Int, NicAt, PacketId, RingTask, Side, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Inbound, Memory, Op, Tag, Txn, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
@@ -500,7 +500,7 @@ impl Iio {
     }
 
     /// A doorbell for packet `id`'s reply is here: it goes down the link to that NIC.
-    pub fn post(&mut self, cal: &mut Events, id: u32, now: Time) {
+    pub fn post(&mut self, cal: &mut Events, id: PacketId, now: Time) {
         let (port, nic) = self.nic().expect("a NIC on a port");
         nic.ring(id);
         let port = &mut self.ports[port];
@@ -510,7 +510,7 @@ impl Iio {
     }
 
     /// `Event::NicTx` of that NIC: a doorbell has come, or a reply has left. True once it is sent.
-    pub fn on_nic_tx(&mut self, cal: &mut Events, id: u32, now: Time) -> bool {
+    pub fn on_nic_tx(&mut self, cal: &mut Events, id: PacketId, now: Time) -> bool {
         let (port, nic) = self.nic().expect("a NIC on a port");
         let sent = nic.on_tx_port(id, now);
         self.launch(cal, port, now); // a doorbell is work, and a frame that has left makes room

@@ -1,8 +1,8 @@
 //! The attachment on the chip (Sweeper, section III): no PCIe link, hardware-terminated transport, per-core rings, work queue
 //! entries with a SweepBuffer bit (Fig. 4). A packet gets its buffer as it comes; messages take `notify`.
 
-use super::{Attachment, Nic, Packet};
-use crate::kernel::{Event, Events, Int, NicAt, Time};
+use super::{Attachment, Completion, Nic, Packet};
+use crate::kernel::{Event, Events, Int, NicAt, PacketId, Time};
 use crate::memory::stats::Class;
 use crate::memory::{Agent, Memory, Op, Txn};
 use crate::meter::drops::DropCause;
@@ -12,11 +12,16 @@ use std::collections::VecDeque;
 /// The receive engine: one packet after the other.
 #[derive(Clone, Default)]
 pub(super) struct Integrated {
-    rx: VecDeque<u32>,
+    rx: VecDeque<PacketId>,
     /// Packets whose lines go on one by one, in their order, until all are placed.
-    writing: VecDeque<u32>,
+    writing: VecDeque<PacketId>,
     rx_free_at: Time,
     rx_scheduled: bool,
+}
+
+/// The packet that a transaction of the NIC moves lines of.
+fn packet_of(t: &Txn) -> PacketId {
+    PacketId::new(t.who.to_usize())
 }
 
 impl Nic {
@@ -58,7 +63,7 @@ impl Nic {
         for (tag, first, lines) in self.parts(&p) {
             let line = p.line + u64::from(first);
             let to = placement.write(&Transfer { tag, ..Transfer::of(Agent::Nic, DeviceKind::Nic, line) });
-            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, id, now);
+            let t = Txn::dma_write(Agent::Nic, Class::NicRxWr, to, line, lines, id.index().to_u32(), now);
             // Those that follow keep the packet from being complete.
             let record = u8::from(first + lines < p.lines);
             let t = Txn { tag, record, ..t };
@@ -80,11 +85,12 @@ impl Nic {
         if t.op == Op::DmaWrite {
             return self.placed(cal, t, now);
         }
-        let p = self.packets.get_mut(t.who);
+        let id = packet_of(t);
+        let p = self.packets.get_mut(id);
         p.left -= t.lines;
         p.data_at = p.data_at.max(now);
         if p.left == 0 {
-            cal.push(p.data_at + self.pipeline, Event::NicTx(NicAt::Chip, t.who));
+            cal.push(p.data_at + self.pipeline, Event::NicTx(NicAt::Chip, id));
         }
     }
 
@@ -92,11 +98,11 @@ impl Nic {
     fn placed(&mut self, cal: &mut Events, t: &Txn, now: Time) {
         if self.engine().writing.is_empty() {
             if t.record == 0 {
-                self.written(cal, t.who, now);
+                self.written(cal, packet_of(t), now);
             }
             return;
         }
-        self.packets.get_mut(t.who).left -= t.lines;
+        self.packets.get_mut(packet_of(t)).left -= t.lines;
         while let Some(&first) = self.engine().writing.front() {
             if self.packets.get(first).left > 0 {
                 return;
@@ -108,7 +114,7 @@ impl Nic {
     }
 
     /// The oldest packet's lines are all placed: it is announced to its core, and the next one follows.
-    fn written(&mut self, cal: &mut Events, id: u32, now: Time) {
+    fn written(&mut self, cal: &mut Events, id: PacketId, now: Time) {
         let lines = u64::from(self.packets.get(id).lines);
         let end = now + self.interval * lines;
         self.counts.rx_lines += lines;
@@ -129,24 +135,31 @@ impl Nic {
     }
 
     /// `Event::Delivered`: the packet is visible; returns its queue.
-    pub fn on_delivered(&mut self, id: u32) -> usize {
+    pub fn on_delivered(&mut self, id: PacketId) -> usize {
         let queue = self.packets.get(id).queue.to_usize();
         let q = &mut self.queues[queue];
         let first = q.arriving.pop_front();
         debug_assert_eq!(first, Some(id), "packets of a queue overtake each other");
-        q.waiting.push_back(id);
+        q.waiting.push_back(Completion::Received(id));
         self.counts.delivered += 1;
         queue
     }
 
     /// The core has written a work queue entry for packet `id`'s reply.
-    pub fn post(&mut self, cal: &mut Events, id: u32, now: Time) {
+    pub fn post(&mut self, cal: &mut Events, id: PacketId, now: Time) {
         self.ready(id);
         cal.push(now + self.notify, Event::NicTx(NicAt::Chip, id));
     }
 
     /// `Event::NicTx`: asks for the buffer, or finds that all of it has come and sends. True once it is sent.
-    pub fn on_tx(&mut self, mem: &mut Memory, cal: &mut Events, placement: &mut Placement, id: u32, now: Time) -> bool {
+    pub fn on_tx(
+        &mut self,
+        mem: &mut Memory,
+        cal: &mut Events,
+        placement: &mut Placement,
+        id: PacketId,
+        now: Time,
+    ) -> bool {
         let p = *self.packets.get(id);
         if p.left == 0 {
             return self.sent(id, now);
@@ -155,12 +168,12 @@ impl Nic {
         self.packets.get_mut(id).data_at = now + self.interval * u64::from(p.tx_lines - 1);
         let transfer = self.transfer(p.queue, p.tx_line);
         let from = placement.read(&transfer);
-        let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, id, now);
+        let t = Txn::dma_read(Agent::Nic, Class::NicTxRd, p.tx_line, p.tx_lines, id.index().to_u32(), now);
         mem.send(cal, now + mem.lat.noc, Txn { from, tag: transfer.tag, ..t });
         false
     }
 
-    pub(super) fn sent(&mut self, id: u32, now: Time) -> bool {
+    pub(super) fn sent(&mut self, id: PacketId, now: Time) -> bool {
         self.packets.get_mut(id).sent_at = now;
         self.counts.sent += 1;
         true

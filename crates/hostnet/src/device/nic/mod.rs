@@ -34,7 +34,7 @@ pub use rings::{Layout, RingMemory, RingsSpec, Throttle, WriteBack};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::flow::Credits;
-use crate::kernel::{Event, Events, Int, Time};
+use crate::kernel::{Event, Events, Int, PacketId, Time};
 use crate::memory::Tag;
 use crate::meter::drops::{DropCause, DropPlace, Ledger};
 use crate::placement::SweepTx;
@@ -42,7 +42,7 @@ use integrated::Integrated;
 use moderation::Moderation;
 use packet::Packets;
 use pcie::Pcie;
-use queue::{Queue, Receive, Transmit, SENT};
+use queue::{Completion, Queue, Receive, Transmit};
 use registers::Registers;
 use ringed::Ringed;
 use std::collections::VecDeque;
@@ -243,12 +243,12 @@ impl Nic {
         Ok(())
     }
 
-    pub fn packet(&mut self, id: u32) -> &mut Packet {
+    pub fn packet(&mut self, id: PacketId) -> &mut Packet {
         self.packets.get_mut(id)
     }
 
     /// Gives packet `p`, which has not come off the wire, a record.
-    pub fn adopt(&mut self, mut p: Packet) -> u32 {
+    pub fn adopt(&mut self, mut p: Packet) -> PacketId {
         if let Some(m) = &mut self.marker {
             p.tags = m.tags(p.queue, p.dscp, p.wire_bytes, None);
         }
@@ -268,12 +268,12 @@ impl Nic {
     }
 
     /// The next packet of `queue` that has been sent from its receive buffer, for software to give that back.
-    pub fn reclaim(&mut self, queue: usize) -> Option<u32> {
+    pub fn reclaim(&mut self, queue: usize) -> Option<PacketId> {
         self.queues[queue].reclaims.pop_front()
     }
 
     /// Packet `id` has been sent from its receive buffer: software hears of it.
-    pub fn leave_to_software(&mut self, id: u32) {
+    pub fn leave_to_software(&mut self, id: PacketId) {
         let queue = self.packets.get(id).queue;
         self.queues[usize::from(queue)].reclaims.push_back(id);
     }
@@ -302,29 +302,34 @@ impl Nic {
     }
 
     /// The core takes its oldest packet, if it also has a transmit buffer for the reply, where there are any.
-    pub fn take(&mut self, queue: usize) -> Option<u32> {
+    pub fn take(&mut self, queue: usize) -> Option<PacketId> {
         let q = &mut self.queues[queue];
         if q.transmit.as_ref().is_some_and(|t| t.buffers.free() == 0) {
             return None;
         }
-        q.waiting.pop_front()
+        match q.waiting.pop_front()? {
+            Completion::Received(id) => Some(id),
+            Completion::Sent => unreachable!("software takes completions of sends first"),
+        }
     }
 
     /// What the packet asks for that `queue`'s core will take next.
     pub fn next_key(&self, queue: usize) -> Option<u64> {
-        let id = *self.queues[queue].waiting.front()?;
-        (id != SENT).then(|| self.packets.get(id).key)
+        match *self.queues[queue].waiting.front()? {
+            Completion::Received(id) => Some(self.packets.get(id).key),
+            Completion::Sent => None,
+        }
     }
 
     /// A send of `queue` is complete: an entry says so, behind the packets that wait.
     pub fn complete_send(&mut self, queue: usize) {
-        self.queues[queue].waiting.push_back(SENT);
+        self.queues[queue].waiting.push_back(Completion::Sent);
     }
 
     /// The core takes the completion of a send, if that is its oldest entry.
     pub fn take_completion(&mut self, queue: usize) -> bool {
         let waiting = &mut self.queues[queue].waiting;
-        let sent = waiting.front() == Some(&SENT);
+        let sent = waiting.front() == Some(&Completion::Sent);
         if sent {
             waiting.pop_front();
         }
@@ -337,7 +342,7 @@ impl Nic {
     }
 
     /// Where packet `id` lies in its queue's memory, in lines.
-    pub fn offset(&self, id: u32) -> u64 {
+    pub fn offset(&self, id: PacketId) -> u64 {
         let p = self.packets.get(id);
         self.queues[p.queue.to_usize()].receive.as_ref().map_or(0, |r| r.offset(p.buffer))
     }
@@ -393,7 +398,7 @@ impl Nic {
     }
 
     /// Software is done with the packet's receive buffer, which the next `replenish` may hand to the NIC.
-    pub fn release(&mut self, id: u32) {
+    pub fn release(&mut self, id: PacketId) {
         let p = *self.packets.get(id);
         self.queues[p.queue.to_usize()].receive().release(p.buffer);
         self.end_use(id);
@@ -409,19 +414,19 @@ impl Nic {
     }
 
     /// One use of the packet has ended; with the last its record is recycled.
-    pub fn end_use(&mut self, id: u32) {
+    pub fn end_use(&mut self, id: PacketId) {
         self.packets.end_use(id);
     }
 
     /// The reply to packet `id` is to be sent: all of it has to be read.
-    fn ready(&mut self, id: u32) {
+    fn ready(&mut self, id: PacketId) {
         let p = self.packets.get_mut(id);
         p.left = p.tx_lines;
     }
 
     /// After transmission: sweeps if asked, then gives the buffer back to the core.
     /// Returns the time of release.
-    pub fn release_tx(&mut self, cal: &mut Events, id: u32, now: Time) -> Time {
+    pub fn release_tx(&mut self, cal: &mut Events, id: PacketId, now: Time) -> Time {
         let p = *self.packets.get(id);
         let q = &mut self.queues[p.queue.to_usize()];
         let mut released = now;

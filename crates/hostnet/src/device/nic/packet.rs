@@ -1,6 +1,6 @@
 //! Packets between their arrival and the end of their last use.
 
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, PacketId, Time};
 use crate::memory::{Tag, LINE_U32};
 
 /// A packet. What it asks for is the sender's and the application's business.
@@ -71,30 +71,30 @@ impl Packet {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packets {
     all: Vec<Packet>,
-    spare: Vec<u32>,
+    spare: Vec<PacketId>,
 }
 
 impl Packets {
-    pub fn add(&mut self, p: Packet) -> u32 {
+    pub fn add(&mut self, p: Packet) -> PacketId {
         if let Some(id) = self.spare.pop() {
-            self.all[id.to_usize()] = p;
+            self.all[id.index()] = p;
             return id;
         }
         self.all.push(p);
-        (self.all.len() - 1).to_u32()
+        PacketId::new(self.all.len() - 1)
     }
 
     #[inline]
-    pub fn get(&self, id: u32) -> &Packet {
-        &self.all[id.to_usize()]
+    pub fn get(&self, id: PacketId) -> &Packet {
+        &self.all[id.index()]
     }
     #[inline]
-    pub fn get_mut(&mut self, id: u32) -> &mut Packet {
-        &mut self.all[id.to_usize()]
+    pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.all[id.index()]
     }
 
     /// One use has ended; with the last the record goes.
-    pub fn end_use(&mut self, id: u32) {
+    pub fn end_use(&mut self, id: PacketId) {
         let p = self.get_mut(id);
         p.uses -= 1;
         if p.uses == 0 {
@@ -103,7 +103,7 @@ impl Packets {
     }
 
     /// A packet that was lost: its record goes.
-    pub fn drop_record(&mut self, id: u32) {
+    pub fn drop_record(&mut self, id: PacketId) {
         self.get_mut(id).done = true;
         self.spare.push(id);
     }

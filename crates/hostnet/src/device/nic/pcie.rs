@@ -6,11 +6,11 @@
 //! a round trip is as long as it should be.
 
 use super::contexts::Contexts;
-use super::queue::Receive;
+use super::queue::{Completion, Receive};
 use super::{Attachment, EthernetSpec, Nic};
 use crate::device::endpoint::{Bay, Device, Direction, Offer, Piece};
 use crate::flow::{Credits, Link};
-use crate::kernel::{Event, Events, Int, NicAt, Time};
+use crate::kernel::{Event, Events, Int, NicAt, PacketId, Time};
 use crate::memory::{LINE, LINE_U32};
 use crate::meter::drops::Ledger;
 use crate::placement::DeviceKind;
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 /// The packet whose lines are moving.
 #[derive(Clone, Copy)]
 struct Moving {
-    id: u32,
+    id: PacketId,
     slot: u16,
     /// Lines that have set out, of how many; a completion is one more.
     at: u32,
@@ -32,15 +32,15 @@ struct Moving {
 #[derive(Clone)]
 pub(super) struct Pcie {
     /// Packets in the receive buffer that have no descriptor yet.
-    pub fifo: VecDeque<u32>,
+    pub fifo: VecDeque<PacketId>,
     receiving: Option<Moving>,
-    writes: Contexts<u32>,
+    writes: Contexts<PacketId>,
     /// Packets whose completion has landed and that nobody has fetched.
-    landed: VecDeque<u32>,
+    landed: VecDeque<PacketId>,
     /// Replies whose doorbell has come.
-    posts: VecDeque<u32>,
+    posts: VecDeque<PacketId>,
     fetching: Option<Moving>,
-    reads: Contexts<u32>,
+    reads: Contexts<PacketId>,
     wire: Link,
     /// Bytes of a frame on the wire beside what lies in memory.
     framing: u32,
@@ -172,13 +172,13 @@ impl Nic {
     }
 
     /// All of packet `id` is in memory. Packets of a queue become visible in the order of their completions.
-    fn land(&mut self, id: u32, now: Time) {
+    fn land(&mut self, id: PacketId, now: Time) {
         self.packets.get_mut(id).in_memory = true;
         let queue = self.packets.get(id).queue.to_usize();
         while let Some(&first) = self.queues[queue].arriving.front().filter(|i| self.packets.get(**i).in_memory) {
             let q = &mut self.queues[queue];
             q.arriving.pop_front();
-            q.waiting.push_back(first);
+            q.waiting.push_back(Completion::Received(first));
             self.counts.delivered += 1;
             self.port().landed.push_back(first);
             self.completion(queue, now);
@@ -196,17 +196,17 @@ impl Nic {
     }
 
     /// A packet that software can see since the last call.
-    pub fn landed(&mut self) -> Option<u32> {
+    pub fn landed(&mut self) -> Option<PacketId> {
         self.port().landed.pop_front()
     }
 
     /// The doorbell for packet `id`'s reply is on its way.
-    pub(in crate::device) fn ring(&mut self, id: u32) {
+    pub(in crate::device) fn ring(&mut self, id: PacketId) {
         self.ready(id);
     }
 
     /// `Event::NicTx`: the doorbell is here, or the reply has left. True once it is sent.
-    pub(in crate::device) fn on_tx_port(&mut self, id: u32, now: Time) -> bool {
+    pub(in crate::device) fn on_tx_port(&mut self, id: PacketId, now: Time) -> bool {
         if self.has_rings() {
             return self.ring_sent(id, now);
         }

@@ -2,7 +2,7 @@
 
 use super::moderation::Moderation;
 use crate::flow::Credits;
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, PacketId, Time};
 use crate::memory::region::Pages;
 use crate::memory::Tag;
 use std::collections::VecDeque;
@@ -47,6 +47,15 @@ pub(super) struct Receive {
     completions: Option<Completions>,
 }
 
+/// What a completion in a queue tells software.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Completion {
+    /// The packet has been received.
+    Received(PacketId),
+    /// A packet has been sent.
+    Sent,
+}
+
 /// A completion queue in memory, an entry a line.
 #[derive(Clone)]
 struct Completions {
@@ -54,9 +63,6 @@ struct Completions {
     next: u64,
     of: u64,
 }
-
-/// What stands in a queue for the completion of a send.
-pub(super) const SENT: u32 = u32::MAX;
 
 /// Completion queue entries of a core, one a line.
 pub const COMPLETIONS: u64 = 4096;
@@ -231,16 +237,16 @@ impl Transmit {
 pub(super) struct Queue {
     pub receive: Option<Receive>,
     pub transmit: Option<Transmit>,
-    /// Packets that software can see and has not taken, and completions of sends among them (`SENT`).
-    pub waiting: VecDeque<u32>,
+    /// Completions that software can see and has not taken.
+    pub waiting: VecDeque<Completion>,
     /// Packets that wait in the NIC for a buffer.
     pub buffered: u32,
     /// Packets that have a buffer and cannot be seen yet, in their order.
-    pub arriving: VecDeque<u32>,
+    pub arriving: VecDeque<PacketId>,
     /// Transmit buffers whose sweep is left to the core (line, lines, sent).
     pub hints: VecDeque<(u64, u16, Time)>,
     /// Packets that were sent from their receive buffers, which software has not taken back.
-    pub reclaims: VecDeque<u32>,
+    pub reclaims: VecDeque<PacketId>,
     /// The ring has run full and has not been half empty since.
     pub full: bool,
     /// Steering tag of its packets.

@@ -34,7 +34,7 @@ use crate::app::loopback::LoopbackSpec;
 use crate::config::Scenario;
 use crate::core::spec::Pipeline;
 use crate::core::{Op, Program};
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, PacketId, Time};
 use crate::memory::LINE;
 use hdrhistogram::Histogram;
 pub use overlay::SENT_LINES;
@@ -124,7 +124,7 @@ pub struct Interface {
     /// Whether the NIC's sending of it was each buffer's last use.
     sent: Vec<bool>,
     /// Overlay mode: the record of the packet in each buffer, and the first line of the object that follows it.
-    packets: Vec<u32>,
+    packets: Vec<Option<PacketId>>,
     objects: Vec<u64>,
     /// Of each queue pair: since when a transmit descriptor is visible that the NIC has not seen.
     visible: Vec<Option<Time>>,
@@ -162,7 +162,7 @@ impl Interface {
             small,
             stamps: vec![Time::ZERO; (small + large).to_usize()],
             sent: vec![false; (small + large).to_usize()],
-            packets: vec![0; forwarded],
+            packets: vec![None; forwarded],
             objects: vec![0; forwarded],
             visible: vec![None; queues.to_usize()],
             nic_cores: Vec::new(),
@@ -170,6 +170,14 @@ impl Interface {
             small_lines: s.small_buffer.0 / LINE,
             trips: RoundTrips::new(),
         }
+    }
+
+    /// Overlay mode: the packet that `buffer` holds.
+    ///
+    /// # Panics
+    /// When no packet has been written to `buffer`.
+    fn packet_in(&self, buffer: u32) -> PacketId {
+        self.packets[buffer.to_usize()].expect("a packet in the buffer")
     }
 
     /// First line of a buffer.

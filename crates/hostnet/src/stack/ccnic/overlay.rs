@@ -8,7 +8,7 @@
 
 use super::nic::Nic;
 use super::rings::{EXTERNAL, GROUP, MORE, NO_RECYCLE};
-use crate::kernel::Int;
+use crate::kernel::{Int, PacketId};
 use crate::memory::LINE_U32;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software, Step};
@@ -24,7 +24,7 @@ pub struct Overlay {
     /// Data of the driver's buffers that are sent.
     data: u64,
     /// Packets received that have not been copied.
-    received: VecDeque<u32>,
+    received: VecDeque<PacketId>,
     /// The poll was a burst's first, which looks at the PCIe NIC, too.
     first: bool,
 }
@@ -67,7 +67,7 @@ impl Overlay {
             let Some(to) = self.nic.blank(i, packet.rx_bytes, p) else { break };
             self.nic.common.copy((packet.line, false), i.line(to), packet.lines.into(), p);
             p.compute(self.nic.common.spec.costs.nic_rx);
-            i.packets[to.to_usize()] = id;
+            i.packets[to.to_usize()] = Some(id);
             self.nic.deliver_later(to, packet.rx_bytes.to_u16());
             self.driver.copied_from(packet.buffer, p);
             self.received.pop_front();
@@ -108,7 +108,7 @@ impl Overlay {
             };
             let (buffer, to) = (d.buffer - 1, self.data + u64::from(mbuf) * SENT_LINES);
             nic.common.copy((i.line(buffer), true), to, lines(d.bytes), p);
-            let id = i.packets[buffer.to_usize()];
+            let id = i.packet_in(buffer);
             let packet = pcie.packet(id);
             (packet.tx_line, packet.tx_lines, packet.tx_bytes) = (to, lines(d.bytes).to_u16(), d.bytes.into());
             if let Some(o) = second {

@@ -2,7 +2,7 @@
 
 use super::server::Port;
 use super::{Effect, Interface};
-use crate::kernel::Int;
+use crate::kernel::{Int, PacketId};
 use crate::stack::tas::io::Received;
 use crate::stack::Ctx;
 
@@ -50,7 +50,7 @@ impl Ports {
             let n = host.taken.len().min(most - got.len());
             host.await_descriptors(p);
             p.compute(host.common.spec.costs.host_rx * n.to_u32());
-            let of = |buffer: u32| Received { id: i.packets[buffer.to_usize()], line: i.line(buffer), buffer, port };
+            let of = |buffer: u32| Received { id: i.packet_in(buffer), line: i.line(buffer), buffer, port };
             got.extend(host.taken.drain(..n).map(|d| of(d.buffer - 1)));
         }
         self.first = (self.first + 1) % all;
@@ -81,8 +81,8 @@ impl Ports {
     }
 
     /// Packet `id` goes in `buffer` with the next flush, through the queue pair of `queue`.
-    pub fn send(&mut self, queue: usize, id: u32, buffer: u32, bytes: u64, i: &mut Interface) {
-        i.packets[buffer.to_usize()] = id;
+    pub fn send(&mut self, queue: usize, id: PacketId, buffer: u32, bytes: u64, i: &mut Interface) {
+        i.packets[buffer.to_usize()] = Some(id);
         let port = self.of(queue);
         self.ports[port].queue_up(buffer, bytes.to_u16());
     }

@@ -163,7 +163,7 @@ impl Port {
         let served = buffers.len();
         let mut packets = host.taken.iter().take(served).map(|d| {
             let from = d.buffer - 1;
-            (Content::of(nic.packet(i.packets[from.to_usize()])), i.line(from))
+            (Content::of(nic.packet(i.packet_in(from))), i.line(from))
         });
         let (from, descriptor) = (p.ops.len(), host.foreseen_line());
         app.begin_burst(*local, &mut packets, p);
@@ -173,7 +173,7 @@ impl Port {
         }
         for (d, to) in host.taken.drain(..served).zip(buffers) {
             let from = d.buffer - 1;
-            let id = i.packets[from.to_usize()];
+            let id = i.packet_in(from);
             p.compute(host.common.spec.costs.host_rx);
             let content = Content::of(nic.packet(id));
             let begin = p.ops.len();
@@ -188,7 +188,7 @@ impl Port {
                 }
                 _ => None,
             };
-            i.packets[to.to_usize()] = id;
+            i.packets[to.to_usize()] = Some(id);
             host.received.push(from);
             self.replies.push_back(Reply { buffer: to, bytes: lines * LINE as u16, object });
         }

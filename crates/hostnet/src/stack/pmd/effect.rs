@@ -2,37 +2,53 @@
 
 use super::looped;
 use crate::device::nic::{Nic, Packet};
-use crate::kernel::{Int, NicAt, Side};
+use crate::kernel::{Int, NicAt, PacketId, Side};
 use crate::machine::Machine;
 use crate::memory::LINE_U32;
 use crate::stack::{qp, Ctx};
 use std::collections::VecDeque;
 
-/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry, with the number of descriptors or
-/// packets, or a packet's record.
+/// Side effects that a program's `Op::Retire` and `Op::Mmio` carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::stack) enum Effect {
-    /// The receive ring's tail moves.
-    Armed,
-    /// The transmit ring's does.
-    Put,
-    /// Packets are consumed for good.
-    Done,
-    /// Packets are in the software ring.
-    Passed,
-    /// The time stamp of a packet is written, which has this record.
-    Stamp,
-    /// A packet that has come back, with this record, has been read.
-    Seen,
+    /// The receive ring's tail moves by so many descriptors.
+    Armed(u32),
+    /// The transmit ring's tail moves by so many descriptors.
+    Put(u32),
+    /// So many packets are consumed for good.
+    Done(u32),
+    /// So many packets are in the software ring.
+    Passed(u32),
+    /// The time stamp of a packet is written.
+    Stamp(PacketId),
+    /// A packet that has come back has been read.
+    Seen(PacketId),
 }
 
 impl Effect {
-    pub fn tag(self, n: u32) -> u32 {
-        n << 3 | self as u32
+    /// The number that stands for the side effect in an op.
+    pub fn tag(self) -> u32 {
+        let (kind, n) = match self {
+            Effect::Armed(n) => (0, n),
+            Effect::Put(n) => (1, n),
+            Effect::Done(n) => (2, n),
+            Effect::Passed(n) => (3, n),
+            Effect::Stamp(id) => (4, id.index().to_u32()),
+            Effect::Seen(id) => (5, id.index().to_u32()),
+        };
+        n << 3 | kind
     }
-    pub fn of(tag: u32) -> (Effect, u32) {
-        use Effect::{Armed, Done, Passed, Put, Seen, Stamp};
-        ([Armed, Put, Done, Passed, Stamp, Seen][(tag & 7).to_usize()], tag >> 3)
+    /// The side effect that `tag` stands for.
+    pub fn of(tag: u32) -> Effect {
+        let n = tag >> 3;
+        match tag & 7 {
+            0 => Effect::Armed(n),
+            1 => Effect::Put(n),
+            2 => Effect::Done(n),
+            3 => Effect::Passed(n),
+            4 => Effect::Stamp(PacketId::new(n.to_usize())),
+            _ => Effect::Seen(PacketId::new(n.to_usize())),
+        }
     }
 }
 
@@ -44,9 +60,9 @@ pub(in crate::stack) fn answered(packet: &mut Packet, lines: u16) {
 }
 
 /// A program's side effect is due at `queue`; `consumed` are the packets that end with one.
-pub(in crate::stack) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, c: &mut Ctx) {
+pub(in crate::stack) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<PacketId>, c: &mut Ctx) {
     match Effect::of(tag) {
-        (Effect::Done, n) => {
+        Effect::Done(n) => {
             for _ in 0..n {
                 let id = consumed.pop_front().expect("a burst's packets");
                 let nic = port(c.iio.as_deref_mut());
@@ -57,23 +73,27 @@ pub(in crate::stack) fn retire(tag: u32, queue: usize, consumed: &mut VecDeque<u
                 nic.end_use(id);
             }
         }
-        (Effect::Stamp, id) => port(c.iio.as_deref_mut()).packet(id).key = c.now.0,
-        (Effect::Seen, id) => looped::seen(id, c),
-        (effect, n) => {
-            let side = if effect == Effect::Armed { Side::Receive } else { Side::Transmit };
-            if let Some(iio) = c.iio.as_deref_mut() {
-                iio.ring(c.cal, queue.to_u16(), side, n, c.now);
-            }
-        }
+        Effect::Stamp(id) => port(c.iio.as_deref_mut()).packet(id).key = c.now.0,
+        Effect::Seen(id) => looped::seen(id, c),
+        Effect::Armed(n) => ring(queue, Side::Receive, n, c),
+        Effect::Put(n) => ring(queue, Side::Transmit, n, c),
+        Effect::Passed(_) => unreachable!("a pair's first core tells the second"),
+    }
+}
+
+/// A doorbell: the tail of a ring of `queue` moves by `n` descriptors.
+fn ring(queue: usize, side: Side, n: u32, c: &mut Ctx) {
+    if let Some(iio) = c.iio.as_deref_mut() {
+        iio.ring(c.cal, queue.to_u16(), side, n, c.now);
     }
 }
 
 /// The same without time. Receive descriptors are the NIC's again as packets come.
-pub(in crate::stack) fn retire_at_once(tag: u32, queue: usize, consumed: &mut VecDeque<u32>, m: &mut Machine) {
+pub(in crate::stack) fn retire_at_once(tag: u32, queue: usize, consumed: &mut VecDeque<PacketId>, m: &mut Machine) {
     match Effect::of(tag) {
-        (Effect::Armed | Effect::Passed | Effect::Stamp | Effect::Seen, _) => {}
-        (Effect::Put, _) => m.ring_transmit_at_once(queue),
-        (Effect::Done, n) => {
+        Effect::Armed(_) | Effect::Passed(_) | Effect::Stamp(_) | Effect::Seen(_) => {}
+        Effect::Put(_) => m.ring_transmit_at_once(queue),
+        Effect::Done(n) => {
             for id in consumed.drain(..n.to_usize()) {
                 if let Some(nic) = m.nic_at(NicAt::Port) {
                     nic.end_use(id);

@@ -4,7 +4,7 @@
 use super::{port, PollMode};
 use crate::app::Content;
 use crate::core::Program;
-use crate::kernel::Int;
+use crate::kernel::{Int, PacketId};
 use crate::stack::Ctx;
 
 impl PollMode {
@@ -14,7 +14,7 @@ impl PollMode {
     }
 
     /// `rx_burst` of `most` packets, if any have come: their records.
-    pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<u32> {
+    pub(in crate::stack) fn take_received(&mut self, most: usize, c: &mut Ctx) -> Vec<PacketId> {
         self.learn(c);
         if port(c.iio.as_deref_mut()).waiting(self.queue) == 0 {
             return Vec::new();
@@ -53,7 +53,7 @@ impl PollMode {
     }
 
     /// Packet `id` goes from `buffer` with the next burst.
-    pub(in crate::stack) fn queue_up(&mut self, id: u32, buffer: u32) {
+    pub(in crate::stack) fn queue_up(&mut self, id: PacketId, buffer: u32) {
         self.backlog.push_back((id, buffer));
     }
 

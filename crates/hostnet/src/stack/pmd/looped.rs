@@ -12,7 +12,7 @@ use super::{port, Effect, PollMode};
 use crate::app::Content;
 use crate::core::Op;
 use crate::device::nic::Packet;
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, PacketId, Time};
 use crate::stack::demand::Demand;
 use crate::stack::{qp, Ctx};
 
@@ -62,7 +62,7 @@ impl PollMode {
                     c.program.push(Op::Stall(stall.0));
                 }
             }
-            c.program.push(Op::Retire { tag: Effect::Seen.tag(id), stores: false });
+            c.program.push(Op::Retire { tag: Effect::Seen(id).tag(), stores: false });
         }
         for i in 0..n {
             let p = *port(c.iio.as_deref_mut()).packet(self.burst[i]);
@@ -96,7 +96,7 @@ impl PollMode {
                 uses: 1,
                 ..Packet::default()
             });
-            c.program.push(Op::Retire { tag: Effect::Stamp.tag(id), stores: false });
+            c.program.push(Op::Retire { tag: Effect::Stamp(id).tag(), stores: false });
             app.make(c.local, &content, tx, c.program);
             self.backlog.push_back((id, buffer));
             n += 1;
@@ -110,7 +110,7 @@ impl PollMode {
 }
 
 /// Packet `id` has been read: its round trip ends.
-pub(super) fn seen(id: u32, c: &mut Ctx) {
+pub(super) fn seen(id: PacketId, c: &mut Ctx) {
     let nic = port(c.iio.as_deref_mut());
     let p = nic.packet(id);
     p.arrived = Time(p.key);

@@ -19,7 +19,7 @@ use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
 use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::{Layout, Nic, RingsSpec};
-use crate::kernel::{Int, Side, Time};
+use crate::kernel::{Int, PacketId, Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use crate::placement::{Spent, SweepTx};
@@ -129,19 +129,19 @@ pub struct PollMode {
     looped: Option<Box<looped::Looped>>,
     stage: Stage,
     /// Packets that have been received and are kept.
-    stash: VecDeque<u32>,
+    stash: VecDeque<PacketId>,
     /// Packets copied.
     copied: u64,
     /// Transmit descriptors written, and what they are of that has not been freed.
     put: u64,
     in_ring: VecDeque<Sent>,
     /// Packets, with their buffers, that wait for a transmit descriptor.
-    backlog: VecDeque<(u32, u32)>,
+    backlog: VecDeque<(PacketId, u32)>,
     /// Buffers whose metadata stands for their second segments, in the same order, and those segments.
     attached: VecDeque<(u32, External)>,
     /// Packets that are consumed once their burst retires.
-    consumed: VecDeque<u32>,
-    burst: Vec<u32>,
+    consumed: VecDeque<PacketId>,
+    burst: Vec<PacketId>,
     /// Packets come without time.
     at_once: bool,
     /// When the present poll began.
@@ -288,7 +288,7 @@ impl PollMode {
         if self.at_once {
             pipe.show(n);
         } else {
-            c.program.push(Op::Retire { tag: Effect::Passed.tag(n), stores: true });
+            c.program.push(Op::Retire { tag: Effect::Passed(n).tag(), stores: true });
         }
     }
 
@@ -331,7 +331,7 @@ impl PollMode {
         }
         self.held += self.burst.len().to_u32();
         if self.held >= self.costs.rearm || self.at_once {
-            p.push(Op::Mmio { tag: Effect::Armed.tag(self.held) });
+            p.push(Op::Mmio { tag: Effect::Armed(self.held).tag() });
             self.held = 0;
         }
     }
@@ -417,7 +417,7 @@ impl PollMode {
         app.end_burst(c.local, n.to_u32(), c.program);
         let consumed = (self.consumed.len() - before).to_u32();
         if consumed > 0 {
-            c.program.push(Op::Retire { tag: Effect::Done.tag(consumed), stores: true });
+            c.program.push(Op::Retire { tag: Effect::Done(consumed).tag(), stores: true });
         }
     }
 
@@ -561,14 +561,14 @@ impl Software for PollMode {
     }
 
     fn retired(&mut self, tag: u32, c: &mut Ctx) {
-        if let ((Effect::Passed, n), Some(pipe)) = (Effect::of(tag), &mut c.pipe) {
+        if let (Effect::Passed(n), Some(pipe)) = (Effect::of(tag), &mut c.pipe) {
             return pipe.show(n);
         }
         retire(tag, self.queue, &mut self.consumed, c);
     }
 
     fn retired_at_once(&mut self, tag: u32, m: &mut Machine) {
-        self.at_once &= Effect::of(tag).0 != Effect::Armed;
+        self.at_once &= !matches!(Effect::of(tag), Effect::Armed(_));
         retire_at_once(tag, self.queue, &mut self.consumed, m);
     }
 

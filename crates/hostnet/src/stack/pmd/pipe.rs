@@ -9,7 +9,7 @@
 //! go back to the pool's common ring, which the first one takes from.
 
 use crate::core::{Op, Program};
-use crate::kernel::Int;
+use crate::kernel::{Int, PacketId};
 use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,8 +56,8 @@ pub struct Pipe {
     spec: PipelineSpec,
     base: u64,
     /// Packets whose stores have not retired, and those that the other core can see.
-    put: VecDeque<u32>,
-    seen: VecDeque<u32>,
+    put: VecDeque<PacketId>,
+    seen: VecDeque<PacketId>,
     /// Packets ever put in and taken out.
     tail: u64,
     head: u64,
@@ -103,7 +103,7 @@ impl Pipe {
     }
 
     /// Puts packets in, as many as there is room for; [`Pipe::show`] makes them visible.
-    pub fn enqueue(&mut self, packets: &[u32], p: &mut Program) {
+    pub fn enqueue(&mut self, packets: &[PacketId], p: &mut Program) {
         debug_assert!(packets.len() <= self.room());
         p.compute(self.spec.burst_instructions);
         p.push(Op::Load { line: self.consumer(), lines: 1 });
@@ -120,7 +120,7 @@ impl Pipe {
     }
 
     /// Takes up to `most` packets out. The producer's index has been read.
-    pub fn dequeue(&mut self, most: usize, to: &mut Vec<u32>, p: &mut Program) {
+    pub fn dequeue(&mut self, most: usize, to: &mut Vec<PacketId>, p: &mut Program) {
         let n = most.min(self.seen.len());
         p.compute(self.spec.burst_instructions);
         self.slots(self.head, n.to_u64()).for_each(|line| p.push(Op::Load { line, lines: 1 }));
@@ -144,8 +144,8 @@ mod tests {
         let mut pipe = Pipe::new(PipelineSpec { ring: 64, burst_instructions: 40 }, 1000);
         let (mut p, mut out) = (Program::default(), Vec::new());
         assert_eq!((Pipe::lines(&pipe.spec), pipe.room()), (10, 64));
-        pipe.enqueue(&[7, 8, 9], &mut p);
-        pipe.enqueue(&[10; 6], &mut p);
+        pipe.enqueue(&[7, 8, 9].map(PacketId::new), &mut p);
+        pipe.enqueue(&[PacketId::new(10); 6], &mut p);
         assert_eq!((pipe.waiting(), pipe.room(), pipe.wakes()), (0, 55, false));
         // The second burst begins in the first line of slots and ends in the next.
         let stores: Vec<u64> =
@@ -155,12 +155,12 @@ mod tests {
         assert!(pipe.wakes() && !pipe.wakes());
         p.ops.clear();
         pipe.dequeue(2, &mut out, &mut p);
-        assert_eq!((&out[..], pipe.waiting(), pipe.room()), (&[7, 8][..], 1, 57));
+        assert_eq!((&out[..], pipe.waiting(), pipe.room()), (&[7, 8].map(PacketId::new)[..], 1, 57));
         assert!(
             p.ops.contains(&Op::Load { line: 1002, lines: 1 }) && p.ops.contains(&Op::Store { line: 1001, lines: 1 })
         );
         pipe.dequeue(32, &mut out, &mut p);
-        assert_eq!(out, [7, 8, 9]);
+        assert_eq!(out, [7, 8, 9].map(PacketId::new));
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
         let mut pipe = Pipe::new(PipelineSpec { ring: 64, burst_instructions: 1 }, 0);
         let (mut p, mut out) = (Program::default(), Vec::new());
         for n in [40, 40] {
-            pipe.enqueue(&vec![1; n], &mut p);
+            pipe.enqueue(&vec![PacketId::new(1); n], &mut p);
             pipe.show(n as u32);
             p.ops.clear();
             pipe.dequeue(64, &mut out, &mut p);

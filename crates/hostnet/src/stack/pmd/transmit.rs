@@ -97,6 +97,6 @@ impl PollMode {
         if !self.transmit.begins_line(self.put) {
             p.push(Op::Store { line: self.transmit.line(self.put), lines: 1 });
         }
-        p.push(Op::Mmio { tag: Effect::Put.tag((self.put - before).to_u32()) });
+        p.push(Op::Mmio { tag: Effect::Put((self.put - before).to_u32()).tag() });
     }
 }

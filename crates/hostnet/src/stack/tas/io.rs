@@ -1,6 +1,6 @@
 //! How the fast path moves packets: a poll-mode driver, or queue pairs of CC-NIC.
 
-use crate::kernel::{Int, Time};
+use crate::kernel::{Int, PacketId, Time};
 use crate::stack::ccnic::Ports;
 use crate::stack::pmd::{port, PollMode};
 use crate::stack::{Ctx, Software};
@@ -8,7 +8,7 @@ use crate::stack::{Ctx, Software};
 /// A packet that was received: its record, the first line of its data, its buffer, and the queue pair that it came through.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    pub id: u32,
+    pub id: PacketId,
     pub line: u64,
     pub buffer: u32,
     pub port: usize,
@@ -83,7 +83,7 @@ impl Io {
     }
 
     /// Packet `id` of `bytes` bytes goes in `buffer`.
-    pub fn send(&mut self, queue: usize, id: u32, buffer: u32, bytes: u64, c: &mut Ctx) {
+    pub fn send(&mut self, queue: usize, id: PacketId, buffer: u32, bytes: u64, c: &mut Ctx) {
         match self {
             Io::Driver(d) => d.queue_up(id, buffer),
             Io::Ports(p) => {

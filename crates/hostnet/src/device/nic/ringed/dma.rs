@@ -1,8 +1,8 @@
 //! What a NIC with descriptor rings in memory moves, and when: packets and descriptors up, frames and descriptors down.
 
-use super::{Attachment, Moving, Nic, Work, GAP};
+use super::{Attachment, Completion, Moving, Nic, Work, GAP};
 use crate::device::endpoint::{Offer, Piece};
-use crate::kernel::{Event, Events, Int, NicAt, RingTask, Side, Time};
+use crate::kernel::{Event, Events, Int, NicAt, PacketId, RingTask, Side, Time};
 use crate::memory::Sweep;
 use crate::placement::SweepTx;
 
@@ -190,7 +190,7 @@ impl Nic {
                 pair.ring(side).seen += u64::from(n);
                 if side == Side::Receive {
                     let q = &mut queues[queue];
-                    q.waiting.extend(pair.filled.drain(..n.to_usize()));
+                    q.waiting.extend(pair.filled.drain(..n.to_usize()).map(Completion::Received));
                     q.arriving.drain(..n.to_usize());
                     self.counts.delivered += u64::from(n);
                 }
@@ -262,7 +262,7 @@ impl Nic {
     }
 
     /// `Event::NicTx`: packet `id`'s frame is on the wire.
-    pub(in crate::device::nic) fn ring_sent(&mut self, id: u32, now: Time) -> bool {
+    pub(in crate::device::nic) fn ring_sent(&mut self, id: PacketId, now: Time) -> bool {
         let p = self.packets.get(id);
         let bytes = p.tx_bytes + p.object_bytes;
         self.ringed_mut().room.give(bytes, now);

@@ -16,11 +16,11 @@ mod dma;
 use super::contexts::Contexts;
 use super::drops::{Full, State};
 use super::rings::{Layout, Ring, RingMemory, RingsSpec, WriteBack};
-use super::{Attachment, EthernetSpec, Nic, Packet};
+use super::{Attachment, Completion, EthernetSpec, Nic, Packet};
 use crate::device::endpoint::{Offer, Piece};
 use crate::flow::{Credits, Link};
 use crate::kernel::units::{Size, Span};
-use crate::kernel::{Event, Events, Int, RingTask, Side, Time};
+use crate::kernel::{Event, Events, Int, PacketId, RingTask, Side, Time};
 use crate::memory::{Tag, LINE, LINE_U32};
 use crate::meter::drops::DropCause;
 use std::collections::VecDeque;
@@ -36,9 +36,9 @@ const WINDOW: Time = Time(100_000);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Work {
     /// A packet; of one to be sent, its first segment.
-    Packet(u32),
+    Packet(PacketId),
     /// The second segment of a packet to be sent.
-    Object(u32),
+    Object(PacketId),
     /// Descriptors of a ring: on their way up written back, on their way down fetched.
     Descriptors { queue: u16, side: Side, n: u32 },
 }
@@ -86,10 +86,10 @@ struct Pair {
     /// Buffers that software has put into receive descriptors: number and first line of data.
     armed: VecDeque<(u32, u64)>,
     /// Packets that are wholly in memory and whose descriptors are not.
-    filled: VecDeque<u32>,
+    filled: VecDeque<PacketId>,
     /// Packets that software has put into transmit descriptors, of each segment whether it is the second; and how many
     /// descriptors it ever has.
-    put: VecDeque<(u32, bool)>,
+    put: VecDeque<(PacketId, bool)>,
     puts: u64,
     /// Segments that are being read, and whether they have been.
     leaving: VecDeque<(Work, bool)>,
@@ -174,7 +174,7 @@ pub(super) struct Ringed {
     request_lines: u32,
     pairs: Vec<Pair>,
     /// Packets in the receive buffer that have no descriptor yet.
-    fifo: VecDeque<u32>,
+    fifo: VecDeque<PacketId>,
     /// Packets whose receive DMA is in flight, and frames whose payload is being read.
     receiving: u32,
     reading: u32,
@@ -254,7 +254,7 @@ impl Ringed {
         p.lines = p.rx_bytes.div_ceil(LINE_U32).to_u16();
     }
 
-    pub fn admit(&mut self, id: u32) {
+    pub fn admit(&mut self, id: PacketId) {
         self.fifo.push_back(id);
     }
 
@@ -508,7 +508,7 @@ impl Nic {
     }
 
     /// Software puts packet `id`'s reply into the next transmit descriptor, or two for two segments.
-    pub fn put(&mut self, queue: usize, id: u32) {
+    pub fn put(&mut self, queue: usize, id: PacketId) {
         let packet = self.packets.get_mut(id);
         let segments = 1 + u16::from(packet.object_bytes > 0);
         packet.left = segments;
@@ -518,7 +518,7 @@ impl Nic {
     }
 
     /// Gives packet `p`, which begins with software here, a record. It lies at `p.tx_line`.
-    pub fn originate(&mut self, mut p: Packet) -> u32 {
+    pub fn originate(&mut self, mut p: Packet) -> PacketId {
         self.counts.originated += 1;
         p.tx_bytes = p.wire_bytes - self.ringed_ref().stripped();
         p.lines = p.tx_bytes.div_ceil(LINE_U32).to_u16();
@@ -546,7 +546,7 @@ impl Nic {
 
     /// A packet comes to `queue` and is visible at once; its record, and the line of its descriptor. All counts of the ring
     /// move on together, so that what is under way is as it was.
-    pub fn receive_at_once(&mut self, queue: usize, mut p: Packet) -> (u32, u64) {
+    pub fn receive_at_once(&mut self, queue: usize, mut p: Packet) -> (PacketId, u64) {
         let r = self.ringed_mut();
         r.strip(&mut p);
         let pair = &mut r.pairs[queue];
@@ -554,13 +554,13 @@ impl Nic {
         let line = pair.receive.layout.line(pair.receive.seen);
         pair.receive.step_at_once();
         let id = self.adopt(Packet { queue: queue.to_u16(), done: true, in_memory: true, ..p });
-        self.queues[queue].waiting.push_back(id);
+        self.queues[queue].waiting.push_back(Completion::Received(id));
         (id, line)
     }
 
     /// What the next transmit descriptor of `queue` names is sent at once: the packet's record, whether it is its second
     /// segment, and the descriptor's line.
-    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(u32, bool, u64)> {
+    pub fn transmit_at_once(&mut self, queue: usize) -> Option<(PacketId, bool, u64)> {
         let pair = &mut self.ringed_mut().pairs[queue];
         let (id, second) = pair.put.pop_front()?;
         let line = pair.transmit.layout.line(pair.transmit.seen);
