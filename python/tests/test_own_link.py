@@ -38,7 +38,7 @@ def test_every_command_runs_and_gives_the_figures_shown(cli):
         compared, shown("| interface | one packet alone, us | at the peak, Mpps | its link is busy |"), strict=True
     ):
         assert row == pytest.approx([alone[1], peak[2], peak[3]], rel=0.03, abs=0.006)
-    rows = shown("| one way, ns | a round trip, us | Mpps with one packet under way at each queue pair |")
+    rows = shown("| one way, ns | a round trip, us | Mpps with one packet in flight at each queue pair |")
     assert [pytest.approx(row, rel=0.03) for row in rows] == latencies and len(rows) == 4
 
     # Eight crossings a round trip, and where the two interfaces meet.
