@@ -16,7 +16,10 @@ SHORTEST, LONGEST, SKEW = 10, 100, 0.5
 #: Bytes kept of a request (its key is read, of a SET the value's length, too) and of a reply (the value's length).
 KEPT_REQUEST, KEPT_REPLY = 170, 170
 GAP_US = 10
-CLIENT, SERVER = (bytes.fromhex("020000000002"), b"\x0a\0\0\1", 40000), (bytes.fromhex("020000000001"), b"\x0a\0\0\2", 11211)
+CLIENT, SERVER = (
+    (bytes.fromhex("020000000002"), b"\x0a\0\0\1", 40000),
+    (bytes.fromhex("020000000001"), b"\x0a\0\0\2", 11211),
+)
 
 
 def checksum(header: bytes) -> int:
@@ -37,7 +40,10 @@ def main(path: Path) -> None:
     lengths = range(SHORTEST, LONGEST + 1)
     weights = [(rank + 1) ** -SKEW for rank in range(len(lengths))]
     drawn = iter(rng.choices(lengths, weights, k=2 * KEYS))
-    items = [(f"k{i}:".ljust(n, "k")[:n].encode(), b"v" * next(drawn)) for i, n in enumerate(next(drawn) for _ in range(KEYS))]
+    items = [
+        (f"k{i}:".ljust(n, "k")[:n].encode(), b"v" * next(drawn))
+        for i, n in enumerate(next(drawn) for _ in range(KEYS))
+    ]
     out = bytearray(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
     for i in range(REQUESTS):
         key, value = rng.choice(items)
@@ -51,7 +57,10 @@ def main(path: Path) -> None:
             (5, KEPT_REPLY, frame(SERVER, CLIENT, head + reply)),
         ):
             us = i * GAP_US + delay
-            out += struct.pack("<IIII", us // 1_000_000, us % 1_000_000, min(kept, len(packet)), len(packet)) + packet[:kept]
+            out += (
+                struct.pack("<IIII", us // 1_000_000, us % 1_000_000, min(kept, len(packet)), len(packet))
+                + packet[:kept]
+            )
     path.write_bytes(out)
 
 

@@ -59,7 +59,7 @@ def preload(args):
         text = b""
         while not text.endswith(b"END\r\n"):
             text += s.recv(65536)
-    held = int(next(l.split()[2] for l in text.splitlines() if l.startswith(b"STAT curr_items")))
+    held = int(next(line.split()[2] for line in text.splitlines() if line.startswith(b"STAT curr_items")))
     if held != len(stored):
         raise SystemExit(f"memcached holds {held} items after the preload, {len(stored)} expected")
 

@@ -24,8 +24,22 @@ import sys
 import tempfile
 import time
 
-COLUMNS = ["pages", "mode", "contender", "place", "pingpong_ns", "size_bytes", "window", "rep", "packets",
-           "mpps", "lat_min_ns", "lat_p50_ns", "lat_p99_ns", "corrupt"]
+COLUMNS = [
+    "pages",
+    "mode",
+    "contender",
+    "place",
+    "pingpong_ns",
+    "size_bytes",
+    "window",
+    "rep",
+    "packets",
+    "mpps",
+    "lat_min_ns",
+    "lat_p50_ns",
+    "lat_p99_ns",
+    "corrupt",
+]
 # Bounds of the ping-pong round trip: within one cache complex, and beyond it.
 NEAR_NS, FAR_NS = 150.0, 250.0
 HUGE_PAGES = pathlib.Path("/proc/sys/vm/nr_hugepages")
@@ -91,8 +105,19 @@ class Runner:
         # One file: virtio-user passes at most eight descriptors.
         memory = [f"--huge-dir={self.huge_mount}", "--single-file-segments"] if self.huge else ["--no-huge"]
         prefix = prefix or f"cmp{os.getpid()}_{self.serial}"
-        return [*memory, "-m", "256", "--no-pci", "--no-telemetry", "--log-level=error",
-                f"--file-prefix={prefix}", "--lcores", cpus, *more, "--"]
+        return [
+            *memory,
+            "-m",
+            "256",
+            "--no-pci",
+            "--no-telemetry",
+            "--log-level=error",
+            f"--file-prefix={prefix}",
+            "--lcores",
+            cpus,
+            *more,
+            "--",
+        ]
 
     def start(self, argv):
         return subprocess.Popen(self.prefix + argv, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -121,24 +146,33 @@ class Runner:
         return rows
 
     def ping_pong(self):
-        out = subprocess.run(self.prefix + [self.program("ccnic-bench"), "--reps", "1", "probe"],
-                             capture_output=True, text=True, check=True).stdout
-        return next(float(r["value"]) for r in csv.DictReader(out.splitlines())
-                    if r["experiment"] == "pingpong" and r["variant"] == "one_line")
+        out = subprocess.run(
+            self.prefix + [self.program("ccnic-bench"), "--reps", "1", "probe"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        return next(
+            float(r["value"])
+            for r in csv.DictReader(out.splitlines())
+            if r["experiment"] == "pingpong" and r["variant"] == "one_line"
+        )
 
     # Contenders: each returns the rows of one run. `peer` names the NIC of the other process.
 
     def native(self, size, *more, peer="nic-cpu=1"):
-        return self.measure([self.compare, *self.eal("0@0,1@1"), "contender=native", peer, f"huge={self.huge}", *more],
-                            size)
+        return self.measure(
+            [self.compare, *self.eal("0@0,1@1"), "contender=native", peer, f"huge={self.huge}", *more], size
+        )
 
     def native_unopt(self, size, peer="nic-cpu=1"):
         return self.native(size, "unopt=1", peer=peer)
 
     def net_ccnic(self, size, pool=PLACED, peer="nic-cpu=1"):
         device = f"net_ccnic0,{peer},huge={self.huge}"
-        return self.measure([self.compare, *self.eal("0@0,1@1", *pool, "-d", self.pmd, "--vdev", device),
-                             "contender=ethdev"], size)
+        return self.measure(
+            [self.compare, *self.eal("0@0,1@1", *pool, "-d", self.pmd, "--vdev", device), "contender=ethdev"], size
+        )
 
     def net_ccnic_copy(self, size, peer="nic-cpu=1"):
         return self.net_ccnic(size, [], peer)
@@ -154,6 +188,7 @@ class Runner:
 
             with self.beside([self.program("ccnic-nic"), "--socket", socket, "--cpu", "1", "--hosts", "1"], listening):
                 return run(size, peer=f"socket={socket}")
+
         return served
 
     def rte_ring(self, size):
@@ -162,23 +197,39 @@ class Runner:
     def rte_ring_process(self, size):
         prefix = f"cmp{os.getpid()}_ring{self.serial}"
         # Lcore 1: the two processes share the mempools' caches, one an lcore.
-        far = [self.compare, *self.eal("1@1", "--proc-type=secondary", prefix=prefix), "contender=rte_ring", "role=echo"]
+        far = [
+            self.compare,
+            *self.eal("1@1", "--proc-type=secondary", prefix=prefix),
+            "contender=rte_ring",
+            "role=echo",
+        ]
         # A secondary process finds nothing to join until the primary is up, which waits for it.
         again = ["bash", "-c", 'for i in {1..20}; do sleep 0.3; "$@" 2>/dev/null & wait $!; done', "far", *far]
         with self.beside(again):
-            return self.measure([self.compare, *self.eal("0@0", "--proc-type=primary", prefix=prefix),
-                                 "contender=rte_ring", "far=1"], size)
+            return self.measure(
+                [self.compare, *self.eal("0@0", "--proc-type=primary", prefix=prefix), "contender=rte_ring", "far=1"],
+                size,
+            )
 
     def memif(self, size):
         where = f"id=0,socket={self.path('memif')},socket-abstract=no"
-        return self.measure([self.compare, *self.eal("0@0,1@1", "--vdev", f"net_memif0,role=server,{where}",
-                                                     "--vdev", f"net_memif1,role=client,{where}"),
-                             "contender=echo"], size)
+        return self.measure(
+            [
+                self.compare,
+                *self.eal(
+                    "0@0,1@1", "--vdev", f"net_memif0,role=server,{where}", "--vdev", f"net_memif1,role=client,{where}"
+                ),
+                "contender=echo",
+            ],
+            size,
+        )
 
     def echo_process(self, size, far, near):
         """An ethdev in this process, and the one it is connected to in another."""
-        with self.beside([self.compare, *self.eal("0@1", "--vdev", far), "contender=echo", "role=echo", "ms=1"],
-                         lambda: time.sleep(1)):
+        with self.beside(
+            [self.compare, *self.eal("0@1", "--vdev", far), "contender=echo", "role=echo", "ms=1"],
+            lambda: time.sleep(1),
+        ):
             return self.measure([self.compare, *self.eal("0@0", "--vdev", near), "contender=echo"], size)
 
     def memif_process(self, size):
@@ -187,8 +238,11 @@ class Runner:
 
     def vhost_process(self, size):
         socket = self.path("vhost")
-        return self.echo_process(size, f"net_vhost0,iface={socket},queues=1",
-                                 f"net_virtio_user0,path={socket},queues=1,queue_size=1024,in_order=1")
+        return self.echo_process(
+            size,
+            f"net_vhost0,iface={socket},queues=1",
+            f"net_virtio_user0,path={socket},queues=1,queue_size=1024,in_order=1",
+        )
 
 
 def contenders(r):
@@ -227,8 +281,10 @@ def table(rows):
     def median(group, column):
         return statistics.median(float(r[column]) for r in group)
 
-    print("| place | mode | size B | window | contender | runs | Mpps | x memif | p50 ns | x memif | min ns | x memif |",
-          file=sys.stderr)
+    print(
+        "| place | mode | size B | window | contender | runs | Mpps | x memif | p50 ns | x memif | min ns | x memif |",
+        file=sys.stderr,
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|", file=sys.stderr)
     for key in sorted(groups, key=lambda k: (k[0], k[1], int(k[2]), int(k[3]), k[4])):
         group, base = groups[key], groups.get((*key[:4], "memif"))
@@ -248,8 +304,12 @@ def main():
         r = Runner(args, stack.enter_context(tempfile.TemporaryDirectory(prefix="ccnic-compare-")))
         if args.huge:
             stack.enter_context(huge_pages(r.huge_mount))
-        runs = [(mode, name, run) for mode, of in contenders(r).items() for name, run in of.items()
-                if mode in args.modes and (not args.only or name in args.only)]
+        runs = [
+            (mode, name, run)
+            for mode, of in contenders(r).items()
+            for name, run in of.items()
+            if mode in args.modes and (not args.only or name in args.only)
+        ]
         for rep in range(args.reps):
             for size in args.sizes:
                 for mode, name, run in runs:
@@ -257,8 +317,22 @@ def main():
                     lines = run(size)
                     after = r.ping_pong()
                     for line in lines:
-                        row = dict(zip(COLUMNS, ["2M" if args.huge else "4K", mode, name, place(before, after),
-                                                 f"{max(before, after):.1f}", line[2], line[3], rep, *line[5:]]))
+                        row = dict(
+                            zip(
+                                COLUMNS,
+                                [
+                                    "2M" if args.huge else "4K",
+                                    mode,
+                                    name,
+                                    place(before, after),
+                                    f"{max(before, after):.1f}",
+                                    line[2],
+                                    line[3],
+                                    rep,
+                                    *line[5:],
+                                ],
+                            )
+                        )
                         rows.append(row)
                         out.writerow(row)
                         sys.stdout.flush()
