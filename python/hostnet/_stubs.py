@@ -38,7 +38,7 @@ def render(schema: Mapping[str, Any]) -> str:
 
 
 def _variant(name: str, option: Mapping[str, Any]) -> str:
-    return option["properties"]["kind"]["const"].title().replace("_", "") + name
+    return str(option["properties"]["kind"]["const"]).title().replace("_", "") + name
 
 
 def _class(name: str, node: Mapping[str, Any], defs: Mapping[str, Any]) -> str:

@@ -12,16 +12,18 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterable
+from typing import TextIO
 
 from . import _core
 from .cache import Cache
 from .errors import failure
 
 
-def serve(requests, replies) -> None:
+def serve(requests: Iterable[str], replies: TextIO) -> None:
     """Answer requests until the stream ends."""
 
-    def reply(**message) -> None:
+    def reply(**message: object) -> None:
         replies.write(json.dumps(message) + "\n")
         replies.flush()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
+from ._toml import tomllib
 from .cache import Cache, key_of
 from .errors import HostnetError
 from .output import check_file
@@ -21,11 +22,12 @@ from .paths import PLATFORMS, SCENARIOS, nearest
 from .progress import Progress
 from .results import Result, tidy
 from .runner import Jobs, run_many
-from .specs import Scenario, plain, platform_values, schema, section_schema, tomllib
+from .specs import Scenario, plain, platform_values, schema, section_schema
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from ._core import Epoch
     from .studies import StudyRun
 
 
@@ -45,7 +47,7 @@ def run(
     quiet: bool = True,
     pcap: str | os.PathLike[str] | None = None,
     lenient: bool = False,
-    control: Callable[[Any], None] | None = None,
+    control: Callable[[Epoch], object] | None = None,
     interval: str = "10 us",
 ) -> Result:
     """Simulate one scenario. Raises SpecError when it is not valid, RunFailed when the engine stops.

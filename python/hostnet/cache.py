@@ -12,12 +12,11 @@ import os
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from . import _core
 from .errors import HostnetError
 from .output import check_writable, write_text
-from .results import fault
+from .results import ResultData, fault
 
 
 @lru_cache(maxsize=1)
@@ -69,7 +68,7 @@ class Cache:
     def path(self, key: str) -> Path:
         return self.root / key[:2] / f"{key}.json"
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> ResultData | None:
         """The stored result. None when there is none, or when what is there is not what was stored under this key:
         it is then computed again."""
         try:
@@ -80,7 +79,7 @@ class Cache:
         if head is None or not text.endswith("}") or _digest(key, body := text[head.end() : -1]) != head[1]:
             return None
         try:
-            data = json.loads(body)
+            data: ResultData = json.loads(body)
         except ValueError:
             return None
         return data if fault(data) is None else None

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from . import bench
+from ._toml import tomllib
 from .errors import HostnetError
 from .output import write_text
 from .paths import PLATFORMS, nearest
-from .specs import tomllib
 
 
 @dataclass(frozen=True)

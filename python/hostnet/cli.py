@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from .errors import HostnetError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from . import runner
+    from .results import Result
+    from .specs import Scenario
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -64,7 +72,7 @@ def _root(
     pass
 
 
-def _scenario(name: str, changes: list[str] | None):
+def _scenario(name: str, changes: list[str] | None) -> Scenario:
     from .specs import Scenario, parse_assignment, parse_value
 
     sc = Scenario.load(name)
@@ -74,7 +82,7 @@ def _scenario(name: str, changes: list[str] | None):
     return sc
 
 
-def _owned(out: Path | None, command: str):
+def _owned(out: Path | None, command: str) -> AbstractContextManager[Path | None]:
     """The directory of a command's results, its own for as long as the command runs; nothing without ``--out``."""
     from contextlib import nullcontext
 
@@ -84,7 +92,7 @@ def _owned(out: Path | None, command: str):
 
 
 @contextmanager
-def _workers(jobs: int | None, cluster: str | None):
+def _workers(jobs: int | None, cluster: str | None) -> Iterator[runner.Jobs]:
     """Workers that run points: a number of local processes, or a cluster."""
     if cluster is None:
         yield jobs
@@ -97,7 +105,7 @@ def _workers(jobs: int | None, cluster: str | None):
         yield executor
 
 
-def _write_tables(folder: Path, name: str, frame, results) -> None:
+def _write_tables(folder: Path, name: str, frame: pl.DataFrame, results: Iterable[Result]) -> None:
     import json
 
     from .output import write_frame
@@ -165,7 +173,7 @@ def sweep(
 
     sc = _scenario(scenario, changes)
     sc = api.leniently(sc) if lenient else sc
-    grid: dict[str, list] = {}
+    grid: dict[str, list[Any]] = {}
     for path, values in (parse_assignment(v) for v in vary):
         if path in grid:
             raise HostnetError(f"--vary {path} is given twice; list all its values in one, such as {path}=A,B,C.")
@@ -398,7 +406,14 @@ def demo(
 INTERRUPTED = 130  # what Ctrl-C gives in a shell, and what typer turns it into
 
 
-def _one_line(message, category, filename, lineno, file=None, line=None) -> None:
+def _one_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     print(f"hostnet: warning: {message}", file=sys.stderr)
 
 

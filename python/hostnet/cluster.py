@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, as_completed
 from contextlib import contextmanager
+from typing import Any
 
 from .cache import Cache, engine_id, key_of
 from .errors import HostnetError, RunFailed, failure, raise_for
@@ -37,7 +38,7 @@ def connect(address: str) -> Iterator[Executor]:
     if not ADDRESS.fullmatch(address):
         raise HostnetError(f"--cluster {address}: is no address of a Dask scheduler; {where}")
     try:
-        client = Client(address, timeout=PATIENCE_S, set_as_default=False)
+        client: Any = Client(address, timeout=PATIENCE_S, set_as_default=False)  # type: ignore[no-untyped-call] # Dask's
     except OSError as e:
         raise HostnetError(f"--cluster {address}: no Dask scheduler answers there ({_reason(e)}); {where}") from None
     with client, client.get_executor(pure=False, retries=0) as executor:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .results import ResultData
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ def causes(found: Sequence[Loss]) -> dict[str, float]:
     return {why: count / counts.total() for why, count in counts.most_common()}
 
 
-def losses(data: Mapping[str, Any]) -> list[Loss]:
+def losses(data: ResultData) -> list[Loss]:
     """The losses of a result (as `Result.data`), most first; none for one without packets."""
     found = (data.get("tables") or {}).get("drops") or {"columns": [], "rows": []}
     names = [c["name"] for c in found["columns"]]

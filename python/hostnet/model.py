@@ -17,12 +17,14 @@ def pcie_bandwidth(bytes: int, **link: Any) -> dict[str, Any]:
 
     ``link``: generation ("gen3"), lanes, mps, mrrs, rcb, rcb_chunks, wide_addresses, ecrc.
     """
-    return json.loads(_core.pcie_bandwidth(json.dumps(link), bytes))
+    rates: dict[str, Any] = json.loads(_core.pcie_bandwidth(json.dumps(link), bytes))
+    return rates
 
 
 def domains(path: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Latency, bound and use of each domain of a path (name, credits, occupancy, rate_gbs), and the one that binds."""
-    return json.loads(_core.domains(json.dumps(list(path))))
+    found: dict[str, Any] = json.loads(_core.domains(json.dumps(list(path))))
+    return found
 
 
 def hardware(**changes: float) -> dict[str, float]:
@@ -37,7 +39,8 @@ def formula(traffic: str, counters: Mapping[str, float], **options: Any) -> dict
     the throughput estimate and its error.
     """
     question = {"class": traffic, "counters": dict(counters), **{k: v for k, v in options.items() if v is not None}}
-    return json.loads(_core.formula(json.dumps(question)))
+    answer: dict[str, Any] = json.loads(_core.formula(json.dumps(question)))
+    return answer
 
 
 # Metrics of a simulated run that the formulae take as counters.
@@ -103,4 +106,6 @@ def predict(host: Mapping[str, float], offered: Mapping[str, Any]) -> dict[str, 
 
     A simulated run carries the same prediction of itself as ``predicted_c2m_gbs`` and ``predicted_p2m_gbs``.
     """
-    return json.loads(_core.predict(json.dumps({"host": dict(host), "offered": dict(offered)})))
+    setting = {"host": dict(host), "offered": dict(offered)}
+    answer: dict[str, float] = json.loads(_core.predict(json.dumps(setting)))
+    return answer

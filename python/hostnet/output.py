@@ -101,7 +101,7 @@ def manifest(folder: Path) -> dict[str, Any] | None:
     damaged, or when the command was stopped while it moved its files in."""
     file = folder / MANIFEST
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found: dict[str, Any] | None = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except OSError as e:
@@ -168,7 +168,8 @@ def _claim(out: Path, command: str) -> list[str]:
         raise HostnetError(
             f"{out}: holds what `hostnet {owned.get('command')}` wrote; remove it or name another directory."
         )
-    return owned["files"]
+    files: list[str] = owned["files"]
+    return files
 
 
 def _replace(out: Path, command: str, before: list[str], tmp: Path) -> None:

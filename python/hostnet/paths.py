@@ -7,6 +7,7 @@ directories; a wheel carries copies in the same place.
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 
 from .errors import HostnetError
@@ -23,7 +24,7 @@ def nearest(word: str, choices: list[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(sorted(choices))}."
 
 
-def scenario_file(name: str | Path) -> Path:
+def scenario_file(name: str | os.PathLike[str]) -> Path:
     """The scenario ``name``: a path as given, or the name of one that comes with hostnet."""
     if not str(name).strip():
         raise HostnetError("a scenario's name is empty; `hostnet scenarios` lists those that come with hostnet.")

@@ -99,7 +99,8 @@ def labels(results: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _system(flat: Mapping[str, Any]) -> str:
-    name = _SYSTEMS.get(flat.get("placement.policy"), str(flat.get("placement.policy", "result")))
+    policy = str(flat.get("placement.policy", "result"))
+    name = _SYSTEMS.get(policy, policy)
     return name + (" + Sweeper" if flat.get("placement.sweep_rx") else "")
 
 
@@ -516,19 +517,18 @@ def _number(value: Any) -> str:
     return "–" if value is None else escape(number(value))
 
 
-def _metric_info() -> Mapping[str, Mapping[str, str]]:
+def _metric(name: str) -> str:
     from .results import metric_info
 
-    return metric_info()
-
-
-def _metric(name: str) -> str:
-    info = _metric_info().get(name)
+    info = metric_info().get(name)
     return f'<abbr title="{escape(info["description"])}">{escape(name)}</abbr>' if info else escape(name)
 
 
 def _unit(name: str) -> str:
-    return _metric_info().get(name, {}).get("unit", "")
+    from .results import metric_info
+
+    info = metric_info().get(name)
+    return info["unit"] if info else ""
 
 
 def _figure(figure: Figure, description: str) -> str:

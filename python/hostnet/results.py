@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _core
 from .errors import HostnetError
@@ -15,10 +15,47 @@ from .paths import nearest
 
 if TYPE_CHECKING:
     import polars as pl
+    from typing_extensions import NotRequired
+
+
+class MetricInfo(TypedDict):
+    """What a metric is: ``name``, ``unit`` and ``description``."""
+
+    name: str
+    unit: str
+    description: str
+
+
+class Column(TypedDict):
+    """One column of a table."""
+
+    name: str
+    unit: str
+
+
+class Table(TypedDict):
+    """A table of a result: rows hold a value for each column."""
+
+    columns: list[Column]
+    rows: list[list[Any]]
+
+
+class ResultData(TypedDict):
+    """A result as it is saved. Results of old versions lack ``tables``."""
+
+    version: str
+    spec: dict[str, Any]
+    seed: int
+    wall_s: float
+    sim_us: float
+    warmup_us: float
+    measure_us: float
+    metrics: dict[str, float | None]
+    tables: NotRequired[dict[str, Table] | None]
 
 
 @lru_cache(maxsize=1)
-def metric_info() -> dict[str, dict[str, str]]:
+def metric_info() -> dict[str, MetricInfo]:
     """Every metric by name, with its ``unit`` and ``description``, in the engine's order."""
     return {m["name"]: m for m in json.loads(_core.metrics())}
 
@@ -61,10 +98,10 @@ def _is_table(table: Any) -> bool:
     )
 
 
-def read_result(path: str | Path) -> dict[str, Any]:
+def read_result(path: str | Path) -> ResultData:
     """The data of a saved result. Raises HostnetError when the file is none."""
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data: ResultData = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as e:
         raise HostnetError(f"{path}: cannot be read ({e.strerror}).") from None
     except (ValueError, RecursionError):
@@ -83,16 +120,16 @@ class Result:
     ``warmup_us``, ``measure_us`` (simulated microseconds), ``key`` (cache key) and ``cached``.
     """
 
-    def __init__(self, data: Mapping[str, Any], key: str = "", cached: bool = False):
+    def __init__(self, data: ResultData, key: str = "", cached: bool = False):
         self.data, self.key, self.cached = data, key, cached
-        self.metrics: dict[str, float | None] = data["metrics"]
-        self.spec: dict[str, Any] = data["spec"]
-        self.seed: int = data["seed"]
-        self.version: str = data["version"]
-        self.wall_s: float = data["wall_s"]
-        self.sim_us: float = data["sim_us"]
-        self.warmup_us: float = data["warmup_us"]
-        self.measure_us: float = data["measure_us"]
+        self.metrics = data["metrics"]
+        self.spec = data["spec"]
+        self.seed = data["seed"]
+        self.version = data["version"]
+        self.wall_s = data["wall_s"]
+        self.sim_us = data["sim_us"]
+        self.warmup_us = data["warmup_us"]
+        self.measure_us = data["measure_us"]
 
     def __getitem__(self, metric: str) -> float | None:
         if metric not in self.metrics:
@@ -117,7 +154,7 @@ class Result:
         table = self._table(name)
         return pl.DataFrame(table["rows"], schema=[c["name"] for c in table["columns"]], orient="row")
 
-    def _table(self, name: str) -> dict[str, Any]:
+    def _table(self, name: str) -> Table:
         tables = self.data.get("tables") or {}
         if name not in tables:
             raise HostnetError(f"this result has no table {name!r}; it has {', '.join(tables) or 'none'}.")

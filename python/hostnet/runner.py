@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +25,7 @@ from .cache import Cache, key_of
 from .cluster import run_on
 from .errors import HostnetError, RunFailed, raise_for
 from .progress import Progress
-from .results import Result
+from .results import Result, ResultData
 
 Jobs: TypeAlias = "int | Executor | None"
 """Worker processes on this machine (one per core by default), or an executor whose workers may be on others."""
@@ -65,15 +66,17 @@ class _Worker:
             env=env,
             start_new_session=True,
         )
+        assert self.process.stdin and self.process.stdout, "both are pipes"
+        self._requests, self._replies = self.process.stdin, self.process.stdout
 
     def run(self, task: dict[str, str], on_progress: Callable[[float], None]) -> None:
         """Run one point to its end. Raises RunFailed when the engine or the process dies, SpecError on refusal."""
         try:
-            self.process.stdin.write(json.dumps(task) + "\n")
-            self.process.stdin.flush()
+            self._requests.write(json.dumps(task) + "\n")
+            self._requests.flush()
         except BrokenPipeError:
             pass  # the process is gone; reading its end below says how
-        for line in self.process.stdout:
+        for line in self._replies:
             message = json.loads(line)
             if "progress" in message:
                 on_progress(message["progress"])
@@ -88,8 +91,8 @@ class _Worker:
     def close(self) -> None:
         self.process.wait()
         with suppress(BrokenPipeError):  # what was still buffered for a dead process
-            self.process.stdin.close()
-        self.process.stdout.close()
+            self._requests.close()
+        self._replies.close()
 
 
 def run_many(
@@ -135,7 +138,7 @@ def run_many(
     return results
 
 
-def _just_stored(cache: Cache, key: str) -> dict[str, Any]:
+def _just_stored(cache: Cache, key: str) -> ResultData:
     data = cache.get(key)
     if data is None:
         raise RunFailed(
@@ -165,7 +168,7 @@ def _drain(
                     return
                 key = queue.popleft()
             try:
-                worker.run({"key": key, "spec": todo[key], "cache": root, **more}, lambda f, key=key: report(key, f))
+                worker.run({"key": key, "spec": todo[key], "cache": root, **more}, partial(report, key))
             except Exception as e:
                 failures.append(e)
                 return

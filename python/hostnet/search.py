@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .results import ResultData
 
 
-def nothing_passed(data: Mapping[str, Any]) -> str | None:
+def nothing_passed(data: ResultData) -> str | None:
     """Sentence about a result (as `Result.data`) whose search found no rate that passes; nothing for another one."""
     found = (data.get("tables") or {}).get("search") or {"columns": [], "rows": []}
     names = [c["name"] for c in found["columns"]]

@@ -29,7 +29,8 @@ def number(value: Any) -> str:
 
 def column(name: str, **how: Any) -> Column:
     """The column of a metric or of a swept value."""
-    return Column(name, metric_info().get(name, {}).get("unit", ""), **how)
+    info = metric_info().get(name)
+    return Column(name, info["unit"] if info else "", **how)
 
 
 def metrics(result: Result, every: bool = False) -> None:

@@ -20,13 +20,9 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from . import _core
+from ._toml import tomllib
 from .errors import HostnetError, SpecError
 from .paths import nearest, platform_dirs, scenario_file
-
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10
-    import tomli as tomllib
 
 _ENTRY = re.compile(r"\[(\d+)\]")  # of a list, as messages name it
 
@@ -43,7 +39,7 @@ def schema() -> dict[str, Any]:
     The engine describes the expanded form. A file names its platform, and may override parts of it: the tables under
     ``override`` are the platform's, without a key that must be there.
     """
-    full = json.loads(_core.schema())
+    full: dict[str, Any] = json.loads(_core.schema())
     whole, defs = full["properties"]["platform"], full["$defs"]
     full["properties"]["platform"] = {"type": "string", "description": "Name or path of a platform file."}
     full["required"] = [key for key in full["required"] if key != "override"]
@@ -160,7 +156,8 @@ class Section:
         return f"{self._path}.{key}" if self._path else str(key)
 
     def _child_node(self, key: str) -> Mapping[str, Any]:
-        return self._node.get("properties", {}).get(key, {})
+        node: Mapping[str, Any] = self._node.get("properties", {}).get(key, {})
+        return node
 
     def _beneath(self, key: str) -> Mapping[str, Any]:
         """What holds below ``key`` where nothing is written."""
@@ -226,7 +223,7 @@ class Section:
         return iter(self._data)
 
     def __eq__(self, other: object) -> bool:
-        return self._data == (other._data if isinstance(other, Section) else other)
+        return bool(self._data == (other._data if isinstance(other, Section) else other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -239,7 +236,7 @@ class Section:
         return "\n".join(f"{key}: {' '.join(node.get('description', '').split())}" for key, node in props.items())
 
 
-class Sections(MutableSequence):
+class Sections(MutableSequence[Any]):
     """A list of a scenario, such as its tenants: what is appended, assigned or removed is so in the scenario."""
 
     def __init__(self, data: list[Any], node: Mapping[str, Any], path: str, file: str, attach: Callable[[], None]):
@@ -353,7 +350,8 @@ def _platform_values(name: str, file: str, dirs: tuple[str, ...], _stamps: tuple
         "run": {"load": "none"},
         "tenant": [{"name": "t", "cores": 1, "app": {"kind": "directed_rx", "blocks": 1, "evict": "none"}}],
     }
-    return json.loads(_core.resolve(tomli_w.dumps(bare), file, list(dirs)))["platform"]
+    values: Mapping[str, Any] = json.loads(_core.resolve(tomli_w.dumps(bare), file, list(dirs)))["platform"]
+    return values
 
 
 if TYPE_CHECKING:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import HostnetError
 from ..output import check_file, directory, write_text
 from .explanation import Domain, Estimate, Explanation
+
+if TYPE_CHECKING:
+    from ..results import Result
 
 __all__ = ["Domain", "Estimate", "Explanation", "main", "of_counters", "of_result"]
 
@@ -21,7 +25,7 @@ def of_counters(file: str | Path, changes: tuple[str, ...] = (), seconds: float 
     return real.explain(counters.read(file, seconds), described)
 
 
-def of_result(result: object) -> Explanation:
+def of_result(result: Result) -> Explanation:
     """Explain a `Result`."""
     from . import simulated
 
@@ -61,6 +65,7 @@ def main(
         if counters is not None:
             ex = of_counters(counters, tuple(changes or ()), seconds)
         else:
+            assert given is not None, "one of the three is given"
             result = _result(given, changes, quiet)
             ex = of_result(result)
             if write_counters is not None:
@@ -78,7 +83,7 @@ def main(
         render.to_terminal(ex)
 
 
-def _result(given: str, changes: list[str] | None, quiet: bool) -> object:
+def _result(given: str, changes: list[str] | None, quiet: bool) -> Result:
     """A saved result, or the run of a scenario."""
     from .. import api
     from ..cli import _scenario

@@ -90,8 +90,8 @@ def _perf(file: str, rows: list[tuple[int, list[str]]], seconds: float | None) -
             continue
         if at >= 3 and re.match(r"\d+\.\d+$", fields[0]):
             last_stamp = max(last_stamp, float(fields[0]))
-        name = _known(fields[at])
-        totals[name] = totals.get(name, 0.0) + value
+        if (name := _known(fields[at])) is not None:
+            totals[name] = totals.get(name, 0.0) + value
     if not totals:
         found = next(filter(None, strangers), None)
         near = nearest(found, list(BY_NAME)) if found else ""

@@ -56,6 +56,11 @@ class Domain:
         self.used, self.exhausted = reading["used"], reading["exhausted"]
 
     @property
+    def busy(self) -> float:
+        """The share of the credits in use, from 0 to 1; 0 where credits are unbounded."""
+        return self.used or 0.0
+
+    @property
     def inflation(self) -> float | None:
         """Latency over the unloaded latency."""
         return self.little_ns / self.unloaded_ns if self.unloaded_ns else None
@@ -99,14 +104,14 @@ class Explanation:
 
     def binding(self, traffic: str) -> Domain | None:
         """The domain whose credits allow the class least, of those that are not idle."""
-        used = (d for d in self.of(traffic) if d.bound_gbs is not None and d.used > IDLE)
-        return min(used, key=lambda d: d.bound_gbs, default=None)
+        bounds = [(d.bound_gbs, d) for d in self.of(traffic) if d.bound_gbs is not None and d.busy > IDLE]
+        return min(bounds, key=lambda b: b[0], default=(0.0, None))[1]
 
     @property
     def slowed(self) -> list[Domain]:
         """Domains of cores and devices whose latency is above the unloaded one, the longest wait first."""
         found = filter(_inflated, self.of("c2m") + self.of("p2m"))
-        return sorted(found, key=lambda d: d.unloaded_ns - d.little_ns)
+        return sorted(found, key=lambda d: (d.unloaded_ns or 0.0) - d.little_ns)
 
     @property
     def regime(self) -> str:
@@ -120,7 +125,8 @@ class Explanation:
 
     def reasons(self) -> list[str]:
         """Why requests take longer than unloaded, weightiest first, each a clause with its number; none where they do not."""
-        f, found = self.facts, []
+        f: dict[str, float] = self.facts
+        found: list[str] = []
         if self.regime == "idle" or not self.slowed:
             return found
         core = next((e for e in self.estimates if e.traffic.startswith("c2m")), None)
@@ -157,7 +163,7 @@ class Explanation:
         said = [self._waits() if self.regime == "calm" else _OPENING[self.regime]]
         for traffic, who in (("c2m", "Core"), ("p2m", "Device")):
             d = self.binding(traffic)
-            if d is None:
+            if d is None or d.credits is None:
                 continue
             state = (
                 f"{who} traffic holds {d.held:.0f} of {d.credits:.0f} credits of its {d.name} for {d.little_ns:.0f} ns "
@@ -167,7 +173,7 @@ class Explanation:
                 state += f" (unloaded {d.unloaded_ns:.0f} ns)"
             if d.exhausted:
                 state += ": its credits are exhausted, so every added nanosecond costs throughput"
-            elif d.used < 0.9 and d.held:
+            elif d.busy < 0.9 and d.held:
                 more = d.credits / d.held - 1
                 state += f": {d.credits - d.held:.0f} credits are spare"
                 if more <= AMPLE:

@@ -125,21 +125,21 @@ def picture(ex: Explanation, stem: Path) -> list[Path]:
     with style():
         fig = new_figure(12.0, 1.6 + 0.5 * max(sum(d.used is not None for d in ex.domains), len(ex.estimates), 2))
         left, right = fig.subplots(1, 2)
-        bounded = [d for d in ex.domains if d.used is not None]
-        names = [f"{d.name}\n({d.rate_gbs:.1f} GB/s)" for d in bounded]
+        bounded = [(d, d.used) for d in ex.domains if d.used is not None]
+        names = [f"{d.name}\n({d.rate_gbs:.1f} GB/s)" for d, _ in bounded]
         left.barh(
             range(len(names)),
-            [100 * d.used for d in bounded],
+            [100 * used for _, used in bounded],
             0.6,
-            color=["#C00000" if d.exhausted else "#3A93CE" for d in bounded],
+            color=["#C00000" if d.exhausted else "#3A93CE" for d, _ in bounded],
         )
-        for i, d in enumerate(bounded):
+        for i, (d, used) in enumerate(bounded):
             left.annotate(
                 f"{d.held:.0f} of {d.credits:.0f}, {d.little_ns:.0f} ns",
                 (2, i),
                 va="center",
                 fontsize=8,
-                color="white" if d.used > 0.35 else "black",
+                color="white" if used > 0.35 else "black",
                 zorder=5,
             )
         left.set_yticks(range(len(names)), names)

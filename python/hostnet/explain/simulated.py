@@ -47,7 +47,7 @@ def explain(result: Result) -> Explanation:
         raise HostnetError(
             "this result carries no domain metrics; run its scenario again with this version of hostnet."
         )
-    facts = {name: m[metric] for name, metric in _FACTS.items() if m.get(metric) is not None}
+    facts = {name: value for name, metric in _FACTS.items() if (value := m.get(metric)) is not None}
     memory = (result.spec.get("platform") or {}).get("memory") or {}
     if str(memory.get("page_policy")).startswith("closed"):  # every line opens a row by intent, the unloaded one's, too
         facts.pop("row_miss_ratio", None)
@@ -60,20 +60,19 @@ def explain(result: Result) -> Explanation:
     if core:
         _core(ex, m, core, cores_of(result.spec))
     for name, traffic, prefix, unloaded in _BUFFERS:
-        if device and (m.get(f"{prefix}_occ") or 0.0) > 0:
-            held, lat = m[f"{prefix}_occ"], m.get(f"{prefix}_little_ns")
-            if lat:
-                ex.domains.append(
-                    Domain(
-                        name,
-                        traffic,
-                        m[f"{prefix}_credits"],
-                        held,
-                        held * 64 / lat,
-                        direct_ns=m.get(f"{prefix}_lat_ns"),
-                        unloaded_ns=m.get(unloaded),
-                    )
+        held, lat = m.get(f"{prefix}_occ"), m.get(f"{prefix}_little_ns")
+        if device and held and held > 0 and lat:
+            ex.domains.append(
+                Domain(
+                    name,
+                    traffic,
+                    m[f"{prefix}_credits"],
+                    held,
+                    held * 64 / lat,
+                    direct_ns=m.get(f"{prefix}_lat_ns"),
+                    unloaded_ns=m.get(unloaded),
                 )
+            )
     if device:
         _device(ex, m, device)
     if "domains" in result.tables:
@@ -87,14 +86,16 @@ def explain(result: Result) -> Explanation:
 
 def _of_packets(m: Mapping[str, float | None], spec: Mapping[str, Any]) -> dict[str, float]:
     """Shares of packets lost and of time that cores are busy with packets, as far as the run has them."""
-    facts = {"lost_share": m["drop_rate"] if m.get("drop_rate") is not None else m.get("packet_loss")}
+    lost = m.get("drop_rate")
+    facts = {"lost_share": m.get("packet_loss") if lost is None else lost}
+    busy, cores, net_busy = m.get("cores_busy"), m.get("cores"), m.get("net_busy")
     receivers = sum(int(t.get("cores") or 0) for t in spec.get("tenant") or () if t["app"]["kind"] == "tcp_receive")
     if m.get("cpu_utilisation") is not None:
         facts["cores_busy"] = m["cpu_utilisation"]
-    elif m.get("cores_busy") is not None and m.get("cores"):
-        facts["cores_busy"] = m["cores_busy"] / m["cores"]
-    elif m.get("net_busy") is not None and receivers:
-        facts["cores_busy"] = m["net_busy"] / receivers
+    elif busy is not None and cores:
+        facts["cores_busy"] = busy / cores
+    elif net_busy is not None and receivers:
+        facts["cores_busy"] = net_busy / receivers
     return {name: value for name, value in facts.items() if value is not None}
 
 
@@ -134,14 +135,15 @@ def _queues(ex: Explanation, m: dict[str, float | None], spec: dict[str, Any]) -
     memory = (spec.get("platform") or {}).get("memory") or {}
     channels = m.get("channels")
     for name, queue, gbs in (("read queues", "rpq", "mem_read_gbs"), ("write queues", "wpq", "mem_write_gbs")):
-        if channels and memory.get(queue) and (m.get(f"{queue}_occ") or 0) > 0 and (m.get(gbs) or 0) > 0:
+        occupied, rate = m.get(f"{queue}_occ") or 0.0, m.get(gbs) or 0.0
+        if channels and memory.get(queue) and occupied > 0 and rate > 0:
             ex.domains.append(
                 Domain(
                     name,
                     "shared",
                     memory[queue] * channels,
-                    m[f"{queue}_occ"] * channels,
-                    m[gbs],
+                    occupied * channels,
+                    rate,
                     note=f"of {channels:.0f} channels",
                 )
             )
@@ -153,17 +155,18 @@ def cores_of(spec: dict[str, Any]) -> int:
 
 
 def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int) -> None:
-    if not (m.get("lfb_occ") and m.get("lfb_little_ns")):
+    occupied, lat, credits = m.get("lfb_occ"), m.get("lfb_little_ns"), m.get("lfb_credits")
+    if not occupied or not lat or credits is None:
         return
     # `lfb_occ` is of one core; entries and lines of all cores count here.
-    held = m["lfb_occ"] * cores
+    held = occupied * cores
     unloaded = m.get("c2m_read_unloaded_ns")
-    rate = held * 64 / m["lfb_little_ns"]
+    rate = held * 64 / lat
     ex.domains.append(
         Domain(
             "line fill buffers",
             "c2m",
-            m["lfb_credits"] * cores,
+            credits * cores,
             held,
             rate,
             direct_ns=m.get("lfb_lat_ns"),
@@ -188,10 +191,10 @@ def _core(ex: Explanation, m: dict[str, float | None], traffic: str, cores: int)
 def _device(ex: Explanation, m: dict[str, float | None], traffic: str) -> None:
     prefix = "iio_write" if traffic == "p2m-write" else "iio_read"
     hw = hardware_of(m)
-    if not m.get(f"{prefix}_occ") or not m.get(f"{prefix}_little_ns"):
+    held, lat = m.get(f"{prefix}_occ"), m.get(f"{prefix}_little_ns")
+    if not held or not lat:
         return
     if traffic == "p2m-read" and hw.get("p2m_read_ns") is None:
         ex.missing.append("the formula of device reads (its unloaded latency is not known)")
         return
-    held, lat = m[f"{prefix}_occ"], m[f"{prefix}_little_ns"]
     ex.estimates.append(estimate(traffic, counters_of(m), hw, held, held * 64 / lat, m.get(f"{prefix}_lat_ns")))

@@ -27,7 +27,8 @@ _CHA = {"drd": "c2m_read", "wbmtoi": "c2m_write", "iowr": "p2m_write", "rdcur": 
 def events(result: Result) -> dict[str, float]:
     """Counts of every event over the run's window. Raises HostnetError for a run without the host network's metrics."""
     m, clocks, seconds = result.metrics, machine(), result.measure_us / 1e6
-    if m.get("rpq_occ") is None or not seconds:
+    channels = m.get("channels")
+    if m.get("rpq_occ") is None or channels is None or not seconds:
         raise HostnetError(
             "this result carries no counters of the uncore; run its scenario again with this version of hostnet."
         )
@@ -35,9 +36,9 @@ def events(result: Result) -> dict[str, float]:
     cycles = {k.removesuffix("_ghz"): v * 1e9 * seconds for k, v in clocks.items() if k.endswith("_ghz")}
     out = {e.name: 0.0 for e in EVENTS}
     out |= {event: m.get(metric) or 0.0 for event, metric in _COUNTS.items()}
-    out |= {event: (m.get(metric) or 0.0) * m["channels"] * cycles["dclk"] for event, metric in _PER_CHANNEL.items()}
-    if m.get("lfb_occ") is not None:
-        out["lfb_occupancy"] = m["lfb_occ"] * cores_of(result.spec) * cycles["core"]
+    out |= {event: (m.get(metric) or 0.0) * channels * cycles["dclk"] for event, metric in _PER_CHANNEL.items()}
+    if (lfb := m.get("lfb_occ")) is not None:
+        out["lfb_occupancy"] = lfb * cores_of(result.spec) * cycles["core"]
         out["l1_miss"] = (m.get("lfb_rate") or 0.0) * 1e6 * seconds
     for event, path in _CHA.items():
         if (row := rows.get(f"CHA {path}")) is not None:

@@ -37,6 +37,12 @@ def _variants(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     ]
 
 
+def _ends(frame: pl.DataFrame) -> tuple[int, int]:
+    """The smallest and the largest number of packets under way."""
+    windows = frame["window"].to_list()
+    return min(windows), max(windows)
+
+
 def _medians(frame: pl.DataFrame, keys: list[str], values: list[str]) -> pl.DataFrame:
     import polars as pl
 
@@ -68,17 +74,18 @@ def compare(frame: pl.DataFrame) -> Figure:
         fig = new_figure(11.0, (0.9 + 0.27 * rows) * len(groups) + 0.3)
         for axes, ((place, pages, size), part) in zip(fig.subplots(len(groups), 3, squeeze=False), groups.items()):
             m = _medians(part, ["mode", "contender", "window"], ["mpps", "lat_min_ns", "lat_p50_ns"])
-            wide = m.filter(pl.col("window") == m["window"].max()).sort("mode", "mpps", descending=[True, True])
+            least, most = _ends(m)
+            wide = m.filter(pl.col("window") == most).sort("mode", "mpps", descending=[True, True])
             one = wide.select("mode", "contender").join(
-                m.filter(pl.col("window") == m["window"].min()),
+                m.filter(pl.col("window") == least),
                 on=["mode", "contender"],
                 how="left",
                 maintain_order="left",
             )
             names = [f"{c}, {mode}" for mode, c in wide.select("mode", "contender").rows()]
-            _bars(axes[0], names, wide["mpps"].to_list(), f"rate, {m['window'].max()} in flight [Mpps]")
+            _bars(axes[0], names, wide["mpps"].to_list(), f"rate, {most} in flight [Mpps]")
             for ax, column, what in ((axes[1], "lat_p50_ns", "median"), (axes[2], "lat_min_ns", "minimum")):
-                _bars(ax, names, one[column].to_list(), f"{what} round trip, {m['window'].min()} in flight [ns]")
+                _bars(ax, names, one[column].to_list(), f"{what} round trip, {least} in flight [ns]")
                 ax.set_yticklabels([])
             axes[0].set_title(f"{size} B, {pages} pages, CPUs {place}")
         return fig
@@ -136,10 +143,11 @@ def variants(frame: pl.DataFrame) -> Figure:
         fig = new_figure(9.6, sum(0.9 + 0.3 * len(p.select(keys).unique()) for _, p in places) + 0.3)
         for axes, (place, part) in zip(fig.subplots(len(places), 2, squeeze=False), places):
             m = _medians(part, [*keys, "window"], ["mpps", "lat_p50_ns"])
-            wide, narrow = (m.filter(pl.col("window") == w) for w in (m["window"].max(), m["window"].min()))
+            least, most = _ends(m)
+            wide, narrow = (m.filter(pl.col("window") == w) for w in (most, least))
             for ax, part_of, column, label in (
-                (axes[0], wide, "mpps", f"rate, {m['window'].max()} in flight [Mpps]"),
-                (axes[1], narrow, "lat_p50_ns", f"median round trip, {m['window'].min()} in flight [ns]"),
+                (axes[0], wide, "mpps", f"rate, {most} in flight [Mpps]"),
+                (axes[1], narrow, "lat_p50_ns", f"median round trip, {least} in flight [ns]"),
             ):
                 names = [
                     ", ".join(f"{v} B" if isinstance(v, int) else str(v).replace("_", " ") for v in row)

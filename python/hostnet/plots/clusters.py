@@ -74,8 +74,16 @@ class Clusters:
                 if config_of(r) == config and r[column] is not None
             ]
             hatch = "////" if config[0] == "sweeper" else None
-            style = {"color": _config_colour(config), "edgecolor": "#333333", "linewidth": 0.4, "hatch": hatch}
-            ax.bar([x for x, _ in mine], [y for _, y in mine], 0.9, label=config_name(config), **style)
+            ax.bar(
+                [x for x, _ in mine],
+                [y for _, y in mine],
+                0.9,
+                label=config_name(config),
+                color=_config_colour(config),
+                edgecolor="#333333",
+                linewidth=0.4,
+                hatch=hatch,
+            )
         self._finish(ax, axis_label(column))
 
     def stack(self, ax: Axes, label: str) -> None:

@@ -130,7 +130,7 @@ def _bar_labels(frame: pl.DataFrame) -> list[str]:
 
 def _bar_label(column: str, value: Any) -> str:
     if column == "system":
-        return SYSTEM_NAMES.get(value, value)
+        return SYSTEM_NAMES.get(value, str(value))
     if column in ("item_bytes", "packet_bytes"):
         return f"{value} B"
     return f"{column} {value:.4g}" if isinstance(value, float) else f"{column} {value}"

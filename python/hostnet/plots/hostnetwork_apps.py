@@ -31,7 +31,7 @@ def _beside(title: str) -> Callable[..., Figure]:
             rows = rows_of(frame, run="colo", app=app, ddio=settings[0])
             bandwidth(lower, rows)
             upper.set_title(_NAMES[app])
-        return degradations(fig, title, *grid, below=f"memory bandwidth, DDIO {settings[0]} [GB/s]")
+        return degradations(fig, title, grid[0], grid[1], below=f"memory bandwidth, DDIO {settings[0]} [GB/s]")
 
     return draw
 
@@ -68,7 +68,11 @@ def _knobs(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
                 line(lower, rows, "c2m_gbs", color=C2M, marker=marker, linestyle=dash)
         upper.set_title(f"quadrant {q}")
     return degradations(
-        fig, "Four quadrants with DDIO and the prefetcher on and off", *grid, below="C2M throughput, colocated [GB/s]"
+        fig,
+        "Four quadrants with DDIO and the prefetcher on and off",
+        grid[0],
+        grid[1],
+        below="C2M throughput, colocated [GB/s]",
     )
 
 

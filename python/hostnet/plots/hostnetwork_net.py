@@ -77,7 +77,11 @@ def _fig19(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
 def _tcp_causes(title: str, c2m: str, figure: str) -> Callable[..., Figure]:
     loss = (("packet_loss", "packets lost [%]", 100.0), r"{f}\.loss-n(\d)")
     panels = of(figure, (*(w for w in WRITES if w[0][0] != "bank_dev_15_frac"), loss))
-    runs = [{"run": "colo", "c2m": c2m}, {"run": "iso-c2m", "c2m": c2m}, {"run": "iso-net", "c2m": None}]
+    runs: list[dict[str, str | None]] = [
+        {"run": "colo", "c2m": c2m},
+        {"run": "iso-c2m", "c2m": c2m},
+        {"run": "iso-net", "c2m": None},
+    ]
     return root_causes(title, panels, runs, "network", _XLABEL)
 
 

@@ -73,8 +73,12 @@ def stack(ax: Axes, rows: Sequence[Row], parts: Sequence[tuple[str, str, str]]) 
 
 
 def over_cores(ax: Axes, xlabel: str = "C2M cores") -> None:
+    from matplotlib.ticker import MaxNLocator
+
     ax.set_xlabel(xlabel)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ticks = ax.xaxis.get_major_locator()
+    assert isinstance(ticks, MaxNLocator), "a linear axis has that one"
+    ticks.set_params(integer=True)
 
 
 def level(ax: Axes, y: float, **style: Any) -> None:

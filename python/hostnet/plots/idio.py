@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .style import new_figure
 
@@ -82,10 +84,11 @@ def mark_phases(ax: Axes, marks: tuple[float, float, float], zero: float) -> Non
     """Two bars at the top of `ax`: what the NIC does, and what the core does."""
     start, dma, done = (m - zero for m in marks)
     above = ax.get_xaxis_transform()
-    for y, end, label, colour, beside in (
+    bars: tuple[tuple[float, float, str, str, dict[str, Any]], ...] = (
         (0.97, dma, "DMA", "#777777", {"xytext": (4, 0), "va": "center"}),
         (0.90, done, "execution", "#333333", {"xytext": (0, -3), "va": "top", "ha": "right"}),
-    ):
+    )
+    for y, end, label, colour, beside in bars:
         ax.plot([start, end], [y, y], transform=above, color=colour, linewidth=3.0, solid_capstyle="butt")
         ax.annotate(label, (end, y), xycoords=above, textcoords="offset points", fontsize=7, color=colour, **beside)
     ax.axvline(done, ymax=0.9, color="#333333", linestyle=":", linewidth=1.0)
@@ -158,9 +161,8 @@ HEADROOM = 1.3
 
 def from_zero(axes: Sequence[Axes], room: float = 1.06) -> None:
     """One scale for all `axes`, from zero to `room` times the largest value drawn."""
-    values = [
-        y for ax in axes for drawn in ax.lines if drawn.get_transform() == ax.transData for y in drawn.get_ydata()
-    ]
+    lines = [drawn for ax in axes for drawn in ax.lines if drawn.get_transform() == ax.transData]
+    values: list[float] = [y for drawn in lines for y in np.asarray(drawn.get_ydata())]
     top = max(values, default=0.0)
     for ax in axes:
         ax.set_ylim(0, room * top if top > 0 else 1.0)
@@ -226,16 +228,20 @@ def mark(ax: Axes, claim: str) -> None:
             ax.legend(loc="best")
 
 
+def _elsewhere(row: Row) -> float:
+    """Lines of receive buffers that are in no cache."""
+    whole = row["n"] * row["ring"] * -(-row["packet_bytes"] // 64)
+    lines: float = max(whole - row["rx_mlc"] - row["rx_ddio"] - row["rx_llc"], 0)
+    return lines
+
+
 def _fig3(frame: pl.DataFrame, tables: Tables) -> Figure:
     times = picked(tables["idio_fig3_timeline"].to_dicts(), case="residency")
     apps = present(times, "app", ("touchdrop", "l2fwd"))
     fig = new_figure(4.6 * len(apps) + 1.4, 3.2)
     axes = fig.subplots(1, len(apps), sharey=True, squeeze=False)[0]
     for ax, app in zip(axes, apps, strict=True):
-        line = sorted(picked(times, app=app), key=lambda r: r["t_us"])
-        for r in line:
-            whole = r["n"] * r["ring"] * -(-r["packet_bytes"] // 64)
-            r["elsewhere"] = max(whole - r["rx_mlc"] - r["rx_ddio"] - r["rx_llc"], 0)
+        line = [{**r, "elsewhere": _elsewhere(r)} for r in sorted(picked(times, app=app), key=lambda r: r["t_us"])]
         t = [r["t_us"] - line[0]["t_us"] for r in line]
         ax.stackplot(
             t,
@@ -429,7 +435,7 @@ def _policies(frame: pl.DataFrame, tables: Tables) -> Figure:
     return finished(fig, "Four placement policies, eight cores beside an LLC-bound neighbour", axes.flat)
 
 
-def finished(fig: Figure, title: str, axes: Sequence[Axes]) -> Figure:
+def finished(fig: Figure, title: str, axes: Iterable[Axes]) -> Figure:
     """`fig` with its title and one legend of everything that `axes` show."""
     fig.suptitle(title, fontweight="bold")
     seen: dict[str, Any] = {}

@@ -80,9 +80,9 @@ def _fig1(frame: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Figure:
     fig, axes = _three_panels(clusters, 9.5, _PANELS, "request", "peak throughput [Mrps]")
     fig.suptitle("Fig. 1: MICA, 1 KB items, 24 cores", fontweight="bold")
     gains = [
-        (r["throughput_mrps"] / clusters.of(g, "dma", 0)[1]["throughput_mrps"], g, config_of(r))
+        (r["throughput_mrps"] / dma[1]["throughput_mrps"], g, config_of(r))
         for g in clusters.groups
-        if clusters.of(g, "dma", 0)
+        if (dma := clusters.of(g, "dma", 0)) is not None
         for r in rows
         if r["system"] == "ddio" and f"{r['buf']} buffers" == g
     ]
@@ -232,11 +232,13 @@ def _fig9(title: str, point_label: Callable[[Mapping[str, Any]], str]) -> Callab
                 )
             for r, at in zip(rows, line, strict=False):
                 places.setdefault(point_label(r), {})[system] = at
-        for label, at in places.items():
-            if len(at) == 2:
-                ax.plot(*zip(*at.values(), strict=False), color="#AAAAAA", linewidth=0.8, linestyle=":", zorder=1)
-            if "ddio" in at:
-                ax.annotate(label, at["ddio"], (-7, -3), textcoords="offset points", ha="right", va="top", fontsize=8)
+        for label, place in places.items():
+            if len(place) == 2:
+                ax.plot(*zip(*place.values(), strict=False), color="#AAAAAA", linewidth=0.8, linestyle=":", zorder=1)
+            if "ddio" in place:
+                ax.annotate(
+                    label, place["ddio"], (-7, -3), textcoords="offset points", ha="right", va="top", fontsize=8
+                )
         ax.set(xlabel="L3fwd performance (best = 1)", ylabel="X-Mem performance (best = 1)", title=title)
         ax.margins(0.12)
         ax.legend(loc="lower left")

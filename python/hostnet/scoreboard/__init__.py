@@ -96,9 +96,8 @@ def main(
     firsts_at = {c.system: first_run.path_of(file, c.system) for file, c in loaded if c.system in chosen}
     if platforms and first:
         raise HostnetError("--first: the first run of a board is on the studies' own platform; leave out --platform.")
-    boards: dict[str | None, StudySource] = dict(
-        sources or {name: BuiltStudies(jobs, quick, name, chosen) for name in platforms}
-    )
+    boards: dict[str | None, StudySource] = {}
+    boards.update(sources or {name: BuiltStudies(jobs, quick, name, chosen) for name in platforms})
     if not boards:
         boards = {None: source or BuiltStudies(jobs, quick)}
     if first:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._toml import tomllib
 from ..errors import HostnetError
 from ..paths import CLAIMS, nearest
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 KINDS = ("value", "ratio", "share", "range", "zero", "order", "trend")
 TRENDS = ("up", "down", "flat", "crossover", "knee")

@@ -180,8 +180,8 @@ def _result(
     if claim.disputed and not claim.eval:
         return Result(claim, "disputed", reason=claim.disputed)
     if needs is None:
-        lacking = f"no study `{claim.system} {claim.figure}`" if claim.table not in studies else "no query measures it"
-        return Result(claim, "not built yet", reason=lacking)
+        missing = f"no study `{claim.system} {claim.figure}`" if claim.table not in studies else "no query measures it"
+        return Result(claim, "not built yet", reason=missing)
     for study in sorted(needs & failures.keys() & lacking.keys()):
         return Result(claim, "not built yet", reason=lacking[study])
     for study in sorted(needs & failures.keys()):

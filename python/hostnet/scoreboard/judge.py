@@ -114,8 +114,10 @@ def _among(groups: int) -> str:
 
 
 def _number(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
+    expected: float = claim.expected
+
     def error(point: tuple[float, str]) -> float:
-        return abs(point[0] - claim.expected) / abs(claim.expected)
+        return abs(point[0] - expected) / abs(expected)
 
     worst = max(points, key=error)
     off = error(worst) > claim.tolerance + _ROUNDING
@@ -163,6 +165,8 @@ def _range(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
 
 
 def _within(claim: Claim, points: list[tuple[float, str]]) -> Judgement:
+    low: float
+    high: float
     low, high = claim.expected
 
     def beyond(point: tuple[float, str]) -> float:

@@ -71,7 +71,7 @@ def held(verdicts: Sequence[str]) -> tuple[str, str]:
 
 def systems(results: Sequence[Result], firsts: Mapping[str, First]) -> list[tuple[str, ...]]:
     """Per system: its key, outcomes and headline outcomes that hold, the same at first sight, inputs, definitions."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for system in dict.fromkeys(r.claim.system for r in results):
         own = [r for r in results if r.claim.system == system]
         outcomes = [r for r in own if r.claim.counts]

@@ -359,7 +359,7 @@ def _least_wall(
     points: Sequence[Point],
     results: list[Result],
     study: Study,
-    jobs: int | None,
+    jobs: Jobs,
     cache: Cache | None,
     progress: Progress | None,
 ) -> list[Result]:

@@ -123,7 +123,8 @@ def host_cycles(row: Mapping[str, Any]) -> float | None:
     rate = mpps(row)
     if row.get("load") != "peak" or not rate or not row.get("n"):
         return None
-    return 1e3 * CLOCK_GHZ[row["platform"]] * row["n"] / rate
+    cycles: float = 1e3 * CLOCK_GHZ[row["platform"]] * row["n"] / rate
+    return cycles
 
 
 DERIVED = {"mpps": mpps, "gbps": gbps, "rtt_ns": rtt_ns, "host_cycles_per_packet": host_cycles}
@@ -228,7 +229,10 @@ def cores(quick: bool) -> list[Point]:
 
 # Buffer management, each step with those before it, as the paper takes features away. Caches of a driver would bring back what the
 # first step takes away.
-STEPS = {"full": {}, "no_recycle_nonseq": {"ccnic.recycle": False, "ccnic.nonsequential": False}}
+STEPS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "no_recycle_nonseq": {"ccnic.recycle": False, "ccnic.nonsequential": False},
+}
 STEPS["no_small"] = {**STEPS["no_recycle_nonseq"], "ccnic.small_buffers": False}
 STEPS["no_shared_pool"] = {**STEPS["no_small"], "ccnic.pool": "host", "ccnic.cache": 0}
 
@@ -268,7 +272,7 @@ def fig15(quick: bool) -> list[Point]:
     return [switched(quick, "spr", load, variant=v) for v in STEPS for load in ("min", "peak")]
 
 
-POLICIES = {
+POLICIES: dict[str, dict[str, Any]] = {
     "recycle": {},
     "retain": {"ccnic.recycle": False},
     "clflushopt": {"ccnic.recycle": False, "ccnic.release": "clflushopt"},
@@ -423,8 +427,10 @@ def forwards(quick: bool) -> list[Point]:
 def crossed(row: Mapping[str, Any]) -> float | None:
     """Bytes of payload of a packet that crossed to or from the NIC: lines asked for over the link, or what a device moved."""
     if row.get("payload_lines_crossed") is not None:
-        return 64 * row["payload_lines_crossed"]
-    return row.get("frame_bytes_moved")
+        lines: float = row["payload_lines_crossed"]
+        return 64 * lines
+    moved: float | None = row.get("frame_bytes_moved")
+    return moved
 
 
 def retained_rfos(row: Mapping[str, Any]) -> float | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+from .._toml import tomllib
 from ..paths import PLATFORMS
-from ..specs import tomllib
 from . import Point, Rows, Study
 from .ccnic import COHERENT, CORES, LARGE, REMOTE, SMALL, point, study
 
@@ -30,7 +30,9 @@ UPI_LINKS = {"icx-upi": "icx", "spr-upi": "spr"}
 @lru_cache
 def link_of(platform: str) -> Mapping[str, Any]:
     """The link between the nodes of a platform that comes with hostnet."""
-    return tomllib.loads((PLATFORMS / f"{platform}.toml").read_text(encoding="utf-8"))["nodes"]["link"]
+    tables = tomllib.loads((PLATFORMS / f"{platform}.toml").read_text(encoding="utf-8"))
+    link: Mapping[str, Any] = tables["nodes"]["link"]
+    return link
 
 
 def raw_gbs(row: Mapping[str, Any]) -> float:
@@ -39,7 +41,8 @@ def raw_gbs(row: Mapping[str, Any]) -> float:
         rate, lanes, code = PCIE_LINKS[row["link"]]
         return rate * lanes * code / 8
     link = link_of(UPI_LINKS[row["link"]])
-    return link["links"] * float(link["rate"].removesuffix(" GB/s"))
+    links: int = link["links"]
+    return links * float(link["rate"].removesuffix(" GB/s"))
 
 
 def tab1(quick: bool) -> list[Point]:
@@ -153,7 +156,7 @@ def clock_for(rows: Rows, slowdown: float) -> float:
     """The uncore clock in GHz at which the access takes `slowdown` times as long; the time is linear in the period."""
     ns = {r["uncore_ghz"]: r["access_ns"] for r in rows if r.get("place") == "remote_dram"}
     fast, slow = (ns[f] for f in PROBED_GHZ)
-    period = 1 / UNCORE_GHZ + (slowdown - 1) * fast / (slow - fast) * (1 / PROBED_GHZ[1] - 1 / UNCORE_GHZ)
+    period: float = 1 / UNCORE_GHZ + (slowdown - 1) * fast / (slow - fast) * (1 / PROBED_GHZ[1] - 1 / UNCORE_GHZ)
     return round(1 / period, 3)
 
 
@@ -184,7 +187,7 @@ def fig21b(quick: bool) -> list[Point]:
 
 # One-way latency so that memory behind the link takes 285 ns, half as much again as over UPI (section 5.9).
 CXL_LATENCY = "80.3 ns"
-CXL = {
+CXL: dict[str, dict[str, Any]] = {
     "upi": {},
     "upi-slow": {"latency": CXL_LATENCY},
     "cxl2-x16": {"links": 1, "rate": "63 GB/s", "latency": CXL_LATENCY},
@@ -213,15 +216,20 @@ def cxl(quick: bool) -> list[Point]:
 
 # --- Beside real links ----------------------------------------------------------------------------------------------
 
-# Reads of the other socket's memory: idle latency, most GB/s, and (share of the most, latency over idle) under load.
+
+class RealLink(NamedTuple):
+    """Reads of the other socket's memory on a real machine."""
+
+    idle_ns: float
+    most_gbs: float
+    #: (share of the most, latency over idle) under load
+    curve: tuple[tuple[float, float], ...]
+
+
 # Mess, Platinum 8480+ over UPI, reads alone. Intel MLC, Platinum 8360Y: the two ends alone.
 MEASURED = {
-    "spr": {
-        "idle_ns": 194.3,
-        "most_gbs": 126.4,
-        "curve": ((0.0, 1.0), (0.33, 1.054), (0.636, 1.118), (0.903, 1.24), (0.953, 1.793)),
-    },
-    "icx": {"idle_ns": 142.7, "most_gbs": 55.7, "curve": ()},
+    "spr": RealLink(194.3, 126.4, ((0.0, 1.0), (0.33, 1.054), (0.636, 1.118), (0.903, 1.24), (0.953, 1.793))),
+    "icx": RealLink(142.7, 55.7, ()),
 }
 READERS = {"icx": (1, 2, 4, 6, 8, 12, 16), "spr": (1, 4, 8, 16, 24, 32, 56)}
 
@@ -248,12 +256,12 @@ def beside_measured(rows: Rows) -> list[dict[str, float | None]]:
     for r in rows:
         real, top = MEASURED[r["platform"]], most[r["platform"]]
         share = r["stream_gbps"] / top if top and r.get("stream_gbps") is not None else None
-        over = None if share is None else interpolated(real["curve"], share)
+        over = None if share is None else interpolated(real.curve, share)
         out.append(
             {
                 "of_most": share,
-                "measured_gbps": 8 * real["most_gbs"],
-                "measured_ns": None if over is None else over * real["idle_ns"],
+                "measured_gbps": 8 * real.most_gbs,
+                "measured_ns": None if over is None else over * real.idle_ns,
             }
         )
     return out

@@ -81,8 +81,9 @@ COHERENT_TRIPS = ("nic_signal_reads", "nic_remote_reads_payload")
 def tx_serial_trips(row: Mapping[str, Any]) -> float | None:
     """Trips over the link from the host's publication until the NIC has the payload. Each waits for the one before, as the
     payload is one line."""
-    parts = [row.get(name) for name in (PCIE_TRIPS if row["system"] == "e810" else COHERENT_TRIPS)]
-    return None if None in parts else sum(parts)
+    counted = [row.get(name) for name in (PCIE_TRIPS if row["system"] == "e810" else COHERENT_TRIPS)]
+    parts: list[float] = [n for n in counted if n is not None]
+    return sum(parts) if len(parts) == len(counted) else None
 
 
 STUDIES = [

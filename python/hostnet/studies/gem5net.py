@@ -273,7 +273,7 @@ def study(
 ) -> Study:
     """A study with the columns that all tables of this system have."""
     return Study(
-        "gem5net", figure, title, points, metrics, derived=DERIVED | (formulas or {}), derived_units=UNITS, **more
+        "gem5net", figure, title, points, metrics, derived={**DERIVED, **(formulas or {})}, derived_units=UNITS, **more
     )
 
 

@@ -134,7 +134,8 @@ def admission_ns(row: Mapping[str, Any], traffic: str) -> float | None:
     whole, inner = (row.get(p) for p in parts)
     if whole is None or inner is None or traffic == "p2m-read":
         return None
-    return whole - inner - (0.0 if traffic.startswith("c2m") else IIO_TO_CHA_NS)
+    outside: float = whole - inner - (0.0 if traffic.startswith("c2m") else IIO_TO_CHA_NS)
+    return outside
 
 
 def lone_read(rows: Rows) -> Mapping[str, Any] | None:

@@ -436,21 +436,24 @@ def lines_of(row: Mapping[str, Any]) -> float | None:
     """Lines of all packets measured."""
     if not row.get("packets"):
         return None
-    return row["packets"] * -(-row["packet_bytes"] // 64)
+    lines: float = row["packets"] * -(-row["packet_bytes"] // 64)
+    return lines
 
 
 def per_rx(row: Mapping[str, Any], count: str) -> float | None:
     """Bytes of the lines counted over bytes received."""
     if row.get(count) is None or not row.get("packets"):
         return None
-    return 64 * row[count] / (row["packets"] * row["packet_bytes"])
+    share: float = 64 * row[count] / (row["packets"] * row["packet_bytes"])
+    return share
 
 
 def burst_ms(row: Mapping[str, Any]) -> float | None:
     """How long a burst lasts at its rate, first packet to last."""
     if not row.get("rate_gbps"):
         return None
-    return 1e3 * row["ring"] * row["packet_bytes"] * 8 / (row["rate_gbps"] * G)
+    ms: float = 1e3 * row["ring"] * row["packet_bytes"] * 8 / (row["rate_gbps"] * G)
+    return ms
 
 
 DERIVED = {

@@ -73,11 +73,11 @@ def library(quick: bool) -> list[Point]:
     for case, variant, under_way in measured():
         columns = {"case": case, "variant": variant, "packets": under_way}
         if case == "pingpong":
-            changes = {"tenant.0.app": {"kind": "pingpong", "layout": LAYOUTS[variant], "peer_node": 0}}
-            out.append(Point("ccnic-pingpong", columns, {**machine(), **changes}))
+            app = {"kind": "pingpong", "layout": LAYOUTS[variant], "peer_node": 0}
+            out.append(Point("ccnic-pingpong", columns, {**machine(), "tenant.0.app": app}))
         elif case == "loopback":
             n = QUICK_PACKETS if quick else PACKETS
-            changes = {
+            changes: dict[str, Any] = {
                 **LIBRARY,
                 "tenant.0.cores": 1,
                 "traffic.outstanding": under_way,
