@@ -240,12 +240,12 @@ fn sweeps_and_side_effects_retire_in_order_after_the_loads_before_them() {
     let line = b.base + 100;
     let (_, retired) = b.run(&[
         Op::Load { line, lines: 4 },
-        Op::Maintain { line, lines: 4, op: Sweep::Sweep as u8 },
+        Op::Maintain { line, lines: 4, op: Sweep::Sweep },
         Op::Retire { tag: 1, stores: false },
         Op::Retire { tag: 2, stores: true },
     ]);
     let what: Vec<Retired> = retired.iter().map(|r| r.1).collect();
-    let sweep = Retired::Maintain { line, lines: 4, op: Sweep::Sweep as u8 };
+    let sweep = Retired::Maintain { line, lines: 4, op: Sweep::Sweep };
     assert_eq!(what, [sweep, Retired::Tag(1), Retired::Tag(2)]);
     assert!(retired.is_sorted_by_key(|r| r.0));
     let load = Time::from_ns_f64(LLC + DRAM);

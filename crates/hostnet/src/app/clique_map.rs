@@ -10,12 +10,12 @@
 
 use super::{lines, Answer, Application, Content, Site};
 use crate::core::{Op, Program};
+use crate::device::nic::DATA_ROOM;
 use crate::kernel::rng::mix;
 use crate::kernel::units::Size;
 use crate::kernel::{Int, Real, Stream};
 use crate::memory::region::{Kind, Sharing};
 use crate::memory::{LINE, LINE_U32};
-use crate::stack::mempool::DATA_ROOM;
 use crate::traffic::zipf::{step, Zipf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

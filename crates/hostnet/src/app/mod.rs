@@ -6,15 +6,11 @@ pub mod exact;
 pub mod lpm;
 mod mmu;
 
-use crate::config::Scenario;
 use crate::core::spec::TlbSpec;
 use crate::core::Program;
 use crate::kernel::units::Size;
 use crate::kernel::{Int, Stream};
 use crate::memory::region::{AddressMap, Kind, Sharing};
-use crate::stack::free::FreeRunning;
-use crate::stack::qp::QueuePair;
-use crate::stack::Thread;
 use crate::traffic::pcap::{Capture, Captured};
 pub use content::Content;
 use schemars::JsonSchema;
@@ -255,15 +251,6 @@ pub trait Application: Sized {
         Origin::Network
     }
 
-    /// What runs on each of its cores.
-    fn thread(s: &Self::Spec, scenario: &Scenario) -> Thread {
-        let _ = s;
-        match Self::WORK {
-            Work::Own => Thread::FreeRunning(FreeRunning),
-            _ => Thread::QueuePair(QueuePair::of(scenario)),
-        }
-    }
-
     /// The application with its data in `site`; packets are of `packet` bytes when it does not set that.
     ///
     /// # Errors
@@ -345,9 +332,6 @@ impl<T: Application> Application for Box<T> {
     }
     fn origin(s: &T::Spec) -> Origin {
         T::origin(s)
-    }
-    fn thread(s: &T::Spec, scenario: &Scenario) -> Thread {
-        T::thread(s, scenario)
     }
     fn build(s: &T::Spec, packet: u32, site: Site) -> Result<Self, String> {
         T::build(s, packet, site).map(Box::new)
@@ -446,14 +430,6 @@ macro_rules! apps {
                 match self {
                     $(AppSpec::$name(s) => <$app>::origin(s),)*
                     $(AppSpec::$test(_) => Origin::Network,)*
-                }
-            }
-
-            /// What runs on each of its cores; a directed test's do what it says.
-            pub fn thread(&self, scenario: &Scenario) -> Thread {
-                match self {
-                    $(AppSpec::$name(s) => <$app>::thread(s, scenario),)*
-                    $(AppSpec::$test(_) => Thread::QueuePair(QueuePair::of(scenario)),)*
                 }
             }
         }

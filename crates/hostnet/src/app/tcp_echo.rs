@@ -4,9 +4,17 @@
 
 use super::{Application, Content, Site};
 use crate::kernel::units::Size;
-use crate::stack::tas::{CONTEXTS, HEADERS, MSS, SOCKET_BUFFER};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Bytes before the data of a segment: Ethernet, IP, TCP and its timestamp option.
+pub const HEADERS: u64 = 14 + 20 + 20 + 12;
+/// Bytes of data that a segment holds (artifact: `TCP_MSS`).
+pub const MSS: u64 = 1448;
+/// Bytes of a flow's receive and transmit buffer (artifact: defaults of `tcp-rxbuf-len` and `tcp-txbuf-len`).
+pub const SOCKET_BUFFER: u64 = 8192;
+/// Most threads of the fast path (artifact: `FLEXNIC_PL_APPST_CTX_MCS`).
+pub const CONTEXTS: u32 = 16;
 
 /// The calls that an application reaches TAS by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]

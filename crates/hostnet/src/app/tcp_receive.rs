@@ -2,12 +2,8 @@
 //! path that copies into it is `stack::tcp`.
 
 use super::{Application, Site, Work};
-use crate::config::Scenario;
 use crate::kernel::units::Size;
 use crate::memory::LINE;
-use crate::stack::qp::QueuePair;
-use crate::stack::tcp::TcpReceiver;
-use crate::stack::Thread;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,13 +52,6 @@ impl Application for TcpReceive {
 
     fn check(s: &TcpReceiveSpec, cores: u32) -> Result<(), String> {
         s.check(cores)
-    }
-
-    fn thread(_s: &TcpReceiveSpec, scenario: &Scenario) -> Thread {
-        match TcpReceiver::of(scenario) {
-            Some(t) => Thread::Tcp(Box::new(t)),
-            None => Thread::QueuePair(QueuePair::of(scenario)),
-        }
     }
 
     fn build(s: &TcpReceiveSpec, _packet: u32, mut site: Site) -> Result<TcpReceive, String> {

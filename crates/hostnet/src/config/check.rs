@@ -8,6 +8,7 @@ use super::scenario::{Arrivals, Load, Scenario, StackSpec, TenantSpec, Timing, W
 use crate::app::block_stores::StoredTo;
 use crate::app::{AppSpec, Origin, Work};
 use crate::core::cpu::combining::MOST_BUFFERS;
+use crate::device::nic::DATA_ROOM;
 use crate::kernel::units::{OfferedRate, Size};
 use crate::kernel::Int;
 use crate::memory::dram::Controller;
@@ -15,7 +16,6 @@ use crate::memory::nodes::MOST_CORES;
 use crate::memory::siblings::THREADS;
 use crate::memory::{tag, Agent, Inbound};
 use crate::placement::{ddio, resq, DeviceKind, Placement, Policy, Spent, SweepTx, Transfer};
-use crate::stack::mempool::DATA_ROOM;
 use crate::stack::pmd::{PipelineSpec, Recycling};
 use serde::Serialize;
 

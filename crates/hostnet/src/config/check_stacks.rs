@@ -3,9 +3,9 @@
 use super::check::{need, past_caches, serves, word, Check};
 use super::scenario::{Arrivals, Driver, Load, PeripheralSpec, Scenario, Spread, StackSpec, TenantSpec};
 use crate::app::{AppSpec, Work};
+use crate::device::nic::DATA_ROOM;
 use crate::placement::{Spent, SweepTx};
 use crate::stack::ccnic::spec::{CcnicSpec, Mode, ReleaseKind, Wake};
-use crate::stack::mempool::DATA_ROOM;
 
 /// Who hands packets to each tenant, and whether that has what it needs.
 pub(super) fn stacks(s: &Scenario) -> Check {

@@ -2,8 +2,20 @@
 
 use crate::flow::Domain;
 use crate::kernel::Time;
-use crate::placement::idio::HintOverflow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+
+/// What becomes of a hint that finds the queue full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HintOverflow {
+    /// It is lost; the line stays in the LLC.
+    #[default]
+    Drop,
+    /// The controller keeps it until there is room.
+    Stall,
+}
 
 /// Hints and what became of them in the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -58,10 +58,9 @@ pub enum Op {
     /// An atomic read-modify-write, such as a compare-and-swap: one store that waits for everything before it, and for which
     /// everything behind it waits. Becomes the anchor.
     Atomic { line: u64 },
-    /// `clsweep`, `clflushopt` or `clwb` (`memory::Sweep` as a number) over `lines` lines, once
-    /// everything before has retired.
-    Maintain { line: u64, lines: u32, op: u8 },
-    /// The same for an invalidation without write-back, in so many instructions.
+    /// `clsweep`, `clflushopt` or `clwb` over `lines` lines, once everything before has retired.
+    Maintain { line: u64, lines: u32, op: Sweep },
+    /// An invalidation without write-back of `lines` lines, in so many instructions, once everything before has retired.
     Invalidate { line: u64, lines: u32, op: Sweep, instructions: u32 },
     /// A side effect, once everything before has retired; `stores` waits for earlier stores too.
     Retire { tag: u32, stores: bool },

@@ -9,6 +9,7 @@ use super::network::{self, Network};
 use super::pairs;
 use super::storage::block_layer;
 use super::tas;
+use super::threads;
 use super::{Host, Rest, Seat, Source};
 use crate::app::{App, AppSpec, Origin, Site};
 use crate::config::check;
@@ -18,7 +19,7 @@ use crate::core::hints::Hints;
 use crate::core::Cpu;
 use crate::device::endpoint::{Bay, Endpoint};
 use crate::device::iio::Iio;
-use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS};
+use crate::device::nic::{FrameMemory, Layout, Marker, Nic, RingMemory, RingStart, RingsSpec, COMPLETIONS, DATA_ROOM};
 use crate::flow::Domain;
 use crate::kernel::{Clock, Int, NicAt, Stream, Time};
 use crate::machine::Machine;
@@ -27,11 +28,9 @@ use crate::memory::spec::CacheSpec;
 use crate::memory::{Memory, OffCores, Siblings, LINE};
 use crate::placement::{ddio, Placement};
 use crate::stack::ccnic::SENT_LINES;
-use crate::stack::demand::Demand;
-use crate::stack::mempool::{Mempool, PoolMemory, DATA_ROOM, STRIDE};
+use crate::stack::mempool::{Mempool, PoolMemory, STRIDE};
 use crate::stack::napi::{BufferMemory, Napi};
 use crate::stack::pmd::{self, Buffers, DriverMemory, Pipe, PollMode, PollModeSpec, Recycling, COPY_LINES};
-use crate::stack::tcp::TcpReceiver;
 use crate::stack::udp::{UdpSocket, USER};
 use crate::stack::{Tally, Thread};
 use crate::traffic::pcap::{Capture, Reading, Wanted, MEMCACHED_PORT};
@@ -264,7 +263,7 @@ impl Host {
                 }
                 Some(_) if Some(usize::from(*tenant)) == s.paired_tenant() => pairs[usize::from(*local)].clone(),
                 Some(t) if t.has_rings() => drivers.next().expect("a driver for each core"),
-                Some(t) => t.app.thread(s),
+                Some(t) => threads::of_app(&t.app, s),
                 None => Thread::Block(block.next().expect("a thread for each of the kernel's cores")),
             };
             let rng = Stream::new(seed, "core", c.to_u64());
@@ -476,13 +475,13 @@ fn drivers(s: &Scenario, memory: &[Driven], devices: &mut [(Endpoint, u32, u32)]
             let how = (buffers, origin);
             let driver = PollMode::new(costs, &site.rings, queue, *memory, nic, how, &s.platform.core);
             Thread::PollMode(Box::new(match bytes {
-                Some(bytes) => driver.generating(Demand::of(s, queue, queues, bytes)),
+                Some(bytes) => driver.generating(threads::demand(s, queue, queues, bytes)),
                 None => driver,
             }))
         }
         (ThreadMemory::Socket(memory, user), Driver::Kernel(costs)) => {
             let costs = costs.clone();
-            match TcpReceiver::of(s).filter(|_| !check::serves(&s.tenants[site.tenant])) {
+            match threads::tcp_receiver(s).filter(|_| !check::serves(&s.tenants[site.tenant])) {
                 Some(t) => Thread::Tcp(Box::new(t.behind(Napi::new(costs, &site.rings, queue, *memory, nic)))),
                 None => Thread::Udp(Box::new(UdpSocket::new(costs, &site.rings, queue, (*memory, *user), nic))),
             }

@@ -1,6 +1,7 @@
 //! CC-NIC on a host: where its memory and its NIC's cores are, and what a window says about it.
 
 use super::measure::table;
+use super::threads::demand;
 use super::{Host, Seat};
 use crate::app::loopback::LoopbackSpec;
 use crate::app::AppSpec;
@@ -11,7 +12,7 @@ use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::memory::OffCore;
 use crate::meter::Values;
 use crate::stack::ccnic::spec::{CcnicSpec, End, Mode, PoolKind};
-use crate::stack::ccnic::{Agent, Interface, Memory};
+use crate::stack::ccnic::{Agent, Interface, Memory, Setup};
 use crate::stack::Thread;
 use serde_json::{json, Value};
 
@@ -61,17 +62,19 @@ pub fn thread(s: &Scenario, i: &Interface, local: usize, driven: &mut impl Itera
     let p = parts(s).expect("an interface has a tenant");
     let own = s.tenants[p.tenant].cores.to_usize();
     let forwards = p.spec.mode == Mode::Forward;
+    let setup = Setup { spec: &p.spec, core: &s.platform.core, interface: i };
+    let demand = |queue, app: &LoopbackSpec| demand(s, queue, i.pairs.len(), app.bytes.0);
     Thread::CcNic(Box::new(match (local.checked_sub(own), p.app) {
-        (None, Some(_)) if forwards => Agent::server(s, i, local, own),
-        (Some(queue), Some(app)) if forwards => Agent::wire(s, i, queue, app),
-        (None, Some(app)) => Agent::host(s, i, local, app),
-        (None, None) => Agent::server(s, i, local, own),
+        (None, Some(app)) if forwards => Agent::server(setup, Some(app), local, own),
+        (Some(queue), Some(app)) if forwards => Agent::wire(setup, queue, app, demand(queue, app)),
+        (None, Some(app)) => Agent::host(setup, local, app, demand(local, app)),
+        (None, None) => Agent::server(setup, None, local, own),
         (Some(first), Some(app)) => match s.peers().map_or(own, |p| p.cores.to_usize()) {
-            threads if threads < own => Agent::bank(s, i, (first..own).step_by(threads), app),
-            _ => Agent::nic(s, i, first, app),
+            threads if threads < own => Agent::bank(setup, (first..own).step_by(threads), app),
+            _ => Agent::nic(setup, first, app),
         },
         (Some(queue), None) => match driven.next() {
-            Some((Thread::PollMode(driver), data)) => Agent::overlay(s, i, queue, *driver, data),
+            Some((Thread::PollMode(driver), data)) => Agent::overlay(setup, queue, *driver, data),
             _ => unreachable!("an overlay has a poll-mode driver for each thread of the NIC"),
         },
     }))

@@ -177,7 +177,7 @@ impl Host {
             evicted = self.force_out(line, n);
         }
         if self.spec.placement.sweep_rx {
-            self.execute(&[Op::Maintain { line, lines: blocks, op: Sweep::Sweep as u8 }]);
+            self.execute(&[Op::Maintain { line, lines: blocks, op: Sweep::Sweep }]);
         }
         let copies: u32 = (line..line + n).map(|l| self.machine.mem.copies(l).0).sum();
         v.set("copies_left", copies.into());
@@ -216,7 +216,7 @@ impl Host {
             // The core comes back to its completion queue only now.
             while let Some((line, lines, _)) = self.machine.nic.hint(0) {
                 let lines = u32::from(lines);
-                let (_, log) = self.execute(&[Op::Maintain { line, lines, op: Sweep::Sweep as u8 }]);
+                let (_, log) = self.execute(&[Op::Maintain { line, lines, op: Sweep::Sweep }]);
                 swept = log.last_sweep;
                 released = released.max(self.machine.now);
             }
@@ -284,7 +284,7 @@ impl Host {
     fn reuse(&mut self, lines: u64, guard: Guard, v: &mut Values) {
         let n = lines.to_u32();
         let line = self.machine.mem.map.iter().find(|r| r.kind == Kind::App).map_or(0, |r| r.base);
-        let maintain = |op: Sweep| Op::Maintain { line, lines: n, op: op as u8 };
+        let maintain = |op: Sweep| Op::Maintain { line, lines: n, op };
         // The previous owner's data lies in memory.
         self.execute(&[Op::Store { line, lines: n }, Op::Fence, maintain(Sweep::Flush), Op::Fence]);
         let secret: Vec<u64> = (line..line + lines).map(|l| self.machine.mem.version(l)).collect();

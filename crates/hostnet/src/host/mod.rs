@@ -19,6 +19,7 @@ mod placed;
 mod predict;
 mod storage;
 mod tas;
+mod threads;
 mod timeline;
 mod trace;
 mod two_hosts;

@@ -1,5 +1,6 @@
 //! The network of TCP receivers: senders beyond the wire, the NIC, and what the host tells and does about its congestion.
 
+use super::threads::tcp_receiver;
 use super::Host;
 use crate::app::AppSpec;
 use crate::config::scenario::PeripheralSpec;
@@ -11,7 +12,7 @@ use crate::kernel::{Event, Int, NicAt, PacketId, Time};
 use crate::memory::LINE;
 use crate::meter::drops::Ledger;
 use crate::meter::Values;
-use crate::stack::tcp::{Received, Receiver, TcpReceiver};
+use crate::stack::tcp::{Received, Receiver};
 use crate::stack::{Notice, Thread};
 use crate::traffic::dctcp::Senders;
 
@@ -59,7 +60,7 @@ fn received(nic: &mut Nic) -> Option<(usize, Received)> {
 impl Network {
     pub fn new(s: &Scenario, cores: &[u16]) -> Option<Network> {
         let (tenant, nic) = parts(s)?;
-        let edge = TcpReceiver::of(s).map_or(0, |r| r.receiver.first_edge());
+        let edge = tcp_receiver(s).map_or(0, |r| r.receiver.first_edge());
         let dctcp = s.traffic.dctcp.clone().unwrap_or_default();
         let flows = cores.len().to_u8();
         let senders = Senders::new(&dctcp, flows, edge, nic.frame_bytes(), nic.wire_bytes(), nic.wire());

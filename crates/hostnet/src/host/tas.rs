@@ -2,6 +2,7 @@
 
 use super::offer::Drawn;
 use super::Host;
+use crate::app::tcp_echo::HEADERS;
 use crate::app::{lines, AppSpec, Content};
 use crate::config::Scenario;
 use crate::device::iio::Iio;
@@ -10,8 +11,8 @@ use crate::kernel::{Event, Int, NicAt, PacketId};
 use crate::memory::region::{AddressMap, Kind, Sharing};
 use crate::meter::drops::Loss;
 use crate::meter::Values;
-use crate::stack::ccnic::{Agent, Interface};
-use crate::stack::tas::{frame, sizes, Io, Memory, Segment, Service, Tas, ACKNOWLEDGES, ASKS, HEADERS, REPLIES};
+use crate::stack::ccnic::{Agent, Interface, Setup};
+use crate::stack::tas::{frame, sizes, Io, Memory, Segment, Service, Tas, ACKNOWLEDGES, ASKS, REPLIES};
 use crate::stack::Thread;
 use crate::traffic::frame::rss_hash;
 use crate::traffic::generator::addresses;
@@ -57,7 +58,11 @@ pub fn thread(
 ) -> Thread {
     Thread::Tas(Box::new(match interface {
         _ if local == fast => Tas::echo(),
-        Some(i) => Tas::fast(local, Io::Ports(Agent::ports(s, i, local, fast))),
+        Some(interface) => {
+            let spec = s.ccnic.clone().unwrap_or_default();
+            let setup = Setup { spec: &spec, core: &s.platform.core, interface };
+            Tas::fast(local, Io::Ports(Agent::ports(setup, local, fast)))
+        }
         None => match drivers.next() {
             Some(Thread::PollMode(d)) => Tas::fast(local, Io::Driver(d)),
             _ => unreachable!("each thread of the fast path has a driver"),

@@ -59,7 +59,7 @@ impl Machine {
                 }
                 Op::Atomic { line } => (line, 1, true),
                 Op::Maintain { line, lines, op } => {
-                    self.maintain_at_once(core, line, lines, Sweep::from_u8(op));
+                    self.maintain_at_once(core, line, lines, op);
                     continue;
                 }
                 Op::Invalidate { line, lines, op, .. } => {

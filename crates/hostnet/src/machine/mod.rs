@@ -351,20 +351,19 @@ impl Machine {
         };
         let r = self.leaves_for_device(core, r);
         if let Retired::Maintain { line, lines, op } = r {
-            let what = Sweep::from_u8(op);
-            self.mem.stats.clsweeps += if what == Sweep::Sweep { lines.into() } else { 0 };
-            if what.drops_data() {
+            self.mem.stats.clsweeps += if op == Sweep::Sweep { lines.into() } else { 0 };
+            if op.drops_data() {
                 // A sweep that finds the next instance in place of this one is a race.
                 self.mem.consumed(line, lines.into());
             }
-            let arrives = if what == Sweep::InvalidateOwn {
+            let arrives = if op == Sweep::InvalidateOwn {
                 self.mem.invalidate_own(self.core_of(core), line, lines.into());
                 self.now
             } else {
                 let core = self.core_of(core);
                 self.mem.maintain(&mut self.cal, core, line, lines, op, self.now)
             };
-            if what.drops_data() {
+            if op.drops_data() {
                 self.cpus[core].sweep_left(&mut self.cal, arrives);
             }
         }

@@ -76,16 +76,13 @@ impl AsMut<Machine> for Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::scenario::Platform;
-    use crate::kernel::{Clock, Event, Stream, Time};
+    use crate::kernel::{Event, Stream, Time};
     use crate::memory::region::AddressMap;
-    use crate::memory::Memory;
+    use crate::memory::testing::memory_of;
 
     fn machine() -> Machine {
-        let p: Platform = toml::from_str(include_str!("../../../../platforms/sim24.toml")).unwrap();
-        let clock = Clock::from_hz(p.core.clock.0);
-        let mem = Memory::new(&p.caches, &p.memory, clock, 0, vec![1], AddressMap::default());
-        Machine::bare(mem.unwrap(), Vec::new())
+        let platform = include_str!("../../../../platforms/sim24.toml");
+        Machine::bare(memory_of(platform, 0, AddressMap::default()), Vec::new())
     }
 
     /// Timers at random times, some of them at the same, on each of two machines.

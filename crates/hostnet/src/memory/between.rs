@@ -22,7 +22,7 @@ use super::request::Agent;
 use super::shadow::At;
 use super::spec::{LlcRole, StoreHit};
 use super::stats::Class;
-use super::{Memory, Node, Op, Txn};
+use super::{Memory, Node, Op, Sweep, Txn};
 use crate::kernel::{Event, Events, Time};
 
 /// What a look-up over both nodes comes to.
@@ -321,7 +321,7 @@ impl Memory {
     }
 
     /// Maintenance of `lines` lines leaves `core` now: a message for each that is another node's. Returns when the last arrives.
-    pub fn maintain(&mut self, cal: &mut Events, core: usize, line: u64, lines: u32, op: u8, now: Time) -> Time {
+    pub fn maintain(&mut self, cal: &mut Events, core: usize, line: u64, lines: u32, op: Sweep, now: Time) -> Time {
         let out = self.way_out(core);
         let mut at = now + out;
         if self.nodes.several() && self.home_of(line) != self.node_of_core(core) {
@@ -331,7 +331,7 @@ impl Memory {
                 at = at.max(self.links().send(near, l, false, now) + out + look_up);
             }
         }
-        cal.push(at, Event::sweep(line, lines, op));
+        cal.push(at, Event::sweep(line, lines, op as u8));
         at
     }
 

@@ -10,7 +10,6 @@ use crate::kernel::{Events, Time};
 
 /// What a cache-maintenance message does with a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum Sweep {
     /// `clsweep`: invalid everywhere, dirty data dropped (Sweeper, section V-B).
     Sweep,

@@ -575,3 +575,30 @@ impl Memory {
         self.map.of(line).sharing
     }
 }
+
+/// Memory systems for the unit tests of other modules.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::kernel::units::Freq;
+    use serde::Deserialize;
+
+    /// What a memory system needs of a platform's file.
+    #[derive(Deserialize)]
+    struct Platform {
+        caches: HierarchySpec,
+        memory: DramSpec,
+        core: Core,
+    }
+
+    #[derive(Deserialize)]
+    struct Core {
+        clock: Freq,
+    }
+
+    /// The memory system that `platform`, the text of a platform's file, describes for so many cores and one tenant.
+    pub(crate) fn memory_of(platform: &str, cores: u32, map: AddressMap) -> Memory {
+        let Platform { caches, memory, core } = toml::from_str(platform).expect("a platform");
+        Memory::new(&caches, &memory, Clock::from_hz(core.clock.0), cores, vec![1], map).expect("a memory system")
+    }
+}

@@ -6,6 +6,7 @@
 
 use super::ddio::low_ways;
 use super::{Counters, DataPlane, DeviceKind, PlacementSpec, Settings, Transfer};
+use crate::core::hints::HintOverflow;
 use crate::kernel::units::{Bandwidth, Pace, Span};
 use crate::kernel::Time;
 use crate::memory::Inbound;
@@ -36,17 +37,6 @@ pub enum Burst {
     Edge,
     /// Every packet from then on in an interval whose bytes exceed it.
     Level,
-}
-
-/// What becomes of a hint that finds the queue full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum HintOverflow {
-    /// It is lost; the line stays in the LLC.
-    #[default]
-    Drop,
-    /// The controller keeps it until there is room.
-    Stall,
 }
 
 /// How far an invalidation without write-back reaches.

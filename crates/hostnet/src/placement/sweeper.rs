@@ -6,5 +6,5 @@ use crate::memory::Sweep;
 /// `relinquish(buffer, size)`: one `clsweep` for each cache block, after the last read and before the
 /// buffer goes back to the NIC.
 pub fn relinquish(program: &mut Program, line: u64, lines: u32) {
-    program.push(Op::Maintain { line, lines, op: Sweep::Sweep as u8 });
+    program.push(Op::Maintain { line, lines, op: Sweep::Sweep });
 }

@@ -3,8 +3,7 @@
 //! A burst is what is due when its core looks, up to the most of a burst: a generator never waits for a burst to fill. In a
 //! closed window as many go as have come back. At a rate each queue has its share of it.
 
-use crate::config::Scenario;
-use crate::kernel::{Int, Real, Stream, Time};
+use crate::kernel::{Real, Time};
 use crate::traffic::arrival::Arrivals;
 
 /// The packets that a queue pair is offered: those of an arrival process, or a number that is always under way.
@@ -15,20 +14,14 @@ pub enum Demand {
 }
 
 impl Demand {
-    /// What `s` offers to `queue`, of so many `queues`, in packets of `bytes` bytes: each has its own window, or its share of
-    /// the rate.
-    pub fn of(s: &Scenario, queue: usize, queues: usize, bytes: u64) -> Demand {
-        use crate::config::scenario::Arrivals as Kind;
-        let t = &s.traffic;
-        let rate = t.rate.map_or(0.0, |r| r.packets(bytes.to_f64())) / queues.to_f64();
-        let arrivals = match t.arrivals {
-            Kind::Closed => return Demand::Closed { outstanding: t.outstanding },
-            Kind::Fixed => Arrivals::fixed(rate),
-            _ => Arrivals::poisson(rate, Stream::new(s.seed, "ccnic arrivals", queue.to_u64())),
-        };
-        // Queue pairs take turns within a gap.
-        let next = Time((queue.to_f64() / queues.to_f64() / rate * 1e12).whole());
-        Demand::Open { arrivals, base: None, next, due: 0 }
+    /// No packets.
+    pub fn none() -> Demand {
+        Demand::Closed { outstanding: 0 }
+    }
+
+    /// Packets as `arrivals` says, the first of them `offset` seconds after the first look.
+    pub fn open(arrivals: Arrivals, offset: f64) -> Demand {
+        Demand::Open { arrivals, base: None, next: Time((offset * 1e12).whole()), due: 0 }
     }
 
     /// Packets that may be sent now, `under_way` having no answer yet.

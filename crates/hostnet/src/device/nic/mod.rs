@@ -30,7 +30,7 @@ pub use classify::{Classifier, Marker};
 pub use packet::Packet;
 pub use queue::{FrameMemory, COMPLETIONS};
 pub use ringed::RingMeter;
-pub use rings::{Layout, RingMemory, RingsSpec, Throttle, WriteBack};
+pub use rings::{Layout, RingMemory, RingsSpec, Throttle, WriteBack, DATA_ROOM};
 pub use spec::{EthernetSpec, FlowRule, NicSpec, RingStart};
 
 use crate::flow::Credits;

@@ -6,6 +6,10 @@ use crate::memory::LINE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Bytes of a frame that the buffer behind a descriptor holds, as drivers post it: the data room of an mbuf (DPDK's default), and
+/// of a socket buffer.
+pub const DATA_ROOM: u64 = 2048;
+
 /// Descriptor rings in memory, and the NIC's caches of their descriptors.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

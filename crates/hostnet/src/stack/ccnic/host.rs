@@ -3,8 +3,6 @@
 use super::rings::{Consumer, Desc, PostHost, Producer, Publication, Words, BLANKS, BLANKS_LEAST, GROUP, NO_RECYCLE};
 use super::spec::PoolKind;
 use super::{Common, Demand, Effect, Interface, Ring};
-use crate::app::loopback::{LoopbackSpec, Touched};
-use crate::config::Scenario;
 use crate::core::{Op, Program};
 use crate::kernel::Int;
 use crate::stack::{Awaited, Ctx, Step};
@@ -54,7 +52,7 @@ pub struct Host {
     pub(super) tx: Producer,
     rx: Rx,
     demand: Demand,
-    pub(super) header_only: bool,
+    header_only: bool,
     /// Packets sent that have not come back.
     under_way: u32,
     /// Packets of units that were taken: those of the burst that is gathered, and what it has had no room for.
@@ -79,8 +77,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// One that sends what `app` says, or nothing of its own.
-    pub(super) fn new(common: Common, i: &Interface, app: Option<&LoopbackSpec>, s: &Scenario) -> Host {
+    /// A thread that sends what `demand` says, and reads headers alone or whole packets.
+    pub(super) fn new(common: Common, i: &Interface, header_only: bool, demand: Demand) -> Host {
         let (spec, q) = (&common.spec, common.queue.to_u64());
         let tx = Producer::new(i.memory.tx(spec, q));
         let shape = i.memory.rx(spec, q);
@@ -92,14 +90,12 @@ impl Host {
             }
             PoolKind::Host => Rx::Slots(PostHost::new(shape)),
         };
-        let none = Demand::Closed { outstanding: 0 };
-        let demand = app.map_or(none, |a| Demand::of(s, common.queue, i.pairs.len(), a.bytes.0));
         Host {
             common,
             tx,
             rx,
             demand,
-            header_only: app.is_some_and(|a| a.touch == Touched::Header),
+            header_only,
             under_way: 0,
             taken: VecDeque::new(),
             owes_poll: false,

@@ -30,10 +30,9 @@ use super::demand::Demand;
 use super::foresight::{self, Foresight};
 use super::pmd::PollMode;
 use super::{Ctx, Software, Step};
-use crate::app::loopback::LoopbackSpec;
-use crate::config::Scenario;
+use crate::app::loopback::{LoopbackSpec, Touched};
 use crate::core::spec::Pipeline;
-use crate::core::{Op, Program};
+use crate::core::{CoreSpec, Op, Program};
 use crate::kernel::{Int, PacketId, Time};
 use crate::memory::LINE;
 use hdrhistogram::Histogram;
@@ -246,8 +245,9 @@ struct Common {
 }
 
 impl Common {
-    fn new(s: &Scenario, i: &Interface, queue: usize, bytes: u32) -> Common {
-        let spec = s.ccnic.clone().unwrap_or_default();
+    fn new(s: Setup, queue: usize, bytes: u32) -> Common {
+        let Setup { interface: i, core, .. } = s;
+        let spec = s.spec.clone();
         let keeps = match spec.cache() {
             _ if spec.recycle => Keeps::Stack { most: spec.stack, bulk: spec.bulk },
             0 => Keeps::Nothing,
@@ -255,7 +255,6 @@ impl Common {
         };
         let pools = i.pools.len();
         let side = Side::new(&i.pools[queue % pools], (i.pairs.len() / pools).to_u32(), keeps);
-        let core = &s.platform.core;
         let window = if core.pipeline == Pipeline::OutOfOrder { core.rob } else { 0 };
         Common { queue, tag: 0, spec, side, bytes, leaving: VecDeque::new(), polled: false, window, foresees: None }
     }
@@ -266,8 +265,8 @@ impl Common {
     }
 
     /// The same of the NIC's side: a device's agent has no instructions.
-    fn of_nic(s: &Scenario, i: &Interface, queue: usize, bytes: u32) -> Common {
-        let mut common = Common::new(s, i, queue, bytes);
+    fn of_nic(s: Setup, queue: usize, bytes: u32) -> Common {
+        let mut common = Common::new(s, queue, bytes);
         if common.spec.nic == NicKind::Agent {
             let spec::Costs { alloc, free, host_tx, host_rx, nic_tx, nic_rx, unit, poll, pool } =
                 &mut common.spec.costs;
@@ -437,6 +436,17 @@ fn touch(t: Touch, pool: u32, p: &mut Program) {
     }
 }
 
+/// What every thread of an interface is built from.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// The interface's parameters.
+    pub spec: &'a CcnicSpec,
+    /// The core that a thread runs on.
+    pub core: &'a CoreSpec,
+    /// The memory that both sides see.
+    pub interface: &'a Interface,
+}
+
 /// A thread of either side.
 #[derive(Clone)]
 pub enum Agent {
@@ -449,43 +459,43 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// The host's thread of queue pair `queue`.
-    pub fn host(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Host(host::Host::new(Common::new(s, i, queue, app.bytes.0.to_u32()).foreseeing(), i, Some(app), s))
+    /// The host's thread of queue pair `queue`, which sends packets of `app` as `demand` says.
+    pub fn host(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> Agent {
+        let common = Common::new(s, queue, app.bytes.0.to_u32()).foreseeing();
+        Agent::Host(host::Host::new(common, s.interface, app.touch == Touched::Header, demand))
     }
 
-    /// The host's thread with number `local` of `of`, in overlay mode.
-    pub fn server(s: &Scenario, i: &Interface, local: usize, of: usize) -> Agent {
-        Agent::Server(server::Server::new(s, i, local, of, true))
+    /// The host's thread with number `local` of `of`: it forwards packets of `app`, or serves packets in overlay mode.
+    pub fn server(s: Setup, app: Option<&LoopbackSpec>, local: usize, of: usize) -> Agent {
+        Agent::Server(server::Server::new(s, app, (local, of), true))
     }
 
     /// The queue pairs of the thread with number `local` of `of`, in overlay mode, for another stack.
-    pub fn ports(s: &Scenario, i: &Interface, local: usize, of: usize) -> Ports {
-        server::Server::new(s, i, local, of, false).into_ports()
+    pub fn ports(s: Setup, local: usize, of: usize) -> Ports {
+        server::Server::new(s, None, (local, of), false).into_ports()
     }
 
     /// The NIC's thread of queue pair `queue` in overlay mode, with the driver of its queue of the PCIe NIC. Data that it sends
     /// lies from line `data` on, [`SENT_LINES`] for each of the driver's buffers.
-    pub fn overlay(s: &Scenario, i: &Interface, queue: usize, driver: PollMode, data: u64) -> Agent {
-        let nic = nic::Nic::new(Common::new(s, i, queue, 0).foreseeing(), i);
+    pub fn overlay(s: Setup, queue: usize, driver: PollMode, data: u64) -> Agent {
+        let nic = nic::Nic::new(Common::new(s, queue, 0).foreseeing(), s.interface);
         Agent::Overlay(Box::new(overlay::Overlay::new(nic, driver, data)))
     }
 
-    /// The NIC's.
-    pub fn nic(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        Agent::Nic(nic::Nic::new(Common::of_nic(s, i, queue, app.bytes.0.to_u32()).foreseeing(), i))
+    /// The NIC's thread of queue pair `queue`, which loops packets of `app` back.
+    pub fn nic(s: Setup, queue: usize, app: &LoopbackSpec) -> Agent {
+        Agent::Nic(nic::Nic::new(Common::of_nic(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface))
     }
 
     /// The NIC's thread of several queue pairs.
-    pub fn bank(s: &Scenario, i: &Interface, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> Agent {
-        let of = |q| nic::Nic::new(Common::of_nic(s, i, q, app.bytes.0.to_u32()).foreseeing(), i);
+    pub fn bank(s: Setup, queues: impl Iterator<Item = usize>, app: &LoopbackSpec) -> Agent {
+        let of = |q| nic::Nic::new(Common::of_nic(s, q, app.bytes.0.to_u32()).foreseeing(), s.interface);
         Agent::Bank(bank::Bank::new(queues.map(of).collect()))
     }
 
-    /// The NIC's thread of queue pair `queue` in forward mode.
-    pub fn wire(s: &Scenario, i: &Interface, queue: usize, app: &LoopbackSpec) -> Agent {
-        let demand = Demand::of(s, queue, i.pairs.len(), app.bytes.0);
-        let nic = nic::Nic::new(Common::new(s, i, queue, app.bytes.0.to_u32()).foreseeing(), i);
+    /// The NIC's thread of queue pair `queue` in forward mode: packets of `app` come from the wire as `demand` says.
+    pub fn wire(s: Setup, queue: usize, app: &LoopbackSpec, demand: Demand) -> Agent {
+        let nic = nic::Nic::new(Common::new(s, queue, app.bytes.0.to_u32()).foreseeing(), s.interface);
         Agent::Wire(wire::Wire::new(nic, demand))
     }
 

@@ -194,8 +194,8 @@ impl Nic {
             p.compute(self.common.spec.costs.nic_rx);
             match self.common.spec.release {
                 ReleaseKind::None => {}
-                ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush as u8 }),
-                ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack as u8 }),
+                ReleaseKind::Clflushopt => p.push(Op::Maintain { line: source, lines, op: Sweep::Flush }),
+                ReleaseKind::Clwb => p.push(Op::Maintain { line: source, lines, op: Sweep::WriteBack }),
             }
             (i.sent[from.buffer.to_usize() - 1], i.sent[to.to_usize()]) = (true, false);
             self.deliver_later(to, from.bytes);

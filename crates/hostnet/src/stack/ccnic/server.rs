@@ -4,10 +4,9 @@
 use super::host::Host;
 use super::rings::{Desc, EXTERNAL, MORE, NO_RECYCLE};
 use super::spec::{Mode, PoolKind};
-use super::{Common, Effect, Interface, Ports, Ring};
-use crate::app::loopback::Touched;
-use crate::app::{Answer, AppSpec, Content};
-use crate::config::Scenario;
+use super::{Common, Demand, Effect, Ports, Ring, Setup};
+use crate::app::loopback::{LoopbackSpec, Touched};
+use crate::app::{Answer, Content};
 use crate::core::Op;
 use crate::kernel::{Int, Time};
 use crate::memory::{LINE, LINE_U32};
@@ -48,21 +47,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// The thread with number `local` of `of`, each of which has every `of`-th queue pair; `foresees`: an out-of-order core goes
-    /// on behind its polls.
-    pub(super) fn new(s: &Scenario, i: &Interface, local: usize, of: usize, foresees: bool) -> Server {
+    /// The thread with number `local` of `of`, each of which has every `of`-th queue pair. A forwarder touches what `app` says;
+    /// other servers have none. With `foresees`, an out-of-order core goes on behind its polls.
+    pub(super) fn new(s: Setup, app: Option<&LoopbackSpec>, (local, of): (usize, usize), foresees: bool) -> Server {
+        let i = s.interface;
         let queues = (local..i.pairs.len()).step_by(of);
-        // A forwarder touches what its application says.
-        let (header_only, bytes) = match &s.tenants[s.ccnic_tenant().unwrap_or(0)].app {
-            AppSpec::Loopback(a) => (a.touch == Touched::Header, a.bytes.0.to_u32()),
-            _ => (false, LINE_U32),
+        let (header_only, bytes) = match app {
+            Some(a) => (a.touch == Touched::Header, a.bytes.0.to_u32()),
+            None => (false, LINE_U32),
         };
         let port = |(tag, queue): (usize, usize)| {
-            let common = Common { tag: tag.to_u32(), ..Common::new(s, i, queue, bytes) };
+            let common = Common { tag: tag.to_u32(), ..Common::new(s, queue, bytes) };
             let common = if foresees { common.foreseeing() } else { common };
-            let mut host = Host::new(common, i, None, s);
-            host.header_only = header_only;
-            Port { host, replies: VecDeque::new() }
+            Port { host: Host::new(common, i, header_only, Demand::none()), replies: VecDeque::new() }
         };
         Server { ports: queues.enumerate().map(port).collect(), at: 0, idle: 0, since: None }
     }

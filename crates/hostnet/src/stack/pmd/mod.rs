@@ -14,11 +14,11 @@
 //! those of a generator whose wire loops back ([`looped`]).
 
 use super::foresight::{self, Foresight};
-use super::mempool::{Mempool, PoolMemory, DATA_ROOM};
+use super::mempool::{Mempool, PoolMemory};
 use super::{Awaited, Ctx, Notice, Software, Step, Wakes};
 use crate::app::{Answer, Content, Origin};
 use crate::core::{CoreSpec, Op, Program};
-use crate::device::nic::{Layout, Nic, RingsSpec};
+use crate::device::nic::{Layout, Nic, RingsSpec, DATA_ROOM};
 use crate::kernel::{Int, PacketId, Side, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;

@@ -20,20 +20,12 @@ pub use fast::{frame, ACKNOWLEDGES, ASKS, REPLIES};
 pub use io::Io;
 
 use super::{Ctx, Software, Step};
-use crate::app::tcp_echo::TcpEchoSpec;
+use crate::app::tcp_echo::{TcpEchoSpec, HEADERS, MSS, SOCKET_BUFFER};
 use crate::kernel::{Int, Time};
 use crate::machine::Machine;
 use crate::memory::LINE;
 use std::collections::VecDeque;
 
-/// Bytes before the data of a segment: Ethernet, IP, TCP and its timestamp option.
-pub const HEADERS: u64 = 14 + 20 + 20 + 12;
-/// Bytes of data that a segment holds (artifact: `TCP_MSS`).
-pub const MSS: u64 = 1448;
-/// Bytes of a flow's receive and transmit buffer (artifact: defaults of `tcp-rxbuf-len` and `tcp-txbuf-len`).
-pub const SOCKET_BUFFER: u64 = 8192;
-/// Most threads of the fast path (artifact: `FLEXNIC_PL_APPST_CTX_MCS`).
-pub const CONTEXTS: u32 = 16;
 /// Segments or entries that the fast path takes at once (artifact: `BATCH_SIZE`).
 const BATCH: usize = 16;
 /// Entries that a poll of the application takes (artifact: `max_events` of the echo server).

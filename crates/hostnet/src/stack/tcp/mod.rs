@@ -8,9 +8,7 @@ use super::napi::{true_size, Frame, Napi, ROOM};
 use super::pmd::{port, retire};
 use super::{Ctx, Notice, Software, Step, Wakes};
 use crate::app::App;
-use crate::config::scenario::PeripheralSpec;
-use crate::config::Scenario;
-use crate::device::nic::Nic;
+use crate::device::nic::{EthernetSpec, Nic};
 use crate::kernel::units::Size;
 use crate::kernel::{Int, Time};
 use crate::memory::LINE;
@@ -120,12 +118,10 @@ pub struct TcpReceiver {
 }
 
 impl TcpReceiver {
-    /// That of each core of a scenario's receiving tenant, when it has an Ethernet NIC and its platform the costs.
-    pub fn of(s: &Scenario) -> Option<TcpReceiver> {
-        let nic = s.peripherals.iter().find_map(PeripheralSpec::ethernet)?;
-        let costs = s.platform.tcp.as_ref()?;
+    /// The receiver of one connection through `nic`, whose descriptor rings lie in memory if `ringed`.
+    pub fn new(costs: &TcpSpec, nic: &EthernetSpec, ringed: bool) -> TcpReceiver {
         let (frame, payload) = (nic.frame_lines(), nic.payload());
-        let (page, size) = if s.ringed().is_some() {
+        let (page, size) = if ringed {
             (ROOM, true_size(costs, frame))
         } else {
             // A segment counts as what it carries, and as a socket buffer at least.
@@ -133,7 +129,7 @@ impl TcpReceiver {
         };
         let receiver = Receiver::new(costs, Layout { frame, page }, payload, size);
         let header = (nic.frame_bytes() - payload).to_u32();
-        Some(TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() })
+        TcpReceiver { costs: costs.clone(), receiver, napi: None, header, unsent: VecDeque::new() }
     }
 
     /// The same behind descriptor rings in memory.
