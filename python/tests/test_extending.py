@@ -78,19 +78,18 @@ def built(copy):
 
 
 @pytest.mark.parametrize(
-    "section, kinds",
+    "section, kinds, lists",
     [
-        ("A placement policy", ["placement"]),
-        ("An application", ["app"]),
-        ("A thread", ["stack", "app"]),  # and an application that chooses it
-        ("A device", ["device"]),
+        ("A placement policy", ["placement"], ["placement/mod.rs"]),
+        ("An application", ["app"], ["app/mod.rs"]),
+        # And an application that it runs, with the line that joins the two.
+        ("A thread", ["stack", "app"], ["stack/mod.rs", "app/mod.rs", "host/threads.rs"]),
+        ("A device", ["device"], ["device/mod.rs"]),
     ],
 )
-def test_a_walk_through_is_one_new_file_and_one_line_of_its_list(section, kinds):
+def test_a_walk_through_is_one_new_file_and_one_line_of_its_list(section, kinds, lists):
     assert [Path(name).parent for name, _ in files(section)] == [Path("crates/hostnet/src", kind) for kind in kinds]
-    assert [Path(name) for name, _, _ in lines(section)] == [
-        Path("crates/hostnet/src", kind, "mod.rs") for kind in kinds
-    ]
+    assert [Path(name) for name, _, _ in lines(section)] == [Path("crates/hostnet/src", file) for file in lists]
     assert all(len(line.splitlines()) == 1 for _, _, line in lines(section))
 
 

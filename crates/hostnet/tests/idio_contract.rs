@@ -2,6 +2,7 @@
 //! identifiers are those of the specification's features.
 
 use crate::common::{execute, scenario, small, IDIO_RUN};
+use hostnet::core::hints::HintOverflow;
 use hostnet::core::hints::Hints;
 use hostnet::core::{Cpu, Op};
 use hostnet::kernel::Time;
@@ -12,7 +13,6 @@ use hostnet::memory::region::{AddressMap, Kind, Sharing};
 use hostnet::memory::spec::{DeviceRead, HierarchySpec, LlcSpec, ReadHit};
 use hostnet::memory::stats::{Class, Place, PLACES};
 use hostnet::memory::{Agent, Inbound, Memory, Outbound, Sweep, Txn};
-use hostnet::placement::idio::HintOverflow;
 
 /// Ways that devices allocate into, and ways of L2 victims.
 const DDIO: u32 = 0b0011;

@@ -24,6 +24,7 @@ mod hyperthreads;
 mod idio_contract;
 mod idio_runs;
 mod kernel_udp;
+mod layers;
 mod llc_contract;
 mod looped;
 mod memory_contract;
