@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MetricInfo(TypedDict):
-    """What a metric is: ``name``, ``unit`` and ``description``."""
+    """Description of a metric: ``name``, ``unit`` and ``description``."""
 
     name: str
     unit: str
