@@ -1369,7 +1369,7 @@ class TcpEchoAppSpec(Section):
 
 class TcpReceiveAppSpec(Section):
     """Receives long TCP flows through the kernel, one a core, and drops what it gets (iperf)."""
-    between: int
+    gap_instructions: int
     """Instructions between two buffers: iperf3 calls `select` (half a microsecond for a few TCP sockets, as lmbench
     finds it: that of a core of 3.3 GHz and two instructions a cycle)."""
     kind: Literal['tcp_receive']

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from .errors import HostnetError
+from .renamed import metric
 from .results import metric_info
 
 Metrics = Mapping[str, float | None]
@@ -206,7 +207,7 @@ def chosen(wanted: Sequence[str]) -> list[str]:
     not exist."""
     known = list(metric_info())
     found: dict[str, None] = {}
-    for name in (n.strip() for text in wanted for n in text.split(",")):
+    for name in (metric(n.strip()) for text in wanted for n in text.split(",")):
         matches = [m for m in known if fnmatchcase(m, name)]
         if not matches:
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)

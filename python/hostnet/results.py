@@ -12,6 +12,7 @@ from . import _core
 from .errors import HostnetError
 from .output import write_text
 from .paths import nearest
+from .renamed import Metrics, metric
 
 if TYPE_CHECKING:
     import polars as pl
@@ -109,7 +110,7 @@ def read_result(path: str | Path) -> ResultData:
     why = fault(data)
     if why is not None:
         raise HostnetError(f"{path}: not a saved hostnet result ({why}).")
-    return data
+    return {**data, "metrics": Metrics(data["metrics"])}
 
 
 class Result:
@@ -122,7 +123,7 @@ class Result:
 
     def __init__(self, data: ResultData, key: str = "", cached: bool = False):
         self.data, self.key, self.cached = data, key, cached
-        self.metrics = data["metrics"]
+        self.metrics = Metrics(data["metrics"])
         self.spec = data["spec"]
         self.seed = data["seed"]
         self.version = data["version"]
@@ -131,12 +132,13 @@ class Result:
         self.warmup_us = data["warmup_us"]
         self.measure_us = data["measure_us"]
 
-    def __getitem__(self, metric: str) -> float | None:
-        if metric not in self.metrics:
-            near = nearest(str(metric), list(self.metrics))
+    def __getitem__(self, name: str) -> float | None:
+        name = metric(str(name))
+        if name not in self.metrics:
+            near = nearest(name, list(self.metrics))
             hint = near if near.startswith("did you mean") else "`metrics` has them all."
-            raise HostnetError(f"there is no metric {metric!r}; {hint}")
-        return self.metrics[metric]
+            raise HostnetError(f"there is no metric {name!r}; {hint}")
+        return self.metrics[name]
 
     @property
     def tables(self) -> list[str]:

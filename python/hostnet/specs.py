@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from . import _core
+from . import _core, renamed
 from ._toml import tomllib
 from .errors import HostnetError, SpecError
 from .paths import nearest, platform_dirs, scenario_file
@@ -170,6 +170,7 @@ class Section:
         return self._get(key)
 
     def _get(self, key: str) -> Any:
+        key = renamed.key(self._path, key, self._file)
         if key in self._data:
             return _view(
                 self._data[key], self._child_node(key), self._where(key), self._file, self._written, self._beneath(key)
@@ -201,8 +202,9 @@ class Section:
         self._put(key, value)
 
     def _put(self, key: str, value: Any) -> None:
+        key = renamed.key(self._path, key, self._file)
         self._check(key)
-        value = plain(value)
+        value = renamed.value(self._where(key), plain(value), self._file)
         _check_keys(value, self._child_node(key), self._where(key), self._file)
         if value is None:
             self._data.pop(key, None)
@@ -251,7 +253,7 @@ class Sections(MutableSequence[Any]):
         return _view(self._data[index], self._items, f"{self._path}.{index}", self._file, self._attach)
 
     def _checked(self, value: Any, index: Any) -> Any:
-        value = plain(value)
+        value = renamed.value(f"{self._path}.{index}", plain(value), self._file)
         _check_keys(value, self._items, f"{self._path}.{index}", self._file)
         return value
 
@@ -380,7 +382,8 @@ class Scenario(Fields):
             data = plain(dict(tables or {}))
         except SpecError as e:
             raise SpecError(f"{file or 'scenario'}: {e}") from None
-        super().__init__(data, schema(), "", str(file or "scenario"))
+        name = str(file or "scenario")
+        super().__init__(renamed.value("", data, name), schema(), "", name)
         self.__dict__["_origin"] = Path(file) if file is not None else None
 
     @classmethod

@@ -261,7 +261,7 @@ def test_received_bits_are_the_wire_s_and_hits_are_what_did_not_miss():
     from hostnet.studies import real
 
     assert real.received_gbps({"throughput_mrps": 8.16, "packet_bytes": 1500}) == pytest.approx(99.45, rel=0.001)
-    assert real.write_hit_pct({"p2m_write_nowhere_ratio": 0.25}) == 75.0
+    assert real.write_hit_pct({"p2m_write_uncached_ratio": 0.25}) == 75.0
     assert real.write_hit_pct({}) is None
 
 

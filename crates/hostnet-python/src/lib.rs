@@ -4,10 +4,11 @@ mod control;
 mod model;
 
 use hostnet::config::{self, Scenario};
-use hostnet::meter::METRICS;
+use hostnet::meter::{self, METRICS};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde_json::{json, Value};
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -42,11 +43,24 @@ fn metrics() -> String {
     Value::from(list).to_string()
 }
 
-/// The fully expanded scenario of `text`, read from `file`, as JSON with sorted keys. Platforms and captures are
-/// looked for beside the file and in the directories of `search`.
+/// Old and new name of every key and choice (`keys`) and every metric (`metrics`) that has a new name, as JSON.
 #[pyfunction]
-fn resolve(text: &str, file: &str, search: Vec<PathBuf>) -> PyResult<String> {
-    let s = config::resolve(text, file, &search).map_err(|e| SpecError::new_err(e.0))?;
+fn renamed() -> String {
+    let table = |names: &[(&str, &str)]| -> Value { names.iter().map(|(old, new)| (*old, json!(new))).collect() };
+    json!({ "keys": table(config::renamed::RENAMED), "metrics": table(meter::RENAMED) }).to_string()
+}
+
+/// The fully expanded scenario of `text`, read from `file`, as JSON with sorted keys. Platforms and captures are
+/// looked for beside the file and in the directories of `search`. Issues a warning for each old name of a key.
+#[pyfunction]
+fn resolve(py: Python<'_>, text: &str, file: &str, search: Vec<PathBuf>) -> PyResult<String> {
+    let (s, notes) = config::resolve_noting(text, file, &search).map_err(|e| SpecError::new_err(e.0))?;
+    if !notes.is_empty() {
+        let category = py.import("hostnet.renamed")?.getattr("RenamedWarning")?;
+        for note in notes {
+            PyErr::warn(py, &category, &CString::new(note)?, 1)?;
+        }
+    }
     canonical(&s)
 }
 
@@ -127,6 +141,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(build, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(metrics, m)?)?;
+    m.add_function(wrap_pyfunction!(renamed, m)?)?;
     m.add_function(wrap_pyfunction!(resolve, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(model::pcie_bandwidth, m)?)?;

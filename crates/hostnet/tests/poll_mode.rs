@@ -125,7 +125,7 @@ fn packets_pass_through_the_buffers_that_the_driver_has_not_freed() {
         let text = s.text().replace("ways = 4", "ways = 2");
         let o =
             simulate(&text.replace("[platform.poll_mode]", &format!("[platform.poll_mode]\nfree_sent = \"{free}\"")));
-        get(&o, "p2m_write_nowhere_ratio")
+        get(&o, "p2m_write_uncached_ratio")
     };
     let (burst, threshold) = (nowhere("burst"), nowhere("threshold"));
     assert!(burst < 0.02, "{burst}");

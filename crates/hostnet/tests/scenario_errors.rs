@@ -1,7 +1,7 @@
 //! What a user reads who wrote something that cannot work: one sentence with file, key and value.
 
 use crate::common::platforms;
-use hostnet::config::{resolve, Scenario};
+use hostnet::config::{resolve, resolve_noting, Scenario};
 use hostnet::host::run;
 use proptest::prelude::*;
 
@@ -577,4 +577,28 @@ proptest! {
             prop_assert!(e.starts_with("dir/test.toml: ") && !e.contains('\n') && e.ends_with('.'), "{}", e);
         }
     }
+}
+
+/// A key of the version before, in a scenario: the note names the new one, and the value is that of the new one.
+#[test]
+fn an_old_name_of_a_key_is_accepted_and_noted() {
+    let text = r#"
+        name = "iperf"
+        platform = "gem5"
+        placement = { policy = "dma" }
+        tenant = [{ name = "iperf", cores = 1, stack = "kernel", app = { kind = "tcp_receive", between = 5 } }]
+        peripheral = [{ kind = "ethernet", mtu = "1500 B" }]
+        traffic = { arrivals = "none", dctcp = {} }
+        run = { load = "saturate", time = "1 ms", warmup_time = "1 ms" }
+    "#;
+    let search = [platforms()];
+    let (old, notes) = resolve_noting(text, "own.toml", &search).unwrap_or_else(|e| panic!("{e}"));
+    let now = "own.toml: tenant[0].app.between is now tenant[0].app.gap_instructions; the old name is accepted in this version only.";
+    assert_eq!(notes, [now]);
+    let renamed = text.replace("between", "gap_instructions");
+    assert_eq!(resolve_noting(&renamed, "own.toml", &search), Ok((old, Vec::new())));
+    let both = text.replace("between = 5", "between = 5, gap_instructions = 5");
+    let e = resolve_noting(&both, "own.toml", &search).expect_err("both names are given").to_string();
+    one_sentence(&e);
+    assert!(e.starts_with("own.toml: tenant[0].app.between is the old name of tenant[0].app.gap_instructions"), "{e}");
 }

@@ -10,6 +10,7 @@ from typing import Any
 from .._toml import tomllib
 from ..errors import HostnetError
 from ..paths import CLAIMS, nearest
+from ..renamed import query
 
 KINDS = ("value", "ratio", "share", "range", "zero", "order", "trend")
 TRENDS = ("up", "down", "flat", "crossover", "knee")
@@ -148,7 +149,8 @@ def _claim(entry: dict[str, Any], position: int, file: str) -> Claim:
     wrong = _wrong_expected(entry["kind"], entry["expected"])
     if wrong:
         raise fail("expected", f"{wrong}, not {entry['expected']!r}")
-    return Claim(**{**entry, "tolerance": float(tolerance)}, file=file)
+    measured = query(entry.get("eval", ""), f"{file}: claim {name}: key `eval`")
+    return Claim(**{**entry, "tolerance": float(tolerance), "eval": measured}, file=file)
 
 
 def _is_number(value: Any) -> bool:

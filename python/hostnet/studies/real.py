@@ -129,7 +129,7 @@ def write_hit_pct(row: Mapping[str, Any]) -> float | None:
     Lines that only a core's L2 has count as hits: the measurements have 100 % with 128 descriptors of 256 B, although the core
     reads each header and each completion entry into its L2.
     """
-    return None if row.get("p2m_write_nowhere_ratio") is None else 100 * (1 - row["p2m_write_nowhere_ratio"])
+    return None if row.get("p2m_write_uncached_ratio") is None else 100 * (1 - row["p2m_write_uncached_ratio"])
 
 
 def received_gbps(row: Mapping[str, Any]) -> float | None:

@@ -15,13 +15,13 @@ pub struct TcpReceiveSpec {
     pub read: Size,
     /// Instructions between two buffers: iperf3 calls `select` (half a microsecond for a few TCP sockets, as lmbench finds
     /// it: that of a core of 3.3 GHz and two instructions a cycle).
-    #[serde(default = "between")]
-    pub between: u32,
+    #[serde(default = "gap_instructions")]
+    pub gap_instructions: u32,
 }
 fn read() -> Size {
     Size(128 << 10)
 }
-fn between() -> u32 {
+fn gap_instructions() -> u32 {
     3300
 }
 
@@ -43,7 +43,7 @@ impl TcpReceiveSpec {
 pub struct TcpReceive {
     buffers: Vec<u64>,
     lines: u64,
-    pub between: u32,
+    pub gap_instructions: u32,
 }
 
 impl Application for TcpReceive {
@@ -56,7 +56,7 @@ impl Application for TcpReceive {
 
     fn build(s: &TcpReceiveSpec, _packet: u32, mut site: Site) -> Result<TcpReceive, String> {
         let lines = s.read.0 / LINE;
-        Ok(TcpReceive { buffers: site.per_core(lines), lines, between: s.between })
+        Ok(TcpReceive { buffers: site.per_core(lines), lines, gap_instructions: s.gap_instructions })
     }
 }
 

@@ -5,12 +5,13 @@ mod check_machines;
 mod check_ranges;
 mod check_stacks;
 mod check_unused;
+pub mod renamed;
 pub mod resolve;
 pub mod scenario;
 mod sources;
 pub mod traffic;
 
-pub use resolve::{resolve, SpecError};
+pub use resolve::{resolve, resolve_noting, SpecError};
 pub use scenario::{Load, Platform, Scenario};
 
 /// JSON Schema of a scenario; descriptions are the field docs.

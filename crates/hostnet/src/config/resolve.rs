@@ -1,7 +1,7 @@
 //! From a file's text to a checked scenario.
 
 use super::scenario::Scenario;
-use super::{check, sources, Platform};
+use super::{check, renamed, sources, Platform};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -34,7 +34,16 @@ fn err<T>(file: &str, why: impl fmt::Display) -> Result<T, SpecError> {
 /// # Errors
 /// One sentence that names file, key, value and the nearest valid choice.
 pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, SpecError> {
-    let mut root = parse(text, file)?;
+    resolve_noting(text, file, search).map(|(scenario, _)| scenario)
+}
+
+/// Resolves as [`resolve`] does, and returns beside the scenario a sentence for each old name in it or in its platform.
+///
+/// # Errors
+/// One sentence that names file, key, value and the nearest valid choice.
+pub fn resolve_noting(text: &str, file: &str, search: &[PathBuf]) -> Result<(Scenario, Vec<String>), SpecError> {
+    let mut notes = Vec::new();
+    let mut root = parse(text, file, "", &mut notes)?;
     let Some(table) = root.as_object_mut() else {
         return err(file, "a scenario is a table of keys");
     };
@@ -48,7 +57,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     let part = part_of_platform(table);
     let changes = [part.clone(), over.clone()];
     if let Some(Value::String(name)) = table.get("platform") {
-        let mut platform = platform(name, file, search)?;
+        let mut platform = platform(name, file, search, &mut notes)?;
         if let Some(part) = part {
             merge(&mut platform, part);
         }
@@ -64,7 +73,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
     }
     ethernet_of_platform(&mut root);
     ccnic_of_platform(&mut root);
-    client(&mut root, file, search)?;
+    client(&mut root, file, search, &mut notes)?;
     all_ways(&mut root);
     let mut s: Scenario = typed(root, file).map_err(|e| of_nothing(e, file, &lacked))?;
     for own in changes.iter().flatten() {
@@ -82,7 +91,7 @@ pub fn resolve(text: &str, file: &str, search: &[PathBuf]) -> Result<Scenario, S
         }
     }
     check::check(&s).or_else(|why| err(file, and_who_has_it(why, file, search)))?;
-    Ok(s)
+    Ok((s, notes))
 }
 
 /// Adds to a clause that ends in what a platform lacks which platforms have it.
@@ -91,7 +100,7 @@ fn and_who_has_it(why: String, file: &str, search: &[PathBuf]) -> String {
     let tables: Vec<&str> = needs.split("platform.").skip(1).filter_map(|t| t.split(' ').next()).collect();
     let has = |p: Value| tables.iter().all(|t| p.get(*t).is_some_and(Value::is_object));
     let mut with = platforms_of(search);
-    with.retain(|name| platform(name, file, search).is_ok_and(has));
+    with.retain(|name| platform(name, file, search, &mut Vec::new()).is_ok_and(has));
     match with[..] {
         [] => why,
         _ => format!("{why} (these have: {})", with.join(", ")),
@@ -155,10 +164,10 @@ fn all_ways(table: &mut Value) {
 }
 
 /// What `[client]` does not say: the platform, its NIC, and the link, which it shares.
-fn client(root: &mut Value, file: &str, search: &[PathBuf]) -> Result<(), SpecError> {
+fn client(root: &mut Value, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<(), SpecError> {
     let Some(mut client) = root.get("client").and_then(Value::as_object).cloned() else { return Ok(()) };
     let platform = match client.get("platform") {
-        Some(Value::String(name)) => platform(name, file, search)?,
+        Some(Value::String(name)) => platform(name, file, search, notes)?,
         Some(table) => table.clone(),
         None => root["platform"].clone(),
     };
@@ -225,7 +234,15 @@ fn part_of_platform(table: &mut Map<String, Value>) -> Option<Value> {
     Some(part)
 }
 
-fn parse(text: &str, file: &str) -> Result<Value, SpecError> {
+/// The tables of `text` under their new names. `below` is where they stand in a scenario, as [`renamed::rename`] has it.
+fn parse(text: &str, file: &str, below: &str, notes: &mut Vec<String>) -> Result<Value, SpecError> {
+    let mut root = tables(text, file)?;
+    let said = renamed::rename(&mut root, below, renamed::RENAMED).or_else(|why| err(file, why))?;
+    notes.extend(said.into_iter().map(|what| sentence(format!("{file}: {what}.")).0));
+    Ok(root)
+}
+
+fn tables(text: &str, file: &str) -> Result<Value, SpecError> {
     if file.ends_with(".json") {
         return serde_json::from_str(text).or_else(|e| err(file, e));
     }
@@ -254,14 +271,14 @@ fn infinite(path: &str, v: &toml::Value) -> Option<String> {
 
 /// The platform `name`, checked on its own, so that messages name the right file. Where its file says `base`, its values
 /// replace those of the platform of that name, which has no base itself.
-fn platform(name: &str, file: &str, search: &[PathBuf]) -> Result<Value, SpecError> {
+fn platform(name: &str, file: &str, search: &[PathBuf], notes: &mut Vec<String>) -> Result<Value, SpecError> {
     let (path, text) = find_platform("platform", name, file, search)?;
-    let mut own = parse(&text, &path)?;
+    let mut own = parse(&text, &path, "platform", notes)?;
     let mut all = match own.as_object_mut().and_then(|t| t.remove("base")) {
         None => return whole(&own, &own, &path).map(|()| own),
         Some(Value::String(base)) => {
             let (path_of_base, text) = find_platform("base", &base, &path, search)?;
-            let all = parse(&text, &path_of_base)?;
+            let all = parse(&text, &path_of_base, "platform", notes)?;
             if all.get("base").is_some() {
                 return err(&path, format!("base = \"{base}\" has a base itself; name one that has none"));
             }

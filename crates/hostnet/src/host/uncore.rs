@@ -212,7 +212,7 @@ impl Host {
         }
         for (name, misses, lines) in [
             ("p2m_write_miss_ratio", io.write_misses, io.writes),
-            ("p2m_write_nowhere_ratio", io.wrote_at[Place::Dram as usize], io.writes),
+            ("p2m_write_uncached_ratio", io.wrote_at[Place::Dram as usize], io.writes),
             ("p2m_read_miss_ratio", io.read_misses, io.reads),
         ] {
             if lines > 0 {

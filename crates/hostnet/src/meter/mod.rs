@@ -144,7 +144,7 @@ metrics! {
     p2m_gbs ["GB/s"] "Payload that peripherals moved";
     p2m_llc_miss_ratio ["fraction"] "LLC miss ratio of peripherals";
     p2m_write_miss_ratio ["fraction"] "Lines that the LLC did not have of those that peripherals wrote";
-    p2m_write_nowhere_ratio ["fraction"] "Lines that no cache had, private ones included, of those that peripherals wrote";
+    p2m_write_uncached_ratio ["fraction"] "Lines that no cache had, private ones included, of those that peripherals wrote";
     p2m_read_miss_ratio ["fraction"] "Lines that the LLC did not have of those that peripherals read";
     p2m_iops ["1/s"] "Blocks that peripherals completed per second";
     mem_c2m_read_gbs ["GB/s"] "DRAM bytes read for cores";
@@ -271,6 +271,9 @@ metrics! {
     sim_events ["events"] "Events that the run took, searches included";
     sim_requests ["requests"] "Requests simulated, warm-up and searches included";
 }
+
+/// Old and new name of each metric that has a new name; whoever reads results by name accepts the old one in this version.
+pub const RENAMED: &[(&str, &str)] = &[("p2m_write_nowhere_ratio", "p2m_write_uncached_ratio")];
 
 /// Index of a metric.
 ///

@@ -208,7 +208,7 @@ impl TcpReceiver {
     fn reader(c: &Ctx) -> Option<Reader> {
         let Some(App::TcpReceive(app)) = &c.app else { return None };
         let (buffer, lines) = app.buffer(c.local);
-        Some(Reader { buffer, lines, between: app.between })
+        Some(Reader { buffer, lines, between: app.gap_instructions })
     }
 
     /// The same over a NIC that completes each frame with a line of its own.
@@ -238,7 +238,7 @@ impl TcpReceiver {
             Choice::Copy => {
                 let Some(App::TcpReceive(app)) = &c.app else { return Step::Idle };
                 let (buffer, lines) = app.buffer(queue);
-                r.copy(costs, c.program, Reader { buffer, lines, between: app.between }, &mut frames);
+                r.copy(costs, c.program, Reader { buffer, lines, between: app.gap_instructions }, &mut frames);
             }
             Choice::Release => r.release(costs, c.program, &mut frames),
             Choice::Until(at) => return Step::Until(at),

@@ -1,0 +1,115 @@
+"""Keys, choices and metrics that have a new name: for one version the old one is understood, with a warning that names the new one.
+
+The engine declares them (`config/renamed.rs`, `meter/mod.rs`); nothing is declared here a second time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from . import _core
+from .errors import SpecError
+
+_INDEX = re.compile(r"\.(\d+)(?=\.|$)")
+_PLATFORM = re.compile(r"^(override|client\.platform)(?=\.|$)")
+
+
+class RenamedWarning(FutureWarning):
+    """A scenario, a query or a program uses the name that a key, a choice or a metric had in the version before."""
+
+
+@lru_cache(maxsize=1)
+def _renamed() -> dict[str, dict[str, str]]:
+    """Old name to new one, of ``keys`` (``path``, and ``path = word`` of a choice) and of ``metrics``."""
+    return json.loads(_core.renamed())
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(f"{sentence}; the old name is accepted in this version only.", RenamedWarning, stacklevel=4)
+
+
+def _table(path: str) -> str:
+    """The path of a table as the engine's list has it: without indices, a platform's below ``platform``."""
+    return _PLATFORM.sub("platform", _INDEX.sub("", path))
+
+
+def _shown(path: str) -> str:
+    return _INDEX.sub(r"[\1]", path)
+
+
+def _below(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def key(path: str, name: str, file: str) -> str:
+    """The name that the key ``name`` of the table at ``path`` has in this version; warns when that is another."""
+    new = _renamed()["keys"].get(_below(_table(path), name), name)
+    if new != name:
+        _warn(f"{file}: {_shown(_below(path, name))} is now {_shown(_below(path, new))}")
+    return new
+
+
+def value(path: str, given: Any, file: str) -> Any:
+    """The value ``given`` for the key at ``path``, with every key and choice in it under the name of this version.
+
+    Warns of each old name. Raises SpecError when a table has the old and the new name of a key.
+    """
+    if isinstance(given, list):
+        return [value(f"{path}.{i}", item, file) for i, item in enumerate(given)]
+    if isinstance(given, str):
+        new = _renamed()["keys"].get(f"{_table(path)} = {given}", given)
+        if new != given:
+            at = _shown(path)
+            _warn(f'{file}: {at} = "{given}" is now {at} = "{new}"')
+        return new
+    if not isinstance(given, dict):
+        return given
+    found: dict[str, Any] = {}
+    for old, child in given.items():
+        new = _renamed()["keys"].get(_below(_table(path), old), old)
+        if new != old and new in given:
+            was, now = _shown(_below(path, old)), _shown(_below(path, new))
+            raise SpecError(f"{file}: {was} is the old name of {now}, which is given too; remove {was}.")
+        key(path, old, file)
+        found[new] = value(_below(path, new), child, file)
+    return found
+
+
+def metric(name: str) -> str:
+    """The name that the metric ``name`` has in this version; warns when that is another."""
+    new = _renamed()["metrics"].get(name, name)
+    if new != name:
+        _warn(f"the metric {name} is now {new}")
+    return new
+
+
+def query(sql: str, where: str) -> str:
+    """A query with its metrics under the names of this version; warns of each old one, with ``where`` the query stands."""
+    for old, new in _renamed()["metrics"].items():
+        sql, found = re.subn(rf"\b{old}\b", new, sql)
+        if found:
+            _warn(f"{where}: the metric {old} is now {new}")
+    return sql
+
+
+class Metrics(dict[str, "float | None"]):
+    """The values of a result by metric. A metric's name of the version before finds its value, with a warning."""
+
+    def __init__(self, values: Mapping[str, float | None]):
+        new = _renamed()["metrics"]
+        super().__init__({new.get(name, name): value for name, value in values.items()})
+
+    def __missing__(self, name: str) -> float | None:
+        new = metric(name)
+        if new == name:
+            raise KeyError(name)
+        return self[new]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a metric; ``default`` for a name that is none."""
+        return super().get(name if name in self else metric(name), default)
