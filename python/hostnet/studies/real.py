@@ -188,11 +188,11 @@ def page(rows: Rows) -> str:
     """The comparison as a page: how many figures are near, sweep by sweep, where the knees are, and every setting."""
     rows = [r for r in rows if setting(r) in measured()]
     text = [
-        "# Measurements of DDIO on a real machine, ours beside theirs",
+        "# Fidelity: DDIO on a real machine",
         "",
-        "How often the writes of a NIC hit the LLC, and what a forwarder receives: published measurements beside ours.",
-        "Written by `python -m hostnet.studies.real` from the results of `hostnet study real ddio --quick`.",
-        "Theirs: a Xeon Gold 6140 with a ConnectX-5 that forwards at layer 2 (Farshin et al., ATC'20), medians of ten runs.",
+        "This page compares published measurements with ours: how often the writes of a NIC hit the LLC, and what a forwarder receives.",
+        "`python -m hostnet.studies.real` wrote it from the results of `hostnet study real ddio --quick`.",
+        "The measured machine is a Xeon Gold 6140 with a ConnectX-5 that forwards at layer 2 (Farshin et al., ATC'20), medians of ten runs.",
         f"Near is within {NEAR_POINTS:.0f} points for hits of PCIe writes in the LLC, and within {NEAR_GBPS:.0%} for the rate.".replace(
             "%", " %"
         ),
@@ -205,7 +205,7 @@ def page(rows: Rows) -> str:
         text.append(f"| {case} | {len(of)} | " + " | ".join(f"{sum(c)} of {len(c)} near" for c in counts) + " |")
     text += [
         "",
-        f"A knee is the last or first of their swept values at which at least {KNEE_PCT:.0f} % of the writes hit.",
+        f"A knee is the last or first of the measured values of a sweep at which at least {KNEE_PCT:.0f} % of the writes hit.",
         "",
         "| sweep | knee, ours | knee, theirs | steps apart |",
         "|---|---:|---:|---:|",

@@ -37,14 +37,14 @@ MEANING = {
 INTRO = (
     "# Sweeper's published runs, ours beside theirs",
     "",
-    "Every figure of the 71 runs that Sweeper's authors published, beside ours, for who judges how near the model is.",
-    "[Their simulator](../fidelity/sweeper-authors.md) says what the families are, what differs and why. Terms: [glossary](../use/glossary.md).",
+    "This page compares every figure of the 71 runs that Sweeper's authors published with ours, so that you can judge how near the model is.",
+    "[Another page](../fidelity/sweeper-authors.md) describes the families, the differences and their causes. The [glossary](../use/glossary.md) explains the terms.",
     "",
     "- Lines are DRAM transfers of 64 B a packet (`acc_*`). *Near* is within 5 % or 0.3 lines of theirs, whichever is larger. For",
     "  throughput, bandwidth and latency it is within 15 %.",
     "- A run's settings are its system, the NIC's ways, and what its family varies. Standing queues have 4096 buffers. The others have",
     "  four channels, and the last number of a run's name is packets in 1000 cycles.",
-    "- Latency counts from behind the first 10 cycles of a controller, as theirs does. An empty cell was not published.",
+    "- Latency begins after the first 10 cycles of a controller, as in the published runs. An empty cell was not published.",
     "",
     "Written by `python -m hostnet.studies.sweeper_artifact` from the table of `hostnet study sweeper artifact`.",
 )
